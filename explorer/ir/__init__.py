@@ -1,0 +1,1 @@
+"""The values everything else is made of: index expressions, scalars, programs, loop trees.  Imports nothing of ours."""

@@ -1,0 +1,287 @@
+"""Quasi-affine integer expressions: a sum of integer multiples of atoms plus a constant.
+
+An atom is a variable, a floored quotient ``e // c`` or a remainder ``e % c`` with an integer ``c > 0``; both follow
+Python's (floored) convention.  Expressions are canonical: equal sums compare equal.  Quotients and remainders are
+simplified with the *ranges* of the variables (inclusive intervals), so that an index which went through a split and
+a coalescing comes out as the index a person would have written.  Text goes from here to isl and to CUDA; nothing
+ever comes back from isl (it loses floors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+from typing import Any
+
+Ranges = Mapping[str, tuple[int, int]]
+"""Inclusive interval of each variable; a variable that is missing is unbounded."""
+
+_NO_RANGES: Ranges = {}
+_INFINITY = 1 << 200
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """``expr // by``, rounded towards minus infinity."""
+
+    expr: Expr
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """``expr % by``, in ``[0, by)``."""
+
+    expr: Expr
+    by: int
+
+
+Atom = str | Quotient | Remainder
+
+
+@lru_cache(maxsize=65536)
+def _key(atom: Atom) -> tuple[int, str]:
+    return (0, atom) if isinstance(atom, str) else (1, repr(atom))
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """An integer expression ``const + sum(coefficient * atom)``, canonical and hashable.
+
+    Build with :func:`var`, :func:`const`, the operators ``+ - *`` (by an integer), and :func:`quotient`,
+    :func:`remainder` (or ``//`` and ``%``, which simplify without ranges).
+    """
+
+    terms: tuple[tuple[Atom, int], ...] = ()
+    const: int = 0
+
+    def __add__(self, other: Expr | int) -> Expr:
+        if isinstance(other, int):
+            return Expr(self.terms, self.const + other)
+        return _collect((*self.terms, *other.terms), self.const + other.const)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Expr:
+        return self * -1
+
+    def __sub__(self, other: Expr | int) -> Expr:
+        return self + (-other)
+
+    def __rsub__(self, other: int) -> Expr:
+        return -self + other
+
+    def __mul__(self, factor: int) -> Expr:
+        if factor == 0:
+            return ZERO
+        return Expr(tuple((a, c * factor) for a, c in self.terms), self.const * factor)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, by: int) -> Expr:
+        return quotient(self, by)
+
+    def __mod__(self, by: int) -> Expr:
+        return remainder(self, by)
+
+    def __str__(self) -> str:
+        return show(self)
+
+    def __repr__(self) -> str:
+        return show(self)
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    def coefficient(self, name: str) -> int:
+        """Coefficient of the plain variable `name` (0 when it stands only inside a quotient or remainder)."""
+        return next((c for a, c in self.terms if a == name), 0)
+
+    def variables(self) -> frozenset[str]:
+        """Names of all variables, those inside quotients and remainders included."""
+        return _variables(self)
+
+    def interval(self, ranges: Ranges) -> tuple[int, int]:
+        """Inclusive bounds of the value when each variable lies in its range (exact for a plain affine sum)."""
+        low = high = self.const
+        for atom, c in self.terms:
+            a, b = _atom_interval(atom, ranges)
+            low, high = low + min(c * a, c * b), high + max(c * a, c * b)
+        return low, high
+
+    def substitute(self, values: Mapping[str, Expr], ranges: Ranges = _NO_RANGES) -> Expr:
+        """Replace variables by expressions and simplify with the ranges of the new variables."""
+        if not self.terms or not (self.variables() & values.keys()):
+            return self
+        total = const(self.const)
+        for atom, c in self.terms:
+            if isinstance(atom, str):
+                total = total + values.get(atom, var(atom)) * c
+            elif isinstance(atom, Quotient):
+                total = total + quotient(atom.expr.substitute(values, ranges), atom.by, ranges) * c
+            else:
+                total = total + remainder(atom.expr.substitute(values, ranges), atom.by, ranges) * c
+        return rejoin(total)
+
+    def simplify(self, ranges: Ranges) -> Expr:
+        """The same value, written with fewer quotients and remainders where `ranges` allow it."""
+        return self.substitute({name: var(name) for name in self.variables()}, ranges)
+
+    def evaluate(self, values: Mapping[str, Any]) -> Any:
+        """The value for given variables: integers, or NumPy arrays that broadcast."""
+        total: Any = self.const
+        for atom, c in self.terms:
+            if isinstance(atom, str):
+                part = values[atom]
+            elif isinstance(atom, Quotient):
+                part = atom.expr.evaluate(values) // atom.by
+            else:
+                part = atom.expr.evaluate(values) % atom.by
+            total = total + c * part
+        return total
+
+
+ZERO = Expr()
+
+
+def const(value: int) -> Expr:
+    """The constant `value`."""
+    return Expr((), int(value))
+
+
+def var(name: str) -> Expr:
+    """The variable `name`."""
+    return Expr(((name, 1),), 0)
+
+
+def _collect(terms: tuple[tuple[Atom, int], ...], constant: int) -> Expr:
+    total: dict[Atom, int] = {}
+    for atom, c in terms:
+        total[atom] = total.get(atom, 0) + c
+    kept = [(a, c) for a, c in total.items() if c]
+    kept.sort(key=lambda t: _key(t[0]))
+    return Expr(tuple(kept), constant)
+
+
+@lru_cache(maxsize=65536)
+def _variables(expr: Expr) -> frozenset[str]:
+    names: set[str] = set()
+    for atom, _ in expr.terms:
+        names |= {atom} if isinstance(atom, str) else _variables(atom.expr)
+    return frozenset(names)
+
+
+def _atom_interval(atom: Atom, ranges: Ranges) -> tuple[int, int]:
+    if isinstance(atom, str):
+        return ranges.get(atom, (-_INFINITY, _INFINITY))
+    low, high = atom.expr.interval(ranges)
+    if isinstance(atom, Quotient):
+        return low // atom.by, high // atom.by
+    return (low % atom.by, high % atom.by) if low // atom.by == high // atom.by else (0, atom.by - 1)
+
+
+def _parts(expr: Expr, divides: int) -> tuple[Expr, Expr]:
+    """Split into (sum of the terms whose coefficient `divides` divides, the rest with the constant)."""
+    high = tuple((a, c) for a, c in expr.terms if c % divides == 0)
+    low = tuple((a, c) for a, c in expr.terms if c % divides)
+    return Expr(high), Expr(low, expr.const)
+
+
+def _exact(expr: Expr, by: int) -> Expr:
+    return Expr(tuple((a, c // by) for a, c in expr.terms), expr.const // by)
+
+
+def _reduced(rest: Expr, by: int, ranges: Ranges) -> tuple[Expr, int, Expr]:
+    """Write `rest` as ``g * high + low`` with g | by and ``0 <= low < g``; returns (high, g, low), g as large as possible."""
+    candidates = sorted({gcd(by, c) for _, c in rest.terms} | {gcd(by, *(c for _, c in rest.terms))}, reverse=True)
+    for g in candidates:
+        if g <= 1:
+            continue
+        high, low = _parts(rest, g)
+        carry = low.const // g
+        low = low - carry * g
+        bottom, top = low.interval(ranges)
+        if 0 <= bottom and top < g:
+            return _exact(high, g) + carry, g, low
+    return rest, 1, ZERO
+
+
+def quotient(expr: Expr, by: int, ranges: Ranges = _NO_RANGES) -> Expr:
+    """``expr // by`` (floored), simplified: ``(64*a + b) // 4`` with ``0 <= b < 4`` is ``16*a``."""
+    if by <= 0:
+        raise ValueError(f"division by {by}: the divisor of an index must be a positive integer")
+    if by == 1:
+        return expr
+    whole, rest = _parts(expr, by)
+    carry = rest.const // by
+    whole, rest = _exact(whole, by) + carry, rest - carry * by
+    low, high = rest.interval(ranges)
+    if low // by == high // by:
+        return whole + low // by
+    high_part, g, _ = _reduced(rest, by, ranges)
+    if g > 1:
+        return whole + quotient(high_part, by // g, ranges)
+    if rest.const == 0 and len(rest.terms) == 1 and rest.terms[0][1] == 1 and isinstance(rest.terms[0][0], Quotient):
+        inner = rest.terms[0][0]
+        return whole + quotient(inner.expr, inner.by * by, ranges)
+    return whole + Expr(((Quotient(rest, by), 1),))
+
+
+def remainder(expr: Expr, by: int, ranges: Ranges = _NO_RANGES) -> Expr:
+    """``expr % by`` in ``[0, by)``, simplified: ``(64*a + b) % 64`` with ``0 <= b < 64`` is ``b``."""
+    if by <= 0:
+        raise ValueError(f"remainder by {by}: the divisor of an index must be a positive integer")
+    if by == 1:
+        return ZERO
+    rest = Expr(tuple((a, c % by) for a, c in expr.terms if c % by), expr.const % by)
+    plain = Expr(tuple((a, c) for a, c in expr.terms if c % by), expr.const)
+    for form in (plain, rest):
+        low, high = form.interval(ranges)
+        if low // by == high // by:
+            return form - (low // by) * by
+    if len(rest.terms) == 1 and rest.terms[0][1] == 1 and isinstance(rest.terms[0][0], Remainder):
+        inner = rest.terms[0][0]
+        if inner.by % by == 0:
+            return remainder(inner.expr + rest.const, by, ranges)
+    high_part, g, low_part = _reduced(rest, by, ranges)
+    if g > 1:
+        return remainder(high_part, by // g, ranges) * g + low_part
+    return Expr(((Remainder(rest, by), 1),))
+
+
+def rejoin(expr: Expr) -> Expr:
+    """Undo a split: ``c * (x // c) + x % c`` becomes ``x``."""
+    for atom, c in expr.terms:
+        if not isinstance(atom, Remainder):
+            continue
+        partner = Quotient(atom.expr, atom.by)
+        if any(a == partner and d == c * atom.by for a, d in expr.terms):
+            kept = tuple(t for t in expr.terms if t[0] != atom and t[0] != partner)
+            return rejoin(Expr(kept, expr.const) + atom.expr * c)
+    return expr
+
+
+def show(expr: Expr, names: Mapping[str, str] | None = None) -> str:
+    """Readable text in Python's notation; positive terms first, as a person would write it."""
+    parts: list[str] = []
+    for atom, c in sorted(expr.terms, key=lambda t: (t[1] < 0, -abs(t[1]), _key(t[0]))):
+        body = _show_atom(atom, names)
+        size = abs(c)
+        text = body if size == 1 else f"{size}*{body}"
+        parts.append((" - " if c < 0 else " + ") + text if parts else ("-" if c < 0 else "") + text)
+    if expr.const or not parts:
+        sign = " - " if expr.const < 0 else " + "
+        parts.append(sign + str(abs(expr.const)) if parts else str(expr.const))
+    return "".join(parts)
+
+
+def _show_atom(atom: Atom, names: Mapping[str, str] | None) -> str:
+    if isinstance(atom, str):
+        return names.get(atom, atom) if names else atom
+    inner = show(atom.expr, names)
+    plain = len(atom.expr.terms) == 1 and atom.expr.const == 0 and atom.expr.terms[0][1] == 1 and isinstance(atom.expr.terms[0][0], str)
+    inner = inner if plain else f"({inner})"
+    return f"({inner} // {atom.by})" if isinstance(atom, Quotient) else f"({inner} % {atom.by})"

@@ -1,0 +1,179 @@
+"""A plan: which instance of which statement runs where, when, and in which storage.  A schedule is a plan and its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+from .dtype import DType
+from .expr import var
+from .program import Array, Program, Statement
+from .tree import PLACE_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Node, find, leaves, map_leaves, rewrite, walk
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Storage that a schedule gives to an array or to a staged copy.
+
+    Attributes
+    ----------
+    name : str
+    dtype : DType
+    shape : tuple of int
+        Extents in elements, without padding.
+    space : str
+        ``"register"`` (per thread), ``"shared"`` (per block) or ``"global"`` (one, a workspace).
+    pad : int
+        Unused elements after each row (the last dimension), against bank conflicts.
+    scope : str
+        Id of the loop in whose body it lives, ``""`` for the whole kernel.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    space: str
+    pad: int = 0
+    scope: str = ""
+
+    @property
+    def padded_shape(self) -> tuple[int, ...]:
+        return (*self.shape[:-1], self.shape[-1] + self.pad) if self.shape else ()
+
+    @property
+    def size(self) -> int:
+        return prod(self.padded_shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.bytes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a schedule decided, without its history.
+
+    Attributes
+    ----------
+    program : Program
+        The algorithm that runs: the user's, or one that `rfactor` rewrote by associativity.
+    kernels : tuple of Kernel
+        The launches, in order.
+    copies : tuple of Statement
+        Statements that staging added.  Copy ``C[z]`` writes the logical element ``z`` of an array of the same
+        name: one for every iteration of its scope, so copies depend on each other through storage only.
+    copied : tuple of Array
+        The logical arrays of the copies.
+    buffers : tuple of Buffer
+        Storage of contracted temporaries and of copies, found by the views of the leaves.  An array without a view
+        uses its own global memory (a temporary: a workspace of its full shape).
+    """
+
+    program: Program
+    kernels: tuple[Kernel, ...]
+    copies: tuple[Statement, ...] = ()
+    copied: tuple[Array, ...] = ()
+    buffers: tuple[Buffer, ...] = ()
+
+    @cached_property
+    def statement_of(self) -> dict[str, Statement]:
+        return {s.name: s for s in (*self.program.statements, *self.copies)}
+
+    @cached_property
+    def array_of(self) -> dict[str, Array]:
+        return {a.name: a for a in (*self.program.arrays, *self.copied)}
+
+    @cached_property
+    def buffer_of(self) -> dict[str, Buffer]:
+        return {b.name: b for b in self.buffers}
+
+    @cached_property
+    def leaves(self) -> tuple[tuple[Leaf, tuple[Loop, ...], Kernel], ...]:
+        """Every leaf with its enclosing loops (outermost first) and its kernel, in order."""
+        return tuple((leaf, above, k) for k in self.kernels for leaf, above in leaves(k.body))
+
+    @cached_property
+    def loops(self) -> dict[str, Loop]:
+        """Every loop by id."""
+        return {n.id: n for k in self.kernels for n in walk(k.body) if isinstance(n, Loop)}
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """Ids of all kernels and nodes."""
+        return frozenset([k.id for k in self.kernels] + [n.id for k in self.kernels for n in walk(k.body)])
+
+    def kernel_of(self, node_id: str) -> Kernel | None:
+        """The kernel with this id, or the one that holds the node."""
+        return next((k for k in self.kernels if k.id == node_id or find(k.body, node_id)), None)
+
+    def find(self, node_id: str) -> tuple[Node, tuple[Loop, ...]] | None:
+        """The node with this id and its enclosing loops, outermost first, or None."""
+        return next((hit for k in self.kernels if (hit := find(k.body, node_id))), None)
+
+    def replace_node(self, node_id: str, *nodes: Node) -> Plan:
+        """The plan with one node replaced by others (none: removed)."""
+        return self.map_bodies(lambda body: rewrite(body, node_id, lambda _: nodes))
+
+    def map_bodies(self, change) -> Plan:  # noqa: ANN001  (tuple of Node to tuple of Node)
+        """Apply `change` to the body of every kernel."""
+        return replace(self, kernels=tuple(replace(k, body=change(k.body)) for k in self.kernels))
+
+    def map_leaves(self, change) -> Plan:  # noqa: ANN001  (Leaf to Leaf)
+        """Apply `change` to every leaf."""
+        return self.map_bodies(lambda body: map_leaves(body, change))
+
+    def fresh(self, name: str, taken: frozenset[str] = frozenset()) -> str:
+        """`name`, or the first of ``name_2``, ``name_3`` … that no node, statement, array or buffer has."""
+        used = self.ids | taken | self.statement_of.keys() | self.array_of.keys() | self.buffer_of.keys()
+        return name if name not in used else next(n for i in range(2, 10**9) if (n := f"{name}_{i}") not in used)
+
+    def resolve(self, name: str) -> tuple[Leaf, tuple[Loop, ...], Kernel] | None:
+        """The leaf named by its id or statement, or the one that updates (else writes) an array of that name."""
+        for test in (lambda e: e[0].id == name, lambda e: e[0].statement == name):
+            if hit := next(filter(test, self.leaves), None):
+                return hit
+        writers = [e for e in self.leaves if self.statement_of[e[0].statement].target.array == name]
+        updates = [e for e in writers if self.statement_of[e[0].statement].update]
+        return next(iter(updates or writers), None)
+
+
+def block_extents(kernel: Kernel) -> tuple[int, int, int]:
+    """Threads per block (x, y, z): the largest extent bound to each; ``warp`` and ``lane`` make up x."""
+    size = {role: 1 for role in PLACE_ROLES}
+    for node in walk(kernel.body):
+        if isinstance(node, Loop) and node.role in size:
+            size[node.role] = max(size[node.role], node.start + node.extent)
+    has_lane = any(isinstance(n, Loop) and n.role in ("warp", "lane") for n in walk(kernel.body))
+    x = max(size["thread.x"], WARP_SIZE * size["warp"]) if has_lane else size["thread.x"]
+    return x, size["thread.y"], size["thread.z"]
+
+
+def grid_extents(kernel: Kernel) -> tuple[int, int, int]:
+    """Blocks in the grid (x, y, z): the largest extent bound to each."""
+    size = {"block.x": 1, "block.y": 1, "block.z": 1}
+    for node in walk(kernel.body):
+        if isinstance(node, Loop) and node.role in size:
+            size[node.role] = max(size[node.role], node.start + node.extent)
+    return size["block.x"], size["block.y"], size["block.z"]
+
+
+def initial(program: Program) -> Plan:
+    """The plan that runs the program as written: one kernel, one thread."""
+    identity = map_when(program.body)
+    return Plan(program, (Kernel(program.name, identity),))
+
+
+def map_when(nodes: tuple[Node, ...], above: tuple[Loop, ...] = ()) -> tuple[Node, ...]:
+    """Fill `Leaf.when` of a program's own tree, whose loops are the statements' dimensions."""
+    def visit() -> Iterator[Node]:
+        for node in nodes:
+            if isinstance(node, Loop):
+                yield replace(node, body=map_when(node.body, (*above, node)))
+            elif isinstance(node, Leaf):
+                yield replace(node, when=tuple(sorted((loop.id, var(loop.id)) for loop in above)))
+            else:
+                yield node
+
+    return tuple(visit())

@@ -1,0 +1,231 @@
+"""The loop tree: loops are integer boxes, leaves say where each statement instance runs.  All values are frozen.
+
+A loop stores only its start, extent and role.  Triangles, skews, remainders and prologues are not stored: they
+follow from a statement's domain intersected with the boxes.  Every node has an id given at birth that survives
+rewriting (splitting ``k`` keeps ``k`` for the outer loop and makes ``k.i``); a loop's id is also its variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from .expr import Expr, Ranges
+
+BLOCK_ROLES = ("block.x", "block.y", "block.z")
+THREAD_ROLES = ("thread.x", "thread.y", "thread.z")
+WARP_ROLES = ("warp", "lane")
+PLACE_ROLES = (*BLOCK_ROLES, *THREAD_ROLES, *WARP_ROLES)
+TIME_ROLES = ("seq", "unroll", "vector")
+ROLES = (*TIME_ROLES, *PLACE_ROLES)
+WARP_SIZE = 32
+"""Threads in a warp on every CUDA GPU (CUDA C++ Programming Guide, "SIMT architecture")."""
+
+
+@dataclass(frozen=True)
+class View:
+    """The storage an access really uses: `buffer` at `index`, over the variables of the leaf's enclosing loops.
+
+    `element` (staged copies only) is the logical element, one for every iteration of the scope the copy was made
+    for: the copy statement's instance that supplies the value.  It stays when `index` is folded onto fewer cells.
+    """
+
+    buffer: str
+    index: tuple[Expr, ...]
+    element: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A statement in the tree.
+
+    Attributes
+    ----------
+    id : str
+        Unique; the statement's name, with a suffix where a statement has several leaves (``S1.pro``).
+    statement : str
+    at : tuple of (str, Expr)
+        Every statement dimension as an expression of the enclosing loops' variables.
+    when : tuple of (str, Expr)
+        The inverse: every enclosing loop's variable as an expression of the statement's dimensions.  The leaf runs
+        the instances of the domain whose loop values lie in the loops' boxes.
+    views : tuple of (int, View)
+        Access slot (as in ``statement.accesses``; the target is ``len(reads)``) to the storage it uses instead.
+    mechanism : str
+        ``"plain"`` or ``"async"`` (cp.async: the write is visible after the wait for its group).
+    collect : tuple of (str, str)
+        Bound loop to the way updates of one cell that differ in it are combined: ``"shuffle"`` (warp shuffles,
+        shared memory across warps), ``"shared"`` (tree in shared memory), both over threads, every thread of the
+        group gets the result; ``"atomic"`` over threads or blocks.
+    """
+
+    id: str
+    statement: str
+    at: tuple[tuple[str, Expr], ...]
+    when: tuple[tuple[str, Expr], ...] = ()
+    views: tuple[tuple[int, View], ...] = ()
+    mechanism: str = "plain"
+    collect: tuple[tuple[str, str], ...] = ()
+
+    def view(self, slot: int) -> View | None:
+        """The storage that access `slot` uses, or None for the array itself."""
+        return next((v for s, v in self.views if s == slot), None)
+
+
+@dataclass(frozen=True)
+class Sync:
+    """A synchronisation that a schedule states itself (barriers are derived, not stored).
+
+    Attributes
+    ----------
+    kind : str
+        ``"commit"`` closes a group of asynchronous copies; ``"wait"`` blocks until at most `pending` groups are open.
+    """
+
+    id: str
+    kind: str
+    pending: int = 0
+
+
+@dataclass(frozen=True)
+class Loop:
+    """``for id in start … start + extent``, run in order, unrolled, as vector lanes, or spread over places.
+
+    Attributes
+    ----------
+    id : str
+        Name and variable.
+    extent : int
+    body : tuple of Node
+    role : str
+        One of :data:`ROLES`.
+    start : int
+        First value (0 for every loop that a transformation makes).
+    """
+
+    id: str
+    extent: int
+    body: tuple[Node, ...]
+    role: str = "seq"
+    start: int = 0
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Inclusive interval of the variable (empty loops give ``(start, start)``)."""
+        return self.start, self.start + max(self.extent, 1) - 1
+
+    @property
+    def is_place(self) -> bool:
+        return self.role in PLACE_ROLES
+
+    @property
+    def is_block(self) -> bool:
+        return self.role in BLOCK_ROLES
+
+    @property
+    def is_thread(self) -> bool:
+        return self.role in THREAD_ROLES or self.role in WARP_ROLES
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One launch: everything in `body` runs in one kernel, after the kernels before it have finished."""
+
+    id: str
+    body: tuple[Node, ...]
+
+
+Node = Loop | Leaf | Sync
+Root = tuple[Kernel, ...]
+
+
+def walk(nodes: tuple[Node, ...]) -> Iterator[Node]:
+    """All nodes, parents before children, in execution order."""
+    for node in nodes:
+        yield node
+        if isinstance(node, Loop):
+            yield from walk(node.body)
+
+
+def leaves(nodes: tuple[Node, ...], above: tuple[Loop, ...] = ()) -> Iterator[tuple[Leaf, tuple[Loop, ...]]]:
+    """Every leaf with its enclosing loops, outermost first."""
+    for node in nodes:
+        if isinstance(node, Leaf):
+            yield node, above
+        elif isinstance(node, Loop):
+            yield from leaves(node.body, (*above, node))
+
+
+def find(nodes: tuple[Node, ...], node_id: str, above: tuple[Loop, ...] = ()) -> tuple[Node, tuple[Loop, ...]] | None:
+    """The node with this id and its enclosing loops, or None."""
+    for node in nodes:
+        if node.id == node_id:
+            return node, above
+        if isinstance(node, Loop) and (hit := find(node.body, node_id, (*above, node))):
+            return hit
+    return None
+
+
+def rewrite(nodes: tuple[Node, ...], node_id: str, change: Callable[[Node], tuple[Node, ...]]) -> tuple[Node, ...]:
+    """Replace the node with this id by the nodes that `change` returns."""
+    out: list[Node] = []
+    for node in nodes:
+        if node.id == node_id:
+            out += change(node)
+        elif isinstance(node, Loop):
+            out.append(replace(node, body=rewrite(node.body, node_id, change)))
+        else:
+            out.append(node)
+    return tuple(out)
+
+
+def map_leaves(nodes: tuple[Node, ...], change: Callable[[Leaf], Leaf]) -> tuple[Node, ...]:
+    """Apply `change` to every leaf."""
+    return tuple(
+        change(n) if isinstance(n, Leaf) else replace(n, body=map_leaves(n.body, change)) if isinstance(n, Loop) else n
+        for n in nodes
+    )
+
+
+def ranges(loops: tuple[Loop, ...]) -> Ranges:
+    """Intervals of the loops' variables."""
+    return {loop.id: loop.range for loop in loops}
+
+
+def retime(nodes: tuple[Node, ...], forward: Mapping[str, Expr], backward: Mapping[str, Expr], scope: Ranges) -> tuple[Node, ...]:
+    """Replace loop variables in all leaves below, both ways.
+
+    Parameters
+    ----------
+    nodes : tuple of Node
+        The new subtree (its loops already carry the new variables).
+    forward : mapping
+        Old variable to an expression of new variables (used in places and views).
+    backward : mapping
+        New variable to an expression of old variables (used in `Leaf.when`).  Old variables that are no longer
+        loops must be keys of `forward` and not of `backward`.
+    scope : Ranges
+        Intervals of the enclosing loops' variables, new ones included.
+
+    Notes
+    -----
+    Splitting ``k`` by 4: ``forward = {k: 4*k + k.i}``, ``backward = {k: k // 4, k.i: k % 4}``.
+    """
+    out: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            out.append(replace(node, body=retime(node.body, forward, backward, {**scope, node.id: node.range})))
+        elif isinstance(node, Leaf):
+            at = tuple((dim, e.substitute(forward, scope)) for dim, e in node.at)
+            views = tuple(
+                (slot, replace(v, index=tuple(e.substitute(forward, scope) for e in v.index),
+                               element=tuple(e.substitute(forward, scope) for e in v.element)))
+                for slot, v in node.views
+            )
+            old = dict(node.when)
+            kept = {name: e for name, e in old.items() if name not in forward}
+            new = {name: e.substitute(old) for name, e in backward.items()}
+            out.append(replace(node, at=at, views=views, when=tuple(sorted({**kept, **new}.items()))))
+        else:
+            out.append(node)
+    return tuple(out)

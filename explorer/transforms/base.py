@@ -1,0 +1,111 @@
+"""What a transformation is, and how the folder's transformations are found."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan
+from ..ir.tree import Leaf, Loop
+
+
+class Transform:
+    """A schedule transformation: a frozen dataclass whose fields are its arguments.
+
+    A subclass lives in a file of its own, has a docstring with the mathematics, *Before* and *After*, and defines
+
+    - ``name`` (class variable): the word users write,
+    - ``check(plan)``: its own preconditions, as a :class:`~explorer.ir.finding.Verdict` with a reason in words,
+    - ``rewrite(plan)``: the new plan; it only touches the tree, the four questions judge the result,
+    - ``candidates(plan, node_id)``: concrete instances worth offering at a node (they may still be refused).
+
+    Fields carry ``metadata={"kind": ..., "help": ...}`` with kind one of ``loop``, ``loops``, ``leaf``, ``array``,
+    ``int`` (with ``min``, ``max``), ``ints``, ``choice`` (with ``choices``), ``bool``: the form in the explorer,
+    the validation of saved schedules and the documentation are made from it.
+    """
+
+    name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
+
+    def check(self, plan: Plan) -> Verdict:
+        return YES
+
+    def rewrite(self, plan: Plan) -> Plan:
+        raise TypeError(f"{type(self).__name__} defines no rewrite")
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Transform]:
+        return iter(())
+
+    @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        """Whether this kind of move can stand at the node at all; a refusal says why."""
+        return YES
+
+    def arguments(self) -> dict[str, Any]:
+        """The fields that differ from their defaults, first the required ones."""
+        out = {}
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if f.default is MISSING or value != f.default:
+                out[f.name] = value
+        return out
+
+    def __str__(self) -> str:
+        """The Python call that makes this step: ``split('k', 4)``."""
+        parts = []
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if f.default is MISSING:
+                parts.append(repr(value))
+            elif value != f.default:
+                parts.append(f"{f.name}={value!r}")
+        return f"{self.name}({', '.join(parts)})"
+
+
+def get_loop(plan: Plan, name: str) -> Loop | Verdict:
+    """The loop with this id, or a refusal that lists the loops there are."""
+    hit = plan.find(name)
+    if hit and isinstance(hit[0], Loop):
+        return hit[0]
+    if hit:
+        return no(f"{name} is a statement, not a loop", hint=f"one of the loops {', '.join(plan.loops)}")
+    return no(f"there is no loop {name!r}", hint=f"one of {', '.join(plan.loops)}")
+
+
+def get_leaf(plan: Plan, name: str) -> Leaf | Verdict:
+    """The leaf with this id, statement name or target array, or a refusal that lists the statements."""
+    hit = plan.resolve(name)
+    if hit:
+        return hit[0]
+    return no(f"there is no statement {name!r}", hint=f"one of {', '.join(leaf.id for leaf, _, _ in plan.leaves)}")
+
+
+def siblings(plan: Plan, node_id: str) -> tuple[Any, ...]:
+    """The nodes of the body that holds this node, in order (itself included)."""
+    for kernel in plan.kernels:
+        bodies = [kernel.body] + [loop.body for loop in plan.loops.values()]
+        for body in bodies:
+            if any(n.id == node_id for n in body):
+                return body
+    return ()
+
+
+@lru_cache(maxsize=1)
+def catalogue() -> dict[str, type[Transform]]:
+    """Every transformation of this folder, by name and in alphabetical order of the files."""
+    package = importlib.import_module(__package__)
+    found: dict[str, type[Transform]] = {}
+    for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
+        if module == "base" or module.startswith("_"):
+            continue
+        namespace = vars(importlib.import_module(f"{__package__}.{module}"))
+        for value in namespace.values():
+            if isinstance(value, type) and issubclass(value, Transform) and value.__module__ == f"{__package__}.{module}":
+                found[value.name] = value
+    return found

@@ -1,0 +1,74 @@
+"""Split one loop into two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..ir.expr import quotient, remainder, var
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan
+from ..ir.tree import Loop, ranges, retime
+from .base import Transform, get_loop
+
+
+@dataclass(frozen=True)
+class Split(Transform):
+    """One loop into an outer loop and an inner loop of `factor` iterations (strip-mining).
+
+    ``v = factor * v + v.i``; the outer loop keeps its name.  The order of instances does not change, so a split
+    is always legal; where `factor` does not divide the extent, the last outer iteration is guarded.
+
+    Before::
+
+        for k in 0…1000
+            S(k)
+
+    After ``split('k', 256)``::
+
+        for k in 0…4
+            for k.i in 0…256
+                S(256*k + k.i)      # where 256*k + k.i < 1000
+    """
+
+    name = "split"
+    aliases = ("divide", "strip_mine", "stripmine", "divide_loop", "split_iname")
+
+    loop: str = field(metadata={"kind": "loop", "help": "the loop to split"})
+    factor: int = field(metadata={"kind": "int", "min": 1, "help": "iterations of the inner loop"})
+    inner: str = field(default="", metadata={"kind": "name", "help": "name of the inner loop (default: loop.i)"})
+
+    def check(self, plan: Plan) -> Verdict:
+        loop = get_loop(plan, self.loop)
+        if isinstance(loop, Verdict):
+            return loop
+        if not isinstance(self.factor, int) or self.factor < 1:
+            return no(f"a loop is split by an integer of at least 1, not {self.factor!r}")
+        if loop.role != "seq":
+            return no(f"{self.loop} is already {loop.role}", hint="split before it is bound, unrolled or vectorised")
+        if self.inner and self.inner in plan.ids:
+            return no(f"the name {self.inner!r} is taken")
+        return YES
+
+    def rewrite(self, plan: Plan) -> Plan:
+        hit = plan.find(self.loop)
+        assert hit and isinstance(hit[0], Loop)
+        loop, above = hit
+        inner = self.inner or plan.fresh(f"{loop.id}.i")
+        outer_extent = -(-loop.extent // self.factor)
+        v = var(loop.id)
+        forward = {loop.id: v * self.factor + var(inner) + loop.start}
+        offset = v - loop.start
+        backward = {loop.id: quotient(offset, self.factor), inner: remainder(offset, self.factor)}
+        scope = {**ranges(above), loop.id: (0, max(outer_extent, 1) - 1), inner: (0, self.factor - 1)}
+        body = retime(loop.body, forward, backward, scope)
+        new = replace(loop, extent=outer_extent, start=0, body=(Loop(inner, self.factor, body),))
+        return plan.replace_node(loop.id, new)
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Split]:
+        loop = get_loop(plan, node_id)
+        if isinstance(loop, Loop):
+            for factor in (2, 4, 8, 16, 32, 64, 128, 256):
+                if factor < loop.extent:
+                    yield cls(node_id, factor)
