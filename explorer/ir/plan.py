@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import prod
 
@@ -76,6 +76,13 @@ class Plan:
     copies: tuple[Statement, ...] = ()
     copied: tuple[Array, ...] = ()
     buffers: tuple[Buffer, ...] = ()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, f.name) for f in fields(self)))
 
     @cached_property
     def statement_of(self) -> dict[str, Statement]:

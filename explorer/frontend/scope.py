@@ -1,0 +1,166 @@
+"""What each name means at one point of a program: a loop variable, an array, a size, or a captured constant."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from ..errors import ProgramError
+from ..ir.expr import Expr, Ranges
+from ..ir.program import Array, Constraint
+from ..ir.tree import Loop
+from .refuse import refuse
+from .source import Source
+from .types import SizeValue
+
+MISSING = object()
+
+RESERVED = frozenset(
+    "alignas alignof asm auto bool case catch char class const constexpr default delete do double else enum explicit export "
+    "extern false float for friend goto if inline int long mutable namespace new operator private protected public register "
+    "return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned "
+    "using virtual void volatile while blockIdx blockDim threadIdx gridDim warpSize main".split()
+)
+"""Words with a meaning in CUDA C++ (C++ standard, [lex.key]; CUDA's built-in variables): the kernel keeps the user's names."""
+
+
+@dataclass(frozen=True)
+class Surrounding:
+    """A loop around the current statement: its node without a body, and the constraints of its bounds."""
+
+    loop: Loop
+    bounds: tuple[Constraint, ...]
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The meaning of names, and where a refusal points.
+
+    Attributes
+    ----------
+    source : Source
+    captured : mapping of str to object
+        Values of the names that the function takes from outside.
+    assigned : frozenset of str
+        Names that the function itself binds: by Python's rule these are never the outside ones.
+    sizes : mapping of str to int
+    trial : bool
+        True where `sizes` are stand-ins: then nothing that depends on their values is refused.
+    loops : tuple of Surrounding
+        Outermost first.
+    arrays : mapping of str to Array
+        By the user's name; a temporary's array may have another.
+    conditions : tuple of Constraint
+    """
+
+    source: Source
+    captured: Mapping[str, Any]
+    assigned: frozenset[str]
+    sizes: Mapping[str, int]
+    trial: bool
+    loops: tuple[Surrounding, ...] = ()
+    arrays: Mapping[str, Array] = MISSING  # type: ignore[assignment]
+    conditions: tuple[Constraint, ...] = ()
+
+    @property
+    def ranges(self) -> Ranges:
+        """Intervals of the dimensions around this point."""
+        return {s.loop.id: s.loop.range for s in self.loops}
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return tuple(s.loop.id for s in self.loops)
+
+    @property
+    def domain(self) -> tuple[Constraint, ...]:
+        """Bounds of all loops, outermost first, then conditions."""
+        return (*(c for s in self.loops for c in s.bounds), *self.conditions)
+
+    def variable(self, name: str) -> Expr | None:
+        """The value of a live loop variable over the dimensions, or None."""
+        return next((s.value for s in reversed(self.loops) if s.name == name), None)
+
+    def inside(self, loop: Surrounding) -> Scope:
+        return replace(self, loops=(*self.loops, loop))
+
+    def under(self, conditions: tuple[Constraint, ...]) -> Scope:
+        return replace(self, conditions=(*self.conditions, *conditions))
+
+    def refuse(self, node: ast.AST, what: str, *, why: str = "", hint: str = "") -> ProgramError:
+        return refuse(self.source, node, what, why=why, hint=hint)
+
+    def outside(self, node: ast.expr) -> Any:
+        """The captured value of a plain or dotted name, or :data:`MISSING`."""
+        if isinstance(node, ast.Name):
+            return MISSING if node.id in self.assigned else self.captured.get(node.id, MISSING)
+        if isinstance(node, ast.Attribute):
+            base = self.outside(node.value)
+            return MISSING if base is MISSING else getattr(base, node.attr, MISSING)
+        return MISSING
+
+    def number(self, node: ast.expr) -> int | float | bool | None:
+        """The captured number or size that a name stands for, or None."""
+        value = self.outside(node)
+        if isinstance(value, SizeValue):
+            return self.size(node, value)
+        if isinstance(value, np.generic):
+            value = value.item()
+        return value if isinstance(value, (bool, int, float)) else None
+
+    def size(self, node: ast.AST, value: SizeValue) -> int:
+        """A size, or arithmetic on sizes, as an integer."""
+        try:
+            return value.evaluate(self.sizes)
+        except ZeroDivisionError:
+            if self.trial:
+                return 1
+            raise self.refuse(node, f"{value} divides by zero", why=f"with {show_sizes(self.sizes)}") from None
+
+    def unknown(self, node: ast.Name) -> ProgramError:
+        """The refusal of a name that means nothing here."""
+        name = node.id
+        if name in self.assigned:
+            return self.refuse(node, f"{name} has no value here",
+                               why=f"it is a loop variable or a temporary of another place, or {name} is used before it is declared",
+                               hint=f"declare it before, in this loop or one around it: {name} = ex.local(ex.f32)")
+        return self.refuse(node, f"unknown name {name}", why="it is no parameter, loop variable, temporary, size or captured number",
+                           hint="import it, define it above the function, or correct its spelling")
+
+
+def show_sizes(sizes: Mapping[str, int]) -> str:
+    """Sizes as the user writes them: ``M=3, N=4``."""
+    return ", ".join(f"{k}={v}" for k, v in sizes.items())
+
+
+def bound_names(tree: ast.FunctionDef) -> frozenset[str]:
+    """Names that the function binds: parameters, loop variables and assigned names."""
+    stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    a = tree.args
+    return frozenset(stored | {p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)})
+
+
+def capture(function: Callable[..., Any], tree: ast.FunctionDef, frame: FrameType | None) -> dict[str, Any]:
+    """Values of the names that `tree` mentions, as they are now: closure, then the places around it, then globals, builtins."""
+    closure: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            closure[name] = cell.cell_contents
+        except ValueError:
+            continue
+    scopes: list[Mapping[str, Any]] = [closure]
+    while frame is not None:
+        if frame.f_globals is function.__globals__:
+            scopes.append(frame.f_locals)
+            break
+        frame = frame.f_back
+    scopes += [function.__globals__, vars(builtins)]
+    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    return {name: scope[name] for name in sorted(names) for scope in reversed(scopes) if name in scope}

@@ -1,0 +1,80 @@
+"""The one owner of islpy's oddities: text to isl objects, points back to integers, errors to sentences, budgets.
+
+Expressions go to isl as text and never come back.  Statement dimensions are renamed ``d0, d1, …`` on the way, so
+that a user's name can never be read as a keyword or a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import islpy as isl
+
+from ..ir.expr import Expr, Quotient
+from ..ir.program import Constraint
+
+CONTEXT = isl.DEFAULT_CONTEXT
+
+
+class Undecided(Exception):
+    """isl gave up within its budget of operations."""
+
+
+def text(expr: Expr, names: Mapping[str, str]) -> str:
+    """`expr` in isl's notation, its variables renamed."""
+    parts = [str(expr.const)]
+    for atom, c in expr.terms:
+        if isinstance(atom, str):
+            body = names[atom]
+        elif isinstance(atom, Quotient):
+            body = f"floor(({text(atom.expr, names)})/{atom.by})"
+        else:
+            body = f"(({text(atom.expr, names)}) mod {atom.by})"
+        parts.append(f"{c}*{body}")
+    return " + ".join(parts)
+
+
+def condition(constraint: Constraint, names: Mapping[str, str]) -> str:
+    """A constraint in isl's notation."""
+    return f"{text(constraint.expr, names)} {'=' if constraint.equality else '>='} 0"
+
+
+def conjunction(conditions: list[str]) -> str:
+    """``: a and b``, or nothing."""
+    return " : " + " and ".join(conditions) if conditions else ""
+
+
+def read_set(source: str) -> isl.Set:
+    """An isl set from its text."""
+    return isl.Set.read_from_str(CONTEXT, source)
+
+
+def read_map(source: str) -> isl.Map:
+    """An isl map from its text."""
+    return isl.Map.read_from_str(CONTEXT, source)
+
+
+def smallest(found: isl.Map | isl.Set) -> tuple[int, ...]:
+    """The lexicographically smallest point of a set or of a map (as a pair, flattened)."""
+    flat = found.wrap().flatten() if isinstance(found, isl.Map) else found.flatten() if found.is_wrapping() else found
+    point = flat.lexmin().sample_point()
+    return tuple(
+        int(point.get_coordinate_val(isl.dim_type.set, i).to_python()) for i in range(flat.dim(isl.dim_type.set))
+    )
+
+
+@contextmanager
+def budget(operations: int) -> Iterator[None]:
+    """Let isl do at most `operations` basic operations; raises :class:`Undecided` beyond (0: no limit)."""
+    CONTEXT.reset_operations()
+    CONTEXT.set_max_operations(operations)
+    try:
+        yield
+    except isl.Error as error:
+        if "operations" in str(error) or CONTEXT.get_max_operations():
+            raise Undecided(f"undecided within {operations} operations") from error
+        raise
+    finally:
+        CONTEXT.set_max_operations(0)
+        CONTEXT.reset_operations()

@@ -1,0 +1,56 @@
+"""The judgement of a plan: the four questions in order, the first refusal first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..ir.finding import Finding
+from ..ir.plan import Plan
+from .legality import check_cover, check_obligations, check_order, place_leaves
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the four questions answer.
+
+    Attributes
+    ----------
+    refusals : tuple of Finding
+        Cover, order and flow findings: with one of these the plan computes something else.
+    obligations : tuple of Finding
+        Open obligations: the plan is legal, but cannot be emitted until each is discharged.
+    """
+
+    refusals: tuple[Finding, ...]
+    obligations: tuple[Finding, ...]
+
+    @property
+    def legal(self) -> bool:
+        return not self.refusals
+
+    @property
+    def emittable(self) -> bool:
+        return not self.refusals and not self.obligations
+
+
+@lru_cache(maxsize=512)
+def judge(plan: Plan) -> Judgement:
+    """Ask the four questions; stops at the first question with a refusal.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Returns
+    -------
+    Judgement
+    """
+    from .asynchronous import check_async
+    from .flow import check_flow
+
+    placed = place_leaves(plan)
+    for question in (lambda: check_cover(plan, placed), lambda: check_order(plan, placed), lambda: check_flow(plan), lambda: check_async(plan)):
+        if refusals := question():
+            return Judgement(refusals, ())
+    return Judgement((), check_obligations(plan, placed))

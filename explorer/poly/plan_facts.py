@@ -1,0 +1,156 @@
+"""Dependences and value flow of a plan: the program's own, and those that staged copies take over from their consumers.
+
+A copy instance ``C[z]`` reads for its consumers.  Whatever had to come before such a consumer's read, or after it,
+now has to come before, or after, the copy; and the copy has to come before the consumer.  ``supply`` is the relation
+``{ consumer[i] -> C[z] }`` that the consumer's view states (`View.element`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import islpy as isl
+
+from ..ir.expr import Expr
+from ..ir.plan import Plan
+from ..ir.program import Statement
+from ..ir.tree import Leaf, Loop
+from .dependence import Dependence, Flow, analyse
+from .isl import conjunction, read_map, text
+from .relations import dim_names, domain, space
+
+
+@dataclass(frozen=True, eq=False)
+class Supply:
+    """Which copy instance serves which consumer instance, through one access slot of one leaf."""
+
+    leaf: str
+    consumer: str
+    slot: int
+    copy: str
+    relation: isl.Map
+
+
+def run_set(statement: Statement, leaf: Leaf, above: tuple[Loop, ...]) -> isl.Set:
+    """The instances that this leaf executes."""
+    return _run_set(statement, leaf.when, tuple((x.id, x.start, x.extent) for x in above))
+
+
+@lru_cache(maxsize=8192)
+def _run_set(statement: Statement, inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> isl.Set:
+    names, when = dim_names(statement), dict(inverse)
+    inside = [f"{start} <= {text(when[loop], names)} < {start + extent}" for loop, start, extent in boxes]
+    return domain(statement).intersect(isl.Set.read_from_str(domain(statement).get_ctx(), f"{{ {space(statement)}{conjunction(inside)} }}"))
+
+
+@lru_cache(maxsize=8192)
+def _supply(statement: Statement, element: tuple[Expr, ...], inverse: tuple[tuple[str, Expr], ...], copy: str) -> isl.Map:
+    names, when = dim_names(statement), dict(inverse)
+    index = [text(e.substitute(when), names) for e in element]
+    return read_map(f"{{ {space(statement)} -> {copy}[{', '.join(index)}] }}")
+
+
+def supplies(plan: Plan) -> tuple[Supply, ...]:
+    """All supply relations of the plan."""
+    copies = {c.name for c in plan.copies}
+    found = []
+    for leaf, above, _ in plan.leaves:
+        statement = plan.statement_of[leaf.statement]
+        for slot, view in leaf.views:
+            copy = plan_copy(plan, view.buffer)
+            if slot < len(statement.reads) and view.element and copy in copies:
+                relation = _supply(statement, view.element, leaf.when, copy)
+                relation = relation.intersect_domain(run_set(statement, leaf, above))
+                found.append(Supply(leaf.id, statement.name, slot, copy, relation))
+    return tuple(found)
+
+
+def plan_copy(plan: Plan, buffer: str) -> str:
+    """The copy statement that fills this buffer (staging gives both one name)."""
+    return buffer if any(c.name == buffer for c in plan.copies) else ""
+
+
+@dataclass(frozen=True, eq=False)
+class PlanFacts:
+    """Everything the questions ask about: ordered and reduction dependences, value flow, supplies."""
+
+    ordered: tuple[Dependence, ...]
+    reductions: tuple[Dependence, ...]
+    flow: tuple[Flow, ...]
+    supplies: tuple[Supply, ...]
+
+
+def facts(plan: Plan) -> PlanFacts:
+    """Dependences of the program and of the plan's copies."""
+    base = analyse(plan.program)
+    served = supplies(plan)
+    if not served:
+        return PlanFacts(base.ordered, base.reductions, base.flow, ())
+    key = (plan.program, tuple((s.leaf, s.slot, s.copy) for s in served), tuple(plan.leaves), plan.copies)
+    return _with_copies(_Keyed(key, plan, served))
+
+
+@dataclass(frozen=True, eq=False)
+class _Keyed:
+    """A plan with the part of it that its dependences are a function of."""
+
+    key: tuple
+    plan: Plan
+    served: tuple[Supply, ...]
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keyed) and self.key == other.key
+
+
+@lru_cache(maxsize=256)
+def _with_copies(keyed: _Keyed) -> PlanFacts:
+    plan, served = keyed.plan, keyed.served
+    base = analyse(plan.program)
+    ordered, flow = list(base.ordered), list(base.flow)
+    by_name = {c.name: c for c in plan.copies}
+    for s in served:
+        forward = s.relation.reverse()
+        ordered.append(Dependence("flow", s.copy, s.consumer, s.copy, forward))
+        flow.append(Flow(s.copy, s.consumer, s.slot, s.copy, forward))
+    for s in served:
+        consumer = plan.statement_of[s.consumer]
+        if consumer.name in by_name:
+            continue
+        array = consumer.reads[s.slot].array
+        for d in base.ordered:
+            if d.array != array:
+                continue
+            chain, copy = _source_copy(s, served)
+            if d.kind == "flow" and d.sink == s.consumer:
+                ordered.append(Dependence("flow", d.source, copy, array, d.relation.apply_range(chain)))
+            if d.kind == "anti" and d.source == s.consumer:
+                ordered.append(Dependence("anti", copy, d.sink, array, chain.reverse().apply_range(d.relation)))
+        for f in base.flow:
+            if f.sink == s.consumer and f.slot == s.slot and f.array == array:
+                chain, copy = _source_copy(s, served)
+                flow.append(Flow(f.source, copy, 0, array, f.relation.apply_range(chain)))
+    ordered = [d for d in ordered if not d.relation.is_empty()]
+    viewed = {(s.consumer, s.slot) for s in served}
+    flow = [f for f in flow if f.array in by_name or (f.sink, f.slot) not in viewed or not _covered(f, served)]
+    return PlanFacts(tuple(ordered), base.reductions, tuple(flow), served)
+
+
+def _source_copy(supply: Supply, served: tuple[Supply, ...]) -> tuple[isl.Map, str]:
+    """The copy that reads the array itself (a copy may read from another copy), as ``{ consumer -> copy }``."""
+    relation, copy = supply.relation, supply.copy
+    while above := next((s for s in served if s.consumer == copy), None):
+        relation, copy = relation.apply_range(above.relation), above.copy
+    return relation, copy
+
+
+def _covered(flow: Flow, served: tuple[Supply, ...]) -> bool:
+    """Whether every reading instance of this flow reads through a copy."""
+    readers = flow.relation.range()
+    for s in served:
+        if (s.consumer, s.slot) == (flow.sink, flow.slot):
+            readers = readers.subtract(s.relation.domain())
+    return readers.is_empty()
