@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -67,7 +67,7 @@ class Scope:
     sizes: Mapping[str, int]
     trial: bool
     loops: tuple[Surrounding, ...] = ()
-    arrays: Mapping[str, Array] = MISSING  # type: ignore[assignment]
+    arrays: Mapping[str, Array] = field(default_factory=dict)
     conditions: tuple[Constraint, ...] = ()
 
     @property

@@ -1,0 +1,289 @@
+"""Values: the right-hand side of a statement as a scalar expression and the list of its reads."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ProgramError
+from ..ir.dtype import DTYPES, DType
+from ..ir.expr import Expr, var
+from ..ir.program import Access, Array, Indirect
+from ..ir.scalar import OPERATIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type, type_of, walk
+from .parse_index import index, is_index
+from .refuse import EXPRESSIONS, OPERATORS, refuse_expression
+from .scope import MISSING, Scope
+from .types import OPERATION_OF, Element, Size, cast, local
+
+_BINARY: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+_FOLD: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "pow": operator.pow, "neg": operator.neg}
+_CLOSED = "values are made of array elements, numbers, loop variables and the operations " + ", ".join(
+    sorted(name for name in set(OPERATION_OF.values())))
+
+
+class ValueParser:
+    """Parses the values of one statement and collects its reads, each array element once."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.reads: list[Access] = []
+
+    @property
+    def types(self) -> list[DType]:
+        """Element types of the reads."""
+        of = {array.name: array.dtype for array in self.scope.arrays.values()}
+        return [of[read.array] for read in self.reads]
+
+    def type_of(self, scalar: Scalar) -> DType:
+        return type_of(scalar, self.types)
+
+    def parse(self, node: ast.expr) -> Scalar:
+        """The value of `node`; raises ProgramError for what is not accepted."""
+        if isinstance(node, ast.Constant):
+            return self._constant(node)
+        if is_index(node, self.scope):
+            return self._index_value(index(node, self.scope))
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            return self._name(node)
+        if isinstance(node, ast.Subscript):
+            return self._read(node, self.access(node))
+        if isinstance(node, ast.BinOp):
+            return self._binary(node)
+        if isinstance(node, ast.UnaryOp):
+            return self._unary(node)
+        if isinstance(node, ast.Compare):
+            return self._compare(node)
+        if isinstance(node, ast.BoolOp):
+            name = "and" if isinstance(node.op, ast.And) else "or"
+            return self._chain(name, [self._truth(v) for v in node.values])
+        if isinstance(node, ast.IfExp):
+            return Call("where", (self._truth(node.test), self.parse(node.body), self.parse(node.orelse)))
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        raise refuse_expression(self.scope.source, node)
+
+    def access(self, node: ast.Subscript | ast.Name, kind: str = "read") -> Access:
+        """The array element that `node` names."""
+        base = node.value if isinstance(node, ast.Subscript) else node
+        if not isinstance(base, ast.Name):
+            raise self.scope.refuse(node, "only an array by its name can be indexed", why="every access names one array",
+                                    hint="x[i, j], not x[i][j]")
+        array = self.scope.arrays.get(base.id)
+        if array is None:
+            if self.scope.variable(base.id) is not None or self.scope.outside(base) is not MISSING:
+                raise self.scope.refuse(node, f"{base.id} is not an array of this program",
+                                        why="only parameters and temporaries can be indexed", hint=f"add a parameter {base.id}: ex.f32[…]")
+            raise self.scope.unknown(base)
+        parts = _parts(node)
+        wanted = array.given if array.role == "temporary" else len(array.shape)
+        if len(parts) != wanted:
+            dims = "no dimension" if wanted == 0 else f"{wanted} dimension{'s' * (wanted > 1)}"
+            letters = ", ".join("ijklmnop"[:wanted]) if wanted <= 8 else "…"
+            raise self.scope.refuse(node, f"{base.id} has {dims}, not {len(parts)}", why=f"it is {describe(array, wanted)}",
+                                    hint=f"{base.id}[{letters}]" if wanted else base.id)
+        return Access(array.name, (*self._leading(array, wanted), *(self._subscript(p, kind) for p in parts)), kind)
+
+    def _leading(self, array: Array, given: int) -> tuple[Expr, ...]:
+        """A temporary's own dimensions: one for each loop around its declaration, counted from 0."""
+        return tuple(var(s.loop.id) - s.loop.start for s in self.scope.loops[: len(array.shape) - given])
+
+    def _subscript(self, node: ast.expr, kind: str) -> Expr | Indirect:
+        if _negative(node):
+            raise self.scope.refuse(node, "a negative index is not accepted", why="indices count from 0, as in the kernel",
+                                    hint="the size minus a constant: x[N - 1]")
+        if is_index(node, self.scope) or not _reads(node, self.scope) or isinstance(node, (ast.Compare, ast.BoolOp, ast.IfExp)):
+            return index(node, self.scope)
+        if kind != "read":
+            raise self.scope.refuse(node, "a write at a data-dependent index is not accepted",
+                                    why="it may touch any element, so no order of two iterations could be proved",
+                                    hint="write where the loop variables say, and read at the data-dependent index")
+        value = self.parse(node)
+        if self.type_of(value).kind != "int":
+            raise self.scope.refuse(node, f"an index must be an integer, not {self.type_of(value)}", hint="an i32 array, or ex.cast(…, ex.i32)")
+        return Indirect(settle(value, self.type_of(value), self.types))
+
+    def _read(self, node: ast.expr, access: Access) -> Read:
+        if access not in self.reads:
+            self.reads.append(access)
+        return Read(self.reads.index(access))
+
+    def _constant(self, node: ast.Constant) -> Literal:
+        if isinstance(node.value, (bool, int, float)):
+            return literal(node.value)
+        kind = "text" if isinstance(node.value, (str, bytes)) else ast.unparse(node)
+        raise self.scope.refuse(node, f"{kind} is not accepted", why="values are real numbers and truth values", hint="a number")
+
+    def _index_value(self, expr: Expr) -> Scalar:
+        if expr.is_constant:
+            return literal(expr.const)
+        low, high = expr.interval(self.scope.ranges)
+        wide = low < -(2**31) or high >= 2**31
+        return Cast(DTYPES["i64"], IndexValue(expr)) if wide else IndexValue(expr)
+
+    def _name(self, node: ast.Name | ast.Attribute) -> Scalar:
+        if isinstance(node, ast.Name) and node.id in self.scope.arrays:
+            return self._read(node, self.access(node))
+        if (number := self.scope.number(node)) is not None:
+            return literal(number)
+        value = self.scope.outside(node)
+        if isinstance(node, ast.Name) and value is MISSING:
+            raise self.scope.unknown(node)
+        what = "nothing" if value is MISSING else type(value).__name__
+        raise self.scope.refuse(node, f"{ast.unparse(node)} is not a number", why=f"it is {what}; {_CLOSED}",
+                                hint="pass arrays as parameters; take plain numbers from outside")
+
+    def _binary(self, node: ast.BinOp) -> Scalar:
+        if isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+            return self._chain("and" if isinstance(node.op, ast.BitAnd) else "or", [self._truth(node.left), self._truth(node.right)])
+        if type(node.op) not in _BINARY:
+            symbol, hint = OPERATORS[type(node.op)]
+            raise self.scope.refuse(node, f"`{symbol}` is not accepted in a value", why=_CLOSED, hint=hint)
+        return fold(Call(_BINARY[type(node.op)], (self.parse(node.left), self.parse(node.right))))
+
+    def _unary(self, node: ast.UnaryOp) -> Scalar:
+        if isinstance(node.op, ast.Not):
+            return Call("not", (self._truth(node.operand),))
+        if isinstance(node.op, ast.Invert):
+            raise self.scope.refuse(node, "`~` is not accepted in a value", why=_CLOSED, hint="not")
+        inner = self.parse(node.operand)
+        return inner if isinstance(node.op, ast.UAdd) else fold(Call("neg", (inner,)))
+
+    def _compare(self, node: ast.Compare) -> Scalar:
+        sides = [node.left, *node.comparators]
+        parts: list[Scalar] = []
+        for left, op, right in zip(sides, node.ops, sides[1:], strict=False):
+            if type(op) not in _COMPARE:
+                symbol, hint = OPERATORS[type(op)]
+                raise self.scope.refuse(node, f"`{symbol}` is not accepted in a value", why=_CLOSED, hint=hint)
+            parts.append(Call(_COMPARE[type(op)], (self.parse(left), self.parse(right))))
+        return self._chain("and", parts)
+
+    def _truth(self, node: ast.expr) -> Scalar:
+        value = self.parse(node)
+        if self.type_of(value).kind != "bool":
+            raise self.scope.refuse(node, f"a truth value is expected, not {self.type_of(value)}",
+                                    why="numbers are not true or false by themselves", hint=f"{ast.unparse(node)} != 0")
+        return value
+
+    def _chain(self, op: str, parts: list[Scalar]) -> Scalar:
+        total = parts[0]
+        for part in parts[1:]:
+            total = Call(op, (total, part))
+        return total
+
+    def _call(self, node: ast.Call) -> Scalar:
+        called = self.scope.outside(node.func)
+        name = _operation(called)
+        if name is None and called is not cast:
+            raise self._unknown_call(node, called)
+        if node.keywords:
+            raise self.scope.refuse(node, "keyword arguments are not accepted", why=_CLOSED, hint="arguments by position")
+        if called is cast:
+            return self._cast(node)
+        assert name is not None
+        arity = OPERATIONS[name].arity
+        many = name in ("min", "max")
+        if len(node.args) != arity and not (many and len(node.args) > arity):
+            raise self.scope.refuse(node, f"{name} takes {arity}{' or more' * many} arguments, not {len(node.args)}",
+                                    why="it works on single numbers", hint=f"{name}({', '.join('abc'[:arity])})")
+        if name == "where":
+            return Call("where", (self._truth(node.args[0]), self.parse(node.args[1]), self.parse(node.args[2])))
+        arguments = [self.parse(a) for a in node.args]
+        return self._chain(name, arguments) if many else fold(Call(name, tuple(arguments)))
+
+    def _cast(self, node: ast.Call) -> Scalar:
+        dtype = self.scope.outside(node.args[1]) if len(node.args) == 2 else None
+        if not (isinstance(dtype, type) and issubclass(dtype, Element)) or dtype is Element:
+            raise self.scope.refuse(node, "cast takes a value and an element type", hint="ex.cast(x[i], ex.f32)")
+        return Cast(dtype.dtype, self.parse(node.args[0]))
+
+    def _unknown_call(self, node: ast.Call, called: Any) -> ProgramError:
+        words = ast.unparse(node.func)
+        if called is local:
+            return self.scope.refuse(node, "a temporary is declared on a line of its own", hint="t = ex.local(ex.f32)")
+        if isinstance(called, type) and issubclass(called, (Element, float, int, bool)):
+            return self.scope.refuse(node, f"{words}(…) is not accepted", why=_CLOSED, hint="ex.cast(x[i], ex.f32)")
+        short = words.rsplit(".", 1)[-1]
+        known = short if short in OPERATIONS else {"fabs": "abs", "maximum": "max", "minimum": "min", "power": "pow"}.get(short)
+        hint = f"ex.{known}(…)" if known else "write the arithmetic itself"
+        return self.scope.refuse(node, f"{words} is not an operation of programs", why=_CLOSED, hint=hint)
+
+
+def describe(array: Array, given: int) -> str:
+    """The array as the user declared it."""
+    shape = array.shape[len(array.shape) - given:]
+    return f"{array.dtype}[{', '.join(map(str, shape))}]" if shape else f"a scalar of type {array.dtype}"
+
+
+def literal(value: float | int | bool) -> Literal:
+    """A number of the text: i32 (i64 where needed), f32 until its surroundings say f64, or bool."""
+    if isinstance(value, bool):
+        return Literal(value, DTYPES["bool"])
+    if isinstance(value, int):
+        return Literal(value, DTYPES["i32" if -(2**31) <= value < 2**31 else "i64"])
+    return Literal(value, DTYPES["f32"])
+
+
+def fold(call: Call) -> Scalar:
+    """Arithmetic on literals alone, done once in Python's numbers."""
+    if call.op not in _FOLD or not all(isinstance(a, Literal) for a in call.args):
+        return call
+    try:
+        value = _FOLD[call.op](*(a.value for a in call.args if isinstance(a, Literal)))
+    except (ZeroDivisionError, OverflowError):
+        return call
+    return literal(value) if isinstance(value, (int, float)) else call
+
+
+def settle(scalar: Scalar, context: DType, reads: list[DType]) -> Scalar:
+    """Give every literal the type in which it is used, so that ``0.1 * x`` is exact to f64 where `x` is f64."""
+    if isinstance(scalar, Literal):
+        return _settled(scalar, context)
+    if isinstance(scalar, Cast):
+        return Cast(scalar.dtype, settle(scalar.arg, scalar.dtype.wide, reads))
+    if not isinstance(scalar, Call):
+        return scalar
+    own = operand_type(scalar, reads)
+    weak = not any(isinstance(n, (Read, Cast)) for n in walk(scalar))
+    if weak and own.name == "f32" and context.name == "f64" and OPERATIONS[scalar.op].result != "bool":
+        own = context
+    if scalar.op == "where":
+        return Call("where", (settle(scalar.args[0], DTYPES["bool"], reads), *(settle(a, own, reads) for a in scalar.args[1:])))
+    return Call(scalar.op, tuple(settle(a, own, reads) for a in scalar.args))
+
+
+def _settled(node: Literal, context: DType) -> Literal:
+    if context.kind == "float" and node.dtype.kind != "bool":
+        return Literal(float(node.value), context)
+    if context.kind == "int" and node.dtype.kind == "int":
+        return node if node.dtype.name == "i64" else Literal(node.value, context)
+    return node
+
+
+def _operation(called: Any) -> str | None:
+    try:
+        return OPERATION_OF.get(called)
+    except TypeError:
+        return None
+
+
+def _parts(node: ast.Subscript | ast.Name) -> list[ast.expr]:
+    if isinstance(node, ast.Name):
+        return []
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _negative(node: ast.expr) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
+
+
+def _reads(node: ast.AST, scope: Scope) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in scope.arrays for n in ast.walk(node))
+
+
+__all__ = ["EXPRESSIONS", "Size", "ValueParser", "describe", "fold", "literal", "settle"]

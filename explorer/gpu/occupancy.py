@@ -1,0 +1,145 @@
+"""How many blocks of a kernel fit on one multiprocessor at once, and what stops one more; and whether a launch fits at all.
+
+The arithmetic is that of ``cuda_occupancy.h`` in the CUDA Toolkit (``cudaOccMaxActiveBlocksPerMultiprocessor``), with the
+shared memory carve-out at its largest, which is what the driver picks when a kernel asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
+
+from ..errors import ResourceError
+from .spec import Gpu, round_up
+
+
+class LaunchShape(Protocol):
+    """The part of a launch that limits are about (code generation's ``Launch`` has it)."""
+
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def grid(self) -> tuple[int, int, int]: ...
+    @property
+    def block(self) -> tuple[int, int, int]: ...
+    @property
+    def static_shared_bytes(self) -> int: ...
+    @property
+    def dynamic_shared_bytes(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """The resident blocks of one multiprocessor.
+
+    Attributes
+    ----------
+    blocks_per_sm, active_warps : int
+    fraction : float
+        Active warps over the most the multiprocessor holds, 0 to 1.
+    limits : mapping of str to int
+        Blocks that each resource alone would allow: ``warps``, ``blocks``, ``registers``, ``shared``, ``barriers``.
+    limiter : str
+        The resource with the smallest limit; of equals the first in the order above.
+    """
+
+    blocks_per_sm: int
+    active_warps: int
+    fraction: float
+    limits: Mapping[str, int]
+    limiter: str
+
+    def __str__(self) -> str:
+        return f"{self.fraction:.0%} ({self.blocks_per_sm} blocks, {self.active_warps} warps; limited by {self.limiter})"
+
+
+def occupancy(gpu: Gpu, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int,
+              barriers_per_block: int = 0) -> Occupancy:  # fmt: skip
+    """Resident blocks per multiprocessor of a kernel.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    threads_per_block, registers_per_thread : int
+        Registers as the compiler reports them; 0 where unknown (then registers never limit).
+    shared_bytes_per_block : int
+        Static plus dynamic shared memory.
+    barriers_per_block : int
+        Named barriers, as the compiler reports them.
+
+    Returns
+    -------
+    Occupancy
+        With `blocks_per_sm` 0 when the block does not fit at all.
+
+    Notes
+    -----
+    Registers are allocated to warps in units of 256, warps to one of four sub-partitions with a quarter of the registers
+    each, and shared memory in units of 128 bytes (256 on 7.5) plus 1 KiB that the driver keeps from 8.0 on.
+    """
+    if threads_per_block < 1:
+        raise ResourceError("A block needs at least one thread.", why=f"threads per block: {threads_per_block}")
+    warps = -(-threads_per_block // gpu.warp_size)
+    shared = round_up(shared_bytes_per_block + gpu.reserved_shared_bytes_per_block, gpu.shared_allocation_unit)
+    limits = {
+        "warps": gpu.max_warps_per_sm // warps if threads_per_block <= gpu.max_threads_per_block else 0,
+        "blocks": gpu.max_blocks_per_sm,
+        "registers": _register_limit(gpu, threads_per_block, warps, registers_per_thread),
+        "shared": _shared_limit(gpu, shared_bytes_per_block, shared),
+        "barriers": gpu.barriers_per_sm // barriers_per_block if barriers_per_block else gpu.max_blocks_per_sm,
+    }
+    limiter = min(limits, key=lambda name: limits[name])
+    blocks = limits[limiter]
+    return Occupancy(blocks, blocks * warps, blocks * warps / gpu.max_warps_per_sm, limits, limiter)
+
+
+def check_launch(gpu: Gpu, launch: LaunchShape, registers: int | None = None) -> None:
+    """Accept a launch that the GPU can take.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    launch : Launch
+        Anything with `kernel`, `grid`, `block`, `static_shared_bytes` and `dynamic_shared_bytes`.
+    registers : int, optional
+        Registers per thread, once a compiler has said.
+
+    Raises
+    ------
+    ResourceError
+        Naming every limit exceeded, the numbers, and what to shrink; `breaches` has them as data.
+    """
+    where = f"kernel {launch.kernel} on {gpu}"
+    if min(*launch.grid, *launch.block) < 1:
+        raise ResourceError("The launch is empty.", where=where, why=f"grid {launch.grid}, block {launch.block}",
+                            hint="give every size that binds to the grid or the block at least one iteration", breaches=())  # fmt: skip
+    breaches = gpu.limits_check(launch.grid, launch.block, static_shared_bytes=launch.static_shared_bytes,
+                                dynamic_shared_bytes=launch.dynamic_shared_bytes, registers_per_thread=registers)  # fmt: skip
+    if breaches:
+        raise ResourceError(f"The launch is too big for the {gpu.name}.", where=where, why="; ".join(map(str, breaches)),
+                            hint="; ".join(dict.fromkeys(b.shrink for b in breaches)), breaches=breaches)  # fmt: skip
+
+
+def waves(gpu: Gpu, grid: tuple[int, int, int], blocks_per_sm: int) -> float:
+    """How many times the grid fills the whole GPU; a fraction just above an integer wastes most of the last wave."""
+    return prod(grid) / (gpu.multiprocessors * blocks_per_sm) if blocks_per_sm else float("inf")
+
+
+def _register_limit(gpu: Gpu, threads: int, warps: int, registers: int) -> int:
+    """Blocks that the register file allows."""
+    if registers == 0:
+        return gpu.max_blocks_per_sm
+    if registers > gpu.max_registers_per_thread or gpu.registers_of_block(threads, registers) > gpu.registers_per_block:
+        return 0
+    per_warp = round_up(registers * gpu.warp_size, gpu.register_allocation_unit)
+    parts = gpu.warp_allocation_granularity
+    return gpu.registers_per_sm // parts // per_warp * parts // warps
+
+
+def _shared_limit(gpu: Gpu, asked: int, allocated: int) -> int:
+    """Blocks that shared memory allows."""
+    if asked > gpu.shared_bytes_per_block_optin:
+        return 0
+    return gpu.shared_bytes_per_sm // allocated if allocated else gpu.max_blocks_per_sm

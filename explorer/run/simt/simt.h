@@ -1,0 +1,114 @@
+// simt.h: what CUDA text needs to be compiled by a host C++17 compiler and run on the CPU.
+//
+// This file holds the language: qualifiers, built-in variables, the calls into the runtime and the launch trampoline.
+// simt_math.h, simt_warp.h and simt_atomic.h hold the functions.  No standard header is included: a kernel then compiles
+// in a fraction of the time.  SIMT_CHECKED is 1 for the verifying build and 0 for the fast one.
+#pragma once
+#define SIMT_HOST 1
+
+typedef __SIZE_TYPE__ size_t;
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static const
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __grid_constant__
+#define __align__(n) __attribute__((aligned(n)))
+
+// The compiler must not look through what other threads may change, so shared arrays are `used`: never constant, never dropped.
+// `extern __shared__` is spelled `extern __dynamic_shared__` before compilation, for `static extern` is no C++.
+#if SIMT_CHECKED
+#define SIMT_THREAD_LOCAL  // one operating-system thread runs everything: plain globals
+#ifdef __APPLE__
+#define SIMT_SHARED_SECTION __attribute__((used, section("__DATA,simt_shared")))
+#else
+#define SIMT_SHARED_SECTION __attribute__((used, section("simt_shared")))
+#endif
+#define __shared__ SIMT_SHARED_SECTION static
+#define __dynamic_shared__
+#define SIMT_DYNAMIC_DEFINITION SIMT_SHARED_SECTION
+#else
+#define SIMT_THREAD_LOCAL __thread
+#define __shared__ static __thread
+#define __dynamic_shared__ __thread
+#define SIMT_DYNAMIC_DEFINITION __thread
+#endif
+
+#define SIMT_UNCHECKED __attribute__((no_sanitize("thread"), no_sanitize("undefined")))
+
+struct uint3 { unsigned x, y, z; };
+struct dim3 { unsigned x, y, z; };
+struct alignas(8) float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(8) int2 { int x, y; };
+struct alignas(16) int4 { int x, y, z, w; };
+struct alignas(8) uint2 { unsigned x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct alignas(16) double2 { double x, y; };
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+// const: within one thread they never change, so the compiler may keep them in registers across barriers.
+extern "C" {
+extern SIMT_THREAD_LOCAL const uint3 threadIdx;
+extern SIMT_THREAD_LOCAL const uint3 blockIdx;
+extern SIMT_THREAD_LOCAL const dim3 blockDim;
+extern SIMT_THREAD_LOCAL const dim3 gridDim;
+
+// Calls into the runtime (scheduler.cpp, memory_check.cpp).  `line` is the line of the text that calls.
+void simt_barrier(int line);
+int simt_barrier_vote(int how, int predicate, int line);              // how: 0 count, 1 and, 2 or
+void simt_warp_sync(unsigned mask, int line);
+void simt_warp_exchange(unsigned mask, int how, int argument, int width, void* value, int bytes, int line);  // 0 idx 1 up 2 down 3 xor
+unsigned simt_warp_vote(unsigned mask, int predicate, int line);      // ballot
+unsigned simt_active_mask();
+void simt_fence();
+void simt_trap(int line);
+void simt_atomic_access(const void* address, int bytes);              // the checks of one atomic operation
+void simt_async_copy(void* shared, const void* global, int bytes, int valid_bytes);
+void simt_async_commit();
+void simt_async_wait(int newest_groups_left);
+}
+static const int warpSize = 32;
+
+// __builtin_LINE() as a default argument is the caller's line.
+inline void __syncthreads(int line = __builtin_LINE()) { simt_barrier(line); }
+inline int __syncthreads_count(int p, int line = __builtin_LINE()) { return simt_barrier_vote(0, p != 0, line); }
+inline int __syncthreads_and(int p, int line = __builtin_LINE()) { return simt_barrier_vote(1, p != 0, line); }
+inline int __syncthreads_or(int p, int line = __builtin_LINE()) { return simt_barrier_vote(2, p != 0, line); }
+inline void __threadfence() { simt_fence(); }
+inline void __threadfence_system() { simt_fence(); }
+inline void __threadfence_block() {}  // orders, and synchronises nothing: a race stays a race
+inline void __trap(int line = __builtin_LINE()) { simt_trap(line); }
+inline void __nanosleep(unsigned) {}
+#define assert(condition) ((condition) ? (void)0 : simt_trap(__LINE__))
+
+// Loads and stores with cache hints are plain accesses here.
+#define SIMT_LOAD(name) template <class T> __forceinline__ T name(const T* p) { return *p; }
+#define SIMT_STORE(name) template <class T> __forceinline__ void name(T* p, T v) { *p = v; }
+SIMT_LOAD(__ldg) SIMT_LOAD(__ldcg) SIMT_LOAD(__ldca) SIMT_LOAD(__ldcs) SIMT_LOAD(__ldlu) SIMT_LOAD(__ldcv)
+SIMT_STORE(__stwb) SIMT_STORE(__stcg) SIMT_STORE(__stcs) SIMT_STORE(__stwt)
+
+#include "simt_math.h"
+#include "simt_warp.h"
+#include "simt_atomic.h"
+
+// The launch trampoline: a kernel's signature is deduced, its arguments come as untyped pointers.
+struct SimtKernel { const char* name; void (*call)(void**); };
+
+template <unsigned... I> struct SimtIndices {};
+template <unsigned N, unsigned... I> struct SimtCount : SimtCount<N - 1, N - 1, I...> {};
+template <unsigned... I> struct SimtCount<0, I...> { using Indices = SimtIndices<I...>; };
+
+template <class... P, unsigned... I>
+SIMT_UNCHECKED inline void simt_call(void (*kernel)(P...), void** arguments, SimtIndices<I...>) { kernel(static_cast<P>(arguments[I])...); }
+
+template <class... P>
+SIMT_UNCHECKED inline void simt_call(void (*kernel)(P...), void** arguments) {
+    simt_call(kernel, arguments, typename SimtCount<sizeof...(P)>::Indices());
+}
+template <class... P> constexpr int simt_parameters(void (*)(P...)) { return sizeof...(P); }

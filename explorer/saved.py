@@ -1,0 +1,146 @@
+"""Schedules that travel: JSON (versioned, validated, never evaluated), a short share string, and a Python script."""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import MISSING, fields
+from typing import Any
+
+from .errors import ReplayError
+from .ir.program import Program
+from .transforms.base import Transform, catalogue
+
+FORMAT, VERSION = "explorer-schedule", 1
+
+
+def source_hash(program: Program) -> str:
+    """The first 12 hex digits of the SHA-256 of the program's text."""
+    return hashlib.sha256(program.source.encode()).hexdigest()[:12]
+
+
+def to_data(program: Program, steps: Iterable[Transform]) -> dict[str, Any]:
+    """The schedule as plain JSON-able data."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "program": program.name,
+        "source": source_hash(program),
+        "sizes": dict(program.sizes),
+        "steps": [{"move": step.name, **_plain(step.arguments())} for step in steps],
+    }
+
+
+def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in arguments.items()}
+
+
+def from_data(data: Any) -> tuple[str, str, dict[str, int], tuple[Transform, ...]]:
+    """Validate plain data: (program name, source hash, sizes, steps).
+
+    Raises
+    ------
+    ReplayError
+        If it is not a saved schedule, is of another version, or holds an unknown move or argument.
+    """
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ReplayError("this is not a saved schedule", why=f'it has no field "format": "{FORMAT}"', hint="save one with schedule.save(path)")
+    if data.get("version") != VERSION:
+        raise ReplayError(f"this schedule was saved as version {data.get('version')!r}; this explorer reads version {VERSION}",
+                          hint="save it again with the version of the explorer that wrote it, as a script")
+    sizes, steps = data.get("sizes"), data.get("steps")
+    if not isinstance(sizes, dict) or not all(isinstance(v, int) and not isinstance(v, bool) for v in sizes.values()):
+        raise ReplayError("the saved sizes are damaged", why=f"expected names and integers, found {sizes!r}"[:200])
+    if not isinstance(steps, list):
+        raise ReplayError("the saved steps are damaged", why="expected a list")
+    name, source = data.get("program"), data.get("source")
+    if not isinstance(name, str) or not isinstance(source, str):
+        raise ReplayError("the saved program's name is damaged")
+    return name, source, dict(sizes), tuple(step_of(s, i) for i, s in enumerate(steps))
+
+
+def step_of(data: Any, number: int = 0) -> Transform:
+    """One transformation from plain data, every field checked against its declared kind."""
+    where = f"step {number + 1}"
+    if not isinstance(data, dict) or not isinstance(data.get("move"), str):
+        raise ReplayError("a saved step is damaged", where=where, why=f"expected a move with arguments, found {data!r}"[:200])
+    known = catalogue()
+    if data["move"] not in known:
+        near = difflib.get_close_matches(data["move"], known, 3)
+        raise ReplayError(f"there is no move {data['move']!r}", where=where, hint=", ".join(near) or f"one of {', '.join(known)}")
+    kind, arguments = known[data["move"]], {k: v for k, v in data.items() if k != "move"}
+    declared = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
+    if extra := arguments.keys() - declared.keys():
+        raise ReplayError(f"{kind.name} takes no argument {', '.join(sorted(extra))}", where=where, hint=f"it takes {', '.join(declared)}")
+    if missing := [n for n, f in declared.items() if f.default is MISSING and n not in arguments]:
+        raise ReplayError(f"{kind.name} needs {', '.join(missing)}", where=where)
+    return kind(**{n: _field(kind.name, declared[n], v, where) for n, v in arguments.items()})
+
+
+def _field(move: str, declared: Any, value: Any, where: str) -> Any:
+    def only(item: Any) -> bool:
+        return isinstance(item, (str, int, bool))
+
+    if isinstance(value, list):
+        if not all(only(v) or (isinstance(v, list) and all(map(only, v))) for v in value):
+            raise ReplayError(f"{move}: {declared.name} holds something else than names and numbers", where=where)
+        return tuple(tuple(v) if isinstance(v, list) else v for v in value)
+    if not only(value):
+        raise ReplayError(f"{move}: {declared.name} must be a name, a number or a list of them, not {value!r}"[:200], where=where)
+    expected = declared.metadata.get("kind", "")
+    if (expected == "int" and (isinstance(value, bool) or not isinstance(value, int))) or (expected == "bool" and not isinstance(value, bool)):
+        raise ReplayError(f"{move}: {declared.name} must be {'an integer' if expected == 'int' else 'true or false'}, not {value!r}", where=where)
+    if expected in ("loop", "leaf", "array", "name", "choice") and not isinstance(value, str):
+        raise ReplayError(f"{move}: {declared.name} must be a name, not {value!r}", where=where)
+    return value
+
+
+def to_json(program: Program, steps: Iterable[Transform]) -> str:
+    """The schedule as indented JSON."""
+    return json.dumps(to_data(program, steps), indent=1)
+
+
+def read_json(text: str) -> tuple[str, str, dict[str, int], tuple[Transform, ...]]:
+    """The inverse of :func:`to_json`, validated."""
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ReplayError("this is not JSON", where=f"line {error.lineno}, column {error.colno}", why=error.msg) from error
+    return from_data(data)
+
+
+def share_string(program: Program, steps: Iterable[Transform]) -> str:
+    """The schedule as one short line for a chat or a link: ``ex1:`` and URL-safe base64 of the compressed JSON."""
+    packed = zlib.compress(json.dumps(to_data(program, steps), separators=(",", ":")).encode(), 9)
+    return "ex1:" + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def read_share_string(text: str) -> tuple[str, str, dict[str, int], tuple[Transform, ...]]:
+    """The inverse of :func:`share_string`, validated."""
+    body = text.strip()
+    if not body.startswith("ex1:"):
+        raise ReplayError("this is not a share string", why='it does not begin with "ex1:"', hint="make one with schedule.share()")
+    try:
+        packed = base64.urlsafe_b64decode(body[4:] + "=" * (-len(body[4:]) % 4))
+        inflate = zlib.decompressobj()
+        raw = inflate.decompress(packed, 1 << 20)
+        if inflate.unconsumed_tail:
+            raise ValueError("more than 1 MiB")
+    except (ValueError, zlib.error) as error:
+        raise ReplayError("this share string is damaged", why=str(error), hint="copy the whole line, from ex1: to its end") from error
+    return read_json(raw.decode("utf-8", "replace"))
+
+
+def script(program: Program, steps: Iterable[Transform], sizes_line: str = "") -> str:
+    """A Python script that rebuilds the schedule: the program's text and one line for each step."""
+    lines = ["import explorer as ex", ""]
+    lines += [sizes_line, ""] if sizes_line else []
+    lines += [program.source.rstrip(), ""] if program.source else []
+    arguments = ", ".join(f"{name}={value}" for name, value in program.sizes)
+    lines.append(f"s = {program.name}.schedule({arguments})")
+    lines += [f"s = s.{step}" for step in steps]
+    return "\n".join(lines) + "\n"
