@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from ..ir.expr import Atom, Expr, Quotient, Ranges, Remainder, const, rejoin
+from ..ir.expr import Atom, Expr, Ranges, Remainder, const, rejoin
 
 INT_MAX = 2**31 - 1
 SUM, PRODUCT, PRIMARY = 12, 13, 100
@@ -140,29 +140,32 @@ def offset_text(index: Sequence[Expr], shape: Sequence[int], ranges: Ranges) -> 
 
 
 def _horner(parts: Sequence[tuple[str, int]], shape: Sequence[int], wide: bool) -> str:
-    """``(a * n + b) * m + c`` with zero rows left out."""
-    text, level = "", PRIMARY
-    pending = 1
+    """``(a * n + b) * m + c`` with zero parts left out."""
+    text, level, factor = "", PRIMARY, 1
     for (part, part_level), extent in zip(parts, shape, strict=True):
-        pending *= extent if text else 1
-        if part == "0" and text:
+        factor *= extent
+        if part == "0":
             continue
-        if not text:
-            text, level = ("", PRIMARY) if part == "0" else (part, part_level)
-            pending = 1
-            continue
-        factor = f"{pending}LL" if wide else str(pending)
-        text = f"{text if level >= PRODUCT and '/' not in text and '%' not in text else f'({text})'} * {factor}"
-        text, level, pending = f"{text} + {part}", SUM, 1
-    if pending != 1:
-        factor = f"{pending}LL" if wide else str(pending)
-        text = f"{text if level >= PRODUCT and '/' not in text and '%' not in text else f'({text})'} * {factor}"
-    return text or "0"
+        if text:
+            text, level = _plus(_times(text, level, factor, wide), part), SUM
+        else:
+            text, level = part, part_level
+        factor = 1
+    return _times(text, level, factor, wide) if text else "0"
+
+
+def _times(text: str, level: int, factor: int, wide: bool) -> str:
+    if factor == 1:
+        return text
+    bare = level >= PRODUCT and "/" not in text and "%" not in text
+    return f"{text if bare else f'({text})'} * {factor}{'LL' if wide else ''}"
+
+
+def _plus(text: str, part: str) -> str:
+    return f"{text} - {part[1:]}" if part.startswith("-") else f"{text} + {part}"
 
 
 def subscripts(index: Sequence[Expr], ranges: Ranges) -> str:
     """``[i][k]`` for an array declared with its dimensions."""
     return "".join(f"[{to_c(e, ranges)[0]}]" for e in index)
 
-
-__all__ = ["INT_MAX", "PRIMARY", "PRODUCT", "SUM", "Quotient", "is_wide", "linear", "offset_text", "rename", "subscripts", "to_c"]

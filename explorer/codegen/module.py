@@ -49,7 +49,9 @@ class Launch:
     grid, block : tuple of int
         Extents (x, y, z).
     arguments : tuple of str
-        Buffer names, in the order of the kernel's parameters (all parameters are pointers).
+        Buffer names, in the order of the kernel's pointer parameters, which come first.
+    scalars : tuple of int
+        Values of the ``int`` parameters that follow them (the iterations of loops that the host runs).
     static_shared_bytes, dynamic_shared_bytes : int
         Shared memory declared in the text, and asked for at launch (``extern __shared__``).
     """
@@ -58,6 +60,7 @@ class Launch:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     arguments: tuple[str, ...]
+    scalars: tuple[int, ...] = ()
     static_shared_bytes: int = 0
     dynamic_shared_bytes: int = 0
 

@@ -13,9 +13,9 @@ from ..ir.expr import Expr, var
 from ..ir.program import Access, Array, Indirect
 from ..ir.scalar import OPERATIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type, type_of, walk
 from .parse_index import index, is_index
-from .refuse import EXPRESSIONS, OPERATORS, refuse_expression
+from .refuse import OPERATORS, refuse_expression
 from .scope import MISSING, Scope
-from .types import OPERATION_OF, Element, Size, cast, local
+from .types import OPERATION_OF, Element, cast, local
 
 _BINARY: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}
 _COMPARE: dict[type[ast.cmpop], str] = {
@@ -178,7 +178,7 @@ class ValueParser:
 
     def _call(self, node: ast.Call) -> Scalar:
         called = self.scope.outside(node.func)
-        name = _operation(called)
+        name = operation_of(node, self.scope)
         if name is None and called is not cast:
             raise self._unknown_call(node, called)
         if node.keywords:
@@ -265,9 +265,10 @@ def _settled(node: Literal, context: DType) -> Literal:
     return node
 
 
-def _operation(called: Any) -> str | None:
+def operation_of(node: ast.Call, scope: Scope) -> str | None:
+    """Name of the operation that is called, however it was imported; None if it is no operation."""
     try:
-        return OPERATION_OF.get(called)
+        return OPERATION_OF.get(scope.outside(node.func))
     except TypeError:
         return None
 
@@ -285,5 +286,3 @@ def _negative(node: ast.expr) -> bool:
 def _reads(node: ast.AST, scope: Scope) -> bool:
     return any(isinstance(n, ast.Name) and n.id in scope.arrays for n in ast.walk(node))
 
-
-__all__ = ["EXPRESSIONS", "Size", "ValueParser", "describe", "fold", "literal", "settle"]

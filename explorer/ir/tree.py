@@ -16,7 +16,8 @@ BLOCK_ROLES = ("block.x", "block.y", "block.z")
 THREAD_ROLES = ("thread.x", "thread.y", "thread.z")
 WARP_ROLES = ("warp", "lane")
 PLACE_ROLES = (*BLOCK_ROLES, *THREAD_ROLES, *WARP_ROLES)
-TIME_ROLES = ("seq", "unroll", "vector")
+TIME_ROLES = ("seq", "unroll", "vector", "launch")
+"""``launch``: an outermost loop that the host runs, one launch of its kernel for each iteration."""
 ROLES = (*TIME_ROLES, *PLACE_ROLES)
 WARP_SIZE = 32
 """Threads in a warp on every CUDA GPU (CUDA C++ Programming Guide, "SIMT architecture")."""

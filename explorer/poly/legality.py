@@ -17,11 +17,11 @@ import islpy as isl
 from ..ir.expr import Expr
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
-from ..ir.program import Statement
+from ..ir.program import Array, Statement
 from ..ir.tree import Kernel, Leaf, Loop
 from .dependence import Dependence
 from .isl import conjunction, read_map, smallest, text
-from .plan_facts import facts
+from .plan_facts import facts, run_set_of
 from .relations import PLACE, Where, access, dim_names, domain, space, time_depth, where
 
 
@@ -116,7 +116,8 @@ def _order_pair(plan: Plan, d: Dependence, a: Placed, b: Placed) -> Finding | No
         return _order_finding(plan, d, a, b, pairs, "a later launch")
     axes = [i for i in range(3) if not (_own_copy(plan, d, a, i) or _own_copy(plan, d, b, i))]
     everywhere = any(_replicated(plan, p) and p.where.free[i] for i in axes for p in (a, b))
-    across = pairs if everywhere else pairs.intersect(_differs(a, b, axes)) if axes else None
+    together = pairs.intersect(same_launch(a, b)) if launch_loops(a.above) else pairs
+    across = together if everywhere else together.intersect(_differs(a, b, axes)) if axes else None
     if across is not None and not across.is_empty():
         return _order_finding(plan, d, a, b, across, "another block of the same launch")
     late = pairs.intersect(a.where.time.lex_ge_map(b.where.time))
@@ -125,6 +126,22 @@ def _order_pair(plan: Plan, d: Dependence, a: Placed, b: Placed) -> Finding | No
     same_time = late.intersect(a.where.time.apply_range(b.where.time.reverse()))
     only_same = same_time.is_equal(late)
     return _order_finding(plan, d, a, b, late, "another thread at the same time" if only_same else "a later time")
+
+
+def launch_loops(above: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """The enclosing loops that the host runs (always outermost)."""
+    return tuple(x for x in above if x.role == "launch")
+
+
+def same_launch(a: Placed, b: Placed) -> isl.Map:
+    """Pairs of instances of two leaves of one kernel that run in one launch of it."""
+    return _launch_of(a).apply_range(_launch_of(b).reverse())
+
+
+def _launch_of(p: Placed) -> isl.Map:
+    names, when = dim_names(p.statement), dict(p.leaf.when)
+    values = ", ".join(text(when[x.id], names) for x in launch_loops(p.above))
+    return read_map(f"{{ {space(p.statement)} -> N[{values}] }}")
 
 
 def _replicated(plan: Plan, p: Placed) -> bool:
@@ -249,21 +266,23 @@ def obligations(plan: Plan, placed: dict[str, list[Placed]] | None = None) -> tu
 
 
 def _carries(plan: Plan, p: Placed, loop: Loop) -> bool:
+    """Whether two updates of one element that differ in `loop` can coincide: in one launch, for a thread loop at one time."""
     array = plan.array_of[p.statement.target.array]
-    return _carried(p.statement, array, dict(p.leaf.when)[loop.id], p.leaf.when, tuple((x.id, x.start, x.extent) for x in p.above))
+    other = tuple(x for x in p.above if (x.role == "launch" if loop.is_block else not x.is_place))
+    boxes = tuple((x.id, x.start, x.extent) for x in p.above)
+    return _carried(p.statement, array, loop.id, tuple(x.id for x in other), p.leaf.when, boxes)
 
 
 @lru_cache(maxsize=4096)
-def _carried(statement: Statement, array, value: Expr, inverse, boxes) -> bool:  # noqa: ANN001
-    """Whether two updates of one element differ in the loop whose value is `value`."""
-    from .plan_facts import _run_set
-
-    names = dim_names(statement)
-    run = _run_set(statement, inverse, boxes)
-    touch = access(statement, len(statement.reads), array).intersect_domain(run)
+def _carried(statement: Statement, array: Array, loop: str, equal: tuple[str, ...], inverse: tuple[tuple[str, Expr], ...],
+             boxes: tuple[tuple[str, int, int], ...]) -> bool:
+    names, when = dim_names(statement), dict(inverse)
+    touch = access(statement, len(statement.reads), array).intersect_domain(run_set_of(statement, inverse, boxes))
     pairs = touch.apply_range(touch.reverse())
-    at = read_map(f"{{ {space(statement)} -> L[{text(value, names)}] }}")
-    apart = read_map("{ L[p] -> L[q] : p != q }")
+    values = ", ".join(text(when[x], names) for x in (loop, *equal))
+    at = read_map(f"{{ {space(statement)} -> L[{values}] }}")
+    rest = [f"e{i}" for i in range(len(equal))]
+    apart = read_map(f"{{ L[{', '.join(['p', *rest])}] -> L[{', '.join(['q', *rest])}] : p != q }}")
     return not pairs.intersect(at.apply_range(apart).apply_range(at.reverse())).is_empty()
 
 

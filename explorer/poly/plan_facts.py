@@ -34,11 +34,12 @@ class Supply:
 
 def run_set(statement: Statement, leaf: Leaf, above: tuple[Loop, ...]) -> isl.Set:
     """The instances that this leaf executes."""
-    return _run_set(statement, leaf.when, tuple((x.id, x.start, x.extent) for x in above))
+    return run_set_of(statement, leaf.when, tuple((x.id, x.start, x.extent) for x in above))
 
 
 @lru_cache(maxsize=8192)
-def _run_set(statement: Statement, inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> isl.Set:
+def run_set_of(statement: Statement, inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> isl.Set:
+    """The instances whose loop values lie in the boxes (id, start, extent)."""
     names, when = dim_names(statement), dict(inverse)
     inside = [f"{start} <= {text(when[loop], names)} < {start + extent}" for loop, start, extent in boxes]
     return domain(statement).intersect(isl.Set.read_from_str(domain(statement).get_ctx(), f"{{ {space(statement)}{conjunction(inside)} }}"))

@@ -1,0 +1,91 @@
+// runtime.h: the state the runtime's parts share.  One executable runs one request of the host program: see main.cpp.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+namespace simt {
+
+constexpr int MAX_THREADS = 1024, WARP = 32, MAX_WARPS = MAX_THREADS / WARP;
+
+struct Index { unsigned x, y, z; };
+
+struct Launch {
+    char kernel[256];
+    void (*call)(void**);
+    Index grid, block;
+    unsigned dynamic_bytes;
+    int argument_count, arguments[64];
+    int number;
+    unsigned threads() const { return block.x * block.y * block.z; }
+    uint64_t blocks() const { return (uint64_t)grid.x * grid.y * grid.z; }
+};
+
+enum State : uint8_t { UNSTARTED, READY, AT_BARRIER, AT_WARP, DONE };
+enum WarpOperation : uint8_t { SYNC, EXCHANGE, VOTE };
+
+struct AsyncCopy { char* to; const char* from; int bytes, valid; int group; };
+struct AsyncQueue { AsyncCopy* copies; int count, capacity; int group; };  // `group`: the one being filled
+
+struct Thread {
+    void* stack_pointer;  // where to resume
+    struct Fiber* fiber;
+    Index index;
+    State state;
+    WarpOperation operation;
+    int line;             // of the text, where it waits
+    int how, argument, width, bytes;
+    unsigned mask;
+    void* value;
+    unsigned result;
+    AsyncQueue async;
+};
+
+struct Worker {           // one operating-system thread and the block it runs
+    Thread threads[MAX_THREADS];
+    uint16_t order[MAX_THREADS];
+    unsigned warp_live[MAX_WARPS], warp_waiting[MAX_WARPS];
+    unsigned count, next_unstarted, done, waiting_at_barrier;
+    int barrier_line, barrier_how, barrier_total;
+    unsigned barrier_first;
+    Thread* current;
+    void* scheduler_stack_pointer;
+    struct Fiber* free_fibers;
+    char* stacks;
+    unsigned fibers_made;
+    void** arguments;
+    const Launch* launch;
+    uint64_t block;
+    uint64_t random;      // xorshift state; `order_kind` 0 in order, 1 reversed, 2 random
+    int order_kind;
+};
+
+extern thread_local Worker* worker;
+extern int launch_seed;   // of the run in progress, for messages
+
+// scheduler.cpp
+void prepare_worker(Worker&);
+void run_block(Worker&, const Launch&, uint64_t block, void** arguments);
+void shuffle(Worker&, uint16_t* order, unsigned count);
+uint64_t next_random(Worker&);
+extern char* stack_arena;          // of the checked build's one worker
+extern size_t stack_arena_bytes;
+extern char text_memory_end;
+
+// report.cpp
+[[noreturn]] void fault(const char* kind, const char* format, ...);   // fields are key=value, separated by tabs
+void install_signal_handlers(int limit_ms);
+void use_signal_stack();
+uint32_t offset_of(const void* program_counter);                      // into the executable, for the line tables
+
+// memory_check.cpp (the checked build only)
+void check_begin_launch(const Launch&);
+void check_begin_block(Worker&);
+void check_barrier();
+void check_warp_sync(unsigned warp, unsigned mask);
+struct Buffer { char name[256]; char kind[16]; uint64_t element_bytes, elements, offset, result_offset; char* memory; uint64_t bytes() const { return element_bytes * elements; } };
+void check_reserve(Buffer* buffers, int count);
+void check_begin_run(Buffer* buffers, int count);
+void check_add_shared(const char* name, const char* kernel, uint64_t offset, uint64_t bytes);
+extern const void* recent_access;  // program counter of the newest access, for time-outs
+
+}  // namespace simt
