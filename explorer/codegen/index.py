@@ -136,11 +136,11 @@ def offset_text(index: Sequence[Expr], shape: Sequence[int], ranges: Ranges) -> 
     if len(index) < 2 or _divisions((flat,)) < _divisions(index):
         return to_c(flat, ranges)[0]
     wide = is_wide(flat, ranges)
-    return _horner([to_c(e, ranges) for e in index], shape, wide)
+    return horner([to_c(e, ranges) for e in index], shape, wide)
 
 
-def _horner(parts: Sequence[tuple[str, int]], shape: Sequence[int], wide: bool) -> str:
-    """``(a * n + b) * m + c`` with zero parts left out."""
+def horner(parts: Sequence[tuple[str, int]], shape: Sequence[int], wide: bool) -> str:
+    """``(a * n + b) * m + c`` of the texts of an index, with zero parts left out."""
     text, level, factor = "", PRIMARY, 1
     for (part, part_level), extent in zip(parts, shape, strict=True):
         factor *= extent

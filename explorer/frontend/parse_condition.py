@@ -37,22 +37,38 @@ def conjunction(node: ast.expr, scope: Scope, positive: bool = True) -> tuple[Co
         if isinstance(value, bool):
             return () if value is positive else (Constraint(Expr((), -1), text=f"{ast.unparse(node)} is {value}"),)
     if _reads(node, scope):
-        raise scope.refuse(node, "a condition on data is not accepted", why=_CONVEX + ", known before the program runs", hint=_DATA_HINT)
+        raise scope.refuse(
+            node, "a condition on data is not accepted", why=_CONVEX + ", known before the program runs", hint=_DATA_HINT
+        )
     raise scope.refuse(node, f"{ast.unparse(node)} is not a condition", why=_CONVEX, hint="comparisons joined by `and`")
 
 
 def bounds(node: ast.expr, scope: Scope, upper: bool) -> list[tuple[Expr, str]]:
     """The bounds that ``range`` gets on one side, with their text: several for ``min(...)`` above or ``max(...)`` below."""
     word = "min" if upper else "max"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == word and node.args and not node.keywords:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == word
+        and node.args
+        and not node.keywords
+    ):
         return [bound for arg in node.args for bound in bounds(arg, scope, upper)]
     if isinstance(node, ast.Call):
         side = "end" if upper else "start"
-        raise scope.refuse(node, f"a call is not accepted as the {side} of a range", why="bounds are affine in the loops around",
-                           hint=f"+ - * // % by constants; the {side} of a range may be {word}(…, …)")
+        raise scope.refuse(
+            node,
+            f"a call is not accepted as the {side} of a range",
+            why="bounds are affine in the loops around",
+            hint=f"+ - * // % by constants; the {side} of a range may be {word}(…, …)",
+        )
     if _reads(node, scope):
-        raise scope.refuse(node, "a bound that depends on data is not accepted", why=_CONVEX + ", known before the program runs",
-                           hint="loop over the largest range and choose values: e if condition else 0.0")
+        raise scope.refuse(
+            node,
+            "a bound that depends on data is not accepted",
+            why=_CONVEX + ", known before the program runs",
+            hint="loop over the largest range and choose values: e if condition else 0.0",
+        )
     return [(index(node, scope), scope.source.segment(node))]
 
 
@@ -62,8 +78,9 @@ def _comparison(node: ast.Compare, scope: Scope, positive: bool) -> tuple[Constr
         raise _disjunction(node, scope, positive)
     for side in sides:
         if not is_index(side, scope) and _reads(side, scope):
-            raise scope.refuse(node, "a condition on data is not accepted", why=_CONVEX + ", known before the program runs",
-                               hint=_DATA_HINT)
+            raise scope.refuse(
+                node, "a condition on data is not accepted", why=_CONVEX + ", known before the program runs", hint=_DATA_HINT
+            )
     out: list[Constraint] = []
     for left, op, right in zip(sides, node.ops, sides[1:], strict=False):
         if type(op) not in _SYMBOLS:
@@ -89,8 +106,12 @@ def _constraint(node: ast.expr, difference: Expr, symbol: str, text: str, scope:
         return Constraint(difference - 1, text=text)
     if high <= 0:
         return Constraint(-difference - 1, text=text)
-    raise scope.refuse(node, f"{text} is not a convex condition", why=f"it leaves instances on both sides; {_CONVEX}",
-                       hint="two `if`s, one with < and one with >")
+    raise scope.refuse(
+        node,
+        f"{text} is not a convex condition",
+        why=f"it leaves instances on both sides; {_CONVEX}",
+        hint="two `if`s, one with < and one with >",
+    )
 
 
 def _always(constraint: Constraint) -> bool:
@@ -100,8 +121,12 @@ def _always(constraint: Constraint) -> bool:
 def _disjunction(node: ast.expr, scope: Scope, positive: bool) -> Exception:
     if positive:
         return scope.refuse(node, "`or` in a condition is not accepted", why=_CONVEX, hint="one `if` for each alternative")
-    return scope.refuse(node, "the opposite of this condition cannot be expressed", why=f"it is an `or`; {_CONVEX}",
-                        hint="nested `if`s with one comparison each, or write the else part first, without a condition")
+    return scope.refuse(
+        node,
+        "the opposite of this condition cannot be expressed",
+        why=f"it is an `or`; {_CONVEX}",
+        hint="nested `if`s with one comparison each, or write the else part first, without a condition",
+    )
 
 
 def _reads(node: ast.AST, scope: Scope) -> bool:

@@ -53,10 +53,16 @@ def index(node: ast.expr, scope: Scope) -> Expr:
     if isinstance(node, (ast.Compare, ast.BoolOp)) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
         raise scope.refuse(node, "a comparison is not accepted in an index", why=_AFFINE, hint="an `if` around the statement")
     if isinstance(node, ast.IfExp):
-        raise scope.refuse(node, "a conditional is not accepted in an index", why=_AFFINE, hint="an `if` around each of two statements")
+        raise scope.refuse(
+            node, "a conditional is not accepted in an index", why=_AFFINE, hint="an `if` around each of two statements"
+        )
     if isinstance(node, ast.Subscript):
-        raise scope.refuse(node, "a value read from an array is not accepted here", why="it depends on data; " + _AFFINE,
-                           hint="loop variables and sizes; only a read x[i, target[i]] may use an element as a whole index")
+        raise scope.refuse(
+            node,
+            "a value read from an array is not accepted here",
+            why="it depends on data; " + _AFFINE,
+            hint="loop variables and sizes; only a read x[i, target[i]] may use an element as a whole index",
+        )
     if isinstance(node, ast.Call):
         raise scope.refuse(node, "a call is not accepted in an index", why=_AFFINE, hint="+ - * // % by constants")
     if type(node) in EXPRESSIONS:
@@ -68,8 +74,12 @@ def constant(node: ast.expr, scope: Scope, what: str) -> int:
     """An index expression without loop variables."""
     expr = index(node, scope)
     if not expr.is_constant:
-        raise scope.refuse(node, f"{what} must not depend on a loop variable", why="it has to be one number for the whole program",
-                           hint="sizes and integers")
+        raise scope.refuse(
+            node,
+            f"{what} must not depend on a loop variable",
+            why="it has to be one number for the whole program",
+            hint="sizes and integers",
+        )
     return expr.const
 
 
@@ -78,8 +88,12 @@ def _name(node: ast.Name | ast.Attribute, scope: Scope) -> Expr:
         if (value := scope.variable(node.id)) is not None:
             return value
         if node.id in scope.arrays:
-            raise scope.refuse(node, f"{node.id} is an array, not an index", why="it depends on data; " + _AFFINE,
-                               hint="loop variables and sizes; only a read x[i, target[i]] may use an element as a whole index")
+            raise scope.refuse(
+                node,
+                f"{node.id} is an array, not an index",
+                why="it depends on data; " + _AFFINE,
+                hint="loop variables and sizes; only a read x[i, target[i]] may use an element as a whole index",
+            )
     number = scope.number(node)
     if number is None and isinstance(node, ast.Name):
         raise scope.unknown(node)
@@ -107,21 +121,33 @@ def _product(node: ast.BinOp, left: Expr, right: Expr, scope: Scope) -> Expr:
         return right * left.const
     if right.is_constant:
         return left * right.const
-    raise scope.refuse(node, f"{ast.unparse(node)} is not affine", why=f"it multiplies loop variables; {_AFFINE}",
-                       hint="give the array one dimension per loop variable")
+    raise scope.refuse(
+        node,
+        f"{ast.unparse(node)} is not affine",
+        why=f"it multiplies loop variables; {_AFFINE}",
+        hint="products with constants only; an array can have one dimension per loop variable",
+    )
 
 
 def _division(node: ast.BinOp, left: Expr, right: Expr, scope: Scope) -> Expr:
     symbol = "//" if isinstance(node.op, ast.FloorDiv) else "%"
     if _varies(node.right, scope) or not right.is_constant:
-        raise scope.refuse(node, f"{ast.unparse(node)} is not affine", why=f"{symbol} divides by a loop variable; {_AFFINE}",
-                           hint=f"{symbol} by an integer or a size")
+        raise scope.refuse(
+            node,
+            f"{ast.unparse(node)} is not affine",
+            why=f"{symbol} divides by a loop variable; {_AFFINE}",
+            hint=f"{symbol} by an integer or a size",
+        )
     by = right.const
     if by <= 0 and scope.trial and not isinstance(node.right, (ast.Constant, ast.UnaryOp)):
         by = 1
     if by <= 0:
-        raise scope.refuse(node, f"{ast.unparse(node)} divides by {by}", why="the divisor of an index must be a positive integer",
-                           hint=f"{symbol} by a positive integer or size")
+        raise scope.refuse(
+            node,
+            f"{ast.unparse(node)} divides by {by}",
+            why="the divisor of an index must be a positive integer",
+            hint=f"{symbol} by a positive integer or size",
+        )
     divide = quotient if isinstance(node.op, ast.FloorDiv) else remainder
     return divide(left, by, scope.ranges)
 

@@ -10,8 +10,10 @@ from ..ir.scalar import REDUCTIONS
 from .parse_value import ValueParser, operation_of
 from .scope import Scope
 
-_AUGMENTED: dict[type[ast.operator], str] = {
-    ast.Add: "sum", ast.Sub: "sum", ast.Mult: "prod", ast.BitAnd: "and", ast.BitOr: "or"}
+_AUGMENTED: dict[type[ast.operator], str] = {ast.Add: "sum", ast.Sub: "sum", ast.Mult: "prod", ast.BitAnd: "and", ast.BitOr: "or"}
+_SYMBOLS: dict[type[ast.operator], str] = {
+    ast.Div: "/", ast.Pow: "**", ast.FloorDiv: "//", ast.Mod: "%", ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>",
+    ast.BitXor: "^"}
 _REDUCTION_OF = {r.operation: r.name for r in REDUCTIONS.values()}
 
 
@@ -35,10 +37,12 @@ def augmented(node: ast.AugAssign, scope: Scope) -> Update:
     """The update that ``x += e`` and its relatives stand for; raises ProgramError for other operators."""
     if type(node.op) not in _AUGMENTED:
         target, value = scope.source.segment(node.target), scope.source.segment(node.value)
-        symbol = {ast.Div: "/", ast.Pow: "**", ast.FloorDiv: "//", ast.Mod: "%", ast.MatMult: "@", ast.LShift: "<<",
-                  ast.RShift: ">>", ast.BitXor: "^"}[type(node.op)]
-        hint = f"{target} = {target} / {value}" if symbol == "/" else "x = … with an accepted operation"
-        raise scope.refuse(node, f"`{symbol}=` is not accepted", why="updates are +=, -=, *=, &= and |=, whose order is free", hint=hint)
+        symbol = _SYMBOLS[type(node.op)]
+        value = value if isinstance(node.value, (ast.Name, ast.Subscript, ast.Constant, ast.Call)) else f"({value})"
+        hint = f"{target} = {target} {symbol} {value}" if symbol in ("/", "**") else "x = … with an accepted operation"
+        raise scope.refuse(
+            node, f"`{symbol}=` is not accepted", why="updates are +=, -=, *=, &= and |=, whose order is free", hint=hint
+        )
     return Update(_AUGMENTED[type(node.op)], (Term(node.value, isinstance(node.op, ast.Sub)),))
 
 
@@ -95,8 +99,11 @@ def _is_target(term: Term, target: Access, scope: Scope) -> bool:
 
 
 def _mentions(node: ast.expr, target: Access, scope: Scope) -> bool:
-    return any(_is_target(Term(n), target, scope) for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Subscript))
-               and not _is_base(n, node))
+    return any(
+        _is_target(Term(n), target, scope)
+        for n in ast.walk(node)
+        if isinstance(n, (ast.Name, ast.Subscript)) and not _is_base(n, node)
+    )
 
 
 def _is_base(name: ast.AST, root: ast.expr) -> bool:

@@ -13,17 +13,26 @@ from ..ir.expr import Expr, var
 from ..ir.program import Access, Array, Indirect
 from ..ir.scalar import OPERATIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type, type_of, walk
 from .parse_index import index, is_index
-from .refuse import OPERATORS, refuse_expression
+from .refuse import EXPRESSIONS, OPERATORS, refuse_expression
 from .scope import MISSING, Scope
 from .types import OPERATION_OF, Element, cast, local
 
 _BINARY: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}
-_COMPARE: dict[type[ast.cmpop], str] = {
-    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+_COMPARE: dict[type[ast.cmpop], str] = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 _FOLD: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "pow": operator.pow, "neg": operator.neg}
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "pow": operator.pow,
+    "neg": operator.neg,
+}
 _CLOSED = "values are made of array elements, numbers, loop variables and the operations " + ", ".join(
-    sorted(name for name in set(OPERATION_OF.values())))
+    sorted(name for name in set(OPERATION_OF.values()))
+)
+
+_LOOPS = {"sum": "a loop with +=", "prod": "a loop with *=", "any": "a loop with |=", "all": "a loop with &=", "len": "a size",
+          "dot": "a loop with +=", "matmul": "a loop with +=", "mean": "a loop with +=, then a division by the size"}
 
 
 class ValueParser:
@@ -40,6 +49,7 @@ class ValueParser:
         return [of[read.array] for read in self.reads]
 
     def type_of(self, scalar: Scalar) -> DType:
+        """The type of a value."""
         return type_of(scalar, self.types)
 
     def parse(self, node: ast.expr) -> Scalar:
@@ -71,21 +81,30 @@ class ValueParser:
         """The array element that `node` names."""
         base = node.value if isinstance(node, ast.Subscript) else node
         if not isinstance(base, ast.Name):
-            raise self.scope.refuse(node, "only an array by its name can be indexed", why="every access names one array",
-                                    hint="x[i, j], not x[i][j]")
+            raise self.scope.refuse(
+                node, "only an array by its name can be indexed", why="every access names one array", hint="x[i, j], not x[i][j]"
+            )
         array = self.scope.arrays.get(base.id)
         if array is None:
             if self.scope.variable(base.id) is not None or self.scope.outside(base) is not MISSING:
-                raise self.scope.refuse(node, f"{base.id} is not an array of this program",
-                                        why="only parameters and temporaries can be indexed", hint=f"add a parameter {base.id}: ex.f32[…]")
+                raise self.scope.refuse(
+                    node,
+                    f"{base.id} is not an array of this program",
+                    why="only parameters and temporaries can be indexed",
+                    hint=f"add a parameter {base.id}: ex.f32[…]",
+                )
             raise self.scope.unknown(base)
         parts = _parts(node)
         wanted = array.given if array.role == "temporary" else len(array.shape)
         if len(parts) != wanted:
             dims = "no dimension" if wanted == 0 else f"{wanted} dimension{'s' * (wanted > 1)}"
             letters = ", ".join("ijklmnop"[:wanted]) if wanted <= 8 else "…"
-            raise self.scope.refuse(node, f"{base.id} has {dims}, not {len(parts)}", why=f"it is {describe(array, wanted)}",
-                                    hint=f"{base.id}[{letters}]" if wanted else base.id)
+            raise self.scope.refuse(
+                node,
+                f"{base.id} has {dims}, not {len(parts)}",
+                why=f"it is {self.scope.declared[base.id]}",
+                hint=f"{base.id}[{letters}]" if wanted else base.id,
+            )
         return Access(array.name, (*self._leading(array, wanted), *(self._subscript(p, kind) for p in parts)), kind)
 
     def _leading(self, array: Array, given: int) -> tuple[Expr, ...]:
@@ -94,17 +113,26 @@ class ValueParser:
 
     def _subscript(self, node: ast.expr, kind: str) -> Expr | Indirect:
         if _negative(node):
-            raise self.scope.refuse(node, "a negative index is not accepted", why="indices count from 0, as in the kernel",
-                                    hint="the size minus a constant: x[N - 1]")
+            raise self.scope.refuse(
+                node,
+                "a negative index is not accepted",
+                why="indices count from 0, as in the kernel",
+                hint="the size minus a constant: x[N - 1]",
+            )
         if is_index(node, self.scope) or not _reads(node, self.scope) or isinstance(node, (ast.Compare, ast.BoolOp, ast.IfExp)):
             return index(node, self.scope)
         if kind != "read":
-            raise self.scope.refuse(node, "a write at a data-dependent index is not accepted",
-                                    why="it may touch any element, so no order of two iterations could be proved",
-                                    hint="write where the loop variables say, and read at the data-dependent index")
+            raise self.scope.refuse(
+                node,
+                "a write at a data-dependent index is not accepted",
+                why="it may touch any element, so no order of two iterations could be proved",
+                hint="write where the loop variables say, and read at the data-dependent index",
+            )
         value = self.parse(node)
         if self.type_of(value).kind != "int":
-            raise self.scope.refuse(node, f"an index must be an integer, not {self.type_of(value)}", hint="an i32 array, or ex.cast(…, ex.i32)")
+            raise self.scope.refuse(
+                node, f"an index must be an integer, not {self.type_of(value)}", hint="an i32 array, or ex.cast(…, ex.i32)"
+            )
         return Indirect(settle(value, self.type_of(value), self.types))
 
     def _read(self, node: ast.expr, access: Access) -> Read:
@@ -134,12 +162,18 @@ class ValueParser:
         if isinstance(node, ast.Name) and value is MISSING:
             raise self.scope.unknown(node)
         what = "nothing" if value is MISSING else type(value).__name__
-        raise self.scope.refuse(node, f"{ast.unparse(node)} is not a number", why=f"it is {what}; {_CLOSED}",
-                                hint="pass arrays as parameters; take plain numbers from outside")
+        raise self.scope.refuse(
+            node,
+            f"{ast.unparse(node)} is not a number",
+            why=f"it is {what}; {_CLOSED}",
+            hint="pass arrays as parameters; take plain numbers from outside",
+        )
 
     def _binary(self, node: ast.BinOp) -> Scalar:
         if isinstance(node.op, (ast.BitAnd, ast.BitOr)):
-            return self._chain("and" if isinstance(node.op, ast.BitAnd) else "or", [self._truth(node.left), self._truth(node.right)])
+            return self._chain(
+                "and" if isinstance(node.op, ast.BitAnd) else "or", [self._truth(node.left), self._truth(node.right)]
+            )
         if type(node.op) not in _BINARY:
             symbol, hint = OPERATORS[type(node.op)]
             raise self.scope.refuse(node, f"`{symbol}` is not accepted in a value", why=_CLOSED, hint=hint)
@@ -151,7 +185,7 @@ class ValueParser:
         if isinstance(node.op, ast.Invert):
             raise self.scope.refuse(node, "`~` is not accepted in a value", why=_CLOSED, hint="not")
         inner = self.parse(node.operand)
-        return inner if isinstance(node.op, ast.UAdd) else fold(Call("neg", (inner,)))
+        return inner if isinstance(node.op, ast.UAdd) else self.negated(inner)
 
     def _compare(self, node: ast.Compare) -> Scalar:
         sides = [node.left, *node.comparators]
@@ -166,9 +200,17 @@ class ValueParser:
     def _truth(self, node: ast.expr) -> Scalar:
         value = self.parse(node)
         if self.type_of(value).kind != "bool":
-            raise self.scope.refuse(node, f"a truth value is expected, not {self.type_of(value)}",
-                                    why="numbers are not true or false by themselves", hint=f"{ast.unparse(node)} != 0")
+            raise self.scope.refuse(
+                node,
+                f"a truth value is expected, not {self.type_of(value)}",
+                why="numbers are not true or false by themselves",
+                hint=f"{ast.unparse(node)} != 0",
+            )
         return value
+
+    def negated(self, value: Scalar) -> Scalar:
+        """``-value``."""
+        return fold(Call("neg", (value,)))
 
     def _chain(self, op: str, parts: list[Scalar]) -> Scalar:
         total = parts[0]
@@ -178,6 +220,8 @@ class ValueParser:
 
     def _call(self, node: ast.Call) -> Scalar:
         called = self.scope.outside(node.func)
+        if type(node.func) in EXPRESSIONS:
+            raise refuse_expression(self.scope.source, node.func)
         name = operation_of(node, self.scope)
         if name is None and called is not cast:
             raise self._unknown_call(node, called)
@@ -189,8 +233,12 @@ class ValueParser:
         arity = OPERATIONS[name].arity
         many = name in ("min", "max")
         if len(node.args) != arity and not (many and len(node.args) > arity):
-            raise self.scope.refuse(node, f"{name} takes {arity}{' or more' * many} arguments, not {len(node.args)}",
-                                    why="it works on single numbers", hint=f"{name}({', '.join('abc'[:arity])})")
+            raise self.scope.refuse(
+                node,
+                f"{name} takes {arity}{' or more' * many} arguments, not {len(node.args)}",
+                why="it works on single numbers",
+                hint=f"{name}({', '.join('abc'[:arity])})",
+            )
         if name == "where":
             return Call("where", (self._truth(node.args[0]), self.parse(node.args[1]), self.parse(node.args[2])))
         arguments = [self.parse(a) for a in node.args]
@@ -209,15 +257,9 @@ class ValueParser:
         if isinstance(called, type) and issubclass(called, (Element, float, int, bool)):
             return self.scope.refuse(node, f"{words}(…) is not accepted", why=_CLOSED, hint="ex.cast(x[i], ex.f32)")
         short = words.rsplit(".", 1)[-1]
-        known = short if short in OPERATIONS else {"fabs": "abs", "maximum": "max", "minimum": "min", "power": "pow"}.get(short)
-        hint = f"ex.{known}(…)" if known else "write the arithmetic itself"
+        near = {"fabs": "abs", "maximum": "max", "minimum": "min", "power": "pow"}.get(short, short)
+        hint = f"ex.{near}(…)" if near in OPERATIONS else _LOOPS.get(short, "write the arithmetic itself")
         return self.scope.refuse(node, f"{words} is not an operation of programs", why=_CLOSED, hint=hint)
-
-
-def describe(array: Array, given: int) -> str:
-    """The array as the user declared it."""
-    shape = array.shape[len(array.shape) - given:]
-    return f"{array.dtype}[{', '.join(map(str, shape))}]" if shape else f"a scalar of type {array.dtype}"
 
 
 def literal(value: float | int | bool) -> Literal:
@@ -285,4 +327,3 @@ def _negative(node: ast.expr) -> bool:
 
 def _reads(node: ast.AST, scope: Scope) -> bool:
     return any(isinstance(n, ast.Name) and n.id in scope.arrays for n in ast.walk(node))
-

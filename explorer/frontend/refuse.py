@@ -24,11 +24,21 @@ STATEMENTS: dict[type[ast.AST], Words] = {
     ast.While: ("while loops are not accepted", _ORDER, "for i in range(N):"),
     ast.Break: ("break is not accepted", _ORDER, "an `if` on loop variables, or a tighter range(...)"),
     ast.Continue: ("continue is not accepted", _ORDER, "put the rest of the body under the opposite `if`"),
-    ast.Return: ("return is not accepted", "results are what the program writes to its array parameters",
-                 "add a parameter for the result and write it: y[i] = …"),
-    ast.FunctionDef: ("a function inside a program is not accepted", "the body is loops, ifs and assignments",
-                      "write its expression where it is used, or as its own program"),
-    ast.AsyncFunctionDef: ("a function inside a program is not accepted", "the body is loops, ifs and assignments", "a plain loop"),
+    ast.Return: (
+        "return is not accepted",
+        "results are what the program writes to its array parameters",
+        "add a parameter for the result and write it: y[i] = …",
+    ),
+    ast.FunctionDef: (
+        "a function inside a program is not accepted",
+        "the body is loops, ifs and assignments",
+        "write its expression where it is used, or as its own program",
+    ),
+    ast.AsyncFunctionDef: (
+        "a function inside a program is not accepted",
+        "the body is loops, ifs and assignments",
+        "a plain loop",
+    ),
     ast.ClassDef: ("a class inside a program is not accepted", "the body is loops, ifs and assignments", "move it out"),
     ast.AsyncFor: ("async for is not accepted", "loops are integer ranges", "for i in range(N):"),
     ast.With: ("with is not accepted", "the body is loops, ifs and assignments", "move it out of the program"),
@@ -42,8 +52,11 @@ STATEMENTS: dict[type[ast.AST], Words] = {
     ast.Global: ("global is not accepted", "results are what the program writes to its array parameters", "add a parameter"),
     ast.Nonlocal: ("nonlocal is not accepted", "results are what the program writes to its array parameters", "add a parameter"),
     ast.Match: ("match is not accepted", "conditions are affine comparisons", "if … == …:"),
-    ast.AnnAssign: ("an annotated assignment is not accepted", "temporaries are declared on a line of their own",
-                    "t = ex.local(ex.f32), then t = …"),
+    ast.AnnAssign: (
+        "an annotated assignment is not accepted",
+        "temporaries are declared on a line of their own",
+        "t = ex.local(ex.f32), then t = …",
+    ),
 }
 """Statements that are never accepted."""
 
@@ -68,11 +81,21 @@ EXPRESSIONS: dict[type[ast.AST], Words] = {
 """Expressions that are never accepted."""
 
 OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
-    ast.MatMult: ("@", "a loop over k with +="), ast.LShift: ("<<", "* by a power of two"), ast.RShift: (">>", "// by a power of two"),
-    ast.BitXor: ("^", "!= on truth values"), ast.FloorDiv: ("//", "an index, or ex.cast(a / b, ex.i32)"),
-    ast.Mod: ("%", "an index expression of loop variables"), ast.BitOr: ("|", "or"), ast.BitAnd: ("&", "and"),
-    ast.Invert: ("~", "not"), ast.Is: ("is", "=="), ast.IsNot: ("is not", "!="), ast.In: ("in", "two comparisons"),
-    ast.NotIn: ("not in", "two comparisons"), ast.Div: ("/", "* by its inverse"), ast.Pow: ("**", "* repeated"),
+    ast.MatMult: ("@", "a loop over k with +="),
+    ast.LShift: ("<<", "* by a power of two"),
+    ast.RShift: (">>", "// by a power of two"),
+    ast.BitXor: ("^", "!= on truth values"),
+    ast.FloorDiv: ("//", "an index, or ex.cast(a / b, ex.i32)"),
+    ast.Mod: ("%", "an index expression of loop variables"),
+    ast.BitOr: ("|", "or"),
+    ast.BitAnd: ("&", "and"),
+    ast.Invert: ("~", "not"),
+    ast.Is: ("is", "=="),
+    ast.IsNot: ("is not", "!="),
+    ast.In: ("in", "two comparisons"),
+    ast.NotIn: ("not in", "two comparisons"),
+    ast.Div: ("/", "* by its inverse"),
+    ast.Pow: ("**", "* repeated"),
 }
 """Operators with no meaning in some place: their spelling, and what to write."""
 
@@ -80,12 +103,14 @@ OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
 def refuse_statement(source: Source, node: ast.stmt) -> ProgramError:
     """The refusal of a statement that is never accepted."""
     what, why, hint = STATEMENTS.get(
-        type(node), (f"{type(node).__name__} is not accepted", "the body is loops, ifs and assignments", "for, if, = or +="))
+        type(node), (f"{type(node).__name__} is not accepted", "the body is loops, ifs and assignments", "for, if, = or +=")
+    )
     return refuse(source, node, what, why=why, hint=hint)
 
 
 def refuse_expression(source: Source, node: ast.AST) -> ProgramError:
     """The refusal of an expression that is never accepted."""
     what, why, hint = EXPRESSIONS.get(
-        type(node), (f"{type(node).__name__} is not accepted here", "values are arithmetic on array elements", "see docs"))
+        type(node), (f"{type(node).__name__} is not accepted here", "values are arithmetic on array elements", "see docs")
+    )
     return refuse(source, node, what, why=why, hint=hint)

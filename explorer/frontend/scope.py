@@ -21,12 +21,14 @@ from .types import SizeValue
 
 MISSING = object()
 
-RESERVED = frozenset(
-    "alignas alignof asm auto bool case catch char class const constexpr default delete do double else enum explicit export "
-    "extern false float for friend goto if inline int long mutable namespace new operator private protected public register "
-    "return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned "
-    "using virtual void volatile while blockIdx blockDim threadIdx gridDim warpSize main".split()
-)
+RESERVED = frozenset({
+    "alignas", "alignof", "asm", "auto", "bool", "case", "catch", "char", "class", "const", "constexpr", "default",
+    "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto",
+    "if", "inline", "int", "long", "mutable", "namespace", "new", "operator", "private", "protected", "public", "register",
+    "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try",
+    "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "blockIdx",
+    "blockDim", "threadIdx", "gridDim", "warpSize", "main",
+})
 """Words with a meaning in CUDA C++ (C++ standard, [lex.key]; CUDA's built-in variables): the kernel keeps the user's names."""
 
 
@@ -59,6 +61,8 @@ class Scope:
     arrays : mapping of str to Array
         By the user's name; a temporary's array may have another.
     conditions : tuple of Constraint
+    declared : mapping of str to str
+        How the user declared each array: ``f32[M, N]``.
     """
 
     source: Source
@@ -69,6 +73,7 @@ class Scope:
     loops: tuple[Surrounding, ...] = ()
     arrays: Mapping[str, Array] = field(default_factory=dict)
     conditions: tuple[Constraint, ...] = ()
+    declared: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ranges(self) -> Ranges:
@@ -77,6 +82,7 @@ class Scope:
 
     @property
     def dims(self) -> tuple[str, ...]:
+        """Dimensions at this point, outermost first."""
         return tuple(s.loop.id for s in self.loops)
 
     @property
@@ -89,12 +95,15 @@ class Scope:
         return next((s.value for s in reversed(self.loops) if s.name == name), None)
 
     def inside(self, loop: Surrounding) -> Scope:
+        """The scope in the body of `loop`."""
         return replace(self, loops=(*self.loops, loop))
 
     def under(self, conditions: tuple[Constraint, ...]) -> Scope:
+        """The scope in the body of an ``if``."""
         return replace(self, conditions=(*self.conditions, *conditions))
 
     def refuse(self, node: ast.AST, what: str, *, why: str = "", hint: str = "") -> ProgramError:
+        """The error that refuses `node`: ``raise scope.refuse(...)``."""
         return refuse(self.source, node, what, why=why, hint=hint)
 
     def outside(self, node: ast.expr) -> Any:
@@ -128,11 +137,18 @@ class Scope:
         """The refusal of a name that means nothing here."""
         name = node.id
         if name in self.assigned:
-            return self.refuse(node, f"{name} has no value here",
-                               why=f"it is a loop variable or a temporary of another place, or {name} is used before it is declared",
-                               hint=f"declare it before, in this loop or one around it: {name} = ex.local(ex.f32)")
-        return self.refuse(node, f"unknown name {name}", why="it is no parameter, loop variable, temporary, size or captured number",
-                           hint="import it, define it above the function, or correct its spelling")
+            return self.refuse(
+                node,
+                f"{name} has no value here",
+                why=f"it is a loop variable or a temporary of another place, or {name} is used before it is declared",
+                hint=f"declare it before, in this loop or one around it: {name} = ex.local(ex.f32)",
+            )
+        return self.refuse(
+            node,
+            f"unknown name {name}",
+            why="it is no parameter, loop variable, temporary, size or captured number",
+            hint="import it, define it above the function, or correct its spelling",
+        )
 
 
 def show_sizes(sizes: Mapping[str, int]) -> str:
@@ -164,3 +180,20 @@ def capture(function: Callable[..., Any], tree: ast.FunctionDef, frame: FrameTyp
     scopes += [function.__globals__, vars(builtins)]
     names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     return {name: scope[name] for name in sorted(names) for scope in reversed(scopes) if name in scope}
+
+
+def check_name(node: ast.AST, name: str, scope: Scope) -> None:
+    """Refuse a name that a kernel could not carry, or that hides an operation."""
+    if not name.isascii():
+        raise scope.refuse(
+            node, f"the name {name} is not ASCII", why="the kernel keeps your names", hint="letters a to z, digits and _"
+        )
+    if name in RESERVED:
+        raise scope.refuse(node, f"the name {name} is a word of CUDA C++", why="the kernel keeps your names", hint=f"{name}_")
+    if name in ("range", "min", "max", "abs", "pow"):
+        raise scope.refuse(
+            node,
+            f"the name {name} hides an operation",
+            why="inside the function it would mean the array or variable",
+            hint=f"{name}_",
+        )

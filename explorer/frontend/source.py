@@ -34,6 +34,7 @@ class Source:
 
     @property
     def text(self) -> str:
+        """The whole text, without its indentation."""
         return inspect.cleandoc("\n" + "\n".join(self.lines))
 
     @property
@@ -55,7 +56,7 @@ class Source:
         if not rows:
             return ""
         rows[-1] = rows[-1][: getattr(node, "end_col_offset", 0)]
-        rows[0] = rows[0][getattr(node, "col_offset", 0):]
+        rows[0] = rows[0][getattr(node, "col_offset", 0) :]
         return " ".join(row.decode().split("#")[0].strip() if len(rows) > 1 else row.decode() for row in rows).strip()
 
     def place(self, node: ast.AST) -> tuple[str, int, int]:
@@ -86,7 +87,8 @@ def source_of(function: Callable[..., Any]) -> Source:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError, IndexError, SyntaxError) as error:
         raise ProgramError(
-            f"the source of {name} is not available", where=f"{code.co_filename}:{code.co_firstlineno}",
+            f"the source of {name} is not available",
+            where=f"{code.co_filename}:{code.co_firstlineno}",
             why="the function is parsed from its text, and Python kept none (exec, python -c, or an old prompt)",
             hint="put it in a file, a notebook cell or IPython",
         ) from error
@@ -94,7 +96,8 @@ def source_of(function: Callable[..., Any]) -> Source:
     arguments = [a.arg for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)] if tree else []
     if tree is None or tree.name != name or arguments != list(code.co_varnames[: len(arguments)]):
         raise ProgramError(
-            f"the source of {name} does not match the function", where=f"{code.co_filename}:{first}",
+            f"the source of {name} does not match the function",
+            where=f"{code.co_filename}:{first}",
             why="it is a lambda or an async function, or its file has changed since it was imported",
             hint="write a plain `def`; restart Python, or run the cell again, after an edit",
         )

@@ -63,8 +63,11 @@ class SizeValue:
         return _combine("-", 0, self)
 
     def __index__(self) -> int:
-        raise ProgramError(f"the size {self} has no value yet", why="sizes are given when a program is scheduled",
-                           hint="use it inside an @ex.program function, or a Python integer here")
+        raise ProgramError(
+            f"the size {self} has no value yet",
+            why="sizes are given when a program is scheduled",
+            hint="use it inside an @ex.program function, or a Python integer here",
+        )
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,11 @@ class Size(SizeValue):
     name: str
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
+        """The integer for given sizes."""
         return sizes[self.name]
 
     def names(self) -> Iterable[str]:
+        """The sizes it depends on."""
         return (self.name,)
 
     def __str__(self) -> str:
@@ -92,10 +97,12 @@ class SizeSum(SizeValue):
     right: SizeValue | int
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
+        """The integer for given sizes."""
         a, b = (p.evaluate(sizes) if isinstance(p, SizeValue) else p for p in (self.left, self.right))
         return _ARITHMETIC[self.op](a, b)
 
     def names(self) -> Iterable[str]:
+        """The sizes it depends on."""
         for part in (self.left, self.right):
             if isinstance(part, SizeValue):
                 yield from part.names()
@@ -105,8 +112,11 @@ class SizeSum(SizeValue):
 
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b,
-    "//": lambda a, b: a // b, "%": lambda a, b: a % b,
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
 }
 
 
@@ -144,8 +154,11 @@ def sizes(names: str) -> Any:
     parts = names.replace(",", " ").split()
     bad = [p for p in parts if not p.isidentifier() or not p.isascii()]
     if not parts or bad or len(set(parts)) != len(parts):
-        raise ProgramError(f"sizes({names!r}) does not name sizes",
-                           why="each name must be an ASCII identifier and stand once", hint='M, N = ex.sizes("M N")')
+        raise ProgramError(
+            f"sizes({names!r}) does not name sizes",
+            why="each name must be an ASCII identifier and stand once",
+            hint='M, N = ex.sizes("M N")',
+        )
     return Size(parts[0]) if len(parts) == 1 else tuple(Size(p) for p in parts)
 
 
@@ -161,8 +174,11 @@ class ArrayType:
 
 
 def _outside(*_: Any, word: str = "an element type") -> Any:
-    raise ProgramError(f"{word} has no value outside a program", why="a program is parsed, never executed",
-                       hint="write this inside a function decorated with @ex.program")
+    raise ProgramError(
+        f"{word} has no value outside a program",
+        why="a program is parsed, never executed",
+        hint="write this inside a function decorated with @ex.program",
+    )
 
 
 class Element:
@@ -174,14 +190,17 @@ class Element:
         cls.dtype = DTYPES[dtype]
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
+        """Refused: an element type has no values of its own."""
         return _outside(word=cls.__name__)
 
     def __class_getitem__(cls, shape: Any) -> ArrayType:
         return ArrayType(cls.dtype, shape if isinstance(shape, tuple) else (shape,))
 
-    def __getitem__(self, index: Any) -> Any: return _outside()
+    def __getitem__(self, index: Any) -> Any:
+        return _outside()
 
-    def __setitem__(self, index: Any, value: Any) -> None: _outside()
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _outside()
 
     # Declared so that type checkers accept arithmetic on scalar parameters.
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _outside
@@ -247,7 +266,7 @@ def cast(value: Any, dtype: Any) -> Any:
 
 
 def exp(x: Any) -> Any:
-    """e to the power `x`."""
+    """E to the power `x`."""
     return _outside(word="exp")
 
 
@@ -276,29 +295,41 @@ def erf(x: Any) -> Any:
     return _outside(word="erf")
 
 
-def abs(x: Any) -> Any:  # noqa: A001
+def abs(x: Any) -> Any:
     """Absolute value; Python's `abs` means the same."""
     return _outside(word="abs")
 
 
-def min(*values: Any) -> Any:  # noqa: A001
+def min(*values: Any) -> Any:
     """Smallest value; Python's `min` means the same."""
     return _outside(word="min")
 
 
-def max(*values: Any) -> Any:  # noqa: A001
+def max(*values: Any) -> Any:
     """Largest value; Python's `max` means the same."""
     return _outside(word="max")
 
 
-def pow(base: Any, exponent: Any) -> Any:  # noqa: A001
+def pow(base: Any, exponent: Any) -> Any:
     """`base` to the power `exponent`; ``base ** exponent`` means the same."""
     return _outside(word="pow")
 
 
 OPERATION_OF: dict[Any, str] = {
-    exp: "exp", log: "log", sqrt: "sqrt", rsqrt: "rsqrt", tanh: "tanh", erf: "erf", where: "where",
-    abs: "abs", min: "min", max: "max", pow: "pow",
-    builtins.abs: "abs", builtins.min: "min", builtins.max: "max", builtins.pow: "pow",
+    exp: "exp",
+    log: "log",
+    sqrt: "sqrt",
+    rsqrt: "rsqrt",
+    tanh: "tanh",
+    erf: "erf",
+    where: "where",
+    abs: "abs",
+    min: "min",
+    max: "max",
+    pow: "pow",
+    builtins.abs: "abs",
+    builtins.min: "min",
+    builtins.max: "max",
+    builtins.pow: "pow",
 }
 """The operation each callable stands for, by the callable itself, so that any import spelling works."""

@@ -19,15 +19,29 @@ class LaunchShape(Protocol):
     """The part of a launch that limits are about (code generation's ``Launch`` has it)."""
 
     @property
-    def kernel(self) -> str: ...
+    def kernel(self) -> str:
+        """Name."""
+        ...
+
     @property
-    def grid(self) -> tuple[int, int, int]: ...
+    def grid(self) -> tuple[int, int, int]:
+        """Extents (x, y, z) in blocks."""
+        ...
+
     @property
-    def block(self) -> tuple[int, int, int]: ...
+    def block(self) -> tuple[int, int, int]:
+        """Extents (x, y, z) in threads."""
+        ...
+
     @property
-    def static_shared_bytes(self) -> int: ...
+    def static_shared_bytes(self) -> int:
+        """Declared in the text."""
+        ...
+
     @property
-    def dynamic_shared_bytes(self) -> int: ...
+    def dynamic_shared_bytes(self) -> int:
+        """Asked for at launch."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,7 @@ class Occupancy:
 
 
 def occupancy(gpu: Gpu, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int,
-              barriers_per_block: int = 0) -> Occupancy:  # fmt: skip
+              barriers_per_block: int = 0) -> Occupancy:
     """Resident blocks per multiprocessor of a kernel.
 
     Parameters
@@ -113,13 +127,13 @@ def check_launch(gpu: Gpu, launch: LaunchShape, registers: int | None = None) ->
     """
     where = f"kernel {launch.kernel} on {gpu}"
     if min(*launch.grid, *launch.block) < 1:
-        raise ResourceError("The launch is empty.", where=where, why=f"grid {launch.grid}, block {launch.block}",
-                            hint="give every size that binds to the grid or the block at least one iteration", breaches=())  # fmt: skip
+        raise ResourceError("The launch is empty.", where=where, why=f"grid {launch.grid}, block {launch.block}", breaches=(),
+                            hint="give every size that binds to the grid or the block at least one iteration")
     breaches = gpu.limits_check(launch.grid, launch.block, static_shared_bytes=launch.static_shared_bytes,
-                                dynamic_shared_bytes=launch.dynamic_shared_bytes, registers_per_thread=registers)  # fmt: skip
+                                dynamic_shared_bytes=launch.dynamic_shared_bytes, registers_per_thread=registers)
     if breaches:
         raise ResourceError(f"The launch is too big for the {gpu.name}.", where=where, why="; ".join(map(str, breaches)),
-                            hint="; ".join(dict.fromkeys(b.shrink for b in breaches)), breaches=breaches)  # fmt: skip
+                            hint="; ".join(dict.fromkeys(b.shrink for b in breaches)), breaches=breaches)
 
 
 def waves(gpu: Gpu, grid: tuple[int, int, int], blocks_per_sm: int) -> float:

@@ -158,14 +158,14 @@ class Gpu:
              "stage a smaller tile, fewer stages, or use dynamic shared memory"),
             ("shared memory per block", shared, self.shared_bytes_per_block_optin, "bytes",
              "stage a smaller tile or use fewer pipeline stages"),
-        ]  # fmt: skip
+        ]
         if registers_per_thread is not None:
             rows += [
                 ("registers per thread", registers_per_thread, self.max_registers_per_thread, "registers",
                  "keep less per thread: smaller register tile, less unrolling"),
                 ("registers per block", self.registers_of_block(threads, registers_per_thread), self.registers_per_block,
                  "registers", "use fewer threads per block or a smaller register tile"),
-            ]  # fmt: skip
+            ]
         return tuple(Breach(what, asked, limit, unit, shrink) for what, asked, limit, unit, shrink in rows if asked > limit)
 
     def registers_of_block(self, threads: int, registers_per_thread: int) -> int:
@@ -204,7 +204,7 @@ def gpu(name: str) -> Gpu:
     near = get_close_matches(_key(name), list(_by_key()), n=6, cutoff=0.4)
     names = list(dict.fromkeys(_by_key()[k].name for k in near))[:3] or list(catalogue())
     raise ResourceError(f"No GPU called {name!r} is in the catalogue.", why=f"known: {', '.join(catalogue())}",
-                        hint=" or ".join(f'gpu("{n}")' for n in names), suggestions=tuple(names))  # fmt: skip
+                        hint=" or ".join(f'gpu("{n}")' for n in names), suggestions=tuple(names))
 
 
 def default_gpu(installed: str | None = None) -> Gpu:

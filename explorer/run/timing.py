@@ -33,6 +33,7 @@ class Samples(tuple[float, ...]):
     method: str
 
     def __new__(cls, values: Iterable[float] = (), *, l2: str = "warm", overhead_us: float = 0.0, method: str = "") -> Samples:
+        """A tuple of the values, with the attributes."""
         self = super().__new__(cls, values)
         self.l2, self.overhead_us, self.method = l2, overhead_us, method
         return self
@@ -85,8 +86,8 @@ class Timing:
         low, high, confidence = median_interval(taken, CONFIDENCE)
         middle = median(taken)
         quartiles = quantiles(taken, n=4) if len(taken) >= 4 else [middle] * 3
-        return cls(tuple(taken), middle, low, high, confidence, min(taken), (quartiles[2] - quartiles[0]) / middle if middle else 0.0,
-                   taken.l2, taken.overhead_us, taken.method)
+        spread = (quartiles[2] - quartiles[0]) / middle if middle else 0.0
+        return cls(tuple(taken), middle, low, high, confidence, min(taken), spread, taken.l2, taken.overhead_us, taken.method)
 
     @property
     def net_us(self) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 from ..ir.expr import Expr, Ranges, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Buffer, Plan
-from ..ir.tree import Kernel, Leaf, Loop, Node, leaves, ranges, retime, walk
+from ..ir.tree import Kernel, Leaf, Loop, Node, leaves, map_leaves, ranges, retime, walk
 from .base import get_loop
 
 
@@ -36,9 +37,8 @@ def body_of(plan: Plan, node_id: str) -> tuple[tuple[Node, ...], Loop | Kernel]:
 def loop_offer(plan: Plan, node_id: str, verb: str) -> Loop | Verdict:
     """The loop at a node, or why `verb` cannot stand there."""
     loop = get_loop(plan, node_id)
-    if isinstance(loop, Verdict):
-        kernel = next((k for k in plan.kernels if k.id == node_id), None)
-        return no(f"{node_id} is a kernel; {verb} takes a loop", hint=f"one of {names_of(n for n in kernel.body)}") if kernel else loop
+    if isinstance(loop, Verdict) and (kernel := next((k for k in plan.kernels if k.id == node_id), None)):
+        return no(f"{node_id} is a kernel; {verb} takes a loop", hint=f"one of {names_of(kernel.body)}")
     return loop
 
 
@@ -59,7 +59,7 @@ def nest(plan: Plan, names: tuple[str, ...]) -> tuple[Loop, ...] | Verdict:
                 hint=f"fuse('{path[-1].id}', '{deepest[-1].id}') joins loops that stand side by side",
             )
     chain = deepest[len(paths[0]) - 1 :]
-    for outer, inner in zip(chain, chain[1:], strict=False):
+    for outer, inner in pairwise(chain):
         if len(outer.body) > 1:
             return no(
                 f"{chain[0].id} and {chain[-1].id} are not perfectly nested",
@@ -116,11 +116,7 @@ def move_scopes(plan: Plan, scopes: Mapping[str, str]) -> Plan:
 
 def rename_collect(nodes: tuple[Node, ...], names: Mapping[str, str]) -> tuple[Node, ...]:
     """Replace the loop names in `Leaf.collect` below."""
-    return _map(nodes, lambda leaf: replace(leaf, collect=tuple((names.get(n, n), how) for n, how in leaf.collect)))
-
-
-def _map(nodes: tuple[Node, ...], change: Callable[[Leaf], Leaf]) -> tuple[Node, ...]:
-    return tuple(replace(n, body=_map(n.body, change)) if isinstance(n, Loop) else change(n) if isinstance(n, Leaf) else n for n in nodes)
+    return map_leaves(nodes, lambda leaf: replace(leaf, collect=tuple((names.get(n, n), how) for n, how in leaf.collect)))
 
 
 def numbered(plan: Plan, name: str, taken: set[str]) -> str:
@@ -139,7 +135,8 @@ def copied(plan: Plan, node: Node, above: tuple[Loop, ...]) -> tuple[Node, tuple
     taken: set[str] = set()
     names = {n.id: numbered(plan, n.id, taken) for n in walk((node,))}
     inside = {n.id for n in walk((node,)) if isinstance(n, Loop)}
-    private = {b.name: replace(b, name=numbered(plan, b.name, taken), scope=names[b.scope]) for b in plan.buffers if b.scope in inside}
+    private = {b.name: replace(b, name=numbered(plan, b.name, taken), scope=names[b.scope])
+               for b in plan.buffers if b.scope in inside}
 
     def renamed(n: Node) -> Node:
         if isinstance(n, Loop):

@@ -18,7 +18,6 @@ struct Fiber {
     Fiber* next;
     char *low, *high;
     void* stack_pointer;
-    bool entered;
 };
 
 void fiber_body();
@@ -55,12 +54,11 @@ asm(".text\n.globl " SIMT_SYMBOL(simt_switch_stack) "\n" SIMT_SYMBOL(simt_switch
     "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
     "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n  ret\n");
 inline void* initial_context(Fiber* f) {
-    void** top = (void**)f->high;   // 16-byte aligned
-    *--top = nullptr;               // where fiber_body would return to: it never does
-    *--top = nullptr;
-    *--top = (void*)fiber_body;     // popped by ret; then rsp = 16k + 8, as after a call
-    top[1] = nullptr;
-    for (int i = 0; i < 6; ++i) *--top = nullptr;
+    void** top = (void**)(f->high - 16);  // high is a multiple of 16
+    top[0] = (void*)fiber_body;           // popped by ret; then rsp = 16k + 8, as after a call
+    top[1] = nullptr;                     // where fiber_body would return to: it never does
+    top -= 6;
+    for (int i = 0; i < 6; ++i) top[i] = nullptr;
     return top;
 }
 #else
@@ -95,12 +93,8 @@ inline Fiber* make_fiber(char* stacks, unsigned number) {
     // Staggered, so that the hot ends of many stacks do not share one cache set.
     f->high = stacks + (size_t)(number + 1) * STACK_BYTES - (size_t)(number % 61) * 192;
     f->high -= (uintptr_t)f->high % 16;
+    f->stack_pointer = initial_context(f);
     return f;
-}
-
-inline void* first_stack_pointer(Fiber* f) {
-    f->entered = true;
-    return initial_context(f);
 }
 
 }  // namespace simt

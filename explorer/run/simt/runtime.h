@@ -14,7 +14,8 @@ struct Launch {
     void (*call)(void**);
     Index grid, block;
     unsigned dynamic_bytes;
-    int argument_count, arguments[64];
+    int argument_count, arguments[64], scalar_count;
+    long long scalars[16];
     int number;
     unsigned threads() const { return block.x * block.y * block.z; }
     uint64_t blocks() const { return (uint64_t)grid.x * grid.y * grid.z; }
@@ -28,7 +29,6 @@ struct AsyncQueue { AsyncCopy* copies; int count, capacity; int group; };  // `g
 
 struct Thread {
     void* stack_pointer;  // where to resume
-    struct Fiber* fiber;
     Index index;
     State state;
     WarpOperation operation;
@@ -49,7 +49,7 @@ struct Worker {           // one operating-system thread and the block it runs
     unsigned barrier_first;
     Thread* current;
     void* scheduler_stack_pointer;
-    struct Fiber* free_fibers;
+    struct Fiber *free_fibers, *starting;
     char* stacks;
     unsigned fibers_made;
     void** arguments;
@@ -60,7 +60,7 @@ struct Worker {           // one operating-system thread and the block it runs
 };
 
 extern thread_local Worker* worker;
-extern int launch_seed;   // of the run in progress, for messages
+extern int seed_in_progress;  // for messages
 
 // scheduler.cpp
 void prepare_worker(Worker&);
@@ -69,7 +69,6 @@ void shuffle(Worker&, uint16_t* order, unsigned count);
 uint64_t next_random(Worker&);
 extern char* stack_arena;          // of the checked build's one worker
 extern size_t stack_arena_bytes;
-extern char text_memory_end;
 
 // report.cpp
 [[noreturn]] void fault(const char* kind, const char* format, ...);   // fields are key=value, separated by tabs

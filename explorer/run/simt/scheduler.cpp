@@ -4,7 +4,6 @@
 // one operating-system thread.  The checked build permutes threads at each round (order_kind), the fast build never does.
 #include "runtime.h"
 #include "fiber.h"
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -22,7 +21,7 @@ namespace simt {
 thread_local Worker* worker;
 char* stack_arena;
 size_t stack_arena_bytes;
-int launch_seed;
+int seed_in_progress;
 
 uint64_t next_random(Worker& w) {  // xorshift64 (Marsaglia 2003)
     w.random ^= w.random << 13;
@@ -56,8 +55,7 @@ static void enter(Worker& w, Thread& t) {
 }
 
 static void leave_to_scheduler(Worker& w) {
-    Thread* self = w.current;
-    switch_stack(&self->stack_pointer, w.scheduler_stack_pointer);
+    switch_stack(&w.current->stack_pointer, w.scheduler_stack_pointer);
 }
 
 static void try_warp(Worker& w, unsigned warp);
@@ -80,24 +78,21 @@ static void finish(Worker& w, Thread& t) {
     check_exit_against_barrier(w);
 }
 
-// The body of every fiber: start threads until one of them does not come back in one go.
+// The body of every fiber: start threads, one after another, until none is left; a thread that blocks keeps this fiber.
 void fiber_body() {
+    Fiber* self = worker->starting;
     for (;;) {
         Worker& w = *worker;
         while (w.next_unstarted < w.count) {
             Thread& t = w.threads[w.order[w.next_unstarted++]];
-            Fiber* self = w.current ? w.current->fiber : nullptr;
-            t.fiber = self;
             t.state = READY;
             enter(w, t);
             w.launch->call(w.arguments);
-            finish(w, *w.current);
-            if (w.next_unstarted >= w.count || w.current != &t) break;
+            finish(w, t);
         }
-        Fiber* self = w.current->fiber;
         self->next = w.free_fibers;
         w.free_fibers = self;
-        leave_to_scheduler(w);  // resumed as a fresh fiber: next_unstarted decides
+        switch_stack(&self->stack_pointer, w.scheduler_stack_pointer);
     }
 }
 
@@ -105,11 +100,8 @@ static void start_fiber(Worker& w) {
     Fiber* f = w.free_fibers;
     if (f) w.free_fibers = f->next;
     else f = make_fiber(w.stacks, w.fibers_made++);
-    // The fiber reads its own identity from the thread it starts with.
-    Thread& first = w.threads[w.order[w.next_unstarted]];
-    first.fiber = f;
-    w.current = &first;
-    switch_stack(&w.scheduler_stack_pointer, f->entered ? f->stack_pointer : first_stack_pointer(f));
+    w.starting = f;
+    switch_stack(&w.scheduler_stack_pointer, f->stack_pointer);
 }
 
 [[noreturn]] static void deadlock(Worker& w) {

@@ -98,14 +98,19 @@ SIMT_STORE(__stwb) SIMT_STORE(__stcg) SIMT_STORE(__stcs) SIMT_STORE(__stwt)
 #include "simt_atomic.h"
 
 // The launch trampoline: a kernel's signature is deduced, its arguments come as untyped pointers.
-struct SimtKernel { const char* name; void (*call)(void**); };
+struct SimtKernel { const char* name; void (*call)(void**); int parameters; };
 
 template <unsigned... I> struct SimtIndices {};
 template <unsigned N, unsigned... I> struct SimtCount : SimtCount<N - 1, N - 1, I...> {};
 template <unsigned... I> struct SimtCount<0, I...> { using Indices = SimtIndices<I...>; };
 
+template <class P> struct SimtArgument { SIMT_UNCHECKED static P from(void* a) { return (P)(__INTPTR_TYPE__)a; } };  // an integer
+template <class T> struct SimtArgument<T*> { SIMT_UNCHECKED static T* from(void* a) { return (T*)a; } };
+
 template <class... P, unsigned... I>
-SIMT_UNCHECKED inline void simt_call(void (*kernel)(P...), void** arguments, SimtIndices<I...>) { kernel(static_cast<P>(arguments[I])...); }
+SIMT_UNCHECKED inline void simt_call(void (*kernel)(P...), void** arguments, SimtIndices<I...>) {
+    kernel(SimtArgument<P>::from(arguments[I])...);
+}
 
 template <class... P>
 SIMT_UNCHECKED inline void simt_call(void (*kernel)(P...), void** arguments) {

@@ -1,0 +1,90 @@
+"""The C text of a leaf's accesses and of its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ..ir.dtype import DTYPES
+from ..ir.expr import Expr
+from ..ir.program import Indirect
+from ..ir.scalar import Read, Scalar, type_of
+from .guards import NEVER, Condition, condition, conjunction, guard_text
+from .index import INT_MAX, horner, offset_text, subscripts, to_c
+from .lower import Lowered, Site, Store
+from .scalar import CONDITIONAL, PRIMARY, Text, cast, enclose, literal, narrow, value_text, widen
+
+
+def element_text(store: Store, index: Sequence[Expr], ranges) -> str:  # noqa: ANN001
+    """The lvalue of one element: ``As[i][k]``, ``A[i * 1000 + k]``, ``total``."""
+    if store.space != "global":
+        return store.name + subscripts(index, ranges)
+    return f"{store.name}[{offset_text(index, store.shape, ranges)}]"
+
+
+def access_text(low: Lowered, site: Site, slot: int, read: Callable[[int], Text] | None = None,
+                lane: Mapping[str, Expr] | None = None) -> str:
+    """The lvalue of one access of a leaf, with the variables in `lane` replaced."""
+    store, index = low.store(site.leaf, slot), low.index(site, slot)
+    if lane:
+        index = [e.substitute(lane, site.ranges) if isinstance(e, Expr) else e for e in index]
+    affine = [e for e in index if isinstance(e, Expr)]
+    if len(affine) == len(index):
+        return element_text(store, affine, site.ranges)
+    parts = [to_c(e, site.ranges) if isinstance(e, Expr) else indirect_text(low, site, e, read) for e in index]
+    return f"{store.name}[{horner(parts, store.shape, store.array is not None and store.array.size > INT_MAX)}]"
+
+
+def indirect_text(low: Lowered, site: Site, index: Indirect, read: Callable[[int], Text] | None = None) -> Text:
+    """A data-dependent index as an integer."""
+    types = low.dtypes(site)
+    kind = type_of(index.value, types)
+    text = value_of(low, site, index.value, read)
+    return text if kind.kind == "int" else cast(text, DTYPES["i32"], kind)
+
+
+def read_text(low: Lowered, site: Site, slot: int) -> Text:
+    """The value of one read, widened to its compute type."""
+    return widen((access_text(low, site, slot), PRIMARY), low.store(site.leaf, slot).dtype)
+
+
+def value_of(low: Lowered, site: Site, value: Scalar, read: Callable[[int], Text] | None = None) -> Text:
+    """A scalar expression of the leaf's statement; `read` replaces the text of a read."""
+    return value_text(value, low.dtypes(site), read or (lambda slot: read_text(low, site, slot)),
+                      lambda e: to_c(e.substitute(site.at, site.ranges), site.ranges))
+
+
+def inside_conditions(site: Site, lane: Mapping[str, Expr] | None = None) -> tuple[Condition, ...]:
+    """Where the statement's value is its expression and not its fill, over C variables."""
+    found = []
+    for c in site.statement.inside:
+        e = c.expr.substitute(site.at, site.ranges)
+        found.append(condition(e.substitute(lane, site.ranges) if lane else e, c.equality, site.ranges))
+    return conjunction(found)
+
+
+def is_move(low: Lowered, site: Site) -> bool:
+    """Whether the statement copies one element unchanged: no widening, no rounding."""
+    s = site.statement
+    return isinstance(s.value, Read) and s.update is None and (
+        low.store(site.leaf, s.value.slot).dtype.name == low.store(site.leaf, len(s.reads)).dtype.name)
+
+
+def stored_value(low: Lowered, site: Site, read: Callable[[int], Text] | None = None) -> Text:
+    """The right-hand side of a plain write, rounded to the target's type, with the fill where `inside` fails."""
+    target = low.store(site.leaf, len(site.statement.reads)).dtype
+    if is_move(low, site) and read is None:
+        assert isinstance(site.statement.value, Read)
+        text: Text = access_text(low, site, site.statement.value.slot), PRIMARY
+    else:
+        text = narrow(value_of(low, site, site.statement.value, read), target)
+    return filled(site, text, narrow(literal(site.statement.fill, target), target), inside_conditions(site))
+
+
+def filled(site: Site, text: Text, fill: Text, inside: Sequence[Condition]) -> Text:
+    """``inside ? text : fill``."""
+    if not inside:
+        return text
+    if inside == (NEVER,):
+        return fill
+    guard = guard_text(inside, site.ranges)
+    return f"{guard} ? {enclose(text, CONDITIONAL + 1)} : {enclose(fill, CONDITIONAL)}", CONDITIONAL

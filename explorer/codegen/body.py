@@ -1,0 +1,254 @@
+"""From the loop tree to blocks of text: loops, guards and barriers in their places.
+
+A guard moves outwards as long as every leaf below shares it and its variables exist: out of a loop it does not
+mention, into the bounds of a loop it is linear in.  A guard that depends on a thread never moves over a barrier, for
+every thread of the block must reach every barrier; nor does a guard move over a commit or a wait of the loop whose
+variable it mentions, for these are counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..ir.plan import Buffer
+from ..ir.tree import Leaf, Loop, Node, Sync, leaves
+from . import async_copy, collective, vector
+from .access import access_text, stored_value, value_of
+from .bounds import bounds, extreme_text, is_linear
+from .guards import NEVER, Condition, guard_text
+from .index import INT_MAX, is_wide
+from .lower import Lowered, Site, Store
+from .overrun import Overrun
+from .printer import Block, Lines, Out, tagged
+from .scalar import Text, update_text
+from .scalar import type_of as scalar_type
+
+FIRST_ASYNC_COPY = 80
+"""Compute capability, times ten, of the first GPUs with cp.async (PTX ISA, "cp.async": sm_80)."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A piece of a body.
+
+    Attributes
+    ----------
+    out : Out
+        Its text.
+    guards : tuple of Condition
+        What must hold around it.
+    ranges : dict
+        Intervals of the variables in the guards.
+    barrier : bool
+        It holds a barrier: only guards that are equal for all threads may stand around it.
+    neutral : bool
+        A barrier, a declaration or a commit or wait: it may run when nothing around it does, and wants no guard.
+    counted : bool
+        A commit or wait directly in this body.
+    """
+
+    out: Out
+    guards: tuple[Condition, ...] = ()
+    ranges: dict | None = None
+    barrier: bool = False
+    neutral: bool = False
+    counted: bool = False
+
+
+class Builder:
+    """Turns the body of one kernel into text.
+
+    Parameters
+    ----------
+    low : Lowered
+    before : frozenset of (str, int)
+        Where barriers stand: before the child of a parent, by index.
+    """
+
+    def __init__(self, low: Lowered, before: frozenset[tuple[str, int]], arch: str = "sm_90") -> None:
+        self.low, self.before = low, before
+        self.asynchronous = int(re.sub(r"\D", "", arch) or 0) >= FIRST_ASYNC_COPY
+        self.sites = {leaf.id: low.site(leaf, above) for leaf, above in leaves(low.kernel.body)}
+        self.overrun = Overrun(low, self.sites, bool(before))
+        self.register_loops = self._register_loops()
+        self.library: set[str] = set()
+        self.aligned: set[str] = set()
+        self.scratch: dict[tuple[str, int], Store] = {}
+
+    def _register_loops(self) -> frozenset[str]:
+        """Loops whose variables index a register array: they are unrolled, so that the array stays in registers."""
+        found: set[str] = set()
+        for leaf, _ in leaves(self.low.kernel.body):
+            for slot, view in leaf.views:
+                if self.low.store(leaf, slot).space == "register":
+                    found |= {name for e in view.index for name in e.variables()}
+        return frozenset(found)
+
+    # -- bodies -------------------------------------------------------------------------------------------------
+
+    def kernel(self) -> tuple[Out, ...]:
+        """The whole kernel's body."""
+        return self.grouped(self.items(self.low.kernel.id, self.low.kernel.body, ()))
+
+    def items(self, parent: str, nodes: Sequence[Node], above: tuple[Loop, ...]) -> list[Item]:
+        """The pieces of one body, in order, with its declarations and barriers; place loops dissolve into it."""
+        scope = "" if parent == self.low.kernel.id else parent
+        out = [self.declaration(b) for b in self.low.plan.buffers if b.scope == scope]
+        out = [item for item in out if item is not None]
+        for position, node in enumerate(nodes):
+            if (parent, position) in self.before:
+                out.append(Item(Lines(("__syncthreads();",)), barrier=True, neutral=True))
+            out += self.node(node, above)
+        if (parent, len(nodes)) in self.before:
+            out.append(Item(Lines(("__syncthreads();",)), barrier=True, neutral=True))
+        return out
+
+    def node(self, node: Node, above: tuple[Loop, ...]) -> list[Item]:
+        if isinstance(node, Leaf):
+            return self.leaf(node)
+        if isinstance(node, Sync):
+            if not self.asynchronous:
+                return []
+            return [Item(Lines((f"{async_copy.sync_text(node, self.library)}  // {node.id}",), (node.id,)), neutral=True, counted=True)]
+        if node.extent <= 0:
+            return []
+        if node.is_place:
+            inner = self.items(node.id, node.body, (*above, node))
+            return [replace(item, out=tagged(item.out, node.id)) for item in inner]
+        if node.role == "vector":
+            return self.vector_loop(node, above)
+        return self.loop(node, above)
+
+    def declaration(self, buffer: Buffer) -> Item | None:
+        """A register array, declared in the body it lives in."""
+        store = self.low.stores.get(("buffer", buffer.name))
+        if store is None or store.space != "register":
+            return None
+        shape = "".join(f"[{n}]" for n in store.shape)
+        return Item(Lines((f"{store.dtype.cuda} {store.name}{shape};",)), neutral=True)
+
+    # -- loops --------------------------------------------------------------------------------------------------
+
+    def loop(self, loop: Loop, above: tuple[Loop, ...]) -> list[Item]:
+        """A sequential loop: the guards that all its leaves share become its bounds or move out of it."""
+        name = self.low.variable[loop.id]
+        items = self.items(loop.id, loop.body, (*above, loop))
+        if all(item.neutral for item in items) and not any(item.barrier or item.counted for item in items):
+            return []
+        shared = self.shared(items, name)
+        unrolled = loop.role == "unroll" or loop.id in self.register_loops
+        outer = tuple(c for c in shared if name not in c.variables())
+        limits = () if unrolled else tuple(c for c in shared if is_linear(c, name))
+        taken = {*outer, *limits}
+        items = [item if item.neutral else replace(item, guards=tuple(c for c in item.guards if c not in taken)) for item in items]
+        ranges = {**self.ranges(above), name: loop.range}
+        header = self.header(loop, name, limits, self.ranges(above))
+        before = ("#pragma unroll",) if unrolled else ()
+        block = Block(header, self.grouped(items), (loop.id,), before, loop.id)
+        return [Item(block, outer, ranges, any(i.barrier for i in items), all(i.neutral for i in items))]
+
+    def ranges(self, loops: Sequence[Loop]) -> dict[str, tuple[int, int]]:
+        return {self.low.variable[loop.id]: loop.range for loop in loops}
+
+    def header(self, loop: Loop, name: str, limits: Sequence[Condition], ranges: dict[str, tuple[int, int]]) -> str:
+        lowers, uppers = bounds(limits, name)
+        wide = loop.start + loop.extent > INT_MAX
+        mixed = wide or any(is_wide(e, ranges) for e in (*lowers, *uppers))
+        first = extreme_text("max", loop.start, lowers, ranges, mixed)
+        end = extreme_text("min", loop.start + loop.extent, uppers, ranges, mixed)
+        return f"for ({'long long' if wide else 'int'} {name} = {first}; {name} < {end}; ++{name})"
+
+    def uniform(self, c: Condition) -> bool:
+        """Whether all threads of a block agree on the condition."""
+        return not (c.variables() & self.low.thread_variables)
+
+    def shared(self, items: Sequence[Item], name: str) -> tuple[Condition, ...]:
+        """The guards that every piece wants and that may stand around all of them."""
+        wanting = [item for item in items if not item.neutral]
+        if not wanting:
+            return ()
+        common = [c for c in wanting[0].guards if all(c in item.guards for item in wanting[1:])]
+        if any(item.barrier for item in items):
+            common = [c for c in common if self.uniform(c)]
+        if any(item.counted for item in items):
+            common = [c for c in common if self.uniform(c) and name not in c.variables()]
+        return tuple(common)
+
+    def grouped(self, items: Sequence[Item]) -> tuple[Out, ...]:
+        """The texts of the pieces, neighbours with equal guards under one ``if``."""
+        out: list[Out] = []
+        position = 0
+        while position < len(items):
+            item = items[position]
+            end = position + 1
+            if item.guards:
+                while end < len(items) and items[end].guards == item.guards:
+                    end += 1
+                ranges = {k: v for i in items[position:end] for k, v in (i.ranges or {}).items()}
+                out.append(self.guarded(item.guards, ranges, [i.out for i in items[position:end]]))
+            else:
+                out.append(item.out)
+            position = end
+        return tuple(out)
+
+    def guarded(self, guards: tuple[Condition, ...], ranges: dict, body: Sequence[Out]) -> Out:
+        ids = tuple(dict.fromkeys(i for o in body for i in o.ids)) if len(body) == 1 else ()
+        return Block(f"if ({guard_text(guards, ranges)})", tuple(body), ids)
+
+    # -- leaves -------------------------------------------------------------------------------------------------
+
+    def leaf(self, leaf: Leaf) -> list[Item]:
+        site = self.sites[leaf.id]
+        if site.conditions == (NEVER,):
+            return []
+        if leaf.collect:
+            return self.collected(site)
+        if leaf.mechanism == "async" and self.asynchronous and async_copy.possible(self.low, site):
+            lines = async_copy.lines(self.low, site, 1, self.library)
+        else:
+            lines = self.plain(site)
+        return [self.piece(site, lines)]
+
+    def piece(self, site: Site, lines: Sequence[str]) -> Item:
+        """The item of one leaf's text: guards that may be overrun are left out."""
+        return Item(Lines(tuple(lines), (site.leaf.id,)), self.overrun.kept(site), dict(site.ranges))
+
+    def plain(self, site: Site, read: Callable[[int], Text] | None = None, target: str | None = None) -> list[str]:
+        """The statement itself; `read` and `target` replace the text of its accesses (in vector lanes)."""
+        low, statement = self.low, site.statement
+        slot = len(statement.reads)
+        target = target or access_text(low, site, slot)
+        if statement.update:
+            value = value_of(low, site, statement.value, read)
+            types = low.dtypes(site)
+            text = update_text(statement.update, target, value, low.store(site.leaf, slot).dtype, scalar_type(statement.value, types))
+        else:
+            text = f"{target} = {stored_value(low, site, read)[0]};"
+        return [f"{text}  // {site.leaf.id}"]
+
+    def vector_loop(self, loop: Loop, above: tuple[Loop, ...]) -> list[Item]:
+        """The lanes of a vector loop, under the first lane's guard; leaves with different guards run lane by lane."""
+        sites = [s for node in loop.body if isinstance(node, Leaf) and (s := self.sites[node.id]).conditions != (NEVER,)]
+        if not sites:
+            return []
+        kept = {self.overrun.kept(site) for site in sites}
+        if len(kept) > 1 or any(site.leaf.collect for site in sites):
+            return self.loop(replace(loop, role="unroll"), above)
+        guards = kept.pop()
+        ranges = {k: v for s in sites for k, v in s.ranges.items()}
+        lanes = vector.Lanes(self.low, loop, sites, self.library, self.aligned, self.asynchronous)
+        return [Item(out, guards, ranges) for out in lanes.text(self.plain)]
+
+    def collected(self, site: Site) -> list[Item]:
+        """An update whose values are combined across threads or blocks."""
+        result = collective.lines(self.low, site, self.library, self.scratch)
+        inner, outer = result.guards, tuple(c for c in site.conditions if c not in result.guards)
+        item = Item(Lines(result.lines, (site.leaf.id,)), outer, dict(site.ranges), barrier=result.barrier)
+        assert not result.barrier or all(self.uniform(c) for c in outer), inner
+        return [item]
+
+    def scratch_stores(self) -> list[Store]:
+        """Shared arrays that reductions work in."""
+        return list(self.scratch.values())

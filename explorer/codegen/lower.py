@@ -1,0 +1,211 @@
+"""One kernel in C terms: a name for every variable and array, the role variables, storage and the leaves' accesses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..ir.dtype import DType
+from ..ir.expr import Expr, Ranges
+from ..ir.plan import Buffer, Plan, block_extents, grid_extents
+from ..ir.program import Access, Array, Constraint, Indirect, Statement
+from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, leaves, walk
+from .guards import Condition, condition, conjunction
+from .index import rename
+from .names import Names
+
+_SHORT = {"block.x": "bx", "block.y": "by", "block.z": "bz", "thread.x": "tx", "thread.y": "ty", "thread.z": "tz", "warp": "warp", "lane": "lane"}
+_BUILTIN = {
+    **{f"block.{a}": f"blockIdx.{a}" for a in "xyz"}, **{f"thread.{a}": f"threadIdx.{a}" for a in "xyz"},
+    "warp": f"threadIdx.x / {WARP_SIZE}", "lane": f"threadIdx.x % {WARP_SIZE}",
+}
+
+
+@dataclass(frozen=True)
+class Store:
+    """Storage that an access uses.
+
+    Attributes
+    ----------
+    name : str
+        C identifier.
+    dtype : DType
+    shape : tuple of int
+        Declared extents, padding included.
+    space : str
+        ``"global"``, ``"shared"`` or ``"register"``.
+    buffer : Buffer or None
+    array : Array or None
+        One of the two is set.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    space: str
+    buffer: Buffer | None = None
+    array: Array | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """A leaf with everything over C variables.
+
+    Attributes
+    ----------
+    leaf, statement
+    loops : tuple of Loop
+        Enclosing loops, outermost first.
+    at : mapping of str to Expr
+        Statement dimensions.
+    ranges : Ranges
+        Intervals of the C variables here.
+    conditions : tuple of Condition
+        When the leaf runs.
+    named : tuple of (Condition, Constraint)
+        Those of them that are constraints of the statement's domain.
+    """
+
+    leaf: Leaf
+    statement: Statement
+    loops: tuple[Loop, ...]
+    at: dict[str, Expr]
+    ranges: Ranges
+    conditions: tuple[Condition, ...]
+    named: tuple[tuple[Condition, Constraint], ...] = ()
+
+
+class Lowered:
+    """A kernel's names, extents and stores, from which its text is written.
+
+    Parameters
+    ----------
+    plan : Plan
+    kernel : Kernel
+    """
+
+    def __init__(self, plan: Plan, kernel: Kernel) -> None:
+        self.plan, self.kernel = plan, kernel
+        self.block, self.grid = block_extents(kernel), grid_extents(kernel)
+        self.loops = tuple(n for n in walk(kernel.body) if isinstance(n, Loop))
+        self.taken = Names()
+        self.stores = self._stores()
+        bound = [role for role in _SHORT if any(loop.role == role for loop in self.loops)]
+        self.role_name = {role: self.taken.take(self._wanted(role)) for role in bound}
+        sequential = {loop.id: self.taken.take(loop.id) for loop in self.loops if not loop.is_place}
+        self.role_name |= {role: self.taken.take(_SHORT[role]) for role in _SHORT if role not in bound}
+        self.variable = {**{loop.id: self.role_name[loop.role] for loop in self.loops if loop.is_place}, **sequential}
+        self.thread_variables = frozenset(name for role, name in self.role_name.items() if role not in BLOCK_ROLES)
+
+    def _wanted(self, role: str) -> str:
+        loops = [loop.id for loop in self.loops if loop.role == role]
+        return loops[0] if len(loops) == 1 else _SHORT[role]
+
+    # -- storage ------------------------------------------------------------------------------------------------
+
+    def _stores(self) -> dict[tuple[str, str], Store]:
+        """Stores by ``("array", name)`` or ``("buffer", name)``, in order of declaration."""
+        used: set[tuple[str, str]] = set()
+        for leaf, _ in leaves(self.kernel.body):
+            for slot, access in enumerate(self.plan.statement_of[leaf.statement].accesses):
+                view = leaf.view(slot)
+                used.add(("buffer", view.buffer) if view else ("array", access.array))
+        out: dict[tuple[str, str], Store] = {}
+        for name, array in self.plan.array_of.items():
+            if ("array", name) in used:
+                out["array", name] = Store(self.taken.take(name), array.dtype, array.shape, "global", array=array)
+        for name, buffer in self.plan.buffer_of.items():
+            if ("buffer", name) in used:
+                out["buffer", name] = Store(self.taken.take(name), buffer.dtype, buffer.padded_shape, buffer.space, buffer=buffer)
+        return out
+
+    @cached_property
+    def written(self) -> frozenset[tuple[str, str]]:
+        """Stores that some leaf of the kernel writes."""
+        out = set()
+        for leaf, _ in leaves(self.kernel.body):
+            statement = self.plan.statement_of[leaf.statement]
+            view = leaf.view(len(statement.reads))
+            out.add(("buffer", view.buffer) if view else ("array", statement.target.array))
+        return frozenset(out)
+
+    def store(self, leaf: Leaf, slot: int) -> Store:
+        """The storage of one access of a leaf."""
+        view = leaf.view(slot)
+        if view:
+            return self.stores["buffer", view.buffer]
+        return self.stores["array", self.plan.statement_of[leaf.statement].accesses[slot].array]
+
+    # -- leaves -------------------------------------------------------------------------------------------------
+
+    def site(self, leaf: Leaf, loops: tuple[Loop, ...], first_lane: bool = True) -> Site:
+        """The leaf over C variables; under a vector loop its conditions are those of the first lane."""
+        statement = self.plan.statement_of[leaf.statement]
+        names = {loop.id: self.variable[loop.id] for loop in loops}
+        at = {dim: rename(e, names) for dim, e in leaf.at}
+        ranges = {self.variable[loop.id]: loop.range for loop in loops}
+        lane = {self.variable[loop.id]: Expr((), loop.start) for loop in loops if loop.role == "vector"} if first_lane else {}
+        found: list[Condition | None] = list(self._place_conditions(leaf, statement, loops))
+        named: list[tuple[Condition, Constraint]] = []
+        for c in statement.domain:
+            e = c.expr.substitute(at, ranges)
+            found.append(condition(e.substitute(lane, ranges) if lane else e, c.equality, ranges))
+            if found[-1] is not None:
+                named.append((found[-1], c))
+        return Site(leaf, statement, loops, at, ranges, conjunction(found), tuple(named))
+
+    def _place_conditions(self, leaf: Leaf, statement: Statement, loops: tuple[Loop, ...]):  # noqa: ANN202
+        """Loops smaller than the launch, and missing dimensions of a leaf that is not replicated."""
+        size = self.role_extents
+        roles = {loop.role for loop in loops}
+        for loop in loops:
+            if not loop.is_place:
+                continue
+            launch = {self.role_name[loop.role]: (0, size[loop.role] - 1)}
+            v = Expr(((self.role_name[loop.role], 1),))
+            yield condition(v - loop.start, False, launch)
+            yield condition(-v + (loop.start + loop.extent - 1), False, launch)
+        space = self.store(leaf, len(statement.reads)).space
+        for role in self.missing_roles(roles):
+            if space == "register" or (space == "shared" and role in BLOCK_ROLES):
+                continue
+            yield Condition(Expr(((self.role_name[role], 1),)), True)
+
+    @cached_property
+    def role_extents(self) -> dict[str, int]:
+        """Launch extent of every role (warps and lanes are parts of thread.x)."""
+        size = dict(zip(("thread.x", "thread.y", "thread.z"), self.block, strict=True))
+        size |= dict(zip(BLOCK_ROLES, self.grid, strict=True))
+        return {**size, "warp": -(-size["thread.x"] // WARP_SIZE), "lane": min(WARP_SIZE, size["thread.x"])}
+
+    def missing_roles(self, roles: set[str]) -> tuple[str, ...]:
+        """Roles with more than one place in the launch that `roles` do not fix."""
+        size = self.role_extents
+        out = [r for r in (*BLOCK_ROLES, "thread.y", "thread.z") if size[r] > 1 and r not in roles]
+        if "thread.x" not in roles and size["thread.x"] > 1:
+            have = roles & {"warp", "lane"}
+            out += [r for r in ("warp", "lane") if r not in have and size[r] > 1] if have else ["thread.x"]
+        return tuple(out)
+
+    def index(self, site: Site, slot: int) -> tuple[Expr | Indirect, ...]:
+        """Index of one access over C variables: physical cell of a view, else element of the array."""
+        view = site.leaf.view(slot)
+        if view:
+            names = {loop.id: self.variable[loop.id] for loop in site.loops}
+            return tuple(rename(e, names) for e in view.index)
+        access: Access = site.statement.accesses[slot]
+        return tuple(e.substitute(site.at, site.ranges) if isinstance(e, Expr) else e for e in access.index)
+
+    def dtypes(self, site: Site) -> tuple[DType, ...]:
+        """Types of the statement's reads as stored."""
+        return tuple(self.store(site.leaf, slot).dtype for slot in range(len(site.statement.reads)))
+
+    def role_declarations(self, words: set[str]) -> list[tuple[str, tuple[str, ...]]]:
+        """Declarations of the role variables among the `words` of the text, with the ids of their loops."""
+        out = []
+        for role, name in self.role_name.items():
+            bound = tuple(dict.fromkeys(loop.id for loop in self.loops if loop.role == role))
+            if name in words:
+                names = f"{role}: {', '.join(bound)}" if bound else role
+                out.append((f"const int {name} = {_BUILTIN[role]};  // {names}", bound))
+        return out

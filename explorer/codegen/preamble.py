@@ -1,0 +1,38 @@
+"""What stands above the kernels: headers, constants and the parts of the device library that the text uses."""
+
+from __future__ import annotations
+
+import re
+
+from ..ir.plan import Plan
+
+_MACROS = {
+    "INFINITY": "#define INFINITY __int_as_float(0x7f800000)",
+    "NAN": "#define NAN __int_as_float(0x7fffffff)",
+}
+_HEADERS = {"__half": "#include <cuda_fp16.h>", "__nv_bfloat16": "#include <cuda_bf16.h>"}
+
+
+def preamble(plan: Plan, code: str, library: frozenset[str]) -> list[str]:
+    """The lines above the first kernel.
+
+    Parameters
+    ----------
+    plan : Plan
+    code : str
+        All kernels' code, without comments.
+    library : frozenset of str
+        Parts of the device library.
+    """
+
+    words = set(re.findall(r"\w+", code))
+    lines = [f"// {plan.program.name}: {', '.join(f'{name} = {size}' for name, size in plan.program.sizes)}".rstrip(": ")]
+    lines += [header for name, header in _HEADERS.items() if name in words]
+    for name, definition in _MACROS.items():
+        if name in words:
+            lines += [f"#ifndef {name}", definition, "#endif"]
+    if library:
+        from .device import library_text
+
+        lines += ["", *library_text(tuple(sorted(library))).rstrip("\n").split("\n")]
+    return lines

@@ -1,0 +1,107 @@
+"""Lines of text with the node each line came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Statements and declarations, one line each, not yet indented.
+
+    Attributes
+    ----------
+    lines : tuple of str
+    ids : tuple of str
+        Ids of the nodes that the lines belong to.
+    """
+
+    lines: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Block:
+    """``header { body }``; braces are left out around a single line under an ``if``.
+
+    Attributes
+    ----------
+    header : str
+        ``if (…)`` or ``for (…)``.
+    body : tuple
+    ids : tuple of str
+    before : tuple of str
+        Lines directly above (``#pragma unroll``).
+    comment : str
+        Behind the opening brace.
+    """
+
+    header: str
+    body: tuple[Lines | Block, ...]
+    ids: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    comment: str = ""
+
+
+Out = Lines | Block
+
+
+def tagged(out: Out, node_id: str) -> Out:
+    """The same text, belonging to one more node."""
+    return replace(out, ids=(*out.ids, node_id))
+
+
+@dataclass
+class Printer:
+    """Collects lines and, for each node, the ranges of lines that it became."""
+
+    lines: list[str] = field(default_factory=list)
+    spans: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def line(self, text: str = "", depth: int = 0) -> None:
+        self.lines.append(("  " * depth + text).rstrip())
+
+    def mark(self, ids: Iterable[str], first: int) -> None:
+        """Record that the lines from `first` (1-based) to the last one belong to the nodes `ids`."""
+        last = len(self.lines)
+        if last < first:
+            return
+        for node_id in ids:
+            spans = self.spans.setdefault(node_id, [])
+            if spans and spans[-1][1] + 1 >= first:
+                spans[-1] = (min(spans[-1][0], first), last)
+            else:
+                spans.append((first, last))
+
+    def print(self, out: Out, depth: int = 0) -> None:
+        """Append the text of `out`."""
+        first = len(self.lines) + 1
+        if isinstance(out, Lines):
+            for text in out.lines:
+                self.line(text, depth)
+        else:
+            for text in out.before:
+                self.line(text, depth)
+            bare = _is_single(out)
+            comment = f"  // {out.comment}" if out.comment else ""
+            self.line(f"{out.header}{'' if bare else ' {'}{comment}", depth)
+            for child in out.body:
+                self.print(child, depth + 1)
+            if not bare:
+                self.line("}", depth)
+        self.mark(out.ids, first)
+
+    def source_map(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        return {node: tuple(spans) for node, spans in self.spans.items()}
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def _is_single(block: Block) -> bool:
+    """Whether the block is an ``if`` over one plain statement, which needs no braces."""
+    if not block.header.startswith("if") or len(block.body) != 1 or not isinstance(block.body[0], Lines):
+        return False
+    lines = block.body[0].lines
+    return len(lines) == 1 and lines[0].split("//")[0].rstrip().endswith(";") and lines[0].count(";") == 1

@@ -1,0 +1,258 @@
+"""Where the threads of a block must wait for each other: exact conflicts, and the cheapest set of barriers that covers them.
+
+Two accesses conflict when two different threads of one block touch one cell, at least one of them writing.  Each kind
+of conflict is a separate, exact question about two accesses:
+
+- *independent*: all common loops are at the same iteration; a barrier must stand textually between the two leaves;
+- *carried* by a common sequential loop: the first access in an earlier iteration than the second.  From one iteration
+  to the next a barrier must stand in that loop after the first or before the second; two iterations apart any barrier
+  in the loop will do;
+- *equal time*: nothing can stand between the two; that is a race.
+
+Only the questions that are not already answered by a stricter one are asked.  The positions are then a minimum
+hitting set, weighted by how often a barrier would run.  The textual rule is sufficient because every thread walks the
+same loops (boxes) in the same order; no warp is assumed to be in lockstep (CUDA C++ Programming Guide, "Independent
+Thread Scheduling").  Reference for the conflict relation: Verdoolaege et al., "Polyhedral Parallel Code Generation
+for CUDA" (TACO 2013), section on synchronisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from ..ir.finding import Finding, Instance
+from ..ir.plan import Plan
+from ..ir.tree import Kernel, Loop
+from .isl import Undecided, budget, read_set, smallest, text
+from .sites import Site, launch_extents, sites, thread_weights
+from .slots import Slot, TextOrder, choose, text_order
+
+BUDGET = 400_000
+"""Operations of isl for one question (a few hundred milliseconds at most); beyond, the conflict is assumed."""
+
+
+@dataclass(frozen=True)
+class Barriers:
+    """The barriers of a kernel.
+
+    Attributes
+    ----------
+    before : frozenset of (str, int)
+        A barrier stands in the body of this parent (kernel or loop) before the child with this index.  A parent may
+        lie inside a thread loop that is narrower than the launch, if no other place will do: the leaves there then
+        need the guard, not the loop.
+    races : tuple of Finding
+        Conflicts that no barrier can order.
+    undecided : int
+        Questions that isl could not answer within its budget; a barrier was placed for each.
+    """
+
+    before: frozenset[tuple[str, int]] = frozenset()
+    races: tuple[Finding, ...] = ()
+    undecided: int = 0
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whether two accesses conflict in one way, and which positions would order them.
+
+    `relation` lists what holds between the loops of the two: ``("=", loop)`` same iteration, ``("+1", loop)`` the
+    next one, ``("+2", loop)`` a later one still.
+    """
+
+    first: Site
+    second: Site
+    relation: tuple[tuple[str, str], ...]
+    positions: frozenset[Slot]
+
+
+@lru_cache(maxsize=512)
+def barriers(plan: Plan, kernel: Kernel) -> Barriers:
+    """Barriers that a kernel needs, exactly.
+
+    Parameters
+    ----------
+    plan : Plan
+    kernel : Kernel
+        One of the plan's kernels.
+
+    Returns
+    -------
+    Barriers
+    """
+    launch = launch_extents(kernel)
+    if prod(launch[3:]) == 1:
+        return Barriers()
+    order = text_order(kernel, launch)
+    questions = sorted(_questions(plan, kernel, order), key=lambda q: len(q.positions))
+    needed: list[frozenset[Slot]] = []
+    races: list[Finding] = []
+    undecided = 0
+    for q in questions:
+        if any(slot.given for slot in q.positions) or any(known <= q.positions for known in needed):
+            continue
+        answer = conflict(q, launch)
+        if answer is False:
+            continue
+        undecided += answer is None
+        if q.positions:
+            needed.append(q.positions)
+        elif answer is not None:
+            races.append(_race(plan, q, launch))
+    chosen = choose(needed)
+    return Barriers(frozenset((s.parent, s.index) for s in chosen), _distinct(races), undecided)
+
+
+def _distinct(races: list[Finding]) -> tuple[Finding, ...]:
+    return tuple({(f.nodes, f.array, f.kind): f for f in reversed(races)}.values())[::-1]
+
+
+def _questions(plan: Plan, kernel: Kernel, order: TextOrder) -> Iterator[Question]:
+    """All pairs of accesses to one storage of the block or of the grid, in every way they could meet."""
+    by_storage: dict[str, list[Site]] = {}
+    for site in sites(plan)[kernel.id]:
+        if site.space != "register":
+            by_storage.setdefault(site.storage, []).append(site)
+    for group in by_storage.values():
+        for i, a in enumerate(group):
+            for b in group[i:]:
+                if (a.writes or b.writes) and not (a.atomic and a.atomic == b.atomic):
+                    yield from _pair_questions(a, b, order)
+
+
+def _pair_questions(a: Site, b: Site, order: TextOrder) -> Iterator[Question]:
+    common = _common(a.above, b.above)
+    if a.leaf.id == b.leaf.id:
+        first, second = (a, b) if order.at(a) <= order.at(b) else (b, a)
+        yield Question(first, second, tuple(("=", x.id) for x in common), order.between(order.at(first), order.at(second)))
+    else:
+        first, second = (a, b) if order.at(a) < order.at(b) else (b, a)
+        yield from _ordered(first, second, tuple(("=", x.id) for x in common), order, order.between(order.at(first), order.at(second)))
+    for depth, loop in enumerate(common):
+        if loop.extent < 2 or loop.role == "launch":
+            continue
+        outer = tuple(("=", x.id) for x in common[:depth])
+        for first, second in ((a, b),) if a is b else ((a, b), (b, a)):
+            around = order.around(loop.id, order.at(first), order.at(second))
+            yield from _ordered(first, second, (*outer, ("+1", loop.id)), order, around)
+            yield from _ordered(first, second, (*outer, ("+2", loop.id)), order, order.inside(loop.id))
+
+
+def _ordered(first: Site, second: Site, relation: tuple, order: TextOrder, positions: frozenset[Slot]) -> Iterator[Question]:
+    """The question itself; what an asynchronous copy does ends at a wait, so there a barrier must follow that wait."""
+    if first.leaf.mechanism != "async":
+        yield Question(first, second, relation, positions)
+        return
+    waited = order.after_waits(second)
+    for after_wait in waited or (positions,):
+        yield Question(first, second, relation, after_wait)
+
+
+def _common(a: tuple[Loop, ...], b: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """Time loops around both."""
+    shared = []
+    for x, y in zip(a, b, strict=False):
+        if x.id != y.id:
+            break
+        shared.append(x)
+    return tuple(x for x in shared if not x.is_place)
+
+
+# -- one question ------------------------------------------------------------------------------------------------
+
+
+def conflict(q: Question, launch: tuple[int, ...]) -> bool | None:
+    """Whether different threads of one block meet as the question says; None when isl gave up."""
+    try:
+        return any(not _is_empty(source) for source in _conflict_sets(q, launch))
+    except Undecided:
+        return None
+
+
+@lru_cache(maxsize=65536)
+def _is_empty(source: str) -> bool:
+    with budget(BUDGET):
+        return read_set(source).is_empty()
+
+
+def _conflict_sets(q: Question, launch: tuple[int, ...]) -> Iterator[str]:
+    """``{ [a…, b…] }``: instances of both leaves on one cell, in one block; one set per order of the threads' numbers."""
+    a, b = q.first, q.second
+    x, y = a.names("a"), b.names("b")
+    shared = [*a.conditions("a"), *b.conditions("b")]
+    steps = {"=": "{y} = {x}", "+1": "{y} = {x} + 1", "+2": "{y} >= {x} + 2"}
+    shared += [steps[how].format(x=x[loop], y=y[loop]) for how, loop in q.relation]
+    shared += [f"{text(e, x)} = {text(f, y)}" for e, f in zip(a.cell, b.cell, strict=True) if e is not None and f is not None]
+    shared += [f"{text(e, x)} = {text(f, y)}" for e, f in zip(a.place[:3], b.place[:3], strict=True)
+               if e is not None and f is not None and not (e == f and e.is_constant)]
+    vector = ", ".join([*x.values(), *y.values()])
+    apart = _different_threads(q, launch)
+    for condition in apart:
+        yield f"{{ [{vector}] : {' and '.join([*shared, *condition])} }}"
+
+
+def _different_threads(q: Question, launch: tuple[int, ...]) -> list[list[str]]:
+    """Alternatives under which the two threads differ; one empty alternative when replicas alone make them differ."""
+    axes = [i for i in range(3, 7) if launch[i] > 1]
+    ours, theirs = [q.first.place[i] for i in axes], [q.second.place[i] for i in axes]
+    if None in ours or None in theirs:
+        return [[]]
+    weights = dict(zip(range(3, 7), thread_weights(launch), strict=True))
+    x, y = q.first.names("a"), q.second.names("b")
+    left = " + ".join(f"{weights[i]}*({text(e, x)})" for i, e in zip(axes, ours, strict=True) if e is not None)
+    right = " + ".join(f"{weights[i]}*({text(e, y)})" for i, e in zip(axes, theirs, strict=True) if e is not None)
+    return [[f"{left} < {right}"], [f"{left} > {right}"]]
+
+
+# -- findings ----------------------------------------------------------------------------------------------------
+
+
+def _race(plan: Plan, q: Question, launch: tuple[int, ...]) -> Finding:
+    """The smallest pair that races, in words."""
+    points = []
+    for source in _conflict_sets(q, launch):
+        found = read_set(source)
+        if not found.is_empty():
+            points.append(smallest(found))
+    values = min(points)
+    a, b = q.first, q.second
+    at_a, at_b = values[: len(a.above)], values[len(a.above):]
+    source, sink = _instance(a, at_a), _instance(b, at_b)
+    cell = tuple(0 if e is None else int(e.evaluate(dict(zip((x.id for x in a.above), at_a, strict=True)))) for e in a.cell)
+    name = f"{a.storage}[{', '.join(map(str, cell))}]" if cell else a.storage
+    verbs = {True: "writes", False: "reads"}
+    kind = "output" if a.writes and b.writes else "flow" if a.writes else "anti"
+    lines = tuple(sorted({s.statement.line for s in (a, b) if s.statement.line}))
+    return Finding(
+        "race",
+        f"{source} {verbs[a.writes]} {name} and {sink} {verbs[b.writes]} it in another thread at the same time",
+        f"no barrier can stand between {_place_text(source)} and {_place_text(sink)}",
+        a.statement.accesses[a.slot].array, cell, kind, source, sink,
+        tuple(dict.fromkeys((a.leaf.id, b.leaf.id))), lines, _hints(plan, q),
+    )
+
+
+def _hints(plan: Plan, q: Question) -> tuple[str, ...]:
+    a, b = q.first, q.second
+    if a.writes and b.writes and a.statement.update and a.leaf.id == b.leaf.id:
+        return tuple(f"collect('{a.statement.target.array}', '{how}')" for how in ("shuffle", "shared", "atomic"))
+    if any(x.role == "vector" for x in _common(a.above, b.above)):
+        return ("leave the vector loop sequential, or distribute its statements",)
+    bound = [x.id for x in a.above if x.is_thread]
+    return tuple(f"bind('{name}', 'seq')" for name in bound[-1:]) or ("distribute the loop so that a barrier can stand between",)
+
+
+def _instance(site: Site, values: tuple[int, ...]) -> Instance:
+    place = tuple((x.role, v) for x, v in zip(site.above, values, strict=True) if x.is_place)
+    time = tuple(v for x, v in zip(site.above, values, strict=True) if not x.is_place)
+    return Instance(site.statement.name, site.instance(values), place, time)
+
+
+def _place_text(x: Instance) -> str:
+    return f"{x} ({', '.join(f'{role} {value}' for role, value in x.place) or 'every thread'})"
+
+
+__all__ = ["BUDGET", "Barriers", "Question", "barriers", "conflict"]

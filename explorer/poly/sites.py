@@ -1,0 +1,171 @@
+"""Sites: one access of one leaf, over the variables of the leaf's own loops, with the cell it touches and who runs it.
+
+Loop variables lie in boxes and statement dimensions are mostly affine in them, so questions about pairs of accesses
+have far fewer floors here than over the statements' dimensions.  An instance of the leaf is a point of the boxes
+whose statement dimensions lie in the domain (question *cover* sees to it that this is one to one).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from ..ir.expr import ZERO, Expr, const, quotient, remainder, var
+from ..ir.plan import Plan, block_extents, grid_extents
+from ..ir.program import Constraint, Statement
+from ..ir.tree import WARP_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges, walk
+from .isl import text
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """An access of a leaf.
+
+    Attributes
+    ----------
+    leaf, above, statement, slot
+        The access; slot ``len(reads)`` is the target.
+    storage : str
+        Buffer or array that is really used.
+    space : str
+        ``"register"``, ``"shared"`` or ``"global"``.
+    cell : tuple of (Expr or None)
+        Physical index over the loops' variables; None along a data-dependent axis (any index).
+    place : tuple of (Expr or None)
+        Coordinates (see :data:`AXES`) at which the access happens; None where every place runs it.
+    reads, writes : bool
+    atomic : str
+        Name of the reduction when the target is updated atomically.
+    """
+
+    leaf: Leaf
+    above: tuple[Loop, ...]
+    statement: Statement
+    slot: int
+    storage: str
+    space: str
+    cell: tuple[Expr | None, ...]
+    place: tuple[Expr | None, ...]
+    reads: bool
+    writes: bool
+    atomic: str
+
+    @cached_property
+    def guards(self) -> tuple[Constraint, ...]:
+        """Constraints of the domain over the loops' variables that the boxes do not imply."""
+        scope, at = ranges(self.above), dict(self.leaf.at)
+        substituted = [(c, c.expr.substitute(at, scope)) for c in self.statement.domain]
+        return tuple(Constraint(e, c.equality, c.text) for c, e in substituted if c.equality or e.interval(scope)[0] < 0)
+
+    def names(self, prefix: str) -> dict[str, str]:
+        """Loop variable to its name in isl."""
+        return {loop.id: f"{prefix}{i}" for i, loop in enumerate(self.above)}
+
+    @cached_property
+    def _conditions(self) -> dict[str, tuple[str, ...]]:
+        return {prefix: self._condition_text(prefix) for prefix in ("a", "b")}
+
+    def _condition_text(self, prefix: str) -> tuple[str, ...]:
+        names = self.names(prefix)
+        boxes = [f"{x.start} <= {names[x.id]} < {x.start + x.extent}" for x in self.above]
+        guards = [f"{text(c.expr, names)} {'=' if c.equality else '>='} 0" for c in self.guards]
+        return (*boxes, *guards)
+
+    def conditions(self, prefix: str) -> tuple[str, ...]:
+        """The instances of the leaf, as conditions on its variables."""
+        return self._conditions[prefix]
+
+    def instance(self, values: tuple[int, ...]) -> tuple[int, ...]:
+        """The statement instance at these values of the loops' variables."""
+        point = {loop.id: v for loop, v in zip(self.above, values, strict=True)}
+        at = dict(self.leaf.at)
+        return tuple(int(at[d].evaluate(point)) for d in self.statement.dims)
+
+
+AXES = 7
+"""Coordinates of a place here: block x, y, z; thread.x in two digits (warp, lane) where a kernel binds warps or
+lanes, else (thread.x, 0); thread y, z.  With the digits apart, a leaf can be replicated over lanes alone."""
+
+
+def launch_extents(kernel: Kernel) -> tuple[int, ...]:
+    """Extents of the seven coordinates."""
+    x, y, z = block_extents(kernel)
+    split = any(isinstance(n, Loop) and n.role in WARP_ROLES for n in walk(kernel.body))
+    return (*grid_extents(kernel), *((-(-x // WARP_SIZE), min(x, WARP_SIZE)) if split else (x, 1)), y, z)
+
+
+def thread_weights(launch: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Factors that make the thread coordinates (the last four) the number of a thread in its block."""
+    return launch[4], 1, launch[3] * launch[4], launch[3] * launch[4] * launch[5]
+
+
+def _bound(above: tuple[Loop, ...], split: bool) -> dict[int, Expr]:
+    """Coordinates that the loops bind, over their variables."""
+    axis_of = {"block.x": 0, "block.y": 1, "block.z": 2, "warp": 3, "lane": 4, "thread.y": 5, "thread.z": 6}
+    out = {axis_of[x.role]: var(x.id) for x in above if x.role in axis_of}
+    for loop in above:
+        if loop.role == "thread.x":
+            scope = ranges(above)
+            out[3] = quotient(var(loop.id), WARP_SIZE, scope) if split else var(loop.id)
+            out[4] = remainder(var(loop.id), WARP_SIZE, scope) if split else ZERO
+    return out
+
+
+def _leaf_place(bound: dict[int, Expr], space: str, launch: tuple[int, ...]) -> tuple[Expr | None, ...]:
+    """Where a leaf with a target in this space runs: None (every place) or 0 (one place) where nothing is bound."""
+    replicated = {"register": AXES, "shared": 3, "global": 0}[space]
+    return tuple(bound.get(i, None if size > 1 and i < replicated else ZERO) for i, size in enumerate(launch))
+
+
+def _target_place(place: tuple[Expr | None, ...], leaf: Leaf, above: tuple[Loop, ...], space: str) -> tuple[Expr | None, ...]:
+    """Where the target is written: a thread collect serves every thread's register, or writes memory once."""
+    out = list(place)
+    collected = {loop for loop, how in leaf.collect if how != "atomic"}
+    for loop in above:
+        if loop.id not in collected or not loop.is_thread:
+            continue
+        for axis, at in enumerate(place):
+            if at is not None and loop.id in at.variables():
+                out[axis] = None if space == "register" else at.substitute({loop.id: const(loop.start)})
+    return tuple(out)
+
+
+@lru_cache(maxsize=256)
+def sites(plan: Plan) -> dict[str, tuple[Site, ...]]:
+    """Every access of every leaf, by kernel."""
+    out: dict[str, tuple[Site, ...]] = {}
+    for kernel in plan.kernels:
+        launch, found = launch_extents(kernel), []
+        for leaf, above, owner in plan.leaves:
+            if owner.id != kernel.id:
+                continue
+            statement = plan.statement_of[leaf.statement]
+            spaces = tuple((slot, plan.buffer_of[v.buffer].space) for slot, v in leaf.views)
+            found += _leaf_sites(leaf, tuple(_bare(x) for x in above), statement, spaces, launch)
+        out[kernel.id] = tuple(found)
+    return out
+
+
+def _bare(loop: Loop) -> Loop:
+    """The loop without its body: cheap to hash, and all that a site needs."""
+    return Loop(loop.id, loop.extent, (), loop.role, loop.start)
+
+
+@lru_cache(maxsize=4096)
+def _leaf_sites(leaf: Leaf, above: tuple[Loop, ...], statement: Statement, spaces: tuple[tuple[int, str], ...],
+                launch: tuple[int, ...]) -> tuple[Site, ...]:
+    scope, at, space_of = ranges(above), dict(leaf.at), dict(spaces)
+    place = _leaf_place(_bound(above, launch[4] > 1), space_of.get(len(statement.reads), "global"), launch)
+    found = []
+    for slot, use in enumerate(statement.accesses):
+        view, target = leaf.view(slot), slot == len(statement.reads)
+        if view:
+            storage, space, cell = view.buffer, space_of[slot], view.index
+        else:
+            storage, space = use.array, "global"
+            cell = tuple(e.substitute(at, scope) if isinstance(e, Expr) else None for e in use.index)
+        where = _target_place(place, leaf, above, space) if target else place
+        atomic = statement.update or "" if target and any(how == "atomic" for _, how in leaf.collect) else ""
+        found.append(Site(leaf, above, statement, slot, storage, space, tuple(cell), where,
+                          not target or bool(statement.update), target, atomic))
+    return tuple(found)

@@ -1,0 +1,185 @@
+"""Positions in a kernel's text at which a barrier can stand, and the cheapest choice among them.
+
+The kernel's nodes are numbered in textual order.  A position is a number between two nodes; "after the first access
+and before the second" is then an interval of numbers, and a barrier deeper in a loop counts as well as one outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import prod
+
+from ..ir.tree import Kernel, Leaf, Loop, Node, Sync
+from .sites import Site
+
+_LAST_RESORT = 1 << 40
+"""Added to the cost of a position inside a thread loop that is narrower than the launch."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A position: in the body of `parent` before the child `index`.
+
+    Attributes
+    ----------
+    order : int
+        Number in textual order.
+    cost : int
+        How often a barrier here runs.
+    inside : tuple of str
+        Loops around it, outermost first.
+    given : bool
+        A barrier that the kernel has anyway: inside a collective over the whole block.
+    """
+
+    parent: str
+    index: int
+    order: int
+    cost: int = 0
+    inside: tuple[str, ...] = ()
+    given: bool = False
+
+
+@dataclass(frozen=True)
+class TextOrder:
+    """Textual numbers of the leaves and waits of a kernel, and all positions."""
+
+    kernel: Kernel
+    leaf_number: dict[str, int]
+    wait_number: dict[str, int]
+    slots: tuple[Slot, ...]
+    collectives: frozenset[str]
+
+    def at(self, site: Site) -> int:
+        """When the access happens within its leaf: a block collective reads, meets, then writes."""
+        late = site.writes and site.leaf.id in self.collectives
+        return self.leaf_number[site.leaf.id] + (2 if late else 0)
+
+    def between(self, first: int, second: int) -> frozenset[Slot]:
+        """Positions after one number and before another."""
+        return frozenset(s for s in self.slots if first < s.order < second)
+
+    def inside(self, loop: str) -> frozenset[Slot]:
+        """Positions anywhere in a loop."""
+        return frozenset(s for s in self.slots if loop in s.inside)
+
+    def around(self, loop: str, first: int, second: int) -> frozenset[Slot]:
+        """Positions on every way from `first` in one iteration of the loop to `second` in the next."""
+        return frozenset(s for s in self.slots if loop in s.inside and (s.order > first or s.order < second))
+
+    def after_waits(self, sink: Site) -> tuple[frozenset[Slot], ...]:
+        """What must hold a barrier so that one stands between the last wait before `sink`, on any way to it, and `sink`.
+
+        The walk goes outwards from the sink.  A wait earlier in the same body ends it; a wait later in a loop's body
+        is the last one for every iteration but the first, so the walk goes on for the first.
+        """
+        found: list[frozenset[Slot]] = []
+        here = self.at(sink)
+        bodies: list[tuple[str, tuple[Node, ...]]] = [(self.kernel.id, self.kernel.body)]
+        bodies += [(loop.id, _loop_in(self.kernel.body, loop.id).body) for loop in sink.above]
+        for parent, body in reversed(bodies):
+            numbers = list(self._waits(body))
+            if earlier := [n for n in numbers if n < here]:
+                return (*found, self.between(max(earlier), here))
+            is_time_loop = parent != self.kernel.id and not _loop_in(self.kernel.body, parent).is_place
+            if numbers and is_time_loop:
+                found.append(self.around(parent, max(numbers), here))
+        return tuple(found)
+
+    def _waits(self, nodes: Iterable[Node]) -> Iterator[int]:
+        for node in nodes:
+            if isinstance(node, Loop):
+                yield from self._waits(node.body)
+            elif isinstance(node, Sync) and node.kind == "wait":
+                yield self.wait_number[node.id]
+
+
+def _loop_in(nodes: Iterable[Node], name: str) -> Loop:
+    for node in nodes:
+        if isinstance(node, Loop):
+            if node.id == name:
+                return node
+            try:
+                return _loop_in(node.body, name)
+            except KeyError:
+                continue
+    raise KeyError(name)
+
+
+def text_order(kernel: Kernel, launch: tuple[int, ...]) -> TextOrder:
+    """Number the nodes and positions of a kernel; `launch` holds the extents of the seven place coordinates."""
+    leaf_number: dict[str, int] = {}
+    wait_number: dict[str, int] = {}
+    slots: list[Slot] = []
+    collectives: set[str] = set()
+    counter = 0
+
+    def visit(parent: str, nodes: tuple[Node, ...], above: tuple[Loop, ...]) -> None:
+        nonlocal counter
+        names = tuple(x.id for x in above)
+        cost = prod(x.extent for x in above if not x.is_place)
+        cost += _LAST_RESORT if any(_is_narrow(x, launch) for x in above) else 0
+        allowed = not any(x.role in ("vector",) for x in above)
+        for index, node in enumerate(nodes):
+            inside_launch = isinstance(node, Loop) and node.role == "launch"
+            if allowed and not inside_launch:
+                slots.append(Slot(parent, index, counter, cost, names))
+            counter += 1
+            if isinstance(node, Loop):
+                visit(node.id, node.body, (*above, node))
+            elif isinstance(node, Sync):
+                wait_number[node.id] = counter
+                counter += 1
+            else:
+                leaf_number[node.id] = counter
+                if meets_whole_block(node, above, launch):
+                    collectives.add(node.id)
+                    slots.append(Slot(node.id, 0, counter + 1, 0, names, given=True))
+                counter += 3
+
+    visit(kernel.id, kernel.body, ())
+    return TextOrder(kernel, leaf_number, wait_number, tuple(slots), frozenset(collectives))
+
+
+def _is_narrow(loop: Loop, launch: tuple[int, ...]) -> bool:
+    """Whether some threads of the block have no iteration of this thread loop."""
+    if not loop.is_thread:
+        return False
+    extents = {"thread.x": launch[3] * launch[4], "warp": launch[3], "lane": launch[4], "thread.y": launch[5], "thread.z": launch[6]}
+    return loop.start > 0 or loop.extent < extents[loop.role]
+
+
+def meets_whole_block(leaf: Leaf, above: tuple[Loop, ...], launch: tuple[int, ...]) -> bool:
+    """Whether the leaf's collective must make all threads of the block meet: its group is the whole block, over several warps."""
+    collected = [x for x in above if x.is_thread and dict(leaf.collect).get(x.id) in ("shuffle", "shared")]
+    threads = prod(launch[3:])
+    return threads > 32 and prod(x.extent for x in collected) == threads
+
+
+def choose(needed: list[frozenset[Slot]]) -> tuple[Slot, ...]:
+    """A cheapest set of positions that meets every requirement (exact: branch and bound over what each position meets).
+
+    Among equally cheap sets the one with fewest barriers; among equal positions the outermost, then the first of a body.
+    """
+    minimal = [r for i, r in enumerate(needed) if not any(o < r or (o == r and j < i) for j, o in enumerate(needed))]
+    met: dict[frozenset[int], Slot] = {}
+    for slot in sorted({s for r in minimal for s in r}, key=lambda s: (s.cost, len(s.inside), s.index > 0, -s.order)):
+        met.setdefault(frozenset(i for i, r in enumerate(minimal) if slot in r), slot)
+    options = [(m, s) for m, s in met.items() if not any(m < o and t.cost <= s.cost for o, t in met.items())]
+    best: tuple[tuple[int, int], tuple[Slot, ...]] | None = None
+
+    def search(left: frozenset[int], taken: tuple[Slot, ...], cost: int) -> None:
+        nonlocal best
+        if best is not None and (cost, len(taken)) >= best[0]:
+            return
+        if not left:
+            best = ((cost, len(taken)), taken)
+            return
+        tight = min(left, key=lambda i: (sum(i in m for m, _ in options), i))
+        for m, slot in options:
+            if tight in m:
+                search(left - m, (*taken, slot), cost + slot.cost)
+
+    search(frozenset(range(len(minimal))), (), 0)
+    return best[1] if best else ()

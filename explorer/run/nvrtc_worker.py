@@ -1,0 +1,57 @@
+"""The compiler's side of `explorer.run.nvrtc`: NVRTC through CuPy's binding, in a process of its own.  Needs no GPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from .nvrtc_library import binding
+
+nvrtc = binding()
+
+Job = tuple[str, str, tuple[str, ...]]  # name, text, options
+Outcome = tuple[bool, bytes, str, str]  # accepted, cubin, PTX, log
+
+
+class Backend:
+    """Compiles; NVRTC lets go of the interpreter lock, so several at once."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self.note = note
+        self._warm = False
+
+    def compile(self, jobs: Sequence[Job]) -> list[Outcome]:
+        """Compile each text.
+
+        The first ever one is compiled alone: NVRTC's first calls from several threads at once can fail to find its builtins.
+        """
+        self.note(f"compiling {', '.join(dict.fromkeys(name for name, _, _ in jobs))}")
+        head = [] if self._warm else [self._one(job) for job in jobs[:1]]
+        self._warm = True
+        rest = jobs[len(head):]
+        with ThreadPoolExecutor(max(1, min(len(rest), os.cpu_count() or 1))) as pool:
+            return head + list(pool.map(self._one, rest))
+
+    def _one(self, job: Job) -> Outcome:
+        name, text, options = job
+        program = nvrtc.createProgram(text, name, (), ())
+        try:
+            try:
+                nvrtc.compileProgram(program, options)
+            except nvrtc.NVRTCError as error:
+                log = nvrtc.getProgramLog(program) or str(error)
+                return False, b"", _ptx(program), log
+            return True, nvrtc.getCUBIN(program), _ptx(program), nvrtc.getProgramLog(program)
+        finally:
+            nvrtc.destroyProgram(program)
+            self.note(f"compiled {name}")
+
+
+def _ptx(program: int) -> str:
+    """The PTX; there even when only the assembler refused it, empty when the text was refused."""
+    try:
+        ptx = nvrtc.getPTX(program)
+    except nvrtc.NVRTCError:
+        return ""
+    return (ptx.decode() if isinstance(ptx, bytes) else ptx).rstrip("\0")

@@ -1,0 +1,329 @@
+// memory_check.cpp: every access of the text is judged here: bounds, writability, initialisation, races.
+//
+// Arrays in global memory stand in one reservation with wide unmapped guards between them.  Each granule of an array has a
+// Cell with the newest accesses.  Two accesses of different threads conflict when one writes, not both are atomic, and
+// nothing orders them: another launch; a barrier of the block between them; a __syncwarp that both took part in (a vector
+// clock per warp); or, across blocks, fence -> atomic -> atomic on the same word.  All times come from one counter, `now`.
+// The rules are those of FastTrack (Flanagan and Freund, PLDI 2009) with two readers kept instead of a read vector.
+#include "runtime.h"
+#include "shadow.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace simt {
+
+const void* recent_access;
+static Region regions[256];
+static int region_count, shared_first;  // global arrays, then the launched kernel's shared arrays
+static Region shared_known[4096];
+static const char* shared_kernel[4096];
+static int shared_known_count;
+static uint32_t now = 1, block_epoch, block_serial;
+static uint32_t thread_clock[MAX_THREADS], thread_fence[MAX_THREADS], block_fence, seen_by_warp[MAX_WARPS][WARP][WARP];
+static char *reservation, *reservation_end;
+
+// ---- ordering between blocks: what a fence and an atomic publish, and what a later atomic acquires ----
+
+struct Published { uintptr_t word; uint32_t block, until; };
+static Published* published;
+static uint32_t published_count, published_capacity;
+struct Acquired { uint32_t block, until; };
+static Acquired* acquired;
+static uint32_t acquired_count, acquired_capacity;
+
+static void synchronise_through(uintptr_t word, uint32_t block, uint32_t until) {
+    bool known = false;
+    for (uint32_t i = 0; i < published_count; ++i) {
+        Published& p = published[i];
+        if (p.word != word) continue;
+        if (p.block == block) {
+            if (until > p.until) p.until = until;
+            known = true;
+            continue;
+        }
+        uint32_t j = 0;
+        while (j < acquired_count && acquired[j].block != p.block) ++j;
+        if (j == acquired_count) {
+            if (j == acquired_capacity)
+                acquired = (Acquired*)realloc(acquired, (acquired_capacity = acquired_capacity * 2 + 64) * sizeof(Acquired));
+            acquired[acquired_count++] = {p.block, p.until};
+        } else if (p.until > acquired[j].until) acquired[j].until = p.until;
+    }
+    if (known || !until) return;
+    if (published_count == published_capacity)
+        published = (Published*)realloc(published, (published_capacity = published_capacity * 2 + 64) * sizeof(Published));
+    published[published_count++] = {word, block, until};
+}
+
+static uint32_t seen_of_block(uint32_t block) {
+    for (uint32_t i = 0; i < acquired_count; ++i)
+        if (acquired[i].block == block) return acquired[i].until;
+    return 0;
+}
+
+// ---- the order of two accesses ----
+
+static bool ordered(const Stamp& before, const Stamp& current, bool shared) {
+    if (!before.clock) return true;
+    if (before.block != current.block) return shared || before.clock < seen_of_block(before.block);
+    if (before.epoch != current.epoch || before.thread == current.thread) return true;
+    if (before.thread / WARP != current.thread / WARP) return false;
+    return before.clock < seen_by_warp[current.thread / WARP][current.thread % WARP][before.thread % WARP];
+}
+
+static void keep(Stamp* slots, const Stamp& current, bool shared) {
+    for (int i = 0; i < 2; ++i)
+        if (ordered(slots[i], current, shared)) { slots[i] = current; return; }
+    if (slots[0].thread / WARP == slots[1].thread / WARP && slots[0].block == slots[1].block) slots[1] = current;
+}
+
+[[noreturn]] static void access_fault(const char* kind, const Region& r, const char* address, int bytes, bool write, const void* pc, const Stamp* other,
+                         bool other_writes) {
+    const long long offset = address - r.begin;
+    if (other)
+        fault(kind, "array=%s\tshared=%d\toffset=%lld\tbytes=%d\twrite=%d\tpc=%u\tother_block=%u\tother_thread=%u\tother_pc=%u\tother_write=%d",
+              r.name, r.shared, offset, bytes, write, offset_of(pc), other->block, other->thread, other->pc, other_writes);
+    fault(kind, "array=%s\tshared=%d\toffset=%lld\tbytes=%d\twrite=%d\tpc=%u\tsize=%lld", r.name, r.shared, offset, bytes, write, offset_of(pc),
+          (long long)(r.end - r.begin));
+}
+
+// ---- finding the array ----
+
+static Region* find(const char* address) {
+    for (int i = region_count; i-- > 0;)
+        if (address >= regions[i].begin && address < regions[i].end) return &regions[i];
+    return nullptr;
+}
+
+static long long distance(const Region& r, const char* address) { return address < r.begin ? r.begin - address : address - r.end + 1; }
+
+static void outside(const char* address, int bytes, bool write, const void* pc) {
+    if (is_own_memory(address) && !(address >= reservation && address < reservation_end)) return;
+    const Region* nearest = nullptr;
+    for (int i = 0; i < region_count; ++i)
+        if (!nearest || distance(regions[i], address) < distance(*nearest, address)) nearest = &regions[i];
+    if (!nearest) fault("wild-access", "bytes=%d\twrite=%d\tpc=%u", bytes, write, offset_of(pc));
+    access_fault(distance(*nearest, address) < (long long)GUARD_SPAN ? "out-of-bounds" : "wild-access", *nearest, address, bytes, write, pc, nullptr, false);
+}
+
+// Cells start at one per element, or per 4 bytes of shared memory; the first narrower access divides them.
+static void refine(Region& r, int shift) {
+    const size_t factor = (size_t)1 << (r.shift - shift), count = (size_t)(r.end - r.begin + ((1 << r.shift) - 1)) >> r.shift;
+    for (size_t i = count; i-- > 0;) {
+        const Cell cell = r.cells[i];
+        for (size_t k = factor; k-- > 0;) r.cells[i * factor + k] = cell;
+    }
+    r.shift = shift;
+}
+
+static Stamp stamp_here(const void* pc, bool atomic) {
+    const Worker& w = *worker;
+    const uint32_t thread = (uint32_t)(w.current - w.threads);
+    return {(uint32_t)w.block, thread_clock[thread], block_epoch, offset_of(pc), (uint16_t)thread, (uint16_t)atomic};
+}
+
+enum Init : uint8_t { NEVER, WRITTEN, PENDING };
+
+static bool initialised(const Region& r, const Cell& c) { return c.init == WRITTEN && (!r.shared || c.serial == block_serial); }
+
+void check_access(const char* address, int bytes, unsigned how, const void* pc) {
+    if (address >= stack_arena && address < stack_arena + stack_arena_bytes) return;
+    recent_access = pc;
+    const bool write = how & WRITE, read = how & READ, atomic = how & ATOMIC;
+    Region* r = find(address);
+    if (!r) return outside(address, bytes, write, pc);
+    if (address + bytes > r->end) access_fault("out-of-bounds", *r, address, bytes, write, pc, nullptr, false);
+    if ((how & ALIGNED) && (uintptr_t)address % (uintptr_t)bytes) access_fault("misaligned", *r, address, bytes, write, pc, nullptr, false);
+    if (write && r->read_only) access_fault("read-only", *r, address, bytes, write, pc, nullptr, false);
+    const size_t offset = (size_t)(address - r->begin);
+    const size_t low_bits = (offset | (size_t)bytes) & (((size_t)1 << r->shift) - 1);
+    if (low_bits && r->shift) refine(*r, __builtin_ctzll(low_bits));
+    if (r->read_only) return;  // nothing writes it: initialised, and no race
+    const Stamp current = stamp_here(pc, atomic);
+    const size_t last = (offset + (size_t)bytes - 1) >> r->shift;
+    for (size_t i = offset >> r->shift; i <= last; ++i) {
+        Cell& c = r->cells[i];
+        char* at = r->begin + (i << r->shift);
+        const int part = 1 << r->shift;
+        if (c.init == PENDING && (!r->shared || c.serial == block_serial))
+            access_fault("async-pending", *r, at, part, write, pc, &c.writes[0], true);
+        for (const Stamp& other : c.writes)
+            if (!(atomic && other.atomic) && !ordered(other, current, r->shared)) access_fault("race", *r, at, part, write, pc, &other, true);
+        if (write)
+            for (const Stamp& other : c.reads)
+                if (!ordered(other, current, r->shared)) access_fault("race", *r, at, part, write, pc, &other, false);
+        if (read && !initialised(*r, c)) access_fault("uninitialised", *r, at, part, false, pc, nullptr, false);
+        if (write) {
+            keep(c.writes, current, r->shared);
+            c.init = (how & DEFERRED) ? PENDING : WRITTEN;
+            c.serial = block_serial;
+        } else keep(c.reads, current, r->shared);
+    }
+}
+
+// A deferred copy lands: its bytes count as written now, by the thread that waited.
+static void land(const AsyncCopy& copy) {
+    memcpy(copy.to, copy.from, (size_t)copy.valid);
+    memset(copy.to + copy.valid, 0, (size_t)(copy.bytes - copy.valid));
+    Region* r = find(copy.to);
+    const size_t offset = (size_t)(copy.to - r->begin);
+    for (size_t i = offset >> r->shift; i <= (offset + (size_t)copy.bytes - 1) >> r->shift; ++i) {
+        Cell& c = r->cells[i];
+        c.init = WRITTEN;
+        const uint32_t pc = c.writes[0].pc;
+        c.writes[0] = stamp_here(nullptr, false);
+        c.writes[0].pc = pc;
+    }
+}
+
+// ---- synchronisation ----
+
+void check_barrier() {
+    block_epoch = ++now;
+    for (unsigned i = 0; i < worker->count; ++i) {
+        if (thread_fence[i] > block_fence) block_fence = thread_fence[i];
+        thread_clock[i] = now;
+    }
+}
+
+void check_warp_sync(unsigned warp, unsigned mask) {
+    ++now;
+    uint32_t joined[WARP] = {};
+    for (unsigned left = mask; left; left &= left - 1) {
+        const uint32_t* row = seen_by_warp[warp][__builtin_ctz(left)];
+        for (int u = 0; u < WARP; ++u) joined[u] = row[u] > joined[u] ? row[u] : joined[u];
+    }
+    for (unsigned left = mask; left; left &= left - 1) joined[__builtin_ctz(left)] = now;
+    for (unsigned left = mask; left; left &= left - 1) {
+        const unsigned lane = (unsigned)__builtin_ctz(left);
+        memcpy(seen_by_warp[warp][lane], joined, sizeof joined);
+        thread_clock[warp * WARP + lane] = now;
+    }
+}
+
+void check_begin_block(Worker& w) {
+    ++block_serial;
+    block_epoch = ++now;
+    block_fence = acquired_count = 0;
+    for (unsigned i = 0; i < w.count; ++i) thread_clock[i] = now, thread_fence[i] = 0;
+    memset(seen_by_warp, 0, sizeof seen_by_warp[0] * ((w.count + WARP - 1) / WARP));
+    for (int i = shared_first; i < region_count; ++i) memset(regions[i].begin, 0xFF, (size_t)(regions[i].end - regions[i].begin));
+}
+
+void check_begin_launch(const Launch& launch) {
+    for (int i = 0; i < shared_first; ++i) forget_accesses(regions[i]);
+    published_count = 0;
+    region_count = shared_first;
+    for (int i = 0; i < shared_known_count; ++i) {
+        if (strcmp(shared_kernel[i], "*") && strcmp(shared_kernel[i], launch.kernel)) continue;
+        Region r = shared_known[i];
+        const bool dynamic = shared_known[i].dynamic;
+        if (dynamic) r.end = r.begin + launch.dynamic_bytes;
+        if (r.end > r.begin) regions[region_count++] = r;
+    }
+    for (int i = shared_first; i < region_count; ++i) forget_accesses(regions[i]);
+}
+
+#ifdef __ELF__
+static char* shared_section() { return &__start_simt_shared; }
+#else
+static char* shared_section() { return nullptr; }
+#endif
+
+void check_add_shared(const char* name, const char* kernel, uint64_t offset, uint64_t bytes) {
+    if (!shared_section()) return;
+    Region r = {};
+    r.begin = shared_section() + offset;
+    r.end = r.begin + bytes;
+    r.name = strdup(name);
+    r.shared = true;
+    r.dynamic = kernel[0] == '+';
+    r.shift = 2;
+    r.cells = new_cells(bytes + 4);
+    shared_kernel[shared_known_count] = strdup(kernel + r.dynamic);
+    shared_known[shared_known_count++] = r;
+}
+
+void check_reserve(Buffer* buffers, int count) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t guard = GUARD_SPAN;; guard /= 16) {
+        size_t total = guard;
+        for (int i = 0; i < count; ++i) total += (buffers[i].bytes() + page - 1) / page * page + guard;
+        void* at = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (at == MAP_FAILED && guard > page * 16) continue;
+        if (at == MAP_FAILED) fault("memory", "bytes=%zu", total);
+        reservation = (char*)at;
+        reservation_end = reservation + total;
+        char* next = reservation + guard;
+        for (int i = 0; i < count; ++i) {
+            Buffer& b = buffers[i];
+            const size_t pages = (b.bytes() + page - 1) / page * page;
+            if (pages && mprotect(next, pages, PROT_READ | PROT_WRITE)) fault("memory", "bytes=%zu", pages);
+            b.memory = next;
+            next += pages + guard;
+            Region& r = regions[region_count++];
+            r.begin = b.memory;
+            r.end = b.memory + b.bytes();
+            r.name = b.name;
+            r.read_only = !strcmp(b.kind, "in");
+            r.shift = __builtin_ctzll(b.element_bytes);
+            r.cells = r.read_only ? nullptr : new_cells(b.bytes() + b.element_bytes);
+        }
+        shared_first = region_count;
+        return;
+    }
+}
+
+void check_begin_run(Buffer* buffers, int count) {
+    for (int i = 0; i < count; ++i) {
+        Region& r = regions[i];
+        if (r.read_only) continue;
+        const bool given = !strcmp(buffers[i].kind, "inout");
+        for (size_t k = 0, cells = (size_t)(r.end - r.begin) >> r.shift; k < cells; ++k) r.cells[k].init = given ? WRITTEN : NEVER;
+    }
+}
+
+}  // namespace simt
+
+using namespace simt;
+
+extern "C" {
+void simt_fence() {
+    const Worker& w = *worker;
+    const size_t thread = (size_t)(w.current - w.threads);
+    thread_fence[thread] = thread_clock[thread] = ++now;
+}
+
+void simt_atomic_access(const void* address, int bytes) {
+    check_access((const char*)address, bytes, READ | WRITE | ATOMIC | ALIGNED, __builtin_return_address(0));
+    const Worker& w = *worker;
+    const uint32_t fence = thread_fence[w.current - w.threads];
+    synchronise_through((uintptr_t)address, (uint32_t)w.block, fence > block_fence ? fence : block_fence);
+}
+
+void simt_async_copy(void* shared, const void* global, int bytes, int valid) {
+    const void* pc = __builtin_return_address(0);
+    if (valid < 0 || valid > bytes) fault("async-size", "pc=%u\tbytes=%d\tvalid=%d", offset_of(pc), bytes, valid);
+    if (valid) check_access((const char*)global, valid, READ, pc);
+    if (valid && (uintptr_t)global % (uintptr_t)bytes) fault("async-alignment", "pc=%u\tbytes=%d\twhich=source", offset_of(pc), bytes);
+    check_access((const char*)shared, bytes, WRITE | ALIGNED | DEFERRED, pc);
+    memset(shared, 0xFF, (size_t)bytes);
+    AsyncQueue& q = worker->current->async;
+    if (q.count == q.capacity) q.copies = (AsyncCopy*)realloc(q.copies, (size_t)(q.capacity = q.capacity * 2 + 16) * sizeof(AsyncCopy));
+    q.copies[q.count++] = {(char*)shared, (const char*)global, bytes, valid, q.group};
+}
+
+void simt_async_commit() { ++worker->current->async.group; }
+
+void simt_async_wait(int newest_groups_left) {
+    AsyncQueue& q = worker->current->async;
+    int kept = 0;
+    for (int i = 0; i < q.count; ++i) {
+        if (q.copies[i].group < q.group - newest_groups_left) land(q.copies[i]);
+        else q.copies[kept++] = q.copies[i];
+    }
+    q.count = kept;
+}
+}

@@ -1,0 +1,8 @@
+// runtime.cpp: the runtime as one translation unit, compiled once per compiler and mode, never instrumented.
+#include "report.cpp"
+#include "scheduler.cpp"
+#if SIMT_CHECKED
+#include "memory_check.cpp"
+#include "sanitizer.cpp"
+#endif
+#include "main.cpp"

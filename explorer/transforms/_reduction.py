@@ -1,0 +1,256 @@
+"""The common part of rfactor, collect and accumulate: what surrounds the updates of a reduction.
+
+An update statement ``S: T[e(d)] op= value(d)`` runs in loops of two kinds.  A loop is *parallel* when its value
+follows from the element ``e(d)``; every other loop *carries* the reduction: it takes several updates of one element
+apart.  Whatever prepares all updates of an element, or uses their result, has to stand outside of the carrying
+loops; there it needs loops of its own for the dimensions that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd
+
+from ..ir.expr import Expr, var
+from ..ir.finding import Verdict, no
+from ..ir.plan import Plan
+from ..ir.program import Constraint, Indirect, Statement
+from ..ir.tree import Leaf, Loop, Node, ranges
+from ._domain import all_dims, below, bounds, dim_ranges, project, program_leaf, renamed, wrapped
+
+
+@dataclass(frozen=True)
+class Updates:
+    """The updates of one statement, and where the loops that carry its reduction begin.
+
+    Attributes
+    ----------
+    plan : Plan
+    statement : Statement
+    leaf : Leaf
+    above : tuple of Loop
+        Loops around the leaf, outermost first.
+    factored : tuple of Loop
+        Those whose iterations get partial results of their own.
+    dims : frozenset of str
+        Dimensions of the statement that the element determines.
+    """
+
+    plan: Plan
+    statement: Statement
+    leaf: Leaf
+    above: tuple[Loop, ...]
+    factored: tuple[Loop, ...]
+    dims: frozenset[str]
+
+    def parallel(self, loop: Loop) -> bool:
+        """Whether the element determines the loop's value."""
+        return dict(self.leaf.when)[loop.id].variables() <= self.dims
+
+    @property
+    def carrying(self) -> tuple[Loop, ...]:
+        return tuple(x for x in self.above if not self.parallel(x))
+
+    @property
+    def outside(self) -> int:
+        """How many loops stay around the side nests: all before the first carrying one, bound factored ones aside."""
+        return next((n for n, x in enumerate(self.above) if not (self.parallel(x) or (x in self.factored and x.is_place))), len(self.above))
+
+    @property
+    def anchor(self) -> str:
+        """The node that the side nests stand next to."""
+        return self.above[self.outside].id if self.outside < len(self.above) else self.leaf.id
+
+    @property
+    def program_anchor(self) -> tuple[str, tuple[Loop, ...]]:
+        """The node of the program as written that they stand next to, and the loops around it."""
+        leaf, above = program_leaf(self.plan.program, self.statement.name)
+        depth = next((n for n, x in enumerate(above) if x.id not in self.dims), len(above))
+        return (above[depth].id if depth < len(above) else leaf.id), above[:depth]
+
+    def part(self) -> tuple[Expr, ...]:
+        """Which partial result an instance contributes to, over the statement's dimensions, from 0."""
+        when = dict(self.leaf.when)
+        return tuple(when[x.id] - x.start for x in self.factored)
+
+
+def updates(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], factored: tuple[Loop, ...] = ()) -> Updates:
+    """The updates of an update leaf."""
+    statement = plan.statement_of[leaf.statement]
+    return Updates(plan, statement, leaf, above, factored, element_dims(statement))
+
+
+def element_dims(statement: Statement) -> frozenset[str]:
+    """Dimensions that follow from the target's element, because they alone make up one of its indices."""
+    single = [e for e in statement.target.index if isinstance(e, Expr) and len(e.terms) == 1 and isinstance(e.terms[0][0], str)]
+    return frozenset(name for e in single for name in e.variables())
+
+
+@dataclass(frozen=True)
+class Side:
+    """A statement beside a reduction that visits each (element, part) once, and its two nests.
+
+    Attributes
+    ----------
+    dims, domain
+        Of the new statement.
+    index, part : tuple of Expr
+        The element of the reduction's target and the partial result, over the new dimensions.
+    program_loops, loops : tuple of Loop
+        The loops it needs inside those that stay around it, in the program as written and in the plan.
+    at, when
+        Of its leaf.
+    names : mapping of str to str
+        Loop of the update's leaf to the loop that takes its place here.
+    """
+
+    dims: tuple[str, ...]
+    domain: tuple[Constraint, ...]
+    index: tuple[Expr, ...]
+    part: tuple[Expr, ...]
+    program_loops: tuple[Loop, ...]
+    loops: tuple[Loop, ...]
+    at: tuple[tuple[str, Expr], ...]
+    when: tuple[tuple[str, Expr], ...]
+    names: Mapping[str, str]
+
+    def leaf(self, name: str) -> Leaf:
+        return Leaf(name, name, self.at, self.when)
+
+    def nest(self, leaf: Leaf) -> Node:
+        return wrapped(self.loops, leaf)
+
+
+def side(u: Updates, suffix: str, apart: bool = False) -> Side | Verdict:
+    """The dimensions and loops of a statement beside the updates `u`.
+
+    Parameters
+    ----------
+    u : Updates
+    suffix : str
+        Ends the names of new loops and dimensions: ``k.c``.
+    apart : bool
+        For a launch of its own: no loop stays around it, and factored loops are sequential.
+    """
+    plan, s = u.plan, u.statement
+    at, when, scope = dict(u.leaf.at), dict(u.leaf.when), ranges(u.above)
+    _, program_above = u.program_anchor
+    taken = set(all_dims(plan.program))
+
+    def fresh(name: str) -> str:
+        new = plan.fresh(name, frozenset(taken))
+        taken.add(new)
+        return new
+
+    shared = {x.id for x in program_above}
+    known = dim_ranges(s)
+    plain = [d for d in s.dims if d in u.dims]
+    names = {d: d if d in shared else fresh(f"{d}.{suffix}") for d in plain}
+    box = {names[d]: known[d] for d in plain}
+    index, extra = [], []
+    for axis, e in enumerate(s.target.index):
+        assert not isinstance(e, Indirect)
+        if e.variables() <= u.dims:
+            index.append(e.substitute({d: var(n) for d, n in names.items()}))
+            continue
+        step = gcd(*(c for _, c in e.terms))
+        low, high = Expr(tuple((a, c // step) for a, c in e.terms)).interval(known)
+        new = fresh(f"{s.name}.{axis}.{suffix}")
+        box[new] = (low, high)
+        extra.append(new)
+        index.append(var(new) * step + e.const)
+    parts = tuple(fresh(f"{x.id}.{suffix}") for x in u.factored)
+    dims = (*(names[d] for d in plain), *extra, *parts)
+    domain = (
+        *renamed(project(s.domain, [d for d in s.dims if d not in u.dims]), {d: var(n) for d, n in names.items()}),
+        *(c for d in extra for c in bounds(d, box[d][0], box[d][1] - box[d][0] + 1)),
+        *(c for d, x in zip(parts, u.factored, strict=True) for c in bounds(d, 0, x.extent)),
+    )
+    program_loops = tuple(
+        [Loop(d, box[d][1] - box[d][0] + 1, (), start=box[d][0]) for d in (*names.values(), *extra) if d not in shared]
+        + [Loop(d, x.extent, ()) for d, x in zip(parts, u.factored, strict=True)])
+
+    stay = () if apart else u.above[: u.outside]
+    clones: dict[str, Loop] = {}
+    for x in u.above[len(stay):]:
+        if u.parallel(x) or x in u.factored:
+            clones[x.id] = Loop(fresh_loop(plan, f"{x.id}.{suffix}", taken), x.extent, (), _side_role(x, x in u.factored, apart), x.start)
+    here = {x.id: x.id for x in stay} | {old: x.id for old, x in clones.items()}
+    usable = here.keys() - {x.id for x in u.factored if not u.parallel(x)}
+    lost = {d for d in plain if not at[d].variables() <= usable}
+    if bad := next((x for x in stay if u.parallel(x) and when[x.id].variables() & lost), None):
+        return no(f"the loops of {u.leaf.id} mix the elements of {s.target.array} with the reduction",
+                  f"{', '.join(sorted(lost))} cannot be told from the loops outside of {u.anchor}, but {bad.id} depends on it",
+                  "undo the skew or coalesce that mixes them")
+    clones = {old: x for old, x in clones.items() if not when[old].variables() & lost}
+    own = [Loop(fresh_loop(plan, n, taken), box[n][1] - box[n][0] + 1, (), start=box[n][0]) for n in (*(names[d] for d in plain if d in lost), *extra)]
+    own_of = dict(zip((*(names[d] for d in plain if d in lost), *extra), (x.id for x in own), strict=True))
+    values = {old: var(new) for old, new in here.items()}
+    inside = scope | {x.id: x.range for x in (*clones.values(), *own)}
+    place = [(names[d], var(own_of[names[d]]) if d in lost else at[d].substitute(values, inside)) for d in plain]
+    place += [(d, var(own_of[d])) for d in extra]
+    place += [(d, var(here[x.id]) - x.start) for d, x in zip(parts, u.factored, strict=True)]
+    to_new = {d: var(n) for d, n in names.items()}
+    part_of = {x.id: var(d) + x.start for d, x in zip(parts, u.factored, strict=True)}
+    inverse = {here[x.id]: part_of.get(x.id, when[x.id].substitute(to_new)) for x in (*stay, *(x for x in u.above if x.id in clones))}
+    inverse |= {x.id: var(n) for n, x in zip(own_of, own, strict=True)}
+    late = [x.id for x in u.factored if apart or not x.is_place]
+    loops = (*own, *(x for old, x in clones.items() if old not in late), *(x for old, x in clones.items() if old in late))
+    return Side(dims, domain, tuple(index), tuple(var(d) for d in parts), program_loops, loops, tuple(place), tuple(sorted(inverse.items())), here)
+
+
+def fresh_loop(plan: Plan, name: str, taken: set[str]) -> str:
+    """A loop name that no node and no other new loop has; it may be the name of the dimension it runs through."""
+    new = name if name not in plan.ids else plan.fresh(name, frozenset(taken))
+    taken.add(new)
+    return new
+
+
+def _side_role(loop: Loop, factored: bool, apart: bool) -> str:
+    if factored and (apart or not loop.is_place):
+        return "seq"
+    return "unroll" if loop.role == "vector" else loop.role
+
+
+def update_verdict(plan: Plan, name: str) -> Updates | Verdict:
+    """The updates that a name stands for, or why there are none that may be taken apart."""
+    hit = plan.resolve(name)
+    if hit is None:
+        return no(f"there is no statement {name!r}", hint=f"one of {', '.join(leaf.id for leaf, _, _ in plan.leaves)}")
+    leaf, above, _ = hit
+    s = plan.statement_of[leaf.statement]
+    if not s.update:
+        found = ", ".join(x.id for x, _, _ in plan.leaves if plan.statement_of[x.statement].update)
+        return no(f"{leaf.id} is not a reduction: it writes {s.target.array} instead of updating it",
+                  hint=f"one of {found}" if found else "this program has no reductions")
+    return updates(plan, leaf, above)
+
+
+def separable(u: Updates) -> Verdict | None:
+    """Why the updates of a statement may not be gathered elsewhere and added later; None if they may."""
+    s, target = u.statement, u.statement.target.array
+    if sum(1 for leaf, _, _ in u.plan.leaves if leaf.statement == s.name) > 1:
+        return no(f"{s.name} stands in several places of the tree", hint="do this before cut or pipeline")
+    if any(r.array == target for r in s.reads):
+        return no(f"{s.name} also reads {target}", "its updates are not a plain reduction of values that do not depend on it")
+    anchor, _ = u.program_anchor
+    for name in below(u.plan.program, anchor):
+        other = u.plan.statement_of[name]
+        if name == s.name or all(a.array != target for a in other.accesses):
+            continue
+        same = other.update == s.update and all(r.array != target for r in other.reads)
+        if not same:
+            return no(f"{name} uses {target} between its updates by {s.name}",
+                      f"both stand inside {anchor} of the program, so {name} needs the partial result of every iteration",
+                      "split the two statements into loops of their own in the program")
+    return None
+
+
+def view_here(view_index: tuple[Expr, ...], names: Mapping[str, str], above: tuple[Loop, ...]) -> tuple[Expr, ...] | None:
+    """A cell of the update's target over the loops of a side nest; None where it depends on a loop that is not there."""
+    if any(not e.variables() <= names.keys() for e in view_index):
+        return None
+    return tuple(e.substitute({old: var(new) for old, new in names.items()}, ranges(above)) for e in view_index)
+
+

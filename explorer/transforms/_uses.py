@@ -1,0 +1,190 @@
+"""What storage transformations ask of a plan: who uses an array, where, and which cells it touches there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from ..ir.expr import Expr, Quotient, Ranges, Remainder, const
+from ..ir.finding import Verdict, no
+from ..ir.plan import Buffer, Plan
+from ..ir.program import Access, Indirect, Statement
+from ..ir.tree import Kernel, Leaf, Loop, View, ranges
+
+
+@dataclass(frozen=True)
+class Use:
+    """One access of a leaf, with the loops around the leaf (outermost first)."""
+
+    leaf: Leaf
+    above: tuple[Loop, ...]
+    kernel: Kernel
+    statement: Statement
+    slot: int
+
+    @property
+    def access(self) -> Access:
+        return self.statement.accesses[self.slot]
+
+    @property
+    def view(self) -> View | None:
+        return self.leaf.view(self.slot)
+
+    @property
+    def writes(self) -> bool:
+        return self.slot == len(self.statement.reads)
+
+    def index(self) -> tuple[Expr, ...]:
+        """The array's element over the loops' variables; the access must be affine."""
+        at, scope = dict(self.leaf.at), ranges(self.above)
+        return tuple(e.substitute(at, scope) for e in self.access.index if not isinstance(e, Indirect))
+
+
+def uses(plan: Plan, array: str) -> tuple[Use, ...]:
+    """Every access of an array, in order of execution."""
+    return tuple(
+        Use(leaf, above, kernel, plan.statement_of[leaf.statement], slot)
+        for leaf, above, kernel in plan.leaves
+        for slot, access in enumerate(plan.statement_of[leaf.statement].accesses)
+        if access.array == array
+    )
+
+
+def array_verdict(plan: Plan, array: str, temporary: bool | None = None) -> Verdict | None:
+    """A refusal when there is no such array, or when it is (not) a temporary; else None."""
+    names = [a.name for a in plan.program.arrays if temporary is None or (a.role == "temporary") == temporary]
+    listed = f"one of {', '.join(names)}" if names else ""
+    if array not in plan.array_of:
+        return no(f"there is no array {array!r}", hint=listed)
+    if temporary is None or (plan.array_of[array].role == "temporary") == temporary:
+        return None
+    kind = "a parameter of the program" if temporary else "a temporary"
+    return no(f"{array} is {kind}", hint=listed)
+
+
+def indirect_use(found: Iterable[Use]) -> Use | None:
+    """The first use with a data-dependent index."""
+    return next((u for u in found if not u.access.affine), None)
+
+
+def common_loops(paths: Sequence[tuple[Loop, ...]]) -> tuple[Loop, ...]:
+    """The loops that all paths begin with."""
+    shared = []
+    for level in zip(*paths, strict=False):
+        if len({loop.id for loop in level}) > 1:
+            break
+        shared.append(level[0])
+    return tuple(shared)
+
+
+def parts(expr: Expr, inner: Iterable[str]) -> tuple[Expr, Expr] | None:
+    """Write `expr` as (part without `inner` variables) + (part with them only, and the constant); None where one floor mixes both."""
+    names = frozenset(inner)
+    outside, inside = [], []
+    for atom, c in expr.terms:
+        used = frozenset([atom]) if isinstance(atom, str) else atom.expr.variables()
+        if used and not used <= names and used & names:
+            return None
+        (inside if used <= names else outside).append((atom, c))
+    return Expr(tuple(outside)), Expr(tuple(inside), expr.const)
+
+
+def stride(expr: Expr, name: str) -> float:
+    """How far a step of one variable moves the value, floors taken as exact division (their steps are averages)."""
+    total = 0.0
+    for atom, c in expr.terms:
+        if isinstance(atom, str):
+            total += c * (atom == name)
+        elif isinstance(atom, Quotient):
+            total += c * stride(atom.expr, name) / atom.by
+        elif isinstance(atom, Remainder):
+            total += c * stride(atom.expr, name)
+    return total
+
+
+@dataclass(frozen=True)
+class Box:
+    """The smallest integer box around several indices: their cells in it, and how it lies in the array.
+
+    Attributes
+    ----------
+    extents : tuple of int
+        Of the axes that have more than one element.
+    axes : tuple of int
+        Which axes of the array those are.
+    offset : tuple of Expr
+        First element of the box, all axes of the array, over the outer variables.
+    cells : tuple of tuple of Expr
+        For each index, its cell (kept axes only).
+    """
+
+    extents: tuple[int, ...]
+    axes: tuple[int, ...]
+    offset: tuple[Expr, ...]
+    cells: tuple[tuple[Expr, ...], ...]
+
+    @property
+    def size(self) -> int:
+        return prod(self.extents)
+
+
+def box(indices: Sequence[tuple[Expr, ...]], scopes: Sequence[Ranges], inner: Sequence[Iterable[str]]) -> Box | str:
+    """The box around `indices`, whose `inner` variables move within it; a sentence where there is none.
+
+    Parameters
+    ----------
+    indices : sequence of tuple of Expr
+        One per use, over loop variables.
+    scopes : sequence of Ranges
+        Intervals of the variables of each use.
+    inner : sequence of iterables of str
+        The variables that move within the box, for each use; the rest only place it.
+    """
+    extents, axes, offset = [], [], []
+    cells: list[list[Expr]] = [[] for _ in indices]
+    for axis in range(len(indices[0])):
+        split = []
+        for index, scope, names in zip(indices, scopes, inner, strict=True):
+            pair = parts(index[axis].simplify(scope), names)
+            if pair is None:
+                return f"its index {index[axis]} mixes variables inside and outside of the scope in one // or %"
+            split.append(pair)
+        if len({outside for outside, _ in split}) > 1:
+            shown = " and ".join(sorted({str(index[axis]) for index in indices}))
+            return f"its indices {shown} move apart along axis {axis}, so no box of fixed size holds them"
+        bounds = [inside.interval(scope) for (_, inside), scope in zip(split, scopes, strict=True)]
+        low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
+        offset.append(split[0][0] + low)
+        if high > low:
+            axes.append(axis)
+            extents.append(high - low + 1)
+            for cell, (_, inside) in zip(cells, split, strict=True):
+                cell.append(inside - low)
+    return Box(tuple(extents), tuple(axes), tuple(offset), tuple(map(tuple, cells)))
+
+
+def at_start(expr: Expr, loops: Iterable[Loop], scope: Ranges) -> Expr:
+    """The expression with these loops at their first iteration."""
+    return expr.substitute({loop.id: const(loop.start) for loop in loops}, scope) if expr.terms else expr
+
+
+def with_view(leaf: Leaf, slot: int, view: View | None) -> Leaf:
+    """The leaf with another view of one access (None: the array itself)."""
+    kept = tuple((s, v) for s, v in leaf.views if s != slot)
+    return replace(leaf, views=tuple(sorted((*kept, (slot, view)), key=lambda t: t[0])) if view else kept)
+
+
+def without_unused(plan: Plan) -> Plan:
+    """The plan without buffers that no view uses."""
+    used = {v.buffer for leaf, _, _ in plan.leaves for _, v in leaf.views}
+    return replace(plan, buffers=tuple(b for b in plan.buffers if b.name in used))
+
+
+def put_buffer(plan: Plan, buffer: Buffer) -> Plan:
+    """The plan with this buffer, in place of one of the same name."""
+    return replace(plan, buffers=(*(b for b in plan.buffers if b.name != buffer.name), buffer))
+
+
+__all__ = ["Box", "Use", "array_verdict", "at_start", "box", "common_loops", "indirect_use", "parts", "put_buffer",
+           "stride", "uses", "with_view", "without_unused"]

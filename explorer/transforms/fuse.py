@@ -1,0 +1,140 @@
+"""Join two adjacent sibling loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from ..ir.expr import var
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan
+from ..ir.tree import Loop, ranges, retime
+from ._nest import body_of, enclosing, loop_offer, move_scopes, names_of, rename_collect
+from .base import Transform, get_loop
+
+
+@dataclass(frozen=True)
+class Fuse(Transform):
+    """Two loops that stand side by side into one that runs both bodies in each iteration.
+
+    ``S2(v)`` then runs right after ``S1(v)`` instead of after all of ``S1``.  Both loops take the same values; the
+    fused loop keeps the name of the first.  Nested loops are joined by ``coalesce`` (Halide and TVM call that
+    fuse).
+
+    Before::
+
+        for i in 0…64
+            S1(i)
+        for j in 0…64
+            S2(j)
+
+    After ``fuse('i', 'j')``::
+
+        for i in 0…64
+            S1(i)
+            S2(i)
+    """
+
+    name = "fuse"
+    aliases = ("merge", "compute_with", "jam")
+
+    first: str = field(metadata={"kind": "loop", "help": "the loop that stays"})
+    second: str = field(metadata={"kind": "loop", "help": "the loop directly behind it, whose body joins"})
+
+    def check(self, plan: Plan) -> Verdict:
+        first, second = get_loop(plan, self.first), get_loop(plan, self.second)
+        if isinstance(first, Verdict) or isinstance(second, Verdict):
+            return first if isinstance(first, Verdict) else second if isinstance(second, Verdict) else YES
+        if first is second:
+            return no(f"{self.first} cannot be fused with itself", hint="name the loop behind it")
+        if not (verdict := _adjacent(plan, first, second)):
+            return verdict
+        if first.role != second.role:
+            return no(
+                f"{first.id} is {first.role} and {second.id} is {second.role}",
+                why="both bodies of a fused loop run in the same places",
+                hint=f"bind('{second.id}', '{first.role}') first" if second.role != "vector" and first.is_place else
+                f"bind('{first.id}', 'seq') and bind('{second.id}', 'seq') first",
+            )
+        if first.extent != second.extent:
+            longer, shorter = (first, second) if first.extent > second.extent else (second, first)
+            return no(
+                f"{first.id} runs {first.extent} times and {second.id} {second.extent} times",
+                why="a fused loop runs both bodies equally often",
+                hint=f"cut('{longer.id}', {shorter.extent}) and fuse the equal parts",
+            )
+        if first.start != second.start:
+            amount = first.start - second.start
+            return no(
+                f"{first.id} starts at {first.start} and {second.id} at {second.start}",
+                why="a fused loop runs both bodies with one value of its variable",
+                hint=f"shift('{second.id}', {amount}) first",
+            )
+        return YES
+
+    def rewrite(self, plan: Plan) -> Plan:
+        first, second = plan.loops[self.first], plan.loops[self.second]
+        scope = {**ranges(enclosing(plan, first.id)), first.id: first.range}
+        body = retime(second.body, {second.id: var(first.id)}, {first.id: var(second.id)}, scope)
+        body = rename_collect(body, {second.id: first.id})
+        joined = replace(first, body=first.body + body)
+        plan = plan.replace_node(second.id).replace_node(first.id, joined)
+        return move_scopes(plan, {second.id: first.id})
+
+    @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        loop = loop_offer(plan, node_id, "fuse")
+        if isinstance(loop, Verdict):
+            return loop
+        if _neighbours(plan, loop):
+            return YES
+        inner = next((n for n in loop.body if isinstance(n, Loop)), None)
+        hint = f"coalesce(('{loop.id}', '{inner.id}')) joins nested loops" if inner and len(loop.body) == 1 else ""
+        return no(f"no loop stands directly beside {loop.id}", hint=hint)
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Fuse]:
+        loop = get_loop(plan, node_id)
+        if isinstance(loop, Loop):
+            yield from (cls(a.id, b.id) for a, b in _neighbours(plan, loop))
+
+
+def _neighbours(plan: Plan, loop: Loop) -> list[tuple[Loop, Loop]]:
+    """The pairs of adjacent sibling loops that this loop is part of."""
+    body, _ = body_of(plan, loop.id)
+    return [(a, b) for a, b in pairwise(body) if loop.id in (a.id, b.id) and isinstance(a, Loop) and isinstance(b, Loop)]
+
+
+def _adjacent(plan: Plan, first: Loop, second: Loop) -> Verdict:
+    """Whether `second` stands directly behind `first` in one body."""
+    for outer, inner in ((first, second), (second, first)):
+        if outer in enclosing(plan, inner.id):
+            path = (*enclosing(plan, inner.id), inner)
+            names = tuple(n.id for n in path[path.index(outer) :])
+            return no(
+                f"{outer.id} and {inner.id} are nested; fuse joins loops that stand side by side",
+                hint=f"these are nested: use coalesce({names!r})",
+            )
+    body, holder = body_of(plan, first.id)
+    _, other_holder = body_of(plan, second.id)
+    if holder.id != other_holder.id:
+        kernels = plan.kernel_of(first.id), plan.kernel_of(second.id)
+        assert kernels[0] and kernels[1]
+        apart = f"launch('{kernels[0].id}', pack='{kernels[1].id}') puts adjacent kernels into one"
+        return no(
+            f"{first.id} and {second.id} do not stand side by side",
+            why=f"{first.id} is in {holder.id}, {second.id} in {other_holder.id}",
+            hint=apart if kernels[0] is not kernels[1] else "fuse the loops around them first",
+        )
+    places = [n.id for n in body]
+    a, b = places.index(first.id), places.index(second.id)
+    if b < a:
+        return no(f"{second.id} stands before {first.id}", hint=f"fuse('{second.id}', '{first.id}')")
+    if b > a + 1:
+        return no(
+            f"{names_of(body[a + 1 : b])} stands between {first.id} and {second.id}",
+            why="only loops directly behind each other are fused",
+            hint="fuse what stands between with one of them first",
+        )
+    return YES

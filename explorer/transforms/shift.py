@@ -1,0 +1,96 @@
+"""Move a loop, or a part of its body, by a number of iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..ir.expr import var
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan
+from ..ir.tree import Loop, ranges, retime
+from ._nest import enclosing, loop_offer, overrun, remap
+from .base import Transform, get_loop
+from .distribute import child
+
+
+@dataclass(frozen=True)
+class Shift(Transform):
+    """Run everything in a loop, or one part `of` its body, `by` iterations later: ``v' = v + by``.
+
+    Shifting a whole loop renumbers it (to make two loops start equally before a fuse).  Shifting a part delays it
+    against the rest of the body (to make a fuse of a stencil's producer and consumer legal); the loop grows by
+    `by` iterations, and both parts are guarded.
+
+    Before::
+
+        for i in 0…64
+            S1(i)
+            S2(i)
+
+    After ``shift('i', 1, of='S2')``::
+
+        for i in 0…65
+            S1(i)          # where i < 64
+            S2(i - 1)      # where i >= 1
+    """
+
+    name = "shift"
+    aliases = ("shift_loop", "delay", "band_shift")
+
+    loop: str = field(metadata={"kind": "loop", "help": "the loop to shift"})
+    by: int = field(metadata={"kind": "int", "help": "iterations later (negative: earlier)"})
+    of: str = field(default="", metadata={"kind": "node", "help": "the part of its body to delay (default: all of it)"})
+
+    def check(self, plan: Plan) -> Verdict:
+        loop = get_loop(plan, self.loop)
+        if isinstance(loop, Verdict):
+            return loop
+        if not isinstance(self.by, int) or self.by == 0:
+            return no(f"a shift by {self.by!r} iterations changes nothing")
+        if loop.role != "seq":
+            return no(f"{loop.id} is already {loop.role}", hint="shift before it is bound, unrolled or vectorised")
+        if not self.of:
+            return YES
+        place = child(plan, loop.body, self.of)
+        if place is None:
+            return no(f"{self.of!r} is not in the body of {loop.id}", hint=f"one of {', '.join(n.id for n in loop.body)}")
+        if len(loop.body) == 1:
+            return no(f"{self.of} is the whole body of {loop.id}", hint=f"shift('{loop.id}', {self.by}) moves all of it")
+        part = (loop.body[place],)
+        rest = loop.body[:place] + loop.body[place + 1 :]
+        (low, high), step = loop.range, abs(self.by)
+        for nodes, late in ((part, self.by > 0), (rest, self.by < 0)):
+            if not (verdict := overrun(plan, loop, low - step * late, high + step * (not late), nodes)):
+                return verdict
+        return YES
+
+    def rewrite(self, plan: Plan) -> Plan:
+        loop = plan.loops[self.loop]
+        v = var(loop.id)
+        old, new = v - self.by, v + self.by
+        if not self.of:
+            return remap(plan, loop.id, old, new, loop.start + self.by, loop.extent)
+        place = child(plan, loop.body, self.of)
+        assert place is not None
+        grown = replace(loop, start=loop.start + min(self.by, 0), extent=loop.extent + abs(self.by))
+        scope = {**ranges(enclosing(plan, loop.id)), loop.id: grown.range}
+        part = retime((loop.body[place],), {loop.id: old}, {loop.id: new}, scope)
+        body = loop.body[:place] + part + loop.body[place + 1 :]
+        return plan.replace_node(loop.id, replace(grown, body=body))
+
+    @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        loop = loop_offer(plan, node_id, "shift")
+        return loop if isinstance(loop, Verdict) else YES
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Shift]:
+        loop = get_loop(plan, node_id)
+        if not isinstance(loop, Loop):
+            return
+        if loop.start:
+            yield cls(loop.id, -loop.start)
+        for node in loop.body[1:][:3]:
+            yield cls(loop.id, 1, node.id)
+            yield cls(loop.id, 2, node.id)

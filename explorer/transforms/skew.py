@@ -1,0 +1,89 @@
+"""Slant one loop against another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..ir.expr import var
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan
+from ..ir.tree import Loop, leaves
+from ._nest import enclosing, loop_offer, overrun, remap
+from .base import Transform, get_loop
+
+
+@dataclass(frozen=True)
+class Skew(Transform):
+    """Count one loop from a start that moves with another: ``v' = v + factor * w``.
+
+    With `by` (``w``) around `loop` the order does not change; a dependence of distance ``(a, b)`` in ``(w, v)``
+    gets distance ``(a, b + factor * a)``, so that an interchange or a tile becomes legal (the wavefront of a
+    stencil).  The box grows to the exact range of ``v'``; iterations outside the domain are guarded.
+
+    Before::
+
+        for t in 0…8
+            for i in 0…100
+                S(t, i)
+
+    After ``skew('i', by='t', factor=1)``::
+
+        for t in 0…8
+            for i in 0…107
+                S(t, i - t)      # where 0 <= i - t < 100
+    """
+
+    name = "skew"
+    aliases = ("slant", "map_domain")
+
+    loop: str = field(metadata={"kind": "loop", "help": "the loop whose variable moves"})
+    by: str = field(metadata={"kind": "loop", "help": "the loop whose variable is added to it"})
+    factor: int = field(default=1, metadata={"kind": "int", "help": "how often it is added"})
+
+    def _box(self, loop: Loop, by: Loop) -> tuple[int, int]:
+        """Start and extent of the skewed loop."""
+        ends = [self.factor * v for v in by.range]
+        return loop.start + min(ends), loop.extent + max(ends) - min(ends)
+
+    def check(self, plan: Plan) -> Verdict:
+        loop, by = get_loop(plan, self.loop), get_loop(plan, self.by)
+        if isinstance(loop, Verdict) or isinstance(by, Verdict):
+            return loop if isinstance(loop, Verdict) else by if isinstance(by, Verdict) else YES
+        if loop is by:
+            return no(f"{loop.id} cannot be skewed by itself")
+        if not isinstance(self.factor, int) or self.factor == 0:
+            return no(f"a skew by {self.factor!r} times {by.id} changes nothing", hint="a factor of 1 or -1")
+        if loop.role != "seq":
+            return no(f"{loop.id} is already {loop.role}", hint="skew before it is bound, unrolled or vectorised")
+        if by.role == "vector":
+            return no(f"{by.id} is a vector loop", why="all lanes of a vector access run at the same time",
+                      hint=f"bind('{by.id}', 'seq') makes it an ordinary loop again")
+        around = by in enclosing(plan, loop.id)
+        outside = [leaf.id for leaf, inner in leaves(loop.body) if not around and by not in inner]
+        if outside:
+            return no(f"{outside[0]} runs in {loop.id} but not in {by.id}", why=f"there is no value of {by.id} to add",
+                      hint=f"distribute until {loop.id} and {by.id} are nested")
+        reach = abs(self.factor) * (by.range[1] - by.range[0])
+        return overrun(plan, loop, loop.range[0] - reach, loop.range[1] + reach)
+
+    def rewrite(self, plan: Plan) -> Plan:
+        loop = plan.loops[self.loop]
+        v, w = var(self.loop), var(self.by)
+        start, extent = self._box(loop, plan.loops[self.by])
+        return remap(plan, self.loop, v - w * self.factor, v + w * self.factor, start, extent)
+
+    @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        loop = loop_offer(plan, node_id, "skew")
+        if isinstance(loop, Verdict):
+            return loop
+        return YES if enclosing(plan, loop.id) else no(f"no loop is around {loop.id} to skew it by")
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Skew]:
+        loop = get_loop(plan, node_id)
+        if isinstance(loop, Loop):
+            for by in [n for n in reversed(enclosing(plan, loop.id)) if n.role == "seq"][:3]:
+                yield cls(loop.id, by.id, 1)
+                yield cls(loop.id, by.id, 2)

@@ -1,0 +1,62 @@
+"""Replicate the body of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan
+from ..ir.tree import Loop
+from ._nest import loop_offer, with_role
+from .base import Transform, get_loop
+
+
+@dataclass(frozen=True)
+class Unroll(Transform):
+    """Write out all iterations of a loop in the emitted text, in the same order.
+
+    Indices become constants, so register arrays indexed by the loop can live in registers.  Unrolling by a
+    factor is a split whose inner loop is unrolled.  The order of instances does not change, so it is always legal.
+
+    Before::
+
+        for k in 0…2
+            S(k)
+
+    After ``unroll('k')``::
+
+        for k in 0…2  unroll          # emitted as S(0); S(1)
+            S(k)
+    """
+
+    name = "unroll"
+    aliases = ("unroll_loop",)
+
+    loop: str = field(metadata={"kind": "loop", "help": "the loop to unroll completely"})
+
+    def check(self, plan: Plan) -> Verdict:
+        loop = get_loop(plan, self.loop)
+        if isinstance(loop, Verdict):
+            return loop
+        if loop.role == "unroll":
+            return no(f"{loop.id} is already unrolled")
+        if loop.role != "seq":
+            why = {"vector": "its iterations are the lanes of one access", "launch": "the host runs it"}.get(
+                loop.role, "its iterations run in different places")
+            return no(f"{loop.id} is {loop.role}", why=why, hint=f"bind('{loop.id}', 'seq') makes it an ordinary loop again")
+        return YES
+
+    def rewrite(self, plan: Plan) -> Plan:
+        return with_role(plan, self.loop, "unroll")
+
+    @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        loop = loop_offer(plan, node_id, "unroll")
+        return loop if isinstance(loop, Verdict) else YES
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Unroll]:
+        loop = get_loop(plan, node_id)
+        if isinstance(loop, Loop) and loop.role == "seq" and loop.extent <= 64:
+            yield cls(loop.id)

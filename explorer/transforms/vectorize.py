@@ -1,0 +1,232 @@
+"""Make the iterations of an innermost loop the lanes of wide memory accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import gcd, prod
+
+from ..ir.expr import ZERO, Expr, Ranges, const, var
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan
+from ..ir.program import Constraint, Indirect
+from ..ir.scalar import IndexValue, Read, walk
+from ..ir.text import access_text, condition_text
+from ..ir.tree import Leaf, Loop, ranges
+from ._nest import enclosing, from_zero, loop_offer, names_of, with_role
+from .base import Transform, get_loop
+
+WIDTHS = (2, 4, 8, 16)
+WIDEST_BYTES = 16
+"""Most bytes of one load or store of a thread (CUDA C++ Programming Guide, "Device Memory Accesses")."""
+
+
+@dataclass(frozen=True)
+class Vectorize(Transform):
+    """Access 2, 4, 8 or 16 neighbouring elements at once: the iterations of an innermost loop become lanes.
+
+    With the linear (row-major, padded) index of each memory access written as ``a*v + c·x + d``: the stride ``a``
+    is 1 (a wide access) or 0 (one element for all lanes); the width divides every other coefficient ``c`` and
+    ``d``, so that a wide access is aligned; and every guard holds for all lanes or for none.  A guard
+    ``g*y + d + e*v >= 0``, g the greatest common divisor of the coefficients of the other variables, does not
+    depend on the lane if ``(d + e*v) // g`` does not.  Registers may be accessed with any stride.
+
+    Before::
+
+        for i in 0…256
+            for i.i in 0…4
+                y[4*i + i.i] = x[4*i + i.i]
+
+    After ``vectorize('i.i')``::
+
+        for i in 0…256
+            for i.i in 0…4  vector            # one load and one store of four elements
+                y[4*i + i.i] = x[4*i + i.i]
+    """
+
+    name = "vectorize"
+    aliases = ("vectorise", "vec")
+
+    loop: str = field(metadata={"kind": "loop", "help": "the innermost loop whose iterations become lanes"})
+
+    def check(self, plan: Plan) -> Verdict:
+        loop = get_loop(plan, self.loop)
+        if isinstance(loop, Verdict):
+            return loop
+        if loop.role != "seq":
+            return no(f"{loop.id} is already {loop.role}", hint=f"bind('{loop.id}', 'seq') makes it an ordinary loop again")
+        if loop.extent not in WIDTHS:
+            return no(f"{loop.id} runs {loop.extent} times; a vector has 2, 4, 8 or 16 lanes",
+                      hint=f"split('{loop.id}', 4) and vectorize its inner loop")
+        if others := [n for n in loop.body if not isinstance(n, Leaf)]:
+            return no(f"{loop.id} holds {names_of(others)} beside or instead of statements",
+                      why="the lanes of a vector access have nothing between them",
+                      hint=f"interchange or distribute so that {loop.id} is innermost")
+        plan = from_zero(plan, loop.id)
+        scope = ranges((*enclosing(plan, loop.id), plan.loops[loop.id]))
+        wide = False
+        for leaf in plan.loops[loop.id].body:
+            assert isinstance(leaf, Leaf)
+            for test in (_strides, _guards):
+                if not (verdict := test(plan, leaf, loop, scope)):
+                    return verdict
+            wide = wide or any(stride == 1 for _, stride in _memory(plan, leaf, loop, scope))
+        if not wide:
+            return no(f"no access below {loop.id} reads or writes neighbouring elements",
+                      why=f"the linear index of every access in memory is the same for all values of {loop.id}",
+                      hint=f"unroll('{loop.id}')")
+        return YES
+
+    def rewrite(self, plan: Plan) -> Plan:
+        return with_role(from_zero(plan, self.loop), self.loop, "vector")
+
+    @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        loop = loop_offer(plan, node_id, "vectorize")
+        if isinstance(loop, Verdict):
+            return loop
+        if any(isinstance(n, Loop) for n in loop.body):
+            return no(f"{loop.id} is not an innermost loop", hint="select the innermost loop, or interchange first")
+        return YES
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Vectorize]:
+        loop = get_loop(plan, node_id)
+        if isinstance(loop, Loop) and loop.extent in WIDTHS and all(isinstance(n, Leaf) for n in loop.body):
+            yield cls(loop.id)
+
+
+def _lanes(expr: Expr, loop: Loop, scope: Ranges) -> list[Expr]:
+    """The expression at each value of the loop."""
+    return [expr.substitute({loop.id: const(lane)}, scope) for lane in range(loop.extent)]
+
+
+def _steps(lanes: list[Expr]) -> list[int] | None:
+    """How far each lane's value is from the first lane's, or None if that varies."""
+    steps = [lane - lanes[0] for lane in lanes]
+    return [s.const for s in steps] if all(s.is_constant for s in steps) else None
+
+
+def _linear(plan: Plan, leaf: Leaf, slot: int, loop: Loop, scope: Ranges) -> tuple[Expr, int, str] | None:
+    """Linear index, bytes of an element and name of the storage of an access; None for a register.
+
+    A data-dependent index that is the same for all lanes is an unknown multiple of its stride.
+    """
+    statement = plan.statement_of[leaf.statement]
+    access, view, at = statement.accesses[slot], leaf.view(slot), dict(leaf.at)
+    if view:
+        buffer = plan.buffer_of[view.buffer]
+        if buffer.space == "register":
+            return None
+        index, shape, size, name = view.index, buffer.padded_shape, buffer.dtype.bytes, buffer.name
+    else:
+        array = plan.array_of[access.array]
+        index, shape, size, name = access.index, array.shape, array.dtype.bytes, array.name
+    total = ZERO
+    for place, e in enumerate(index):
+        stride = prod(shape[place + 1 :])
+        if isinstance(e, Indirect):
+            e = var(f"[{place}]") + (var(f"[{place}]{loop.id}") if _varies(plan, leaf, e, loop, scope) else ZERO)
+        else:
+            e = e if view else e.substitute(at, scope)
+        total = total + e * stride
+    return total, size, name
+
+
+def _varies(plan: Plan, leaf: Leaf, index: Indirect, loop: Loop, scope: Ranges) -> bool:
+    """Whether a data-dependent index may differ between lanes."""
+    at = dict(leaf.at)
+    for node in walk(index.value):
+        if isinstance(node, IndexValue) and loop.id in node.expr.substitute(at, scope).variables():
+            return True
+        if isinstance(node, Read):
+            linear = _linear(plan, leaf, node.slot, loop, scope)
+            if linear is None or _steps(_lanes(linear[0], loop, scope)) != [0] * loop.extent:
+                return True
+    return False
+
+
+def _memory(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Iterator[tuple[int, int | None]]:
+    """Each slot of the leaf that is in memory, with its stride in elements along the loop (None: it varies)."""
+    for slot in range(len(plan.statement_of[leaf.statement].accesses)):
+        linear = _linear(plan, leaf, slot, loop, scope)
+        if linear is None:
+            continue
+        if f"]{loop.id}" in "".join(v for v in linear[0].variables() if v.startswith("[")):
+            yield slot, None
+            continue
+        steps = _steps(_lanes(linear[0], loop, scope))
+        even = steps is not None and all(s == lane * steps[1] for lane, s in enumerate(steps))
+        yield slot, steps[1] if steps and even else None
+
+
+def _strides(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Verdict:
+    """Whether every access in memory is wide, aligned and not too wide, or the same for all lanes."""
+    width = loop.extent
+    for slot, stride in _memory(plan, leaf, loop, scope):
+        linear = _linear(plan, leaf, slot, loop, scope)
+        assert linear is not None
+        index, size, name = linear
+        verb = "writes" if slot == len(plan.statement_of[leaf.statement].reads) else "reads"
+        text = f"{leaf.id} {verb} {access_text(plan, leaf, slot)}"
+        if stride is None:
+            return no(f"{text}, whose elements are not evenly spaced along {loop.id}",
+                      why="a vector access needs neighbouring elements", hint=_unit(plan, leaf, slot, loop, scope))
+        if stride not in (0, 1):
+            return no(f"{text}: consecutive iterations of {loop.id} are {stride} elements apart",
+                      why="a vector access needs neighbouring elements", hint=_unit(plan, leaf, slot, loop, scope))
+        if stride == 0:
+            continue
+        if width * size > WIDEST_BYTES:
+            return no(f"{text}: {width} elements of {size} bytes are {width * size} bytes",
+                      why=f"one access has at most {WIDEST_BYTES} bytes",
+                      hint=f"split('{loop.id}', {WIDEST_BYTES // size}) and vectorize its inner loop")
+        base = _lanes(index, loop, scope)[0]
+        if bad := _misaligned(base, width):
+            return no(f"{text}, not aligned to {width} elements: its linear index in {name} holds {bad}",
+                      why=f"the address of a vector access is a multiple of its {width * size} bytes",
+                      hint=f"fewer lanes, a row length (with padding) of {name} that is a multiple of {width}, or stage {name}")
+    return YES
+
+
+def _misaligned(base: Expr, width: int) -> str:
+    """The first term of a linear index that the width does not divide, as text."""
+    for atom, c in base.terms:
+        if c % width:
+            return str(Expr(((atom, c),)))
+    return f"the constant {base.const}" if base.const % width else ""
+
+
+def _unit(plan: Plan, leaf: Leaf, slot: int, loop: Loop, scope: Ranges) -> str:
+    """The loop along which the access has neighbouring elements, if there is one."""
+    linear = _linear(plan, leaf, slot, loop, scope)
+    near = [n for n in enclosing(plan, leaf.id) if linear and linear[0].coefficient(n.id) == 1]
+    return f"vectorize along {near[-1].id}, whose iterations are neighbours" if near else "stage it into shared memory first"
+
+
+def _guards(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Verdict:
+    """Whether each condition of the statement holds for all lanes or for none."""
+    statement, at = plan.statement_of[leaf.statement], dict(leaf.at)
+    for constraint in (*statement.domain, *statement.inside):
+        if not _uniform(constraint, at, loop, scope):
+            condition = condition_text(constraint, at, scope)
+            return no(f"{leaf.id} runs where {condition}: for some lanes of {loop.id}, not for others",
+                      why="the lanes of a vector access all run or none does",
+                      hint=f"cut off the partial iteration, or sizes that are multiples of {loop.extent}")
+    return YES
+
+
+def _uniform(constraint: Constraint, at: Mapping[str, Expr], loop: Loop, scope: Ranges) -> bool:
+    """Whether the constraint holds for all values of the loop or for none, by intervals or by the common divisor."""
+    expr = constraint.expr.substitute(at, scope)
+    low, high = expr.interval(scope)
+    if high < 0 or (low >= 0 and not constraint.equality) or (low > 0 and constraint.equality):
+        return True
+    lanes = _lanes(expr, loop, scope)
+    steps = _steps(lanes)
+    if steps is None:
+        return False
+    if constraint.equality:
+        return not any(steps)
+    divisor = gcd(*(c for _, c in lanes[0].terms)) or 1 << 62  # a constant: only its sign counts
+    return len({(lanes[0].const + step) // divisor for step in steps}) == 1
