@@ -1,9 +1,12 @@
 """From the loop tree to blocks of text: loops, guards and barriers in their places.
 
 A guard moves outwards as long as every leaf below shares it and its variables exist: out of a loop it does not
-mention, into the bounds of a loop it is linear in.  A guard that depends on a thread never moves over a barrier, for
-every thread of the block must reach every barrier; nor does a guard move over a commit or a wait of the loop whose
-variable it mentions, for these are counted.
+mention, into the bounds of a loop it is linear in.
+
+Barriers were placed for loops that run their whole box in every thread.  So a guard that depends on a thread never
+moves over one, and a guard that is equal for all threads only where no conflict can lose its barrier: as the bounds of
+a loop that still runs at least once (the iterations that run are consecutive), or around everything the kernel does.
+Commits and waits are counted, so a guard on a loop's variable does not move over those in its body.
 """
 
 from __future__ import annotations
@@ -11,14 +14,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
+from ..ir.expr import const
 from ..ir.plan import Buffer
 from ..ir.tree import Leaf, Loop, Node, Sync, leaves
 from . import async_copy, collective, vector
 from .access import access_text, stored_value, value_of
 from .bounds import bounds, extreme_text, is_linear
 from .guards import NEVER, Condition, guard_text
-from .index import INT_MAX, is_wide
+from .index import INT_MAX, is_wide, to_c
 from .lower import Lowered, Site, Store
 from .overrun import Overrun
 from .printer import Block, Lines, Out, tagged
@@ -38,15 +43,17 @@ class Item:
     out : Out
         Its text.
     guards : tuple of Condition
-        What must hold around it.
+        What must hold around it (or inside it, if it can `render` itself under guards).
     ranges : dict
         Intervals of the variables in the guards.
     barrier : bool
-        It holds a barrier: only guards that are equal for all threads may stand around it.
+        It holds a barrier, a commit or a wait: guards move out of it only where that skips nothing that is needed.
     neutral : bool
         A barrier, a declaration or a commit or wait: it may run when nothing around it does, and wants no guard.
     counted : bool
         A commit or wait directly in this body.
+    render : callable or None
+        The text under guards that could not move outwards (collectives, which every thread must reach).
     """
 
     out: Out
@@ -55,6 +62,10 @@ class Item:
     barrier: bool = False
     neutral: bool = False
     counted: bool = False
+    render: Callable[[tuple[Condition, ...]], Out] | None = None
+
+
+BARRIER = Item(Lines(("__syncthreads();",)), barrier=True, neutral=True)
 
 
 class Builder:
@@ -75,7 +86,7 @@ class Builder:
         self.register_loops = self._register_loops()
         self.library: set[str] = set()
         self.aligned: set[str] = set()
-        self.scratch: dict[tuple[str, int], Store] = {}
+        self.scratch: dict[str, Store] = {}
 
     def _register_loops(self) -> frozenset[str]:
         """Loops whose variables index a register array: they are unrolled, so that the array stays in registers."""
@@ -99,10 +110,10 @@ class Builder:
         out = [item for item in out if item is not None]
         for position, node in enumerate(nodes):
             if (parent, position) in self.before:
-                out.append(Item(Lines(("__syncthreads();",)), barrier=True, neutral=True))
+                out.append(BARRIER)
             out += self.node(node, above)
         if (parent, len(nodes)) in self.before:
-            out.append(Item(Lines(("__syncthreads();",)), barrier=True, neutral=True))
+            out.append(BARRIER)
         return out
 
     def node(self, node: Node, above: tuple[Loop, ...]) -> list[Item]:
@@ -111,10 +122,10 @@ class Builder:
         if isinstance(node, Sync):
             if not self.asynchronous:
                 return []
-            return [Item(Lines((f"{async_copy.sync_text(node, self.library)}  // {node.id}",), (node.id,)), neutral=True, counted=True)]
+            return [Item(Lines((f"{async_copy.sync_text(node, self.library)}  // {node.id}",), (node.id,)), barrier=True, neutral=True, counted=True)]
         if node.extent <= 0:
             return []
-        if node.is_place:
+        if not self.low.is_counter(node):
             inner = self.items(node.id, node.body, (*above, node))
             return [replace(item, out=tagged(item.out, node.id)) for item in inner]
         if node.role == "vector":
@@ -137,10 +148,14 @@ class Builder:
         items = self.items(loop.id, loop.body, (*above, loop))
         if all(item.neutral for item in items) and not any(item.barrier or item.counted for item in items):
             return []
-        shared = self.shared(items, name)
         unrolled = loop.role == "unroll" or loop.id in self.register_loops
+        shared = self.shared(items, name)
         outer = tuple(c for c in shared if name not in c.variables())
         limits = () if unrolled else tuple(c for c in shared if is_linear(c, name))
+        if any(item.barrier for item in items):
+            whole = self.holds_all(loop)
+            outer = tuple(c for c in outer if whole and self.ends_well(c, above))
+            limits = limits if whole or self.runs(loop, name, limits, self.ranges(above)) else ()
         taken = {*outer, *limits}
         items = [item if item.neutral else replace(item, guards=tuple(c for c in item.guards if c not in taken)) for item in items]
         ranges = {**self.ranges(above), name: loop.range}
@@ -148,6 +163,23 @@ class Builder:
         before = ("#pragma unroll",) if unrolled else ()
         block = Block(header, self.grouped(items), (loop.id,), before, loop.id)
         return [Item(block, outer, ranges, any(i.barrier for i in items), all(i.neutral for i in items))]
+
+    def holds_all(self, loop: Loop) -> bool:
+        """Whether the kernel does nothing outside the loop."""
+        return self.sites.keys() == {leaf.id for leaf, _ in leaves((loop,))}
+
+    def ends_well(self, c: Condition, above: Sequence[Loop]) -> bool:
+        """Whether a guard that moves further out will become bounds of a loop, or stand around the whole kernel."""
+        inner = next((x for x in reversed(above) if self.low.is_counter(x) and self.low.variable[x.id] in c.variables()), None)
+        if inner is None:
+            return True
+        return is_linear(c, self.low.variable[inner.id]) and inner.role == "seq" and inner.id not in self.register_loops
+
+    def runs(self, loop: Loop, name: str, limits: Sequence[Condition], ranges: dict[str, tuple[int, int]]) -> bool:
+        """Whether the loop surely runs at least once within these bounds."""
+        lowers, uppers = bounds(limits, name)
+        box = const(loop.start), const(loop.start + loop.extent)
+        return all((u - lo).interval(ranges)[0] >= 1 for lo in (box[0], *lowers) for u in (box[1], *uppers))
 
     def ranges(self, loops: Sequence[Loop]) -> dict[str, tuple[int, int]]:
         return {self.low.variable[loop.id]: loop.range for loop in loops}
@@ -158,7 +190,10 @@ class Builder:
         mixed = wide or any(is_wide(e, ranges) for e in (*lowers, *uppers))
         first = extreme_text("max", loop.start, lowers, ranges, mixed)
         end = extreme_text("min", loop.start + loop.extent, uppers, ranges, mixed)
-        return f"for ({'long long' if wide else 'int'} {name} = {first}; {name} < {end}; ++{name})"
+        test = f"{name} < {end}"
+        if len(uppers) == 1 and uppers[0].const == 1 and end == to_c(uppers[0], ranges)[0]:
+            test = f"{name} <= {to_c(uppers[0] - 1, ranges)[0]}"
+        return f"for ({'long long' if wide else 'int'} {name} = {first}; {test}; ++{name})"
 
     def uniform(self, c: Condition) -> bool:
         """Whether all threads of a block agree on the condition."""
@@ -179,18 +214,15 @@ class Builder:
     def grouped(self, items: Sequence[Item]) -> tuple[Out, ...]:
         """The texts of the pieces, neighbours with equal guards under one ``if``."""
         out: list[Out] = []
-        position = 0
-        while position < len(items):
-            item = items[position]
-            end = position + 1
-            if item.guards:
-                while end < len(items) and items[end].guards == item.guards:
-                    end += 1
-                ranges = {k: v for i in items[position:end] for k, v in (i.ranges or {}).items()}
-                out.append(self.guarded(item.guards, ranges, [i.out for i in items[position:end]]))
+        for (guards, render), run in groupby(items, key=lambda item: (item.guards, item.render)):
+            group = list(run)
+            if render is not None:
+                out += [render(guards)] * len(group)
+            elif guards:
+                ranges = {k: v for i in group for k, v in (i.ranges or {}).items()}
+                out.append(self.guarded(guards, ranges, [i.out for i in group]))
             else:
-                out.append(item.out)
-            position = end
+                out += [i.out for i in group]
         return tuple(out)
 
     def guarded(self, guards: tuple[Condition, ...], ranges: dict, body: Sequence[Out]) -> Out:
@@ -243,11 +275,15 @@ class Builder:
 
     def collected(self, site: Site) -> list[Item]:
         """An update whose values are combined across threads or blocks."""
-        result = collective.lines(self.low, site, self.library, self.scratch)
-        inner, outer = result.guards, tuple(c for c in site.conditions if c not in result.guards)
-        item = Item(Lines(result.lines, (site.leaf.id,)), outer, dict(site.ranges), barrier=result.barrier)
-        assert not result.barrier or all(self.uniform(c) for c in outer), inner
-        return [item]
+        collect = collective.Collective(self.low, site, self.library, self.scratch)
+        if not collect.threads:
+            return [self.piece(site, collect.alone())]
+
+        def render(guards: tuple[Condition, ...]) -> Out:
+            return Lines(tuple(collect.together(guards)), (site.leaf.id, *places))
+
+        places = [loop.id for loop in site.loops if not self.low.is_counter(loop)]
+        return [Item(Lines(()), site.conditions, dict(site.ranges), barrier=True, render=render)]
 
     def scratch_stores(self) -> list[Store]:
         """Shared arrays that reductions work in."""

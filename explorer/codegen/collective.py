@@ -2,108 +2,126 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from math import prod
 
-from ..ir.dtype import DType
+from ..errors import ScheduleError
 from ..ir.expr import Expr
 from ..ir.scalar import REDUCTIONS
 from ..ir.scalar import type_of as scalar_type
+from ..ir.tree import WARP_SIZE
 from .access import access_text, value_of
+from .device import reduce_scratch_elements
 from .guards import Condition, condition, guard_text
-from .lower import Lowered, Site
+from .lower import Lowered, Site, Store
 from .scalar import CONDITIONAL, PRIMARY, cast, enclose, literal, update_text
-
-
-@dataclass(frozen=True)
-class Collected:
-    """The text of a collective update.
-
-    Attributes
-    ----------
-    lines : tuple of str
-    guards : tuple of Condition
-        Conditions that the text takes care of itself.
-    barrier : bool
-        Every thread of the block must reach it.
-    """
-
-    lines: tuple[str, ...]
-    guards: tuple[Condition, ...]
-    barrier: bool
-
-
-def lines(low: Lowered, site: Site, library: set[str], scratch: dict[tuple[str, int], str]) -> Collected:
-    """The text of an update whose values are combined across places."""
-    loops = {loop.id: loop for loop in site.loops}
-    ways = {loop_id: how for loop_id, how in site.leaf.collect if loop_id in loops}
-    threads = {loop_id: how for loop_id, how in ways.items() if loops[loop_id].is_thread and how != "atomic"}
-    atomic = any(how == "atomic" for how in ways.values())
-    statement = site.statement
-    target_slot = len(statement.reads)
-    target = low.store(site.leaf, target_slot)
-    value = value_of(low, site, statement.value)
-    kind = scalar_type(statement.value, low.dtypes(site)).wide
-    update = statement.update or "sum"
-    wide = target.dtype.wide
-    if kind.name != wide.name:
-        value = cast(value, wide, kind)
-    lvalue = access_text(low, site, target_slot)
-    if not threads:
-        text = atomic_text(low, site, update, lvalue, value[0], library) if atomic else update_text(update, lvalue, value, target.dtype, wide)
-        return Collected((f"{text}  // {site.leaf.id}",), (), False)
-    return _across_threads(low, site, {loops[i].role for i in threads}, set(threads.values()), atomic, library, scratch, lvalue, value, wide)
-
-
-def atomic_text(low: Lowered, site: Site, update: str, lvalue: str, value: str, library: set[str]) -> str:
-    """``atomic_add(&y[i], v);``."""
-    library.add("atomic")
-    return f"atomic_{ATOMIC[update]}(&{lvalue}, {value});"
-
 
 ATOMIC = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
 
 
-def _across_threads(low: Lowered, site: Site, roles: set[str], hows: set[str], atomic: bool, library: set[str],
-                    scratch: dict[tuple[str, int], str], lvalue: str, value: tuple[str, int], wide: DType) -> Collected:
-    library.add("reduce")
-    statement = site.statement
-    target = low.store(site.leaf, len(statement.reads))
-    update = statement.update or "sum"
-    thread_guards = tuple(c for c in site.conditions if c.variables() & low.thread_variables)
-    if thread_guards:
-        identity = literal(REDUCTIONS[update].identity(wide), wide)
-        value = f"{guard_text(thread_guards, site.ranges)} ? {enclose(value, CONDITIONAL + 1)} : {enclose(identity, CONDITIONAL)}", CONDITIONAL
-    result = low.taken.take(f"{target.name}_{ATOMIC[update]}")
-    call = reduce_call(low, roles, hows, update, value[0], wide, scratch)
-    out = [f"const {wide.cuda} {result} = {call};  // {site.leaf.id}"]
-    if atomic:
-        text = atomic_text(low, site, update, lvalue, result, library)
-    else:
-        text = update_text(update, lvalue, (result, PRIMARY), target.dtype, wide)
-    if target.space != "register":
-        guard = writer_guards(low, site, roles, thread_guards)
-        text = f"if ({guard_text(guard, site.ranges)}) {text}" if guard else text
-    return Collected((*out, text), thread_guards, True)
+class Collective:
+    """The text of an update whose values are combined across places.
 
-
-def writer_guards(low: Lowered, site: Site, roles: set[str], thread_guards: tuple[Condition, ...]) -> tuple[Condition, ...]:
-    """Which thread of a group writes: the first one, where the group's own conditions hold and the cell exists.
-
-    Conditions on the collected places only say who contributes, so they are left out; what they proved about the
-    target's index is tested again.
+    Parameters
+    ----------
+    low : Lowered
+    site : Site
+        A leaf with `collect`.
+    library : set of str
+        Parts of the device library in use; added to.
+    scratch : dict
+        Shared arrays that reductions work in, by element type; added to.
     """
-    names = {low.role_name[role] for role in roles}
-    guard = [Condition(Expr(((name, 1),)), True) for name in sorted(names)]
-    guard += [c for c in thread_guards if not (c.variables() & names)]
-    if len(guard) - len(names) < len(thread_guards):
-        store = low.store(site.leaf, len(site.statement.reads))
-        extents = store.buffer.shape if store.buffer else store.shape
-        for e, extent in zip(low.index(site, len(site.statement.reads)), extents, strict=True):
-            if isinstance(e, Expr):
-                guard += [c for c in (condition(e, False, site.ranges), condition(-e + (extent - 1), False, site.ranges)) if c]
-    return tuple(dict.fromkeys(guard))
 
+    def __init__(self, low: Lowered, site: Site, library: set[str], scratch: dict[str, Store]) -> None:
+        self.low, self.site, self.library, self.scratch = low, site, library, scratch
+        loops = {loop.id: loop for loop in site.loops}
+        ways = [(loops[loop_id], how) for loop_id, how in site.leaf.collect if loop_id in loops]
+        self.threads = {loop.role: how for loop, how in ways if loop.is_thread and how != "atomic"}
+        self.atomic = any(how == "atomic" for _, how in ways)
+        self.update = site.statement.update or "sum"
+        self.target_slot = len(site.statement.reads)
+        self.target = low.store(site.leaf, self.target_slot)
+        self.wide = self.target.dtype.wide
+        self.lvalue = access_text(low, site, self.target_slot)
+        kind = scalar_type(site.statement.value, low.dtypes(site)).wide
+        value = value_of(low, site, site.statement.value)
+        self.value = value if kind.name == self.wide.name else cast(value, self.wide, kind)
 
-def reduce_call(low: Lowered, roles: set[str], hows: set[str], update: str, value: str, wide: DType, scratch: dict[tuple[str, int], str]) -> str:
-    """The call of the device library that combines `value` over the collected places of a block."""
-    raise NotImplementedError
+    def apply(self, value: tuple[str, int]) -> str:
+        """The update of the target by a combined value."""
+        if self.atomic:
+            self.library.add("atomic")
+            return f"atomic_{ATOMIC[self.update]}(&{self.lvalue}, {value[0]});"
+        return update_text(self.update, self.lvalue, value, self.target.dtype, self.wide)
+
+    def alone(self) -> list[str]:
+        """The text when nothing is combined between threads: every thread updates by itself."""
+        return [f"{self.apply(self.value)}  // {self.site.leaf.id}"]
+
+    def together(self, guards: tuple[Condition, ...]) -> list[str]:
+        """The text of a reduction over threads, which all threads of the block reach; `guards` say who contributes."""
+        low, site = self.low, self.site
+        value = self.value
+        if guards:
+            identity = literal(REDUCTIONS[self.update].identity(self.wide), self.wide)
+            text = f"{guard_text(guards, site.ranges)} ? {enclose(value, CONDITIONAL + 1)} : {enclose(identity, CONDITIONAL)}"
+            value = text, CONDITIONAL
+        result = low.taken.take(f"{self.target.name}_{self.update}")
+        update = self.apply((result, PRIMARY))
+        if self.target.space != "register":
+            writers = self.writers(guards)
+            update = f"if ({guard_text(writers, site.ranges)}) {update}" if writers else update
+        return [f"const {self.wide.cuda} {result} = {self.call(value[0])};  // {site.leaf.id}", update]
+
+    def writers(self, guards: Sequence[Condition]) -> tuple[Condition, ...]:
+        """Which thread of a group updates memory: the first one, where the group's own conditions hold and the cell exists.
+
+        Conditions on the collected places only say who contributes, so they are left out here; what they proved about
+        the target's index is tested again.
+        """
+        low, site = self.low, self.site
+        names = {low.role_name[role] for role in self.threads}
+        first = [Condition(Expr(((name, 1),)), True) for name in sorted(names)]
+        own = [c for c in guards if not (c.variables() & names)]
+        if len(own) < len(guards):
+            extents = self.target.buffer.shape if self.target.buffer else self.target.shape
+            for e, extent in zip(low.index(site, self.target_slot), extents, strict=True):
+                if isinstance(e, Expr):
+                    own += [c for c in (condition(e, False, site.ranges), condition(-e + (extent - 1), False, site.ranges)) if c]
+        return tuple(dict.fromkeys([*first, *own]))
+
+    def call(self, value: str) -> str:
+        """The call of the device library that combines `value` over the collected places of a block."""
+        self.library.add("reduce")
+        roles, kind = set(self.threads), self.wide.cuda
+        if roles == {"lane"} and "shared" not in self.threads.values():
+            return f"warp_reduce<reduce_{self.update}, {WARP_SIZE}>({value})"
+        box, axes = self.box(roles)
+        if "shared" in self.threads.values():
+            function, elements = "block_reduce_shared", prod(box)
+        else:
+            function, elements = "block_reduce", reduce_scratch_elements(box, axes)
+        scratch = self.scratch_name(elements) if elements else f"({kind}*)nullptr"
+        extents = ", ".join([*map(str, box), *("true" if a in axes else "false" for a in "xyz")])
+        return f"{function}<reduce_{self.update}, {extents}>({value}, {scratch})"
+
+    def box(self, roles: set[str]) -> tuple[tuple[int, int, int], str]:
+        """The block as a box of threads, and the letters of its axes that are combined."""
+        if roles & {"warp", "lane"} == {"warp", "lane"}:
+            roles = roles - {"warp", "lane"} | {"thread.x"}
+        x, y, z = self.low.block
+        if not roles & {"warp", "lane"}:
+            return (x, y, z), "".join(sorted(role[-1] for role in roles))
+        if y * z > 1:
+            raise ScheduleError(
+                f"{self.site.leaf.id} combines {', '.join(sorted(roles))} in a block of {x}×{y}×{z} threads", where=self.site.statement.text,
+                why="warps or lanes alone are combined in blocks with one dimension", hint="bind the other thread loops to warps or blocks")
+        return (WARP_SIZE, -(-x // WARP_SIZE), 1), "".join(sorted({"lane": "x", "warp": "y"}[role] for role in roles))
+
+    def scratch_name(self, elements: int) -> str:
+        """The shared array that reductions of this type work in, at least this large."""
+        old = self.scratch.get(self.wide.name)
+        name = old.name if old else self.low.taken.take("scratch")
+        self.scratch[self.wide.name] = Store(name, self.wide, (max(elements, old.shape[0] if old else 0),), "shared")
+        return name

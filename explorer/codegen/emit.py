@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from ..ir.plan import Plan
@@ -69,7 +70,7 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0, barriers: Call
     for function in functions:
         printer.line()
         _print(printer, function, min_blocks)
-    return CudaModule(plan.program.name, printer.text(), _buffers(plan, functions), tuple(_launch(f) for f in functions), printer.source_map())
+    return CudaModule(plan.program.name, printer.text(), _buffers(plan, functions), tuple(_launches(plan, functions)), printer.source_map())
 
 
 def _function(plan: Plan, kernel: Kernel, name: str, before: frozenset[tuple[str, int]], arch: str) -> Function | None:
@@ -113,9 +114,9 @@ def _print(printer: Printer, function: Function, min_blocks: int) -> None:
     threads = function.low.block[0] * function.low.block[1] * function.low.block[2]
     bounds = f"{threads}, {min_blocks}" if min_blocks else str(threads)
     written = function.low.written
-    parameters = ", ".join(
-        f"{'' if key in written else 'const '}{s.dtype.cuda}* __restrict__ {s.name}" for key, s in function.parameters)
-    printer.line(f'extern "C" __global__ void __launch_bounds__({bounds}) {function.name}({parameters}) {{')
+    pointers = [f"{'' if key in written else 'const '}{s.dtype.cuda}* __restrict__ {s.name}" for key, s in function.parameters]
+    counters = [f"const int {function.low.variable[loop.id]}" for loop in function.low.launch_loops]
+    printer.line(f'extern "C" __global__ void __launch_bounds__({bounds}) {function.name}({", ".join([*pointers, *counters])}) {{')
     for out in function.head:
         printer.print(out, 1)
     if function.head:
@@ -139,9 +140,13 @@ def _buffer_name(key: tuple[str, str], plan: Plan) -> str:
     return f"{name}.buffer" if kind == "buffer" and name in plan.array_of else name
 
 
-def _launch(function: Function) -> Launch:
-    arguments = tuple(_buffer_name(key, function.low.plan) for key, _ in function.parameters)
-    return Launch(function.name, function.low.grid, function.low.block, arguments, function.static_bytes, function.dynamic_bytes)
+def _launches(plan: Plan, functions: list[Function]) -> Iterator[Launch]:
+    """The launches in order: one for each kernel, or one for each iteration of the loops that the host runs."""
+    for function in functions:
+        arguments = tuple(_buffer_name(key, plan) for key, _ in function.parameters)
+        for counters in product(*(range(loop.start, loop.start + loop.extent) for loop in function.low.launch_loops)):
+            yield Launch(function.name, function.low.grid, function.low.block, arguments,
+                         function.static_bytes, function.dynamic_bytes, counters)
 
 
 __all__ = ["STATIC_SHARED_LIMIT", "emit"]

@@ -90,6 +90,7 @@ class Lowered:
         self.loops = tuple(n for n in walk(kernel.body) if isinstance(n, Loop))
         self.taken = Names()
         self.stores = self._stores()
+        self.launch_loops = tuple(loop for loop in self.loops if loop.role == "launch")
         bound = [role for role in _SHORT if any(loop.role == role for loop in self.loops)]
         self.role_name = {role: self.taken.take(self._wanted(role)) for role in bound}
         sequential = {loop.id: self.taken.take(loop.id) for loop in self.loops if not loop.is_place}
@@ -100,6 +101,11 @@ class Lowered:
     def _wanted(self, role: str) -> str:
         loops = [loop.id for loop in self.loops if loop.role == role]
         return loops[0] if len(loops) == 1 else _SHORT[role]
+
+    @staticmethod
+    def is_counter(loop: Loop) -> bool:
+        """Whether the loop runs in the kernel; places and the host's loops do not."""
+        return not loop.is_place and loop.role != "launch"
 
     # -- storage ------------------------------------------------------------------------------------------------
 

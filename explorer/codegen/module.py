@@ -50,19 +50,19 @@ class Launch:
         Extents (x, y, z).
     arguments : tuple of str
         Buffer names, in the order of the kernel's pointer parameters, which come first.
-    scalars : tuple of int
-        Values of the ``int`` parameters that follow them (the iterations of loops that the host runs).
     static_shared_bytes, dynamic_shared_bytes : int
         Shared memory declared in the text, and asked for at launch (``extern __shared__``).
+    scalars : tuple of int
+        Values of the ``int`` parameters that follow them (the iterations of loops that the host runs).
     """
 
     kernel: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     arguments: tuple[str, ...]
-    scalars: tuple[int, ...] = ()
     static_shared_bytes: int = 0
     dynamic_shared_bytes: int = 0
+    scalars: tuple[int, ...] = ()
 
     @property
     def threads_per_block(self) -> int:

@@ -14,7 +14,9 @@ dropped condition, one of two things holds:
 *identity*
     The leaf is an update, and where E(L) < 0 its value is the identity of its reduction: each read it needs comes from
     a copy whose `inside` conditions fail whenever E does, so it is the copy's fill, and the value folds to the identity
-    with these constants.  A product needs zeros on both sides: zero times an unknown may be NaN.
+    with these constants.  In a product one zero is enough if the other factor is an element of a staged copy (real
+    data, never uninitialised memory): zero times a finite number is zero.  Only an infinity or NaN in the input would
+    show, as it does in every convolution that pads with zeros.
 
 An extra run violates at least one dropped condition, and either argument alone suffices, so conditions may be dropped
 one by one.  A condition that all threads share and that only depends on what encloses the buffer's scope is kept: it
@@ -36,6 +38,14 @@ from ..ir.tree import ranges as loop_ranges
 from .guards import Condition
 from .index import rename
 from .lower import Lowered, Site
+
+
+class Data:
+    """A number of the program's input, not known here."""
+
+
+DATA = Data()
+_KEEPS_FINITE = ("add", "sub", "mul", "neg", "min", "max", "abs")
 
 
 class Overrun:
@@ -165,7 +175,7 @@ class Overrun:
         elements = {slot: (self.copy_of.get(view.buffer), view.element) for slot, view in site.leaf.views}
         value = self.fold(statement.value, statement, elements, failing, loop_ranges(site.loops))
         target = self.low.store(site.leaf, len(statement.reads)).dtype
-        return value is not None and bool(value == REDUCTIONS[statement.update].identity(target.wide))
+        return value is not None and value is not DATA and bool(value == REDUCTIONS[statement.update].identity(target.wide))
 
     def fold(self, value: Scalar, statement: Statement, elements: Mapping[int, tuple[Statement | None, tuple[Expr, ...]]],
              failing: Expr, scope: Ranges) -> Any:
@@ -177,26 +187,27 @@ class Overrun:
             return None if copy is None or not element else self.copied(copy, element, failing, scope)
         if isinstance(value, Cast):
             arg = self.fold(value.arg, statement, elements, failing, scope)
-            return None if arg is None else value.dtype.wide.numpy.type(arg)
+            return None if arg is None or arg is DATA else value.dtype.wide.numpy.type(arg)
         if not isinstance(value, Call):
             return None
         args = [self.fold(a, statement, elements, failing, scope) for a in value.args]
         if any(a is None for a in args):
             return None
+        if any(a is DATA for a in args):
+            zero = value.op == "mul" and any(a is not DATA and a == 0 for a in args)
+            return 0 if zero else DATA if value.op in _KEEPS_FINITE else None
         kind = operand_type(value, [self.low.plan.array_of[a.array].dtype for a in statement.reads])
         with np.errstate(all="ignore"):
             return OPERATIONS[value.op].numpy(*(a if value.op == "where" and i == 0 else kind.numpy.type(a) for i, a in enumerate(args)))
 
     def copied(self, copy: Statement, element: Sequence[Expr], failing: Expr, scope: Ranges) -> Any:
-        """The value of an element of a staged copy where ``failing < 0``, or None."""
+        """The value of an element of a staged copy where ``failing < 0``: its fill, :data:`DATA`, or None if it may not exist."""
         at = dict(zip(copy.dims, element, strict=True))
         if any(c.equality or c.expr.substitute(at, scope).interval(scope)[0] < 0 for c in copy.domain):
             return None
         for c in copy.inside:
             if not c.equality and (c.expr.substitute(at, scope) - failing).interval(scope)[1] <= 0:
                 return self.low.plan.array_of[copy.target.array].dtype.wide.numpy.type(copy.fill)
-        if copy.inside:
-            return None
         values = []
         for site in self.sites.values():
             if site.statement is copy:
@@ -206,7 +217,8 @@ class Overrun:
                     for slot, view in site.leaf.views if slot < len(copy.reads)
                 }
                 values.append(self.fold(copy.value, copy, elements, failing, scope))
-        return values[0] if values and all(v is not None and v == values[0] for v in values) else None
+        known = bool(values) and not copy.inside and all(v is not None and v is not DATA and v == values[0] for v in values)
+        return values[0] if known else DATA
 
 
 def _over_element(statement: Statement, slot: int, expr: Expr) -> Expr | None:

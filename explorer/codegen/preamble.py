@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ..ir.plan import Plan
+from .device import library_text
 
 _MACROS = {
     "INFINITY": "#define INFINITY __int_as_float(0x7f800000)",
@@ -32,7 +33,5 @@ def preamble(plan: Plan, code: str, library: frozenset[str]) -> list[str]:
         if name in words:
             lines += [f"#ifndef {name}", definition, "#endif"]
     if library:
-        from .device import library_text
-
         lines += ["", *library_text(tuple(sorted(library))).rstrip("\n").split("\n")]
     return lines

@@ -20,8 +20,8 @@ from .lower import Lowered, Site, Store
 from .printer import Block, Lines, Out
 from .scalar import PRIMARY, Text, literal, narrow, widen
 
-WIDEST = 16
-"""Bytes of the widest load or store of one thread (PTX ISA, "ld": .v4.b32)."""
+SIZES = (2, 4, 8, 16)
+"""Bytes of one load or store of a thread (PTX ISA, "ld": up to .v4.b32)."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,13 @@ def is_wide(low: Lowered, site: Site, slot: int, loop: Loop) -> bool:
     store, index, lane = low.store(site.leaf, slot), low.index(site, slot), low.variable[loop.id]
     affine = [e for e in index if isinstance(e, Expr)]
     nbytes = loop.extent * store.dtype.bytes
-    if store.space == "register" or len(affine) != len(index) or not index or nbytes & (nbytes - 1) or loop.extent < 2:
+    if store.space == "register" or len(affine) != len(index) or not index or nbytes not in SIZES or loop.extent < 2:
         return False
     flat = linear(affine, store.shape).simplify(site.ranges)
     first = flat.substitute({lane: Expr((), loop.start)}, site.ranges)
     if flat - first != Expr(((lane, 1),), -loop.start):
         return False
-    unit = min(loop.extent, max(1, WIDEST // store.dtype.bytes))
-    return gcd(first.const, *(c for _, c in first.terms)) % unit == 0
+    return gcd(first.const, *(c for _, c in first.terms)) % loop.extent == 0
 
 
 class Lanes:
@@ -115,8 +114,13 @@ class Lanes:
         return access_text(self.low, site, slot, lane=self.first)
 
     def declare(self, store: Store) -> str:
+        """The type of all lanes of an element."""
         self.library.add("vector")
         return f"vec<{store.dtype.cuda}, {self.loop.extent}>"
+
+    def fetch(self, store: Store, first: str) -> str:
+        """All lanes, loaded at once."""
+        return f"*(const {self.declare(store)}*)&{first}"
 
     def load(self, site: Site, slot: int, known: dict[str, Wide], loads: list[Out]) -> Wide:
         """The wide load of one read; equal ones are loaded once."""
@@ -124,7 +128,7 @@ class Lanes:
         if first not in known:
             local = self.low.taken.take(f"{store.name}_{self.lane}")
             known[first] = Wide(store, first, local)
-            loads.append(Lines((f"const {self.declare(store)} {local} = load<{self.loop.extent}>(&{first});",), (site.leaf.id, self.loop.id)))
+            loads.append(Lines((f"const {self.declare(store)} {local} = {self.fetch(store, first)};",), (site.leaf.id, self.loop.id)))
         return known[first]
 
     def lane_text(self, site: Site, wide: dict[int, Wide], free: bool, known: dict[str, Wide], loads: list[Out], stores: list[Out],
@@ -134,17 +138,17 @@ class Lanes:
 
         def read(slot: int) -> Text:
             store = low.store(site.leaf, slot)
-            text = f"{wide[slot].local}[{self.offset()}]" if slot in wide else access_text(low, site, slot, read)
+            text = f"{wide[slot].local}.at[{self.offset()}]" if slot in wide else access_text(low, site, slot, read)
             return widen((text, PRIMARY), store.dtype)
 
         name = None
         if free and is_wide(low, site, target, self.loop):
             store, first = low.store(site.leaf, target), self.first_lane(site, target)
             local = low.taken.take(f"{store.name}_{self.lane}")
-            start = f" = load<{self.loop.extent}>(&{first})" if site.statement.update else ""
+            start = f" = {self.fetch(store, first)}" if site.statement.update else ""
             loads.append(Lines((f"{self.declare(store)} {local}{start};",), (site.leaf.id, self.loop.id)))
-            stores.append(Lines((f"store(&{first}, {local});",), (site.leaf.id, self.loop.id)))
-            name = f"{local}[{self.offset()}]"
+            stores.append(Lines((f"*({self.declare(store)}*)&{first} = {local};",), (site.leaf.id, self.loop.id)))
+            name = f"{local}.at[{self.offset()}]"
         return Lines(tuple(plain(site, read if wide else None, name)), (site.leaf.id,))
 
     def offset(self) -> str:
@@ -162,13 +166,12 @@ class Lanes:
         to, source_text = self.first_lane(site, target), self.first_lane(site, source)
         if site.leaf.mechanism == "async" and self.asynchronous and async_copy.possible(low, site, self.loop.extent):
             return async_copy.lines(low, site, self.loop.extent, self.library, self.first)
-        kind = self.declare(store)
-        value = f"load<{self.loop.extent}>(&{source_text})"
+        value = self.fetch(low.store(site.leaf, source), source_text)
         inside = inside_conditions(site, self.first)
-        fill = f"{kind}({narrow(literal(site.statement.fill, store.dtype), store.dtype)[0]})"
+        one = narrow(literal(site.statement.fill, store.dtype), store.dtype)[0]
+        fill = self.declare(store) + ("{}" if site.statement.fill == 0 else f"{{{{{', '.join([one] * self.loop.extent)}}}}}")
         if inside == (NEVER,):
             value = fill
         elif inside:
             value = f"{guard_text(inside, site.ranges)} ? {value} : {fill}"
-        return [f"store(&{to}, {value});  // {site.leaf.id}"]
-
+        return [f"*({self.declare(store)}*)&{to} = {value};  // {site.leaf.id}"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..ir.dtype import DType
 from ..ir.program import Access, Statement
 from ..ir.scalar import Call, Literal, Scalar
+from .parse_index import index, is_index
 from .parse_update import Update, augmented, mentions, recognise
 from .parse_value import ValueParser, settle
 from .scope import Scope
@@ -20,7 +21,7 @@ def assignment(node: ast.Assign | ast.AugAssign, name: str, scope: Scope) -> Sta
             node, "a chained assignment is not accepted", why="a statement writes one element", hint="one line for each target"
         )
     target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-    written = _target(target, scope)
+    written = _target(target, node.value, scope)
     if isinstance(node, ast.AugAssign):
         update = augmented(node, scope)
         free = not mentions(written, update, scope)
@@ -37,7 +38,7 @@ def assignment(node: ast.Assign | ast.AugAssign, name: str, scope: Scope) -> Sta
     return _statement(node, name, written, value, update, parser)
 
 
-def _target(node: ast.expr, scope: Scope) -> Access:
+def _target(node: ast.expr, value: ast.expr, scope: Scope) -> Access:
     if isinstance(node, (ast.Tuple, ast.List)):
         raise scope.refuse(
             node,
@@ -56,12 +57,15 @@ def _target(node: ast.expr, scope: Scope) -> Access:
                 hint="another range, or a temporary of another name",
             )
         if node.id not in scope.arrays:
-            raise scope.refuse(
-                node,
-                f"{node.id} is not declared",
-                why="a temporary needs an element type",
-                hint=f"{node.id} = ex.local(ex.f32) before this line, in this loop or one around it",
-            )
+            if is_index(value, scope) and not index(value, scope).is_constant:
+                why, hint = (
+                    "an index has no name of its own",
+                    f"{scope.source.segment(value)} in each index where {node.id} stands",
+                )
+            else:
+                why = "a temporary needs an element type"
+                hint = f"{node.id} = ex.local(ex.f32) before this line, in this loop or one around it"
+            raise scope.refuse(node, f"{node.id} is not declared", why=why, hint=hint)
     return ValueParser(scope).access(node, "write")
 
 

@@ -12,8 +12,15 @@ from .scope import Scope
 
 _AUGMENTED: dict[type[ast.operator], str] = {ast.Add: "sum", ast.Sub: "sum", ast.Mult: "prod", ast.BitAnd: "and", ast.BitOr: "or"}
 _SYMBOLS: dict[type[ast.operator], str] = {
-    ast.Div: "/", ast.Pow: "**", ast.FloorDiv: "//", ast.Mod: "%", ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>",
-    ast.BitXor: "^"}
+    ast.Div: "/",
+    ast.Pow: "**",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.MatMult: "@",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitXor: "^",
+}
 _REDUCTION_OF = {r.operation: r.name for r in REDUCTIONS.values()}
 
 

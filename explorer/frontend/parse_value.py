@@ -31,8 +31,16 @@ _CLOSED = "values are made of array elements, numbers, loop variables and the op
     sorted(name for name in set(OPERATION_OF.values()))
 )
 
-_LOOPS = {"sum": "a loop with +=", "prod": "a loop with *=", "any": "a loop with |=", "all": "a loop with &=", "len": "a size",
-          "dot": "a loop with +=", "matmul": "a loop with +=", "mean": "a loop with +=, then a division by the size"}
+_LOOPS = {
+    "sum": "a loop with +=",
+    "prod": "a loop with *=",
+    "any": "a loop with |=",
+    "all": "a loop with &=",
+    "len": "a size",
+    "dot": "a loop with +=",
+    "matmul": "a loop with +=",
+    "mean": "a loop with +=, then a division by the size",
+}
 
 
 class ValueParser:
@@ -161,13 +169,14 @@ class ValueParser:
         value = self.scope.outside(node)
         if isinstance(node, ast.Name) and value is MISSING:
             raise self.scope.unknown(node)
-        what = "nothing" if value is MISSING else type(value).__name__
-        raise self.scope.refuse(
-            node,
-            f"{ast.unparse(node)} is not a number",
-            why=f"it is {what}; {_CLOSED}",
-            hint="pass arrays as parameters; take plain numbers from outside",
-        )
+        root = next(n for n in ast.walk(node) if isinstance(n, ast.Name))
+        if root.id in self.scope.arrays:
+            why, hint = f"{root.id} is an array, of which only elements have a meaning here", f"{root.id}[…], or a size"
+        elif value is MISSING:
+            why, hint = "nothing of this name is known", "import it, define it above the function, or correct its spelling"
+        else:
+            why, hint = f"it is {type(value).__name__}", "pass arrays as parameters; take plain numbers from outside"
+        raise self.scope.refuse(node, f"{ast.unparse(node)} is not a number", why=why, hint=hint)
 
     def _binary(self, node: ast.BinOp) -> Scalar:
         if isinstance(node.op, (ast.BitAnd, ast.BitOr)):
@@ -235,7 +244,7 @@ class ValueParser:
         if len(node.args) != arity and not (many and len(node.args) > arity):
             raise self.scope.refuse(
                 node,
-                f"{name} takes {arity}{' or more' * many} arguments, not {len(node.args)}",
+                f"{name} takes {arity}{' or more' * many} argument{'s' * (arity > 1)}, not {len(node.args)}",
                 why="it works on single numbers",
                 hint=f"{name}({', '.join('abc'[:arity])})",
             )
@@ -247,7 +256,9 @@ class ValueParser:
     def _cast(self, node: ast.Call) -> Scalar:
         dtype = self.scope.outside(node.args[1]) if len(node.args) == 2 else None
         if not (isinstance(dtype, type) and issubclass(dtype, Element)) or dtype is Element:
-            raise self.scope.refuse(node, "cast takes a value and an element type", hint="ex.cast(x[i], ex.f32)")
+            raise self.scope.refuse(
+                node, "cast takes a value and an element type", why="the value comes first", hint="ex.cast(x[i], ex.f32)"
+            )
         return Cast(dtype.dtype, self.parse(node.args[0]))
 
     def _unknown_call(self, node: ast.Call, called: Any) -> ProgramError:

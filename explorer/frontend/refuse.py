@@ -111,6 +111,11 @@ def refuse_statement(source: Source, node: ast.stmt) -> ProgramError:
 def refuse_expression(source: Source, node: ast.AST) -> ProgramError:
     """The refusal of an expression that is never accepted."""
     what, why, hint = EXPRESSIONS.get(
-        type(node), (f"{type(node).__name__} is not accepted here", "values are arithmetic on array elements", "see docs")
+        type(node),
+        (
+            f"{type(node).__name__} is not accepted here",
+            "values are arithmetic on array elements",
+            "arithmetic on array elements",
+        ),
     )
     return refuse(source, node, what, why=why, hint=hint)

@@ -21,14 +21,13 @@ from .types import SizeValue
 
 MISSING = object()
 
-RESERVED = frozenset({
-    "alignas", "alignof", "asm", "auto", "bool", "case", "catch", "char", "class", "const", "constexpr", "default",
-    "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto",
-    "if", "inline", "int", "long", "mutable", "namespace", "new", "operator", "private", "protected", "public", "register",
-    "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try",
-    "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "blockIdx",
-    "blockDim", "threadIdx", "gridDim", "warpSize", "main",
-})
+_WORDS = (
+    "alignas alignof asm auto bool case catch char class const constexpr default delete do double else enum explicit "
+    "export extern false float for friend goto if inline int long mutable namespace new operator private protected public "
+    "register return short signed sizeof static struct switch template this throw true try typedef typeid typename union "
+    "unsigned using virtual void volatile while blockIdx blockDim threadIdx gridDim warpSize main"
+)
+RESERVED = frozenset(_WORDS.split())
 """Words with a meaning in CUDA C++ (C++ standard, [lex.key]; CUDA's built-in variables): the kernel keeps the user's names."""
 
 

@@ -104,7 +104,9 @@ def condition_text(constraint: Constraint, at: Mapping[str, Expr], scope: Ranges
         return f"{left - expr.const} == {right}" if expr.const < 0 or not left.terms else f"{left} == {right + expr.const}"
     if not left.terms:
         return f"{right} >= {-expr.const}"
-    return f"{left} < {right + expr.const + 1}" if not right.terms or expr.const < 0 else f"{left} <= {right + expr.const}"
+    if not right.terms or expr.const == -1:
+        return f"{left} < {right + expr.const + 1}"
+    return f"{left} <= {right + expr.const}" if expr.const >= 0 else f"{right} >= {left - expr.const}"
 
 
 def _node_lines(plan: Plan, node: Node, above: tuple[Loop, ...], indent: str) -> list[str]:

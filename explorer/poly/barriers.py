@@ -19,14 +19,16 @@ for CUDA" (TACO 2013), section on synchronisation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
+
+import islpy as isl
 
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop
-from .isl import Undecided, budget, read_set, smallest, text
+from .isl import Undecided, budget, conjunction, read_set, smallest, text
 from .sites import Site, launch_extents, sites, thread_weights
 from .slots import Slot, TextOrder, choose, text_order
 
@@ -86,24 +88,36 @@ def barriers(plan: Plan, kernel: Kernel) -> Barriers:
     launch = launch_extents(kernel)
     if prod(launch[3:]) == 1:
         return Barriers()
-    order = text_order(kernel, launch)
+    order = text_order(kernel, launch, _may_skip(plan, kernel))
     questions = sorted(_questions(plan, kernel, order), key=lambda q: len(q.positions))
     needed: list[frozenset[Slot]] = []
     races: list[Finding] = []
     undecided = 0
     for q in questions:
-        if any(slot.given for slot in q.positions) or any(known <= q.positions for known in needed):
+        positions = frozenset(s for s in q.positions if not s.given)
+        given = any(s.given and (s.always or s.parent in (q.first.leaf.id, q.second.leaf.id)) for s in q.positions)
+        if given or any(known <= positions for known in needed):
             continue
         answer = conflict(q, launch)
         if answer is False:
             continue
         undecided += answer is None
-        if q.positions:
-            needed.append(q.positions)
+        if positions:
+            needed.append(positions)
         elif answer is not None:
             races.append(_race(plan, q, launch))
     chosen = choose(needed)
     return Barriers(frozenset((s.parent, s.index) for s in chosen), _distinct(races), undecided)
+
+
+def _may_skip(plan: Plan, kernel: Kernel) -> frozenset[str]:
+    """Leaves that whole blocks may skip in some iteration: a guard on them mentions no thread."""
+    out = set()
+    for site in sites(plan)[kernel.id]:
+        threads = {x.id for x in site.above if x.is_thread}
+        if any(not (c.expr.variables() & threads) for c in site.guards):
+            out.add(site.leaf.id)
+    return frozenset(out)
 
 
 def _distinct(races: list[Finding]) -> tuple[Finding, ...]:
@@ -125,12 +139,13 @@ def _questions(plan: Plan, kernel: Kernel, order: TextOrder) -> Iterator[Questio
 
 def _pair_questions(a: Site, b: Site, order: TextOrder) -> Iterator[Question]:
     common = _common(a.above, b.above)
+    same = tuple(("=", x.id) for x in common)
     if a.leaf.id == b.leaf.id:
         first, second = (a, b) if order.at(a) <= order.at(b) else (b, a)
-        yield Question(first, second, tuple(("=", x.id) for x in common), order.between(order.at(first), order.at(second)))
+        yield Question(first, second, same, order.between(order.at(first), order.at(second)))
     else:
         first, second = (a, b) if order.at(a) < order.at(b) else (b, a)
-        yield from _ordered(first, second, tuple(("=", x.id) for x in common), order, order.between(order.at(first), order.at(second)))
+        yield from _ordered(first, second, same, order, order.between(order.at(first), order.at(second)))
     for depth, loop in enumerate(common):
         if loop.extent < 2 or loop.role == "launch":
             continue
@@ -167,19 +182,31 @@ def _common(a: tuple[Loop, ...], b: tuple[Loop, ...]) -> tuple[Loop, ...]:
 def conflict(q: Question, launch: tuple[int, ...]) -> bool | None:
     """Whether different threads of one block meet as the question says; None when isl gave up."""
     try:
-        return any(not _is_empty(source) for source in _conflict_sets(q, launch))
+        if q.first.writes and q.second.writes and not _meets(replace(q, relation=()), launch):
+            return False
+        return _meets(q, launch)
     except Undecided:
         return None
 
 
+def _meets(q: Question, launch: tuple[int, ...]) -> bool:
+    return any(not _is_empty(*parts) for parts in _conflict_sets(q, launch))
+
+
 @lru_cache(maxsize=65536)
-def _is_empty(source: str) -> bool:
+def _is_empty(same_cell: str, apart: str) -> bool:
     with budget(BUDGET):
-        return read_set(source).is_empty()
+        base = _set(same_cell)
+        return base.is_empty() or (bool(apart) and base.is_disjoint(_set(apart)))
 
 
-def _conflict_sets(q: Question, launch: tuple[int, ...]) -> Iterator[str]:
-    """``{ [a…, b…] }``: instances of both leaves on one cell, in one block; one set per order of the threads' numbers."""
+@lru_cache(maxsize=8192)
+def _set(source: str) -> isl.Set:
+    return read_set(source)
+
+
+def _conflict_sets(q: Question, launch: tuple[int, ...]) -> Iterator[tuple[str, str]]:
+    """``{ [a…, b…] }`` in two parts: both leaves on one cell in one block; and a way in which the threads differ."""
     a, b = q.first, q.second
     x, y = a.names("a"), b.names("b")
     shared = [*a.conditions("a"), *b.conditions("b")]
@@ -188,23 +215,26 @@ def _conflict_sets(q: Question, launch: tuple[int, ...]) -> Iterator[str]:
     shared += [f"{text(e, x)} = {text(f, y)}" for e, f in zip(a.cell, b.cell, strict=True) if e is not None and f is not None]
     shared += [f"{text(e, x)} = {text(f, y)}" for e, f in zip(a.place[:3], b.place[:3], strict=True)
                if e is not None and f is not None and not (e == f and e.is_constant)]
+    launches = [loop.id for loop in _common(a.above, b.above) if loop.role == "launch"]
+    shared += [f"{y[loop]} = {x[loop]}" for loop in launches]
     vector = ", ".join([*x.values(), *y.values()])
-    apart = _different_threads(q, launch)
-    for condition in apart:
-        yield f"{{ [{vector}] : {' and '.join([*shared, *condition])} }}"
+    same_cell = f"{{ [{vector}]{conjunction(shared)} }}"
+    for condition in _different_threads(q, launch):
+        yield same_cell, f"{{ [{vector}] : {condition} }}" if condition else ""
 
 
-def _different_threads(q: Question, launch: tuple[int, ...]) -> list[list[str]]:
+def _different_threads(q: Question, launch: tuple[int, ...]) -> list[str]:
     """Alternatives under which the two threads differ; one empty alternative when replicas alone make them differ."""
     axes = [i for i in range(3, 7) if launch[i] > 1]
     ours, theirs = [q.first.place[i] for i in axes], [q.second.place[i] for i in axes]
     if None in ours or None in theirs:
-        return [[]]
+        return [""]
     weights = dict(zip(range(3, 7), thread_weights(launch), strict=True))
     x, y = q.first.names("a"), q.second.names("b")
     left = " + ".join(f"{weights[i]}*({text(e, x)})" for i, e in zip(axes, ours, strict=True) if e is not None)
     right = " + ".join(f"{weights[i]}*({text(e, y)})" for i, e in zip(axes, theirs, strict=True) if e is not None)
-    return [[f"{left} < {right}"], [f"{left} > {right}"]]
+    symmetric = q.first is q.second and all(how == "=" for how, _ in q.relation)
+    return [f"{left} < {right}"] if symmetric else [f"{left} < {right}", f"{left} > {right}"]
 
 
 # -- findings ----------------------------------------------------------------------------------------------------
@@ -213,8 +243,8 @@ def _different_threads(q: Question, launch: tuple[int, ...]) -> list[list[str]]:
 def _race(plan: Plan, q: Question, launch: tuple[int, ...]) -> Finding:
     """The smallest pair that races, in words."""
     points = []
-    for source in _conflict_sets(q, launch):
-        found = read_set(source)
+    for base, apart in _conflict_sets(q, launch):
+        found = read_set(base).intersect(read_set(apart)) if apart else read_set(base)
         if not found.is_empty():
             points.append(smallest(found))
     values = min(points)

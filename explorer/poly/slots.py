@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
-from ..ir.tree import Kernel, Leaf, Loop, Node, Sync
+from ..ir.tree import WARP_SIZE, Kernel, Leaf, Loop, Node, Sync
 from .sites import Site
 
 _LAST_RESORT = 1 << 40
@@ -30,7 +30,9 @@ class Slot:
     inside : tuple of str
         Loops around it, outermost first.
     given : bool
-        A barrier that the kernel has anyway: inside a collective over the whole block.
+        A barrier that the kernel has anyway: inside a collective over the whole block (then `parent` is its leaf).
+    always : bool
+        False for a given barrier of a leaf that whole blocks may skip: it orders that leaf's own accesses only.
     """
 
     parent: str
@@ -39,6 +41,7 @@ class Slot:
     cost: int = 0
     inside: tuple[str, ...] = ()
     given: bool = False
+    always: bool = True
 
 
 @dataclass(frozen=True)
@@ -107,8 +110,17 @@ def _loop_in(nodes: Iterable[Node], name: str) -> Loop:
     raise KeyError(name)
 
 
-def text_order(kernel: Kernel, launch: tuple[int, ...]) -> TextOrder:
-    """Number the nodes and positions of a kernel; `launch` holds the extents of the seven place coordinates."""
+def text_order(kernel: Kernel, launch: tuple[int, ...], skipped: frozenset[str] = frozenset()) -> TextOrder:
+    """Number the nodes and positions of a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    launch : tuple of int
+        Extents of the seven place coordinates (:data:`~explorer.poly.sites.AXES`).
+    skipped : frozenset of str
+        Leaves that whole blocks may skip in some iteration.
+    """
     leaf_number: dict[str, int] = {}
     wait_number: dict[str, int] = {}
     slots: list[Slot] = []
@@ -135,7 +147,7 @@ def text_order(kernel: Kernel, launch: tuple[int, ...]) -> TextOrder:
                 leaf_number[node.id] = counter
                 if meets_whole_block(node, above, launch):
                     collectives.add(node.id)
-                    slots.append(Slot(node.id, 0, counter + 1, 0, names, given=True))
+                    slots.append(Slot(node.id, 0, counter + 1, 0, names, True, node.id not in skipped))
                 counter += 3
 
     visit(kernel.id, kernel.body, ())
@@ -146,7 +158,8 @@ def _is_narrow(loop: Loop, launch: tuple[int, ...]) -> bool:
     """Whether some threads of the block have no iteration of this thread loop."""
     if not loop.is_thread:
         return False
-    extents = {"thread.x": launch[3] * launch[4], "warp": launch[3], "lane": launch[4], "thread.y": launch[5], "thread.z": launch[6]}
+    high, low, y, z = launch[3:]
+    extents = {"thread.x": high * low, "warp": high, "lane": low, "thread.y": y, "thread.z": z}
     return loop.start > 0 or loop.extent < extents[loop.role]
 
 
@@ -154,7 +167,7 @@ def meets_whole_block(leaf: Leaf, above: tuple[Loop, ...], launch: tuple[int, ..
     """Whether the leaf's collective must make all threads of the block meet: its group is the whole block, over several warps."""
     collected = [x for x in above if x.is_thread and dict(leaf.collect).get(x.id) in ("shuffle", "shared")]
     threads = prod(launch[3:])
-    return threads > 32 and prod(x.extent for x in collected) == threads
+    return threads > WARP_SIZE and prod(x.extent for x in collected) == threads
 
 
 def choose(needed: list[frozenset[Slot]]) -> tuple[Slot, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..codegen.module import CudaModule
 from ..errors import CompileError, DeviceError, KernelFault, KernelTimeout, OutOfMemory
+from ..ir.dtype import DTYPES
 from .glue import file_of
 
 _DIAGNOSTIC = re.compile(r"^m(\d+)\.cu:(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", re.MULTILINE)
@@ -148,7 +149,8 @@ class _Reporter:
             return {"array": None, "index": None}
         name, offset = self.fields["array"], int(self.fields["offset"])
         if self.fields.get("shared") == "1":
-            return {"array": name, "index": None, "offset": offset, "write": self.fields["write"] == "1"}
+            index = _shared_index(self.module.text, name, offset)
+            return {"array": name, "index": index, "offset": offset, "write": self.fields["write"] == "1"}
         buffer = self.module.buffer(name)
         flat = offset // buffer.dtype.bytes
         return {"array": name, "flat_index": flat, "index": _unravel(flat, buffer.shape), "write": self.fields["write"] == "1"}
@@ -158,7 +160,7 @@ class _Reporter:
         if not details.get("array"):
             return "memory"
         if details["index"] is None:
-            return f"shared {details['array']} at byte {details['offset']}"
+            return f"byte {details['offset']} of {details['array']}"
         return f"{details['array']}[{', '.join(map(str, details['index']))}]"
 
     def _line(self) -> int | None:
@@ -201,6 +203,15 @@ def _place(module: CudaModule, line: int) -> str:
     quoted = f": {lines[line - 1].strip()}" if 1 <= line <= len(lines) else ""
     nodes = module.nodes_at(line)
     return f"line {line}{quoted}" + (f"  [{', '.join(nodes)}]" if nodes else "")
+
+
+def _shared_index(text: str, name: str, offset: int) -> tuple[int, ...] | None:
+    """Index of the element at a byte of a shared array, by its declaration in the text; None if that is not plain."""
+    found = re.search(rf"__shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s*)?([\w ]+?)\s+{re.escape(name)}((?:\[\d+\])+)\s*;", text)
+    size = next((d.bytes for d in DTYPES.values() if found and d.cuda == found.group(1)), None)
+    if not found or size is None:
+        return None
+    return _unravel(offset // size, [int(n) for n in re.findall(r"\d+", found.group(2))])
 
 
 def _unravel(flat: int, shape: Sequence[int]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import importlib.util
 import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from ..codegen.module import Buffer, CudaModule
-from ..errors import CompilerMissing, DeviceError, ExplorerError
+from ..errors import CompilerMissing, DeviceError, ExplorerError, ResourceError
 from ..gpu.occupancy import check_launch
-from ..gpu.spec import Gpu, catalogue, default_gpu
+from ..gpu.spec import Gpu, catalogue, gpu
 from .cuda_worker import Job, Source
 from .nvrtc import Cubin, compile_module
 from .seeded import Seeded
@@ -66,9 +66,8 @@ class Installed:
     @property
     def gpu(self) -> Gpu:
         """Its row in the catalogue; for an unlisted product a row of its architecture with this one's own counts and sizes."""
-        known = default_gpu(self.name)
-        if known.arch == self.arch:
-            return known
+        with suppress(ResourceError):
+            return gpu(self.name)
         kin = [g for g in catalogue().values() if g.arch == self.arch]
         if not kin:
             raise DeviceError(f"The catalogue has no GPU of {self.name}'s architecture {self.arch}.",

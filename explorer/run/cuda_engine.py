@@ -137,9 +137,10 @@ class CupyEngine:
 
     def launch(self, program: dict[str, Any], launch: Launch, arguments: Sequence[tuple[Any, int]]) -> None:
         """Put one launch on the stream."""
-        pointers = tuple(np.uint64(handle.ptr + offset) for handle, offset in arguments)
+        pointers = (np.uint64(handle.ptr + offset) for handle, offset in arguments)
+        scalars = (np.int32(value) for value in launch.scalars)
         with self.stream:
-            program[launch.kernel](launch.grid, launch.block, pointers, shared_mem=launch.dynamic_shared_bytes)
+            program[launch.kernel](launch.grid, launch.block, (*pointers, *scalars), shared_mem=launch.dynamic_shared_bytes)
 
     def synchronize(self) -> None:
         """Wait for everything on the stream."""

@@ -50,6 +50,11 @@ class Job:
     launches: tuple[Launch, ...]
     sources: Mapping[str, Source]
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Names of the kernels, each once, in the order of their first launch."""
+        return tuple(dict.fromkeys(launch.kernel for launch in self.launches))
+
 
 class Backend:
     """The worker's methods.  A subclass names another engine."""
@@ -105,7 +110,7 @@ class Backend:
         shuffler = random.Random(seed)
         for turn in range(-warmup, repeats):
             for index in shuffler.sample(range(len(jobs)), len(jobs)):
-                self.note(f"repeat {turn + 1} of {repeats}: {', '.join(launch.kernel for launch in jobs[index].launches)}")
+                self.note(f"repeat {turn + 1} of {repeats}: {', '.join(jobs[index].kernels)}")
                 taken = self._sample(arenas[index], recorded[index], l2)
                 if turn >= 0:
                     samples[index].append(taken)
@@ -140,7 +145,8 @@ class Backend:
 
     def _launch_once(self, arena: Arena, launch: Launch, where: str) -> None:
         """Launch, wait, and look at the guards."""
-        at = f"{where}: {launch.kernel}<<<{launch.grid}, {launch.block}>>>"
+        scalars = f"({', '.join(map(str, launch.scalars))})" if launch.scalars else ""
+        at = f"{where}: {launch.kernel}<<<{launch.grid}, {launch.block}>>>{scalars}"
         self.note(at)
         try:
             self._launch(arena, launch)

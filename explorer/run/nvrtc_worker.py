@@ -40,12 +40,16 @@ class Backend:
             try:
                 nvrtc.compileProgram(program, options)
             except nvrtc.NVRTCError as error:
-                log = nvrtc.getProgramLog(program) or str(error)
-                return False, b"", _ptx(program), log
-            return True, nvrtc.getCUBIN(program), _ptx(program), nvrtc.getProgramLog(program)
+                return False, b"", _ptx(program), _log(program) or str(error)
+            return True, nvrtc.getCUBIN(program), _ptx(program), _log(program)
         finally:
             nvrtc.destroyProgram(program)
             self.note(f"compiled {name}")
+
+
+def _log(program: int) -> str:
+    """What the compilers printed."""
+    return nvrtc.getProgramLog(program).replace("\0", "").strip()
 
 
 def _ptx(program: int) -> str:

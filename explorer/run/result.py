@@ -107,6 +107,8 @@ class Run:
     evidence : Evidence
     notes : tuple of str
         What was left out or replaced, and why.
+    faults : tuple of str
+        What went wrong at ragged sizes beyond a wrong value: the checks of the CPU device that fired.
     module : CudaModule
         The text that ran.
     outputs : mapping of str to ndarray
@@ -124,12 +126,15 @@ class Run:
     roofline: Roofline | None = None
     evidence: Evidence = field(default_factory=Evidence)
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     module: CudaModule | None = field(default=None, repr=False, compare=False)
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def correct(self) -> bool | None:
         """Whether every check passed, the ragged ones too; None if nothing was checked."""
+        if self.faults:
+            return False
         checks = [*self.checks, *(c for _, several in self.ragged for c in several)]
         return all(checks) if self.checks else None
 
@@ -166,6 +171,7 @@ class Run:
         lines = [f"{self.program}({sizes}) on {self.device}: {verdict}"]
         lines += [f"  {check}" for check in self.checks]
         lines += [f"  at {where}: {check}" for where, checks in self.ragged for check in checks if not check]
+        lines += [f"  fault {fault}" for fault in self.faults]
         lines += [f"  {timing}" for timing in self.timings.values()]
         if self.bytes or self.flops:
             intensity = f", {self.flops / self.bytes:.3g} flop/byte" if self.bytes else ""

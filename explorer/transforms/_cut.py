@@ -10,11 +10,11 @@ from ..ir.tree import Kernel, Leaf, Loop, Node, find, leaves, retime
 from ._nest import move_scopes, numbered, rename_collect
 
 
-def cut_off(plan: Plan, node_id: str, after: bool) -> Plan:
+def cut_off(plan: Plan, node_id: str, after: bool, keep_rest: bool = False) -> Plan:
     """The plan in which everything of the node's kernel that runs after (or before) it is a launch of its own.
 
-    The loops around the node are distributed: the part that holds the node keeps its names, the other part gets
-    copies of them (``i.2``).  Nothing happens where the other part would hold no statement.
+    The loops around the node are distributed: the part that holds the node keeps its names (with `keep_rest`: the
+    other part does), the other gets copies of them (``i.2``).  Nothing happens where a part would hold no statement.
     """
     kernel = plan.kernel_of(node_id)
     hit = plan.find(node_id)
@@ -24,13 +24,14 @@ def cut_off(plan: Plan, node_id: str, after: bool) -> Plan:
     kept, rest = _divide(kernel.body, [*path, node_id], after)
     if not any(True for _ in leaves(rest)):
         return plan
+    if keep_rest:
+        kept, rest, after = rest, kept, not after
     taken: set[str] = set()
-    names = {loop: numbered(plan, loop, taken) for loop in path if find(rest, loop)}
+    names = {loop: numbered(plan, loop, taken) for loop in path if find(rest, loop) and find(kept, loop)}
     rest = rename_collect(tuple(_renamed(n, names, {}) for n in rest), names)
-    other = Kernel(numbered(plan, kernel.id, taken), rest)
+    main, other = replace(kernel, body=kept), Kernel(numbered(plan, kernel.id, taken), rest)
     launches: list[Kernel] = []
     for k in plan.kernels:
-        main = replace(k, body=kept)
         launches += [k] if k is not kernel else [main, other] if after else [other, main]
     new = replace(plan, kernels=tuple(launches))
     return _rescoped(new, names, other.id)

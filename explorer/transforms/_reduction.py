@@ -46,7 +46,23 @@ class Updates:
 
     def parallel(self, loop: Loop) -> bool:
         """Whether the element determines the loop's value."""
+        return self.alone(loop) or loop.id in self.tied.values()
+
+    def alone(self, loop: Loop) -> bool:
+        """Whether the dimensions that the element determines do."""
         return dict(self.leaf.when)[loop.id].variables() <= self.dims
+
+    @property
+    def tied(self) -> dict[int, str]:
+        """Axis of the target whose index is a loop's value, up to a constant: the partial results of an earlier rfactor."""
+        when, out = dict(self.leaf.when), {}
+        for axis, e in enumerate(self.statement.target.index):
+            assert isinstance(e, Expr)
+            free = [x for x in self.above if not self.alone(x) and x.id not in out.values()]
+            loop = next((x for x in free if (when[x.id] - e).is_constant), None)
+            if loop and not e.variables() <= self.dims:
+                out[axis] = loop.id
+        return out
 
     @property
     def carrying(self) -> tuple[Loop, ...]:
@@ -148,18 +164,20 @@ def side(u: Updates, suffix: str, apart: bool = False) -> Side | Verdict:
     plain = [d for d in s.dims if d in u.dims]
     names = {d: d if d in shared else fresh(f"{d}.{suffix}") for d in plain}
     box = {names[d]: known[d] for d in plain}
-    index, extra = [], []
+    index, extra, tie = [], [], {}
     for axis, e in enumerate(s.target.index):
         assert not isinstance(e, Indirect)
         if e.variables() <= u.dims:
             index.append(e.substitute({d: var(n) for d, n in names.items()}))
             continue
-        step = gcd(*(c for _, c in e.terms))
+        step = 1 if axis in u.tied else gcd(*(c for _, c in e.terms))
         low, high = Expr(tuple((a, c // step) for a, c in e.terms)).interval(known)
         new = fresh(f"{s.name}.{axis}.{suffix}")
         box[new] = (low, high)
         extra.append(new)
         index.append(var(new) * step + e.const)
+        if axis in u.tied:
+            tie[new] = u.tied[axis], (when[u.tied[axis]] - e).const + e.const
     parts = tuple(fresh(f"{x.id}.{suffix}") for x in u.factored)
     dims = (*(names[d] for d in plain), *extra, *parts)
     domain = (
@@ -184,17 +202,19 @@ def side(u: Updates, suffix: str, apart: bool = False) -> Side | Verdict:
                   f"{', '.join(sorted(lost))} cannot be told from the loops outside of {u.anchor}, but {bad.id} depends on it",
                   "undo the skew or coalesce that mixes them")
     clones = {old: x for old, x in clones.items() if not when[old].variables() & lost}
-    own = [Loop(fresh_loop(plan, n, taken), box[n][1] - box[n][0] + 1, (), start=box[n][0]) for n in (*(names[d] for d in plain if d in lost), *extra)]
-    own_of = dict(zip((*(names[d] for d in plain if d in lost), *extra), (x.id for x in own), strict=True))
+    alone = [names[d] for d in plain if d in lost] + [d for d in extra if d not in tie]
+    own = [Loop(fresh_loop(plan, n, taken), box[n][1] - box[n][0] + 1, (), start=box[n][0]) for n in alone]
+    own_of = {n: x.id for n, x in zip(alone, own, strict=True)}
     values = {old: var(new) for old, new in here.items()}
     inside = scope | {x.id: x.range for x in (*clones.values(), *own)}
     place = [(names[d], var(own_of[names[d]]) if d in lost else at[d].substitute(values, inside)) for d in plain]
-    place += [(d, var(own_of[d])) for d in extra]
+    place += [(d, var(here[tie[d][0]]) - tie[d][1] if d in tie else var(own_of[d])) for d in extra]
     place += [(d, var(here[x.id]) - x.start) for d, x in zip(parts, u.factored, strict=True)]
     to_new = {d: var(n) for d, n in names.items()}
     part_of = {x.id: var(d) + x.start for d, x in zip(parts, u.factored, strict=True)}
+    part_of |= {loop: var(d) + shift for d, (loop, shift) in tie.items()}
     inverse = {here[x.id]: part_of.get(x.id, when[x.id].substitute(to_new)) for x in (*stay, *(x for x in u.above if x.id in clones))}
-    inverse |= {x.id: var(n) for n, x in zip(own_of, own, strict=True)}
+    inverse |= {loop: var(n) for n, loop in own_of.items()}
     late = [x.id for x in u.factored if apart or not x.is_place]
     loops = (*own, *(x for old, x in clones.items() if old not in late), *(x for old, x in clones.items() if old in late))
     return Side(dims, domain, tuple(index), tuple(var(d) for d in parts), program_loops, loops, tuple(place), tuple(sorted(inverse.items())), here)

@@ -86,7 +86,7 @@ class Bind(Transform):
         """Limits that hold on every GPU; those of one GPU are checked when its kernel is built."""
         new = self.rewrite(plan)
         loop = plan.loops[self.loop]
-        size = self.count if self._strided(loop) else loop.extent
+        size = min(self.count or loop.extent, loop.extent)
         most = {**BLOCK_LIMITS, **GRID_LIMITS, "lane": WARP_SIZE, "warp": THREADS_PER_BLOCK // WARP_SIZE}[self.to]
         hint = f"bind('{loop.id}', '{self.to}', count={most}), or split it first"
         if size > most:

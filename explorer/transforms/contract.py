@@ -56,7 +56,7 @@ class Contract(Transform):
             return no(f"there is no storage {self.space!r}", hint="one of register, shared, global")
         if self.pad < 0 or (self.pad and self.space != "shared"):
             return no("padding is a number of elements, and only rows in shared memory have it", hint="pad=0")
-        found = uses(plan, self.array)
+        found = direct(plan, self.array)
         if not found:
             return no(f"no statement uses {self.array}")
         if self.space == "global":
@@ -74,7 +74,7 @@ class Contract(Transform):
         return cells if isinstance(cells, Verdict) else YES
 
     def rewrite(self, plan: Plan) -> Plan:
-        found = uses(plan, self.array)
+        found = direct(plan, self.array)
         views: dict[tuple[str, int], View | None] = {(u.leaf.id, u.slot): None for u in found}
         if self.space != "global":
             scope = self._scope(plan, found)
@@ -147,7 +147,7 @@ class Contract(Transform):
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Contract]:
         for name in _temporaries_at(plan, node_id):
-            stored = {plan.buffer_of[u.view.buffer].space for u in uses(plan, name) if u.view}
+            stored = {plan.buffer_of[u.view.buffer].space for u in direct(plan, name) if u.view}
             yield from (cls(name, space) for space in ("register", "shared") if space not in stored)
             if stored:
                 yield cls(name, "global")
@@ -155,6 +155,11 @@ class Contract(Transform):
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         return YES if _temporaries_at(plan, node_id) else no(f"{node_id} uses no temporary")
+
+
+def direct(plan: Plan, array: str) -> tuple[Use, ...]:
+    """The accesses of an array, without those that read a staged copy of it."""
+    return tuple(u for u in uses(plan, array) if not (u.view and u.view.element))
 
 
 def register_cell(index: tuple[Expr, ...], inside: tuple[Loop, ...], merged: bool = False) -> Cell:

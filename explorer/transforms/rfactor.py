@@ -132,7 +132,8 @@ def factored(u: Updates, apart: bool = False) -> Factored:
     given = target.given + len(u.factored) if target.given >= 0 else -1
     partial = Array(array, target.dtype.wide, (*target.shape, *(x.extent for x in u.factored)), "temporary", given)
     assert s.update is not None
-    identity = Literal(REDUCTIONS[s.update].identity(partial.dtype), partial.dtype)
+    neutral = REDUCTIONS[s.update].identity(partial.dtype)
+    identity = Literal(float(neutral) if partial.dtype.kind == "float" else neutral, partial.dtype)
     init = Statement(plan.fresh(f"{s.name}_init"), start.dims, start.domain, Access(array, (*start.index, *start.part), "write"),
                      identity, origin="init", line=s.line)
     combine = Statement(plan.fresh(f"{s.name}_combine"), finish.dims, finish.domain, Access(target.name, finish.index, "update"), Read(0),

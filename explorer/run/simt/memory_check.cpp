@@ -100,7 +100,7 @@ static Region* find(const char* address) {
 static long long distance(const Region& r, const char* address) { return address < r.begin ? r.begin - address : address - r.end + 1; }
 
 static void outside(const char* address, int bytes, bool write, const void* pc) {
-    if (is_own_memory(address) && !(address >= reservation && address < reservation_end)) return;
+    if (!SHARED_ARRAYS_KNOWN && !(address >= reservation && address < reservation_end)) return;
     const Region* nearest = nullptr;
     for (int i = 0; i < region_count; ++i)
         if (!nearest || distance(regions[i], address) < distance(*nearest, address)) nearest = &regions[i];

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #ifdef __ELF__
-extern "C" char __executable_start, end, __start_simt_shared __attribute__((weak)), __stop_simt_shared __attribute__((weak));
+extern "C" char __start_simt_shared __attribute__((weak));
 #endif
 
 namespace simt {
@@ -47,15 +47,11 @@ inline void forget_accesses(Region& r) {
     for (size_t i = 0; i < cells; ++i) memset((void*)&r.cells[i], 0, sizeof(Stamp) * 4);
 }
 
-// The executable's own constants (a table made by the compiler, say) are nobody's array; its shared section is not among them.
-inline bool is_own_memory(const char* address) {
+// Where the shared arrays' addresses are unknown (no ELF), memory outside the global arrays cannot be judged.
 #ifdef __ELF__
-    const bool shared = address >= &__start_simt_shared && address < &__stop_simt_shared;
-    return !shared && address >= &__executable_start && address < &end;
+constexpr bool SHARED_ARRAYS_KNOWN = true;
 #else
-    (void)address;
-    return true;
+constexpr bool SHARED_ARRAYS_KNOWN = false;
 #endif
-}
 
 }  // namespace simt

@@ -1,0 +1,67 @@
+"""The device library: CUDA text that generated kernels use, included verbatim, and what Python must know about it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache
+from math import prod
+from pathlib import Path
+
+from ...errors import ExplorerError
+
+_FOLDER = Path(__file__).parent
+
+
+@cache
+def library_names() -> tuple[str, ...]:
+    """The parts there are: ``async_copy``, ``atomic``, ``reduce``, ``vector``."""
+    return tuple(sorted(p.stem for p in _FOLDER.glob("*.cuh")))
+
+
+def library_text(names: Iterable[str]) -> str:
+    """The text of the named parts, each once, in the order given.
+
+    Raises
+    ------
+    ExplorerError
+        There is no such part.
+    """
+    return "\n".join(_part(name) for name in dict.fromkeys(names))
+
+
+@cache
+def _part(name: str) -> str:
+    if name not in library_names():
+        raise ExplorerError(f"The device library has no part called {name!r}.", hint=f"it has {', '.join(library_names())}")
+    return (_FOLDER / f"{name}.cuh").read_text()
+
+
+def reduce_scratch_elements(block: Sequence[int], axes: Collection[str]) -> int:
+    """Elements of shared memory that ``block_reduce`` needs (``block_reduce_scratch`` in ``reduce.cuh`` is the same formula).
+
+    Parameters
+    ----------
+    block : (X, Y, Z)
+        Extents of the box of threads.
+    axes : collection of {"x", "y", "z"}
+        Those reduced over.
+
+    Examples
+    --------
+    >>> reduce_scratch_elements((256, 1, 1), "x"), reduce_scratch_elements((32, 8, 1), "x"), reduce_scratch_elements((32, 8, 1), "y")
+    (8, 0, 256)
+    """
+    x, y, z = block
+    bits_x = _bits(x, 5)
+    bits_y = _bits(y, 5 - bits_x) if x == 1 << bits_x else 0
+    bits_z = _bits(z, 5 - bits_x - bits_y) if x == 1 << bits_x and y == 1 << bits_y else 0
+    members = prod(n >> bits for axis, n, bits in (("x", x, bits_x), ("y", y, bits_y), ("z", z, bits_z)) if axis in axes)
+    groups = prod(n for axis, n in zip("xyz", block, strict=True) if axis not in axes)
+    if groups == 1:
+        members = min(members, -(-x * y * z // 32))
+    return 0 if members == 1 else members * groups
+
+
+def _bits(extent: int, most: int) -> int:
+    """log2 of the largest power of two that divides `extent`, at most `most`."""
+    return min((extent & -extent).bit_length() - 1, most)

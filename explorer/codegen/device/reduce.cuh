@@ -1,0 +1,142 @@
+// Reductions over the lanes of a warp and the threads of a block, in a fixed order: equal inputs give equal bits.
+
+struct reduce_sum { template <class T> static __device__ T apply(T a, T b) { return a + b; } };
+struct reduce_prod { template <class T> static __device__ T apply(T a, T b) { return a * b; } };
+struct reduce_and { template <class T> static __device__ T apply(T a, T b) { return (T)(a && b); } };
+struct reduce_or { template <class T> static __device__ T apply(T a, T b) { return (T)(a || b); } };
+struct reduce_max {  // a NaN loses against a number
+    static __device__ float apply(float a, float b) { return fmaxf(a, b); }
+    static __device__ double apply(double a, double b) { return fmax(a, b); }
+    template <class T> static __device__ T apply(T a, T b) { return a > b ? a : b; }
+};
+struct reduce_min {
+    static __device__ float apply(float a, float b) { return fminf(a, b); }
+    static __device__ double apply(double a, double b) { return fmin(a, b); }
+    template <class T> static __device__ T apply(T a, T b) { return a < b ? a : b; }
+};
+
+// Over aligned groups of WIDTH lanes (a power of two, at most 32); every lane gets its group's result.
+// `mask` names the lanes that call: whole groups.
+template <class Op, int WIDTH, class T>
+__device__ T warp_reduce(T value, unsigned mask = 0xffffffffu) {
+    static_assert(WIDTH >= 1 && WIDTH <= 32 && (WIDTH & (WIDTH - 1)) == 0, "a power of two, at most 32");
+#pragma unroll
+    for (int lanes = WIDTH / 2; lanes > 0; lanes /= 2) value = Op::apply(value, (T)__shfl_xor_sync(mask, value, lanes));
+    return value;
+}
+
+// log2 of the largest power of two that divides `extent`, at most `most`.
+constexpr __host__ __device__ int reduce_bits(int extent, int most) {
+    int bits = 0;
+    while (bits < most && (extent >> bits & 1) == 0) ++bits;
+    return bits;
+}
+
+// How a block of X * Y * Z threads (id = x + X * (y + Y * z)) reduces over the axes named by RX, RY, RZ.
+// Lanes that differ only in the low bits of reduced axes are combined by shuffles.  What remains of a group, `members`
+// partial results, meets in shared memory: scratch elements = members == 1 ? 0 : members * groups.
+// A block that is one group and would leave more partials than it has warps uses a guarded tree of shuffles per warp instead.
+template <int X, int Y, int Z, bool RX, bool RY, bool RZ>
+struct reduce_plan {
+    static constexpr int threads = X * Y * Z, warps = (threads + 31) / 32;
+    static constexpr int bits_x = reduce_bits(X, 5);
+    static constexpr int bits_y = X == 1 << bits_x ? reduce_bits(Y, 5 - bits_x) : 0;
+    static constexpr int bits_z = X == 1 << bits_x && Y == 1 << bits_y ? reduce_bits(Z, 5 - bits_x - bits_y) : 0;
+    static constexpr int apart = (RX ? X >> bits_x : 1) * (RY ? Y >> bits_y : 1) * (RZ ? Z >> bits_z : 1);
+    static constexpr int groups = (RX ? 1 : X) * (RY ? 1 : Y) * (RZ ? 1 : Z);
+    static constexpr bool guarded = groups == 1 && apart > warps;
+    static constexpr int members = guarded ? warps : apart;
+    static constexpr int scratch = members == 1 ? 0 : members * groups;
+};
+
+template <int X, int Y, int Z, bool RX, bool RY, bool RZ>
+constexpr __host__ __device__ int block_reduce_scratch() { return reduce_plan<X, Y, Z, RX, RY, RZ>::scratch; }
+
+// COUNT values, `stride` apart, combined as a balanced tree.
+template <class Op, int COUNT, class T>
+__device__ __forceinline__ T reduce_tree(const T* values, int stride) {
+    if constexpr (COUNT == 1) return values[0];
+    else return Op::apply(reduce_tree<Op, (COUNT + 1) / 2>(values, stride), reduce_tree<Op, COUNT / 2>(values + (COUNT + 1) / 2 * stride, stride));
+}
+
+// The partials of `members` members in shared memory, folded in halves; element (member, group) at member * groups + group.
+template <class Op, int MEMBERS, int GROUPS, class T>
+__device__ T reduce_fold(T* scratch, int member, int group, bool writer) {
+    int span = 1;
+    while (span < MEMBERS) span *= 2;
+    for (span /= 2; span > 0; span /= 2) {
+        if (writer && member < span && member + span < MEMBERS) {
+            T* mine = scratch + member * GROUPS + group;
+            *mine = Op::apply(*mine, mine[span * GROUPS]);
+        }
+        __syncthreads();
+    }
+    return scratch[group];
+}
+
+// Every thread of the block calls it; every thread gets the result of its group (the threads with equal coordinates on the
+// axes that are not reduced).  `scratch` is shared memory of block_reduce_scratch() elements; with none, it is not touched and
+// there is no barrier.  Otherwise it begins with a barrier, so scratch may be what was just read.
+template <class Op, int X, int Y, int Z, bool RX, bool RY, bool RZ, class T>
+__device__ T block_reduce(T value, T* scratch) {
+    using plan = reduce_plan<X, Y, Z, RX, RY, RZ>;
+    const int id = threadIdx.x + X * (threadIdx.y + Y * threadIdx.z), lane = id % 32;
+    const int lanes = id / 32 < plan::threads / 32 ? 32 : plan::threads % 32;  // of this warp
+    const unsigned mask = 0xffffffffu >> (32 - lanes);
+    const int x = id % X, y = id / X % Y, z = id / (X * Y);
+    int member = 0, group = 0;
+    bool writer = true;
+    if constexpr (plan::guarded) {
+#pragma unroll
+        for (int step = 16; step > 0; step /= 2) {
+            const T other = (T)__shfl_down_sync(mask, value, step);
+            if (lane + step < lanes) value = Op::apply(value, other);
+        }
+        if constexpr (plan::members == 1) return (T)__shfl_sync(mask, value, 0);
+        member = id / 32;
+        writer = lane == 0;
+    } else {
+        if constexpr (RX) {
+#pragma unroll
+            for (int step = (1 << plan::bits_x) / 2; step > 0; step /= 2) value = Op::apply(value, (T)__shfl_xor_sync(mask, value, step));
+            writer = writer && x % (1 << plan::bits_x) == 0;
+        }
+        if constexpr (RY) {
+#pragma unroll
+            for (int step = (1 << plan::bits_y) / 2; step > 0; step /= 2) value = Op::apply(value, (T)__shfl_xor_sync(mask, value, step * X));
+            writer = writer && y % (1 << plan::bits_y) == 0;
+        }
+        if constexpr (RZ) {
+#pragma unroll
+            for (int step = (1 << plan::bits_z) / 2; step > 0; step /= 2) value = Op::apply(value, (T)__shfl_xor_sync(mask, value, step * X * Y));
+            writer = writer && z % (1 << plan::bits_z) == 0;
+            member = z >> plan::bits_z;
+        } else group = z;
+        if constexpr (RY) member = member * (Y >> plan::bits_y) + (y >> plan::bits_y);
+        else group = group * Y + y;
+        if constexpr (RX) member = member * (X >> plan::bits_x) + (x >> plan::bits_x);
+        else group = group * X + x;
+    }
+    if constexpr (plan::members == 1) return value;
+    else {
+        __syncthreads();
+        if (writer) scratch[member * plan::groups + group] = value;
+        __syncthreads();
+        if constexpr (plan::members <= 32) return reduce_tree<Op, plan::members>(scratch + group, plan::groups);
+        else return reduce_fold<Op, plan::members, plan::groups>(scratch, member, group, writer);
+    }
+}
+
+// The same result by shared memory alone, as textbooks show it; scratch elements = X * Y * Z.
+template <class Op, int X, int Y, int Z, bool RX, bool RY, bool RZ, class T>
+__device__ T block_reduce_shared(T value, T* scratch) {
+    constexpr int groups = (RX ? 1 : X) * (RY ? 1 : Y) * (RZ ? 1 : Z), members = X * Y * Z / groups;
+    const int id = threadIdx.x + X * (threadIdx.y + Y * threadIdx.z);
+    const int x = id % X, y = id / X % Y, z = id / (X * Y);
+    const int member = ((RZ ? z : 0) * (RY ? Y : 1) + (RY ? y : 0)) * (RX ? X : 1) + (RX ? x : 0);
+    const int group = ((RZ ? 0 : z) * (RY ? 1 : Y) + (RY ? 0 : y)) * (RX ? 1 : X) + (RX ? 0 : x);
+    __syncthreads();
+    scratch[member * groups + group] = value;
+    __syncthreads();
+    return reduce_fold<Op, members, groups>(scratch, member, group, true);
+}

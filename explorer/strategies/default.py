@@ -1,0 +1,192 @@
+"""The default: parallel loops to blocks and threads, temporaries to registers, reductions collected; legal, not tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from ..ir.plan import Plan
+from ..ir.tree import Loop
+from ..schedule import Schedule
+from ..transforms.base import Transform
+from ..transforms.bind import Bind
+from ..transforms.coalesce import Coalesce
+from ..transforms.collect import Collect
+from ..transforms.contract import Contract
+from ..transforms.interchange import Interchange
+from ..transforms.launch import Launch
+from ..transforms.reorder import Reorder
+from ..transforms.skew import Skew
+from ..transforms.split import Split
+
+S = TypeVar("S", bound=Schedule)
+THREADS = 256
+"""Threads per block: a multiple of the warp, and full occupancy on every architecture since Kepler at up to 32 registers."""
+
+
+def default(schedule: S, threads: int = THREADS) -> S:
+    """A legal parallel schedule for any program, by rules of thumb.
+
+    1. Nests at the top of a kernel become kernels of their own; each is spread over blocks and threads:
+    2. its outermost parallel loops are coalesced, split by `threads` and bound to ``block.x`` and ``thread.x``;
+    3. an outermost loop that carries a dependence is run by the host, once the loops below it are parallel (after
+       skewing the innermost two, if need be);
+    4. a nest without parallel loops whose outermost loop carries only a reduction is split over one block's threads
+       and collected by warp shuffles;
+    5. temporaries go to registers where every value is used by the thread that made it.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        A program as written.
+    threads : int
+        Threads per block.
+
+    Returns
+    -------
+    Schedule
+        Legal and without open obligations; its steps show what was done.
+    """
+    schedule = _separate(schedule)
+    for number in range(len(schedule.plan.kernels)):
+        schedule = _spread(schedule, schedule.plan.kernels[number].id, threads)
+    for temporary in schedule.plan.program.temporaries:
+        schedule = _attempt(schedule, [Contract(temporary.name, "register")])
+    return schedule
+
+
+def _attempt(schedule: S, steps: Iterable[Transform]) -> S:
+    """The schedule after `steps`, or as it was if one of them does not apply."""
+    new = schedule
+    for step in steps:
+        verdict, _ = new.try_step(step)
+        if not verdict:
+            return schedule
+        new = new.apply(step)
+    return new
+
+
+def _separate(schedule: S) -> S:
+    """One kernel for each node at the top, as far as a cut is legal."""
+    kernel = 0
+    while kernel < len(schedule.plan.kernels):
+        body = schedule.plan.kernels[kernel].body
+        if len(body) > 1:
+            schedule = _attempt(schedule, [Launch(schedule.plan.kernels[kernel].id, after=body[0].id)])
+        kernel += 1
+    return schedule
+
+
+def _chain(plan: Plan, kernel: str) -> list[Loop]:
+    """The loops of the perfect nest at the top of a kernel."""
+    body, loops = next(k.body for k in plan.kernels if k.id == kernel), []
+    while len(body) == 1 and isinstance(body[0], Loop):
+        loops.append(body[0])
+        body = body[0].body
+    return loops
+
+
+def _parallel(schedule: Schedule, loop: Loop) -> bool:
+    """Whether the loop's iterations may run in different blocks, without a race to collect."""
+    if loop.role != "seq":
+        return False
+    verdict, plan = schedule.try_step(Bind(loop.id, "block.x", min(loop.extent, 2) if loop.extent > 1 else None))
+    if not verdict or plan is None:
+        return False
+    before = {f.nodes[0] for f in schedule.judgement.obligations}
+    from ..poly.judge import judge
+
+    return {f.nodes[0] for f in judge(plan).obligations} <= before
+
+
+def _spread(schedule: S, kernel: str, threads: int) -> S:
+    """Bind one kernel's nest."""
+    loops = [x for x in _chain(schedule.plan, kernel) if x.role == "seq"]
+    if not loops or any(x.extent == 0 for x in loops):
+        return schedule
+    parallel = [x for x in loops if _parallel(schedule, x)]
+    if parallel and parallel[0] is not loops[0]:
+        names = tuple(x.id for x in (*parallel, *(x for x in loops if x not in parallel)))
+        moved = _attempt(schedule, [Reorder(names)])
+        if moved is not schedule:
+            return _spread(moved, kernel, threads)
+    if run := _adjacent(loops, parallel):
+        return _bind_run(_host(schedule, loops, run[0]), run, threads)
+    if _reduces(schedule, loops[0]):
+        return _collected(schedule, loops, threads)
+    return _hosted(schedule, kernel, loops, threads)
+
+
+def _hosted(schedule: S, kernel: str, loops: list[Loop], threads: int) -> S:
+    """Nothing is parallel: skew the innermost two loops, or let the host run the outermost and look again."""
+    hosted = _attempt(schedule, [Bind(loops[0].id, "launch")])
+    if hosted is not schedule and len(loops) > 2 - any(_parallel(hosted, x) for x in loops[1:]):
+        deeper = _spread(hosted, kernel, threads)
+        return deeper if deeper is not hosted else schedule
+    return _wavefront(schedule, kernel, loops, threads)
+
+
+def _adjacent(loops: list[Loop], parallel: list[Loop]) -> list[Loop]:
+    """The first run of neighbouring parallel loops."""
+    run: list[Loop] = []
+    for loop in loops:
+        if loop in parallel:
+            run.append(loop)
+        elif run:
+            break
+    return run
+
+
+def _host(schedule: S, loops: list[Loop], first: Loop) -> S:
+    """Let the host run the sequential loops around the first parallel one."""
+    for loop in loops[: loops.index(first)]:
+        schedule = _attempt(schedule, [Bind(loop.id, "launch")])
+    return schedule
+
+
+def _bind_run(schedule: S, run: list[Loop], threads: int) -> S:
+    name = run[0].id
+    if len(run) > 1:
+        schedule = _attempt(schedule, [Coalesce(tuple(x.id for x in run))])
+    loop = schedule.plan.loops[name]
+    inner = schedule.plan.fresh(f"{name}.i")
+    if loop.extent > threads:
+        return _attempt(schedule, [Split(name, threads), Bind(name, "block.x"), Bind(inner, "thread.x")])
+    return _attempt(schedule, [Bind(name, "thread.x")])
+
+
+def _reduces(schedule: Schedule, loop: Loop) -> bool:
+    """Whether the loop carries nothing but reductions."""
+    verdict, _ = schedule.try_step(Bind(loop.id, "thread.x", min(loop.extent, 2) if loop.extent > 1 else None))
+    return bool(verdict)
+
+
+def _collected(schedule: S, loops: list[Loop], threads: int) -> S:
+    """A reduction over everything: one block's threads share it, warp shuffles collect it."""
+    loop = loops[0]
+    targets = [schedule.plan.statement_of[leaf.statement] for leaf, above, _ in schedule.plan.leaves if loop in above]
+    arrays = list(dict.fromkeys(s.target.array for s in targets if s.update))
+    if len(loops) > 1:
+        schedule = _attempt(schedule, [Coalesce(tuple(x.id for x in loops))])
+        loop = schedule.plan.loops[loop.id]
+    inner, steps = loop.id, []
+    if loop.extent > threads:
+        inner = schedule.plan.fresh(f"{loop.id}.i")
+        steps.append(Split(loop.id, threads))
+    steps.append(Bind(inner, "thread.x"))
+    steps += [Collect(array, "shuffle") for array in arrays]
+    return _attempt(schedule, steps)
+
+
+def _wavefront(schedule: S, kernel: str, loops: list[Loop], threads: int) -> S:
+    """Skew the two innermost loops so that a diagonal is parallel, the host running the loops around it."""
+    if len(loops) < 2:
+        return schedule
+    outer, inner = loops[-2], loops[-1]
+    skewed = _attempt(schedule, [Skew(inner.id, outer.id, 1), Interchange(outer.id, inner.id)])
+    if skewed is schedule:
+        return schedule
+    nest = [x for x in _chain(skewed.plan, kernel) if x.role == "seq"]
+    diagonal = next(x for x in nest if x.id == outer.id)
+    hosted = _host(skewed, nest, diagonal)
+    return _bind_run(hosted, [diagonal], threads) if _parallel(hosted, diagonal) else schedule

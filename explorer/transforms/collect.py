@@ -1,0 +1,191 @@
+"""How updates of one element that run at several places become one: shuffles, shared memory, atomics, another launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan
+from ..ir.tree import Leaf, Loop
+from ._cut import cut_off
+from ._reduction import Updates, update_verdict
+from .base import Transform
+from .contract import Contract
+from .rfactor import factor_verdict, factored
+
+HOWS = ("shuffle", "shared", "atomic", "kernel")
+
+
+@dataclass(frozen=True)
+class Collect(Transform):
+    """Choose how the updates of one element from several threads or blocks are combined.
+
+    ``shuffle`` and ``shared`` combine threads: every thread of the group gets the result where the target is in
+    registers, one thread updates it where it is in memory.  ``atomic`` lets every place update the memory (in no
+    fixed order: floating-point sums differ in their last bits from run to run).  ``kernel`` gives every block a
+    partial result in global memory and joins them in a launch of its own (always in the same order).
+
+    Where loops in time carry the reduction too, each place first accumulates on its own, in registers
+    (`rfactor` over the bound loops and `contract`), and only those results are combined.  For ``atomic`` over blocks,
+    whatever else uses the target moves to an earlier or later launch.
+
+    Before::
+
+        for i in 0…M                                # block.x
+            total[i] = 0
+            for k in 0…4
+                for k.i in 0…256                    # thread.x
+                    total[i] += x[i, 256*k + k.i]
+
+    After ``collect('total', 'shuffle')``::
+
+        for i in 0…M                                # block.x
+            total[i] = 0
+            for k.i.z in 0…256                      # thread.x
+                total_p = 0                         # total_p: a register of each thread
+            for k in 0…4
+                for k.i in 0…256                    # thread.x
+                    total_p += x[i, 256*k + k.i]
+            for k.i.c in 0…256                      # thread.x
+                total[i] += total_p                 # k.i.c combined by shuffle
+    """
+
+    name = "collect"
+    aliases = ("reduce_threads", "allreduce", "cross_thread_reduction", "atomic_add", "combine")
+
+    target: str = field(metadata={"kind": "leaf", "help": "the reduction: its statement, or the array it updates"})
+    how: str = field(metadata={"kind": "choice", "choices": HOWS, "help": "shuffle, shared: over threads; atomic; kernel: over blocks"})
+    loops: tuple[str, ...] = field(default=(), metadata={"kind": "loops", "help": "bound loops to combine (default: all that fit)"})
+
+    def check(self, plan: Plan) -> Verdict:
+        u = update_verdict(plan, self.target)
+        if isinstance(u, Verdict):
+            return u
+        if self.how not in HOWS:
+            return no(f"there is no way {self.how!r} to combine updates", hint=f"one of {', '.join(HOWS)}")
+        chosen = self._chosen(u)
+        if isinstance(chosen, Verdict):
+            return chosen
+        target = u.leaf.view(len(u.statement.reads))
+        if self.how in ("atomic", "kernel") and target and plan.buffer_of[target.buffer].space == "register":
+            name = u.statement.target.array
+            return no(f"{name} is in registers, which other places cannot update", hint=f"contract('{name}', 'global') first")
+        if self.how == "kernel":
+            return factor_verdict(replace(u, factored=chosen), apart=True)
+        if not _in_time(u):
+            return YES
+        if refusal := _refused(factor_verdict(replace(u, factored=_bound(u)))):
+            return refusal
+        made = factored(replace(u, factored=_bound(u)))
+        return Contract(made.array).check(made.plan)
+
+    def rewrite(self, plan: Plan) -> Plan:
+        u = update_verdict(plan, self.target)
+        assert isinstance(u, Updates)
+        chosen = self._chosen(u)
+        assert not isinstance(chosen, Verdict)
+        if self.how == "kernel":
+            return factored(replace(u, factored=chosen), apart=True).plan
+        leaf, names = u.leaf.id, {x.id: x.id for x in chosen}
+        if _in_time(u):
+            bound = _bound(u)
+            made = factored(replace(u, factored=bound))
+            plan = Contract(made.array).rewrite(made.plan)
+            new_name = dict(zip((x.id for x in bound), made.loops, strict=True))
+            leaf, names = made.combine, {x: new_name[x] for x in names}
+
+        def mark(node: Leaf) -> Leaf:
+            if node.id != leaf:
+                return node
+            return replace(node, collect=tuple(sorted({**dict(node.collect), **dict.fromkeys(names.values(), self.how)}.items())))
+
+        plan = plan.map_leaves(mark)
+        blocks = self.how == "atomic" and any(x.is_block for x in chosen)
+        return own_launch(plan, leaf) if blocks else plan
+
+    def _chosen(self, u: Updates) -> tuple[Loop, ...] | Verdict:
+        """The loops to combine, all of a kind that `how` can combine."""
+        bound, target = _bound(u), u.statement.target.array
+        if not bound:
+            if u.carrying:
+                return no(f"{target} is updated in one place only", f"no loop that carries the reduction is bound ({u.carrying[0].id} is sequential)",
+                          f"bind('{u.carrying[-1].id}', 'thread.x')")
+            return no(f"each element of {target} is updated once")
+        threads, blocks = tuple(x for x in bound if x.is_thread), tuple(x for x in bound if x.is_block)
+        fits = {"shuffle": threads, "shared": threads, "kernel": blocks}.get(self.how, bound)
+        if not self.loops:
+            fresh = tuple(x for x in fits if dict(u.leaf.collect).get(x.id) != self.how)
+            if self.how == "atomic":
+                fresh = tuple(x for x in fresh if x.is_block) or fresh
+            if fresh:
+                return fresh
+        names = [x.id for x in fits]
+        if not fits:
+            kind, other = ("block", "atomic', or 'kernel") if self.how in ("shuffle", "shared") else ("thread", "shuffle")
+            return no(f"{self.how} cannot combine {', '.join(x.id for x in bound)}", f"{kind} loops carry the reduction", f"collect('{self.target}', '{other}')")
+        if not self.loops:
+            return no(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} already combined by {self.how}")
+        if odd := next((x for x in self.loops if x not in names), None):
+            return no(f"{self.how} cannot combine {odd}", f"it is not a bound loop of the right kind that carries the reduction of {target}",
+                      f"one of {', '.join(names)}")
+        return tuple(x for x in fits if x.id in self.loops)
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Collect]:
+        u = update_verdict(plan, node_id)
+        if isinstance(u, Updates):
+            for how in HOWS:
+                step = cls(node_id, how)
+                if step.check(plan):
+                    yield step
+
+    @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        u = update_verdict(plan, node_id)
+        if isinstance(u, Verdict):
+            return u
+        return YES if _bound(u) else no(f"no bound loop carries the reduction of {u.statement.target.array}")
+
+
+def _bound(u: Updates) -> tuple[Loop, ...]:
+    return tuple(x for x in u.carrying if x.is_place)
+
+
+def _in_time(u: Updates) -> bool:
+    """Whether a loop in time carries the reduction, so that combining would happen again and again."""
+    return any(not x.is_place for x in u.carrying)
+
+
+def _refused(verdict: Verdict) -> Verdict | None:
+    return None if verdict else verdict
+
+
+def own_launch(plan: Plan, leaf_id: str) -> Plan:
+    """The plan in which no other statement uses an update's target in the launch of the update."""
+    hit = plan.find(leaf_id)
+    kernel = plan.kernel_of(leaf_id)
+    assert hit is not None
+    assert kernel is not None
+    here = [x.id for x in hit[1]] + [leaf_id]
+    order = [leaf.id for leaf, _, k in plan.leaves if k.id == kernel.id]
+    leaf = hit[0]
+    assert isinstance(leaf, Leaf)
+    target = plan.statement_of[leaf.statement].target.array
+    others = [(x.id, [loop.id for loop in above] + [x.id]) for x, above, k in plan.leaves
+              if k.id == kernel.id and x.id != leaf_id and any(a.array == target for a in plan.statement_of[x.statement].accesses)]
+
+    def beside(path: list[str]) -> str:
+        """The node around a leaf that is next to (a node around) the update."""
+        return next(a for a, b in zip(path, here, strict=False) if a != b)
+
+    place = order.index(leaf_id)
+    early = [path for name, path in others if order.index(name) < place]
+    late = [path for name, path in others if order.index(name) > place]
+    if early:
+        plan = cut_off(plan, beside(early[-1]), after=True, keep_rest=True)
+    if late:
+        plan = cut_off(plan, beside(late[0]), after=False, keep_rest=True)
+    return plan
+
+
