@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 
 from explorer.ir.plan import Plan
@@ -53,20 +54,21 @@ def in_domain(statement: Statement, point: tuple[int, ...]) -> bool:
     return all(c.holds(values) for c in statement.domain)
 
 
-def instances(plan: Plan, reach: int = 40) -> set[tuple[str, tuple[int, ...]]]:
-    """Every instance of the program's statements: all points with coordinates in ``-2 … reach`` that are in the domain.
+def instances(plan: Plan) -> set[tuple[str, tuple[int, ...]]]:
+    """Every instance of the plan's statements: all integer points of their domains."""
+    return {(s.name, point) for s in plan.statement_of.values() for point in points(s)}
 
-    The box is cut to the dimensions' own bounds (constraints on one variable), to keep this short.
-    """
-    found = set()
-    for statement in plan.statement_of.values():
-        boxes = []
-        for dim in statement.dims:
-            values = [v for v in range(-2, reach) if all(c.holds({dim: v}) for c in statement.domain if c.expr.variables() == {dim})]
-            assert not values or values[-1] < reach - 1, f"{dim} of {statement.name} is not bounded below {reach}"
-            boxes.append(values)
-        found |= {(statement.name, p) for p in product(*boxes) if in_domain(statement, p)}
-    return found
+
+@lru_cache(maxsize=1024)
+def points(statement: Statement, reach: int = 300) -> tuple[tuple[int, ...], ...]:
+    """All points of a statement's domain whose dimensions' own bounds (constraints on one variable) lie below `reach`."""
+    boxes = []
+    for dim in statement.dims:
+        own = [c for c in statement.domain if c.expr.variables() == {dim}]
+        values = [v for v in range(-reach, reach) if all(c.holds({dim: v}) for c in own)]
+        assert not values or -reach < values[0] <= values[-1] < reach - 1, f"{dim} of {statement.name} is not bounded by {reach}"
+        boxes.append(values)
+    return tuple(p for p in product(*boxes) if in_domain(statement, p))
 
 
 def check_plan(plan: Plan) -> None:

@@ -26,7 +26,7 @@ from .guards import NEVER, Condition, guard_text
 from .index import INT_MAX, is_wide, to_c
 from .lower import Lowered, Site, Store
 from .overrun import Overrun
-from .printer import Block, Lines, Out, tagged
+from .printer import Block, Lines, Out, code, tagged
 from .scalar import Text, update_text
 from .scalar import type_of as scalar_type
 
@@ -52,6 +52,8 @@ class Item:
         A barrier, a declaration or a commit or wait: it may run when nothing around it does, and wants no guard.
     counted : bool
         A commit or wait directly in this body.
+    name : str
+        The scalar that it declares.
     render : callable or None
         The text under guards that could not move outwards (collectives, which every thread must reach).
     """
@@ -62,7 +64,13 @@ class Item:
     barrier: bool = False
     neutral: bool = False
     counted: bool = False
+    name: str = ""
     render: Callable[[tuple[Condition, ...]], Out] | None = None
+
+
+def mentions(item: Item, name: str) -> bool:
+    """Whether the text of a piece holds the word."""
+    return item.render is not None or name in re.findall(r"\w+", "\n".join(code((item.out,))))
 
 
 BARRIER = Item(Lines(("__syncthreads();",)), barrier=True, neutral=True)
@@ -114,7 +122,24 @@ class Builder:
             out += self.node(node, above)
         if (parent, len(nodes)) in self.before:
             out.append(BARRIER)
-        return out
+        return self.initialised(out)
+
+    def initialised(self, items: list[Item]) -> list[Item]:
+        """Scalars declared where they are first written: ``float total = 0.0f;``."""
+        for declared in [i for i in items if isinstance(i.out, Lines) and i.name]:
+            line = declared.out.lines[0] if isinstance(declared.out, Lines) else ""
+            name = declared.name
+            user = next((n for n, i in enumerate(items) if i is not declared and mentions(i, name)), None)
+            if user is None:
+                continue
+            first = items[user]
+            if first.guards or first.render or not isinstance(first.out, Lines) or len(first.out.lines) != 1:
+                continue
+            text = first.out.lines[0]
+            if text.startswith(f"{name} = ") and name not in re.findall(r"\w+", text.split("//")[0])[1:]:
+                items[user] = replace(first, out=replace(first.out, lines=(f"{line.removesuffix(f'{name};')}{text}",)))
+                items.remove(declared)
+        return items
 
     def node(self, node: Node, above: tuple[Loop, ...]) -> list[Item]:
         if isinstance(node, Leaf):
@@ -138,7 +163,7 @@ class Builder:
         if store is None or store.space != "register":
             return None
         shape = "".join(f"[{n}]" for n in store.shape)
-        return Item(Lines((f"{store.dtype.cuda} {store.name}{shape};",)), neutral=True)
+        return Item(Lines((f"{store.dtype.cuda} {store.name}{shape};",)), neutral=True, name="" if shape else store.name)
 
     # -- loops --------------------------------------------------------------------------------------------------
 
@@ -155,11 +180,11 @@ class Builder:
         if any(item.barrier for item in items):
             whole = self.holds_all(loop)
             outer = tuple(c for c in outer if whole and self.ends_well(c, above))
-            limits = limits if whole or self.runs(loop, name, limits, self.ranges(above)) else ()
+            limits = limits if whole or self.runs(loop, name, limits, self.low.ranges(above, boxes=False)) else ()
         taken = {*outer, *limits}
         items = [item if item.neutral else replace(item, guards=tuple(c for c in item.guards if c not in taken)) for item in items]
-        ranges = {**self.ranges(above), name: loop.range}
-        header = self.header(loop, name, limits, self.ranges(above))
+        ranges = {**self.low.ranges(above, boxes=False), name: loop.range}
+        header = self.header(loop, name, limits, self.low.ranges(above, boxes=False))
         before = ("#pragma unroll",) if unrolled else ()
         block = Block(header, self.grouped(items), (loop.id,), before, loop.id)
         return [Item(block, outer, ranges, any(i.barrier for i in items), all(i.neutral for i in items))]
@@ -180,9 +205,6 @@ class Builder:
         lowers, uppers = bounds(limits, name)
         box = const(loop.start), const(loop.start + loop.extent)
         return all((u - lo).interval(ranges)[0] >= 1 for lo in (box[0], *lowers) for u in (box[1], *uppers))
-
-    def ranges(self, loops: Sequence[Loop]) -> dict[str, tuple[int, int]]:
-        return {self.low.variable[loop.id]: loop.range for loop in loops}
 
     def header(self, loop: Loop, name: str, limits: Sequence[Condition], ranges: dict[str, tuple[int, int]]) -> str:
         lowers, uppers = bounds(limits, name)

@@ -15,8 +15,12 @@ from .lower import Lowered, Store
 from .module import Buffer, CudaModule, Launch
 from .names import Names, kernel_identifier
 from .preamble import preamble
-from .printer import Lines, Out, Printer
+from .printer import Lines, Out, Printer, code
 from .resources import STATIC_SHARED_LIMIT, carve
+
+
+LINE = 120
+"""Columns beyond which a function's parameters stand on lines of their own."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0, barriers: Call
     ----------
     plan : Plan
     arch : str
-        Compute capability the text may use (``sm_80`` and later have cp.async; below it, copies are plain).
+        Compute capability the text may use (cp.async needs ``sm_80``; below it, copies are plain).
     min_blocks : int
         Blocks per multiprocessor to ask the compiler for (``__launch_bounds__``); 0 leaves it free.
     barriers : callable, optional
@@ -83,7 +87,7 @@ def _function(plan: Plan, kernel: Kernel, name: str, before: frozenset[tuple[str
         return None
     shared = [s for s in low.stores.values() if s.space == "shared"]
     declarations, static_bytes, dynamic_bytes = carve(shared, builder.scratch_stores(), frozenset(builder.aligned))
-    words = set(re.findall(r"\w+", "\n".join(_code(body))))
+    words = set(re.findall(r"\w+", "\n".join(code(body))))
     head: list[Out] = [Lines((line,), ids) for line, ids in low.role_declarations(words)]
     head += [Lines((line,)) for line in declarations]
     parameters = tuple((key, s) for key, s in low.stores.items() if s.space == "global")
@@ -94,19 +98,8 @@ def _ids(out: Out) -> list[str]:
     return [*out.ids, *([] if isinstance(out, Lines) else [i for child in out.body for i in _ids(child)])]
 
 
-def _code(outs: tuple[Out, ...]) -> list[str]:
-    """The lines of code, without comments."""
-    lines: list[str] = []
-    for out in outs:
-        if isinstance(out, Lines):
-            lines += [line.split("//")[0] for line in out.lines]
-        else:
-            lines += [out.header, *_code(out.body)]
-    return lines
-
-
 def _all_text(function: Function) -> str:
-    return "\n".join([*_code(function.head), *_code(function.body), *(s.dtype.cuda for _, s in function.parameters)])
+    return "\n".join([*code(function.head), *code(function.body), *(s.dtype.cuda for _, s in function.parameters)])
 
 
 def _print(printer: Printer, function: Function, min_blocks: int) -> None:
@@ -116,7 +109,14 @@ def _print(printer: Printer, function: Function, min_blocks: int) -> None:
     written = function.low.written
     pointers = [f"{'' if key in written else 'const '}{s.dtype.cuda}* __restrict__ {s.name}" for key, s in function.parameters]
     counters = [f"const int {function.low.variable[loop.id]}" for loop in function.low.launch_loops]
-    printer.line(f'extern "C" __global__ void __launch_bounds__({bounds}) {function.name}({", ".join([*pointers, *counters])}) {{')
+    parameters = [*pointers, *counters]
+    start = f'extern "C" __global__ void __launch_bounds__({bounds}) {function.name}('
+    if len(start) + sum(len(p) + 2 for p in parameters) <= LINE:
+        printer.line(f"{start}{', '.join(parameters)}) {{")
+    else:
+        printer.line(start)
+        for position, parameter in enumerate(parameters):
+            printer.line(f"{parameter}{',' if position + 1 < len(parameters) else ') {'}", 2)
     for out in function.head:
         printer.print(out, 1)
     if function.head:

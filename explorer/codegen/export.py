@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ..ir.dtype import DType
 from ..ir.program import Array, Program
-from .export_host import CONVERSIONS, HOST, MAIN_HEAD
+from .export_host import COMPARE, CONVERSIONS, INPUTS, MAIN_HEAD, MAIN_TAIL
 from .module import CudaModule, Launch
 from .reference import c_name, c_type, reference_text
 from .slices import Slice, slices
@@ -98,7 +98,7 @@ def export_text(
         _section("The launcher: all kernels on one stream"), _launcher(module), "",
         _section("The reference: the loops as written, in float64, without the schedule"), "namespace self_check {", "",
         reference_text(program, slices(program) if sample else ()), "",
-        _section("Inputs and comparison"), _host(module, program), "}  // namespace self_check", "",
+        _section("Inputs and comparison"), _host(program), "}  // namespace self_check", "",
         _section("main"), _main(module, program, fills, allowances, sample, seed), ""])  # fmt: skip
     return _header(module, program, loops, script, target, arch, body) + body
 
@@ -185,9 +185,9 @@ def _pointer(name: str) -> str:
 # ---- the host part ----
 
 
-def _host(module: CudaModule, program: Program) -> str:
+def _host(program: Program) -> str:
     used = {a.dtype.name for a in program.parameters}
-    return "\n".join([HOST, *(text for name, text in CONVERSIONS.items() if name in used)])
+    return "\n".join([INPUTS, *(text for name, text in CONVERSIONS.items() if name in used), COMPARE])
 
 
 def _main(module: CudaModule, program: Program, fills: Mapping[str, Fill], allowances: Mapping[str, Allowance],
@@ -221,7 +221,7 @@ def _main(module: CudaModule, program: Program, fills: Mapping[str, Fill], allow
               *([f"           {restore}"] if restore else []), "            timer.start();", f"            CHECK({call});",
               "            timer.stop(repeat - WARMUP);", "        }", "        timer.print();", "    }"]
     lines += [f"    CHECK(cudaFree(device_{c_name(b.name)}));" for b in module.buffers]
-    return "\n".join([*lines, '    printf(right ? "all right\\n" : "WRONG\\n");', "    return right ? 0 : 1;", "}", "#endif"])
+    return "\n".join([*lines, MAIN_TAIL])
 
 
 def _made(array: Array, fill: Fill | None, seed: int) -> list[str]:

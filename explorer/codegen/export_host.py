@@ -5,17 +5,17 @@ from __future__ import annotations
 NORMAL_SCALE = (4 * (65536.0**2 - 1) / 12) ** -0.5
 """One over the standard deviation of a sum of four 16-bit numbers."""
 
-HOST = """\
+INPUTS = """\
 #define CHECK(call) check_cuda((call), #call, __LINE__)
 
-static void check_cuda(cudaError_t error, const char* call, int line) {
+inline void check_cuda(cudaError_t error, const char* call, int line) {
     if (error == cudaSuccess) return;
     printf("line %d: %s: %s\\n", line, call, cudaGetErrorString(error));
     exit(2);
 }
 
 // SplitMix64 at a counter (Steele, Lea, Flood, OOPSLA 2014): element i depends on the seed and i alone.
-static unsigned long long splitmix(unsigned long long i, unsigned long long seed) {
+inline unsigned long long splitmix(unsigned long long i, unsigned long long seed) {
     unsigned long long z = (i + 1) * 0x9E3779B97F4A7C15ULL + seed * 0xD1B54A32D192ED03ULL;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
@@ -23,13 +23,13 @@ static unsigned long long splitmix(unsigned long long i, unsigned long long seed
 }
 
 // A sum of four uniform numbers: mean 0, variance 1, within 3.47 of 0.
-static int centred(unsigned long long i, unsigned long long seed) {
+inline int centred(unsigned long long i, unsigned long long seed) {
     const unsigned long long h = splitmix(i, seed);
     return (int)(h & 0xFFFF) + (int)(h >> 16 & 0xFFFF) + (int)(h >> 32 & 0xFFFF) + (int)(h >> 48) - 131070;
 }
-static double normal(unsigned long long i, unsigned long long seed) { return centred(i, seed) * NORMAL_SCALE; }
-static float normal_f32(unsigned long long i, unsigned long long seed) { return (float)centred(i, seed) * (float)NORMAL_SCALE; }
-static long long integer(unsigned long long i, unsigned long long seed, long long low, unsigned long long span) {
+inline double normal(unsigned long long i, unsigned long long seed) { return centred(i, seed) * NORMAL_SCALE; }
+inline float normal_f32(unsigned long long i, unsigned long long seed) { return (float)centred(i, seed) * (float)NORMAL_SCALE; }
+inline long long integer(unsigned long long i, unsigned long long seed, long long low, unsigned long long span) {
     return low + (long long)(((splitmix(i, seed) >> 32) * span) >> 32);
 }
 
@@ -38,7 +38,7 @@ struct Choice {
     long long* values;
     long long count;
 };
-static Choice choose(long long start, long long extent, long long count, unsigned long long seed) {
+inline Choice choose(long long start, long long extent, long long count, unsigned long long seed) {
     Choice choice = {(long long*)malloc(sizeof(long long) * (count ? count : 1)), count};
     for (long long k = 0; k < count; ++k) {
         const long long low = k * extent / count, high = (k + 1) * extent / count;
@@ -51,7 +51,7 @@ static Choice choose(long long start, long long extent, long long count, unsigne
     return choice;
 }
 
-template <class T> static T* on_host(unsigned long long size) {
+template <class T> inline T* on_host(unsigned long long size) {
     T* memory = (T*)malloc(sizeof(T) * (size ? size : 1));
     if (!memory) {
         printf("not enough memory on the host\\n");
@@ -59,37 +59,60 @@ template <class T> static T* on_host(unsigned long long size) {
     }
     return memory;
 }
-template <class T> static T* on_device(unsigned long long size) {
+template <class T> inline T* on_device(unsigned long long size) {
     void* memory = nullptr;
     CHECK(cudaMalloc(&memory, sizeof(T) * size));
     CHECK(cudaMemset(memory, 0xFF, sizeof(T) * size));  // an output that is not written shows
     return (T*)memory;
 }
-template <class T> static void to_device(T* device, const T* host, unsigned long long size) {
+template <class T> inline void to_device(T* device, const T* host, unsigned long long size) {
     if (size) CHECK(cudaMemcpy(device, host, sizeof(T) * size, cudaMemcpyHostToDevice));
 }
-template <class T> static void to_host(T* host, const T* device, unsigned long long size) {
+template <class T> inline void to_host(T* host, const T* device, unsigned long long size) {
     if (size) CHECK(cudaMemcpy(host, device, sizeof(T) * size, cudaMemcpyDeviceToHost));
 }
 
 // Numbers in and out of the element types.
-template <class T, class N> static T from_number(N number) { return (T)number; }
-template <class T> static T to_number(T value) { return value; }
+template <class T, class N> inline T from_number(N number) { return (T)number; }
+template <class T> inline T to_number(T value) { return value; }
+""".replace("NORMAL_SCALE", repr(NORMAL_SCALE))
 
-static double distance(long long got, long long expected) {
+CONVERSIONS = {
+    "f16": """\
+template <> inline __half from_number<__half, float>(float number) { return __float2half(number); }
+template <> inline __half from_number<__half, long long>(long long number) { return __float2half((float)number); }
+inline float to_number(__half value) { return __half2float(value); }
+""",
+    "bf16": """\
+template <> inline __nv_bfloat16 from_number<__nv_bfloat16, float>(float number) { return __float2bfloat16(number); }
+template <> inline __nv_bfloat16 from_number<__nv_bfloat16, long long>(long long number) { return __float2bfloat16((float)number); }
+inline float to_number(__nv_bfloat16 value) { return __bfloat162float(value); }
+""",
+    "bool": """\
+inline unsigned char to_number(bool value) {  // the byte, since an unwritten one is no bool
+    unsigned char byte;
+    memcpy(&byte, &value, 1);
+    return byte;
+}
+""",
+}
+"""Element types that need more than a cast."""
+
+COMPARE = """\
+inline double distance(long long got, long long expected) {
     return got == expected ? 0.0 : fmax(1.0, fabs((double)got - (double)expected));
 }
-static double distance(double got, double expected) { return got == expected ? 0.0 : fabs(got - expected); }
+inline double distance(double got, double expected) { return got == expected ? 0.0 : fabs(got - expected); }
 
 // Whether `got` is the NaN or the infinity that `expected` rounds to.
-template <class T> static bool same_special(long long, long long) { return false; }
-template <class T> static bool same_special(double got, double expected) {
+template <class T> inline bool same_special(long long, long long) { return false; }
+template <class T> inline bool same_special(double got, double expected) {
     if (got != got || expected != expected) return got != got && expected != expected;
-    return isinf(got) && (double)to_number(from_number<T>((float)expected)) == got;
+    return isinf(got) && (sizeof(T) == sizeof(double) ? expected : (double)to_number(from_number<T>((float)expected))) == got;
 }
 
 template <class T, class W>
-static bool compare(const char* name, const T* got, const W* expected, int rank, const long long* shape, const Choice* picks,
+inline bool compare(const char* name, const T* got, const W* expected, int rank, const long long* shape, const Choice* picks,
                     double relative, double absolute, double of_largest) {
     long long total = 1, wrong = 0, first = -1;
     for (int d = 0; d < rank; ++d) total *= picks[d].count;
@@ -161,32 +184,21 @@ struct Timer {
         CHECK(cudaEventDestroy(end));
     }
 };
-""".replace("NORMAL_SCALE", repr(NORMAL_SCALE))
-
-CONVERSIONS = {
-    "f16": """\
-template <> __half from_number<__half, float>(float number) { return __float2half(number); }
-template <> __half from_number<__half, long long>(long long number) { return __float2half((float)number); }
-static float to_number(__half value) { return __half2float(value); }
-""",
-    "bf16": """\
-template <> __nv_bfloat16 from_number<__nv_bfloat16, float>(float number) { return __float2bfloat16(number); }
-template <> __nv_bfloat16 from_number<__nv_bfloat16, long long>(long long number) { return __float2bfloat16((float)number); }
-static float to_number(__nv_bfloat16 value) { return __bfloat162float(value); }
-""",
-    "bool": """\
-static unsigned char to_number(bool value) {  // the byte, since an unwritten one is no bool
-    unsigned char byte;
-    memcpy(&byte, &value, 1);
-    return byte;
-}
-""",
-}
-"""Element types that need more than a cast."""
+"""
 
 MAIN_HEAD = """\
-using namespace self_check;
+namespace self_check {
 
-int main(int argc, char** argv) {
+inline int run(int argc, char** argv) {
     const bool full = argc > 1 && !strcmp(argv[1], "--full");
     (void)full;"""
+
+MAIN_TAIL = """\
+    printf(right ? "all right\\n" : "WRONG\\n");
+    return right ? 0 : 1;
+}
+
+}  // namespace self_check
+
+int main(int argc, char** argv) { return self_check::run(argc, argv); }
+#endif"""

@@ -51,6 +51,7 @@ def is_wide(expr: Expr, ranges: Ranges) -> bool:
 def _nonnegative(expr: Expr, by: int, ranges: Ranges) -> tuple[Expr, int]:
     """`expr` plus the multiple of `by` that makes it non-negative, and that multiple over `by`."""
     low, _ = expr.interval(ranges)
+    assert low > -(2**63), f"{expr} has a variable without bounds"
     lift = -(low // by) if low < 0 else 0
     return Expr(expr.terms, expr.const + lift * by), lift
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..ir.dtype import DType
-from ..ir.expr import Expr, Ranges
+from ..ir.expr import Expr, Ranges, const
 from ..ir.plan import Buffer, Plan, block_extents, grid_extents
 from ..ir.program import Access, Array, Constraint, Indirect, Statement
 from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, leaves, walk
+from ..ir.tree import ranges as loop_ranges
 from .guards import Condition, condition, conjunction
 from .index import rename
 from .names import Names
 
-_SHORT = {"block.x": "bx", "block.y": "by", "block.z": "bz", "thread.x": "tx", "thread.y": "ty", "thread.z": "tz", "warp": "warp", "lane": "lane"}
+_SHORT = {**{f"block.{a}": f"b{a}" for a in "xyz"}, **{f"thread.{a}": f"t{a}" for a in "xyz"}, "warp": "warp", "lane": "lane"}
 _BUILTIN = {
     **{f"block.{a}": f"blockIdx.{a}" for a in "xyz"}, **{f"thread.{a}": f"threadIdx.{a}" for a in "xyz"},
     "warp": f"threadIdx.x / {WARP_SIZE}", "lane": f"threadIdx.x % {WARP_SIZE}",
@@ -104,8 +106,15 @@ class Lowered:
 
     @staticmethod
     def is_counter(loop: Loop) -> bool:
-        """Whether the loop runs in the kernel; places and the host's loops do not."""
-        return not loop.is_place and loop.role != "launch"
+        """Whether the loop is a loop of the text: places, the host's loops and loops of one iteration are not."""
+        return not loop.is_place and loop.role != "launch" and loop.extent != 1
+
+    def in_c(self, expr: Expr, loops: Sequence[Loop]) -> Expr:
+        """An expression of loop variables over C variables; a loop of one iteration is its start."""
+        used = expr.variables()
+        single = {x.id: const(x.start) for x in loops if x.id in used and x.extent == 1 and not x.is_place and x.role != "launch"}
+        expr = expr.substitute(single, loop_ranges(tuple(loops))) if single else expr
+        return rename(expr, {x.id: self.variable[x.id] for x in loops})
 
     # -- storage ------------------------------------------------------------------------------------------------
 
@@ -147,9 +156,8 @@ class Lowered:
     def site(self, leaf: Leaf, loops: tuple[Loop, ...], first_lane: bool = True) -> Site:
         """The leaf over C variables; under a vector loop its conditions are those of the first lane."""
         statement = self.plan.statement_of[leaf.statement]
-        names = {loop.id: self.variable[loop.id] for loop in loops}
-        at = {dim: rename(e, names) for dim, e in leaf.at}
-        ranges = {self.variable[loop.id]: loop.range for loop in loops}
+        at = {dim: self.in_c(e, loops) for dim, e in leaf.at}
+        ranges = self.ranges(loops)
         lane = {self.variable[loop.id]: Expr((), loop.start) for loop in loops if loop.role == "vector"} if first_lane else {}
         found: list[Condition | None] = list(self._place_conditions(leaf, statement, loops))
         named: list[tuple[Condition, Constraint]] = []
@@ -160,7 +168,7 @@ class Lowered:
                 named.append((found[-1], c))
         return Site(leaf, statement, loops, at, ranges, conjunction(found), tuple(named))
 
-    def _place_conditions(self, leaf: Leaf, statement: Statement, loops: tuple[Loop, ...]):  # noqa: ANN202
+    def _place_conditions(self, leaf: Leaf, statement: Statement, loops: tuple[Loop, ...]) -> Iterator[Condition | None]:
         """Loops smaller than the launch, and missing dimensions of a leaf that is not replicated."""
         size = self.role_extents
         roles = {loop.role for loop in loops}
@@ -176,6 +184,15 @@ class Lowered:
             if space == "register" or (space == "shared" and role in BLOCK_ROLES):
                 continue
             yield Condition(Expr(((self.role_name[role], 1),)), True)
+
+    def ranges(self, loops: Sequence[Loop], boxes: bool = True) -> dict[str, tuple[int, int]]:
+        """Intervals of the C variables: the loops', and the whole launch's for every place.
+
+        Without `boxes`, place loops that are narrower than the launch do not count: where a guard is hoisted, the
+        places beyond them are still running.
+        """
+        launch = {self.role_name[role]: (0, n - 1) for role, n in self.role_extents.items()}
+        return launch | {self.variable[loop.id]: loop.range for loop in (*self.launch_loops, *loops) if boxes or not loop.is_place}
 
     @cached_property
     def role_extents(self) -> dict[str, int]:
@@ -197,8 +214,7 @@ class Lowered:
         """Index of one access over C variables: physical cell of a view, else element of the array."""
         view = site.leaf.view(slot)
         if view:
-            names = {loop.id: self.variable[loop.id] for loop in site.loops}
-            return tuple(rename(e, names) for e in view.index)
+            return tuple(self.in_c(e, site.loops) for e in view.index)
         access: Access = site.statement.accesses[slot]
         return tuple(e.substitute(site.at, site.ranges) if isinstance(e, Expr) else e for e in access.index)
 
@@ -214,4 +230,5 @@ class Lowered:
             if name in words:
                 names = f"{role}: {', '.join(bound)}" if bound else role
                 out.append((f"const int {name} = {_BUILTIN[role]};  // {names}", bound))
-        return out
+        once = tuple(loop.id for loop in self.loops if loop.extent == 1 and not loop.is_place and loop.role != "launch")
+        return [*out, (f"// one iteration: {', '.join(once)}", once)] if once else out

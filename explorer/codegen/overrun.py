@@ -36,7 +36,6 @@ from ..ir.program import Constraint, Statement
 from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, Literal, Read, Scalar, operand_type
 from ..ir.tree import ranges as loop_ranges
 from .guards import Condition
-from .index import rename
 from .lower import Lowered, Site
 
 
@@ -151,8 +150,7 @@ class Overrun:
             view, access = site.leaf.view(slot), site.statement.accesses[slot]
             if view is None or view.element or not access.affine:
                 return None
-            names = {loop.id: self.low.variable[loop.id] for loop in site.loops}
-            solved = solve_cell([rename(e, names) for e in view.index], site.ranges)
+            solved = solve_cell([self.low.in_c(e, site.loops) for e in view.index], site.ranges)
             if solved is None:
                 return None
             cells = {f"#{d}": (0, n - 1) for d, n in enumerate(buffer.shape)}

@@ -105,3 +105,14 @@ def _is_single(block: Block) -> bool:
         return False
     lines = block.body[0].lines
     return len(lines) == 1 and lines[0].split("//")[0].rstrip().endswith(";") and lines[0].count(";") == 1
+
+
+def code(outs: Iterable[Out]) -> list[str]:
+    """The lines of code, without comments."""
+    lines: list[str] = []
+    for out in outs:
+        if isinstance(out, Lines):
+            lines += [line.split("//")[0] for line in out.lines]
+        else:
+            lines += [out.header, *code(out.body)]
+    return lines

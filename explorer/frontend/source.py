@@ -35,7 +35,8 @@ class Source:
     @property
     def text(self) -> str:
         """The whole text, without its indentation."""
-        return inspect.cleandoc("\n" + "\n".join(self.lines))
+        indent = len(self.lines[0]) - len(self.lines[0].lstrip())
+        return "\n".join(line[min(indent, len(line) - len(line.lstrip())) :] for line in self.lines)
 
     @property
     def title(self) -> str:

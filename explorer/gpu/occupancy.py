@@ -54,7 +54,8 @@ class Occupancy:
     fraction : float
         Active warps over the most the multiprocessor holds, 0 to 1.
     limits : mapping of str to int
-        Blocks that each resource alone would allow: ``warps``, ``blocks``, ``registers``, ``shared``, ``barriers``.
+        Blocks that each resource alone would allow: ``warps``, ``blocks``, ``registers``, ``shared``, and ``barriers`` where
+        the kernel uses some and the GPU counts them.
     limiter : str
         The resource with the smallest limit; of equals the first in the order above.
     """
@@ -102,8 +103,9 @@ def occupancy(gpu: Gpu, threads_per_block: int, registers_per_thread: int, share
         "blocks": gpu.max_blocks_per_sm,
         "registers": _register_limit(gpu, threads_per_block, warps, registers_per_thread),
         "shared": _shared_limit(gpu, shared_bytes_per_block, shared),
-        "barriers": gpu.barriers_per_sm // barriers_per_block if barriers_per_block else gpu.max_blocks_per_sm,
     }
+    if barriers_per_block and gpu.barriers_per_sm:
+        limits["barriers"] = gpu.barriers_per_sm // barriers_per_block
     limiter = min(limits, key=lambda name: limits[name])
     blocks = limits[limiter]
     return Occupancy(blocks, blocks * warps, blocks * warps / gpu.max_warps_per_sm, limits, limiter)

@@ -65,7 +65,7 @@ class Gpu:
         Bytes of shared memory: in all, for a block that asks (dynamic), for a block that does not (static, 48 KiB).
     shared_allocation_unit, reserved_shared_bytes_per_block : int
         Bytes: granularity, and what the driver takes from each block's share.
-    max_threads_per_block, max_threads_per_sm, max_blocks_per_sm, barriers_per_sm : int
+    max_threads_per_block, max_threads_per_sm, max_blocks_per_sm : int
     max_grid, max_block_dim : tuple of int
         Extents (x, y, z).
     memory_bytes, memory_bandwidth_bytes_per_s : float
@@ -74,6 +74,8 @@ class Gpu:
         Peaks, a fused multiply-add counted as two; tensor cores dense, f32 accumulation.
     clock_hz, l2_bytes : float or None
         Boost clock and L2 size; None where no source at hand gives it.
+    barriers_per_sm : int or None
+        Named barriers of all resident blocks; None where they do not limit (before 9.0).
     measured_bandwidth_bytes_per_s, measured_f16_tensor_flops_per_s : float or None
         What a plain copy and a large library matrix product reach on the part itself.
     facts : mapping of str to mapping
@@ -99,7 +101,6 @@ class Gpu:
     max_threads_per_block: int
     max_threads_per_sm: int
     max_blocks_per_sm: int
-    barriers_per_sm: int
     max_grid: tuple[int, int, int]
     max_block_dim: tuple[int, int, int]
     memory_bytes: float
@@ -109,6 +110,7 @@ class Gpu:
     f16_tensor_flops_per_s: float
     clock_hz: float | None = None
     l2_bytes: int | None = None
+    barriers_per_sm: int | None = None
     measured_bandwidth_bytes_per_s: float | None = None
     measured_f16_tensor_flops_per_s: float | None = None
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)

@@ -14,7 +14,7 @@ from ..errors import ProgramError
 from .dtype import DTYPES, DType, bf16_to_f32, f32_to_bf16
 from .expr import Expr
 from .program import Access, Array, Indirect, Program, Statement
-from .scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type
+from .scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type, walk
 from .tree import Leaf, Node, Sync
 
 Values = dict[str, int]
@@ -65,7 +65,8 @@ class _Memory:
         poison = {"float": np.nan, "int": 0, "bool": False}[array.dtype.kind]
         self.data = np.full(array.shape, poison, dtype=wide)
         if given is not None:
-            self.data[...] = bf16_to_f32(given) if array.dtype.name == "bf16" else given
+            bits = array.dtype.name == "bf16" and given.dtype == array.dtype.numpy
+            self.data[...] = bf16_to_f32(given).reshape(array.shape) if bits else given
         self.known = np.full(array.shape, array.role in ("in", "inout"))
 
     def round(self, value: Any) -> Any:
@@ -73,7 +74,7 @@ class _Memory:
         if not self.rounded:
             return value
         if self.array.dtype.name == "bf16":
-            return bf16_to_f32(f32_to_bf16(np.asarray(value, dtype=np.float32)))
+            return bf16_to_f32(f32_to_bf16(np.array([value], dtype=np.float32)))[0]
         return np.asarray(value).astype(self.array.dtype.numpy)
 
 
@@ -91,7 +92,7 @@ class _Run:
         data = self.memory[array.name].data
         if not self.rounded and array.dtype.kind == "float":
             return data
-        return f32_to_bf16(data) if array.dtype.name == "bf16" else data.astype(array.dtype.numpy)
+        return f32_to_bf16(data).reshape(array.shape) if array.dtype.name == "bf16" else data.astype(array.dtype.numpy)
 
     def nodes(self, nodes: tuple[Node, ...], values: Values) -> None:
         for node in nodes:
@@ -181,8 +182,6 @@ class _Reads:
 
     def depth(self, slot: int) -> int:
         """How many reads stand inside one another in the index of a read."""
-        from .scalar import walk
-
         inner = [
             n.slot
             for e in self.statement.reads[slot].index

@@ -85,6 +85,14 @@ def access_text(plan: Plan, leaf: Leaf, slot: int) -> str:
     return _Writer(statement, dict(leaf.at), dict(leaf.views), {}).access(slot)
 
 
+def index_text(expr: Expr) -> str:
+    """An index expression, without a leading minus sign where the constant can stand first: ``63 - i``."""
+    text = str(expr)
+    if expr.const > 0 and expr.terms and all(c < 0 for _, c in expr.terms):
+        return f"{expr.const} - {str(expr - expr.const)[1:]}"
+    return text
+
+
 def guard_text(constraints: tuple[Constraint, ...], at: Mapping[str, Expr], scope: Ranges) -> str:
     """The conditions that the loops' boxes do not imply, joined by ``and``; empty if there are none."""
     texts = []
@@ -151,7 +159,7 @@ class _Writer:
     def access(self, slot: int) -> str:
         access = self.statement.accesses[slot]
         if view := self.views.get(slot):
-            return self._element(view.buffer, [str(e) for e in view.index])
+            return self._element(view.buffer, [index_text(e) for e in view.index])
         return self._element(access.array, [self.index(e) for e in self._own(access)])
 
     def _own(self, access: Access) -> tuple[Expr | Indirect, ...]:
@@ -161,7 +169,7 @@ class _Writer:
         return access.index[implied:]
 
     def index(self, index: Expr | Indirect) -> str:
-        return str(index.substitute(self.at)) if isinstance(index, Expr) else self.scalar(index.value)
+        return index_text(index.substitute(self.at)) if isinstance(index, Expr) else self.scalar(index.value)
 
     def _element(self, name: str, index: list[str]) -> str:
         return f"{name}[{', '.join(_bare(e) for e in index)}]" if index else name
@@ -178,7 +186,7 @@ class _Writer:
         if isinstance(scalar, IndexValue):
             expr = scalar.expr.substitute(self.at)
             plain = len(expr.terms) + bool(expr.const) == 1 and (not expr.terms or expr.terms[0][1] == 1) and expr.const >= 0
-            return str(expr), 100 if plain or not expr.terms else 12
+            return index_text(expr), 100 if plain or not expr.terms else 12
         if isinstance(scalar, Read):
             return self.access(scalar.slot), 100
         if isinstance(scalar, Cast):

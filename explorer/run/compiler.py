@@ -56,15 +56,16 @@ class Compiler:
         Type punning is how CUDA text widens accesses, hence ``-fno-strict-aliasing``.  Optimisations that would merge or
         invent accesses are off in the checked build, so that what is checked is what was written.
         """
-        common = ("-std=c++17", "-w", "-g1", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-fno-math-errno",
+        common = ("-std=c++17", "-w", "-g1", "-gdwarf-4", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-fno-math-errno",
                   "-ffp-contract=fast", "-fno-stack-protector")
         if not checked:
             return (*common, "-O3", _native(), "-DSIMT_CHECKED=0")
         if self.kind == "gcc":
-            exact = ("-fsanitize=thread,bounds,alignment", "-fno-tree-loop-distribute-patterns", "-fno-store-merging",
+            exact = ("-fsanitize=thread,bounds,alignment,integer-divide-by-zero", "-fno-tree-loop-distribute-patterns", "-fno-store-merging",
                      "-fno-tree-vectorize")
         else:
-            exact = ("-fsanitize=thread,array-bounds,alignment", "-fno-vectorize", "-fno-slp-vectorize")
+            exact = ("-fsanitize=thread,array-bounds,alignment,integer-divide-by-zero", "-fno-vectorize", "-fno-slp-vectorize",
+                     "-mllvm", "-tsan-instrument-read-before-write=1")
         return (*common, "-O1", *exact, "-DSIMT_CHECKED=1")
 
     @property

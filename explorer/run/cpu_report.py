@@ -18,7 +18,7 @@ _DIAGNOSTIC = re.compile(r"^m(\d+)\.cu:(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$
 _HINTS = {
     "out-of-bounds": "a guard is missing, or a bound is one too large",
     "array-bounds": "a loop bound or the array's extent is off",
-    "uninitialised": "the write that should come first is missing, guarded away, or placed later",
+    "uninitialised": "the write that should come first is missing, guarded away, placed later, or not separated by a barrier",
     "read-only": "declare the array as an output",
     "race": "put a barrier between the two (__syncthreads(), or __syncwarp() inside a warp), or make both atomic",
     "misaligned": "a vector access needs a multiple of its width: pad the array, or use a narrower vector",
@@ -98,6 +98,7 @@ class _Reporter:
             "warp-divergence": f"a warp of {kernel} waits for lanes that never come",
             "warp-mask": f"{kernel} uses warp mask {self._mask('mask')}, which lacks the calling lane {f.get('lane')}",
             "deadlock": f"no thread of a block of {kernel} can go on",
+            "division": f"{kernel} divides an integer by zero",
             "trap": f"{kernel} reached a trap or a failed assertion",
             "arguments": f"{kernel} has {f.get('parameters')} parameters but is launched with {f.get('arguments')}",
             "signal": f"{kernel} crashed: " + ("its stack overflowed" if f.get("stack_overflow") == "1" else f.get("name", "")),

@@ -24,6 +24,7 @@ from ..errors import CompilerMissing, DeviceError, ExplorerError, ResourceError
 from ..gpu.occupancy import check_launch
 from ..gpu.spec import Gpu, catalogue, gpu
 from .cuda_worker import Job, Source
+from .device import Built
 from .nvrtc import Cubin, compile_module
 from .seeded import Seeded
 from .sharing import SharedBlock
@@ -77,12 +78,11 @@ class Installed:
 
 
 @dataclass(frozen=True)
-class CudaBuilt:
-    """A module compiled for a device.
+class CudaBuilt(Built):
+    """A module compiled for the GPU.
 
     Attributes
     ----------
-    module : CudaModule
     cubin : Cubin
         With the resources of each kernel.
     gpu : Gpu
@@ -91,7 +91,6 @@ class CudaBuilt:
         Names the machine code.
     """
 
-    module: CudaModule
     cubin: Cubin
     gpu: Gpu
     key: str
@@ -112,13 +111,16 @@ class CudaDevice:
     After a hang, a fault or exhausted memory the worker is replaced and the next call works.
     """
 
-    name = "cuda"
-
     def __init__(self, *, limit_s: float = LIMIT_S, backend: str = "explorer.run.cuda_worker:Backend") -> None:
         self.limit_s = limit_s
         self.worker = Worker(backend)
         self._installed: Installed | None = None
         self._loaded: set[tuple[int, str]] = set()
+
+    @property
+    def name(self) -> str:
+        """The GPU's name, as the driver has it."""
+        return self.installed().name
 
     def installed(self) -> Installed:
         """The GPU, asked once."""
@@ -156,7 +158,8 @@ class CudaDevice:
             check_launch(here.gpu, replace(launch, static_shared_bytes=need.static_shared_bytes), need.registers)
         return CudaBuilt(module, cubin, here.gpu, hashlib.sha256(cubin.cubin).hexdigest())
 
-    def run(self, built: CudaBuilt, arrays: Mapping[str, Any], *, fetch: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+    def run(self, built: CudaBuilt, arrays: Mapping[str, Any], *, fetch: Iterable[str] | None = None,
+            time_limit_s: float | None = None) -> dict[str, np.ndarray]:
         """Run the module's launches once.
 
         Parameters
@@ -167,6 +170,8 @@ class CudaDevice:
             on the GPU.  Shape and type must be the buffer's; bf16 is given as ``uint16``.  None of them is modified.
         fetch : iterable of str, optional
             Which ``out`` and ``inout`` buffers to bring back; all by default.
+        time_limit_s : float, optional
+            In place of the device's own limit.
 
         Returns
         -------
@@ -185,16 +190,18 @@ class CudaDevice:
         with ExitStack() as stack:
             job = self._job(built, arrays, stack)
             blocks = {b.name: stack.enter_context(SharedBlock(b.nbytes)) for b in wanted}
-            self.worker.call("run", job, {name: block.path for name, block in blocks.items()}, limit_s=self.limit_s)
+            self.worker.call("run", job, {name: block.path for name, block in blocks.items()},
+                             limit_s=time_limit_s or self.limit_s)
             return {b.name: blocks[b.name].array(b.dtype.numpy, b.shape) for b in wanted}
 
     def time(self, built: CudaBuilt, arrays: Mapping[str, Any], *, repeats: int = 30, warmup: int = 3,
-             l2: str = "cold") -> Samples:
+             l2: str = "cold", time_limit_s: float | None = None) -> Samples:
         """Time all launches of a module together; see `time_interleaved`."""
-        return self.time_interleaved([(built, arrays)], repeats=repeats, warmup=warmup, l2=l2)[0]
+        return self.time_interleaved([(built, arrays)], repeats=repeats, warmup=warmup, l2=l2, time_limit_s=time_limit_s)[0]
 
     def time_interleaved(self, work: Sequence[tuple[CudaBuilt, Mapping[str, Any]]], *, repeats: int = 30, warmup: int = 3,
-                         l2: str = "cold", seed: int | None = None) -> tuple[Samples, ...]:
+                         l2: str = "cold", seed: int | None = None,
+                         time_limit_s: float | None = None) -> tuple[Samples, ...]:
         """Time several modules in rounds, each round in a new random order, so that a drifting clock hits all alike.
 
         Parameters
@@ -208,6 +215,8 @@ class CudaDevice:
             same module run once, which leaves its own.
         seed : int, optional
             Of the order.
+        time_limit_s : float, optional
+            For one repeat, in place of the device's own limit.
 
         Returns
         -------
@@ -222,7 +231,8 @@ class CudaDevice:
         with ExitStack() as stack:
             jobs = [self._job(built, arrays, stack) for built, arrays in work]
             order = random.randrange(2**31) if seed is None else seed
-            taken, overhead_us, method = self.worker.call("time", jobs, repeats, warmup, l2, order, limit_s=self.limit_s)
+            taken, overhead_us, method = self.worker.call("time", jobs, repeats, warmup, l2, order,
+                                                          limit_s=time_limit_s or self.limit_s)
         return tuple(Samples(samples, l2=l2, overhead_us=overhead_us, method=method) for samples in taken)
 
     def close(self) -> None:

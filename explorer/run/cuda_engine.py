@@ -150,7 +150,9 @@ class CupyEngine:
 
     def record(self, work: Callable[[], None] | None) -> Callable[[], None]:
         """A graph of the launches; where something in them cannot be captured, the launches themselves."""
-        work = work or self._empty
+        if work is None:
+            work = self._empty
+            work()  # loaded before the capture, as every other kernel is by then
         try:
             with self.stream:
                 self.stream.begin_capture()

@@ -20,6 +20,7 @@ from ..ir.program import Array, Indirect, Program, Statement
 from ..ir.scalar import Call, Cast, IndexValue, Literal, Read, Scalar
 from .seeded import Seeded
 
+
 @dataclass(frozen=True)
 class Recipe:
     """How one array is filled.

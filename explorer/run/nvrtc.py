@@ -99,7 +99,8 @@ def compile_text(text: str, arch: str = "sm_90", options: Sequence[str] = (), *,
     Raises
     ------
     CompileError
-        If the text is refused; `diagnostics` holds each error with its line, that line's text and its nodes.
+        If the text is refused; `diagnostics` holds each error with its line, that line's text and its nodes, `line` is the
+        first of the lines, `nodes` all the nodes, `log` what the compiler printed.
     CompilerMissing
         If NVRTC, CuPy's binding or a header is not installed.
     """
@@ -223,8 +224,9 @@ def _result(outcome: tuple[bool, bytes, str, str], text: str, arch: str,
     if nodes_at is not None:
         found = tuple(replace(d, nodes=nodes_at(d.line)) if d.line else d for d in found)
     nodes = tuple(dict.fromkeys(node for d in found for node in d.nodes))
+    lines = tuple(d.line for d in found if d.line)
     return CompileError(f"NVRTC refused the text for {arch}.", why="\n  ".join(map(str, found)), arch=arch, log=log,
-                        diagnostics=found, nodes=nodes, lines=tuple(d.line for d in found if d.line))
+                        diagnostics=found, nodes=nodes, lines=lines, line=lines[0] if lines else None)
 
 
 def _kernels(module: CudaModule, compiled: Cubin) -> tuple[CompiledKernel, ...]:

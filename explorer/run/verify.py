@@ -32,7 +32,7 @@ from ..ir.tree import leaves
 from .inputs import widened
 from .reference import Reference
 
-_SMALLEST = {"f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 2.0**-1074}
+SMALLEST = {"f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 2.0**-1074}
 """Smallest positive (subnormal) number of each float type."""
 
 
@@ -158,7 +158,7 @@ def check_output(program: Program, array: Array, output: np.ndarray, reference: 
 def _allowed(program: Program, array: Array, expected: np.ndarray, bound: np.ndarray | None) -> tuple[Tolerance, np.ndarray]:
     terms = longest_path(program, array.name)
     store = unit(array.dtype) if array.dtype.kind == "float" else 0.0
-    floor = _SMALLEST.get(array.dtype.name, 0.0)
+    floor = SMALLEST.get(array.dtype.name, 0.0)
     size = np.abs(expected.astype(np.float64))
     size = np.where(np.isfinite(size), size, 0.0)
     if bound is not None:

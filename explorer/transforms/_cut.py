@@ -28,7 +28,7 @@ def cut_off(plan: Plan, node_id: str, after: bool, keep_rest: bool = False) -> P
         kept, rest, after = rest, kept, not after
     taken: set[str] = set()
     names = {loop: numbered(plan, loop, taken) for loop in path if find(rest, loop) and find(kept, loop)}
-    rest = rename_collect(tuple(_renamed(n, names, {}) for n in rest), names)
+    rest = rename_collect(tuple(rename_loops(n, names, {}) for n in rest), names)
     main, other = replace(kernel, body=kept), Kernel(numbered(plan, kernel.id, taken), rest)
     launches: list[Kernel] = []
     for k in plan.kernels:
@@ -50,11 +50,12 @@ def _divide(nodes: tuple[Node, ...], path: list[str], after: bool) -> tuple[tupl
     return ((*early, node), (*inner, *late)) if after else ((node, *late), (*early, *inner))
 
 
-def _renamed(node: Node, names: dict[str, str], scope: Ranges) -> Node:
+def rename_loops(node: Node, names: dict[str, str], scope: Ranges) -> Node:
+    """A subtree with other names for some of its loops, or of the loops around it (whose new ranges `scope` holds)."""
     if isinstance(node, Loop):
         new = names.get(node.id, node.id)
         inside = {**scope, new: node.range}
-        return replace(node, id=new, body=tuple(_renamed(n, names, inside) for n in node.body))
+        return replace(node, id=new, body=tuple(rename_loops(n, names, inside) for n in node.body))
     if not isinstance(node, Leaf):
         return node
     mine = {old: new for old, new in names.items() if new in scope}

@@ -47,8 +47,9 @@ def nest(plan: Plan, names: tuple[str, ...]) -> tuple[Loop, ...] | Verdict:
     if len(set(names)) < len(names):
         return no(f"a loop is named twice in {', '.join(names)}")
     found = [get_loop(plan, name) for name in names]
-    if refusal := next((f for f in found if isinstance(f, Verdict)), None):
-        return refusal
+    for loop in found:
+        if isinstance(loop, Verdict):
+            return loop
     paths = sorted(((*enclosing(plan, n), plan.loops[n]) for n in names), key=len)
     deepest = paths[-1]
     for path in paths[:-1]:

@@ -35,6 +35,8 @@ class Updates:
         Those whose iterations get partial results of their own.
     dims : frozenset of str
         Dimensions of the statement that the element determines.
+    within : int or None
+        The side nests stay inside of at most so many loops.
     """
 
     plan: Plan
@@ -43,6 +45,7 @@ class Updates:
     above: tuple[Loop, ...]
     factored: tuple[Loop, ...]
     dims: frozenset[str]
+    within: int | None = None
 
     def parallel(self, loop: Loop) -> bool:
         """Whether the element determines the loop's value."""
@@ -71,7 +74,8 @@ class Updates:
     @property
     def outside(self) -> int:
         """How many loops stay around the side nests: all before the first carrying one, bound factored ones aside."""
-        return next((n for n, x in enumerate(self.above) if not (self.parallel(x) or (x in self.factored and x.is_place))), len(self.above))
+        most = len(self.above) if self.within is None else self.within
+        return next((n for n, x in enumerate(self.above[:most]) if not (self.parallel(x) or (x in self.factored and x.is_place))), most)
 
     @property
     def anchor(self) -> str:

@@ -183,8 +183,6 @@ def without_unused(plan: Plan) -> Plan:
 
 def put_buffer(plan: Plan, buffer: Buffer) -> Plan:
     """The plan with this buffer, in place of one of the same name."""
-    return replace(plan, buffers=(*(b for b in plan.buffers if b.name != buffer.name), buffer))
-
-
-__all__ = ["Box", "Use", "array_verdict", "at_start", "box", "common_loops", "indirect_use", "parts", "put_buffer",
-           "stride", "uses", "with_view", "without_unused"]
+    if buffer.name not in plan.buffer_of:
+        return replace(plan, buffers=(*plan.buffers, buffer))
+    return replace(plan, buffers=tuple(buffer if b.name == buffer.name else b for b in plan.buffers))

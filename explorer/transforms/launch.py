@@ -65,10 +65,12 @@ class Launch(Transform):
         if wanted != top.id:
             hit = plan.find(wanted)
             inner = hit[1][-1] if hit and hit[1] else top
+            ends = [n.id for n in walk((top,))][-1] == wanted
             return no(
                 f"{self.after} is not at the top of {kernel.id}: {top.id} is around it",
                 why="a kernel is cut between nodes at its top, since all blocks of one kernel finish before the next starts",
-                hint=f"distribute('{inner.id}', after='{wanted}') first, until the cut is at the top",
+                hint=f"launch('{kernel.id}', after='{top.id}') cuts behind all of {top.id}" if ends else
+                f"distribute('{inner.id}', after='{wanted}') first, until the cut is at the top",
             )
         if place + 1 == len(kernel.body):
             return no(f"nothing stands behind {self.after} in {kernel.id}", hint=f"after one of {tops}" if place else

@@ -9,7 +9,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.program import Access, Array, Statement
 from ..ir.scalar import REDUCTIONS, Literal, Read
-from ..ir.tree import Kernel, View
+from ..ir.tree import Kernel, Node, View
 from ._cut import cut_off
 from ._domain import around, identity_leaf, with_statements, wrapped
 from ._reduction import Side, Updates, separable, side, update_verdict, view_here
@@ -121,54 +121,71 @@ class Factored:
     """The factored loops as they stand around the joining statement."""
 
 
-def factored(u: Updates, apart: bool = False) -> Factored:
-    """Take a reduction apart; with `apart` the joining statement becomes a launch of its own."""
+def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str, ...] = ()) -> Factored:
+    """Take a reduction apart.
+
+    Parameters
+    ----------
+    u : Updates
+    apart : bool
+        The joining statement becomes a launch of its own.
+    array : str
+        Name of the partial results.
+    starts : tuple of str
+        Statements that start the target's elements: they start the partial results instead, without an identity,
+        and the last statement then writes the target.
+    """
     plan, s = u.plan, u.statement
     start, finish = side(u, "z"), side(u, "c", apart)
     assert isinstance(start, Side)
     assert isinstance(finish, Side)
+    assert s.update is not None
     target = plan.array_of[s.target.array]
-    array = plan.fresh(f"{target.name}_p")
+    array = plan.fresh(array or f"{target.name}_p")
     given = target.given + len(u.factored) if target.given >= 0 else -1
     partial = Array(array, target.dtype.wide, (*target.shape, *(x.extent for x in u.factored)), "temporary", given)
-    assert s.update is not None
     neutral = REDUCTIONS[s.update].identity(partial.dtype)
     identity = Literal(float(neutral) if partial.dtype.kind == "float" else neutral, partial.dtype)
     init = Statement(plan.fresh(f"{s.name}_init"), start.dims, start.domain, Access(array, (*start.index, *start.part), "write"),
                      identity, origin="init", line=s.line)
-    combine = Statement(plan.fresh(f"{s.name}_combine"), finish.dims, finish.domain, Access(target.name, finish.index, "update"), Read(0),
-                        (Access(array, (*finish.index, *finish.part)),), s.update, origin="combine", line=s.line)
-    partly = replace(s, target=Access(array, (*s.target.index, *u.part()), "update"))
+    last = Statement(plan.fresh(f"{s.name}_combine"), finish.dims, finish.domain,
+                     Access(target.name, finish.index, "write" if starts else "update"), Read(0),
+                     (Access(array, (*finish.index, *finish.part)),), None if starts else s.update, origin="combine", line=s.line)
+    inits = () if starts else (init,)
+
+    def retargeted(x: Statement) -> Statement:
+        if x.name == s.name:
+            return replace(x, target=Access(array, (*x.target.index, *u.part()), "update"))
+        return replace(x, target=replace(x.target, array=array)) if x.name in starts else x
 
     anchor, _ = u.program_anchor
-    program = with_statements(plan.program, s.name, (init,), (combine,))
-    program = replace(
-        program, arrays=(*program.arrays, partial),
-        statements=tuple(partly if x.name == s.name else x for x in program.statements),
-        body=around(program.body, anchor, (wrapped(start.program_loops, identity_leaf(init)),),
-                    (wrapped(finish.program_loops, identity_leaf(combine)),)))
+    program = with_statements(plan.program, s.name, inits, (last,))
+    before = tuple(wrapped(start.program_loops, identity_leaf(x)) for x in inits)
+    program = replace(program, arrays=(*program.arrays, partial), statements=tuple(map(retargeted, program.statements)),
+                      body=around(program.body, anchor, before, (wrapped(finish.program_loops, identity_leaf(last)),)))
 
     names = [x.id for x in u.factored]
-    moved = tuple((finish.names[x], how) for x, how in u.leaf.collect if x in names)
     here = replace(with_view(u.leaf, len(s.reads), None), collect=tuple((x, how) for x, how in u.leaf.collect if x not in names))
-    last = replace(finish.leaf(combine.name), collect=moved)
-    view = u.leaf.view(len(s.reads))
-    if view:
+    there = replace(finish.leaf(last.name), collect=tuple((finish.names[x], how) for x, how in u.leaf.collect if x in names))
+    if view := u.leaf.view(len(s.reads)):
         cell = view_here(view.index, finish.names, finish.loops)
         assert cell is not None
-        last = with_view(last, 1, View(view.buffer, cell))
+        there = with_view(there, 1, View(view.buffer, cell))
     new = replace(plan, program=program).map_leaves(lambda leaf: here if leaf.id == u.leaf.id else leaf)
-    nest = finish.nest(last)
-    after = () if apart else (nest,)
-    new = new.map_bodies(lambda body: around(body, u.anchor, (start.nest(start.leaf(init.name)),), after))
-    if apart:
-        new = cut_off(new, u.anchor, after=True)
-        kernel = new.kernel_of(u.anchor)
-        assert kernel is not None
-        joined = Kernel(new.fresh(f"{kernel.id}.c"), (nest,))
-        place = new.kernels.index(kernel) + 1
-        new = replace(new, kernels=(*new.kernels[:place], joined, *new.kernels[place:]))
-    return Factored(without_unused(new), array, combine.name, tuple(finish.names[x] for x in names))
+    nest = finish.nest(there)
+    before = tuple(start.nest(start.leaf(x.name)) for x in inits)
+    new = new.map_bodies(lambda body: around(body, u.anchor, before, () if apart else (nest,)))
+    return Factored(without_unused(_launched(new, u.anchor, nest) if apart else new), array, last.name, tuple(finish.names[x] for x in names))
+
+
+def _launched(plan: Plan, anchor: str, nest: Node) -> Plan:
+    """The plan with `nest` as a launch of its own, after everything up to the anchor and before everything else."""
+    plan = cut_off(plan, anchor, after=True)
+    kernel = plan.kernel_of(anchor)
+    assert kernel is not None
+    place = plan.kernels.index(kernel) + 1
+    joined = Kernel(plan.fresh(f"{kernel.id}.c"), (nest,))
+    return replace(plan, kernels=(*plan.kernels[:place], joined, *plan.kernels[place:]))
 
 
 def _listed(u: Updates) -> str:

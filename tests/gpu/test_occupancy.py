@@ -80,8 +80,8 @@ def test_known_kernels_on_the_h200(arguments: tuple[int, ...], blocks: int, frac
     assert filled.limits[limiter] == blocks
 
 
-@pytest.mark.parametrize(("arguments", "limiter"), [((1025, 16, 0), "warps"), ((1024, 65, 0), "registers"), ((32, 256, 0), "registers"),
-                                                    ((32, 16, 232_449), "shared")])
+@pytest.mark.parametrize(("arguments", "limiter"), [
+    ((1025, 16, 0), "warps"), ((1024, 65, 0), "registers"), ((32, 256, 0), "registers"), ((32, 16, 232_449), "shared")])
 def test_a_block_that_does_not_fit_has_none(arguments: tuple[int, int, int], limiter: str) -> None:
     filled = occupancy(gpu("H200"), *arguments)
     assert (filled.blocks_per_sm, filled.fraction, filled.limiter) == (0, 0.0, limiter)

@@ -74,13 +74,15 @@ def test_the_h200_is_the_one_that_was_measured() -> None:
 
 
 @pytest.mark.parametrize(("name", "found"), [
-    ("h200", "H200"), ("NVIDIA H200", "H200"), ("Tesla T4", "T4"), ("NVIDIA A100-SXM4-80GB", "A100-80GB"), ("rtx_4090", "RTX 4090"),
-    ("NVIDIA GeForce RTX 5090", "RTX 5090"), ("NVIDIA H100 80GB HBM3", "H100 SXM"), ("a100", "A100-40GB")])
+    ("h200", "H200"), ("NVIDIA H200", "H200"), ("Tesla T4", "T4"), ("NVIDIA A100-SXM4-80GB", "A100-80GB"),
+    ("rtx_4090", "RTX 4090"), ("NVIDIA GeForce RTX 5090", "RTX 5090"), ("NVIDIA H100 80GB HBM3", "H100 SXM"),
+    ("a100", "A100-40GB")])
 def test_names_are_found_however_they_are_written(name: str, found: str) -> None:
     assert gpu(name).name == found
 
 
-@pytest.mark.parametrize(("name", "suggestion"), [("H20", "H200"), ("RTX 4080", "RTX 4090"), ("A1000-80GB", "A100-80GB"), ("b20", "B200")])
+@pytest.mark.parametrize(("name", "suggestion"), [
+    ("H20", "H200"), ("RTX 4080", "RTX 4090"), ("A1000-80GB", "A100-80GB"), ("b20", "B200")])
 def test_a_near_miss_suggests(name: str, suggestion: str) -> None:
     with pytest.raises(ResourceError) as caught:
         gpu(name)

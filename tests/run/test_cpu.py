@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from explorer.codegen.module import Buffer, Launch
 from explorer.errors import CompileError, DeviceError
-from explorer.ir.dtype import bf16_to_f32, f32_to_bf16
+from explorer.ir.dtype import DTYPES, bf16_to_f32, f32_to_bf16
 from explorer.run.cpu import CpuDevice
 
-from .kernels import ROW_SUM, body, edited, module, row_sum
+from tests.run.cpu_kernels import ROW_SUM, body, edited, module, row_sum
 
 BOTH = pytest.mark.parametrize("device", [CpuDevice(seeds=4), CpuDevice(checked=False, threads=3)], ids=["checked", "fast"])
 
@@ -59,8 +62,8 @@ def test_half_conversions_agree_with_numpy_everywhere(fast: bool) -> None:
     halves = np.arange(65536, dtype=np.uint16).view(np.float16)
     r = np.random.default_rng(2)
     exact = halves.astype(np.float32)
-    near = [exact, np.nextafter(exact, np.float32(np.inf)), r.integers(0, 2**32, 65536, dtype=np.uint32).view(np.float32)]
     with np.errstate(all="ignore"):
+        near = [exact, np.nextafter(exact, np.float32(np.inf)), r.integers(0, 2**32, 65536, dtype=np.uint32).view(np.float32)]
         ordered = np.sort(halves[np.isfinite(halves)]).astype(np.float32)
         ties = np.resize((ordered[1:] + ordered[:-1]) / 2, 65536)
     device = CpuDevice(checked=not fast, seeds=1)
@@ -125,11 +128,6 @@ def test_a_recursive_block_keeps_its_locals(device: CpuDevice) -> None:
 
 @BOTH
 def test_launches_run_in_order_and_workspaces_carry(device: CpuDevice) -> None:
-    from dataclasses import replace
-
-    from explorer.codegen.module import Buffer, Launch
-    from explorer.ir.dtype import DTYPES
-
     text = ('extern "C" __global__ void first(const float* x, float* w) { w[threadIdx.x] = 2 * x[threadIdx.x]; }\n'
             'extern "C" __global__ void second(const float* w, float* y) { y[threadIdx.x] = w[31 - threadIdx.x] + 1; }\n')
     base = module(text, {"x": ("f32", 32, "in"), "y": ("f32", 32, "out")})
@@ -189,8 +187,6 @@ def test_compile_error_names_line_nodes_and_module() -> None:
 
 
 def test_wrong_number_of_arguments_is_named() -> None:
-    from dataclasses import replace
-
     good = row_sum()
     bad = replace(good, launches=(replace(good.launches[0], arguments=("x", "y", "y")),))
     device = CpuDevice()

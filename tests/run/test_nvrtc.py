@@ -31,7 +31,8 @@ extern "C" __global__ void scale(__half* x, __nv_bfloat16* y) {
 """
 MODULE = CudaModule(
     "halves", TEXT, (Buffer("x", DTYPES["f16"], (256,), "in"), Buffer("y", DTYPES["bf16"], (256,), "out")),
-    (Launch("scale", (1, 1, 1), (256, 1, 1), ("x", "y"), static_shared_bytes=132, dynamic_shared_bytes=1024),), {"kernel": ((4, 12),), "i": ((7, 9),), "copy": ((8, 8),)})
+    (Launch("scale", (1, 1, 1), (256, 1, 1), ("x", "y"), static_shared_bytes=132, dynamic_shared_bytes=1024),),
+    {"kernel": ((4, 12),), "i": ((7, 9),), "copy": ((8, 8),)})
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +86,7 @@ def test_an_error_has_its_line_its_text_and_its_nodes() -> None:
         compile_module(bad)
     error = caught.value
     assert error.lines == (8,)
+    assert error.line == 8
     assert error.nodes == ("copy", "i", "kernel")
     assert error.diagnostics[0].text.strip().startswith("tile[threadIdx.x % 33]")
     assert 'identifier "z" is undefined' in error.why
@@ -100,7 +102,10 @@ def test_an_error_of_the_assembler_leads_back_to_the_text() -> None:
 
 
 def test_errors_without_a_line_are_still_told() -> None:
-    big = 'extern "C" __global__ void k(float* x) { __shared__ float s[20000]; s[threadIdx.x] = x[0]; __syncthreads(); x[0] = s[3]; }'
+    big = """extern "C" __global__ void k(float* x) {
+        __shared__ float s[20000];
+        s[threadIdx.x] = x[0]; __syncthreads(); x[0] = s[3];
+    }"""
     with pytest.raises(CompileError) as caught:
         compile_text(big)
     assert "too much shared data" in caught.value.why

@@ -47,7 +47,7 @@ def test_buffers_move_out_of_a_loop_that_is_gone() -> None:
 
 
 def test_tree(golden) -> None:
-    golden(f"{loops_text(initial(cube(3)))}\n\n{loops_text(plan(cube(3), Coalesce(('i', 'j', 'k'))))}")
+    golden(f"{loops_text(initial(cube(3)))}\n\n{loops_text(plan(cube(3), Coalesce(('i', 'j'))))}")
 
 
 def test_refusals() -> None:

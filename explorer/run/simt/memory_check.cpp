@@ -7,6 +7,7 @@
 // The rules are those of FastTrack (Flanagan and Freund, PLDI 2009) with two readers kept instead of a read vector.
 #include "runtime.h"
 #include "shadow.h"
+#include <initializer_list>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -99,7 +100,15 @@ static Region* find(const char* address) {
 
 static long long distance(const Region& r, const char* address) { return address < r.begin ? r.begin - address : address - r.end + 1; }
 
+// clang also announces reads of threadIdx and its kin.
+static bool is_builtin(const char* address) {
+    for (const Index* variable : {&threadIdx, &blockIdx, &blockDim, &gridDim})
+        if (address >= (const char*)variable && address < (const char*)(variable + 1)) return true;
+    return false;
+}
+
 static void outside(const char* address, int bytes, bool write, const void* pc) {
+    if (!write && is_builtin(address)) return;
     if (!SHARED_ARRAYS_KNOWN && !(address >= reservation && address < reservation_end)) return;
     const Region* nearest = nullptr;
     for (int i = 0; i < region_count; ++i)

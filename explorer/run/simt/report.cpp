@@ -91,7 +91,7 @@ void install_signal_handlers(int limit_ms) {
     struct sigaction action = {};
     action.sa_sigaction = on_signal;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM};
+    const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGALRM};
     for (int number : numbers) sigaction(number, &action, nullptr);
     if (limit_ms > 0) {
         struct itimerval timer = {};

@@ -1,4 +1,4 @@
-// sanitizer.cpp: the functions that -fsanitize=thread,bounds,alignment makes the text call, in place of libtsan and libubsan.
+// sanitizer.cpp: the functions that -fsanitize=thread,bounds,alignment,integer-divide-by-zero makes the text call, in place of libtsan and libubsan.
 #include "runtime.h"
 #include "shadow.h"
 
@@ -8,6 +8,7 @@ namespace {
 struct Location { const char* file; uint32_t line, column; };  // the layouts of LLVM's ubsan_value.h, which GCC shares
 struct Type { uint16_t kind, info; char name[1]; };
 struct OutOfBounds { Location at; const Type *array, *index; };
+struct Overflow { Location at; const Type* type; };
 struct TypeMismatch { Location at; const Type* type; unsigned char log_alignment, kind; };
 
 long long signed_value(const Type* type, uintptr_t value) {
@@ -62,6 +63,9 @@ void* __tsan_memset(void* to, int value, size_t bytes) {
 void __ubsan_handle_out_of_bounds(OutOfBounds* data, void* index) {
     fault("array-bounds", "line=%u\tcolumn=%u\ttype=%s\tindex=%lld", data->at.line, data->at.column, data->array->name,
           signed_value(data->index, (uintptr_t)index));
+}
+void __ubsan_handle_divrem_overflow(Overflow* data, void*, void*) {
+    fault("division", "line=%u\tcolumn=%u\ttype=%s", data->at.line, data->at.column, data->type->name);
 }
 void __ubsan_handle_type_mismatch_v1(TypeMismatch* data, void* address) {
     fault("misaligned", "line=%u\tcolumn=%u\ttype=%s\talignment=%d\taddress_mod=%d", data->at.line, data->at.column, data->type->name,

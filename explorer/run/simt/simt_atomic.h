@@ -11,12 +11,18 @@ template <> struct SimtWord<8> { using type = unsigned long long; };
 // *p = combine(*p, v) in one indivisible step; returns the old value.
 template <class T, class F>
 SIMT_UNCHECKED __attribute__((noinline)) T simt_atomic_update(T* p, T v, F combine) {
+#if SIMT_CHECKED  // one operating-system thread, which switches fibers elsewhere
+    const T old = *p;
+    *p = combine(old, v);
+    return old;
+#else
     using Word = typename SimtWord<sizeof(T)>::type;
     Word seen = __atomic_load_n((Word*)p, __ATOMIC_RELAXED);
     for (;;) {
         T old = simt_bits<T>(seen);
         if (__atomic_compare_exchange_n((Word*)p, &seen, simt_bits<Word>(combine(old, v)), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return old;
     }
+#endif
 }
 
 template <class T, class F>
@@ -48,8 +54,14 @@ SIMT_ATOMIC(atomicDec, unsigned, a == 0 || a > b ? b : a - 1)
 
 template <class T>
 SIMT_UNCHECKED __attribute__((noinline)) T simt_atomic_swap_if(T* p, T expected, T desired) {
+#if SIMT_CHECKED
+    const T old = *p;
+    if (old == expected) *p = desired;
+    return old;
+#else
     __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
     return expected;
+#endif
 }
 #define SIMT_ATOMIC_CAS(T)                                              \
     __forceinline__ T atomicCAS(T* p, T expected, T desired) {          \

@@ -1,0 +1,127 @@
+"""Footprints: every cell inside its buffer, every staged element really in the copy, and the element that was wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ..ir.expr import Expr
+from ..ir.finding import Finding
+from ..ir.plan import Buffer, Plan
+from ..ir.program import Constraint, Statement
+from ..ir.tree import ranges
+from .events import Event
+from .flow_text import cell_text, element, instance
+from .isl import conjunction, read_set, smallest, text
+from .plan_facts import plan_copy
+from .sites import Site
+
+
+def check_footprints(plan: Plan, everything: tuple[Event, ...]) -> tuple[Finding, ...]:
+    """Cells outside their buffer, and copies that do not hold what is read from them."""
+    return tuple(f for e in everything for f in _site_findings(plan, e.site))
+
+
+def _site_findings(plan: Plan, site: Site) -> Iterator[Finding]:
+    view = site.leaf.view(site.slot)
+    if view is None:
+        return
+    if (at := _outside(site, plan.buffer_of[view.buffer])) is not None:
+        point = site.instance(at)
+        verb = "writes" if site.writes else "reads"
+        shape = list(plan.buffer_of[view.buffer].shape)
+        yield _one(site, point, f"{instance(site, point)} {verb} {cell_text(site, point)}, outside the buffer's shape {shape}",
+                   "make the buffer as large as the footprint: stage or contract again after changing the loops")
+    copy = plan_copy(plan, view.buffer)
+    if not copy or site.writes or not view.element:
+        return
+    supplier = plan.statement_of[copy]
+    if (at := _not_copied(site, supplier)) is not None:
+        point = site.instance(at)
+        what = f"{instance(site, point)} reads an element that {copy} never copies"
+        yield _one(site, point, what, "stage again, at an outer loop")
+    elif (at := _other_element(site, supplier)) is not None:
+        point = site.instance(at)
+        name = site.statement.reads[site.slot].array
+        wanted = f"{name}[{', '.join(map(str, element(site, point)))}]"
+        what = f"{instance(site, point)} wants {wanted}, but {cell_text(site, point)} holds something else"
+        yield _one(site, point, what, "stage again after changing the loops")
+
+
+def _one(site: Site, point: tuple[int, ...], what: str, hint: str) -> Finding:
+    lines = (site.statement.line,) if site.statement.line else ()
+    return Finding("flow", what, array=site.statement.accesses[site.slot].array, element=element(site, point),
+                   sink=instance(site, point), nodes=(site.leaf.id,), lines=lines, hints=(hint,))
+
+
+@lru_cache(maxsize=4096)
+def _outside(site: Site, buffer: Buffer) -> tuple[int, ...] | None:
+    """Loop values at which the cell is outside the buffer."""
+    scope, names = ranges(site.above), site.names("a")
+    bad = []
+    for e, extent in zip(site.cell, buffer.shape, strict=True):
+        if e is None:
+            continue
+        low, high = e.interval(scope)
+        bad += [f"{text(e, names)} < 0"] if low < 0 else []
+        bad += [f"{text(e, names)} >= {extent}"] if high >= extent else []
+    return _first(site, bad)
+
+
+@lru_cache(maxsize=4096)
+def _not_copied(site: Site, copy: Statement) -> tuple[int, ...] | None:
+    """Loop values at which the view names an element outside the copy's domain."""
+    return _first(site, _violations(site, copy, copy.domain))
+
+
+@lru_cache(maxsize=4096)
+def _other_element(site: Site, copy: Statement) -> tuple[int, ...] | None:
+    """Loop values at which the copy holds another element than the access wants, or its fill."""
+    view = site.leaf.view(site.slot)
+    assert view is not None
+    scope, names = ranges(site.above), site.names("a")
+    held = _element_of(site, copy)
+    at = dict(site.leaf.at)
+    bad = _violations(site, copy, copy.inside)
+    for theirs, ours in zip(copy.reads[0].index, site.statement.accesses[site.slot].index, strict=True):
+        if not isinstance(theirs, Expr):
+            continue
+        left = theirs.substitute(held, scope)
+        if not isinstance(ours, Expr):
+            bad.append("0 = 0")
+            continue
+        difference = (left - ours.substitute(at, scope)).simplify(scope)
+        if difference != Expr():
+            bad.append(f"{text(difference, names)} != 0")
+    return _first(site, bad)
+
+
+def _element_of(site: Site, copy: Statement) -> dict[str, Expr]:
+    view = site.leaf.view(site.slot)
+    assert view is not None
+    return dict(zip(copy.dims, view.element, strict=True))
+
+
+def _violations(site: Site, copy: Statement, constraints: tuple[Constraint, ...]) -> list[str]:
+    scope, names, held = ranges(site.above), site.names("a"), _element_of(site, copy)
+    bad = []
+    for c in constraints:
+        e = c.expr.substitute(held, scope)
+        low, high = e.interval(scope)
+        if c.equality and (low, high) != (0, 0):
+            bad.append(f"{text(e, names)} != 0")
+        elif not c.equality and low < 0:
+            bad.append(f"{text(e, names)} < 0")
+    return bad
+
+
+def _first(site: Site, bad: list[str]) -> tuple[int, ...] | None:
+    """The smallest loop values of the leaf's instances where one of the conditions holds."""
+    if not bad:
+        return None
+    inside = [*site.conditions("a"), f"({' or '.join(bad)})"]
+    if site.statement.inside and not site.writes:
+        at, scope, names = dict(site.leaf.at), ranges(site.above), site.names("a")
+        inside += [f"{text(c.expr.substitute(at, scope), names)} {'=' if c.equality else '>='} 0" for c in site.statement.inside]
+    found = read_set(f"{{ [{', '.join(site.names('a').values())}]{conjunction(inside)} }}")
+    return None if found.is_empty() else smallest(found)

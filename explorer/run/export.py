@@ -1,0 +1,131 @@
+"""Write a schedule as one ``.cu`` file that compiles with nvcc alone and checks itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..codegen.emit import emit
+from ..codegen.error_bound import SAFETY, gamma, unit
+from ..codegen.export import Allowance, Sample, export_text
+from ..codegen.slices import cost
+from ..codegen.slices import sample as sampled
+from ..errors import CompilerMissing, DeviceError, ExportError
+from ..gpu.occupancy import check_launch
+from ..gpu.spec import Gpu, default_gpu
+from ..gpu.spec import gpu as find_gpu
+from ..ir.program import Array, Program
+from ..ir.text import loops_text
+from ..saved import script as schedule_script
+from ..schedule import Schedule
+from .execute import require_emittable
+from .inputs import Recipe, recipes, seeded_arrays
+from .reference import LIMIT, Reference, compiled
+from .verify import SMALLEST, longest_path
+
+BUDGET = 10**9
+"""Operations of the reference that the exported program runs by default: about a second."""
+
+_UNSEEN = 1.5
+"""Factor on tolerances taken from a sample of the cells: ``--full`` checks the others too."""
+
+
+def export(schedule: Schedule, path: str | Path, *, seed: int = 0, gpu: Gpu | str | None = None, budget: int = BUDGET) -> Path:
+    """Write `schedule` to a file.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    path : str or Path
+        Where to; ``.cu`` is appended if it has no suffix.
+    seed : int
+        Of the inputs that the program makes.
+    gpu : Gpu or str, optional
+        The target; by default the H200.
+    budget : int
+        Operations that the check in the file may take by default; beyond, it checks a sample and ``--full`` checks all.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    IllegalSchedule, ResourceError
+        As for running it.
+    ExportError
+        If the file cannot be written, or no inputs can be made for the program.
+    """
+    file = Path(path)
+    file = file if file.suffix else file.with_suffix(".cu")
+    text = exported(schedule, seed=seed, gpu=gpu, budget=budget)
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ExportError(f"{file} cannot be written.", why=str(error), hint="give the path of a file in an existing folder") from error
+    return file
+
+
+def exported(schedule: Schedule, *, seed: int = 0, gpu: Gpu | str | None = None, budget: int = BUDGET) -> str:
+    """The text that :func:`export` writes."""
+    require_emittable(schedule)
+    program = schedule.source
+    target = find_gpu(gpu) if isinstance(gpu, str) else gpu or default_gpu()
+    module = emit(schedule.plan, arch=target.arch)
+    for launch in module.launches:
+        check_launch(target, launch)
+    try:
+        fills = recipes(program)
+    except DeviceError as error:
+        raise ExportError(f"{program.name} cannot check itself: {error.what}", where=error.where,
+                          hint="rewrite the index as a plain read of an index array") from error
+    chosen = None if cost(program) <= budget else sampled(program, budget, seed)
+    sample = None if chosen is None else Sample(tuple(len(values) for values in chosen), seed)
+    own = getattr(schedule, "script", None)
+    script = own() if own else schedule_script(program, schedule.steps)  # type: ignore[arg-type]
+    return export_text(module, program, fills=fills, allowances=_allowances(program, fills, chosen, seed), sample=sample,
+                       loops=loops_text(schedule.plan), script=script, target=target.name, arch=target.arch, seed=seed)
+
+
+def _allowances(program: Program, fills: dict[str, Recipe], chosen: tuple[np.ndarray, ...] | None, seed: int) -> dict[str, Allowance]:
+    """Per output the tolerance that the running error bounds ask for on these very inputs; a priori where they cannot be had."""
+    outputs = [a for a in program.parameters if a.role != "in"]
+    found: Reference | None = None
+    if chosen is not None or cost(program) <= LIMIT:
+        try:
+            found = compiled(program, seeded_arrays(program, seed), chosen)
+        except (CompilerMissing, DeviceError, MemoryError):
+            found = None
+    if found is None:
+        return {a.name: _a_priori(program, a) for a in outputs}
+    return {a.name: _fitted(a, found.values[a.name], found.bounds[a.name], longest_path(program, a.name), chosen is None) for a in outputs}
+
+
+def _fitted(array: Array, expected: np.ndarray, bound: np.ndarray, terms: int, complete: bool) -> Allowance:
+    """The tighter of two forms that cover every cell's bound: mostly absolute, or mostly relative."""
+    size = np.abs(expected.astype(np.float64)).ravel()
+    need = SAFETY * np.where(np.isfinite(bound), bound, 0.0).ravel() * (1.0 if complete else _UNSEEN)
+    finite = np.isfinite(size)
+    size, need = size[finite], need[finite]
+    store = unit(array.dtype) if array.dtype.kind == "float" else 0.0
+    floor = SMALLEST.get(array.dtype.name, 0.0)
+    plain = (store, float(need.max(initial=0.0)) + floor)
+    known = size > 0
+    slope = float((need[known] / size[known]).max(initial=0.0))
+    sloped = (store + slope, float(need[~known].max(initial=0.0)) + floor)
+    mean = float(size.mean()) if size.size else 0.0
+    relative, absolute = min((plain, sloped), key=lambda form: form[0] * mean + form[1])
+    why = (f"{array.name}: running error bound in {array.dtype} with up to {terms} roundings, any order of summation, "
+           "probabilistic (6 sqrt(n) u), times 2")  # fmt: skip
+    return Allowance(relative, absolute, 0.0, why if need.any() or store else f"{array.name}: exact")
+
+
+def _a_priori(program: Program, array: Array) -> Allowance:
+    if array.dtype.kind != "float":
+        return Allowance(0.0, 0.0, 0.0, f"{array.name}: exact")
+    terms = longest_path(program, array.name)
+    g = max(gamma(terms, unit(a.dtype)) for a in (array, *program.temporaries) if a.dtype.kind == "float")
+    g = max(g, gamma(terms, unit(array.dtype.wide)))
+    return Allowance(g + unit(array.dtype), SMALLEST[array.dtype.name], g, f"{array.name}: a priori, gamma_n with n = {terms} roundings")

@@ -1,0 +1,130 @@
+"""Accumulate an output in a temporary, and write it out once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..ir.expr import Expr, var
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan
+from ..ir.program import Statement
+from ._domain import project, renamed
+from ._reduction import Updates, element_dims, updates
+from ._uses import array_verdict, uses
+from .base import Transform
+from .rfactor import factor_verdict, factored
+
+
+@dataclass(frozen=True)
+class Accumulate(Transform):
+    """Let a reduction into an output array run in a temporary of the same shape (a write cache).
+
+    The updates, and the statement that starts the elements if it stands in the same loops, use the temporary; a last
+    statement writes it out, right outside of the loops that carry the reduction (or in the body of `at`).  Where
+    nothing starts the elements there, the temporary starts as the operation's identity and the last statement
+    updates the output with it.  A narrow output is accumulated in the type that expressions widen to.  The temporary
+    then takes any storage: ``contract('C_acc')``.
+
+    Before::
+
+        for i in 0…M
+            for j in 0…N
+                C[i, j] = 0
+                for k in 0…K
+                    C[i, j] += A[i, k] * B[k, j]
+
+    After ``accumulate('C')``::
+
+        for i in 0…M
+            for j in 0…N
+                C_acc[i, j] = 0
+                for k in 0…K
+                    C_acc[i, j] += A[i, k] * B[k, j]
+                C[i, j] = C_acc[i, j]
+    """
+
+    name = "accumulate"
+    aliases = ("cache_write", "stage_writes", "write_cache", "accumulator")
+
+    array: str = field(metadata={"kind": "array", "help": "the output that is accumulated"})
+    at: str = field(default="", metadata={"kind": "loop", "help": "loop in whose body it is written out (default: the innermost possible)"})
+
+    def check(self, plan: Plan) -> Verdict:
+        u = self._updates(plan)
+        return u if isinstance(u, Verdict) else factor_verdict(u)
+
+    def rewrite(self, plan: Plan) -> Plan:
+        u = self._updates(plan)
+        assert isinstance(u, Updates)
+        return factored(u, array=f"{self.array}_acc", starts=starts(u)).plan
+
+    def _updates(self, plan: Plan) -> Updates | Verdict:
+        if refusal := array_verdict(plan, self.array, temporary=False):
+            return replace(refusal, hint=f"contract('{self.array}')") if self.array in plan.array_of else refusal
+        found = [x for x in uses(plan, self.array) if x.writes and x.statement.update]
+        if not found:
+            return no(f"no reduction updates {self.array}", hint="compute_at or contract a temporary instead")
+        names = list(dict.fromkeys(x.statement.name for x in found))
+        if len(names) > 1:
+            return no(f"several statements update {self.array}: {', '.join(names)}", "each would need the others' partial results")
+        u = updates(plan, found[0].leaf, found[0].above)
+        if not u.carrying:
+            return no(f"each element of {self.array} is updated once", "there is nothing to accumulate")
+        if not self.at:
+            return u
+        depth = next((n for n, x in enumerate(u.above) if x.id == self.at), None)
+        if depth is None or depth >= u.outside:
+            listed = ", ".join(x.id for x in u.above[: u.outside])
+            return no(f"{self.array} cannot be written out in {self.at}",
+                      f"{self.at} carries the reduction, or lies inside of a loop that does" if depth is not None else f"it is not a loop around {u.leaf.id}",
+                      f"one of {listed}" if listed else "leave `at` out")
+        return replace(u, within=depth + 1)
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Accumulate]:
+        for name in _updated_at(plan, node_id):
+            if cls(name).check(plan):
+                yield cls(name)
+
+    @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        return YES if _updated_at(plan, node_id) else no(f"{node_id} updates no output")
+
+
+def starts(u: Updates) -> tuple[str, ...]:
+    """The statement that starts exactly the updated elements in the loops around the accumulation, if there is one."""
+    plan, s = u.plan, u.statement
+    stay = [x.id for x in u.above[: u.outside]]
+    order = [x.name for x in plan.program.statements]
+    users = [x for x in plan.program.statements if x.name != s.name and any(a.array == s.target.array for a in x.accesses)]
+    before = [x for x in users if order.index(x.name) < order.index(s.name)]
+    if not before:
+        return ()
+    init = before[-1]
+    inside = [above for leaf, above, _ in plan.leaves if leaf.statement == init.name]
+    near = len(inside) == 1 and [x.id for x in inside[0][: len(stay)]] == stay
+    plain = init.update is None and all(a.array != s.target.array for a in init.reads)
+    return (init.name,) if near and plain and _image(init) is not None and _image(init) == _image(s) else ()
+
+
+def _image(s: Statement) -> frozenset[Expr] | None:
+    """The elements that a statement writes, as constraints on the array's axes; None where they are not a projection."""
+    names: dict[str, Expr] = {}
+    fixed = []
+    for axis, e in enumerate(s.target.index):
+        assert isinstance(e, Expr)
+        if e.is_constant:
+            fixed.append(var(f"axis {axis}") - e)
+        elif len(e.terms) == 1 and isinstance(e.terms[0][0], str) and e.terms[0][1] == 1 and e.terms[0][0] not in names:
+            names[e.terms[0][0]] = var(f"axis {axis}") - e.const
+        else:
+            return None
+    seen = renamed(project(s.domain, [d for d in s.dims if d not in element_dims(s)]), names)
+    return frozenset([*(c.expr for c in seen), *fixed])
+
+
+def _updated_at(plan: Plan, node_id: str) -> list[str]:
+    """Outputs that the leaf at a node updates (or the output of that name)."""
+    updated = {plan.statement_of[leaf.statement].target.array: leaf.id for leaf, _, _ in plan.leaves if plan.statement_of[leaf.statement].update}
+    return [a.name for a in plan.program.parameters if a.name in updated and node_id in (a.name, updated[a.name])]

@@ -1,0 +1,215 @@
+"""Run the copies of a loop ahead of the computation that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..ir.expr import remainder, var
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan
+from ..ir.scalar import Read
+from ..ir.tree import Leaf, Loop, Node, Sync, View, leaves, ranges, retime, walk
+from ._cut import rename_loops
+from ._uses import put_buffer
+from .base import Transform, get_loop
+
+ASYNC_BYTES = (4, 8, 16)
+"""Bytes that one asynchronous copy moves (PTX ISA, ``cp.async``)."""
+
+
+@dataclass(frozen=True)
+class Pipeline(Transform):
+    """Let the staged copies of a loop run ``stages - 1`` iterations ahead (software pipelining, multi-buffering).
+
+    The copy for iteration ``k + stages - 1`` runs in iteration ``k``; a prologue makes the first ``stages - 1``
+    copies.  Iteration ``k`` uses slot ``k % buffers`` of each buffer, so the slot a copy overwrites was last read
+    one iteration ago.  Copies past the last iteration do not run: their domain ends there.
+
+    Asynchronous copies (``cp.async``) go around the registers and are waited for in groups, one per iteration: at
+    the top of iteration ``k`` at most ``stages - 2`` groups may still be open.  They must be pure loads from global
+    to shared memory of 4, 8 or 16 bytes, with zeros beyond the edge (the rule of ALCOP: the buffer of a pipeline
+    is filled by asynchronous copies alone).  Plain copies need no such thing, and work between any two storages;
+    buffers in registers make the loop unrolled, because registers have no addresses.
+
+    Before::
+
+        for k in 0…8
+            A_s[…] = A[…, 16*k + …]
+            acc += A_s[…]
+
+    After ``pipeline('k', 3)``::
+
+        for k.pro in 0…2
+            async A_s[k.pro % 3, …] = A[…, 16*k.pro + …]
+            commit
+        for k in 0…8
+            wait 1
+            async A_s[(k + 2) % 3, …] = A[…, 16*k + 32 + …]     # where k < 6
+            commit
+            acc += A_s[k % 3, …]
+
+    References
+    ----------
+    Huang et al., "ALCOP: Automatic Load-Compute Pipelining in Deep Learning Compiler for AI-GPUs", MLSys 2023.
+    """
+
+    name = "pipeline"
+    aliases = ("software_pipeline", "double_buffer", "multi_buffer", "inject_software_pipeline", "num_stages")
+
+    loop: str = field(metadata={"kind": "loop", "help": "the loop whose copies run ahead"})
+    stages: int = field(metadata={"kind": "int", "min": 2, "max": 8, "help": "iterations in flight, the computing one included"})
+    copies: tuple[str, ...] = field(default=(), metadata={"kind": "arrays", "help": "copies to run ahead (default: all shared ones made in this loop)"})
+    asynchronous: bool = field(default=True, metadata={"kind": "bool", "help": "use asynchronous copies and waits"})
+    buffers: int = field(default=0, metadata={"kind": "int", "min": 0, "help": "slots of each buffer (0: as many as stages)"})
+
+    def check(self, plan: Plan) -> Verdict:
+        loop = get_loop(plan, self.loop)
+        if isinstance(loop, Verdict):
+            return loop
+        if loop.role not in ("seq", "unroll"):
+            return no(f"{loop.id} is bound or vectorised ({loop.role}), so its iterations are not one after the other",
+                      hint="pipeline a sequential loop inside of it")
+        if self.stages < 2:
+            return no(f"a pipeline of {self.stages} stage changes nothing", hint="stages=2 or more")
+        if self.stages > loop.extent + 1:
+            return no(f"{self.stages} stages are more than {loop.id} has work for",
+                      f"its {loop.extent} iterations fill at most {loop.extent + 1} stages", f"stages={loop.extent + 1} or fewer")
+        if self.buffers < 0:
+            return no("the number of slots is positive", hint="leave `buffers` out for one slot per stage")
+        chosen = self._chosen(plan, loop)
+        if isinstance(chosen, Verdict):
+            return chosen
+        for nest in chosen:
+            for leaf, inside in leaves((nest,)):
+                if dict(leaf.at)[scope_dim(plan, leaf)] != var(loop.id):
+                    return no(f"{leaf.statement} already runs ahead in {loop.id}", hint="undo the first pipeline and choose more stages")
+                if self.asynchronous and (refusal := _not_asynchronous(plan, leaf, inside)):
+                    return refusal
+        return YES
+
+    def rewrite(self, plan: Plan) -> Plan:
+        loop, nests = get_loop(plan, self.loop), None
+        assert isinstance(loop, Loop)
+        nests = self._chosen(plan, loop)
+        assert not isinstance(nests, Verdict)
+        hit = plan.find(loop.id)
+        assert hit is not None
+        above = hit[1]
+        ahead, slots = self.stages - 1, self.buffers or self.stages
+        dims = {leaf.statement: scope_dim(plan, leaf) for nest in nests for leaf, _ in leaves((nest,))}
+        filled = tuple(dict.fromkeys(view.buffer for nest in nests for leaf, _ in leaves((nest,)) if (view := leaf.view(1))))
+        role = "unroll" if any(plan.buffer_of[b].space == "register" for b in filled) else loop.role
+
+        early = Loop(plan.fresh(f"{loop.id}.pro"), ahead, (), role, loop.start)
+        names = {loop.id: early.id} | {n.id: plan.fresh(f"{n.id}.pro") for nest in nests for n in walk((nest,))}
+        scope = {**ranges(above), early.id: early.range}
+        first = [self._started(_leaf_ids(rename_loops(nest, names, scope), names)) for nest in nests]
+        scope = {**ranges(above), loop.id: loop.range}
+        v = var(loop.id)
+        steady = [self._started(n) for n in retime(nests, {loop.id: v + ahead}, {loop.id: v - ahead}, scope)]
+        rest = [n for n in loop.body if n not in nests]
+        if self.asynchronous:
+            first.append(Sync(plan.fresh(f"{early.id}.commit"), "commit"))
+            steady = [Sync(plan.fresh(f"{loop.id}.wait"), "wait", self.stages - 2), *steady, Sync(plan.fresh(f"{loop.id}.commit"), "commit")]
+        new = plan.replace_node(loop.id, replace(early, body=tuple(first)), replace(loop, role=role, body=(*steady, *rest)))
+        return _slotted(new, filled, dims, slots, above)
+
+    def _started(self, node: Node) -> Node:
+        """The copy, asynchronous if it is to be."""
+        if isinstance(node, Loop):
+            return replace(node, body=tuple(self._started(n) for n in node.body))
+        return replace(node, mechanism="async") if isinstance(node, Leaf) and self.asynchronous else node
+
+    def _chosen(self, plan: Plan, loop: Loop) -> tuple[Node, ...] | Verdict:
+        """The copy nests of the loop that will run ahead."""
+        found = copy_nests(plan, loop)
+        if not found:
+            return no(f"no copies are made in the body of {loop.id}", "a pipeline needs a copy that can run ahead of its readers",
+                      f"stage('…', '{loop.id}') an array that it reads")
+        by_name = {leaf.statement: nest for nest in found for leaf, _ in leaves((nest,))}
+        if odd := next((c for c in self.copies if c not in by_name), None):
+            return no(f"{odd} is not a copy made in the body of {loop.id}", hint=f"one of {', '.join(by_name)}")
+        if self.copies:
+            return tuple(n for n in found if any(by_name[c] is n for c in self.copies))
+        shared = tuple(n for n in found if all(plan.buffer_of[leaf.view(1).buffer].space == "shared" for leaf, _ in leaves((n,))))  # type: ignore[union-attr]
+        return shared or found
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Pipeline]:
+        loop = get_loop(plan, node_id)
+        if isinstance(loop, Loop):
+            for asynchronous in (True, False):
+                for stages in (2, 3, 4):
+                    step = cls(node_id, stages, asynchronous=asynchronous)
+                    if step.check(plan):
+                        yield step
+
+    @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        loop = get_loop(plan, node_id)
+        if isinstance(loop, Verdict):
+            return loop
+        return YES if copy_nests(plan, loop) else no(f"no copies are made in the body of {loop.id}", hint=f"stage('…', '{loop.id}') first")
+
+
+def scope_dim(plan: Plan, leaf: Leaf) -> str:
+    """The dimension of a copy that is the loop it was made in (its last one before the box)."""
+    rank = plan.array_of[leaf.statement].given
+    dims = plan.statement_of[leaf.statement].dims
+    return dims[len(dims) - rank - 1] if len(dims) > rank else ""
+
+
+def copy_nests(plan: Plan, loop: Loop) -> tuple[Node, ...]:
+    """The children of a loop that hold nothing but copies made for its iterations."""
+    copies = {c.name for c in plan.copies}
+
+    def made_here(leaf: Leaf) -> bool:
+        return leaf.statement in copies and dict(leaf.at).get(scope_dim(plan, leaf), var("")).variables() == {loop.id}
+
+    return tuple(n for n in loop.body if (inside := [leaf for leaf, _ in leaves((n,))]) and all(map(made_here, inside)))
+
+
+def _not_asynchronous(plan: Plan, leaf: Leaf, inside: tuple[Loop, ...]) -> Verdict | None:
+    """Why a copy cannot be asynchronous, or None."""
+    statement, target = plan.statement_of[leaf.statement], leaf.view(1)
+    assert target is not None
+    source, buffer = statement.reads[0].array, plan.buffer_of[target.buffer]
+    plain = "asynchronous=False runs plain copies ahead"
+    if buffer.space != "shared" or leaf.view(0):
+        come = plan.buffer_of[leaf.view(0).buffer].space if leaf.view(0) else "global"  # type: ignore[union-attr]
+        return no(f"{leaf.statement} copies from {come} memory to {buffer.space}s" if buffer.space == "register" else f"{leaf.statement} copies from {come} memory",
+                  "an asynchronous copy goes from global to shared memory", f"{plain}, or name the other copies")
+    if statement.value != Read(0) or (statement.inside and statement.fill != 0):
+        return no(f"{leaf.statement} is not a pure load", "an asynchronous copy moves bytes unchanged, or zeros", plain)
+    lanes = inside[-1].extent if inside and inside[-1].role == "vector" else 1
+    size = lanes * buffer.dtype.bytes
+    if size not in ASYNC_BYTES:
+        fitting = [n // buffer.dtype.bytes for n in ASYNC_BYTES if n >= buffer.dtype.bytes]
+        return no(f"{leaf.statement} moves {size} bytes of {source} at once", "an asynchronous copy moves 4, 8 or 16 bytes",
+                  f"stage with vector={' or '.join(map(str, fitting))}; or {plain}")
+    return None
+
+
+def _leaf_ids(node: Node, names: dict[str, str]) -> Node:
+    if isinstance(node, Loop):
+        return replace(node, body=tuple(_leaf_ids(n, names) for n in node.body))
+    return replace(node, id=names[node.id])
+
+
+def _slotted(plan: Plan, filled: tuple[str, ...], dims: dict[str, str], slots: int, above: tuple[Loop, ...]) -> Plan:
+    """Give the filled buffers a leading dimension, and every access of them its slot."""
+    for name in filled:
+        buffer = plan.buffer_of[name]
+        holder = next((x.id for x in reversed(above) if buffer.space == "register" or not x.is_thread), "")
+        plan = put_buffer(plan, replace(buffer, shape=(slots, *buffer.shape), scope=holder))
+    around = {leaf.id: ranges(loops) for leaf, loops, _ in plan.leaves}
+    place = {copy: plan.statement_of[copy].dims.index(d) for copy, d in dims.items()}
+
+    def slotted(leaf: Leaf, view: View) -> View:
+        if view.buffer not in filled:
+            return view
+        value = view.element[place[view.buffer]]
+        return replace(view, index=(remainder(value, slots, around[leaf.id]), *view.index))
+
+    return plan.map_leaves(lambda leaf: replace(leaf, views=tuple((s, slotted(leaf, v)) for s, v in leaf.views)))

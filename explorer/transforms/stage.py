@@ -1,0 +1,280 @@
+"""Copy what a loop reads of an array into shared memory or registers first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..ir.expr import Expr, var
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Buffer, Plan
+from ..ir.program import Access, Array, Constraint, Statement
+from ..ir.scalar import Read
+from ..ir.tree import Leaf, Loop, Node, View, leaves, ranges
+from ._copy_nest import CopyNest, copy_nest
+from ._domain import bounds, dim_ranges
+from ._nest import with_role
+from ._uses import Box, Use, box, put_buffer, uses, with_view
+from .base import Transform
+from .vectorize import WIDTHS, Vectorize
+
+
+@dataclass(frozen=True)
+class Stage(Transform):
+    """Copy the part of an array that one iteration of a loop reads, and read the copy.
+
+    Each index is (part over the loops outside) + (part over the loops inside the scope); the box is the exact range
+    of the inner part over all reads, its offset the outer part.  Thread loops lie inside for ``shared`` (one copy
+    per block), outside for ``register`` (one per thread).  Shared copies are distributed over the block's T threads,
+    V = `vector` elements at a time: element ``f`` of the flat box is ``f = (r*T + t)*V + v``.  Beyond the array's
+    edge the copy holds zeros, so that its readers need no guard of their own.
+
+    Before::
+
+        for i in 0…4                                        # block.x
+            for k in 0…8
+                for i.i in 0…32                             # thread.x
+                    for k.i in 0…16
+                        acc[i.i] += A[32*i + i.i, 16*k + k.i] * B[16*k + k.i]
+
+    After ``stage('A', 'k')``::
+
+        for i in 0…4                                        # block.x
+            for k in 0…8
+                for A_s.r in 0…16                           # unroll
+                    for A_s.t in 0…32                       # thread.x
+                        A_s[2*A_s.r + A_s.t // 16, A_s.t % 16] = A[…, …]
+                for i.i in 0…32                             # thread.x
+                    for k.i in 0…16
+                        acc[i.i] += A_s[i.i, k.i] * B[16*k + k.i]
+    """
+
+    name = "stage"
+    aliases = ("cache_read", "stage_mem", "prefetch", "add_prefetch", "promote", "local_copy", "compute_at_copy")
+
+    array: str = field(metadata={"kind": "array", "help": "the array that is read (or a staged copy of one)"})
+    at: str = field(metadata={"kind": "loop", "help": "loop (or kernel) in whose body the copy is made"})
+    space: str = field(default="shared", metadata={"kind": "choice", "choices": ("shared", "register"), "help": "where the copy lives"})
+    vector: int = field(default=1, metadata={"kind": "int", "min": 1, "max": 16, "help": "elements of one access of the copy"})
+    pad: int = field(default=0, metadata={"kind": "int", "min": 0, "help": "unused elements after each row (shared memory)"})
+    fill: bool = field(default=True, metadata={"kind": "bool", "help": "zeros beyond the array's edge; else those cells stay unwritten"})
+    threads: bool = field(default=True, metadata={"kind": "bool", "help": "distribute a shared copy over the block's threads"})
+
+    def check(self, plan: Plan) -> Verdict:
+        if self.space not in ("shared", "register"):
+            return no(f"a copy cannot live in {self.space!r}", hint="'shared' or 'register'")
+        if self.vector != 1 and self.vector not in WIDTHS:
+            return no(f"one access has 1, 2, 4, 8 or 16 elements, not {self.vector}")
+        if self.pad < 0 or (self.pad and self.space == "register"):
+            return no("padding is a number of elements, and only rows in shared memory have it", hint="pad=0")
+        made = self._make(plan)
+        if isinstance(made, Verdict):
+            return made
+        new, lane = made
+        if not lane:
+            return YES
+        if refusal := Vectorize(lane).check(new):
+            return YES
+        return replace(refusal, what=f"the copy of {self.array} cannot move {self.vector} elements at once: {refusal.what}")
+
+    def rewrite(self, plan: Plan) -> Plan:
+        made = self._make(plan)
+        assert not isinstance(made, Verdict)
+        new, lane = made
+        return with_role(new, lane, "vector") if lane else new
+
+    def _make(self, plan: Plan) -> tuple[Plan, str] | Verdict:
+        """The plan with the copy (its lanes still a sequential loop), and the name of the loop over the lanes."""
+        scope = self._scope(plan)
+        if isinstance(scope, Verdict):
+            return scope
+        path, reads = scope
+        source = self._source(plan, reads)
+        if isinstance(source, Verdict):
+            return source
+        indices = [u.view.element if u.view else u.index() for u in reads]
+        inner = [[x.id for n, x in enumerate(u.above) if n >= len(path) or (self.space == "shared" and x.is_thread)] for u in reads]
+        around = [ranges(u.above) for u in reads]
+        if refusal := self._placed(path, reads, indices):
+            return refusal
+        found = box(indices, around, inner)
+        if isinstance(found, str):
+            return no(f"the part of {self.array} that {self._where(path)} reads is not a box", found,
+                      "stage it at another loop, or undo the skew or coalesce of these loops")
+        outer = tuple(x for x in path if not (self.space == "shared" and x.is_thread))
+        return self._rebuild(plan, path, outer, reads, source, found)
+
+    def _scope(self, plan: Plan) -> tuple[tuple[Loop, ...], tuple[Use, ...]] | Verdict:
+        """The loops around the body that gets the copy, and the reads below that will use it."""
+        if self.array not in plan.array_of:
+            return no(f"there is no array {self.array!r}", hint=f"one of {', '.join(plan.array_of)}")
+        kernel = next((k for k in plan.kernels if k.id == self.at), None)
+        hit = plan.find(self.at)
+        if not kernel and not (hit and isinstance(hit[0], Loop)):
+            return no(f"there is no loop {self.at!r}", hint=f"one of {', '.join((*plan.loops, *(k.id for k in plan.kernels)))}")
+        body = kernel.body if kernel else (hit[0],)  # type: ignore[index]
+        below = {leaf.id for leaf, _ in leaves(body)}
+        found = tuple(u for u in readers(plan, self.array) if u.leaf.id in below)
+        if not found:
+            return no(f"nothing below {self.at} reads {self.array}", hint=_readers_hint(plan, self.array))
+        if odd := next((u for u in found if u.view and not u.view.element), None):
+            return no(f"{self.array} already lives in {plan.buffer_of[odd.view.buffer].space} memory" if odd.view else "")
+        if odd := next((u for u in found if not u.access.affine), None):
+            return no(f"{odd.leaf.id} reads {self.array} at a data-dependent element", "which part it reads is not known before it runs")
+        direct = tuple(u for u in found if not u.view)
+        found = direct or found
+        if kernel:
+            common = [x for x in found[0].above if x.is_block and all(x in u.above for u in found)]
+            return tuple(common), found
+        assert hit is not None
+        assert isinstance(hit[0], Loop)
+        return (*hit[1], hit[0]), found
+
+    def _source(self, plan: Plan, reads: tuple[Use, ...]) -> str | Verdict:
+        """The array that the copy reads: the array itself, or the copy through which all of these reads go."""
+        through = {u.view.buffer if u.view else self.array if self.array in plan.program.array_of else "" for u in reads}
+        if len(through) == 1:
+            return through.pop()
+        return no(f"{self.array} is read through several copies ({', '.join(sorted(through))})", hint="stage one of them by its name")
+
+    def _placed(self, path: tuple[Loop, ...], reads: tuple[Use, ...], indices: list[tuple[Expr, ...]]) -> Verdict | None:
+        """A refusal where loops in places stand between the copy and its readers in a way that storage cannot follow."""
+        for u, index in zip(reads, indices, strict=True):
+            used = frozenset().union(*(e.variables() for e in index))
+            for x in u.above[len(path):]:
+                if x.is_block and x.id in used:
+                    return no(f"{self.at} lies outside of {x.id}", f"each block of {x.id} reads another part of {self.array}", f"stage it at {x.id} or below")
+                if self.space == "register" and x.is_place:
+                    return no(f"{self.at} lies outside of {x.id}", "registers belong to one thread, and each thread reads another part", f"stage it at {x.id} or below")
+        if not self.threads and self.space == "shared" and any(x.is_thread for x in path):
+            return no(f"{self.at} lies inside of a thread loop, so all threads have to take part in the copy", hint="threads=True")
+        return None
+
+    def _rebuild(self, plan: Plan, path: tuple[Loop, ...], outer: tuple[Loop, ...], reads: tuple[Use, ...], source: str,
+                 found: Box) -> tuple[Plan, str] | Verdict:
+        original = plan.array_of[source]
+        name = plan.fresh(_stem(source) + ("_s" if self.space == "shared" else "_r"))
+        scope_dims = tuple(f"{name}.{x.id}" for x in outer)
+        box_dims = tuple(f"{name}[{axis}]" for axis in range(len(found.extents)))
+        to_dims = {x.id: var(d) for x, d in zip(outer, scope_dims, strict=True)}
+        cells = iter(box_dims)
+        index = tuple(e.substitute(to_dims) + (var(next(cells)) if axis in found.axes else 0) for axis, e in enumerate(found.offset))
+        domain = [c for d, x in zip(scope_dims, outer, strict=True) for c in bounds(d, x.start, x.extent)]
+        domain += [c for d, n in zip(box_dims, found.extents, strict=True) for c in bounds(d, 0, n)]
+        dims = (*scope_dims, *box_dims)
+        copy = Statement(name, dims, tuple(domain), Access(name, tuple(map(var, dims)), "write"), Read(0), (Access(source, index),), origin="copy")
+        edge = _edge(copy, index, original)
+        copy = replace(copy, inside=edge) if self.fill else replace(copy, domain=(*copy.domain, *edge))
+        nest = copy_nest(plan, name, path, outer, found.extents, self.vector, self.space == "shared" and self.threads, self.at)
+        if isinstance(nest, Verdict):
+            return nest
+        shape = (*(x.start + x.extent for x in outer), *found.extents)
+        where = next((x.id for x in reversed(path) if self.space == "register" or not x.is_thread), "")
+        new = put_buffer(plan, Buffer(name, original.dtype, found.extents, self.space, self.pad if found.extents else 0, where))
+        new = replace(new, copies=(*plan.copies, copy), copied=(*plan.copied, Array(name, original.dtype, shape, "temporary", len(found.extents))))
+        leaf = _copy_leaf(plan, name, nest, dims, index, source, path)
+        readers_of = {(u.leaf.id, u.slot): View(name, cell, (*(var(x.id) for x in outer), *cell)) for u, cell in zip(reads, found.cells, strict=True)}
+
+        def redirect(node: Leaf) -> Leaf:
+            for (leaf_id, slot), view in readers_of.items():
+                node = with_view(node, slot, view) if leaf_id == node.id else node
+            return node
+
+        new = new.map_leaves(redirect)
+        return _insert(new, path, plan.kernel_of(self.at), {u.leaf.id for u in reads}, nest.around(leaf)), nest.lane
+
+    def _where(self, path: tuple[Loop, ...]) -> str:
+        return f"an iteration of {self.at}" if path else f"the kernel {self.at}"
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Stage]:
+        hit = plan.find(node_id)
+        if not hit or not isinstance(hit[0], Loop):
+            return
+        below = [leaf for leaf, _ in leaves((hit[0],))]
+        names = dict.fromkeys(r.array for leaf in below for r in plan.statement_of[leaf.statement].reads)
+        steps = (cls(name, node_id, space, vector) for name in list(names)[:4] for space, vector in (("shared", 4), ("shared", 1), ("register", 1)))
+        count = 0
+        for step in steps:
+            if count < 8 and step.check(plan):
+                count += 1
+                yield step
+
+    @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        hit = plan.find(node_id)
+        if hit and not isinstance(hit[0], Loop):
+            return no(f"{node_id} is a statement; a copy is made in the body of a loop", hint="select the loop around it")
+        return YES
+
+
+def readers(plan: Plan, array: str) -> tuple[Use, ...]:
+    """The reads of an array; for a staged copy, the reads that go through it."""
+    if array in plan.program.array_of:
+        return tuple(u for u in uses(plan, array) if not u.writes)
+    return tuple(Use(leaf, above, kernel, plan.statement_of[leaf.statement], slot) for leaf, above, kernel in plan.leaves
+                 for slot, v in leaf.views if v.buffer == array and slot < len(plan.statement_of[leaf.statement].reads))
+
+
+def cell_of(plan: Plan, copy: str, element: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The cell in which a copy keeps a logical element: its box coordinates, behind the slot of a pipelined buffer."""
+    leaf = next(leaf for leaf, _, _ in plan.leaves if leaf.statement == copy)
+    view = leaf.view(1)
+    assert view is not None
+    rank = plan.array_of[copy].given
+    values = dict(zip(plan.statement_of[copy].dims, element, strict=True))
+    slots = [e.substitute(dict(leaf.when)).substitute(values) for e in view.index[: len(view.index) - rank]]
+    return (*slots, *element[len(element) - rank:])
+
+
+def _copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], index: tuple[Expr, ...], source: str, path: tuple[Loop, ...]) -> Leaf:
+    """The leaf of a copy: its place, the cell it fills, and where its source is a copy, the cell it reads."""
+    at, scope = dict(nest.at), {**ranges(path), **ranges(nest.loops)}
+    own = tuple(at[d] for d in dims)
+    cells = own[len(own) - nest.rank:]
+    leaf = with_view(Leaf(name, name, nest.at, nest.when), 1, View(name, cells, own))
+    if source not in plan.statement_of:
+        return leaf
+    element = tuple(e.substitute(at, scope) for e in index)
+    cell = tuple(e.simplify(scope) for e in cell_of(plan, source, element))
+    return with_view(leaf, 0, View(plan_buffer(plan, source), cell, element))
+
+
+def plan_buffer(plan: Plan, copy: str) -> str:
+    """The buffer that a copy fills."""
+    leaf = next(leaf for leaf, _, _ in plan.leaves if leaf.statement == copy)
+    view = leaf.view(1)
+    assert view is not None
+    return view.buffer
+
+
+def _insert(plan: Plan, path: tuple[Loop, ...], kernel, used: set[str], nest: Node) -> Plan:  # noqa: ANN001
+    """Put the copy before the first node of the body that reads it."""
+    def before(body: tuple[Node, ...]) -> tuple[Node, ...]:
+        first = next(n for n, node in enumerate(body) if any(leaf.id in used for leaf, _ in leaves((node,))))
+        return (*body[:first], nest, *body[first:])
+
+    if path:
+        loop = plan.loops[path[-1].id]
+        return plan.replace_node(loop.id, replace(loop, body=before(loop.body)))
+    return replace(plan, kernels=tuple(replace(k, body=before(k.body)) if k.id == kernel.id else k for k in plan.kernels))
+
+
+def _edge(copy: Statement, index: tuple[Expr, ...], array: Array) -> tuple[Constraint, ...]:
+    """The conditions under which an element lies in the array, as far as intervals do not prove them."""
+    known, out = dim_ranges(copy), []
+    for e, n in zip(index, array.shape, strict=True):
+        low, high = e.interval(known)
+        out += [Constraint(e)] if low < 0 else []
+        out += [Constraint(-e + (n - 1))] if high >= n else []
+    return tuple(out)
+
+
+def _stem(name: str) -> str:
+    """The array behind the name of a copy: ``A`` of ``A_s``."""
+    return name.removesuffix("_s").removesuffix("_r")
+
+
+def _readers_hint(plan: Plan, array: str) -> str:
+    found = dict.fromkeys(u.above[-1].id for u in readers(plan, array) if u.above)
+    return f"it is read below {', '.join(found)}" if found else ""
