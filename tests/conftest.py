@@ -55,7 +55,8 @@ def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
             path.write_text(produced, encoding="utf-8")
             return
         if not path.exists():
-            pytest.fail(f"there is no golden {path.relative_to(GOLDENS.parent)}; write it with --update-golden and read it:\n{produced}")
+            missing = path.relative_to(GOLDENS.parent)
+            pytest.fail(f"there is no golden {missing}; write it with --update-golden and read it:\n{produced}")
         assert produced == path.read_text(encoding="utf-8")
 
     return compare

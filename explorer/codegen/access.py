@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ..ir.dtype import DTYPES
-from ..ir.expr import Expr
+from ..ir.expr import Expr, Ranges
 from ..ir.program import Indirect
 from ..ir.scalar import Read, Scalar, type_of
 from .guards import NEVER, Condition, condition, conjunction, guard_text
@@ -14,7 +14,7 @@ from .lower import Lowered, Site, Store
 from .scalar import CONDITIONAL, PRIMARY, Text, cast, enclose, literal, narrow, value_text, widen
 
 
-def element_text(store: Store, index: Sequence[Expr], ranges) -> str:  # noqa: ANN001
+def element_text(store: Store, index: Sequence[Expr], ranges: Ranges) -> str:
     """The lvalue of one element: ``As[i][k]``, ``A[i * 1000 + k]``, ``total``."""
     if store.space != "global":
         return store.name + subscripts(index, ranges)
@@ -86,5 +86,5 @@ def filled(site: Site, text: Text, fill: Text, inside: Sequence[Condition]) -> T
         return text
     if inside == (NEVER,):
         return fill
-    guard = guard_text(inside, site.ranges)
+    guard = guard_text(inside, site.around, enclosed=True)
     return f"{guard} ? {enclose(text, CONDITIONAL + 1)} : {enclose(fill, CONDITIONAL)}", CONDITIONAL

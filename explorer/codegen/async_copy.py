@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.expr import Expr, Ranges
+from ..ir.expr import Expr
 from ..ir.tree import Sync
 from .access import access_text, inside_conditions, is_move
 from .guards import NEVER, guard_text
@@ -27,7 +27,7 @@ def possible(low: Lowered, site: Site, lanes: int = 1) -> bool:
     return source.space == "global" and (not site.statement.inside or site.statement.fill == 0)
 
 
-def lines(low: Lowered, site: Site, lanes: int, library: set[str], lane: dict[str, Expr] | None = None, ranges: Ranges | None = None) -> list[str]:
+def lines(low: Lowered, site: Site, lanes: int, library: set[str], lane: dict[str, Expr] | None = None) -> list[str]:
     """``async_copy<16>(&As[…], &A[…], inside ? 16 : 0);``: where `inside` fails nothing is read and zeros are written."""
     library.add("async_copy")
     statement = site.statement
@@ -38,5 +38,5 @@ def lines(low: Lowered, site: Site, lanes: int, library: set[str], lane: dict[st
     if inside == (NEVER,):
         amount = ", 0"
     else:
-        amount = f", {guard_text(inside, ranges or site.ranges)} ? {size} : 0" if inside else ""
+        amount = f", {guard_text(inside, site.around, enclosed=True)} ? {size} : 0" if inside else ""
     return [f"async_copy<{size}>(&{target}, &{source}{amount});  // {site.leaf.id}"]

@@ -15,10 +15,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from ..ir.expr import const
-from ..ir.plan import Buffer
-from ..ir.tree import Leaf, Loop, Node, Sync, leaves
+from ..ir.plan import Buffer, Plan
+from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, leaves
 from . import async_copy, collective, vector
 from .access import access_text, stored_value, value_of
 from .bounds import bounds, extreme_text, is_linear
@@ -82,19 +83,34 @@ class Builder:
     Parameters
     ----------
     low : Lowered
-    before : frozenset of (str, int)
-        Where barriers stand: before the child of a parent, by index.
+    barriers : callable
+        ``(plan, kernel)`` to an object whose ``before`` says where barriers stand: before the child of a parent, by
+        index; its ``races`` are conflicts that none can order.
+    arch : str
     """
 
-    def __init__(self, low: Lowered, before: frozenset[tuple[str, int]], arch: str = "sm_90") -> None:
-        self.low, self.before = low, before
+    def __init__(self, low: Lowered, barriers: Callable[[Plan, Kernel], Any], arch: str = "sm_90") -> None:
+        self.low = low
         self.asynchronous = int(re.sub(r"\D", "", arch) or 0) >= FIRST_ASYNC_COPY
         self.sites = {leaf.id: low.site(leaf, above) for leaf, above in leaves(low.kernel.body)}
-        self.overrun = Overrun(low, self.sites, bool(before))
+        self.overrun = Overrun(low, self.sites)
+        self.before = self.positions(barriers)
         self.register_loops = self._register_loops()
         self.library: set[str] = set()
         self.aligned: set[str] = set()
         self.scratch: dict[str, Store] = {}
+
+    def positions(self, barriers: Callable[[Plan, Kernel], Any]) -> frozenset[tuple[str, int]]:
+        """Where barriers stand, leaves that overrun included."""
+        plan, kernel = self.low.plan, self.low.kernel
+        unsure = self.overrun.unsure()
+        if not unsure:
+            return frozenset(barriers(plan, kernel).before)
+        found = barriers(self.overrun.relaxed(unsure), kernel)
+        if not found.races:
+            return frozenset(found.before)
+        self.overrun.refuse(unsure)
+        return frozenset(barriers(plan, kernel).before)
 
     def _register_loops(self) -> frozenset[str]:
         """Loops whose variables index a register array: they are unrolled, so that the array stays in registers."""
@@ -142,12 +158,14 @@ class Builder:
         return items
 
     def node(self, node: Node, above: tuple[Loop, ...]) -> list[Item]:
+        """The pieces that one node becomes; places and loops of one iteration dissolve into the body around them."""
         if isinstance(node, Leaf):
             return self.leaf(node)
         if isinstance(node, Sync):
             if not self.asynchronous:
                 return []
-            return [Item(Lines((f"{async_copy.sync_text(node, self.library)}  // {node.id}",), (node.id,)), barrier=True, neutral=True, counted=True)]
+            text = f"{async_copy.sync_text(node, self.library)}  // {node.id}"
+            return [Item(Lines((text,), (node.id,)), barrier=True, neutral=True, counted=True)]
         if node.extent <= 0:
             return []
         if not self.low.is_counter(node):
@@ -182,8 +200,8 @@ class Builder:
             outer = tuple(c for c in outer if whole and self.ends_well(c, above))
             limits = limits if whole or self.runs(loop, name, limits, self.low.ranges(above, boxes=False)) else ()
         taken = {*outer, *limits}
-        items = [item if item.neutral else replace(item, guards=tuple(c for c in item.guards if c not in taken)) for item in items]
-        ranges = {**self.low.ranges(above, boxes=False), name: loop.range}
+        items = [i if i.neutral else replace(i, guards=tuple(c for c in i.guards if c not in taken)) for i in items]
+        ranges = self.low.ranges((*above, loop), boxes=False)
         header = self.header(loop, name, limits, self.low.ranges(above, boxes=False))
         before = ("#pragma unroll",) if unrolled else ()
         block = Block(header, self.grouped(items), (loop.id,), before, loop.id)
@@ -207,6 +225,7 @@ class Builder:
         return all((u - lo).interval(ranges)[0] >= 1 for lo in (box[0], *lowers) for u in (box[1], *uppers))
 
     def header(self, loop: Loop, name: str, limits: Sequence[Condition], ranges: dict[str, tuple[int, int]]) -> str:
+        """``for (int k = 0; k < min(4, 7 - j); ++k)``."""
         lowers, uppers = bounds(limits, name)
         wide = loop.start + loop.extent > INT_MAX
         mixed = wide or any(is_wide(e, ranges) for e in (*lowers, *uppers))
@@ -248,12 +267,14 @@ class Builder:
         return tuple(out)
 
     def guarded(self, guards: tuple[Condition, ...], ranges: dict, body: Sequence[Out]) -> Out:
+        """``if (guards) { body }``."""
         ids = tuple(dict.fromkeys(i for o in body for i in o.ids)) if len(body) == 1 else ()
         return Block(f"if ({guard_text(guards, ranges)})", tuple(body), ids)
 
     # -- leaves -------------------------------------------------------------------------------------------------
 
     def leaf(self, leaf: Leaf) -> list[Item]:
+        """The piece of one leaf; none if it never runs."""
         site = self.sites[leaf.id]
         if site.conditions == (NEVER,):
             return []
@@ -267,7 +288,7 @@ class Builder:
 
     def piece(self, site: Site, lines: Sequence[str]) -> Item:
         """The item of one leaf's text: guards that may be overrun are left out."""
-        return Item(Lines(tuple(lines), (site.leaf.id,)), self.overrun.kept(site), dict(site.ranges))
+        return Item(Lines(tuple(lines), (site.leaf.id,)), self.overrun.kept(site), dict(site.around))
 
     def plain(self, site: Site, read: Callable[[int], Text] | None = None, target: str | None = None) -> list[str]:
         """The statement itself; `read` and `target` replace the text of its accesses (in vector lanes)."""
@@ -276,8 +297,8 @@ class Builder:
         target = target or access_text(low, site, slot)
         if statement.update:
             value = value_of(low, site, statement.value, read)
-            types = low.dtypes(site)
-            text = update_text(statement.update, target, value, low.store(site.leaf, slot).dtype, scalar_type(statement.value, types))
+            kind = scalar_type(statement.value, low.dtypes(site))
+            text = update_text(statement.update, target, value, low.store(site.leaf, slot).dtype, kind)
         else:
             text = f"{target} = {stored_value(low, site, read)[0]};"
         return [f"{text}  // {site.leaf.id}"]
@@ -291,7 +312,7 @@ class Builder:
         if len(kept) > 1 or any(site.leaf.collect for site in sites):
             return self.loop(replace(loop, role="unroll"), above)
         guards = kept.pop()
-        ranges = {k: v for s in sites for k, v in s.ranges.items()}
+        ranges = {k: v for s in sites for k, v in s.around.items()}
         lanes = vector.Lanes(self.low, loop, sites, self.library, self.aligned, self.asynchronous)
         return [Item(out, guards, ranges) for out in lanes.text(self.plain)]
 
@@ -305,7 +326,7 @@ class Builder:
             return Lines(tuple(collect.together(guards)), (site.leaf.id, *places))
 
         places = [loop.id for loop in site.loops if not self.low.is_counter(loop)]
-        return [Item(Lines(()), site.conditions, dict(site.ranges), barrier=True, render=render)]
+        return [Item(Lines(()), site.conditions, dict(site.around), barrier=True, render=render)]
 
     def scratch_stores(self) -> list[Store]:
         """Shared arrays that reductions work in."""

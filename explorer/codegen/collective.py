@@ -65,13 +65,13 @@ class Collective:
         value = self.value
         if guards:
             identity = literal(REDUCTIONS[self.update].identity(self.wide), self.wide)
-            text = f"{guard_text(guards, site.ranges)} ? {enclose(value, CONDITIONAL + 1)} : {enclose(identity, CONDITIONAL)}"
-            value = text, CONDITIONAL
+            test = guard_text(guards, site.around, enclosed=True)
+            value = f"{test} ? {enclose(value, CONDITIONAL + 1)} : {enclose(identity, CONDITIONAL)}", CONDITIONAL
         result = low.taken.take(f"{self.target.name}_{self.update}")
         update = self.apply((result, PRIMARY))
         if self.target.space != "register":
             writers = self.writers(guards)
-            update = f"if ({guard_text(writers, site.ranges)}) {update}" if writers else update
+            update = f"if ({guard_text(writers, site.around)}) {update}" if writers else update
         return [f"const {self.wide.cuda} {result} = {self.call(value[0])};  // {site.leaf.id}", update]
 
     def writers(self, guards: Sequence[Condition]) -> tuple[Condition, ...]:
@@ -115,9 +115,11 @@ class Collective:
             return (x, y, z), "".join(sorted(role[-1] for role in roles))
         if y * z > 1:
             raise ScheduleError(
-                f"{self.site.leaf.id} combines {', '.join(sorted(roles))} in a block of {x}×{y}×{z} threads", where=self.site.statement.text,
-                why="warps or lanes alone are combined in blocks with one dimension", hint="bind the other thread loops to warps or blocks")
-        return (WARP_SIZE, -(-x // WARP_SIZE), 1), "".join(sorted({"lane": "x", "warp": "y"}[role] for role in roles))
+                f"{self.site.leaf.id} combines {', '.join(sorted(roles))} in a block of {x}×{y}×{z} threads",
+                where=self.site.statement.text, why="warps or lanes alone are combined in blocks with one dimension",
+                hint="bind the other thread loops to warps or blocks")
+        axis = {"lane": "x", "warp": "y"}
+        return (WARP_SIZE, -(-x // WARP_SIZE), 1), "".join(sorted(axis[role] for role in roles))
 
     def scratch_name(self, elements: int) -> str:
         """The shared array that reductions of this type work in, at least this large."""

@@ -16,8 +16,7 @@ from .module import Buffer, CudaModule, Launch
 from .names import Names, kernel_identifier
 from .preamble import preamble
 from .printer import Lines, Out, Printer, code
-from .resources import STATIC_SHARED_LIMIT, carve
-
+from .resources import carve
 
 LINE = 120
 """Columns beyond which a function's parameters stand on lines of their own."""
@@ -38,7 +37,8 @@ class Function:
     dynamic_bytes: int
 
 
-def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0, barriers: Callable[[Plan, Kernel], Any] | None = None) -> CudaModule:
+def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
+         barriers: Callable[[Plan, Kernel], Any] | None = None) -> CudaModule:
     """Write a legal plan as CUDA C++.
 
     Parameters
@@ -64,7 +64,7 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0, barriers: Call
     names = Names()
     functions = []
     for kernel in plan.kernels:
-        function = _function(plan, kernel, kernel_identifier(names, kernel.id), frozenset(barriers(plan, kernel).before), arch)
+        function = _function(plan, kernel, kernel_identifier(names, kernel.id), barriers, arch)
         if function is not None:
             functions.append(function)
     printer = Printer()
@@ -74,13 +74,14 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0, barriers: Call
     for function in functions:
         printer.line()
         _print(printer, function, min_blocks)
-    return CudaModule(plan.program.name, printer.text(), _buffers(plan, functions), tuple(_launches(plan, functions)), printer.source_map())
+    buffers, launches = _buffers(plan, functions), tuple(_launches(plan, functions))
+    return CudaModule(plan.program.name, printer.text(), buffers, launches, printer.source_map())
 
 
-def _function(plan: Plan, kernel: Kernel, name: str, before: frozenset[tuple[str, int]], arch: str) -> Function | None:
+def _function(plan: Plan, kernel: Kernel, name: str, barriers: Callable[[Plan, Kernel], Any], arch: str) -> Function | None:
     """One kernel, or None if none of its leaves runs."""
     low = Lowered(plan, kernel)
-    builder = Builder(low, before, arch)
+    builder = Builder(low, barriers, arch)
     body = builder.kernel()
     leaf_ids = {n.id for n in walk(kernel.body) if isinstance(n, Leaf)}
     if not any(leaf_ids & set(_ids(out)) for out in body):
@@ -148,5 +149,3 @@ def _launches(plan: Plan, functions: list[Function]) -> Iterator[Launch]:
             yield Launch(function.name, function.low.grid, function.low.block, arguments,
                          function.static_bytes, function.dynamic_bytes, counters)
 
-
-__all__ = ["STATIC_SHARED_LIMIT", "emit"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..ir.dtype import DType
@@ -25,17 +25,17 @@ class Fill(Protocol):
     """How an input is made (``explorer.run.inputs.Recipe``)."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str: ...  # noqa: D102
     @property
-    def stream(self) -> int: ...
+    def stream(self) -> int: ...  # noqa: D102
     @property
-    def offset(self) -> float: ...
+    def offset(self) -> float: ...  # noqa: D102
     @property
-    def scale(self) -> float: ...
+    def scale(self) -> float: ...  # noqa: D102
     @property
-    def low(self) -> int: ...
+    def low(self) -> int: ...  # noqa: D102
     @property
-    def high(self) -> int: ...
+    def high(self) -> int: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Sample:
 
 
 def export_text(
-    module: CudaModule, program: Program, *, fills: Mapping[str, Fill], allowances: Mapping[str, Allowance], sample: Sample | None,
-    loops: str, script: str, target: str, arch: str, seed: int = 0,
+    module: CudaModule, program: Program, *, fills: Mapping[str, Fill], allowances: Mapping[str, Allowance],
+    sample: Sample | None, loops: str, script: str, target: str, arch: str, seed: int = 0,
 ) -> str:
     """The text of a ``.cu`` file that compiles with nvcc alone and checks itself.
 
@@ -114,8 +114,8 @@ def _header(module: CudaModule, program: Program, loops: str, script: str, targe
     name = c_name(module.name)
     lines = [f"{module.name}: {sizes}".rstrip(": "), f"Made for {target} ({arch}).", "",
              f"    nvcc -std=c++17 -O3 -arch={arch} {name}.cu -o {name} && ./{name}", "",
-             "checks the outputs against the float64 loops below, times the kernels, and exits with 0 if they are right, 1 if not,",
-             "2 on a CUDA error.  --full checks every cell.  -DEXPLORER_NO_MAIN leaves only the kernels and the launcher.", "",
+             "checks the outputs against the float64 loops below, times the kernels, and exits with 0 if they are right,",
+             "1 if not, 2 on a CUDA error.  --full checks every cell.  -DEXPLORER_NO_MAIN leaves out main.", "",
              "The schedule:", "", *(f"    {line}" for line in loops.rstrip().splitlines()), "",
              "Python that rebuilds it:", "", *(f"    {line}" for line in script.rstrip().splitlines()), "",
              f"SHA-256 of everything below this comment: {digest}"]
@@ -155,19 +155,19 @@ def _inline(launches: Sequence[Launch]) -> list[str]:
 
 def _table(launches: Sequence[Launch]) -> list[str]:
     """Launches that differ in their scalars alone share a case; the table says which case runs with which scalars."""
-    shapes = list(dict.fromkeys((x.kernel, x.grid, x.block, x.arguments, x.dynamic_shared_bytes, len(x.scalars)) for x in launches))
-    width = 1 + max(shape[5] for shape in shapes)
+    shapes = list(dict.fromkeys(replace(x, scalars=(0,) * len(x.scalars)) for x in launches))
+    width = 1 + max(len(shape.scalars) for shape in shapes)
     rows = []
     for x in launches:
-        row = [shapes.index((x.kernel, x.grid, x.block, x.arguments, x.dynamic_shared_bytes, len(x.scalars))), *x.scalars]
+        row = [shapes.index(replace(x, scalars=(0,) * len(x.scalars))), *x.scalars]
         rows.append("{" + ", ".join(map(str, row + [0] * (width - len(row)))) + "}")
     lines = [f"    static const int order[][{width}] = {{"]
     lines += [f"        {', '.join(rows[i : i + 12])}," for i in range(0, len(rows), 12)]
     lines += ["    };", "    for (const auto& at : order) {", "        switch (at[0]) {"]
     for n, shape in enumerate(shapes):
-        launch = next(x for x in launches if (x.kernel, x.grid, x.block, x.arguments, x.dynamic_shared_bytes, len(x.scalars)) == shape)
-        lines.append(f"            case {n}: {_call(launch, [f'at[{k + 1}]' for k in range(shape[5])])} break;")
-    return [*lines, "        }", "        error = cudaGetLastError();", "        if (error != cudaSuccess) return error;", "    }"]
+        lines.append(f"            case {n}: {_call(shape, [f'at[{k + 1}]' for k in range(len(shape.scalars))])} break;")
+    lines += ["        }", "        error = cudaGetLastError();", "        if (error != cudaSuccess) return error;", "    }"]
+    return lines
 
 
 def _call(launch: Launch, scalars: Sequence[str]) -> str:
@@ -207,19 +207,23 @@ def _main(module: CudaModule, program: Program, fills: Mapping[str, Fill], allow
             lines.append(f"    to_device({name}, host_{c_name(buffer.name)}, {buffer.size}ULL);")
     call = f"{launcher_name(module)}({', '.join([*(f'device_{c_name(b.name)}' for b in module.buffers), '0'])})"
     lines += ["", f"    CHECK({call});", "    CHECK(cudaDeviceSynchronize());"]
-    lines += [f"    to_host(host_{c_name(a.name)}, device_{c_name(a.name)}, {a.size}ULL);" for a in program.parameters if a.role != "in"]
+    outputs = [a for a in program.parameters if a.role != "in"]
+    lines += [f"    to_host(host_{c_name(a.name)}, device_{c_name(a.name)}, {a.size}ULL);" for a in outputs]
     arguments = [f"wide_{c_name(a.name)}" for a in program.parameters]
     arguments += [part for n in range(len(groups)) for part in (f"pick_{n}.values", f"pick_{n}.count")]
     lines += ["", f"    reference({', '.join(arguments)});", "    if (reference_faults) {",
               '        printf("the reference failed: %lld\\n", reference_faults);', "        return 2;", "    }",
               "    bool right = true;"]
-    for array in program.parameters:
-        if array.role != "in":
-            lines += _compared(array, allowances[array.name], groups)
-    restore = "".join(f" to_device(device_{c_name(a.name)}, first_{c_name(a.name)}, {a.size}ULL);" for a in program.parameters if a.role == "inout")
-    lines += ["", "    if (right) {", "        Timer timer;", "        for (int repeat = 0; repeat < WARMUP + REPEATS; ++repeat) {",
-              *([f"           {restore}"] if restore else []), "            timer.start();", f"            CHECK({call});",
-              "            timer.stop(repeat - WARMUP);", "        }", "        timer.print();", "    }"]
+    for array in outputs:
+        lines += _compared(array, allowances[array.name], groups)
+    lines += ["", "    if (right) {", "        Timer timer;",
+              "        for (int repeat = 0; repeat < WARMUP + REPEATS; ++repeat) {"]
+    for array in outputs:
+        if array.role == "inout":
+            name = c_name(array.name)
+            lines.append(f"            to_device(device_{name}, first_{name}, {array.size}ULL);")
+    lines += ["            timer.start();", f"            CHECK({call});", "            timer.stop(repeat - WARMUP);",
+              "        }", "        timer.print();", "    }"]
     lines += [f"    CHECK(cudaFree(device_{c_name(b.name)}));" for b in module.buffers]
     return "\n".join([*lines, MAIN_TAIL])
 
@@ -233,11 +237,13 @@ def _made(array: Array, fill: Fill | None, seed: int) -> list[str]:
         lines.append(f"    memset(host_{name}, 0xFF, sizeof({kind}) * {size});")
     else:
         stream = f"{seed * 1000 + fill.stream}ULL"
-        drawn = f"integer(i, {stream}, {fill.low}LL, {fill.high - fill.low}ULL)" if fill.kind == "integers" else _normal(array.dtype, fill, stream)
+        whole = f"integer(i, {stream}, {fill.low}LL, {fill.high - fill.low}ULL)"
+        drawn = whole if fill.kind == "integers" else _normal(array.dtype, fill, stream)
         lines.append(f"    for (unsigned long long i = 0; i < {size}; ++i) host_{name}[i] = from_number<{kind}>({drawn});")
     lines.append(f"    for (unsigned long long i = 0; i < {size}; ++i) wide_{name}[i] = ({wide})to_number(host_{name}[i]);")
     if array.role == "inout":
-        lines += [f"    {kind}* first_{name} = on_host<{kind}>({size});", f"    memcpy(first_{name}, host_{name}, sizeof({kind}) * {size});"]
+        lines += [f"    {kind}* first_{name} = on_host<{kind}>({size});",
+                  f"    memcpy(first_{name}, host_{name}, sizeof({kind}) * {size});"]
     return lines
 
 

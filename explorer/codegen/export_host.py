@@ -85,7 +85,9 @@ inline float to_number(__half value) { return __half2float(value); }
 """,
     "bf16": """\
 template <> inline __nv_bfloat16 from_number<__nv_bfloat16, float>(float number) { return __float2bfloat16(number); }
-template <> inline __nv_bfloat16 from_number<__nv_bfloat16, long long>(long long number) { return __float2bfloat16((float)number); }
+template <> inline __nv_bfloat16 from_number<__nv_bfloat16, long long>(long long number) {
+    return __float2bfloat16((float)number);
+}
 inline float to_number(__nv_bfloat16 value) { return __bfloat162float(value); }
 """,
     "bool": """\
@@ -141,8 +143,9 @@ inline bool compare(const char* name, const T* got, const W* expected, int rank,
     }
     long long cells = 1;
     for (int d = 0; d < rank; ++d) cells *= shape[d];
-    printf("%s: %lld of %lld cells checked, %lld wrong, largest error of the others %.3g, allowed %.3g * |expected| + %.3g\\n", name,
-           total, cells, wrong, largest_error, relative, absolute + of_largest * largest);
+    printf("%s: %lld of %lld cells checked, %lld wrong; ", name, total, cells, wrong);
+    printf("largest error of the others %.3g, allowed %.3g * |expected| + %.3g\\n", largest_error, relative,
+           absolute + of_largest * largest);
     if (!wrong) return true;
     printf("    first wrong: %s[", name);
     for (int d = 0; d < rank; ++d) {
@@ -178,8 +181,8 @@ struct Timer {
                 taken[j] = taken[j - 1];
                 taken[j - 1] = swapped;
             }
-        printf("median %.2f us, quartiles %.2f to %.2f us (%d runs, warm L2)\\n", 1e3 * taken[REPEATS / 2], 1e3 * taken[REPEATS / 4],
-               1e3 * taken[REPEATS - 1 - REPEATS / 4], REPEATS);
+        printf("median %.2f us, quartiles %.2f to %.2f us (%d runs, warm L2)\\n", 1e3 * taken[REPEATS / 2],
+               1e3 * taken[REPEATS / 4], 1e3 * taken[REPEATS - 1 - REPEATS / 4], REPEATS);
         CHECK(cudaEventDestroy(begin));
         CHECK(cudaEventDestroy(end));
     }

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import gcd
 
 from ..ir.expr import Expr, Ranges
-from .index import SUM, to_c
+from .index import to_c
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class Condition:
     equality: bool = False
 
     def variables(self) -> frozenset[str]:
+        """Names of the C variables in it."""
         return self.expr.variables()
 
 
@@ -61,8 +62,8 @@ def without_implied(conditions: Sequence[Condition], ranges: Ranges) -> tuple[Co
     """Drop the conditions that another one implies (their difference has a sign on the box)."""
     kept: list[Condition] = []
     for position, c in enumerate(conditions):
-        implied = not c.equality and any(
-            other is not c and not other.equality and _implies(other, c, ranges) and (j < position or not _implies(c, other, ranges))
+        implied = any(
+            other is not c and _implies(other, c, ranges) and (j < position or not _implies(c, other, ranges))
             for j, other in enumerate(conditions)
         )
         if not implied:
@@ -71,7 +72,7 @@ def without_implied(conditions: Sequence[Condition], ranges: Ranges) -> tuple[Co
 
 
 def _implies(stronger: Condition, weaker: Condition, ranges: Ranges) -> bool:
-    if not (stronger.variables() & weaker.variables()):
+    if stronger.equality or weaker.equality or not stronger.variables() & weaker.variables():
         return False
     return (weaker.expr - stronger.expr).interval(ranges)[0] >= 0
 
@@ -85,7 +86,7 @@ def condition_text(c: Condition, ranges: Ranges) -> str:
         left, right = (positive, negative - constant) if positive.terms else (negative, positive + constant)
         return _compare(left, "==", right, ranges)
     if not negative.terms:
-        return _compare(positive, ">=", Expr((), -constant), ranges) if constant <= 0 else _compare(positive, ">", Expr((), -constant - 1), ranges)
+        return _compare(positive, ">=", Expr((), -constant), ranges)
     if not positive.terms:
         return _compare(negative, "<", Expr((), constant + 1), ranges)
     if constant < 0:
@@ -97,9 +98,8 @@ def _compare(left: Expr, operator: str, right: Expr, ranges: Ranges) -> str:
     return f"{to_c(left, ranges)[0]} {operator} {to_c(right, ranges)[0]}"
 
 
-def guard_text(conditions: Sequence[Condition], ranges: Ranges) -> str:
-    """All conditions, joined by ``&&``."""
-    return " && ".join(condition_text(c, ranges) for c in without_implied(conditions, ranges))
+def guard_text(conditions: Sequence[Condition], ranges: Ranges, enclosed: bool = False) -> str:
+    """All conditions, joined by ``&&``; in parentheses if `enclosed` and there are several."""
+    texts = [condition_text(c, ranges) for c in without_implied(conditions, ranges)]
+    return f"({' && '.join(texts)})" if enclosed and len(texts) > 1 else " && ".join(texts)
 
-
-__all__ = ["NEVER", "SUM", "Condition", "condition", "condition_text", "conjunction", "guard_text", "without_implied"]

@@ -62,6 +62,8 @@ class Site:
         Statement dimensions.
     ranges : Ranges
         Intervals of the C variables here.
+    around : Ranges
+        The same without the guards on places: what is known where a guard is tested.
     conditions : tuple of Condition
         When the leaf runs.
     named : tuple of (Condition, Constraint)
@@ -73,6 +75,7 @@ class Site:
     loops: tuple[Loop, ...]
     at: dict[str, Expr]
     ranges: Ranges
+    around: Ranges
     conditions: tuple[Condition, ...]
     named: tuple[tuple[Condition, Constraint], ...] = ()
 
@@ -166,7 +169,7 @@ class Lowered:
             found.append(condition(e.substitute(lane, ranges) if lane else e, c.equality, ranges))
             if found[-1] is not None:
                 named.append((found[-1], c))
-        return Site(leaf, statement, loops, at, ranges, conjunction(found), tuple(named))
+        return Site(leaf, statement, loops, at, ranges, self.ranges(loops, boxes=False), conjunction(found), tuple(named))
 
     def _place_conditions(self, leaf: Leaf, statement: Statement, loops: tuple[Loop, ...]) -> Iterator[Condition | None]:
         """Loops smaller than the launch, and missing dimensions of a leaf that is not replicated."""
@@ -192,7 +195,8 @@ class Lowered:
         places beyond them are still running.
         """
         launch = {self.role_name[role]: (0, n - 1) for role, n in self.role_extents.items()}
-        return launch | {self.variable[loop.id]: loop.range for loop in (*self.launch_loops, *loops) if boxes or not loop.is_place}
+        counted = [loop for loop in (*self.launch_loops, *loops) if boxes or not loop.is_place]
+        return launch | {self.variable[loop.id]: loop.range for loop in counted}
 
     @cached_property
     def role_extents(self) -> dict[str, int]:

@@ -19,19 +19,21 @@ dropped condition, one of two things holds:
     show, as it does in every convolution that pads with zeros.
 
 An extra run violates at least one dropped condition, and either argument alone suffices, so conditions may be dropped
-one by one.  A condition that all threads share and that only depends on what encloses the buffer's scope is kept: it
+one by one.  Extra runs read shared memory at times when no real run might, so the barriers must hold for them too: see
+:meth:`Overrun.unsure`.  A condition that all threads share and that only depends on what encloses the buffer's scope is kept: it
 skips whole tiles and costs nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..ir.expr import Expr, Ranges, quotient, remainder, var
-from ..ir.plan import Buffer
+from ..ir.plan import Buffer, Plan
 from ..ir.program import Constraint, Statement
 from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, Literal, Read, Scalar, operand_type
 from ..ir.tree import ranges as loop_ranges
@@ -55,14 +57,11 @@ class Overrun:
     low : Lowered
     sites : mapping of str to Site
         Every leaf of the kernel.
-    barriers : bool
-        Whether the kernel has barriers: without them, and with more than one thread, what other threads copied to
-        shared memory is not known to be there.
     """
 
-    def __init__(self, low: Lowered, sites: Mapping[str, Site], barriers: bool) -> None:
+    def __init__(self, low: Lowered, sites: Mapping[str, Site]) -> None:
         self.low, self.sites = low, sites
-        self.visible = barriers or low.block == (1, 1, 1)
+        self.refused: frozenset[str] = frozenset()
         self.users: dict[str, list[tuple[Site, int]]] = {}
         for site in sites.values():
             for slot, view in site.leaf.views:
@@ -81,7 +80,7 @@ class Overrun:
         return self.answers[site.leaf.id]
 
     def _kept(self, site: Site) -> tuple[Condition, ...]:
-        if not site.named or not self.contained(site):
+        if not site.named or site.leaf.id in self.refused or not self.contained(site):
             return site.conditions
         buffer = self.low.store(site.leaf, len(site.statement.reads)).buffer
         assert buffer is not None
@@ -112,7 +111,7 @@ class Overrun:
             return False
         for slot in range(len(statement.accesses)):
             store, view = self.low.store(leaf, slot), leaf.view(slot)
-            if view is None or store.buffer is None or store.space == "global" or (store.space == "shared" and not self.visible):
+            if view is None or store.buffer is None or store.space == "global":
                 return False
             scope = loop_ranges(site.loops)
             for e, extent in zip(view.index, store.buffer.shape, strict=True):
@@ -120,6 +119,60 @@ class Overrun:
                 if first < 0 or last >= extent:
                     return False
         return True
+
+    # -- barriers -----------------------------------------------------------------------------------------------
+
+    def unsure(self) -> frozenset[str]:
+        """Leaves that overrun and read shared memory, and for which the barriers between real runs may not be enough.
+
+        They are enough if some block has, for each loop around both the copies and the leaf, three consecutive
+        iterations (or all) in which every run is a real one: conflicts are the same in every such tile.
+        """
+        return frozenset(
+            site.leaf.id for site in self.sites.values()
+            if (dropped := self.dropped(site)) and (shared := self.shared_reads(site))
+            and not self.has_full_tile(site, dropped, shared))
+
+    def dropped(self, site: Site) -> tuple[Condition, ...]:
+        """The conditions that the leaf runs without."""
+        kept = set(self.kept(site))
+        return tuple(c for c in site.conditions if c not in kept)
+
+    def shared_reads(self, site: Site) -> frozenset[str]:
+        """Shared buffers that the leaf reads."""
+        return frozenset(v.buffer for _, v in site.leaf.views if self.low.stores["buffer", v.buffer].space == "shared")
+
+    def has_full_tile(self, site: Site, dropped: Sequence[Condition], shared: frozenset[str]) -> bool:
+        """Whether the dropped conditions hold everywhere inside some tile."""
+        writers = [user for name in shared for user, slot in self.users[name] if slot == len(user.statement.reads)]
+        outer = [x for x in site.loops if not x.is_thread and all(x in user.loops for user in writers)]
+        for share in (0, 1, 2):
+            window = dict(site.ranges)
+            for loop in outer:
+                width = min(loop.extent, 1 if not self.low.is_counter(loop) else 3)
+                first = loop.start + (loop.extent - width) * share // 2
+                window[self.low.variable[loop.id]] = (first, first + width - 1)
+            if all(not c.equality and c.expr.interval(window)[0] >= 0 for c in dropped):
+                return True
+        return False
+
+    def relaxed(self, names: frozenset[str]) -> Plan:
+        """The plan whose statements run as these leaves do, for an exact look at barriers."""
+        changed: dict[str, Statement] = {}
+        for site in self.sites.values():
+            if site.leaf.id in names:
+                gone = set(self.dropped(site))
+                free = {constraint for c, constraint in site.named if c in gone}
+                statement = changed.get(site.statement.name, site.statement)
+                changed[statement.name] = replace(statement, domain=tuple(c for c in statement.domain if c not in free))
+        plan = self.low.plan
+        program = replace(plan.program, statements=tuple(changed.get(s.name, s) for s in plan.program.statements))
+        return replace(plan, program=program, copies=tuple(changed.get(s.name, s) for s in plan.copies))
+
+    def refuse(self, names: frozenset[str]) -> None:
+        """Keep the guards of these leaves."""
+        self.refused |= names
+        self.answers.clear()
 
     # -- dead cells ---------------------------------------------------------------------------------------------
 
@@ -156,7 +209,8 @@ class Overrun:
             cells = {f"#{d}": (0, n - 1) for d, n in enumerate(buffer.shape)}
             index = tuple(e.substitute(site.at, site.ranges).substitute(solved, {**site.ranges, **cells})
                           for e in access.index if isinstance(e, Expr))
-            fixed = {self.low.variable[loop.id] for loop in site.loops if loop.is_place} | self.enclosing(site, buffer) | cells.keys()
+            places = {self.low.variable[loop.id] for loop in site.loops if loop.is_place}
+            fixed = places | self.enclosing(site, buffer) | cells.keys()
             if any(not e.variables() <= fixed for e in index):
                 return None
             found.add((access.array, index))
@@ -196,7 +250,8 @@ class Overrun:
             return 0 if zero else DATA if value.op in _KEEPS_FINITE else None
         kind = operand_type(value, [self.low.plan.array_of[a.array].dtype for a in statement.reads])
         with np.errstate(all="ignore"):
-            return OPERATIONS[value.op].numpy(*(a if value.op == "where" and i == 0 else kind.numpy.type(a) for i, a in enumerate(args)))
+            first = args[:1] if value.op == "where" else []
+            return OPERATIONS[value.op].numpy(*first, *(kind.numpy.type(a) for a in args[len(first):]))
 
     def copied(self, copy: Statement, element: Sequence[Expr], failing: Expr, scope: Ranges) -> Any:
         """The value of an element of a staged copy where ``failing < 0``: its fill, :data:`DATA`, or None if it may not exist."""

@@ -25,7 +25,6 @@ def preamble(plan: Plan, code: str, library: frozenset[str]) -> list[str]:
     library : frozenset of str
         Parts of the device library.
     """
-
     words = set(re.findall(r"\w+", code))
     lines = [f"// {plan.program.name}: {', '.join(f'{name} = {size}' for name, size in plan.program.sizes)}".rstrip(": ")]
     lines += [header for name, header in _HEADERS.items() if name in words]

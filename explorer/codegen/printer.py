@@ -60,6 +60,7 @@ class Printer:
     spans: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def line(self, text: str = "", depth: int = 0) -> None:
+        """Append one line."""
         self.lines.append(("  " * depth + text).rstrip())
 
     def mark(self, ids: Iterable[str], first: int) -> None:
@@ -93,9 +94,11 @@ class Printer:
         self.mark(out.ids, first)
 
     def source_map(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """Node id to its ranges of lines, 1-based and inclusive."""
         return {node: tuple(spans) for node, spans in self.spans.items()}
 
     def text(self) -> str:
+        """Everything printed so far."""
         return "\n".join(self.lines) + "\n"
 
 

@@ -214,7 +214,8 @@ class _Leaf:
         value, error = steps.add(self.statement.value)
         offset = self.offset(self.statement.target)
         target, dtype = c_name(self.target.name), self.target.dtype
-        lines += [f"    const long long at = {offset};", f"    const double value = (double){value};", f"    double bound = {error};"]
+        lines += [f"    const long long at = {offset};", f"    const double value = (double){value};",
+                  f"    double bound = {error};"]
         cell, bound = f"{target}[at]", f"{target}_bound[at]"
         u = max(unit(dtype), unit(dtype.wide)) if dtype.kind == "float" else 0.0
         update = self.statement.update
@@ -225,7 +226,8 @@ class _Leaf:
             lines += [f"    {cell} = {stored(f'{cell} + {value}', dtype)};", f"    bound += {bound} + {rounding};"]
         elif update == "prod":
             lines += [f"    bound = reference_scaled((double){cell}, bound) + reference_scaled(value, {bound});",
-                            f"    {cell} = {stored(f'{cell} * {value}', dtype)};", f"    bound += reference_rounded((double){cell}, {u!r});"]
+                      f"    {cell} = {stored(f'{cell} * {value}', dtype)};",
+                      f"    bound += reference_rounded((double){cell}, {u!r});"]
         elif update:
             lines += [f"    {cell} = {stored(self.combined(cell, value), dtype)};", f"    bound = fmax(bound, {bound});"]
         else:
@@ -253,7 +255,8 @@ class _Steps:
             return self.named(text, own, bound)
         if isinstance(value, Literal):
             rounded = own.kind == "float" and not isinf(value.value) and not isnan(value.value)
-            return self.name(value, own, repr(abs(float(value.value)) * unit(own.wide)) if rounded and not exact(value.value) else "0.0")
+            error = abs(float(value.value)) * unit(own.wide) if rounded and not exact(value.value) else 0.0
+            return self.name(value, own, repr(error))
         if isinstance(value, IndexValue):
             return self.name(value, own, "0.0")
         operands = value.args if isinstance(value, Call) else (value.arg,)
@@ -282,7 +285,8 @@ class _Steps:
         """A cast rounds floats; a cast to an integer may come out on either side of one."""
         value, bound = done
         if to.kind == "float":
-            return f"{bound} + reference_rounded((double){value}, {unit(to)!r})" if to.digits > source.digits or source.kind == "int" else bound
+            rounds = to.digits > source.digits or source.kind == "int"
+            return f"{bound} + reference_rounded((double){value}, {unit(to)!r})" if rounds else bound
         return f"({bound} > 0 ? {bound} + 1.0 : 0.0)" if source.kind == "float" else bound
 
     def name(self, value: Scalar, own: DType, bound: str) -> tuple[str, str]:

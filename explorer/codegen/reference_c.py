@@ -63,12 +63,14 @@ def cast(text: tuple[str, int], to: DType, source: DType) -> tuple[str, int]:
 
 
 def stored(text: str, dtype: DType) -> str:
+    """A value as a cell of `dtype` holds it: integers wrap, bools are 0 or 1."""
     if dtype.kind == "int":
         return f"({dtype.cuda})({text})"
     return f"({text}) != 0" if dtype.kind == "bool" else text
 
 
 def literal(value: float | int | bool, dtype: DType) -> str:
+    """A constant in C."""
     if dtype.kind == "bool":
         return "1" if value else "0"
     if dtype.kind == "int":
@@ -106,4 +108,5 @@ def holds(constraint: Constraint, scope: Ranges) -> bool:
 
 
 def conjunction(constraints: Sequence[Constraint], scope: Ranges) -> str:
+    """All constraints as one C condition."""
     return " && ".join(f"{index_text(c.expr, scope)} {'==' if c.equality else '>='} 0" for c in constraints) or "1"

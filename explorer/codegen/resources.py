@@ -40,6 +40,7 @@ class Resources:
 
     @property
     def threads_per_block(self) -> int:
+        """Threads of one block."""
         return prod(self.block)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..ir.dtype import DTYPES, DType
+from ..ir.dtype import DType
 from ..ir.expr import Expr
 from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type, type_of
 
@@ -25,7 +25,6 @@ Text = tuple[str, int]
 
 _WIDEN = {"f16": "__half2float({0})", "bf16": "__bfloat162float({0})"}
 _NARROW = {"f16": "__float2half({0})", "bf16": "__float2bfloat16({0})"}
-_LEFT_ASSOCIATIVE = range(4, 14)
 
 
 def widen(text: Text, dtype: DType) -> Text:
@@ -78,7 +77,7 @@ def enclose(text: Text, level: int) -> str:
 def cast(text: Text, to: DType, source: DType) -> Text:
     """Conversion to `to`; a cast to a narrow float rounds and stays in f32."""
     if to.name in _NARROW:
-        return (source_text := widen(narrow(text, to), to))[0], source_text[1]
+        return widen(narrow(text, to), to)
     if to.kind == "bool" and source.kind != "bool":
         return f"{enclose(text, 10)} != 0", 9
     if to.name == source.name:
@@ -116,8 +115,10 @@ def _call_text(call: Call, types: Sequence[DType], text_of: Callable[[Scalar], T
     spelling = operation.cuda.get(kind.name) or operation.cuda.get("*") or operation.cuda["f32"]
     arguments: list[Text] = []
     for position, arg in enumerate(call.args):
-        condition = call.op == "where" and position == 0
-        arguments.append(text_of(arg) if condition else _operand(arg, kind, types, text_of, exact=operation.precedence == PRIMARY))
+        if call.op == "where" and position == 0:
+            arguments.append(text_of(arg))
+        else:
+            arguments.append(_operand(arg, kind, types, text_of, exact=operation.precedence == PRIMARY))
     if call.op == "div" and all(type_of(a, types).kind != "float" for a in call.args):
         arguments[0] = cast(arguments[0], kind, type_of(call.args[0], types))
     return apply(spelling, operation.precedence, arguments)
@@ -137,8 +138,8 @@ def apply(spelling: str, precedence: int, arguments: Sequence[Text]) -> Text:
     if precedence == PRIMARY:
         return spelling.format(*(text for text, _ in arguments)), PRIMARY
     if precedence == CONDITIONAL:
-        condition, chosen, other = arguments
-        return spelling.format(enclose(condition, CONDITIONAL + 1), enclose(chosen, CONDITIONAL + 1), enclose(other, CONDITIONAL)), CONDITIONAL
+        levels = (CONDITIONAL + 1, CONDITIONAL + 1, CONDITIONAL)
+        return spelling.format(*(enclose(a, level) for a, level in zip(arguments, levels, strict=True))), CONDITIONAL
     if len(arguments) == 1:
         inner = enclose(arguments[0], precedence)
         return spelling.format(f"({inner})" if inner.startswith("-") else inner), precedence
@@ -163,5 +164,3 @@ def update_text(reduction: str, target: str, value: Text, dtype: DType, value_ty
     old = widen((target, PRIMARY), dtype)
     return f"{target} = {narrow(combine_text(reduction, old, value, dtype), dtype)[0]};"
 
-
-__all__ = ["DTYPES", "Text", "apply", "cast", "combine_text", "enclose", "literal", "narrow", "update_text", "value_text", "widen"]

@@ -153,7 +153,7 @@ def sample(program: Program, budget: int, seed: int = 0) -> tuple[np.ndarray, ..
 
 
 def choose(start: int, extent: int, count: int, seed: int) -> np.ndarray:
-    """`count` different values of ``start … start + extent - 1``, sorted: one from each of `count` equal parts, the ends always in.
+    """`count` different values of ``start … start + extent - 1``, sorted: one from each of `count` equal parts, and the ends.
 
     The exported file does the same arithmetic in C, so both check the same cells.
     """

@@ -64,7 +64,8 @@ class Lanes:
         Whether the target has cp.async.
     """
 
-    def __init__(self, low: Lowered, loop: Loop, sites: Sequence[Site], library: set[str], aligned: set[str], asynchronous: bool) -> None:
+    def __init__(self, low: Lowered, loop: Loop, sites: Sequence[Site], library: set[str], aligned: set[str],
+                 asynchronous: bool) -> None:
         self.low, self.loop, self.sites, self.library, self.aligned = low, loop, sites, library, aligned
         self.asynchronous = asynchronous
         self.lane = low.variable[loop.id]
@@ -102,12 +103,13 @@ class Lanes:
             for slot in range(len(site.statement.reads)):
                 if free and is_wide(self.low, site, slot, self.loop) and not site.statement.inside:
                     wide[slot] = self.load(site, slot, known, loads)
-            body.append(self.lane_text(site, wide, free, known, loads, stores, plain))
+            body.append(self.lane_text(site, wide, free, loads, stores, plain))
         header = f"for (int {self.lane} = {self.loop.start}; {self.lane} < {self.loop.start + self.loop.extent}; ++{self.lane})"
         lanes = Block(header, tuple(body), (self.loop.id,), ("#pragma unroll",), self.loop.id)
         return [*loads, lanes, *stores]
 
     def first_lane(self, site: Site, slot: int) -> str:
+        """The lvalue that the first lane accesses."""
         store = self.low.store(site.leaf, slot)
         if store.space == "shared":
             self.aligned.add(store.name)
@@ -128,10 +130,11 @@ class Lanes:
         if first not in known:
             local = self.low.taken.take(f"{store.name}_{self.lane}")
             known[first] = Wide(store, first, local)
-            loads.append(Lines((f"const {self.declare(store)} {local} = {self.fetch(store, first)};",), (site.leaf.id, self.loop.id)))
+            text = f"const {self.declare(store)} {local} = {self.fetch(store, first)};"
+            loads.append(Lines((text,), (site.leaf.id, self.loop.id)))
         return known[first]
 
-    def lane_text(self, site: Site, wide: dict[int, Wide], free: bool, known: dict[str, Wide], loads: list[Out], stores: list[Out],
+    def lane_text(self, site: Site, wide: dict[int, Wide], free: bool, loads: list[Out], stores: list[Out],
                   plain: Callable[..., list[str]]) -> Out:
         """One leaf in one lane."""
         low, target = self.low, len(site.statement.reads)
@@ -152,6 +155,7 @@ class Lanes:
         return Lines(tuple(plain(site, read if wide else None, name)), (site.leaf.id,))
 
     def offset(self) -> str:
+        """The lane's number."""
         return self.lane if not self.loop.start else f"{self.lane} - {self.loop.start}"
 
     def move(self, site: Site) -> list[str]:
@@ -173,5 +177,5 @@ class Lanes:
         if inside == (NEVER,):
             value = fill
         elif inside:
-            value = f"{guard_text(inside, site.ranges)} ? {value} : {fill}"
+            value = f"{guard_text(inside, site.around, enclosed=True)} ? {value} : {fill}"
         return [f"*({self.declare(store)}*)&{to} = {value};  // {site.leaf.id}"]

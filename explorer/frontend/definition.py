@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from ..errors import ProgramError
 from ..ir.program import Program
 from .parse import parse
-from .scope import capture
+from .scope import Scope, bound_names, capture
 from .signature import Parameter, signature
 from .source import Source, source_of
 from .types import SizeValue
@@ -143,8 +143,10 @@ def define(function: Callable[..., Any], cls: type[D] = Definition) -> D:
     for parameter in parameters:
         for part in parameter.shape:
             found |= dict.fromkeys(part.names() if isinstance(part, SizeValue) else ())
-    for node in ast.walk(source.tree):
-        value = captured.get(node.id) if isinstance(node, ast.Name) else None
+    scope = Scope(source, captured, bound_names(source.tree), {}, trial=True)
+    used = [n for n in ast.walk(source.tree) if isinstance(n, (ast.Name, ast.Attribute))]
+    for node in sorted(used, key=lambda n: (n.lineno, n.col_offset)):
+        value = scope.outside(node)
         found |= dict.fromkeys(value.names() if isinstance(value, SizeValue) else ())
     names = tuple(found)
     trial = {name: _TRIAL[i % len(_TRIAL)] + i // len(_TRIAL) for i, name in enumerate(names)}

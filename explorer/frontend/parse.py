@@ -47,6 +47,13 @@ def parse(
     scope = Scope(source, captured, bound_names(source.tree), sizes, trial)
     arrays = {p.name: Array(p.name, p.dtype, p.extents(scope), "in") for p in parameters}
     for parameter in parameters:
+        if isinstance(captured.get(parameter.name), SizeValue):
+            raise scope.refuse(
+                parameter.node,
+                f"{parameter.name} is already a size",
+                why="the name would mean two things",
+                hint="another name for the parameter",
+            )
         check_name(parameter.node, parameter.name, scope)
     parser = _Parser(source, scope, arrays)
     body = source.tree.body
@@ -60,7 +67,7 @@ def parse(
         nodes,
         tuple(sizes.items()),
         source.text,
-        source.file,
+        source.title,
         source.first_line,
     )
     program = with_roles(program, scope, {p.name: p.node for p in parameters} | parser.declared, parser.nodes)

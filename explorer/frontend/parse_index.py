@@ -139,7 +139,8 @@ def _division(node: ast.BinOp, left: Expr, right: Expr, scope: Scope) -> Expr:
             hint=f"{symbol} by an integer or a size",
         )
     by = right.const
-    if by <= 0 and scope.trial and not isinstance(node.right, (ast.Constant, ast.UnaryOp)):
+    never = any(around.loop.extent == 0 for around in scope.loops)
+    if by <= 0 and (never or (scope.trial and not isinstance(node.right, (ast.Constant, ast.UnaryOp)))):
         by = 1
     if by <= 0:
         raise scope.refuse(

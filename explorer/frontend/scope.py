@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
@@ -177,8 +178,16 @@ def capture(function: Callable[..., Any], tree: ast.FunctionDef, frame: FrameTyp
             break
         frame = frame.f_back
     scopes += [function.__globals__, vars(builtins)]
-    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    names = {n.id for part in (tree, *_quoted(tree)) for n in ast.walk(part) if isinstance(n, ast.Name)}
     return {name: scope[name] for name in sorted(names) for scope in reversed(scopes) if name in scope}
+
+
+def _quoted(tree: ast.FunctionDef) -> Iterator[ast.AST]:
+    """Annotations that were written as text."""
+    for argument in tree.args.args:
+        if isinstance(argument.annotation, ast.Constant) and isinstance(argument.annotation.value, str):
+            with suppress(SyntaxError):
+                yield ast.parse(argument.annotation.value, mode="eval")
 
 
 def check_name(node: ast.AST, name: str, scope: Scope) -> None:

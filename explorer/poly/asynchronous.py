@@ -27,7 +27,7 @@ from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop, Node, Sync, walk
 from .events import Event, either, events, relation, witness
 from .flow import copy_supply
-from .flow_text import cell_text, instance
+from .flow_text import cell_text, element, instance
 from .isl import text
 from .plan_facts import plan_copy
 from .sites import Site
@@ -118,10 +118,10 @@ def _finding(kernel: Kernel, a: Site, b: Site, first: tuple[int, ...], last: tup
     why = f"{source} copies {cell_text(b, last)} asynchronously, and no wait before {sink} covers its group"
     hints: tuple[str, ...] = ("a commit after the copies and a wait before the reads",)
     if waits and (fewer := [w for w in waits if w.pending > 0]):
-        hints = tuple(f"wait {w.id} with at most {w.pending - 1} pending groups instead of {w.pending}" for w in fewer)
-    return Finding("flow", f"{sink} may read {cell_text(b, last)} before it has landed", why, b.statement.accesses[b.slot].array, last, "flow",
-                   source, sink, (a.leaf.id, b.leaf.id, *(w.id for w in waits)),
-                   tuple(sorted({s.statement.line for s in (a, b) if s.statement.line})), hints)
+        hints = tuple(f"{w.id} with at most {w.pending - 1} pending groups instead of {w.pending}" for w in fewer)
+    array, lines = b.statement.accesses[b.slot].array, tuple(sorted({s.statement.line for s in (a, b) if s.statement.line}))
+    return Finding("flow", f"{sink} may read {cell_text(b, last)} before it has landed", why, array, element(b, last), "flow",
+                   source, sink, (a.leaf.id, b.leaf.id, *(w.id for w in waits)), lines, hints)
 
 
 # -- counting commits and waits ----------------------------------------------------------------------------------
@@ -183,6 +183,8 @@ def landings(kernel: Kernel, reader: str) -> Iterator[Landing]:
 
 def _last_runs(kernel: Kernel, reader: tuple[Step, ...], wait: tuple[Step, ...], pending: int) -> Iterator[Landing]:
     """The wait's runs: earlier in the same iterations, or one back in each common loop."""
+    if any(s.loop is not None and s.loop.extent < 1 for s in wait):
+        return
     common = 0
     while common < min(len(reader), len(wait)) - 1 and reader[common].index == wait[common].index:
         common += 1

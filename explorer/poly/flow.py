@@ -32,7 +32,6 @@ from .plan_facts import facts, plan_copy
 from .relations import dim_names, space
 from .sites import Site, launch_extents
 
-
 BUDGET = 20_000_000
 """Operations of isl for the suppliers and clobbers of one read (some seconds); beyond, the plan is refused as undecided."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,46 +12,47 @@ import numpy as np
 from ..codegen.emit import emit
 from ..codegen.module import CudaModule
 from ..codegen.slices import cost
-from ..errors import CompileError, CompilerMissing, DeviceError, ExplorerError, IllegalSchedule
+from ..errors import CompileError, CompilerMissing, DeviceError
 from ..gpu.occupancy import check_launch
 from ..gpu.roofline import roofline
 from ..gpu.spec import Gpu, default_gpu
 from ..gpu.spec import gpu as find_gpu
-from ..ir.dtype import f32_to_bf16
-from ..ir.program import Array, Program
+from ..ir.program import Program
 from ..ir.scalar import common
 from ..poly.count import compulsory_bytes, flops
 from ..schedule import Schedule
 from . import cuda
 from .cpu import CpuDevice
-from .inputs import check_arrays, seeded_arrays
+from .inputs import arguments, seeded_arrays
 from .nvrtc import try_compile_for
-from .reference import BUDGET, NumpyReference, Reference, reference, with_numpy
+from .ragged import CHECKED_LIMIT, TIME_LIMIT_S, Again, own_again, ragged_sizes_of, require_emittable, run_ragged
+from .reference import BUDGET, NumpyReference, references
 from .result import Evidence, Run
 from .timing import Samples, Timing
-from .verify import Check, check_outputs
-
-CHECKED_LIMIT = 3 * 10**7
-"""Operations (times thread orders) up to which the CPU device checks every access: some ten seconds."""
+from .verify import Check, check_outputs, worst_of
 
 FAST_LIMIT = 5 * 10**10
 """Operations that the fast build on the CPU is asked to do: about a minute on two cores."""
 
-CPU_TIME_LIMIT_S = 120.0
-_RAGGED = ((37, 29, 31, 23, 41, 19), (7, 5, 11, 3, 13, 2))
-_SMALL = 8
+@dataclass(frozen=True)
+class _Ask:
+    """What the caller of `execute` wants of either device; as there."""
 
-Again = Callable[[Mapping[str, int]], Schedule]
-"""The same steps on the same program at other sizes; raises what the steps raise where they do not apply."""
+    seed: int
+    seeds: int
+    checked: bool | None
+    reference: NumpyReference | None
+    budget: int
+    l2: tuple[str, ...]
+    repeats: int
 
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What one device run gives: its checks, the evidence it earns, and what it leaves unsaid."""
+    """What one device run gives: its checks, its outputs, and what it leaves out."""
 
     checks: tuple[Check, ...]
     outputs: Mapping[str, np.ndarray]
-    orders: int = 0
     notes: tuple[str, ...] = ()
 
 
@@ -116,18 +117,20 @@ def execute(
     for launch in module.launches:
         check_launch(target, launch)
     held = arguments(program, arrays, seed)
+    ask = _Ask(seed, seeds, checked, reference, budget, tuple(l2) if time else (), repeats)
     if on_gpu:
-        outcome, timings, evidence = _on_gpu(program, module, held, arrays is None, seed, seeds, reference, budget, l2 if time else (), repeats)
+        outcome, timings, evidence = _on_gpu(program, module, held, arrays is None, ask)
     else:
-        outcome, timings, evidence = _on_cpu(program, module, held, seeds, checked, reference, budget, time)
+        outcome, timings, evidence = _on_cpu(program, module, held, ask)
     evidence = replace(evidence, proved=True)
     notes, faults = list(outcome.notes), []
     several: tuple[tuple[str, tuple[Check, ...]], ...] = ()
-    if ragged and (again := again or _own_again(schedule)) is not None and program.sizes:
-        several, faults, more = _ragged(again, ragged_sizes or ragged_sizes_of(program), dict(program.sizes), seed, seeds, reference)
+    if ragged and (again := again or own_again(schedule)) is not None and program.sizes:
+        sets = ragged_sizes or ragged_sizes_of(program)
+        several, faults, more = run_ragged(again, sets, dict(program.sizes), seed, seeds, reference)
         notes += more
         passed = tuple(where for where, checks in several if all(checks))
-        evidence = replace(evidence, ragged=passed)
+        evidence = replace(evidence, orders=seeds, emulated=(*evidence.emulated, *passed))
         if faults or len(passed) < len(several):
             evidence = replace(evidence, refuted=(*evidence.refuted, "emulated"))
     if archs:
@@ -135,48 +138,9 @@ def execute(
         notes += more
     least, work = compulsory_bytes(program), flops(program)
     floor = roofline(target, least, work, _arithmetic(program)) if on_gpu and timings else None
-    return Run(program.name, target.name if on_gpu else "cpu", program.sizes, outcome.checks, several, timings, least, work, floor,
-               evidence, tuple(notes), tuple(faults), module, outcome.outputs)
-
-
-def require_emittable(schedule: Schedule) -> None:
-    """Refuse a schedule that may not be emitted: not legal, or with an open obligation.
-
-    Raises
-    ------
-    IllegalSchedule
-        With the first finding.
-    """
-    judgement = schedule.judgement
-    for finding in (*judgement.refusals, *judgement.obligations):
-        where = f"source line {' and '.join(map(str, finding.lines))}" if finding.lines else ""
-        raise IllegalSchedule(finding.what, where=where, why=finding.why, hint="; or ".join(finding.hints), finding=finding)
-
-
-def arguments(program: Program, arrays: Mapping[str, Any] | None, seed: int = 0) -> dict[str, np.ndarray]:
-    """The program's arguments as NumPy arrays of its dtypes, made from `seed` or converted from what was given.
-
-    Raises
-    ------
-    DeviceError
-        For a missing, unknown or misshapen array, or values that the dtype cannot hold.
-    """
-    if arrays is None:
-        return seeded_arrays(program, seed)
-    given = {name: cuda.as_numpy(value) for name, value in arrays.items()}
-    check_arrays(program, given)
-    return {a.name: _converted(a, given[a.name]) for a in program.parameters if a.name in given and a.role != "out"}
-
-
-def _converted(array: Array, values: np.ndarray) -> np.ndarray:
-    wanted = array.dtype.numpy
-    if values.dtype == wanted:
-        return np.ascontiguousarray(values)
-    if array.dtype.kind == "float" and np.issubdtype(values.dtype, np.number):
-        return f32_to_bf16(values.astype(np.float32)) if array.dtype.name == "bf16" else np.ascontiguousarray(values, dtype=wanted)
-    if array.dtype.kind == "int" and np.issubdtype(values.dtype, np.integer) and np.array_equal(values.astype(wanted), values):
-        return np.ascontiguousarray(values, dtype=wanted)
-    raise DeviceError(f"{array.name} is {values.dtype}, the program has {array.dtype}.", hint=f"convert it with .astype({wanted.name!r})")
+    where = target.name if on_gpu else "cpu"
+    return Run(program.name, where, program.sizes, outcome.checks, several, timings, least, work, floor, evidence, tuple(notes),
+               tuple(faults), module, outcome.outputs)
 
 
 def _choose(device: str) -> bool:
@@ -189,35 +153,10 @@ def _choose(device: str) -> bool:
     return missing is None
 
 
-def _expected(program: Program, held: Mapping[str, np.ndarray], function: NumpyReference | None,
-              budget: int, seed: int = 0) -> tuple[list[Reference], tuple[str, ...]]:  # fmt: skip
-    """All references there are, and why one is not."""
-    found: list[Reference] = []
-    notes: tuple[str, ...] = ()
-    try:
-        found.append(reference(program, held, budget=budget, seed=seed))
-    except (CompilerMissing, DeviceError) as error:
-        if function is None and not isinstance(error, CompilerMissing):
-            notes = (f"not checked: {error.what}",)
-        elif isinstance(error, CompilerMissing):
-            notes = (f"the float64 loops did not run: {error.what}",)
-    if function is not None:
-        found.append(with_numpy(program, function, held, found[0] if found else None))
-    return found, notes
-
-
-def _checks(program: Program, outputs: Mapping[str, np.ndarray], expected: Sequence[Reference]) -> tuple[Check, ...]:
-    return tuple(check for r in expected for check in check_outputs(program, outputs, r))
-
-
-def _worst(several: Sequence[tuple[Check, ...]]) -> tuple[Check, ...]:
-    """Of several runs of the same checks, each check's worst."""
-    return tuple(max(column, key=lambda c: (c.wrong, c.worst)) for column in zip(*several, strict=True))
-
-
-def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray], seeds: int, checked: bool | None,
-            function: NumpyReference | None, budget: int, time: bool) -> tuple[_Outcome, dict[str, Timing], Evidence]:  # fmt: skip
-    work, notes = cost(program), []
+def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray],
+            ask: _Ask) -> tuple[_Outcome, dict[str, Timing], Evidence]:  # fmt: skip
+    work, checked, seeds = cost(program), ask.checked, ask.seeds
+    notes: list[str] = []
     if checked is None:
         checked = work * seeds <= CHECKED_LIMIT
         if not checked:
@@ -225,17 +164,18 @@ def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
     if work > FAST_LIMIT:
         raise DeviceError(f"{program.name} takes {work:.2g} operations at these sizes, too many for the CPU.",
                           hint="run it at smaller sizes: schedule.at(...), or on a GPU")
-    device = CpuDevice(checked=checked, seeds=seeds, time_limit_s=CPU_TIME_LIMIT_S)
+    device = CpuDevice(checked=checked, seeds=seeds, time_limit_s=TIME_LIMIT_S)
     built = device.build(module)
     begin = clock.perf_counter()
     runs = device.run_seeds(built, held)
     seconds = clock.perf_counter() - begin
-    expected, more = _expected(program, held, function, budget)
-    checks = _worst([_checks(program, outputs, expected) for outputs in runs]) if expected else ()
+    expected, more = references(program, held, ask.reference, budget=ask.budget, seed=ask.seed)
+    checks = worst_of([check_outputs(program, outputs, *expected) for outputs in runs])
     right = bool(checks) and all(checks)
-    evidence = Evidence(orders=seeds if checked and right else 0, refuted=() if right or not checks else ("emulated",))
+    done = ("these sizes",) if checked and right else ()
+    evidence = Evidence(orders=seeds if done else 0, emulated=done, refuted=() if right or not checks else ("emulated",))
     timings: dict[str, Timing] = {}
-    if time:
+    if ask.l2:
         each = seconds if not checked else work / 1e8
         if each > 10:
             notes.append("not timed: one run on the CPU takes too long")
@@ -243,80 +183,33 @@ def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
             samples = device.time(built, held, repeats=max(3, min(10, int(2 / max(each, 1e-3)))), warmup=1)
             timings["warm"] = Timing.of(Samples(samples, l2="warm", method="fast build on the CPU"))
             evidence = replace(evidence, timed="cpu, which says nothing about a GPU")
-    return _Outcome(checks, runs[0], evidence.orders, (*notes, *more)), timings, evidence
+    return _Outcome(checks, runs[0], (*notes, *more)), timings, evidence
 
 
-def _on_gpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray], own: bool, seed: int, seeds: int,
-            function: NumpyReference | None, budget: int, l2: Sequence[str],
-            repeats: int) -> tuple[_Outcome, dict[str, Timing], Evidence]:  # fmt: skip
+def _on_gpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray], own: bool,
+            ask: _Ask) -> tuple[_Outcome, dict[str, Timing], Evidence]:  # fmt: skip
     device = cuda.device()
     built = device.build(module)
     outputs: Mapping[str, np.ndarray] = {}
     several: list[tuple[Check, ...]] = []
     notes: tuple[str, ...] = ()
-    sets = [held] + ([seeded_arrays(program, seed + n) for n in range(1, seeds)] if own and cost(program) <= budget else [])
+    several_sets = own and cost(program) <= ask.budget
+    sets = [held, *([seeded_arrays(program, ask.seed + n) for n in range(1, ask.seeds)] if several_sets else [])]
     for n, values in enumerate(sets):
         found = device.run(built, {k: v for k, v in values.items() if program.array_of[k].role != "out"})
         outputs = outputs or found
-        expected, notes = _expected(program, values, function, budget, seed + n)
-        several.append(_checks(program, found, expected))
-    checks = _worst(several)
+        expected, notes = references(program, values, ask.reference, budget=ask.budget, seed=ask.seed + n)
+        several.append(check_outputs(program, found, *expected))
+    checks = worst_of(several)
     right = bool(checks) and all(checks)
     name = device.installed().name
-    evidence = Evidence(compiled=(built.cubin.arch,), gpu=name if right else "", refuted=() if right or not checks else ("GPU-checked",))
+    refuted = () if right or not checks else ("GPU-checked",)
+    evidence = Evidence(compiled=(built.cubin.arch,), gpu=name if right else "", refuted=refuted)
     given = {k: v for k, v in held.items() if program.array_of[k].role != "out"}
-    timings = {state: Timing.of(device.time(built, given, repeats=repeats, l2=state)) for state in l2}
+    timings = {state: Timing.of(device.time(built, given, repeats=ask.repeats, l2=state)) for state in ask.l2}
     if timings:
         evidence = replace(evidence, timed=f"{name}, {' and '.join(timings)} L2")
-    return _Outcome(checks, outputs, 0, notes), timings, evidence
-
-
-def _own_again(schedule: Schedule) -> Again | None:
-    """The schedule's own way to other sizes."""
-    at = getattr(schedule, "at", None) if getattr(schedule, "definition", None) is not None else None
-    return (lambda sizes: at(**sizes)) if at else None
-
-
-def ragged_sizes_of(program: Program) -> list[dict[str, int]]:
-    """Two sets of small sizes with no common factors; sizes up to 8 (windows, time steps) are kept in the first."""
-    first = {name: value if value <= _SMALL else _RAGGED[0][n % 6] for n, (name, value) in enumerate(program.sizes)}
-    second = {name: min(value, _RAGGED[1][n % 6]) if value <= _SMALL else _RAGGED[1][n % 6] for n, (name, value) in enumerate(program.sizes)}
-    return [first, second]
-
-
-def _ragged(again: Again, sets: Sequence[Mapping[str, int]], usual: Mapping[str, int], seed: int, seeds: int,
-            function: NumpyReference | None) -> tuple[tuple[tuple[str, tuple[Check, ...]], ...], list[str], list[str]]:  # fmt: skip
-    """The checks at ragged sizes, the faults, and the notes."""
-    found: list[tuple[str, tuple[Check, ...]]] = []
-    faults: list[str] = []
-    notes: list[str] = []
-    for sizes in sets:
-        where = ", ".join(f"{n}={v}" for n, v in sizes.items())
-        if dict(sizes) == dict(usual):
-            continue
-        try:
-            schedule = again(sizes)
-            require_emittable(schedule)
-        except ExplorerError as error:
-            notes.append(f"the steps do not apply at {where}: {error.what}")
-            continue
-        program = schedule.source
-        if cost(program) * seeds > CHECKED_LIMIT:
-            notes.append(f"not run at {where}: too large to check every access")
-            continue
-        held = seeded_arrays(program, seed)
-        device = CpuDevice(checked=True, seeds=seeds, time_limit_s=CPU_TIME_LIMIT_S)
-        try:
-            runs = device.run_seeds(device.build(emit(schedule.plan)), held)
-        except CompilerMissing as error:
-            notes.append(f"not run at ragged sizes: {error.what}")
-            break
-        except DeviceError as error:
-            faults.append(f"at {where}: {error.message()}")
-            continue
-        expected, _ = _expected(program, held, function, BUDGET)
-        found.append((where, _worst([_checks(program, outputs, expected) for outputs in runs])))
-    return tuple(found), faults, notes
+    return _Outcome(checks, outputs, notes), timings, evidence
 
 
 def _compiled(module: CudaModule, archs: Sequence[str], evidence: Evidence) -> tuple[Evidence, list[str]]:
@@ -326,7 +219,7 @@ def _compiled(module: CudaModule, archs: Sequence[str], evidence: Evidence) -> t
     except CompilerMissing as error:
         return evidence, [f"not compiled: {error.what}"]
     accepted = tuple(arch for arch, outcome in results.items() if not isinstance(outcome, CompileError))
-    refused = [f"{arch} refuses the text: {outcome.what}" for arch, outcome in results.items() if isinstance(outcome, CompileError)]
+    refused = [f"{arch} refuses the text: {found.what}" for arch, found in results.items() if isinstance(found, CompileError)]
     merged = tuple(dict.fromkeys((*evidence.compiled, *accepted)))
     return replace(evidence, compiled=merged, refuted=(*evidence.refuted, *(["compiled"] if refused else []))), refused
 

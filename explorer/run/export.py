@@ -19,8 +19,8 @@ from ..ir.program import Array, Program
 from ..ir.text import loops_text
 from ..saved import script as schedule_script
 from ..schedule import Schedule
-from .execute import require_emittable
-from .inputs import Recipe, recipes, seeded_arrays
+from .inputs import recipes, seeded_arrays
+from .ragged import require_emittable
 from .reference import LIMIT, Reference, compiled
 from .verify import SMALLEST, longest_path
 
@@ -64,7 +64,8 @@ def export(schedule: Schedule, path: str | Path, *, seed: int = 0, gpu: Gpu | st
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ExportError(f"{file} cannot be written.", why=str(error), hint="give the path of a file in an existing folder") from error
+        hint = "give the path of a file in an existing folder"
+        raise ExportError(f"{file} cannot be written.", why=str(error), hint=hint) from error
     return file
 
 
@@ -85,11 +86,11 @@ def exported(schedule: Schedule, *, seed: int = 0, gpu: Gpu | str | None = None,
     sample = None if chosen is None else Sample(tuple(len(values) for values in chosen), seed)
     own = getattr(schedule, "script", None)
     script = own() if own else schedule_script(program, schedule.steps)  # type: ignore[arg-type]
-    return export_text(module, program, fills=fills, allowances=_allowances(program, fills, chosen, seed), sample=sample,
+    return export_text(module, program, fills=fills, allowances=_allowances(program, chosen, seed), sample=sample,
                        loops=loops_text(schedule.plan), script=script, target=target.name, arch=target.arch, seed=seed)
 
 
-def _allowances(program: Program, fills: dict[str, Recipe], chosen: tuple[np.ndarray, ...] | None, seed: int) -> dict[str, Allowance]:
+def _allowances(program: Program, chosen: tuple[np.ndarray, ...] | None, seed: int) -> dict[str, Allowance]:
     """Per output the tolerance that the running error bounds ask for on these very inputs; a priori where they cannot be had."""
     outputs = [a for a in program.parameters if a.role != "in"]
     found: Reference | None = None
@@ -100,7 +101,8 @@ def _allowances(program: Program, fills: dict[str, Recipe], chosen: tuple[np.nda
             found = None
     if found is None:
         return {a.name: _a_priori(program, a) for a in outputs}
-    return {a.name: _fitted(a, found.values[a.name], found.bounds[a.name], longest_path(program, a.name), chosen is None) for a in outputs}
+    whole = chosen is None
+    return {a.name: _fitted(a, found.values[a.name], found.bounds[a.name], longest_path(program, a.name), whole) for a in outputs}
 
 
 def _fitted(array: Array, expected: np.ndarray, bound: np.ndarray, terms: int, complete: bool) -> Allowance:
@@ -128,4 +130,5 @@ def _a_priori(program: Program, array: Array) -> Allowance:
     terms = longest_path(program, array.name)
     g = max(gamma(terms, unit(a.dtype)) for a in (array, *program.temporaries) if a.dtype.kind == "float")
     g = max(g, gamma(terms, unit(array.dtype.wide)))
-    return Allowance(g + unit(array.dtype), SMALLEST[array.dtype.name], g, f"{array.name}: a priori, gamma_n with n = {terms} roundings")
+    why = f"{array.name}: a priori, gamma_n with n = {terms} roundings"
+    return Allowance(g + unit(array.dtype), SMALLEST[array.dtype.name], g, why)

@@ -69,8 +69,15 @@ def variable_of_symbol(symbol: str) -> tuple[str, str]:
     if local := re.match(r"_ZZ(\d+)(?=m\d+_)", symbol):
         end = local.end() + int(local.group(1))
         owner, rest = symbol[local.end() : end].split("_", 1)[1], symbol[end:]
-    names = [rest[m.end() : m.end() + int(m.group(1))] for m in re.finditer(r"(?<![0-9])(\d+)(?=[A-Za-z_])", rest)]
-    return re.sub(r"^m\d+_", "", names[-1] if rest.startswith(("_Z", "E")) and names else symbol), owner
+    names, at = [], 0
+    while at < len(rest):  # lengths stand before names, so names are skipped whole
+        length = re.match(r"\d+", rest[at:])
+        end = at + len(length.group()) if length else at + 1
+        if length:
+            names.append(rest[end : end + int(length.group())])
+            end += int(length.group())
+        at = end
+    return re.sub(r"^m\d+_", "", names[-1] if rest.startswith(("_Z", "E")) else symbol), owner
 
 
 def is_dynamic_symbol(symbol: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ..errors import DeviceError
 from ..ir.dtype import DTYPES, bf16_to_f32, f32_to_bf16
 from ..ir.program import Array, Indirect, Program, Statement
 from ..ir.scalar import Call, Cast, IndexValue, Literal, Read, Scalar
+from .cuda import as_numpy
 from .seeded import Seeded
 
 
@@ -84,7 +86,8 @@ def recipes(program: Program) -> dict[str, Recipe]:
             bounds = (1, 2) if name in factors else (1, 9) if name in positive else (-8, 9)
             out[name] = Recipe("integers", stream, low=bounds[0], high=bounds[1])
         elif name in factors:
-            out[name] = Recipe("normal", stream, 1.0, 2.0 ** -(3 + factors[name].bit_length() // 2), why=f"{name} is multiplied up")
+            scale = 2.0 ** -(3 + factors[name].bit_length() // 2)
+            out[name] = Recipe("normal", stream, 1.0, scale, why=f"{name} is multiplied up")
         elif name in positive:
             out[name] = Recipe("normal", stream, 1.0, 0.125, why=f"{name} must stay away from 0")
         else:
@@ -219,6 +222,35 @@ def _factors(program: Program) -> dict[str, int]:
     return found
 
 
+def arguments(program: Program, arrays: Mapping[str, Any] | None, seed: int = 0) -> dict[str, np.ndarray]:
+    """The program's arguments as NumPy arrays of its dtypes, made from `seed` or converted from what was given.
+
+    Raises
+    ------
+    DeviceError
+        For a missing, unknown or misshapen array, or values that the dtype cannot hold.
+    """
+    if arrays is None:
+        return seeded_arrays(program, seed)
+    given = {name: as_numpy(value) for name, value in arrays.items()}
+    check_arrays(program, given)
+    return {a.name: _converted(a, given[a.name]) for a in program.parameters if a.name in given and a.role != "out"}
+
+
+def _converted(array: Array, values: np.ndarray) -> np.ndarray:
+    wanted = array.dtype.numpy
+    if values.dtype == wanted:
+        return np.ascontiguousarray(values)
+    number, whole = np.issubdtype(values.dtype, np.number), np.issubdtype(values.dtype, np.integer)
+    if array.dtype.name == "bf16" and number:
+        return f32_to_bf16(values.astype(np.float32))
+    fits = whole and array.dtype.kind == "int" and np.array_equal(values.astype(wanted), values)
+    if fits or (array.dtype.kind == "float" and number):
+        return np.ascontiguousarray(values, dtype=wanted)
+    raise DeviceError(f"{array.name} is {values.dtype}, the program has {array.dtype}.",
+                      hint=f"convert it with .astype({wanted.name!r})")
+
+
 def check_arrays(program: Program, arrays: Mapping[str, np.ndarray]) -> None:
     """Refuse arguments that are missing, of another shape, or unknown.
 
@@ -234,7 +266,8 @@ def check_arrays(program: Program, arrays: Mapping[str, np.ndarray]) -> None:
     for array in program.parameters:
         if array.name not in arrays:
             if array.role != "out":
-                raise DeviceError(f"The argument {array.name} is missing.", hint=f"pass {array.name}: {array.dtype}{list(array.shape)}")
+                raise DeviceError(f"The argument {array.name} is missing.",
+                                  hint=f"pass {array.name}: {array.dtype}{list(array.shape)}")
             continue
         shape = tuple(np.shape(arrays[array.name]))
         if shape != array.shape:
@@ -242,4 +275,4 @@ def check_arrays(program: Program, arrays: Mapping[str, np.ndarray]) -> None:
                               hint="make the schedule with the sizes of the arrays")
 
 
-__all__ = ["Recipe", "check_arrays", "poisoned", "recipes", "seeded_arrays", "widened"]
+__all__ = ["Recipe", "arguments", "check_arrays", "poisoned", "recipes", "seeded_arrays", "widened"]

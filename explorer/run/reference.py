@@ -106,6 +106,22 @@ def reference(program: Program, arrays: Mapping[str, np.ndarray], *, budget: int
     return compiled(program, arrays, chosen)
 
 
+def references(program: Program, arrays: Mapping[str, np.ndarray], function: NumpyReference | None = None, *,
+               budget: int = BUDGET, seed: int = 0) -> tuple[list[Reference], tuple[str, ...]]:  # fmt: skip
+    """Every reference there is: the loops, and a NumPy function; with a note in words where the loops are not one of them."""
+    found: list[Reference] = []
+    notes: tuple[str, ...] = ()
+    try:
+        found.append(reference(program, arrays, budget=budget, seed=seed))
+    except KernelFault:
+        raise
+    except DeviceError as error:
+        notes = (f"not checked against the loops: {error.what}",)
+    if function is not None:
+        found.append(with_numpy(program, function, arrays, found[0] if found else None))
+    return found, notes
+
+
 def compiled(program: Program, arrays: Mapping[str, np.ndarray], chosen: Sequence[np.ndarray] | None = None) -> Reference:
     """The float64 C loops, all of them (`chosen` is None) or with the chosen values of each slice group."""
     groups = slices(program) if chosen is not None else ()
@@ -171,10 +187,8 @@ def with_numpy(program: Program, function: NumpyReference, arrays: Mapping[str, 
         whole = np.asarray(found[a.name])
         whole = whole.astype(np.float64 if a.dtype.kind == "float" else np.uint8 if a.dtype.kind == "bool" else np.int64)
         values[a.name] = whole[np.ix_(*like.cells[a.name])] if like is not None and a.name in like.cells and a.shape else whole
-    name = getattr(function, "__name__", "function")
-    if like is None:
-        return Reference(values, {}, {}, f"the NumPy reference {name}")
-    return replace(like, values=values, source=f"the NumPy reference {name}")
+    source = "the NumPy reference"
+    return Reference(values, {}, {}, source) if like is None else replace(like, values=values, source=source)
 
 
 def _interpreted(program: Program, arrays: Mapping[str, np.ndarray]) -> Reference:

@@ -45,9 +45,9 @@ class Evidence:
     proved : bool
         The four questions (cover, order, flow, obligations) are answered for every instance at these sizes.
     orders : int
-        Adversarial thread orders in which the checked CPU device ran the text, and it was right.
-    ragged : tuple of str
-        Further sizes at which the same steps ran there, and were right.
+        Adversarial thread orders in which the checked CPU device ran the text.
+    emulated : tuple of str
+        Sizes at which it did so and was right: ``"these sizes"``, or others in words.
     compiled : tuple of str
         Architectures that accepted the text.
     gpu : str
@@ -60,7 +60,7 @@ class Evidence:
 
     proved: bool = False
     orders: int = 0
-    ragged: tuple[str, ...] = ()
+    emulated: tuple[str, ...] = ()
     compiled: tuple[str, ...] = ()
     gpu: str = ""
     timed: str = ""
@@ -69,13 +69,12 @@ class Evidence:
     @property
     def ticks(self) -> tuple[Tick, ...]:
         """The five ticks, in order."""
-        sizes = f"; also {'; '.join(self.ragged)}" if self.ragged else "; these sizes alone"
-        emulated = f"{self.orders} thread orders, poisoned outputs and shared memory{sizes}" if self.orders else ""
-        rows = (("proved", self.proved, "cover, order, flow, obligations"), ("emulated", bool(self.orders), emulated),
+        emulated = f"{self.orders} thread orders, poisoned outputs and shared memory, at {'; '.join(self.emulated)}"
+        rows = (("proved", self.proved, "cover, order, flow, obligations"), ("emulated", bool(self.emulated), emulated),
                 ("compiled", bool(self.compiled), ", ".join(self.compiled)), ("GPU-checked", bool(self.gpu), self.gpu),
                 ("timed", bool(self.timed), self.timed))
-        return tuple(Tick(name, earned and name not in self.refuted, "failed" if name in self.refuted else detail if earned else "")
-                     for name, earned, detail in rows)
+        return tuple(Tick(name, False, "failed") if name in self.refuted else Tick(name, earned, detail if earned else "")
+                     for name, earned, detail in rows)  # fmt: skip
 
     def __str__(self) -> str:
         return "   ".join(map(str, self.ticks))
@@ -162,7 +161,7 @@ class Run:
         return self.roofline.share(self.timing.net_us) if self.roofline and self.timing and self.timing.net_us else None
 
     def compare(self, after: Run) -> Comparison:
-        """This run against a later one."""
+        """Compare the times of this run with those of a later one."""
         return Comparison.of(self, after)
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ exact unless they were made from rounded floats (a cast, a comparison), which th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,22 +113,28 @@ class Check:
                 f"expected {self.expected:.9g}, allowed error {self.allowed:.3g}")
 
 
-def check_outputs(program: Program, outputs: Mapping[str, np.ndarray], reference: Reference) -> tuple[Check, ...]:
-    """Compare every output with the reference.
+def check_outputs(program: Program, outputs: Mapping[str, np.ndarray], *references: Reference) -> tuple[Check, ...]:
+    """Compare every output with every reference.
 
     Parameters
     ----------
     program : Program
     outputs : mapping of str to ndarray
         What the device wrote ("out" and "inout" parameters), in the parameters' dtypes.
-    reference : Reference
+    *references : Reference
 
     Returns
     -------
     tuple of Check
-        One per output, in the parameters' order.
+        One per reference and output, in the parameters' order.
     """
-    return tuple(check_output(program, a, outputs[a.name], reference) for a in program.parameters if a.role != "in")
+    written = [a for a in program.parameters if a.role != "in"]
+    return tuple(check_output(program, a, outputs[a.name], r) for r in references for a in written)
+
+
+def worst_of(several: Sequence[tuple[Check, ...]]) -> tuple[Check, ...]:
+    """Of several runs of the same checks, each check's worst."""
+    return tuple(max(column, key=lambda c: (c.wrong, c.worst)) for column in zip(*several, strict=True))
 
 
 def check_output(program: Program, array: Array, output: np.ndarray, reference: Reference) -> Check:
@@ -140,7 +146,7 @@ def check_output(program: Program, array: Array, output: np.ndarray, reference: 
     bound = reference.bounds.get(array.name)
     tolerance, allowed = _allowed(program, array, expected, bound)
     with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(got.astype(np.float64) - expected.astype(np.float64)) if array.dtype.kind == "float" else _distance(got, expected)
+        error = np.abs(got - expected) if array.dtype.kind == "float" else _distance(got, expected)
         right = (error <= allowed) | _same(array.dtype, got, expected)
         finite = np.isfinite(error)
         ratio = np.where(error > 0, error / np.where(allowed > 0, allowed, np.finfo(np.float64).tiny), 0.0)
@@ -163,7 +169,8 @@ def _allowed(program: Program, array: Array, expected: np.ndarray, bound: np.nda
     size = np.where(np.isfinite(size), size, 0.0)
     if bound is not None:
         own = SAFETY * np.where(np.isnan(bound), 0.0, bound)
-        return Tolerance(array.dtype, terms, store, float(own[np.isfinite(own)].max(initial=0.0)), True), own + store * size + floor
+        tolerance = Tolerance(array.dtype, terms, store, float(own[np.isfinite(own)].max(initial=0.0)), True)
+        return tolerance, own + store * size + floor
     if array.dtype.kind != "float":
         return Tolerance(array.dtype, terms, 0.0, 0.0, False), np.zeros(expected.shape)
     g = gamma(terms, max(unit(a.dtype.wide) for a in program.arrays if a.dtype.kind == "float"))

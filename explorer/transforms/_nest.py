@@ -84,9 +84,7 @@ def remap(plan: Plan, loop_id: str, old: Expr, new: Expr, start: int, extent: in
     `old` is the old value over the new variables, `new` the new value over the old ones; `start` and `extent` are
     the new box, `role` the new role if it changes.
     """
-    hit = plan.find(loop_id)
-    assert hit and isinstance(hit[0], Loop)
-    loop, above = hit
+    loop, above = plan.loops[loop_id], enclosing(plan, loop_id)
     changed = replace(loop, start=start, extent=extent, role=role or loop.role)
     body = retime(loop.body, {loop_id: old}, {loop_id: new}, {**ranges(above), loop_id: changed.range})
     return plan.replace_node(loop_id, replace(changed, body=body))

@@ -71,16 +71,20 @@ class Updates:
     def carrying(self) -> tuple[Loop, ...]:
         return tuple(x for x in self.above if not self.parallel(x))
 
-    @property
-    def outside(self) -> int:
-        """How many loops stay around the side nests: all before the first carrying one, bound factored ones aside."""
-        most = len(self.above) if self.within is None else self.within
-        return next((n for n, x in enumerate(self.above[:most]) if not (self.parallel(x) or (x in self.factored and x.is_place))), most)
+    def outside(self, early: bool = False) -> int:
+        """How many loops stay around a side nest: all before the first carrying one.
 
-    @property
-    def anchor(self) -> str:
-        """The node that the side nests stand next to."""
-        return self.above[self.outside].id if self.outside < len(self.above) else self.leaf.id
+        Factored places may stay around both side nests, other factored loops around the `early` one (each iteration
+        starts its own partial result, but the results are joined after all of them).
+        """
+        most = len(self.above) if self.within is None else self.within
+        stays = [self.parallel(x) or (x in self.factored and (early or x.is_place)) for x in self.above[:most]]
+        return stays.index(False) if False in stays else most
+
+    def anchor(self, early: bool = False) -> str:
+        """The node that a side nest stands next to."""
+        outside = self.outside(early)
+        return self.above[outside].id if outside < len(self.above) else self.leaf.id
 
     @property
     def program_anchor(self) -> tuple[str, tuple[Loop, ...]]:
@@ -142,7 +146,7 @@ class Side:
         return wrapped(self.loops, leaf)
 
 
-def side(u: Updates, suffix: str, apart: bool = False) -> Side | Verdict:
+def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> Side | Verdict:
     """The dimensions and loops of a statement beside the updates `u`.
 
     Parameters
@@ -150,6 +154,8 @@ def side(u: Updates, suffix: str, apart: bool = False) -> Side | Verdict:
     u : Updates
     suffix : str
         Ends the names of new loops and dimensions: ``k.c``.
+    early : bool
+        It stands before the updates: see :meth:`Updates.outside`.
     apart : bool
         For a launch of its own: no loop stays around it, and factored loops are sequential.
     """
@@ -193,7 +199,7 @@ def side(u: Updates, suffix: str, apart: bool = False) -> Side | Verdict:
         [Loop(d, box[d][1] - box[d][0] + 1, (), start=box[d][0]) for d in (*names.values(), *extra) if d not in shared]
         + [Loop(d, x.extent, ()) for d, x in zip(parts, u.factored, strict=True)])
 
-    stay = () if apart else u.above[: u.outside]
+    stay = () if apart else u.above[: u.outside(early)]
     clones: dict[str, Loop] = {}
     for x in u.above[len(stay):]:
         if u.parallel(x) or x in u.factored:
@@ -203,7 +209,7 @@ def side(u: Updates, suffix: str, apart: bool = False) -> Side | Verdict:
     lost = {d for d in plain if not at[d].variables() <= usable}
     if bad := next((x for x in stay if u.parallel(x) and when[x.id].variables() & lost), None):
         return no(f"the loops of {u.leaf.id} mix the elements of {s.target.array} with the reduction",
-                  f"{', '.join(sorted(lost))} cannot be told from the loops outside of {u.anchor}, but {bad.id} depends on it",
+                  f"{', '.join(sorted(lost))} cannot be told from the loops outside of {u.anchor(early)}, but {bad.id} depends on it",
                   "undo the skew or coalesce that mixes them")
     clones = {old: x for old, x in clones.items() if not when[old].variables() & lost}
     alone = [names[d] for d in plain if d in lost] + [d for d in extra if d not in tie]

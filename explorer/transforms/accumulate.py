@@ -74,8 +74,8 @@ class Accumulate(Transform):
         if not self.at:
             return u
         depth = next((n for n, x in enumerate(u.above) if x.id == self.at), None)
-        if depth is None or depth >= u.outside:
-            listed = ", ".join(x.id for x in u.above[: u.outside])
+        if depth is None or depth >= u.outside():
+            listed = ", ".join(x.id for x in u.above[: u.outside()])
             return no(f"{self.array} cannot be written out in {self.at}",
                       f"{self.at} carries the reduction, or lies inside of a loop that does" if depth is not None else f"it is not a loop around {u.leaf.id}",
                       f"one of {listed}" if listed else "leave `at` out")
@@ -95,7 +95,7 @@ class Accumulate(Transform):
 def starts(u: Updates) -> tuple[str, ...]:
     """The statement that starts exactly the updated elements in the loops around the accumulation, if there is one."""
     plan, s = u.plan, u.statement
-    stay = [x.id for x in u.above[: u.outside]]
+    stay = [x.id for x in u.above[: u.outside()]]
     order = [x.name for x in plan.program.statements]
     users = [x for x in plan.program.statements if x.name != s.name and any(a.array == s.target.array for a in x.accesses)]
     before = [x for x in users if order.index(x.name) < order.index(s.name)]

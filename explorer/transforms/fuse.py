@@ -119,13 +119,12 @@ def _adjacent(plan: Plan, first: Loop, second: Loop) -> Verdict:
     body, holder = body_of(plan, first.id)
     _, other_holder = body_of(plan, second.id)
     if holder.id != other_holder.id:
-        kernels = plan.kernel_of(first.id), plan.kernel_of(second.id)
-        assert kernels[0] and kernels[1]
-        apart = f"launch('{kernels[0].id}', pack='{kernels[1].id}') puts adjacent kernels into one"
+        one, other = (next(k.id for k in plan.kernels if k is plan.kernel_of(n.id)) for n in (first, second))
+        apart = f"launch('{one}', pack='{other}') puts adjacent kernels into one"
         return no(
             f"{first.id} and {second.id} do not stand side by side",
             why=f"{first.id} is in {holder.id}, {second.id} in {other_holder.id}",
-            hint=apart if kernels[0] is not kernels[1] else "fuse the loops around them first",
+            hint=apart if one != other else "fuse the loops around them first",
         )
     places = [n.id for n in body]
     a, b = places.index(first.id), places.index(second.id)

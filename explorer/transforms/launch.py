@@ -123,6 +123,10 @@ class Launch(Transform):
             return no(f"there is no node {node_id!r}")
         if node_id != kernel.id and node_id not in [n.id for n in kernel.body]:
             return no(f"{node_id} is not at the top of {kernel.id}", hint="distribute the loops around it first")
+        if len(kernel.body) == 1 and kernel is plan.kernels[-1]:
+            return no(f"{kernel.id} has one part only and no kernel comes behind it", hint="distribute its loop first")
+        if node_id == kernel.body[-1].id:
+            return no(f"nothing stands behind {node_id} in {kernel.id}")
         return YES
 
     @classmethod

@@ -54,7 +54,9 @@ class Reverse(Transform):
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         loop = loop_offer(plan, node_id, "reverse")
-        return loop if isinstance(loop, Verdict) else YES
+        if isinstance(loop, Verdict):
+            return loop
+        return cls(loop.id).check(plan) if loop.extent > 1 else no(f"{loop.id} runs only once")
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Reverse]:

@@ -24,7 +24,8 @@ class Rfactor(Transform):
     For a reduction ``T[e(d)] op= v(d)`` and loops whose values are ``p(d)``, the sum over all instances of an element
     is the sum over ``p`` of sums over the instances with that ``p``.  A new temporary holds the inner sums; every
     ``(element, p)`` starts as the operation's identity, so parts without instances do no harm.  The start stands
-    before, the joining statement after the outermost loop that carries the reduction and is not a factored place.
+    before the outermost loop that carries the reduction and is not factored, the joining statement after the
+    outermost one that is not a factored place.
 
     Before::
 
@@ -98,15 +99,16 @@ def factor_verdict(u: Updates, apart: bool = False) -> Verdict:
     """Whether the partial results can be made."""
     if refusal := separable(u):
         return refusal
-    for suffix in ("z", "c"):
-        there = side(u, suffix, apart and suffix == "c")
+    start, finish = side(u, "z", early=True), side(u, "c", apart)
+    for there in (start, finish):
         if isinstance(there, Verdict):
             return there
-        view = u.leaf.view(len(u.statement.reads))
-        if suffix == "c" and view and (apart or view_here(view.index, there.names, there.loops) is None):
-            return no(f"{u.statement.target.array} already has storage that the joining statement cannot name",
-                      f"its cell {', '.join(map(str, view.index))} belongs to loops inside of {u.anchor}",
-                      f"contract('{u.statement.target.array}', 'global') first, and contract it again after")
+    assert isinstance(finish, Side)
+    view = u.leaf.view(len(u.statement.reads))
+    if view and (apart or view_here(view.index, finish.names, finish.loops) is None):
+        return no(f"{u.statement.target.array} already has storage that the joining statement cannot name",
+                  f"its cell {', '.join(map(str, view.index))} belongs to loops inside of {u.anchor()}",
+                  f"contract('{u.statement.target.array}', 'global') first, and contract it again after")
     return YES
 
 
@@ -136,7 +138,7 @@ def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str
         and the last statement then writes the target.
     """
     plan, s = u.plan, u.statement
-    start, finish = side(u, "z"), side(u, "c", apart)
+    start, finish = side(u, "z", early=True), side(u, "c", apart)
     assert isinstance(start, Side)
     assert isinstance(finish, Side)
     assert s.update is not None
@@ -174,8 +176,8 @@ def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str
     new = replace(plan, program=program).map_leaves(lambda leaf: here if leaf.id == u.leaf.id else leaf)
     nest = finish.nest(there)
     before = tuple(start.nest(start.leaf(x.name)) for x in inits)
-    new = new.map_bodies(lambda body: around(body, u.anchor, before, () if apart else (nest,)))
-    return Factored(without_unused(_launched(new, u.anchor, nest) if apart else new), array, last.name, tuple(finish.names[x] for x in names))
+    new = new.map_bodies(lambda body: around(around(body, u.anchor(), after=() if apart else (nest,)), u.anchor(early=True), before))
+    return Factored(without_unused(_launched(new, u.anchor(), nest) if apart else new), array, last.name, tuple(finish.names[x] for x in names))
 
 
 def _launched(plan: Plan, anchor: str, nest: Node) -> Plan:

@@ -82,7 +82,12 @@ class Shift(Transform):
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         loop = loop_offer(plan, node_id, "shift")
-        return loop if isinstance(loop, Verdict) else YES
+        if isinstance(loop, Verdict):
+            return loop
+        if len(loop.body) == 1 and not loop.start:
+            return no(f"{loop.id} has one part only and starts at 0",
+                      hint="shift delays one part of a loop against another; fuse two loops first")
+        return YES
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Shift]:

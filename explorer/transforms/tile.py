@@ -83,6 +83,6 @@ class Tile(Transform):
             return
         band = [n for n in perfect_below(loop) if n.role == "seq" and n.extent > 1]
         for depth in range(2, min(len(band), 3) + 1):
-            for size in (8, 16, 32, 64):
-                if all(size < n.extent for n in band[:depth]):
-                    yield cls(tuple(n.id for n in band[:depth]), (size,) * depth)
+            shortest = min(n.extent for n in band[:depth])
+            sizes = [size for size in (8, 16, 32, 64) if size < shortest] or [size for size in (2, 4) if size < shortest]
+            yield from (cls(tuple(n.id for n in band[:depth]), (size,) * depth) for size in sizes)

@@ -11,6 +11,9 @@ from ..ir.tree import Loop
 from ._nest import loop_offer, with_role
 from .base import Transform, get_loop
 
+LONGEST = 64
+"""Iterations up to which unrolling is offered; longer loops can be unrolled by asking for it."""
+
 
 @dataclass(frozen=True)
 class Unroll(Transform):
@@ -53,10 +56,15 @@ class Unroll(Transform):
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         loop = loop_offer(plan, node_id, "unroll")
-        return loop if isinstance(loop, Verdict) else YES
+        if isinstance(loop, Verdict):
+            return loop
+        if loop.role == "seq" and loop.extent > LONGEST:
+            return no(f"{loop.id} runs {loop.extent} times, too often to write out",
+                      hint=f"split('{loop.id}', 8) and unroll its inner loop")
+        return cls(loop.id).check(plan)
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Unroll]:
         loop = get_loop(plan, node_id)
-        if isinstance(loop, Loop) and loop.role == "seq" and loop.extent <= 64:
+        if isinstance(loop, Loop) and loop.role == "seq" and loop.extent <= LONGEST:
             yield cls(loop.id)

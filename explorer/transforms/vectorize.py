@@ -87,7 +87,7 @@ class Vectorize(Transform):
             return loop
         if any(isinstance(n, Loop) for n in loop.body):
             return no(f"{loop.id} is not an innermost loop", hint="select the innermost loop, or interchange first")
-        return YES
+        return YES if loop.extent in WIDTHS else cls(loop.id).check(plan)
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Vectorize]:

@@ -225,5 +225,7 @@ SIGNATURES = [
     ("x: ex.f32[N], y: ex.f32[N] = None", "None", "a default is not accepted", "scheduled", "a name:"),
     ("int: ex.f32[N], y: ex.f32[N]", "int: ex.f32[N]", "a word of CUDA C++", "keeps your names", "int_"),
     ("min: ex.f32[N], y: ex.f32[N]", "min: ex.f32[N]", "hides an operation", "inside the function", "min_"),
+    ("x: ex.f32[N], N: ex.f32[M], y: ex.f32[M]", "N: ex.f32[M]", "N is already a size",
+     "two things", "another name for the parameter"),
     ("", "def f():", "f has no parameters", "writes to its arrays", "def f(x:"),
 ]

@@ -164,6 +164,12 @@ def test_any_size(sizes):
     agrees(definition, sizes)
 
 
+def test_a_divisor_of_zero_in_a_loop_that_never_runs():
+    definition = body(nest("y[i, j] = x[i, (i + j) % N]"))
+    agrees(definition, {"M": 3, "N": 0})
+    agrees(definition, {"M": 3, "N": 4})
+
+
 def test_huge_sizes_are_only_numbers():
     program = body(nest("y[i, j] = x[i, j]")).at(M=2**20, N=2**20)
     assert program.array_of["x"].size == 2**40

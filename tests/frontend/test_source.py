@@ -234,3 +234,26 @@ def test_a_subclass_is_made_as_asked():
     assert type(f) is Mine
     assert type(f.into(definition.Definition)) is definition.Definition
     assert f.into(Mine).at(N=2) == f.at(N=2)
+
+
+def test_annotations_in_quotes():
+    f = define('@ex.program\ndef f(x: "ex.f32[N, Q]"):\n    x[0, 0] = 1.0', Q=3)
+    assert f.at(N=2).array_of["x"].shape == (2, 3)
+
+
+def test_sizes_of_another_module():
+    from types import SimpleNamespace
+
+    import explorer.frontend as ex
+
+    shape = SimpleNamespace(P=ex.sizes("P"), deep=SimpleNamespace(Q=ex.sizes("Q") * 2))
+    f = define("@ex.program\ndef f(x: ex.f32[shape.P]):\n    for i in range(shape.P):\n        x[i] = shape.deep.Q", shape=shape)
+    assert f.sizes == ("P", "Q")
+    assert f.at(P=2, Q=3).statements[0].value.value == 6.0
+
+
+def test_the_program_says_where_it_stands(tmp_path):
+    path = tmp_path / "somewhere.py"
+    path.write_text(COPY.format(value="x[i]"))
+    program = load(path).copy.at(N=3)
+    assert (program.file, program.first_line) == ("somewhere.py", 7)

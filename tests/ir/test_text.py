@@ -32,7 +32,8 @@ X, Y, Z = Read(0), Read(1), Read(2)
     (call("neg", call("add", X, Y)), "-(a + b)"),
     (call("mul", call("neg", X), lit(-2.0)), "-a * -2.0"),
     (call("max", X, call("exp", call("sub", Y, Z))), "max(a, exp(b - c))"),
-    (call("where", call("and", call("lt", X, Y), call("not", call("le", Y, Z))), X, lit(-np.inf)), "where(a < b and not b <= c, a, -inf)"),
+    (call("where", call("and", call("lt", X, Y), call("not", call("le", Y, Z))), X, lit(-np.inf)),
+     "where(a < b and not b <= c, a, -inf)"),
     (call("eq", call("lt", X, Y), call("lt", Y, Z)), "(a < b) == (b < c)"),
     (call("and", X, call("or", Y, Z)), "a and (b or c)"),
     (Cast(DTYPES["f16"], call("add", X, Y)), "f16(a + b)"),
@@ -88,8 +89,8 @@ def test_conditions(expr, text: str) -> None:
             assert eval(text, {"i": i, "j": j}) == (expr.evaluate({"i": i, "j": j}) >= 0), (left, right)
 
 
-@pytest.mark.parametrize("expr", [var("i") - 3, const(3) - var("i"), var("i") - var("j"), var("i") - var("j") + 2, var("i") * 2 - var("j") - 4,
-                                  -var("i") - 2])
+@pytest.mark.parametrize("expr", [
+    var("i") - 3, const(3) - var("i"), var("i") - var("j"), var("i") - var("j") + 2, var("i") * 2 - var("j") - 4, -var("i") - 2])
 def test_equalities(expr) -> None:
     text = condition_text(Constraint(expr, equality=True), {}, {})
     for i in range(-6, 7):
@@ -117,8 +118,9 @@ def test_everything_a_schedule_can_hold(golden) -> None:
     for name, slot in (("S0", 0), ("S2", 0)):
         p = p.replace_node(name, replace(p.resolve(name)[0], views=((slot, View("acc_r", ())),)))
     f32 = DTYPES["f32"]
-    p = replace(p, buffers=(Buffer("acc_r", f32, (), "register", scope="j"), Buffer("As", f32, (2, 4), "shared", pad=1, scope="k"),
-                            Buffer("work", f32, (4,), "global")))
+    p = replace(p, buffers=(
+        Buffer("acc_r", f32, (), "register", scope="j"), Buffer("As", f32, (2, 4), "shared", pad=1, scope="k"),
+        Buffer("work", f32, (4,), "global")))
     fill = statement("S3", {"c": 6}, read("z", var("c")), X, (read("x", var("c")),))
     fill = replace(fill, inside=(Constraint(var("c") - 1), Constraint(const(4) - var("c"))), fill=0.0, origin="copy")
     p = replace(p, copies=(fill,), copied=(array("z", 6),))

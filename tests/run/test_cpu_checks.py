@@ -9,6 +9,7 @@ import pytest
 
 from explorer.codegen.device import library_text
 from explorer.errors import KernelFault, KernelTimeout
+from explorer.run.compiler import find_compiler
 from explorer.run.cpu import CpuDevice
 from tests.run.cpu_kernels import ROW_SUM, body, edited, module, row_sum
 
@@ -114,7 +115,9 @@ def test_misaligned_vectors() -> None:
     shapes = {"x": ("f32", 32, "in"), "y": ("f32", 32, "out")}
     arrays = {"x": np.arange(32, dtype=np.float32)}
     np.testing.assert_array_equal(clean(module(code.replace("SHIFT", "0"), shapes), arrays)["y"][:16], np.arange(16))
-    assert fault(module(code.replace("SHIFT", "2"), shapes), arrays).kind == "misaligned"
+    assert fault(y("  *(double*)&y[t | 1] = 0;", 64)).kind == "misaligned"
+    if find_compiler().kind == "gcc":  # clang turns an assignment of whole vectors into a copy without an alignment
+        assert fault(module(code.replace("SHIFT", "2"), shapes), arrays).kind == "misaligned"
 
 
 # ---- races ----

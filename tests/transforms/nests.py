@@ -59,7 +59,8 @@ def triangle(n: int = 7) -> Program:
     """``y[i, j] = x[i, j]`` for ``j <= i``."""
     i, j = var("i"), var("j")
     s0 = statement("S0", {"i": n, "j": n}, read("y", i, j), Read(0), (read("x", i, j),), where=(i - j,))
-    return program("triangle", (array("x", n, n, role="in"), array("y", n, n, role="inout")), (s0,), loops({"i": n, "j": n}, leaf(s0)))
+    arrays = (array("x", n, n, role="in"), array("y", n, n, role="inout"))
+    return program("triangle", arrays, (s0,), loops({"i": n, "j": n}, leaf(s0)))
 
 
 def cube(n: int = 4) -> Program:
@@ -80,7 +81,8 @@ def siblings(first: int = 8, second: int = 8, start: int = 0) -> Program:
 
 
 PROGRAMS = {
-    "blur": blur, "chain": chain, "column_sum": column_sum, "copy": copy, "copy_2d": lambda: copy_2d(4, 8), "cube": lambda: cube(3),
+    "blur": blur, "chain": chain, "column_sum": column_sum, "copy": copy, "copy_2d": lambda: copy_2d(4, 8),
+    "cube": lambda: cube(3),
     "matmul": lambda: matmul(3, 4, 5), "seidel": lambda: seidel(3, 6), "siblings": siblings, "softmax": lambda: softmax(2, 6),
     "stencil1d": stencil1d, "triangle": triangle, "triangle_sum": triangle_sum,
 }

@@ -37,7 +37,8 @@ def test_places_are_dealt_out_cyclically(count: int) -> None:
 
 
 def test_a_count_that_covers_the_loop_is_a_plain_binding() -> None:
-    assert plan(copy(13), Bind("i", "thread.x", count=13)) == plan(copy(13), Bind("i", "thread.x", 64)) == plan(copy(13), Bind("i", "thread.x"))
+    plain = plan(copy(13), Bind("i", "thread.x"))
+    assert plan(copy(13), Bind("i", "thread.x", count=13)) == plan(copy(13), Bind("i", "thread.x", 64)) == plain
 
 
 def test_places_start_at_zero() -> None:

@@ -43,11 +43,13 @@ def _random_steps(plan: Plan, pick: random.Random) -> Iterator[Transform]:
     inner = plan.loops[one].body[0]
     below = inner.id if isinstance(inner, Loop) else two
     yield from (
-        Tile((one,), (size,)), Tile((one, below), (size, 2)), Coalesce((one, below)), Interchange(one, two), Interchange(one, below),
-        Reorder((below, one)), Reorder((three, two, one)), Fuse(one, two), Distribute(one, plan.loops[one].body[0].id),
-        Skew(one, two, pick.choice((-1, 1, 2))), Skew(below, one, pick.choice((-2, 1))), Shift(one, pick.choice((-3, 2))),
-        Shift(one, pick.choice((-1, 1, 2)), of=pick.choice(plan.loops[one].body).id), Reverse(one), Cut(one, pick.choice((-1, 1, 2))),
-        Bind(one, pick.choice(("block.x", "block.y", "thread.x", "thread.y", "lane", "warp", "seq"))), Bind(one, "thread.x", count=size),
+        Tile((one,), (size,)), Tile((one, below), (size, 2)), Coalesce((one, below)), Interchange(one, two),
+        Interchange(one, below), Reorder((below, one)), Reorder((three, two, one)), Fuse(one, two),
+        Distribute(one, plan.loops[one].body[0].id), Skew(one, two, pick.choice((-1, 1, 2))),
+        Skew(below, one, pick.choice((-2, 1))), Shift(one, pick.choice((-3, 2))),
+        Shift(one, pick.choice((-1, 1, 2)), of=pick.choice(plan.loops[one].body).id), Reverse(one),
+        Cut(one, pick.choice((-1, 1, 2))), Bind(one, "thread.x", count=size),
+        Bind(one, pick.choice(("block.x", "block.y", "thread.x", "thread.y", "lane", "warp", "seq"))),
         Unroll(one), Vectorize(one), Launch(plan.kernels[0].id, after=pick.choice(sorted(nodes))),
         Launch(plan.kernels[0].id, pack=plan.kernels[-1].id),
     )

@@ -54,7 +54,8 @@ def test_bound_loops_and_what_names_them() -> None:
 
 
 def test_tree(golden) -> None:
-    golden(f"{loops_text(initial(matmul()))}\n\n{loops_text(plan(matmul(), Distribute('j', after='S0'), Distribute('i', after='j')))}")
+    apart = plan(matmul(), Distribute("j", after="S0"), Distribute("i", after="j"))
+    golden(f"{loops_text(initial(matmul()))}\n\n{loops_text(apart)}")
 
 
 def test_refusals() -> None:

@@ -32,7 +32,8 @@ def test_inside_loops_distribute_comes_first() -> None:
     assert verdict.what == "S2 is not at the top of softmax: i is around it"
     assert verdict.hint == "distribute('i', after='S2') first, until the cut is at the top"
     assert "distribute('j', after='S0')" in refusal(initial(matmul()), Launch("matmul", after="S0")).hint
-    assert refusal(initial(siblings()), Launch("siblings", after="S0")).hint == "launch('siblings', after='i') cuts behind all of i"
+    verdict = refusal(initial(siblings()), Launch("siblings", after="S0"))
+    assert verdict.hint == "launch('siblings', after='i') cuts behind all of i"
     check_plan(plan(softmax(), Distribute("i", after="S2"), Launch("softmax", after="i")))
 
 
@@ -74,4 +75,6 @@ def test_candidates_cut_and_pack() -> None:
     assert list(Launch.candidates(base, "j")) == []
     parts = plan(siblings(), Launch("siblings", after="i"))
     assert list(Launch.candidates(parts, "siblings")) == [Launch("siblings", pack="siblings.2")]
+    assert Launch.offers(base, "j").what == "nothing stands behind j in siblings"
+    assert Launch.offers(initial(matmul()), "matmul").what == "matmul has one part only and no kernel comes behind it"
     assert Launch.offers(initial(matmul()), "j").hint == "distribute the loops around it first"

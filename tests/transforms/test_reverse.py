@@ -38,4 +38,5 @@ def test_refusals() -> None:
     base = initial(copy())
     waits = base.replace_node("S0", base.leaves[0][0], Sync("w", "wait", 1))
     assert refusal(waits, Reverse("i")).hint == "reverse before pipelining"
+    assert Reverse.offers(initial(copy(1)), "i").what == "i runs only once"
     assert not list(Reverse.candidates(initial(copy(1)), "i"))

@@ -34,7 +34,8 @@ def test_a_part_is_delayed(amount: int) -> None:
 
 
 def test_the_part_may_be_a_loop_or_named_by_its_array() -> None:
-    assert plan(softmax(), Shift("i", 1, of="k_3")) == plan(softmax(), Shift("i", 1, of="S4")) == plan(softmax(), Shift("i", 1, of="total"))
+    by_loop, by_statement, by_array = (plan(softmax(), Shift("i", 1, of=name)) for name in ("k_3", "S4", "total"))
+    assert by_loop == by_statement == by_array
     check_plan(plan(softmax(), Shift("i", 1, of="k_3"), Shift("i", -1, of="k")))
 
 
@@ -55,6 +56,7 @@ def test_refusals() -> None:
     check_plan(Shift("i", 4).rewrite(part))
 
 
-def test_candidates() -> None:
+def test_offers_and_candidates() -> None:
+    assert Shift.offers(initial(copy()), "i").what == "i has one part only and starts at 0"
     assert list(Shift.candidates(plan(copy(), Shift("i", 3)), "i")) == [Shift("i", -3)]
     assert Shift("j", 1, "k") in list(Shift.candidates(initial(matmul()), "j"))

@@ -78,3 +78,4 @@ def test_bound_loops_are_refused() -> None:
 
 def test_candidates_fit_the_loops() -> None:
     assert list(Tile.candidates(initial(copy_2d(20, 40)), "i")) == [Tile(("i", "j"), (8, 8)), Tile(("i", "j"), (16, 16))]
+    assert list(Tile.candidates(initial(copy_2d(5, 40)), "i")) == [Tile(("i", "j"), (2, 2)), Tile(("i", "j"), (4, 4))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 from math import prod
 
 import pytest
@@ -23,7 +24,7 @@ from explorer.transforms.skew import Skew
 from explorer.transforms.split import Split
 from explorer.transforms.tile import Tile
 from explorer.transforms.vectorize import Vectorize
-from tests.oracle import check_plan, enumerate_plan, in_domain
+from tests.oracle import check_plan, enumerate_plan
 from tests.transforms.nests import copy, copy_2d, cube, matmul, plan, refusal, softmax, stencil1d, triangle, widen
 from tests.transforms.programs import array, leaf, loops, program, read, statement
 
@@ -50,7 +51,7 @@ def assert_wide(p: Plan, name: str) -> None:
             for _, _, point in group:
                 values = dict(zip(statement_.dims, point, strict=True))
                 cells.append(sum(e.evaluate(values) * prod(shape[n + 1 :]) for n, e in enumerate(access.index)))
-            steps = {b - a for a, b in zip(cells, cells[1:], strict=False)}
+            steps = {b - a for a, b in pairwise(cells)}
             assert steps == {0} or (steps == {1} and cells[0] % width == 0), f"{access} at {cells}"
 
 
@@ -65,8 +66,9 @@ def test_what_is_accepted_is_wide() -> None:
         for _ in range(pick.randint(0, 3)):
             names = list(p.loops)
             one, two = pick.choice(names), pick.choice(names)
-            step = pick.choice((Split(one, pick.choice((2, 3, 4, 8))), Coalesce((one, two)), Interchange(one, two), Skew(one, two, pick.choice((1, 4))),
-                                Shift(one, pick.choice((2, 4))), Tile((one,), (4,))))
+            step = pick.choice((
+                Split(one, pick.choice((2, 3, 4, 8))), Coalesce((one, two)), Interchange(one, two), Tile((one,), (4,)),
+                Skew(one, two, pick.choice((1, 4))), Shift(one, pick.choice((2, 4)))))
             if step.check(p):
                 p = step.rewrite(p)
         try:
@@ -142,6 +144,7 @@ def test_wide_types_are_refused_and_narrow_ones_go_further() -> None:
 def test_loops_that_cannot_be_lanes() -> None:
     assert "a vector has 2, 4, 8 or 16 lanes" in refusal(initial(copy(13)), Vectorize("i")).what
     assert refusal(plan(copy_2d(6, 16), Bind("j", "thread.x")), Vectorize("j")).what == "j is already thread.x"
+    assert Vectorize.offers(initial(copy(13)), "i").hint == "split('i', 4) and vectorize its inner loop"
     verdict = refusal(initial(cube(4)), Vectorize("i"))
     assert verdict.what == "i holds j beside or instead of statements"
     assert "not an innermost loop" in Vectorize.offers(initial(cube(4)), "i").what
@@ -198,7 +201,8 @@ def test_folded_indices_are_compared_lane_by_lane() -> None:
     node, index = p.leaves[0][0], var("j") * 4 + var("j.i")
     for by, good in ((4, True), (2, False)):
         view = View("b", (quotient(index, by),))
-        stored = replace(p.replace_node("S0", replace(node, views=((0, view),))), buffers=(Buffer("b", DTYPES["f32"], (8,), "shared"),))
+        stored = p.replace_node("S0", replace(node, views=((0, view),)))
+        stored = replace(stored, buffers=(Buffer("b", DTYPES["f32"], (8,), "shared"),))
         assert bool(Vectorize("j.i").check(stored)) == good
 
 
@@ -225,5 +229,6 @@ def test_equalities_and_zero_fill_are_guards_too() -> None:
         p = replace(base, program=replace(base.program, statements=(replace(s0, domain=(*s0.domain, extra)),)))
         assert bool(Vectorize("j.i").check(p)) == good
     for edge, good in ((12, True), (13, False)):
-        p = replace(base, program=replace(base.program, statements=(replace(s0, inside=(Constraint(const(edge - 1) - var("j")),)),)))
+        filled = replace(s0, inside=(Constraint(const(edge - 1) - var("j")),))
+        p = replace(base, program=replace(base.program, statements=(filled,)))
         assert bool(Vectorize("j.i").check(p)) == good

@@ -54,8 +54,18 @@ static void enter(Worker& w, Thread& t) {
     threadIdx = t.index;
 }
 
-static void leave_to_scheduler(Worker& w) {
-    switch_stack(&w.current->stack_pointer, w.scheduler_stack_pointer);
+// Wait: let another thread go on.  In order, that is mostly the next one, straight from fiber to fiber.
+static void leave(Worker& w) {
+    Thread* self = w.current;
+#if !SIMT_CHECKED
+    Thread* next = self + 1 == w.threads + w.count ? w.threads : self + 1;
+    if (w.next_unstarted == w.count && next->state == READY) {
+        enter(w, *next);
+        switch_stack(&self->stack_pointer, next->stack_pointer);
+        return;
+    }
+#endif
+    switch_stack(&self->stack_pointer, w.scheduler_stack_pointer);
 }
 
 static void try_warp(Worker& w, unsigned warp);
@@ -179,7 +189,7 @@ static int barrier(int how, int predicate, int line) {
     self.line = line;
     check_exit_against_barrier(w);
     if (w.waiting_at_barrier < w.count) {
-        leave_to_scheduler(w);
+        leave(w);
         return (int)self.result;
     }
     const int total = w.barrier_total;
@@ -187,7 +197,7 @@ static int barrier(int how, int predicate, int line) {
     for (unsigned i = 0; i < w.count; ++i) w.threads[i].state = READY, w.threads[i].result = (unsigned)total;
 #if SIMT_CHECKED
     check_barrier();
-    if (w.order_kind) leave_to_scheduler(w);  // the last to arrive need not be the first to go on
+    if (w.order_kind) leave(w);  // the last to arrive need not be the first to go on
 #endif
     return total;
 }
@@ -265,7 +275,7 @@ static void warp_operation(Worker& w, Thread& self, WarpOperation operation, uns
         complete(w, warp, group);
         if (!w.order_kind) return;
     }
-    leave_to_scheduler(w);
+    leave(w);
 }
 
 }  // namespace simt

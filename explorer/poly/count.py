@@ -1,0 +1,173 @@
+"""Exact counts on a program: instances, operations, and the bytes that any schedule has to move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+
+import islpy as isl
+
+from ..ir.plan import Plan
+from ..ir.program import Array, Program, Statement
+from ..ir.scalar import flops as scalar_flops
+from ..ir.tree import Loop, ranges
+from .dependence import analyse
+from .isl import Undecided, budget, condition, conjunction, read_map, read_set, text
+from .relations import access
+from .sites import Site
+
+BUDGET = 20_000_000
+"""Operations of isl for one count; beyond, an upper bound is given and marked."""
+
+
+@dataclass(frozen=True)
+class Elements:
+    """How many elements of a parameter have to be read and written at least once.
+
+    Attributes
+    ----------
+    array : str
+    read, written : int
+        Distinct elements.  `read` counts those whose first value comes from outside.
+    element_bytes : int
+    exact : bool
+        False where a count is an upper bound (the operation budget ended, or the index is data-dependent).
+    """
+
+    array: str
+    read: int
+    written: int
+    element_bytes: int
+    exact: bool
+
+    @property
+    def bytes(self) -> int:
+        """Bytes moved when each element moves once in each direction."""
+        return (self.read + self.written) * self.element_bytes
+
+
+def instances(of: Plan | Program) -> dict[str, int]:
+    """How often each statement runs.
+
+    Parameters
+    ----------
+    of : Plan or Program
+        For a plan, the statements that the schedule added are counted too.
+
+    Returns
+    -------
+    dict
+        Statement name to number of instances, exact.
+    """
+    statements = (*of.program.statements, *of.copies) if isinstance(of, Plan) else of.statements
+    return {s.name: _count_domain(s) for s in statements}
+
+
+@lru_cache(maxsize=4096)
+def _count_domain(statement: Statement) -> int:
+    """Product over groups of dimensions that no constraint ties together (isl enumerates some dimensions of a set)."""
+    groups: list[set[str]] = [{d} for d in statement.dims]
+    for c in statement.domain:
+        tied = [g for g in groups if g & c.expr.variables()]
+        groups = [g for g in groups if g not in tied] + ([set().union(*tied)] if tied else [])
+    if any(not c.holds({}) for c in statement.domain if not c.expr.variables()):
+        return 0
+    total = 1
+    for group in groups:
+        names = {d: f"d{i}" for i, d in enumerate(sorted(group))}
+        held = [condition(c, names) for c in statement.domain if c.expr.variables() and c.expr.variables() <= group]
+        total *= int(read_set(f"{{ [{', '.join(names.values())}]{conjunction(held)} }}").count_val().to_python())
+    return total
+
+
+def flops(program: Program) -> int:
+    """Arithmetic operations of one run: each instance's operations by the table's costs, one more for an update."""
+    return sum(n * (scalar_flops(s.value) + bool(s.update)) for s, n in
+               ((s, _count_domain(s)) for s in program.statements))
+
+
+def compulsory_bytes(program: Program) -> int:
+    """Bytes to and from memory that no schedule avoids: each input element read once, each result written once.
+
+    Parameters
+    ----------
+    program : Program
+
+    Returns
+    -------
+    int
+        Exact, or an upper bound where `compulsory` says so.
+    """
+    return sum(e.bytes for e in compulsory(program))
+
+
+@lru_cache(maxsize=256)
+def compulsory(program: Program) -> tuple[Elements, ...]:
+    """Distinct elements read and written, for each parameter."""
+    return tuple(_elements(program, a) for a in program.parameters)
+
+
+def _elements(program: Program, array: Array) -> Elements:
+    reads, affine = [], True
+    for s in program.statements:
+        slots = [i for i, use in enumerate(s.reads) if use.array == array.name]
+        slots += [len(s.reads)] if s.update and s.target.array == array.name else []
+        for slot in slots:
+            relation = access(s, slot, array)
+            for f in analyse(program).flow if array.role != "in" else ():
+                if (f.sink, f.slot, f.array) == (s.name, slot, array.name):
+                    relation = relation.subtract_domain(f.relation.range())
+            reads.append(relation)
+            affine &= s.accesses[slot].affine
+    writes = [access(s, len(s.reads), array) for s in program.statements if s.target.array == array.name]
+    read, one = (0, True) if array.role == "out" else _count_images(reads, array)
+    written, two = _count_images(writes, array)
+    return Elements(array.name, read, written, array.dtype.bytes, one and two and affine)
+
+
+def _count_images(relations: list[isl.Map], array: Array) -> tuple[int, bool]:
+    """How many elements the relations reach; for a data-dependent index no more than there are instances."""
+    if not relations:
+        return 0, True
+    try:
+        with budget(BUDGET):
+            image = reduce(isl.Set.union, (r.range() for r in relations)).coalesce()
+            count = int(image.count_val().to_python())
+            if all(r.is_single_valued() for r in relations):
+                return count, True
+            return min(count, sum(int(r.domain().count_val().to_python()) for r in relations)), False
+    except Undecided:
+        return array.size, False
+
+
+def footprint(site: Site, loop: str = "") -> tuple[int, bool]:
+    """Distinct cells that an access touches in one iteration of a loop (its first; all loops outside at their start).
+
+    Parameters
+    ----------
+    site : Site
+    loop : str
+        One of the site's loops; ``""`` for the whole kernel.
+
+    Returns
+    -------
+    cells : int
+    exact : bool
+        False where the count is the number of cells of the bounding box.
+    """
+    names = site.names("a")
+    outer: list[Loop] = []
+    for x in site.above if loop else ():
+        outer.append(x)
+        if x.id == loop:
+            break
+    fixed = [f"{names[x.id]} = {x.start}" for x in outer]
+    cell = [text(e, names) for e in site.cell if e is not None]
+    source = f"{{ [{', '.join(names.values())}] -> [{', '.join(cell)}]{conjunction([*site.conditions('a'), *fixed])} }}"
+    try:
+        with budget(BUDGET):
+            return int(read_map(source).range().count_val().to_python()), True
+    except Undecided:
+        scope = {**ranges(site.above), **{x.id: (x.start, x.start) for x in outer}}
+        extents = [e.interval(scope) for e in site.cell if e is not None]
+        return reduce(lambda n, b: n * (b[1] - b[0] + 1), extents, 1), False

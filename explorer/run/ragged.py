@@ -1,0 +1,91 @@
+"""The same steps at small sizes that nothing divides, on the CPU device that checks every access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ..codegen.emit import emit
+from ..codegen.slices import cost
+from ..errors import CompilerMissing, DeviceError, ExplorerError, IllegalSchedule
+from ..ir.program import Program
+from ..schedule import Schedule
+from .cpu import CpuDevice
+from .inputs import seeded_arrays
+from .reference import NumpyReference, references
+from .verify import Check, check_outputs, worst_of
+
+CHECKED_LIMIT = 3 * 10**7
+"""Operations (times thread orders) up to which the CPU device checks every access: some ten seconds."""
+
+TIME_LIMIT_S = 120.0
+_RAGGED = ((37, 29, 31, 23, 41, 19), (7, 5, 11, 3, 13, 2))
+_SMALL = 8
+
+Again = Callable[[Mapping[str, int]], Schedule]
+"""The same steps on the same program at other sizes; raises what the steps raise where they do not apply."""
+
+
+def require_emittable(schedule: Schedule) -> None:
+    """Refuse a schedule that may not be emitted: not legal, or with an open obligation.
+
+    Raises
+    ------
+    IllegalSchedule
+        With the first finding.
+    """
+    judgement = schedule.judgement
+    for finding in (*judgement.refusals, *judgement.obligations):
+        where = f"source line {' and '.join(map(str, finding.lines))}" if finding.lines else ""
+        raise IllegalSchedule(finding.what, where=where, why=finding.why, hint="; or ".join(finding.hints), finding=finding)
+
+
+def own_again(schedule: Schedule) -> Again | None:
+    """The schedule's own way to other sizes."""
+    at = getattr(schedule, "at", None) if getattr(schedule, "definition", None) is not None else None
+    return (lambda sizes: at(**sizes)) if at else None
+
+
+def ragged_sizes_of(program: Program) -> list[dict[str, int]]:
+    """Two sets of small sizes with no common factors; sizes up to 8 (windows, time steps) are kept in the first."""
+    first = {name: value if value <= _SMALL else _RAGGED[0][n % 6] for n, (name, value) in enumerate(program.sizes)}
+    second = {name: min(value, _RAGGED[1][n % 6]) for n, (name, value) in enumerate(program.sizes)}
+    return [first, second]
+
+
+BySizes = tuple[tuple[str, tuple[Check, ...]], ...]
+"""Checks, by the sizes in words."""
+
+
+def run_ragged(again: Again, sets: Sequence[Mapping[str, int]], usual: Mapping[str, int], seed: int, seeds: int,
+               function: NumpyReference | None) -> tuple[BySizes, list[str], list[str]]:  # fmt: skip
+    """Run the same steps at each set of sizes: the checks by sizes, the faults, and notes on what was not run."""
+    found: list[tuple[str, tuple[Check, ...]]] = []
+    faults: list[str] = []
+    notes: list[str] = []
+    for sizes in sets:
+        where = ", ".join(f"{n}={v}" for n, v in sizes.items())
+        if dict(sizes) == dict(usual):
+            continue
+        try:
+            schedule = again(sizes)
+            require_emittable(schedule)
+        except ExplorerError as error:
+            notes.append(f"the steps do not apply at {where}: {error.what}")
+            continue
+        program = schedule.source
+        if cost(program) * seeds > CHECKED_LIMIT:
+            notes.append(f"not run at {where}: too large to check every access")
+            continue
+        held = seeded_arrays(program, seed)
+        device = CpuDevice(checked=True, seeds=seeds, time_limit_s=TIME_LIMIT_S)
+        try:
+            runs = device.run_seeds(device.build(emit(schedule.plan)), held)
+        except CompilerMissing as error:
+            notes.append(f"not run at ragged sizes: {error.what}")
+            break
+        except DeviceError as error:
+            faults.append(f"at {where}: {error.message()}")
+            continue
+        expected, _ = references(program, held, function)
+        found.append((where, worst_of([check_outputs(program, outputs, *expected) for outputs in runs])))
+    return tuple(found), faults, notes

@@ -1,0 +1,141 @@
+"""The device library: right on the CPU device for every shape of block, and accepted by NVRTC for every architecture."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from explorer.codegen.device import library_names, library_text, reduce_scratch_elements
+from explorer.codegen.module import CudaModule
+from explorer.errors import ExplorerError
+from explorer.run.cpu import CpuDevice
+from explorer.run.nvrtc import compile_module
+from tests.run.cpu_kernels import body, module
+
+BLOCKS = [(256, 1, 1), (100, 1, 1), (20, 1, 1), (999, 1, 1), (33, 3, 1), (16, 16, 1), (32, 8, 1), (48, 2, 1), (4, 4, 4), (3, 5, 7), (64, 3, 2),
+          (1, 1, 1), (1, 37, 1), (8, 6, 5), (2, 33, 2), (1024, 1, 1), (5, 1, 40)]
+AXES = ["".join(a) for k in (1, 2, 3) for a in itertools.combinations("xyz", k)]
+
+
+def reduction(block: tuple[int, int, int], axes: str, function: str = "block_reduce", first: str = "sum", second: str = "max") -> CudaModule:
+    """Each thread ends with its group's `first` of x plus its `second` of -x; the scratch array is reused at once."""
+    size = block[0] * block[1] * block[2]
+    flags = ", ".join(str(a in axes).lower() for a in "xyz")
+    shape = f"{block[0]}, {block[1]}, {block[2]}, {flags}"
+    scratch = reduce_scratch_elements(block, axes) if function == "block_reduce" else size
+    code = f"""  static_assert(block_reduce_scratch<{shape}>() == {reduce_scratch_elements(block, axes)}, "one formula, twice");
+  __shared__ float scratch[{max(scratch, 1)}];
+  const int id = t + {block[0]} * (threadIdx.y + {block[1]} * threadIdx.z);
+  float v = {function}<reduce_{first}, {shape}>(x[id], scratch);
+  v += {function}<reduce_{second}, {shape}>(-x[id], scratch);
+  y[id] = v;"""
+    return module(library_text(["reduce"]) + body(code), {"x": ("f32", size, "in"), "y": ("f32", size, "out")}, block)
+
+
+@pytest.mark.parametrize("function", ["block_reduce", "block_reduce_shared"])
+def test_block_reductions(function: str) -> None:
+    device = CpuDevice(seeds=3)
+    cases = list(itertools.product(BLOCKS, AXES))
+    for (block, axes), built in zip(cases, device.build_many([reduction(*case, function) for case in cases]), strict=True):
+        x = np.random.default_rng(1).integers(-8, 8, block[0] * block[1] * block[2]).astype(np.float32)
+        box, over = x.reshape(block[::-1]), tuple(i for i, a in enumerate("zyx") if a in axes)
+        expected = np.broadcast_to(box.sum(over, keepdims=True) + (-box).max(over, keepdims=True), box.shape).reshape(-1)
+        for results in device.run_seeds(built, {"x": x}):
+            np.testing.assert_array_equal(results["y"], expected, err_msg=f"{block} over {axes}")
+
+
+def test_reductions_are_deterministic_and_a_missing_leading_barrier_would_show() -> None:
+    device = CpuDevice(seeds=5)
+    x = {"x": np.random.default_rng(3).standard_normal(999).astype(np.float32)}
+    good = reduction((999, 1, 1), "x")
+    results = [r["y"] for r in device.run_seeds(device.build(good), x)]
+    assert all((r == results[0]).all() for r in results)
+    text = good.text.replace("        __syncthreads();\n        if (writer) scratch", "        if (writer) scratch")
+    assert text != good.text
+    with pytest.raises(ExplorerError, match="race"):
+        device.run(device.build(module(text, {"x": ("f32", 999, "in"), "y": ("f32", 999, "out")}, 999)), x)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("sum", 36), ("prod", 40320), ("max", 8), ("min", 1)])
+def test_warp_reductions(name: str, expected: int) -> None:
+    code = f"  y[t] = warp_reduce<reduce_{name}, 8>(x[t]); y[t + 32] = warp_reduce<reduce_{name}, 1>((int)x[t]);"
+    device = CpuDevice()
+    built = device.build(module(library_text(["reduce"]) + body(code), {"x": ("f32", 32, "in"), "y": ("f32", 64, "out")}))
+    x = np.tile(np.arange(1, 9, dtype=np.float32), 4)
+    np.testing.assert_array_equal(device.run(built, {"x": x})["y"], [*[expected] * 32, *x])
+
+
+def test_logical_reductions() -> None:
+    code = "  y[t] = warp_reduce<reduce_and, 16>((bool)x[t]); y[t + 32] = warp_reduce<reduce_or, 16>((int)x[t]);"
+    device = CpuDevice()
+    built = device.build(module(library_text(["reduce"]) + body(code), {"x": ("f32", 32, "in"), "y": ("f32", 64, "out")}))
+    for x in (np.zeros(32), np.ones(32), np.arange(32) == 20, np.arange(32) != 20):
+        halves = x.astype(bool).reshape(2, 16)
+        expected = np.repeat(np.concatenate([halves.all(1), halves.any(1)]), 16)
+        np.testing.assert_array_equal(device.run(built, {"x": x.astype(np.float32)})["y"], expected)
+
+
+FLOATS = {"f16": "__half", "bf16": "__nv_bfloat16", "f32": "float", "f64": "double"}
+NUMBERS = {"i32": "int", "i64": "long long", **FLOATS}
+
+
+def atomics(dtype: str, operation: str) -> CudaModule:
+    c = {**NUMBERS, "i8": "signed char", "bool": "bool"}[dtype]
+    return module("#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n" + library_text(["atomic"])
+                  + body(f"  atomic_{operation}(&y[t % 3], x[blockIdx.x * 64 + t]);", f"const {c}* x, {c}* y"),
+                  {"x": (dtype, 128, "in"), "y": (dtype, 3, "inout")}, 64, 2)
+
+
+CASES = [*itertools.product(NUMBERS, ("add", "max", "min", "mul")), *itertools.product(("bool", "i32", "i8"), ("and", "or")), ("i8", "max"), ("i8", "add")]
+
+
+def test_atomics() -> None:
+    """Exact small numbers, so that any order gives one answer; -0, infinities and a NaN operand for max and min."""
+    modules = [atomics(*case) for case in CASES]
+    combine = {"add": np.add, "mul": np.multiply, "max": np.fmax, "min": np.fmin, "and": np.logical_and, "or": np.logical_or}
+    for device in (CpuDevice(seeds=3), CpuDevice(checked=False, threads=2)):
+        for (dtype, operation), built in zip(CASES, device.build_many(modules), strict=True):
+            r = np.random.default_rng(5)
+            values = r.choice([1.0, -1.0], 128) if operation == "mul" else r.integers(-3, 4, 128).astype(float)
+            if operation in ("and", "or"):
+                values = (r.random(128) < (0.97 if operation == "and" else 0.03)).astype(float)
+            elif operation in ("max", "min") and dtype in FLOATS:
+                values[:6] = np.nan, -0.0, 0.0, np.nan, -2.5, 2.5
+            start = np.array([0.0, 1.0, -1.0]) if operation not in ("and", "or", "mul") else np.array([1.0, 0.0, 1.0])
+            got = device.run(built, {"x": stored(values, dtype), "y": stored(start, dtype)})["y"]
+            expected = start.copy()
+            for b, t in itertools.product(range(2), range(64)):
+                expected[t % 3] = combine[operation](expected[t % 3], values[b * 64 + t])
+            np.testing.assert_array_equal(got, stored(expected, dtype), err_msg=f"{operation} on {dtype}")
+
+
+def stored(values: np.ndarray, dtype: str) -> np.ndarray:
+    from explorer.ir.dtype import DTYPES, f32_to_bf16
+
+    return f32_to_bf16(values.astype(np.float32)) if dtype == "bf16" else values.astype(DTYPES[dtype].numpy)
+
+
+def test_library_text_is_verbatim_and_unknown_parts_are_refused() -> None:
+    assert library_names() == ("async_copy", "atomic", "reduce", "vector")
+    assert library_text(["vector", "reduce", "vector"]).count("struct alignas(sizeof(T) * N) vec") == 1
+    with pytest.raises(ExplorerError, match="no part called 'mma'"):
+        library_text(["mma"])
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_120"])
+def test_nvrtc_accepts_all_of_it(arch: str) -> None:
+    code = "\n".join([
+        "  __shared__ __align__(16) float s[1024]; async_copy<16>(&s[4 * t], &x[4 * t]); async_copy<4>(&s[t], &x[t], t < 9 ? 4 : 0);",
+        "  async_commit(); async_wait<1>(); async_wait<0>(); __syncthreads(); float v = s[t];",
+        *(f"  v += {f}<reduce_{op}, {shape}>(v, s);" for f in ("block_reduce", "block_reduce_shared") for op, shape in (
+            ("sum", "100, 1, 1, true, false, false"), ("max", "16, 4, 3, false, true, true"), ("prod", "999, 1, 1, true, true, true"),
+            ("min", "32, 8, 1, true, false, false"))),
+        "  *(vec<float, 4>*)&y[4 * t] = *(const vec<float, 4>*)&s[4 * t]; v += warp_reduce<reduce_and, 8>(v > 2.0f);",
+        "  y[t] = v;"])
+    text = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n" + library_text(library_names()) + body(code)
+    for number, (dtype, operation) in enumerate(CASES):
+        made = atomics(dtype, operation)
+        text += made.text[made.text.index('extern "C"'):].replace("kernel(", f"kernel{number}(")
+    assert compile_module(module(text, {"x": ("f32", 4096, "in"), "y": ("f32", 4096, "out")}, 256), arch)
