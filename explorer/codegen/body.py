@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any
 
 from ..ir.expr import const
@@ -253,17 +252,22 @@ class Builder:
         return tuple(common)
 
     def grouped(self, items: Sequence[Item]) -> tuple[Out, ...]:
-        """The texts of the pieces, neighbours with equal guards under one ``if``."""
+        """The texts of the pieces; neighbours that share guards stand under one ``if``."""
         out: list[Out] = []
-        for (guards, render), run in groupby(items, key=lambda item: (item.guards, item.render)):
-            group = list(run)
-            if render is not None:
-                out += [render(guards)] * len(group)
-            elif guards:
-                ranges = {k: v for i in group for k, v in (i.ranges or {}).items()}
-                out.append(self.guarded(guards, ranges, [i.out for i in group]))
-            else:
-                out += [i.out for i in group]
+        position = 0
+        while position < len(items):
+            item, end = items[position], position + 1
+            if item.render or not item.guards:
+                out.append(item.render(item.guards) if item.render else item.out)
+                position = end
+                continue
+            common = item.guards
+            while end < len(items) and not items[end].render and (both := tuple(c for c in common if c in items[end].guards)):
+                common, end = both, end + 1
+            group = [replace(i, guards=tuple(c for c in i.guards if c not in common)) for i in items[position:end]]
+            ranges = {k: v for i in group for k, v in (i.ranges or {}).items()}
+            out.append(self.guarded(common, ranges, self.grouped(group)))
+            position = end
         return tuple(out)
 
     def guarded(self, guards: tuple[Condition, ...], ranges: dict, body: Sequence[Out]) -> Out:

@@ -214,18 +214,17 @@ class _Leaf:
         value, error = steps.add(self.statement.value)
         offset = self.offset(self.statement.target)
         target, dtype = c_name(self.target.name), self.target.dtype
-        lines += [f"    const long long at = {offset};", f"    const double value = (double){value};",
-                  f"    double bound = {error};"]
+        lines += [f"    const long long at = {offset};", f"    double bound = {error};"]
         cell, bound = f"{target}[at]", f"{target}_bound[at]"
         u = max(unit(dtype), unit(dtype.wide)) if dtype.kind == "float" else 0.0
         update = self.statement.update
         if update == "sum":
             terms = updates_per_cell(self.statement, self.writer.program) + 1
             g = gamma(terms, u)
-            rounding = f"reference_rounded(value, {g!r}) + reference_rounded((double){cell}, {g / terms!r})"
+            rounding = f"reference_rounded((double){value}, {g!r}) + reference_rounded((double){cell}, {g / terms!r})"
             lines += [f"    {cell} = {stored(f'{cell} + {value}', dtype)};", f"    bound += {bound} + {rounding};"]
         elif update == "prod":
-            lines += [f"    bound = reference_scaled((double){cell}, bound) + reference_scaled(value, {bound});",
+            lines += [f"    bound = reference_scaled((double){cell}, bound) + reference_scaled((double){value}, {bound});",
                       f"    {cell} = {stored(f'{cell} * {value}', dtype)};",
                       f"    bound += reference_rounded((double){cell}, {u!r});"]
         elif update:

@@ -282,6 +282,6 @@ def _show_atom(atom: Atom, names: Mapping[str, str] | None) -> str:
     if isinstance(atom, str):
         return names.get(atom, atom) if names else atom
     inner = show(atom.expr, names)
-    plain = len(atom.expr.terms) == 1 and atom.expr.const == 0 and atom.expr.terms[0][1] == 1 and isinstance(atom.expr.terms[0][0], str)
+    plain = len(atom.expr.terms) == 1 and atom.expr.const == 0 and atom.expr.terms[0][1] == 1
     inner = inner if plain else f"({inner})"
     return f"({inner} // {atom.by})" if isinstance(atom, Quotient) else f"({inner} % {atom.by})"

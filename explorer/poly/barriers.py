@@ -126,10 +126,10 @@ def _distinct(races: list[Finding]) -> tuple[Finding, ...]:
 
 def _questions(plan: Plan, kernel: Kernel, order: TextOrder) -> Iterator[Question]:
     """All pairs of accesses to one storage of the block or of the grid, in every way they could meet."""
-    by_storage: dict[str, list[Site]] = {}
+    by_storage: dict[tuple[str, bool], list[Site]] = {}
     for site in sites(plan)[kernel.id]:
         if site.space != "register":
-            by_storage.setdefault(site.storage, []).append(site)
+            by_storage.setdefault(site.cells, []).append(site)
     for group in by_storage.values():
         for i, a in enumerate(group):
             for b in group[i:]:

@@ -137,7 +137,7 @@ def _pull_back(flow: Flow, writer: Site, reader: Site) -> isl.Map:
 
 def _visible(plan: Plan, s: Supplier) -> Finding | None:
     a, b = s.writer.site, s.reader.site
-    if a.storage != b.storage:
+    if a.cells != b.cells:
         return lost(plan, a, b, *witness(s.pairs, a, b), "storage")
     if a.space != "global":
         if s.writer.launch != s.reader.launch:
@@ -191,7 +191,7 @@ def _clobber(plan: Plan, everything: tuple[Event, ...], suppliers: tuple[Supplie
     """The first other write of the cell between a supplier and the reader."""
     for other in everything:
         c = other.site
-        if not c.writes or c.storage != reader.site.storage or (c.space != "global" and other.launch != reader.launch):
+        if not c.writes or c.cells != reader.site.cells or (c.space != "global" and other.launch != reader.launch):
             continue
         supplied = tuple(s.pairs for s in suppliers if s.writer == other)
         early = earlier(other, reader, c.names("a"), reader.site.names("b"))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import pairwise
 
-from ..ir.expr import Expr
+from ..ir.expr import Expr, Ranges
 from ..ir.finding import Finding
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Constraint, Statement
@@ -40,7 +41,7 @@ def _site_findings(plan: Plan, site: Site) -> Iterator[Finding]:
         point = site.instance(at)
         what = f"{instance(site, point)} reads an element that {copy} never copies"
         yield _one(site, point, what, "stage again, at an outer loop")
-    elif (at := _other_element(site, supplier)) is not None:
+    elif (at := _other_element(site, _sources(plan, supplier, site.statement.accesses[site.slot].array))) is not None:
         point = site.instance(at)
         name = site.statement.reads[site.slot].array
         wanted = f"{name}[{', '.join(map(str, element(site, point)))}]"
@@ -74,16 +75,29 @@ def _not_copied(site: Site, copy: Statement) -> tuple[int, ...] | None:
     return _first(site, _violations(site, copy, copy.domain))
 
 
+def _sources(plan: Plan, copy: Statement, wanted: str) -> tuple[Statement, ...]:
+    """The copy, the copy it reads from in turn, …, down to the one that reads the array that is wanted."""
+    chain, copies = [copy], {c.name: c for c in plan.copies}
+    if wanted == copy.target.array:
+        return (copy,)
+    while (source := chain[-1].reads[0].array) != wanted and source in copies:
+        chain.append(copies[source])
+    return tuple(chain)
+
+
 @lru_cache(maxsize=4096)
-def _other_element(site: Site, copy: Statement) -> tuple[int, ...] | None:
+def _other_element(site: Site, chain: tuple[Statement, ...]) -> tuple[int, ...] | None:
     """Loop values at which the copy holds another element than the access wants, or its fill."""
-    view = site.leaf.view(site.slot)
-    assert view is not None
     scope, names = ranges(site.above), site.names("a")
-    held = _element_of(site, copy)
-    at = dict(site.leaf.at)
-    bad = _violations(site, copy, copy.inside)
-    for theirs, ours in zip(copy.reads[0].index, site.statement.accesses[site.slot].index, strict=True):
+    held = _element_of(site, chain[0])
+    bad = _violations(site, chain[0], chain[0].inside)
+    for copy, source in pairwise(chain):
+        at = (e.substitute(held, scope) if isinstance(e, Expr) else Expr() for e in copy.reads[0].index)
+        held = dict(zip(source.dims, at, strict=True))
+        bad += _broken(source.inside, held, scope, names)
+    at, use = dict(site.leaf.at), site.statement.accesses[site.slot]
+    theirs_all = chain[-1].target.index if use.array == chain[-1].target.array else chain[-1].reads[0].index
+    for theirs, ours in zip(theirs_all, use.index, strict=True):
         if not isinstance(theirs, Expr):
             continue
         left = theirs.substitute(held, scope)
@@ -103,7 +117,11 @@ def _element_of(site: Site, copy: Statement) -> dict[str, Expr]:
 
 
 def _violations(site: Site, copy: Statement, constraints: tuple[Constraint, ...]) -> list[str]:
-    scope, names, held = ranges(site.above), site.names("a"), _element_of(site, copy)
+    return _broken(constraints, _element_of(site, copy), ranges(site.above), site.names("a"))
+
+
+def _broken(constraints: tuple[Constraint, ...], held: Mapping[str, Expr], scope: Ranges, names: Mapping[str, str]) -> list[str]:
+    """Conditions, one of which holds wherever a constraint does not; those that intervals prove are left out."""
     bad = []
     for c in constraints:
         e = c.expr.substitute(held, scope)

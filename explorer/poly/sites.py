@@ -50,6 +50,11 @@ class Site:
     writes: bool
     atomic: str
 
+    @property
+    def cells(self) -> tuple[str, bool]:
+        """Which cells these are: a buffer and an array of one name are two storages."""
+        return self.storage, self.leaf.view(self.slot) is not None
+
     @cached_property
     def guards(self) -> tuple[Constraint, ...]:
         """Constraints of the domain over the loops' variables that the boxes do not imply."""

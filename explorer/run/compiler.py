@@ -5,6 +5,7 @@ Results are cached on disk under a key of everything that can change them, so th
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -56,13 +57,13 @@ class Compiler:
         Type punning is how CUDA text widens accesses, hence ``-fno-strict-aliasing``.  Optimisations that would merge or
         invent accesses are off in the checked build, so that what is checked is what was written.
         """
-        common = ("-std=c++17", "-w", "-g1", "-gdwarf-4", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-fno-math-errno",
-                  "-ffp-contract=fast", "-fno-stack-protector")
+        common = ("-std=c++17", "-w", "-g1", "-gdwarf-4", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti",
+                  "-fno-math-errno", "-ffp-contract=fast", "-fno-stack-protector")
         if not checked:
             return (*common, "-O3", _native(), "-DSIMT_CHECKED=0")
         if self.kind == "gcc":
-            exact = ("-fsanitize=thread,bounds,alignment,integer-divide-by-zero", "-fno-tree-loop-distribute-patterns", "-fno-store-merging",
-                     "-fno-tree-vectorize")
+            exact = ("-fsanitize=thread,bounds,alignment,integer-divide-by-zero", "-fno-tree-loop-distribute-patterns",
+                     "-fno-store-merging", "-fno-tree-vectorize")
         else:
             exact = ("-fsanitize=thread,array-bounds,alignment,integer-divide-by-zero", "-fno-vectorize", "-fno-slp-vectorize",
                      "-mllvm", "-tsan-instrument-read-before-write=1")
@@ -185,10 +186,8 @@ def cached(key: str, make: Callable[[Path], None]) -> Path:
 
 def _touch(folder: Path) -> None:
     """Note the use of a cached result; a read-only cache is fine."""
-    try:
+    with contextlib.suppress(OSError):
         os.utime(folder)
-    except OSError:
-        pass
 
 
 def prune_cache(limit_bytes: int = CACHE_LIMIT_BYTES) -> int:

@@ -91,6 +91,7 @@ class CpuDevice:
 
     @property
     def name(self) -> str:
+        """What users read."""
         return "cpu"
 
     @property
@@ -127,7 +128,8 @@ class CpuDevice:
             built += _build_program(compiler, self.checked, modules[start : start + MODULES_PER_PROGRAM], start)
         return built
 
-    def run(self, built: CpuBuilt, arrays: Mapping[str, np.ndarray], *, time_limit_s: float | None = None) -> dict[str, np.ndarray]:
+    def run(self, built: CpuBuilt, arrays: Mapping[str, np.ndarray], *,
+            time_limit_s: float | None = None) -> dict[str, np.ndarray]:
         """Run all launches, in every seed's order, and return the first seed's ``out`` and ``inout`` arrays.
 
         Outputs, workspaces and shared memory start as 0xFF bytes (a NaN).  The arrays given are never modified.

@@ -65,12 +65,13 @@ class _Reporter:
     def error(self) -> DeviceError:
         """The exception."""
         if self.kind == "memory":
-            return OutOfMemory("The arrays do not fit this machine's memory.", why=f"{self.fields.get('bytes')} bytes were asked for")
+            return OutOfMemory("The arrays do not fit this machine's memory.",
+                               why=f"{self.fields.get('bytes')} bytes were asked for")
         if self.kind == "request":
             return DeviceError("The CPU device did not understand its request.", why=f"at {self.fields.get('word')!r}")
         details = {"kind": self.kind, "line": self.line, "nodes": self.module.nodes_at(self.line) if self.line else (),
-                   "kernel": self.kernel, "seed": self._int("seed"), "launch": self._int("launch"), "thread": self._triple("thread"),
-                   "block": self._triple("block"), "text": self.module.text, **self._access()}
+                   "kernel": self.kernel, "seed": self._int("seed"), "launch": self._int("launch"),
+                   "thread": self._triple("thread"), "block": self._triple("block"), "text": self.module.text, **self._access()}
         if self.kind == "timeout":
             return KernelTimeout(f"{self.kernel} ran longer than {self.limit_s:g} s and was stopped.", where=self._where(),
                                  hint="look for a loop that never ends, or give it more time", **details)
@@ -117,9 +118,11 @@ class _Reporter:
             return (f"this thread {mine} it; {place} {theirs} it" + (f" at line {at}" if at else "") +
                     (" since the last barrier" if same else " in the same launch"))
         if self.kind in ("out-of-bounds", "wild-access") and "array" in f:
-            return f"byte {f['offset']} of {f['array']}, which has {f['size']}" + (" (the nearest array)" if self.kind == "wild-access" else "")
+            nearest = " (the nearest array)" if self.kind == "wild-access" else ""
+            return f"byte {f['offset']} of {f['array']}, which has {f['size']}{nearest}"
         if self.kind == "misaligned" and "alignment" in f:
-            return f"a {f['type'].strip(chr(39))} needs an address that is a multiple of {f['alignment']}; this one is {f['address_mod']} past one"
+            return (f"a {f['type'].strip(chr(39))} needs an address that is a multiple of {f['alignment']}; "
+                    f"this one is {f['address_mod']} past one")
         if self.kind == "barrier-divergence" and "ended" in f:
             return (f"{f['waiting']} threads wait at line {f['line']}, but {f['ended_count']} ended without it, "
                     f"thread {self._flat_thread(int(f['ended']))} for one")
@@ -127,8 +130,9 @@ class _Reporter:
             return (f"thread {self._flat_thread(int(f['first']))} waits at line {f['line']}, "
                     f"thread {self._flat_thread(int(f['other']))} at line {f['other_line']}")
         if self.kind == "warp-divergence" and int(f["other"]) >= 0:
-            state = {"2": f"waits at the barrier of line {f['other_line']}",
-                     "3": f"waits at line {f['other_line']} with mask {self._mask('other_mask')}"}.get(f["other_state"], "does something else")
+            states = {"2": f"waits at the barrier of line {f['other_line']}",
+                      "3": f"waits at line {f['other_line']} with mask {self._mask('other_mask')}"}
+            state = states.get(f["other_state"], "does something else")
             return (f"thread {self._flat_thread(int(f['thread']))} waits with mask {self._mask('mask')}; "
                     f"thread {self._flat_thread(int(f['other']))} {state}")
         return ""

@@ -72,7 +72,8 @@ def checked_array(buffer: Buffer, arrays: Mapping[str, np.ndarray]) -> np.ndarra
         It is missing, or has another shape or dtype.
     """
     if buffer.name not in arrays:
-        raise DeviceError(f"no array was given for {buffer.name}", hint=f"pass {buffer.name}: {buffer.dtype} {list(buffer.shape)}")
+        wanted = f"{buffer.name}: {buffer.dtype} {list(buffer.shape)}"
+        raise DeviceError(f"no array was given for {buffer.name}", hint=f"pass {wanted}")
     array = np.asarray(arrays[buffer.name])
     if array.shape != buffer.shape or array.dtype != buffer.dtype.numpy:
         raise DeviceError(

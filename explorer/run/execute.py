@@ -116,6 +116,9 @@ def execute(
     module = emit(schedule.plan, arch=target.arch)
     for launch in module.launches:
         check_launch(target, launch)
+    if not on_gpu and cost(program) > FAST_LIMIT:
+        raise DeviceError(f"{program.name} takes {cost(program):.2g} operations at these sizes, too many for the CPU.",
+                          hint="run it at smaller sizes: schedule.at(...), or on a GPU")
     held = arguments(program, arrays, seed)
     ask = _Ask(seed, seeds, checked, reference, budget, tuple(l2) if time else (), repeats)
     if on_gpu:
@@ -161,9 +164,6 @@ def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
         checked = work * seeds <= CHECKED_LIMIT
         if not checked:
             notes.append(f"accesses were not checked at these sizes ({work:.2g} operations); checked=True does it, slowly")
-    if work > FAST_LIMIT:
-        raise DeviceError(f"{program.name} takes {work:.2g} operations at these sizes, too many for the CPU.",
-                          hint="run it at smaller sizes: schedule.at(...), or on a GPU")
     device = CpuDevice(checked=checked, seeds=seeds, time_limit_s=TIME_LIMIT_S)
     built = device.build(module)
     begin = clock.perf_counter()

@@ -38,7 +38,8 @@ def _namespace(k: int, module: CudaModule, kernels: Sequence[str]) -> str:
     lines = [f"#define {name} m{k}_{name}" for name in renamed]
     lines += [f"namespace m{k}_ {{", f'#line 1 "{file_of(k)}"', text.rstrip("\n"), '#line 1 "entry.cpp"']
     for kind, name in dynamic:
-        lines.append(f"SIMT_DYNAMIC_DEFINITION {kind} __attribute__((aligned(1024))) {name}[{max(size, 1)} / sizeof({kind}) + 1];")
+        extent = f"{max(size, 1)} / sizeof({kind}) + 1"
+        lines.append(f"SIMT_DYNAMIC_DEFINITION {kind} __attribute__((aligned(1024))) {name}[{extent}];")
     lines += [f"}}  // namespace m{k}_", *(f"#undef {name}" for name in renamed)]
     lines += [f"SIMT_UNCHECKED static void entry_{k}_{f}(void** a) {{ simt_call(&m{k}_::m{k}_{f}, a); }}" for f in kernels]
     return "\n".join(lines) + "\n"
@@ -75,9 +76,9 @@ def variable_of_symbol(symbol: str) -> tuple[str, str]:
         end = at + len(length.group()) if length else at + 1
         if length:
             names.append(rest[end : end + int(length.group())])
-            end += int(length.group())
+            end += len(names[-1])
         at = end
-    return re.sub(r"^m\d+_", "", names[-1] if rest.startswith(("_Z", "E")) else symbol), owner
+    return re.sub(r"^m\d+_", "", next(filter(None, reversed(names))) if rest.startswith(("_Z", "E")) else symbol), owner
 
 
 def is_dynamic_symbol(symbol: str) -> bool:

@@ -60,7 +60,7 @@ class Accumulate(Transform):
         return factored(u, array=f"{self.array}_acc", starts=starts(u)).plan
 
     def _updates(self, plan: Plan) -> Updates | Verdict:
-        if refusal := array_verdict(plan, self.array, temporary=False):
+        if (refusal := array_verdict(plan, self.array, temporary=False)) is not None:
             return replace(refusal, hint=f"contract('{self.array}')") if self.array in plan.array_of else refusal
         found = [x for x in uses(plan, self.array) if x.writes and x.statement.update]
         if not found:

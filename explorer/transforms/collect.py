@@ -75,8 +75,8 @@ class Collect(Transform):
             return factor_verdict(replace(u, factored=chosen), apart=True)
         if not _in_time(u):
             return YES
-        if refusal := _refused(factor_verdict(replace(u, factored=_bound(u)))):
-            return refusal
+        if not (verdict := factor_verdict(replace(u, factored=_bound(u)))):
+            return verdict
         made = factored(replace(u, factored=_bound(u)))
         return Contract(made.array).check(made.plan)
 
@@ -155,10 +155,6 @@ def _bound(u: Updates) -> tuple[Loop, ...]:
 def _in_time(u: Updates) -> bool:
     """Whether a loop in time carries the reduction, so that combining would happen again and again."""
     return any(not x.is_place for x in u.carrying)
-
-
-def _refused(verdict: Verdict) -> Verdict | None:
-    return None if verdict else verdict
 
 
 def own_launch(plan: Plan, leaf_id: str) -> Plan:

@@ -50,7 +50,7 @@ class Contract(Transform):
     pad: int = field(default=0, metadata={"kind": "int", "min": 0, "help": "unused elements after each row (shared memory)"})
 
     def check(self, plan: Plan) -> Verdict:
-        if refusal := array_verdict(plan, self.array, temporary=True):
+        if (refusal := array_verdict(plan, self.array, temporary=True)) is not None:
             return refusal
         if self.space not in ("register", "shared", "global"):
             return no(f"there is no storage {self.space!r}", hint="one of register, shared, global")

@@ -43,13 +43,13 @@ class Inline(Transform):
     array: str = field(metadata={"kind": "array", "help": "the temporary"})
 
     def check(self, plan: Plan) -> Verdict:
-        if refusal := array_verdict(plan, self.array, temporary=True):
+        if (refusal := array_verdict(plan, self.array, temporary=True)) is not None:
             return refusal
         made = self._substituted(plan)
         if isinstance(made, Verdict):
             return made
         writer, changed, program = made
-        if refusal := _views_stay(plan, self.array, writer, changed):
+        if (refusal := _views_stay(plan, self.array, writer, changed)) is not None:
             return refusal
         return _flow_kept(plan.program, program, self.array, writer, changed)
 

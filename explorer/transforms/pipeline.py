@@ -84,7 +84,7 @@ class Pipeline(Transform):
             for leaf, inside in leaves((nest,)):
                 if dict(leaf.at)[scope_dim(plan, leaf)] != var(loop.id):
                     return no(f"{leaf.statement} already runs ahead in {loop.id}", hint="undo the first pipeline and choose more stages")
-                if self.asynchronous and (refusal := _not_asynchronous(plan, leaf, inside)):
+                if self.asynchronous and (refusal := _not_asynchronous(plan, leaf, inside)) is not None:
                     return refusal
         return YES
 

@@ -97,7 +97,7 @@ class Rfactor(Transform):
 
 def factor_verdict(u: Updates, apart: bool = False) -> Verdict:
     """Whether the partial results can be made."""
-    if refusal := separable(u):
+    if (refusal := separable(u)) is not None:
         return refusal
     start, finish = side(u, "z", early=True), side(u, "c", apart)
     for there in (start, finish):

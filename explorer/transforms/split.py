@@ -9,6 +9,7 @@ from ..ir.expr import quotient, remainder, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, ranges, retime
+from ._nest import overrun
 from .base import Transform, get_loop
 
 
@@ -48,7 +49,7 @@ class Split(Transform):
             return no(f"{self.loop} is already {loop.role}", hint="split before it is bound, unrolled or vectorised")
         if self.inner and self.inner in plan.ids:
             return no(f"the name {self.inner!r} is taken")
-        return YES
+        return overrun(plan, loop, loop.start, loop.start - (-loop.extent // self.factor) * self.factor - 1)
 
     def rewrite(self, plan: Plan) -> Plan:
         hit = plan.find(self.loop)

@@ -95,7 +95,7 @@ class Stage(Transform):
         indices = [u.view.element if u.view else u.index() for u in reads]
         inner = [[x.id for n, x in enumerate(u.above) if n >= len(path) or (self.space == "shared" and x.is_thread)] for u in reads]
         around = [ranges(u.above) for u in reads]
-        if refusal := self._placed(path, reads, indices):
+        if (refusal := self._placed(path, reads, indices)) is not None:
             return refusal
         found = box(indices, around, inner)
         if isinstance(found, str):
@@ -218,7 +218,7 @@ def readers(plan: Plan, array: str) -> tuple[Use, ...]:
 
 def cell_of(plan: Plan, copy: str, element: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The cell in which a copy keeps a logical element: its box coordinates, behind the slot of a pipelined buffer."""
-    leaf = next(leaf for leaf, _, _ in plan.leaves if leaf.statement == copy)
+    leaf = [leaf for leaf, _, _ in plan.leaves if leaf.statement == copy][-1]  # a prologue's slots lack the remainder
     view = leaf.view(1)
     assert view is not None
     rank = plan.array_of[copy].given

@@ -14,12 +14,31 @@ from explorer.run.cpu import CpuDevice
 from explorer.run.nvrtc import compile_module
 from tests.run.cpu_kernels import body, module
 
-BLOCKS = [(256, 1, 1), (100, 1, 1), (20, 1, 1), (999, 1, 1), (33, 3, 1), (16, 16, 1), (32, 8, 1), (48, 2, 1), (4, 4, 4), (3, 5, 7), (64, 3, 2),
-          (1, 1, 1), (1, 37, 1), (8, 6, 5), (2, 33, 2), (1024, 1, 1), (5, 1, 40)]
+BLOCKS = [
+    (256, 1, 1),
+    (100, 1, 1),
+    (20, 1, 1),
+    (999, 1, 1),
+    (33, 3, 1),
+    (16, 16, 1),
+    (32, 8, 1),
+    (48, 2, 1),
+    (4, 4, 4),
+    (3, 5, 7),
+    (64, 3, 2),
+    (1, 1, 1),
+    (1, 37, 1),
+    (8, 6, 5),
+    (2, 33, 2),
+    (1024, 1, 1),
+    (5, 1, 40),
+]
 AXES = ["".join(a) for k in (1, 2, 3) for a in itertools.combinations("xyz", k)]
 
 
-def reduction(block: tuple[int, int, int], axes: str, function: str = "block_reduce", first: str = "sum", second: str = "max") -> CudaModule:
+def reduction(
+    block: tuple[int, int, int], axes: str, function: str = "block_reduce", first: str = "sum", second: str = "max"
+) -> CudaModule:
     """Each thread ends with its group's `first` of x plus its `second` of -x; the scratch array is reused at once."""
     size = block[0] * block[1] * block[2]
     flags = ", ".join(str(a in axes).lower() for a in "xyz")
@@ -83,12 +102,22 @@ NUMBERS = {"i32": "int", "i64": "long long", **FLOATS}
 
 def atomics(dtype: str, operation: str) -> CudaModule:
     c = {**NUMBERS, "i8": "signed char", "bool": "bool"}[dtype]
-    return module("#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n" + library_text(["atomic"])
-                  + body(f"  atomic_{operation}(&y[t % 3], x[blockIdx.x * 64 + t]);", f"const {c}* x, {c}* y"),
-                  {"x": (dtype, 128, "in"), "y": (dtype, 3, "inout")}, 64, 2)
+    return module(
+        "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
+        + library_text(["atomic"])
+        + body(f"  atomic_{operation}(&y[t % 3], x[blockIdx.x * 64 + t]);", f"const {c}* x, {c}* y"),
+        {"x": (dtype, 128, "in"), "y": (dtype, 3, "inout")},
+        64,
+        2,
+    )
 
 
-CASES = [*itertools.product(NUMBERS, ("add", "max", "min", "mul")), *itertools.product(("bool", "i32", "i8"), ("and", "or")), ("i8", "max"), ("i8", "add")]
+CASES = [
+    *itertools.product(NUMBERS, ("add", "max", "min", "mul")),
+    *itertools.product(("bool", "i32", "i8"), ("and", "or")),
+    ("i8", "max"),
+    ("i8", "add"),
+]
 
 
 def test_atomics() -> None:
@@ -126,16 +155,27 @@ def test_library_text_is_verbatim_and_unknown_parts_are_refused() -> None:
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_120"])
 def test_nvrtc_accepts_all_of_it(arch: str) -> None:
-    code = "\n".join([
-        "  __shared__ __align__(16) float s[1024]; async_copy<16>(&s[4 * t], &x[4 * t]); async_copy<4>(&s[t], &x[t], t < 9 ? 4 : 0);",
-        "  async_commit(); async_wait<1>(); async_wait<0>(); __syncthreads(); float v = s[t];",
-        *(f"  v += {f}<reduce_{op}, {shape}>(v, s);" for f in ("block_reduce", "block_reduce_shared") for op, shape in (
-            ("sum", "100, 1, 1, true, false, false"), ("max", "16, 4, 3, false, true, true"), ("prod", "999, 1, 1, true, true, true"),
-            ("min", "32, 8, 1, true, false, false"))),
-        "  *(vec<float, 4>*)&y[4 * t] = *(const vec<float, 4>*)&s[4 * t]; v += warp_reduce<reduce_and, 8>(v > 2.0f);",
-        "  y[t] = v;"])
+    code = "\n".join(
+        [
+            "  __shared__ __align__(16) float s[1024]; async_copy<16>(&s[4 * t], &x[4 * t]);",
+            "  async_copy<4>(&s[t], &x[t], t < 9 ? 4 : 0);",
+            "  async_commit(); async_wait<1>(); async_wait<0>(); __syncthreads(); float v = s[t];",
+            *(
+                f"  v += {f}<reduce_{op}, {shape}>(v, s);"
+                for f in ("block_reduce", "block_reduce_shared")
+                for op, shape in (
+                    ("sum", "100, 1, 1, true, false, false"),
+                    ("max", "16, 4, 3, false, true, true"),
+                    ("prod", "999, 1, 1, true, true, true"),
+                    ("min", "32, 8, 1, true, false, false"),
+                )
+            ),
+            "  *(vec<float, 4>*)&y[4 * t] = *(const vec<float, 4>*)&s[4 * t]; v += warp_reduce<reduce_and, 8>(v > 2.0f);",
+            "  y[t] = v;",
+        ]
+    )
     text = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n" + library_text(library_names()) + body(code)
     for number, (dtype, operation) in enumerate(CASES):
         made = atomics(dtype, operation)
-        text += made.text[made.text.index('extern "C"'):].replace("kernel(", f"kernel{number}(")
+        text += made.text[made.text.index('extern "C"') :].replace("kernel(", f"kernel{number}(")
     assert compile_module(module(text, {"x": ("f32", 4096, "in"), "y": ("f32", 4096, "out")}, 256), arch)

@@ -30,7 +30,8 @@ class Run:
     env: tuple[tuple[str, int], ...]
 
 
-def thread_runs(plan: Plan, kernel: Kernel, block: tuple[int, ...], number: int, before: frozenset = frozenset()) -> Iterator[Run]:
+def thread_runs(plan: Plan, kernel: Kernel, block: tuple[int, ...], number: int,
+                before: frozenset = frozenset()) -> Iterator[Run]:
     """Everything one thread does, in order; `phase` counts the barriers it has passed."""
     x, y, _ = block_extents(kernel)
     tx, ty, tz = number % x, number // x % y, number // (x * y)
@@ -79,7 +80,7 @@ def cell_of(plan: Plan, run: Run, slot: int) -> tuple:
     if view is None:
         point = {d: e.evaluate(env) for d, e in run.leaf.at}
         index = tuple(e.evaluate(point) for e in statement.accesses[slot].index if isinstance(e, Expr))
-        return statement.accesses[slot].array, (), index
+        return statement.accesses[slot].array, "array", index
     replica = {"register": (run.block, run.thread), "shared": run.block, "global": ()}[plan.buffer_of[view.buffer].space]
     return view.buffer, replica, tuple(e.evaluate(env) for e in view.index)
 
@@ -191,7 +192,9 @@ def wanted(program: Program) -> dict[tuple[Instance, int], frozenset[Instance]]:
         for slot in range(len(statement.reads)):
             out[name, slot] = frozenset(memory.get(cell_of(plan, run, slot), ()))
         cell = cell_of(plan, run, len(statement.reads))
-        memory[cell] = [*(memory.get(cell, []) if statement.update else []), name]
+        held = memory.get(cell, []) if statement.update else []
+        out[name, len(statement.reads)] = frozenset(w for w in held if w[0] != statement.name)
+        memory[cell] = [*held, name]
     return out
 
 
@@ -215,7 +218,7 @@ def wrong_reads(plan: Plan, reverse: bool = False) -> set[Instance]:
                     found |= _step(plan, run, memory, expected, copies)
                 if together[0].leaf.collect:
                     found |= _collective(plan, together, memory, expected, copies, kernel)
-        memory = {c: v for c, v in memory.items() if c[0] not in plan.buffer_of or plan.buffer_of[c[0]].space == "global"}
+        memory = {c: v for c, v in memory.items() if c[1] == "array" or plan.buffer_of[c[0]].space == "global"}
     return found
 
 
@@ -233,7 +236,10 @@ def _check_reads(plan: Plan, run: Run, memory: dict, expected: dict, copies: set
                 return False
         elif held != expected[name, slot]:
             return False
-    return True
+    if statement.name in copies or not statement.update:
+        return True
+    held = memory.get(cell_of(plan, run, len(statement.reads)), ())
+    return frozenset(w for w in held if w[0] != statement.name) == expected[name, len(statement.reads)]
 
 
 def _step(plan: Plan, run: Run, memory: dict, expected: dict, copies: set[str]) -> set[Instance]:

@@ -29,10 +29,12 @@ def read(name: str, *index: Expr | int) -> Access:
 
 
 def statement(name: str, extents: Mapping[str, int], target: Access, value: Scalar, reads: tuple[Access, ...] = (),
-              update: str | None = None, where: tuple[Expr, ...] = (), inside: tuple[Expr, ...] = (), origin: str = "program") -> Statement:
+              update: str | None = None, where: tuple[Expr, ...] = (), inside: tuple[Expr, ...] = (),
+              origin: str = "program") -> Statement:
     kind = "update" if update else "write"
-    return Statement(name, tuple(extents), (*box(extents), *map(Constraint, where)), Access(target.array, target.index, kind), value, reads,
-                     update, inside=tuple(map(Constraint, inside)), origin=origin)
+    target = Access(target.array, target.index, kind)
+    return Statement(name, tuple(extents), (*box(extents), *map(Constraint, where)), target, value, reads, update,
+                     inside=tuple(map(Constraint, inside)), origin=origin)
 
 
 def nest(loops: list[tuple[str, int, str]], *body: Node) -> Node:
@@ -61,7 +63,8 @@ def matmul_program(m: int, n: int, k: int) -> Program:
 
 
 def matmul(m: int = 8, n: int = 8, k: int = 12, tile: tuple[int, int, int] = (4, 4, 4), threads: tuple[int, int] = (2, 2),
-           ahead: int = 0, buffers: int = 1, mechanism: str = "plain", pending: int | None = None, wait_first: bool = True) -> Plan:
+           ahead: int = 0, buffers: int = 1, mechanism: str = "plain", pending: int | None = None,
+           wait_first: bool = True) -> Plan:
     """Tiles of A and B staged in shared memory, `ahead` tiles early into `buffers` buffers.
 
     With `mechanism` ``"async"`` every tile is a committed group and a wait leaves `pending` groups open (`ahead - 1`
@@ -135,7 +138,8 @@ def matmul(m: int = 8, n: int = 8, k: int = 12, tile: tuple[int, int, int] = (4,
         wait = (Sync("wait", "wait", default if pending is None else pending),)
     steady = (*wait, *copies("", "ko", ahead), use) if wait_first and ahead else (*copies("", "ko", ahead), *wait, use)
     before = (Loop("p", ahead, copies(".pro", "p", 0)),) if ahead else ()
-    tree = nest([("bi", gm, "block.y"), ("bj", gn, "block.x")], nest(loops0, s0), *before, Loop("ko", gk, steady), nest(loops2, s2))
+    tile_body = (nest(loops0, s0), *before, Loop("ko", gk, steady), nest(loops2, s2))
+    tree = nest([("bi", gm, "block.y"), ("bj", gn, "block.x")], *tile_body)
     stages = (buffers,) if buffers > 1 else ()
     return Plan(
         program, (Kernel("matmul", (tree,)),), (copy_a, copy_b),
@@ -143,3 +147,79 @@ def matmul(m: int = 8, n: int = 8, k: int = 12, tile: tuple[int, int, int] = (4,
         (Buffer("acc", F32, (um, un), "register"), Buffer("As", F32, (*stages, tm, tk), "shared"),
          Buffer("Bs", F32, (*stages, tk, tn), "shared")),
     )
+
+
+def softmax_program(m: int, k: int, again: bool = True) -> Program:
+    """Row sums of exponentials, and (if `again`) the exponentials divided by them."""
+    i, kk = var("i"), var("k")
+    e, total = read("e", i, kk), read("s", i)
+    s0 = statement("S0", {"i": m, "k": k}, e, Call("exp", (Read(0),)), (read("x", i, kk),))
+    s1 = statement("S1", {"i": m}, total, ZERO)
+    s2 = statement("S2", {"i": m, "k": k}, total, Read(0), (e,), "sum")
+    if again:
+        s3 = statement("S3", {"i": m, "k": k}, read("y", i, kk), Call("div", (Read(0), Read(1))), (e, total))
+    else:
+        s3 = statement("S3", {"i": m}, read("y", i), Read(0), (total,))
+    inner = [nest([("k", k, "seq")], own(s)) if "k" in s.dims else own(s) for s in (s0, s1, s2, s3)]
+    shape = (m, k) if again else (m,)
+    arrays = (array("x", m, k, role="in"), array("y", *shape, role="out"), array("e", m, k), array("s", m))
+    return Program("softmax", arrays, (s0, s1, s2, s3), (nest([("i", m, "seq")], *inner),))
+
+
+def softmax(m: int = 2, k: int = 8, threads: int = 1, e: str = "", fused: bool = False, again: bool = True,
+            collect: str = "shuffle", turned: bool = False, s: str = "register", rows: str = "block.x") -> Plan:
+    """Rows over `rows`, columns ``k = threads * r + t`` over threads.
+
+    `e` is the storage of the exponentials: ``""`` (global), ``"register"`` or ``"shared"`` with one cell per column,
+    ``"register:"`` or ``"shared:"`` with a single one.  `fused` puts the exponential and its sum into one loop;
+    `turned` gives the last statement's columns to the threads blockwise, ``k = (k / threads) * t + r``.
+    """
+    program = softmax_program(m, k, again)
+    rounds = -(-k // threads)
+
+    def place(name: str, suffix: str, turn: bool = False) -> Leaf:
+        r, t = f"r.{suffix}", f"t.{suffix}"
+        if "k" not in program.statement_of[name].dims:
+            return Leaf(name, name, (("i", var("i")),), (("i", var("i")),), views(name, const(0), const(0)))
+        column = var(t) * rounds + var(r) if turn else var(r) * threads + var(t)
+        when = {"i": var("i"), r: quotient(var("k"), threads), t: remainder(var("k"), threads)}
+        when = {"i": var("i"), r: remainder(var("k"), rounds), t: quotient(var("k"), rounds)} if turn else when
+        how = ((t, collect),) if name == "S2" and collect and threads > 1 else ()
+        at = (("i", var("i")), ("k", column))
+        return Leaf(name, name, at, tuple(sorted(when.items())), views(name, var(r), column), collect=how)
+
+    def views(name: str, own_round: Expr, column: Expr) -> tuple[tuple[int, View], ...]:
+        out = []
+        for slot, use in enumerate(program.statement_of[name].accesses):
+            if use.array == "e" and e:
+                cell = () if e.endswith(":") else (own_round,) if e == "register" else (column,)
+                out.append((slot, View("e", cell)))
+            if use.array == "s" and s:
+                out.append((slot, View("s", ())))
+        return tuple(out)
+
+    def columns(suffix: str, *leaves: Leaf) -> Node:
+        return nest([(f"r.{suffix}", rounds, "seq"), (f"t.{suffix}", threads, "thread.x" if threads > 1 else "seq")], *leaves)
+
+    last = columns("c", place("S3", "c", turned)) if again else place("S3", "c")
+    if fused:
+        body = (place("S1", ""), columns("a", place("S0", "a"), place("S2", "a")), last)
+    else:
+        body = (columns("a", place("S0", "a")), place("S1", ""), columns("b", place("S2", "b")), last)
+    space = e.rstrip(":")
+    shape = () if e.endswith(":") else (rounds,) if space == "register" else (k,)
+    buffers = ((Buffer("e", F32, shape, space),) if e else ()) + ((Buffer("s", F32, (), s),) if s else ())
+    return Plan(program, (Kernel("softmax", (nest([("i", m, rows)], *body),)),), buffers=buffers)
+
+
+def wavefront(steps: int = 3, n: int = 6) -> Plan:
+    """A Gauss-Seidel stencil in place, skewed: time step t in thread t, point i at wave w = 2 t + i."""
+    t, i = var("t"), var("i")
+    third = Call("add", (Call("add", (Read(0), Read(1))), Read(2)))
+    reads = (read("a", i), read("a", i + 1), read("a", i + 2))
+    s0 = statement("S0", {"t": steps, "i": n}, read("a", i + 1), third, reads)
+    program = Program("seidel", (array("a", n + 2, role="inout"),), (s0,),
+                      (nest([("t", steps, "seq"), ("i", n, "seq")], own(s0)),))
+    leaf = Leaf("S0", "S0", (("t", var("t")), ("i", var("w") - var("t") * 2)), (("t", t), ("w", t * 2 + i)))
+    tree = nest([("w", n + 2 * steps - 2, "seq"), ("t", steps, "thread.x")], leaf)
+    return Plan(program, (Kernel("seidel", (tree,)),))

@@ -8,10 +8,22 @@ from explorer.ir.dtype import DTYPES
 F32, F16 = DTYPES["f32"], DTYPES["f16"]
 
 
-def module(text: str, buffers: dict[str, tuple], block: tuple[int, int, int] | int = 32, grid: tuple[int, int, int] | int = 1, *,
-           kernel: str = "kernel", dynamic: int = 0, source_map: dict | None = None, scalars: tuple[int, ...] = ()) -> CudaModule:
+def module(
+    text: str,
+    buffers: dict[str, tuple],
+    block: tuple[int, int, int] | int = 32,
+    grid: tuple[int, int, int] | int = 1,
+    *,
+    kernel: str = "kernel",
+    dynamic: int = 0,
+    source_map: dict | None = None,
+    scalars: tuple[int, ...] = (),
+) -> CudaModule:
     """A module of one launch; `buffers` maps names to (dtype name, shape, kind)."""
-    made = tuple(Buffer(name, DTYPES[dtype], shape if isinstance(shape, tuple) else (shape,), kind) for name, (dtype, shape, kind) in buffers.items())
+    made = tuple(
+        Buffer(name, DTYPES[dtype], shape if isinstance(shape, tuple) else (shape,), kind)
+        for name, (dtype, shape, kind) in buffers.items()
+    )
     block = (block, 1, 1) if isinstance(block, int) else block
     grid = (grid, 1, 1) if isinstance(grid, int) else grid
     launch = Launch(kernel, grid, block, tuple(buffers), dynamic_shared_bytes=dynamic, scalars=scalars)
@@ -49,8 +61,14 @@ extern "C" __global__ void __launch_bounds__(256) row_sum(const __half* __restri
 
 def row_sum(text: str = ROW_SUM, rows: int = 5) -> CudaModule:
     """Sums of rows of 1000 halves: shuffles, shared memory, a barrier."""
-    return module(text, {"x": ("f16", (rows, 1000), "in"), "y": ("f32", rows, "out")}, 256, rows, kernel="row_sum",
-                  source_map={"L0": ((3, 21),), "L1": ((7, 8),), "S2": ((8, 8),), "S3": ((19, 19),)})
+    return module(
+        text,
+        {"x": ("f16", (rows, 1000), "in"), "y": ("f32", rows, "out")},
+        256,
+        rows,
+        kernel="row_sum",
+        source_map={"L0": ((3, 21),), "L1": ((7, 8),), "S2": ((8, 8),), "S3": ((19, 19),)},
+    )
 
 
 def edited(text: str, old: str, new: str) -> str:

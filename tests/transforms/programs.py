@@ -192,7 +192,7 @@ def reference(p: Program, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndar
     if p.name == "copy":
         return {"y": a["x"]}
     if p.name in ("row_sum", "all_sum"):
-        reduce = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}[p.statements[1].update or ""]
+        reduce = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}[next(s.update for s in p.statements if s.update)]
         return {"y": reduce(a["x"], axis=-1).reshape(-1)}
     if p.name == "column_sum":
         return {"y": a["x"].sum(axis=0)}

@@ -48,8 +48,8 @@ def reduce_scratch_elements(block: Sequence[int], axes: Collection[str]) -> int:
 
     Examples
     --------
-    >>> reduce_scratch_elements((256, 1, 1), "x"), reduce_scratch_elements((32, 8, 1), "x"), reduce_scratch_elements((32, 8, 1), "y")
-    (8, 0, 256)
+    >>> reduce_scratch_elements((256, 1, 1), "x"), reduce_scratch_elements((32, 8, 1), "y")
+    (8, 256)
     """
     x, y, z = block
     bits_x = _bits(x, 5)

@@ -14,7 +14,8 @@ __device__ __forceinline__ void async_copy(void* shared, const void* global, int
     if constexpr (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid_bytes) : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(valid_bytes) : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(valid_bytes)
+                     : "memory");
 #else
     struct alignas(BYTES) Chunk { unsigned char at[BYTES]; };
     Chunk chunk = {};

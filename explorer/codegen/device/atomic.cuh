@@ -52,8 +52,14 @@ __device__ T atomic_update(T* address, T value, Combine combine) {
 
 template <class T> __device__ T atomic_add(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(a + b); }); }
 template <class T> __device__ T atomic_mul(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(a * b); }); }
-template <class T> __device__ T atomic_max(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return a >= b || b != b ? a : b; }); }
-template <class T> __device__ T atomic_min(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return a <= b || b != b ? a : b; }); }
+template <class T>
+__device__ T atomic_max(T* p, T v) {
+    return atomic_update(p, v, [](T a, T b) -> T { return a >= b || b != b ? a : b; });
+}
+template <class T>
+__device__ T atomic_min(T* p, T v) {
+    return atomic_update(p, v, [](T a, T b) -> T { return a <= b || b != b ? a : b; });
+}
 template <class T> __device__ T atomic_and(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(a && b); }); }
 template <class T> __device__ T atomic_or(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(a || b); }); }
 

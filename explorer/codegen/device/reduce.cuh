@@ -56,7 +56,9 @@ constexpr __host__ __device__ int block_reduce_scratch() { return reduce_plan<X,
 template <class Op, int COUNT, class T>
 __device__ __forceinline__ T reduce_tree(const T* values, int stride) {
     if constexpr (COUNT == 1) return values[0];
-    else return Op::apply(reduce_tree<Op, (COUNT + 1) / 2>(values, stride), reduce_tree<Op, COUNT / 2>(values + (COUNT + 1) / 2 * stride, stride));
+    else
+        return Op::apply(reduce_tree<Op, (COUNT + 1) / 2>(values, stride),
+                         reduce_tree<Op, COUNT / 2>(values + (COUNT + 1) / 2 * stride, stride));
 }
 
 // The partials of `members` members in shared memory, folded in halves; element (member, group) at member * groups + group.
@@ -98,17 +100,20 @@ __device__ T block_reduce(T value, T* scratch) {
     } else {
         if constexpr (RX) {
 #pragma unroll
-            for (int step = (1 << plan::bits_x) / 2; step > 0; step /= 2) value = Op::apply(value, (T)__shfl_xor_sync(mask, value, step));
+            for (int step = (1 << plan::bits_x) / 2; step > 0; step /= 2)
+                value = Op::apply(value, (T)__shfl_xor_sync(mask, value, step));
             writer = writer && x % (1 << plan::bits_x) == 0;
         }
         if constexpr (RY) {
 #pragma unroll
-            for (int step = (1 << plan::bits_y) / 2; step > 0; step /= 2) value = Op::apply(value, (T)__shfl_xor_sync(mask, value, step * X));
+            for (int step = (1 << plan::bits_y) / 2; step > 0; step /= 2)
+                value = Op::apply(value, (T)__shfl_xor_sync(mask, value, step * X));
             writer = writer && y % (1 << plan::bits_y) == 0;
         }
         if constexpr (RZ) {
 #pragma unroll
-            for (int step = (1 << plan::bits_z) / 2; step > 0; step /= 2) value = Op::apply(value, (T)__shfl_xor_sync(mask, value, step * X * Y));
+            for (int step = (1 << plan::bits_z) / 2; step > 0; step /= 2)
+                value = Op::apply(value, (T)__shfl_xor_sync(mask, value, step * X * Y));
             writer = writer && z % (1 << plan::bits_z) == 0;
             member = z >> plan::bits_z;
         } else group = z;

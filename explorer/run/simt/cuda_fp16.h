@@ -64,18 +64,23 @@ inline __half::operator float() const { return __half2float(*this); }
 #define SIMT_HALF_OPERATOR(op)                                                                                       \
     inline __half operator op(__half a, __half b) { return __float2half_rn(__half2float(a) op __half2float(b)); }    \
     inline __half& operator op##=(__half& a, __half b) { return a = a op b; }
-SIMT_HALF_OPERATOR(+) SIMT_HALF_OPERATOR(-) SIMT_HALF_OPERATOR(*) SIMT_HALF_OPERATOR(/)
+SIMT_HALF_OPERATOR(+)
+SIMT_HALF_OPERATOR(-) SIMT_HALF_OPERATOR(*) SIMT_HALF_OPERATOR(/)
 #undef SIMT_HALF_OPERATOR
 #define SIMT_HALF_COMPARISON(op) \
     inline bool operator op(__half a, __half b) { return __half2float(a) op __half2float(b); }
-SIMT_HALF_COMPARISON(<) SIMT_HALF_COMPARISON(>) SIMT_HALF_COMPARISON(<=) SIMT_HALF_COMPARISON(>=) SIMT_HALF_COMPARISON(==) SIMT_HALF_COMPARISON(!=)
+    SIMT_HALF_COMPARISON(<) SIMT_HALF_COMPARISON(>) SIMT_HALF_COMPARISON(<=) SIMT_HALF_COMPARISON(>=) SIMT_HALF_COMPARISON(==)
+        SIMT_HALF_COMPARISON(!=)
 #undef SIMT_HALF_COMPARISON
-inline __half operator-(__half a) { a.bits ^= 0x8000u; return a; }
+            inline __half
+            operator-(__half a) { a.bits ^= 0x8000u; return a; }
 inline __half __hadd(__half a, __half b) { return a + b; }
 inline __half __hsub(__half a, __half b) { return a - b; }
 inline __half __hmul(__half a, __half b) { return a * b; }
 inline __half __hdiv(__half a, __half b) { return a / b; }
-inline __half __hfma(__half a, __half b, __half c) { return __float2half_rn(fmaf(__half2float(a), __half2float(b), __half2float(c))); }
+inline __half __hfma(__half a, __half b, __half c) {
+    return __float2half_rn(fmaf(__half2float(a), __half2float(b), __half2float(c)));
+}
 inline __half __hmax(__half a, __half b) { return __float2half_rn(fmaxf(__half2float(a), __half2float(b))); }
 inline __half __hmin(__half a, __half b) { return __float2half_rn(fminf(__half2float(a), __half2float(b))); }
 inline float2 __half22float2(__half2 h) { return {__half2float(h.x), __half2float(h.y)}; }

@@ -35,7 +35,7 @@ void simt_async_wait(int) {}
 
 namespace simt {
 
-static Buffer buffers[64];
+static Buffer buffers[256];
 static Launch* launches;
 static int buffer_count, launch_count, thread_count = 1;
 static char* data;
@@ -150,8 +150,8 @@ static void read_launch(Launch& l, int position) {
         if (!strcmp(simt_kernels[k].name, l.kernel)) {
             l.call = simt_kernels[k].call;
             if (simt_kernels[k].parameters != l.argument_count + l.scalar_count)
-                fault("arguments", "kernel=%s\tlaunch=%d\tparameters=%d\targuments=%d", l.kernel, position, simt_kernels[k].parameters,
-                      l.argument_count + l.scalar_count);
+                fault("arguments", "kernel=%s\tlaunch=%d\tparameters=%d\targuments=%d", l.kernel, position,
+                      simt_kernels[k].parameters, l.argument_count + l.scalar_count);
         }
     if (!l.call) bad_request(l.kernel);
 }
@@ -169,8 +169,11 @@ static int main_run() {
         else if (!strcmp(word, "threads")) thread_count = (int)number();
         else if (!strcmp(word, "repeats")) repeats = (int)number(), warmup = (int)number();
         else if (!strcmp(word, "result_stride")) result_stride = (uint64_t)number();
-        else if (!strcmp(word, "seeds")) { seed_count = (int)number(); for (int i = 0; i < seed_count; ++i) seeds[i] = (int)number(); }
-        else if (!strcmp(word, "data")) {
+        else if (!strcmp(word, "seeds")) {
+            seed_count = (int)number();
+            if (seed_count > (int)(sizeof seeds / sizeof seeds[0])) bad_request("at most 1024 seeds");
+            for (int i = 0; i < seed_count; ++i) seeds[i] = (int)number();
+        } else if (!strcmp(word, "data")) {
             const int descriptor = (int)number();
             const size_t bytes = (size_t)number();
             void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -178,6 +181,7 @@ static int main_run() {
             data = (char*)at;
         } else if (!strcmp(word, "buffers")) {
             buffer_count = (int)number();
+            if (buffer_count > (int)(sizeof buffers / sizeof buffers[0])) bad_request("at most 256 buffers");
             for (int i = 0; i < buffer_count; ++i) read_buffer(buffers[i]);
         } else if (!strcmp(word, "shared")) {
             for (long long left = number(); left > 0; --left) {
@@ -194,7 +198,8 @@ static int main_run() {
             launch_count = (int)number();
             launches = (Launch*)calloc((size_t)launch_count, sizeof(Launch));
             for (int i = 0; i < launch_count; ++i) read_launch(launches[i], i);
-        } else bad_request(word);
+        } else
+            bad_request(word);
     }
     install_signal_handlers(limit);
 #if SIMT_CHECKED

@@ -16,10 +16,10 @@
 namespace simt {
 
 const void* recent_access;
-static Region regions[256];
+static Region regions[1024];
 static int region_count, shared_first;  // global arrays, then the launched kernel's shared arrays
-static Region shared_known[4096];
-static const char* shared_kernel[4096];
+static Region shared_known[512];
+static const char* shared_kernel[512];
 static int shared_known_count;
 static uint32_t now = 1, block_epoch, block_serial;
 static uint32_t thread_clock[MAX_THREADS], thread_fence[MAX_THREADS], block_fence, seen_by_warp[MAX_WARPS][WARP][WARP];
@@ -80,14 +80,16 @@ static void keep(Stamp* slots, const Stamp& current, bool shared) {
     if (slots[0].thread / WARP == slots[1].thread / WARP && slots[0].block == slots[1].block) slots[1] = current;
 }
 
-[[noreturn]] static void access_fault(const char* kind, const Region& r, const char* address, int bytes, bool write, const void* pc, const Stamp* other,
-                         bool other_writes) {
+[[noreturn]] static void access_fault(const char* kind, const Region& r, const char* address, int bytes, bool write,
+                                      const void* pc, const Stamp* other, bool other_writes) {
     const long long offset = address - r.begin;
     if (other)
-        fault(kind, "array=%s\tshared=%d\toffset=%lld\tbytes=%d\twrite=%d\tpc=%u\tother_block=%u\tother_thread=%u\tother_pc=%u\tother_write=%d",
+        fault(kind,
+              "array=%s\tshared=%d\toffset=%lld\tbytes=%d\twrite=%d\tpc=%u\tother_block=%u\tother_thread=%u\tother_pc=%u\tother_"
+              "write=%d",
               r.name, r.shared, offset, bytes, write, offset_of(pc), other->block, other->thread, other->pc, other_writes);
-    fault(kind, "array=%s\tshared=%d\toffset=%lld\tbytes=%d\twrite=%d\tpc=%u\tsize=%lld", r.name, r.shared, offset, bytes, write, offset_of(pc),
-          (long long)(r.end - r.begin));
+    fault(kind, "array=%s\tshared=%d\toffset=%lld\tbytes=%d\twrite=%d\tpc=%u\tsize=%lld", r.name, r.shared, offset, bytes, write,
+          offset_of(pc), (long long)(r.end - r.begin));
 }
 
 // ---- finding the array ----
@@ -98,7 +100,9 @@ static Region* find(const char* address) {
     return nullptr;
 }
 
-static long long distance(const Region& r, const char* address) { return address < r.begin ? r.begin - address : address - r.end + 1; }
+static long long distance(const Region& r, const char* address) {
+    return address < r.begin ? r.begin - address : address - r.end + 1;
+}
 
 // clang also announces reads of threadIdx and its kin.
 static bool is_builtin(const char* address) {
@@ -114,7 +118,8 @@ static void outside(const char* address, int bytes, bool write, const void* pc) 
     for (int i = 0; i < region_count; ++i)
         if (!nearest || distance(regions[i], address) < distance(*nearest, address)) nearest = &regions[i];
     if (!nearest) fault("wild-access", "bytes=%d\twrite=%d\tpc=%u", bytes, write, offset_of(pc));
-    access_fault(distance(*nearest, address) < (long long)GUARD_SPAN ? "out-of-bounds" : "wild-access", *nearest, address, bytes, write, pc, nullptr, false);
+    access_fault(distance(*nearest, address) < (long long)GUARD_SPAN ? "out-of-bounds" : "wild-access", *nearest, address, bytes,
+                 write, pc, nullptr, false);
 }
 
 // Cells start at one per element, or per 4 bytes of shared memory; the first narrower access divides them.
@@ -144,7 +149,8 @@ void check_access(const char* address, int bytes, unsigned how, const void* pc) 
     Region* r = find(address);
     if (!r) return outside(address, bytes, write, pc);
     if (address + bytes > r->end) access_fault("out-of-bounds", *r, address, bytes, write, pc, nullptr, false);
-    if ((how & ALIGNED) && (uintptr_t)address % (uintptr_t)bytes) access_fault("misaligned", *r, address, bytes, write, pc, nullptr, false);
+    if ((how & ALIGNED) && (uintptr_t)address % (uintptr_t)bytes)
+        access_fault("misaligned", *r, address, bytes, write, pc, nullptr, false);
     if (write && r->read_only) access_fault("read-only", *r, address, bytes, write, pc, nullptr, false);
     const size_t offset = (size_t)(address - r->begin);
     const size_t low_bits = (offset | (size_t)bytes) & (((size_t)1 << r->shift) - 1);
@@ -159,7 +165,8 @@ void check_access(const char* address, int bytes, unsigned how, const void* pc) 
         if (c.init == PENDING && (!r->shared || c.serial == block_serial))
             access_fault("async-pending", *r, at, part, write, pc, &c.writes[0], true);
         for (const Stamp& other : c.writes)
-            if (!(atomic && other.atomic) && !ordered(other, current, r->shared)) access_fault("race", *r, at, part, write, pc, &other, true);
+            if (!(atomic && other.atomic) && !ordered(other, current, r->shared))
+                access_fault("race", *r, at, part, write, pc, &other, true);
         if (write)
             for (const Stamp& other : c.reads)
                 if (!ordered(other, current, r->shared)) access_fault("race", *r, at, part, write, pc, &other, false);
@@ -243,6 +250,7 @@ static char* shared_section() { return nullptr; }
 
 void check_add_shared(const char* name, const char* kernel, uint64_t offset, uint64_t bytes) {
     if (!shared_section()) return;
+    if (shared_known_count == 512) fault("request", "word=at most 512 shared arrays");
     Region r = {};
     r.begin = shared_section() + offset;
     r.end = r.begin + bytes;
@@ -290,7 +298,8 @@ void check_begin_run(Buffer* buffers, int count) {
         Region& r = regions[i];
         if (r.read_only) continue;
         const bool given = !strcmp(buffers[i].kind, "inout");
-        for (size_t k = 0, cells = (size_t)(r.end - r.begin) >> r.shift; k < cells; ++k) r.cells[k].init = given ? WRITTEN : NEVER;
+        for (size_t k = 0, cells = (size_t)(r.end - r.begin) >> r.shift; k < cells; ++k)
+            r.cells[k].init = given ? WRITTEN : NEVER;
     }
 }
 
@@ -316,11 +325,13 @@ void simt_async_copy(void* shared, const void* global, int bytes, int valid) {
     const void* pc = __builtin_return_address(0);
     if (valid < 0 || valid > bytes) fault("async-size", "pc=%u\tbytes=%d\tvalid=%d", offset_of(pc), bytes, valid);
     if (valid) check_access((const char*)global, valid, READ, pc);
-    if (valid && (uintptr_t)global % (uintptr_t)bytes) fault("async-alignment", "pc=%u\tbytes=%d\twhich=source", offset_of(pc), bytes);
+    if (valid && (uintptr_t)global % (uintptr_t)bytes)
+        fault("async-alignment", "pc=%u\tbytes=%d\twhich=source", offset_of(pc), bytes);
     check_access((const char*)shared, bytes, WRITE | ALIGNED | DEFERRED, pc);
     memset(shared, 0xFF, (size_t)bytes);
     AsyncQueue& q = worker->current->async;
-    if (q.count == q.capacity) q.copies = (AsyncCopy*)realloc(q.copies, (size_t)(q.capacity = q.capacity * 2 + 16) * sizeof(AsyncCopy));
+    if (q.count == q.capacity)
+        q.copies = (AsyncCopy*)realloc(q.copies, (size_t)(q.capacity = q.capacity * 2 + 16) * sizeof(AsyncCopy));
     q.copies[q.count++] = {(char*)shared, (const char*)global, bytes, valid, q.group};
 }
 

@@ -33,10 +33,12 @@ uint32_t offset_of(const void* program_counter) {
     used += (size_t)snprintf(text, room(), "fault\tkind=%s\tseed=%d", kind, seed_in_progress);
     if (const Worker* w = worker; w && w->launch) {
         const Launch& l = *w->launch;
-        used += (size_t)snprintf(text + used, room(), "\tkernel=%s\tlaunch=%d\tblock=%u,%u,%u", l.kernel, l.number, (unsigned)(w->block % l.grid.x),
-                                 (unsigned)(w->block / l.grid.x % l.grid.y), (unsigned)(w->block / l.grid.x / l.grid.y));
+        used += (size_t)snprintf(text + used, room(), "\tkernel=%s\tlaunch=%d\tblock=%u,%u,%u", l.kernel, l.number,
+                                 (unsigned)(w->block % l.grid.x), (unsigned)(w->block / l.grid.x % l.grid.y),
+                                 (unsigned)(w->block / l.grid.x / l.grid.y));
         if (w->current)
-            used += (size_t)snprintf(text + used, room(), "\tthread=%u,%u,%u", w->current->index.x, w->current->index.y, w->current->index.z);
+            used += (size_t)snprintf(text + used, room(), "\tthread=%u,%u,%u", w->current->index.x, w->current->index.y,
+                                     w->current->index.z);
     }
     used += (size_t)snprintf(text + used, room(), "\t");
     used += (size_t)vsnprintf(text + used, room(), format, fields);

@@ -81,7 +81,13 @@ void check_begin_launch(const Launch&);
 void check_begin_block(Worker&);
 void check_barrier();
 void check_warp_sync(unsigned warp, unsigned mask);
-struct Buffer { char name[256]; char kind[16]; uint64_t element_bytes, elements, offset, result_offset; char* memory; uint64_t bytes() const { return element_bytes * elements; } };
+struct Buffer {
+    char name[256];
+    char kind[16];
+    uint64_t element_bytes, elements, offset, result_offset;
+    char* memory;
+    uint64_t bytes() const { return element_bytes * elements; }
+};
 void check_reserve(Buffer* buffers, int count);
 void check_begin_run(Buffer* buffers, int count);
 void check_add_shared(const char* name, const char* kernel, uint64_t offset, uint64_t bytes);

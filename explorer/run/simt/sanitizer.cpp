@@ -1,4 +1,5 @@
-// sanitizer.cpp: the functions that -fsanitize=thread,bounds,alignment,integer-divide-by-zero makes the text call, in place of libtsan and libubsan.
+// sanitizer.cpp: the functions that -fsanitize=thread,bounds,alignment,integer-divide-by-zero makes the text call, in place of
+// libtsan and libubsan.
 #include "runtime.h"
 #include "shadow.h"
 
@@ -68,7 +69,7 @@ void __ubsan_handle_divrem_overflow(Overflow* data, void*, void*) {
     fault("division", "line=%u\tcolumn=%u\ttype=%s", data->at.line, data->at.column, data->type->name);
 }
 void __ubsan_handle_type_mismatch_v1(TypeMismatch* data, void* address) {
-    fault("misaligned", "line=%u\tcolumn=%u\ttype=%s\talignment=%d\taddress_mod=%d", data->at.line, data->at.column, data->type->name,
-          1 << data->log_alignment, (int)((uintptr_t)address % ((uintptr_t)1 << data->log_alignment)));
+    fault("misaligned", "line=%u\tcolumn=%u\ttype=%s\talignment=%d\taddress_mod=%d", data->at.line, data->at.column,
+          data->type->name, 1 << data->log_alignment, (int)((uintptr_t)address % ((uintptr_t)1 << data->log_alignment)));
 }
 }

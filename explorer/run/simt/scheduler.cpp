@@ -74,8 +74,8 @@ static void check_exit_against_barrier(Worker& w) {
     if (w.waiting_at_barrier && w.done && w.waiting_at_barrier + w.done == w.count) {
         unsigned ended = 0;
         while (w.threads[ended].state != DONE) ++ended;
-        fault("barrier-divergence", "line=%d\tfirst=%u\tended=%u\twaiting=%u\tended_count=%u", w.barrier_line, w.barrier_first, ended,
-              w.waiting_at_barrier, w.done);
+        fault("barrier-divergence", "line=%d\tfirst=%u\tended=%u\twaiting=%u\tended_count=%u", w.barrier_line, w.barrier_first,
+              ended, w.waiting_at_barrier, w.done);
     }
 }
 
@@ -122,11 +122,13 @@ static void start_fiber(Worker& w) {
         unsigned lane = 0;
         for (; lane < WARP; ++lane) {
             const Thread& other = w.threads[i / WARP * WARP + lane];
-            if ((missing >> lane & 1) && (other.state != AT_WARP || other.mask != t.mask || other.operation != t.operation)) break;
+            if ((missing >> lane & 1) && (other.state != AT_WARP || other.mask != t.mask || other.operation != t.operation))
+                break;
         }
         const Thread* other = lane < WARP ? &w.threads[i / WARP * WARP + lane] : nullptr;
-        fault("warp-divergence", "line=%d\tthread=%u\tmask=%u\tother=%d\tother_state=%d\tother_line=%d\tother_mask=%u", t.line, i, t.mask,
-              other ? (int)(other - w.threads) : -1, other ? other->state : -1, other ? other->line : 0, other ? other->mask : 0);
+        fault("warp-divergence", "line=%d\tthread=%u\tmask=%u\tother=%d\tother_state=%d\tother_line=%d\tother_mask=%u", t.line, i,
+              t.mask, other ? (int)(other - w.threads) : -1, other ? other->state : -1, other ? other->line : 0,
+              other ? other->mask : 0);
     }
     fault("deadlock", "line=%d\tfirst=%u\twaiting=%u", w.barrier_line, w.barrier_first, w.waiting_at_barrier);
 }
@@ -183,7 +185,9 @@ static int barrier(int how, int predicate, int line) {
         fault("barrier-divergence", "line=%d\tfirst=%u\tother_line=%d\tother=%u", w.barrier_line, w.barrier_first, line,
               (unsigned)(&self - w.threads));
     }
-    w.barrier_total = how == 0 ? w.barrier_total + predicate : how == 1 ? w.barrier_total & predicate : w.barrier_total | predicate;
+    w.barrier_total = how == 0   ? w.barrier_total + predicate
+                      : how == 1 ? w.barrier_total & predicate
+                                 : w.barrier_total | predicate;
     ++w.waiting_at_barrier;
     self.state = AT_BARRIER;
     self.line = line;

@@ -63,7 +63,8 @@ extern SIMT_THREAD_LOCAL const dim3 gridDim;
 void simt_barrier(int line);
 int simt_barrier_vote(int how, int predicate, int line);              // how: 0 count, 1 and, 2 or
 void simt_warp_sync(unsigned mask, int line);
-void simt_warp_exchange(unsigned mask, int how, int argument, int width, void* value, int bytes, int line);  // 0 idx 1 up 2 down 3 xor
+void simt_warp_exchange(unsigned mask, int how, int argument, int width, void* value, int bytes,
+                        int line);                                    // 0 idx 1 up 2 down 3 xor
 unsigned simt_warp_vote(unsigned mask, int predicate, int line);      // ballot
 unsigned simt_active_mask();
 void simt_fence();

@@ -20,7 +20,9 @@ SIMT_UNCHECKED __attribute__((noinline)) T simt_atomic_update(T* p, T v, F combi
     Word seen = __atomic_load_n((Word*)p, __ATOMIC_RELAXED);
     for (;;) {
         T old = simt_bits<T>(seen);
-        if (__atomic_compare_exchange_n((Word*)p, &seen, simt_bits<Word>(combine(old, v)), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return old;
+        if (__atomic_compare_exchange_n((Word*)p, &seen, simt_bits<Word>(combine(old, v)), false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED))
+            return old;
     }
 #endif
 }
@@ -33,11 +35,17 @@ __forceinline__ T simt_atomic(T* p, T v, F combine) {
     return simt_atomic_update(p, v, combine);
 }
 
-#define SIMT_ATOMIC(name, T, expression) \
-    __forceinline__ T name(T* p, T v) { return simt_atomic(p, v, [](T a, T b) SIMT_UNCHECKED -> T { (void)a; return (T)(expression); }); }
-#define SIMT_ATOMIC_INTEGER(T)                                                                                \
-    SIMT_ATOMIC(atomicAdd, T, a + b) SIMT_ATOMIC(atomicMin, T, a < b ? a : b) SIMT_ATOMIC(atomicMax, T, a > b ? a : b) \
-    SIMT_ATOMIC(atomicAnd, T, a & b) SIMT_ATOMIC(atomicOr, T, a | b) SIMT_ATOMIC(atomicXor, T, a ^ b) SIMT_ATOMIC(atomicExch, T, b)
+#define SIMT_ATOMIC(name, T, expression)                            \
+    __forceinline__ T name(T* p, T v) {                             \
+        return simt_atomic(p, v, [](T a, T b) SIMT_UNCHECKED -> T { \
+            (void)a;                                                \
+            return (T)(expression);                                 \
+        });                                                         \
+    }
+#define SIMT_ATOMIC_INTEGER(T)                                                                                        \
+    SIMT_ATOMIC(atomicAdd, T, a + b)                                                                                  \
+    SIMT_ATOMIC(atomicMin, T, a < b ? a : b) SIMT_ATOMIC(atomicMax, T, a > b ? a : b) SIMT_ATOMIC(atomicAnd, T, a& b) \
+        SIMT_ATOMIC(atomicOr, T, a | b) SIMT_ATOMIC(atomicXor, T, a ^ b) SIMT_ATOMIC(atomicExch, T, b)
 SIMT_ATOMIC_INTEGER(int)
 SIMT_ATOMIC_INTEGER(unsigned)
 SIMT_ATOMIC_INTEGER(long long)

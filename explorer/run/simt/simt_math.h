@@ -9,15 +9,16 @@
     extern "C" double name(double, double) noexcept;         \
     extern "C" float name##f(float, float) noexcept;         \
     __forceinline__ float name(float x, float y) { return name##f(x, y); }
-SIMT_UNARY(exp) SIMT_UNARY(exp2) SIMT_UNARY(expm1) SIMT_UNARY(log) SIMT_UNARY(log2) SIMT_UNARY(log10) SIMT_UNARY(log1p)
-SIMT_UNARY(sqrt) SIMT_UNARY(cbrt) SIMT_UNARY(sin) SIMT_UNARY(cos) SIMT_UNARY(tan) SIMT_UNARY(asin) SIMT_UNARY(acos) SIMT_UNARY(atan)
-SIMT_UNARY(sinh) SIMT_UNARY(cosh) SIMT_UNARY(tanh) SIMT_UNARY(asinh) SIMT_UNARY(acosh) SIMT_UNARY(atanh)
-SIMT_UNARY(erf) SIMT_UNARY(erfc) SIMT_UNARY(lgamma) SIMT_UNARY(tgamma)
-SIMT_UNARY(floor) SIMT_UNARY(ceil) SIMT_UNARY(trunc) SIMT_UNARY(round) SIMT_UNARY(rint) SIMT_UNARY(nearbyint) SIMT_UNARY(fabs)
-SIMT_BINARY(pow) SIMT_BINARY(fmod) SIMT_BINARY(atan2) SIMT_BINARY(hypot) SIMT_BINARY(copysign) SIMT_BINARY(fdim) SIMT_BINARY(remainder)
+SIMT_UNARY(exp)
+SIMT_UNARY(exp2) SIMT_UNARY(expm1) SIMT_UNARY(log) SIMT_UNARY(log2) SIMT_UNARY(log10) SIMT_UNARY(log1p) SIMT_UNARY(sqrt)
+    SIMT_UNARY(cbrt) SIMT_UNARY(sin) SIMT_UNARY(cos) SIMT_UNARY(tan) SIMT_UNARY(asin) SIMT_UNARY(acos) SIMT_UNARY(atan)
+        SIMT_UNARY(sinh) SIMT_UNARY(cosh) SIMT_UNARY(tanh) SIMT_UNARY(asinh) SIMT_UNARY(acosh) SIMT_UNARY(atanh) SIMT_UNARY(erf)
+            SIMT_UNARY(erfc) SIMT_UNARY(lgamma) SIMT_UNARY(tgamma) SIMT_UNARY(floor) SIMT_UNARY(ceil) SIMT_UNARY(trunc)
+                SIMT_UNARY(round) SIMT_UNARY(rint) SIMT_UNARY(nearbyint) SIMT_UNARY(fabs) SIMT_BINARY(pow) SIMT_BINARY(fmod)
+                    SIMT_BINARY(atan2) SIMT_BINARY(hypot) SIMT_BINARY(copysign) SIMT_BINARY(fdim) SIMT_BINARY(remainder)
 #undef SIMT_UNARY
 #undef SIMT_BINARY
-extern "C" double fma(double, double, double) noexcept;
+                        extern "C" double fma(double, double, double) noexcept;
 extern "C" float fmaf(float, float, float) noexcept;
 __forceinline__ float fma(float x, float y, float z) { return fmaf(x, y, z); }
 
@@ -38,9 +39,10 @@ __forceinline__ double min(double a, double b) { return fmin(a, b); }
 #define SIMT_ORDER(T)                                                  \
     __forceinline__ T max(T a, T b) { return a > b ? a : b; }          \
     __forceinline__ T min(T a, T b) { return a < b ? a : b; }
-SIMT_ORDER(int) SIMT_ORDER(unsigned) SIMT_ORDER(long) SIMT_ORDER(unsigned long) SIMT_ORDER(long long) SIMT_ORDER(unsigned long long)
+SIMT_ORDER(int)
+SIMT_ORDER(unsigned) SIMT_ORDER(long) SIMT_ORDER(unsigned long) SIMT_ORDER(long long) SIMT_ORDER(unsigned long long)
 #undef SIMT_ORDER
-__forceinline__ int abs(int x) { return x < 0 ? -x : x; }
+    __forceinline__ int abs(int x) { return x < 0 ? -x : x; }
 __forceinline__ long abs(long x) { return x < 0 ? -x : x; }
 __forceinline__ long long abs(long long x) { return x < 0 ? -x : x; }
 __forceinline__ long long llabs(long long x) { return x < 0 ? -x : x; }
