@@ -104,10 +104,12 @@ COMPARE = """\
 inline double distance(long long got, long long expected) {
     return got == expected ? 0.0 : fmax(1.0, fabs((double)got - (double)expected));
 }
+inline double distance(unsigned char got, unsigned char expected) { return got == expected ? 0.0 : 1.0; }
 inline double distance(double got, double expected) { return got == expected ? 0.0 : fabs(got - expected); }
 
 // Whether `got` is the NaN or the infinity that `expected` rounds to.
 template <class T> inline bool same_special(long long, long long) { return false; }
+template <class T> inline bool same_special(unsigned char, unsigned char) { return false; }
 template <class T> inline bool same_special(double got, double expected) {
     if (got != got || expected != expected) return got != got && expected != expected;
     return isinf(got) && (sizeof(T) == sizeof(double) ? expected : (double)to_number(from_number<T>((float)expected))) == got;

@@ -60,6 +60,7 @@ def conjunction(conditions: Iterable[Condition | None]) -> tuple[Condition, ...]
 
 def without_implied(conditions: Sequence[Condition], ranges: Ranges) -> tuple[Condition, ...]:
     """Drop the conditions that another one implies (their difference has a sign on the box)."""
+    conditions = tuple(dict.fromkeys(conditions))
     kept: list[Condition] = []
     for position, c in enumerate(conditions):
         implied = any(

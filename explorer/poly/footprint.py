@@ -90,13 +90,15 @@ def _other_element(site: Site, chain: tuple[Statement, ...]) -> tuple[int, ...] 
     """Loop values at which the copy holds another element than the access wants, or its fill."""
     scope, names = ranges(site.above), site.names("a")
     held = _element_of(site, chain[0])
-    bad = _violations(site, chain[0], chain[0].inside)
+    use = site.statement.accesses[site.slot]
+    direct = use.array == chain[0].target.array  # a copy of a copy: the fill is copied along
+    bad = [] if direct else _violations(site, chain[0], chain[0].inside)
     for copy, source in pairwise(chain):
         at = (e.substitute(held, scope) if isinstance(e, Expr) else Expr() for e in copy.reads[0].index)
         held = dict(zip(source.dims, at, strict=True))
         bad += _broken(source.inside, held, scope, names)
-    at, use = dict(site.leaf.at), site.statement.accesses[site.slot]
-    theirs_all = chain[-1].target.index if use.array == chain[-1].target.array else chain[-1].reads[0].index
+    at = dict(site.leaf.at)
+    theirs_all = chain[0].target.index if direct else chain[-1].reads[0].index
     for theirs, ours in zip(theirs_all, use.index, strict=True):
         if not isinstance(theirs, Expr):
             continue

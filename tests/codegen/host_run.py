@@ -18,7 +18,7 @@ def host_run(text: str, folder: Path, *arguments: str) -> subprocess.CompletedPr
     """The finished process of the file's ``main``."""
     source = folder / "exported.cpp"
     source.write_text(_LAUNCH.sub(r"host_launch(\2, \3, [=] { \1(\4); });", text))
-    command = [find_compiler().path, "-std=c++17", "-O1", "-w", f"-I{HEADERS}", f"-I{SIMT}", str(source), "-o", str(folder / "exported"), "-lpthread"]
+    command = [find_compiler().path, "-std=c++17", "-O0", "-w", f"-I{HEADERS}", f"-I{SIMT}", str(source), "-o", str(folder / "exported"), "-lpthread"]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     return subprocess.run([str(folder / "exported"), *arguments], capture_output=True, text=True, check=False, timeout=120)

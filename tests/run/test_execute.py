@@ -122,9 +122,9 @@ def test_open_obligation_and_big_block_are_refused() -> None:
     loop = next(name for name, node in s.plan.loops.items() if node.extent == 64)
     with pytest.raises(IllegalSchedule):
         execute(s.bind(loop, "thread.x"), device="cpu")
-    tall = workloads.get("matmul").definition.into(Definition).schedule(M=70_000, N=2, K=2).bind("i", "block.y")
+    small = replace(default_gpu(), max_threads_per_block=64)
     with pytest.raises(ResourceError, match="too big"):
-        execute(tall, device="cpu")
+        execute(matmul(), device="cpu", gpu=small)
 
 
 def test_no_gpu_is_a_sentence(monkeypatch) -> None:

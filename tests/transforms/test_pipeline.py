@@ -1,0 +1,141 @@
+"""Pipeline: copies run ahead, slots are counted right, asynchronous copies are waited for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from explorer.ir.dtype import DTYPES
+from explorer.ir.plan import initial
+from explorer.ir.text import loops_text
+from explorer.ir.tree import Sync, walk
+from explorer.transforms.pipeline import Pipeline
+from tests.oracle import check_plan
+from tests.transforms.programs import inputs, matmul, row_sum
+from tests.transforms.storage import agree, judged_illegal, refusal, rewritten, right, step
+
+TILES = (("split", "i", 4), ("split", "j", 4), ("split", "k", 2), ("interchange", "i.i", "j"), ("bind", "i", "block.x"), ("bind", "j", "block.y"),
+         ("bind", "i.i", "thread.y"), ("bind", "j.i", "thread.x"), ("contract", "acc"), ("stage", "A", "k"), ("stage", "B", "k", {"pad": 1}))
+REGISTERS = (("stage", "A", "k.i", "register"), ("stage", "B", "k.i", "register"))
+PLAIN = {"asynchronous": False}
+
+
+def ragged():
+    """Five tiles of k, the last one partial."""
+    return matmul(5, 7, 9)
+
+
+def test_asynchronous_copies_in_three_stages(golden) -> None:
+    plan = right(ragged(), *TILES, ("pipeline", "k", 3))
+    assert plan.buffer_of["A_s"].shape == (3, 4, 2)
+    assert [n.pending for n in walk(plan.kernels[0].body) if isinstance(n, Sync) and n.kind == "wait"] == [1]
+    golden(loops_text(plan))
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4, 6])
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_any_number_of_stages(stages: int, asynchronous: bool) -> None:
+    right(ragged(), *TILES, ("pipeline", "k", stages, {"asynchronous": asynchronous}))
+
+
+def test_plain_double_buffering_has_no_synchronisation_of_its_own(golden) -> None:
+    plan = right(ragged(), *TILES, ("pipeline", "k", 2, PLAIN))
+    assert not [n for n in walk(plan.kernels[0].body) if isinstance(n, Sync)]
+    golden(loops_text(plan))
+
+
+@pytest.mark.parametrize(("stages", "buffers"), [(3, 2), (2, 1), (4, 2), (4, 3)])
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_too_few_slots_are_judged_illegal(stages: int, buffers: int, asynchronous: bool) -> None:
+    said = judged_illegal(ragged(), *TILES, ("pipeline", "k", stages, {"buffers": buffers, "asynchronous": asynchronous}))
+    assert "_s" in said
+
+
+def test_more_slots_than_stages_are_fine() -> None:
+    right(ragged(), *TILES, ("pipeline", "k", 2, {"buffers": 3}))
+
+
+def test_register_pipelining_unrolls_the_loop(golden) -> None:
+    plan = right(ragged(), *TILES, *REGISTERS, ("pipeline", "k.i", 2, PLAIN))
+    assert plan.loops["k.i"].role == plan.loops["k.i.pro"].role == "unroll"
+    golden(loops_text(plan))
+
+
+@pytest.mark.parametrize("outer_first", [True, False])
+def test_two_levels(outer_first: bool, golden) -> None:
+    levels = [("pipeline", "k", 3), ("pipeline", "k.i", 2, PLAIN)]
+    plan = right(ragged(), *TILES, *REGISTERS, *(levels if outer_first else levels[::-1]))
+    golden(loops_text(plan))
+
+
+def test_registers_of_the_body_do_not_run_ahead_with_the_outer_loop() -> None:
+    plan = rewritten(ragged(), *TILES, *REGISTERS, ("pipeline", "k.i", 2, PLAIN), ("pipeline", "k", 2))
+    assert len(plan.buffer_of["A_r"].shape) == 2
+    assert plan.buffer_of["A_s"].shape[0] == 2
+    assert [x.id for x, _, _ in plan.leaves if x.mechanism == "async"] == ["A_s.pro", "B_s.pro", "A_s", "B_s"]
+
+
+def test_some_copies_only() -> None:
+    plan = right(ragged(), *TILES, ("pipeline", "k", 2, ("B_s",)))
+    assert (len(plan.buffer_of["A_s"].shape), len(plan.buffer_of["B_s"].shape)) == (2, 3)
+    assert "A_s" not in [x.id for x, _, _ in plan.leaves if x.mechanism == "async"]
+
+
+def test_an_outer_loop_in_time_starts_the_pipeline_again() -> None:
+    plan = right(matmul(5, 7, 9), ("split", "i", 2), ("split", "k", 2), ("bind", "i.i", "thread.y"), ("bind", "j", "thread.x"), ("contract", "acc"),
+                 ("stage", "A", "k"), ("stage", "B", "k"), ("pipeline", "k", 3))
+    assert plan.loops["i"].role == "seq"
+
+
+def test_the_prologue_and_the_loop_run_each_copy_once() -> None:
+    plan = rewritten(ragged(), *TILES, ("pipeline", "k", 4))
+    check_plan(plan)
+    assert plan.loops["k.pro"].extent == 3
+
+
+@pytest.mark.parametrize(("calls", "words"), [
+    ((("pipeline", "q", 2),), "there is no loop 'q'"),
+    ((("pipeline", "i", 2),), "i is bound"),
+    ((("pipeline", "k", 1),), "changes nothing"),
+    ((("pipeline", "k", 7),), "fill at most 6 stages"),
+    ((("pipeline", "k.i", 2),), "no copies are made in the body of k.i"),
+    ((("pipeline", "k", 2, ("C_s",)),), "C_s is not a copy"),
+    ((("pipeline", "k", 2, {"buffers": -1}),), "number of slots"),
+    ((("pipeline", "k", 2), ("pipeline", "k", 2)), "already runs ahead"),
+    ((*REGISTERS, ("pipeline", "k.i", 2)), "goes from global to shared memory"),
+])
+def test_refusals(calls: tuple, words: str) -> None:
+    assert words in refusal(ragged(), *TILES, *calls)
+
+
+def halves():
+    base = ragged()
+    return replace(base, arrays=tuple(replace(a, dtype=DTYPES["f16"]) if a.name in "AB" else a for a in base.arrays))
+
+
+def test_narrow_elements_need_wide_asynchronous_copies() -> None:
+    said = refusal(halves(), *TILES, ("pipeline", "k", 2))
+    assert "moves 2 bytes" in said
+    assert "vector=2 or 4 or 8" in said
+    assert "asynchronous=False" in said
+    plan = rewritten(halves(), *TILES, ("pipeline", "k", 2, PLAIN))
+    assert plan.buffer_of["A_s"].dtype.name == "f16"
+
+
+def test_a_missing_wait_is_seen_when_run() -> None:
+    plan = rewritten(ragged(), *TILES, ("pipeline", "k", 3))
+    agree(plan)
+    late = plan.replace_node("k.wait", Sync("k.wait", "wait", 2))
+    with pytest.raises(AssertionError):
+        agree(late)
+
+
+def test_candidates_apply() -> None:
+    plan = rewritten(ragged(), *TILES)
+    found = list(Pipeline.candidates(plan, "k"))
+    assert [(c.stages, c.asynchronous) for c in found] == [(2, True), (3, True), (4, True), (2, False), (3, False), (4, False)]
+    assert Pipeline.offers(plan, "k")
+    assert not Pipeline.offers(initial(row_sum()), "k")
+    assert str(step(("pipeline", "k", 3))) == "pipeline('k', 3)"
+    assert inputs(ragged())

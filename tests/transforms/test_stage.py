@@ -1,0 +1,166 @@
+"""Stage: the box of what is read, copied by all threads, guarded at the edge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from explorer.ir.expr import var
+from explorer.ir.plan import initial
+from explorer.ir.program import Indirect
+from explorer.ir.scalar import Read
+from explorer.ir.text import loops_text
+from explorer.transforms.stage import Stage
+from tests.transforms.programs import (
+    array,
+    chain,
+    conv1d,
+    leaf,
+    loops,
+    matmul,
+    program,
+    read,
+    row_sum,
+    softmax,
+    statement,
+    stencil1d,
+)
+from tests.transforms.storage import refusal, rewritten, right
+
+TILES = (("split", "i", 4), ("split", "j", 4), ("split", "k", 3), ("interchange", "i.i", "j"), ("bind", "i", "block.x"), ("bind", "j", "block.y"),
+         ("bind", "i.i", "thread.y"), ("bind", "j.i", "thread.x"), ("contract", "acc"))
+LINE = (("split", "i", 4), ("bind", "i", "block.x"), ("bind", "i.i", "thread.x"))
+
+
+def test_matmul_tiles_in_shared_memory(golden) -> None:
+    plan = right(matmul(), *TILES, ("stage", "A", "k"), ("stage", "B", "k", {"pad": 1}))
+    assert plan.buffer_of["A_s"].shape == (4, 3)
+    assert plan.buffer_of["B_s"].padded_shape == (3, 5)
+    golden(loops_text(plan))
+
+
+def test_threads_inside_of_the_loop_get_loops_of_their_own(golden) -> None:
+    plan = right(stencil1d(), *LINE, ("stage", "x", "i"))
+    assert plan.buffer_of["x_s"].shape == (6,)
+    golden(loops_text(plan))
+
+
+def test_the_box_is_the_union_of_all_reads_of_a_stencil_and_a_strided_convolution() -> None:
+    plan = right(conv1d(), *LINE, ("contract", "acc"), ("stage", "x", "i"), ("stage", "w", "conv1d"))
+    assert plan.buffer_of["x_s"].shape == (9,)
+    assert plan.buffer_of["w_s"].shape == (3,)
+
+
+def test_several_statements_read_one_copy() -> None:
+    steps = []
+    for name in ("k", "k_2", "k_3", "k_4"):
+        steps += [("split", name, 4), ("bind", f"{name}.i", "thread.x")]
+    plan = right(softmax(), ("bind", "i", "block.x"), *steps, ("collect", "peak", "shuffle"), ("collect", "total", "shuffle"), ("stage", "x", "i"))
+    assert plan.buffer_of["x_s"].shape == (12,)
+    assert sum(v.buffer == "x_s" for leaf_, _, _ in plan.leaves for _, v in leaf_.views) == 3
+
+
+@pytest.mark.parametrize("vector", [2, 4])
+def test_wide_copies(vector: int, golden) -> None:
+    plan = right(matmul(5, 8, 8), ("split", "i", 4), ("split", "k", 4), ("bind", "i", "block.x"), ("bind", "i.i", "thread.y"), ("bind", "j", "thread.x"),
+                 ("contract", "acc"), ("stage", "A", "k", {"vector": vector}), ("stage", "B", "k", {"vector": vector, "pad": 4}))
+    assert sorted(x.extent for x in plan.loops.values() if x.role == "vector") == [vector, vector]
+    golden(loops_text(plan))
+
+
+@pytest.mark.parametrize(("sizes", "call", "words"), [
+    ((5, 7, 6), ("stage", "A", "k", {"vector": 2}), "rows of 3 elements"),
+    ((5, 7, 6), ("stage", "B", "k", {"vector": 4}), "not aligned to 4 elements"),
+    ((5, 6, 6), ("stage", "B", "k", {"vector": 4}), "not aligned to 4 elements"),
+    ((5, 8, 6), ("stage", "B", "k", {"vector": 4, "pad": 1}), "not aligned to 4 elements"),
+    ((5, 8, 6), ("stage", "B", "k", {"vector": 3}), "1, 2, 4, 8 or 16"),
+])
+def test_unaligned_wide_copies_are_refused(sizes: tuple, call: tuple, words: str) -> None:
+    assert words in refusal(matmul(*sizes), *TILES, call)
+
+
+def test_registers_are_private_copies(golden) -> None:
+    plan = right(stencil1d(), ("split", "i", 4), ("split", "i.i", 2), ("bind", "i", "block.x"), ("bind", "i.i", "thread.x"),
+                 ("stage", "x", "i.i", "register"))
+    assert plan.buffer_of["x_r"].shape == (4,)
+    golden(loops_text(plan))
+
+
+def test_wide_loads_into_registers() -> None:
+    plan = right(matmul(4, 4, 8), ("bind", "i", "thread.y"), ("bind", "j", "thread.x"), ("split", "k", 8), ("stage", "A", "k", "register", 4))
+    assert plan.buffer_of["A_r"].shape == (8,)
+
+
+def test_from_shared_memory_to_registers(golden) -> None:
+    plan = right(matmul(), *TILES, ("stage", "A", "k"), ("stage", "B", "k"), ("stage", "A", "k.i", "register"), ("stage", "B_s", "k", "register"))
+    assert plan.statement_of["A_r"].reads[0].array == "A_s"
+    assert plan.statement_of["B_r"].reads[0].array == "B_s"
+    golden(loops_text(plan))
+
+
+def test_one_array_in_two_places() -> None:
+    k, j = var("k"), var("j")
+    s0 = statement("S0", {"k": 6}, read("y", k), Read(0), (read("x", k),))
+    s1 = statement("S1", {"j": 6}, read("z", j), Read(0), (read("x", j + 6),))
+    arrays = (array("x", 12, role="in"), array("y", 6, role="out"), array("z", 6, role="out"))
+    both = program("two", arrays, (s0, s1), loops({"k": 6}, leaf(s0)), loops({"j": 6}, leaf(s1)))
+    plan = rewritten(both, ("split", "k", 3), ("split", "j", 2), ("stage", "x", "k"), ("stage", "x", "j"))
+    assert [(b.name, b.shape) for b in plan.buffers] == [("x_s", (3,)), ("x_s_2", (2,))]
+    from tests.run_plan import run_plan
+    given = {"x": np.arange(12, dtype=np.float32)}
+    assert (run_plan(plan, given)["y"] == given["x"][:6]).all()
+    assert (run_plan(plan, given)["z"] == given["x"][6:]).all()
+
+
+def test_without_fill_the_cells_beyond_the_edge_stay_unwritten() -> None:
+    plan = right(stencil1d(), *LINE, ("stage", "x", "i", {"fill": False}))
+    copy = plan.statement_of["x_s"]
+    assert copy.inside == ()
+    assert len(copy.domain) == len(rewritten(stencil1d(), *LINE, ("stage", "x", "i")).statement_of["x_s"].domain) + 1
+
+
+def test_one_thread_may_copy() -> None:
+    plan = right(stencil1d(), *LINE, ("stage", "x", "i", {"threads": False}))
+    assert plan.loops["x_s.0"].extent == 6
+    assert "all threads have to take part" in refusal(matmul(), *TILES, ("stage", "A", "k", {"threads": False}))
+
+
+def test_temporaries_can_be_staged_before_they_have_storage() -> None:
+    right(chain(), ("bind", "i", "thread.x"), ("bind", "i_2", "thread.x"), ("stage", "t", "chain"))
+
+
+def test_warps_and_lanes_share_the_copy() -> None:
+    right(stencil1d(70), ("split", "i", 64), ("split", "i.i", 32), ("bind", "i", "block.x"), ("bind", "i.i", "warp"), ("bind", "i.i.i", "lane"),
+          ("stage", "x", "i"))
+
+
+def test_data_dependent_reads_are_refused() -> None:
+    k = var("k")
+    s0 = statement("S0", {"k": 4}, read("y", k), Read(0), (read("x", k), read("p", k)))
+    from dataclasses import replace
+    s0 = replace(s0, reads=(replace(s0.reads[0], index=(Indirect(Read(1)),)), s0.reads[1]))
+    arrays = (array("x", 4, role="in"), array("p", 4, role="in", dtype="i32"), array("y", 4, role="out"))
+    gather = program("gather", arrays, (s0,), loops({"k": 4}, leaf(s0)))
+    assert "data-dependent" in refusal(gather, ("stage", "x", "gather"))
+
+
+@pytest.mark.parametrize(("calls", "words"), [
+    ((("stage", "q", "k"),), "there is no array 'q'"),
+    ((("stage", "A", "q"),), "there is no loop 'q'"),
+    ((("stage", "C", "k"),), "nothing below k reads C"),
+    ((("stage", "A", "k", "texture"),), "cannot live in 'texture'"),
+    ((("stage", "A", "k", "register", {"pad": 1}),), "only rows in shared memory"),
+    ((("bind", "j", "thread.x"), ("stage", "B", "i", "register")), "i lies outside of j"),
+    ((("contract", "acc"), ("stage", "acc", "j")), "acc already lives in register"),
+])
+def test_refusals(calls: tuple, words: str) -> None:
+    assert words in refusal(matmul(), *calls)
+
+
+def test_candidates_apply() -> None:
+    plan = rewritten(matmul(4, 8, 8), ("split", "k", 4))
+    found = list(Stage.candidates(plan, "k"))
+    assert 0 < len(found) <= 8
+    assert all(c.check(plan) for c in found)
+    assert any(c.vector == 4 for c in found)
+    assert not Stage.offers(initial(row_sum()), "S1")
