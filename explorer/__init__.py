@@ -48,6 +48,9 @@ from .frontend import (
 )
 from .glossary import lookup as help
 from .gpu.spec import gpu
+from .views.reprs import attach as _attach
+
+_attach()
 
 __version__ = "0.1.0"
 

@@ -6,10 +6,10 @@ Thin: every method hands on to the layer that does the work.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import saved
 from .codegen.emit import emit
@@ -21,11 +21,15 @@ from .gpu.spec import Gpu
 from .ir.finding import Finding
 from .ir.program import Program
 from .ir.text import loops_text
-from .moves import Move, moves
+from .moves import Moves, moves
 from .poly.dependence import ProgramFacts, analyse
 from .poly.wellformed import require_wellformed
 from .schedule import Schedule as _Schedule
 from .transforms.base import Transform, catalogue
+
+if TYPE_CHECKING:
+    from .run.facts import Facts
+    from .run.kernel import Compiled, Kernel
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,11 @@ class Schedule(_Schedule):
     def __str__(self) -> str:
         return loops_text(self.plan)
 
-    def moves(self, node: str) -> tuple[Move, ...]:
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{n}={v}" for n, v in self.source.sizes)
+        return f"{self.source.name}({sizes}), {len(self.steps)} step{'s' * (len(self.steps) != 1)}\n{self}"
+
+    def moves(self, node: str) -> Moves:
         """Every transformation at a node: those that apply with concrete arguments, and why the others do not."""
         return moves(self, node)
 
@@ -115,6 +123,32 @@ class Schedule(_Schedule):
     def cuda(self) -> str:
         """The CUDA text."""
         return self.module().text
+
+    def kernel(self, gpu: Gpu | str | None = None) -> Kernel:
+        """The CUDA text for one GPU (by default the H200), its launches checked against the GPU's limits.
+
+        Raises
+        ------
+        IllegalSchedule
+            While a reduction's obligation is open.
+        ResourceError
+            If a launch does not fit; the error says what to shrink.
+        """
+        from .run.kernel import Kernel
+
+        return Kernel.of(self, gpu)
+
+    def compile(self, archs: str | Sequence[str] | None = None) -> Compiled:
+        """Compile the text, with no GPU, for architectures or GPUs; see :meth:`explorer.run.kernel.Kernel.compile`."""
+        return self.kernel().compile(archs)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known without compiling or running: traffic, sectors, bank conflicts, intensity, the floor on an H200."""
+        from .gpu.spec import default_gpu
+        from .run.facts import Facts
+
+        return Facts(self.source, self.plan, default_gpu())
 
     def run(self, arrays: Mapping[str, Any] | None = None, **options: Any) -> Any:
         """Run, verify and time; see :func:`explorer.run.execute.execute` for the options."""

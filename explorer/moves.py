@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .ir.finding import Verdict
@@ -37,7 +38,31 @@ class Move:
         return f"{mark} {text}" if self.applies else f"{mark} {text}: {self.verdict.what}"
 
 
-def moves(schedule: Schedule, node: str) -> tuple[Move, ...]:
+class Moves(tuple[Move, ...]):
+    """All moves at a node, those that apply first.
+
+    Attributes
+    ----------
+    node : str
+    """
+
+    node: str
+
+    def __new__(cls, found: Iterable[Move] = (), node: str = "") -> Moves:
+        """A tuple of the moves, with the node."""
+        self = super().__new__(cls, found)
+        self.node = node
+        return self
+
+    def __str__(self) -> str:
+        applying = sum(m.applies for m in self)
+        return "\n".join([f"moves at {self.node}: {applying} apply, {len(self) - applying} do not", *map(str, self)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def moves(schedule: Schedule, node: str) -> Moves:
     """Every transformation at a node, judged.
 
     Parameters
@@ -48,7 +73,7 @@ def moves(schedule: Schedule, node: str) -> tuple[Move, ...]:
 
     Returns
     -------
-    tuple of Move
+    Moves
         Those that apply first, each group in alphabetical order of the transformations.
     """
     found: list[Move] = []
@@ -63,4 +88,4 @@ def moves(schedule: Schedule, node: str) -> tuple[Move, ...]:
             found.append(Move(name, step, verdict))
         if not steps:
             found.append(Move(name, None, Verdict(f"{name} has nothing to do at {node}")))
-    return tuple(sorted(found, key=lambda m: (not m.applies, m.name)))
+    return Moves(sorted(found, key=lambda m: (not m.applies, m.name)), node)

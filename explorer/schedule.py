@@ -87,4 +87,4 @@ class Schedule:
         finding = verdict.finding
         where = f"source line {' and '.join(map(str, finding.lines))}" if finding.lines else ""
         raise IllegalSchedule(verdict.what, where=where, why=finding.why, hint="; or ".join(finding.hints),
-                              step=step, finding=finding, verdict=verdict)
+                              step=step, finding=finding, verdict=verdict, program=self.source)

@@ -134,6 +134,8 @@ class Machine:
         while len(self.groups) > node.pending:
             for cells, where, value in self.groups.pop(0):
                 cells.data[where] = value
+        for cells, where, _ in (c for group in (*self.groups, self.open) for c in group):
+            cells.data[where] = np.nan  # still in flight, it may land at any moment
 
     def leaf(self, leaf: Leaf, env: Env, mask: np.ndarray, above: tuple[Loop, ...]) -> None:
         statement = self.plan.statement_of[leaf.statement]
@@ -208,7 +210,7 @@ class Machine:
         wide = cells.data.dtype
         value = value.astype(wide)
         together = [loop.role for loop in above if how.get(loop.id) in ("shuffle", "shared")]
-        atomic = [loop.id for loop in above if how.get(loop.id) == "atomic"]
+        atomic = [loop for loop in above if how.get(loop.id) == "atomic"]
         if atomic and space == "register":
             raise Hazard(f"{leaf.id} collects registers by atomics")
         if together:
@@ -233,7 +235,7 @@ class Machine:
             self.seen(leaf, cells, where)
             cells.data[where] = cells.rounded(op(cells.data[where], value).astype(wide))
             return
-        self.own(leaf, cells, where, atomic=True)
+        self.own(leaf, cells, where, atomic=any(loop.is_block for loop in atomic))
         for n, part in enumerate(value):
             one = tuple(w[n] for w in where)
             cells.data[one] = cells.rounded(wide.type(op(cells.data[one], part)))

@@ -62,6 +62,11 @@ def inside_conditions(site: Site, lane: Mapping[str, Expr] | None = None) -> tup
     return conjunction(found)
 
 
+def reader(low: Lowered, site: Site, element: Callable[[int], str] | None) -> Callable[[int], Text] | None:
+    """Widened reads of what `element` names, or None for the ordinary ones."""
+    return (lambda slot: widen((element(slot), PRIMARY), low.store(site.leaf, slot).dtype)) if element else None
+
+
 def is_move(low: Lowered, site: Site) -> bool:
     """Whether the statement copies one element unchanged: no widening, no rounding."""
     s = site.statement
@@ -69,14 +74,18 @@ def is_move(low: Lowered, site: Site) -> bool:
         low.store(site.leaf, s.value.slot).dtype.name == low.store(site.leaf, len(s.reads)).dtype.name)
 
 
-def stored_value(low: Lowered, site: Site, read: Callable[[int], Text] | None = None) -> Text:
-    """The right-hand side of a plain write, rounded to the target's type, with the fill where `inside` fails."""
+def stored_value(low: Lowered, site: Site, element: Callable[[int], str] | None = None) -> Text:
+    """The right-hand side of a plain write, rounded to the target's type, with the fill where `inside` fails.
+
+    `element` replaces the text of what a slot reads.
+    """
     target = low.store(site.leaf, len(site.statement.reads)).dtype
-    if is_move(low, site) and read is None:
+    if is_move(low, site):
         assert isinstance(site.statement.value, Read)
-        text: Text = access_text(low, site, site.statement.value.slot), PRIMARY
+        slot = site.statement.value.slot
+        text: Text = element(slot) if element else access_text(low, site, slot), PRIMARY
     else:
-        text = narrow(value_of(low, site, site.statement.value, read), target)
+        text = narrow(value_of(low, site, site.statement.value, reader(low, site, element)), target)
     return filled(site, text, narrow(literal(site.statement.fill, target), target), inside_conditions(site))
 
 

@@ -20,15 +20,16 @@ from ..ir.expr import const
 from ..ir.plan import Buffer, Plan
 from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, leaves
 from . import async_copy, collective, vector
-from .access import access_text, stored_value, value_of
+from .access import access_text, reader, stored_value, value_of
 from .bounds import bounds, extreme_text, is_linear
 from .guards import NEVER, Condition, guard_text
 from .index import INT_MAX, is_wide, to_c
 from .lower import Lowered, Site, Store
 from .overrun import Overrun
 from .printer import Block, Lines, Out, code, tagged
-from .scalar import Text, update_text
 from .scalar import type_of as scalar_type
+from .scalar import update_text
+from .shorten import shortened
 
 FIRST_ASYNC_COPY = 80
 """Compute capability, times ten, of the first GPUs with cp.async (PTX ISA, "cp.async": sm_80)."""
@@ -70,7 +71,7 @@ class Item:
 
 def mentions(item: Item, name: str) -> bool:
     """Whether the text of a piece holds the word."""
-    return item.render is not None or name in re.findall(r"\w+", "\n".join(code((item.out,))))
+    return name in re.findall(r"\w+", "\n".join(code((item.out,))))
 
 
 BARRIER = Item(Lines(("__syncthreads();",)), barrier=True, neutral=True)
@@ -231,8 +232,9 @@ class Builder:
         first = extreme_text("max", loop.start, lowers, ranges, mixed)
         end = extreme_text("min", loop.start + loop.extent, uppers, ranges, mixed)
         test = f"{name} < {end}"
-        if len(uppers) == 1 and uppers[0].const == 1 and end == to_c(uppers[0], ranges)[0]:
-            test = f"{name} <= {to_c(uppers[0] - 1, ranges)[0]}"
+        last = next((to_c(e - 1, ranges)[0] for e in uppers if e.const == 1 and end == to_c(e, ranges)[0]), "")
+        if last:
+            test = f"{name} <= {last}"
         return f"for ({'long long' if wide else 'int'} {name} = {first}; {test}; ++{name})"
 
     def uniform(self, c: Condition) -> bool:
@@ -288,23 +290,23 @@ class Builder:
             lines = async_copy.lines(self.low, site, 1, self.library)
         else:
             lines = self.plain(site)
-        return [self.piece(site, lines)]
+        return [self.piece(site, shortened(self.low, site, lines))]
 
     def piece(self, site: Site, lines: Sequence[str]) -> Item:
         """The item of one leaf's text: guards that may be overrun are left out."""
         return Item(Lines(tuple(lines), (site.leaf.id,)), self.overrun.kept(site), dict(site.around))
 
-    def plain(self, site: Site, read: Callable[[int], Text] | None = None, target: str | None = None) -> list[str]:
-        """The statement itself; `read` and `target` replace the text of its accesses (in vector lanes)."""
+    def plain(self, site: Site, element: Callable[[int], str] | None = None, target: str | None = None) -> list[str]:
+        """The statement itself; `element` and `target` replace the text of its accesses (in vector lanes)."""
         low, statement = self.low, site.statement
         slot = len(statement.reads)
         target = target or access_text(low, site, slot)
         if statement.update:
-            value = value_of(low, site, statement.value, read)
+            value = value_of(low, site, statement.value, reader(low, site, element))
             kind = scalar_type(statement.value, low.dtypes(site))
             text = update_text(statement.update, target, value, low.store(site.leaf, slot).dtype, kind)
         else:
-            text = f"{target} = {stored_value(low, site, read)[0]};"
+            text = f"{target} = {stored_value(low, site, element)[0]};"
         return [f"{text}  // {site.leaf.id}"]
 
     def vector_loop(self, loop: Loop, above: tuple[Loop, ...]) -> list[Item]:
@@ -330,7 +332,8 @@ class Builder:
             return Lines(tuple(collect.together(guards)), (site.leaf.id, *places))
 
         places = [loop.id for loop in site.loops if not self.low.is_counter(loop)]
-        return [Item(Lines(()), site.conditions, dict(site.around), barrier=True, render=render)]
+        placeholder = Lines((collect.value[0], collect.lvalue))
+        return [Item(placeholder, site.conditions, dict(site.around), barrier=True, render=render)]
 
     def scratch_stores(self) -> list[Store]:
         """Shared arrays that reductions work in."""

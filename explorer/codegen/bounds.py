@@ -40,13 +40,25 @@ def bounds(conditions: Sequence[Condition], name: str) -> tuple[tuple[Expr, ...]
     return tuple(dict.fromkeys(lowers)), tuple(dict.fromkeys(uppers))
 
 
+def _tightest(function: str, exprs: Sequence[Expr], ranges: Ranges) -> list[Expr]:
+    """The bounds without those that another one always beats."""
+    sign = 1 if function == "min" else -1
+    out: list[Expr] = []
+    for e in exprs:
+        if any(((e - other) * sign).interval(ranges)[0] >= 0 for other in out):
+            continue
+        out = [other for other in out if ((other - e) * sign).interval(ranges)[0] < 0]
+        out.append(e)
+    return out
+
+
 def extreme_text(function: str, first: int, others: Sequence[Expr], ranges: Ranges, wide: bool) -> str:
     """``max(0, w - 99)``: the box's own bound and those the conditions add, nested two by two.
 
     A bound that always beats the box's (by `ranges`) replaces it.
     """
     keep: list[Expr] = [const(first)]
-    for e in others:
+    for e in _tightest(function, others, ranges):
         low, high = e.interval(ranges)
         if function == "max":
             if high <= first:

@@ -14,7 +14,7 @@ from .access import access_text, value_of
 from .device import reduce_scratch_elements
 from .guards import Condition, condition, guard_text
 from .lower import Lowered, Site, Store
-from .scalar import CONDITIONAL, PRIMARY, cast, enclose, literal, update_text
+from .scalar import CONDITIONAL, PRIMARY, cast, enclose, literal, narrow, update_text
 
 ATOMIC = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
 
@@ -52,7 +52,9 @@ class Collective:
         """The update of the target by a combined value."""
         if self.atomic:
             self.library.add("atomic")
-            return f"atomic_{ATOMIC[self.update]}(&{self.lvalue}, {value[0]});"
+            dtype = self.target.dtype
+            stored = narrow(value, dtype) if dtype.kind == "float" else cast(value, dtype, self.wide)
+            return f"atomic_{ATOMIC[self.update]}(&{self.lvalue}, {stored[0]});"
         return update_text(self.update, self.lvalue, value, self.target.dtype, self.wide)
 
     def alone(self) -> list[str]:

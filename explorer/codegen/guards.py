@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 
-from ..ir.expr import Expr, Ranges
+from ..ir.expr import Expr, Quotient, Ranges
 from .index import to_c
 
 
@@ -33,7 +33,12 @@ NEVER = Condition(Expr((), -1))
 
 @lru_cache(maxsize=65536)
 def _reduced(expr: Expr, equality: bool) -> Condition:
-    """The condition divided by the gcd of its coefficients (exact for integers)."""
+    """The condition divided by the gcd of its coefficients (exact for integers), and free of a lone quotient."""
+    atom, c = expr.terms[0] if len(expr.terms) == 1 else ("", 0)
+    if isinstance(atom, Quotient) and not equality:
+        bound = -(expr.const // c) if c > 0 else expr.const // -c
+        lone = atom.expr - bound * atom.by if c > 0 else -atom.expr + (bound * atom.by + atom.by - 1)
+        return _reduced(lone, equality)
     g = gcd(*(c for _, c in expr.terms))
     if g <= 1:
         return Condition(expr, equality)

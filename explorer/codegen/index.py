@@ -56,7 +56,7 @@ def _nonnegative(expr: Expr, by: int, ranges: Ranges) -> tuple[Expr, int]:
     return Expr(expr.terms, expr.const + lift * by), lift
 
 
-def _atom_text(atom: Atom, ranges: Ranges) -> tuple[str, int, int]:
+def atom_text(atom: Atom, ranges: Ranges) -> tuple[str, int, int]:
     """Text, precedence, and a constant to add to the text's value."""
     if isinstance(atom, str):
         return atom, PRIMARY, 0
@@ -87,7 +87,7 @@ def to_c(expr: Expr, ranges: Ranges) -> tuple[str, int]:
     constant = expr.const
     parts: list[tuple[int, str, int]] = []
     for atom, c in terms:
-        text, level, shift = _atom_text(atom, ranges)
+        text, level, shift = atom_text(atom, ranges)
         constant += c * shift
         if abs(c) != 1:
             text, level = f"{abs(c)}{'LL' if wide else ''} * {text if level > PRODUCT else f'({text})'}", PRODUCT

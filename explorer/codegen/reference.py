@@ -17,7 +17,7 @@ from ..ir.expr import Expr, Ranges
 from ..ir.program import Access, Array, Constraint, Program, Statement
 from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type, type_of
 from ..ir.tree import Leaf, Loop, Node, ranges
-from .error_bound import HELPERS, PROPAGATED, ROUNDINGS, gamma, unit, updates_per_cell
+from .error_bound import HELPERS, PROPAGATED, ROUNDINGS, gamma, unit, updates_per_cell, walk
 from .reference_c import c_name, c_type, cast, conjunction, enclosed, exact, holds, index_text, literal, spelling_of, stored
 from .slices import Slice
 
@@ -44,7 +44,7 @@ static long long reference_max(long long a, long long b) { return a > b ? a : b;
 """
 
 
-def reference_text(program: Program, slices: Sequence[Slice] = (), *, bounds: bool = False) -> str:
+def reference_text(program: Program, slices: Sequence[Slice] = (), *, bounds: bool = False, random: bool = False) -> str:
     """The C text of ``static void reference(...)``.
 
     Parameters
@@ -56,6 +56,8 @@ def reference_text(program: Program, slices: Sequence[Slice] = (), *, bounds: bo
     bounds : bool
         Also compute, for every output, a bound of the rounding error that a device may make (a parameter ``NAME_bound``
         after each output; see :mod:`.error_bound`).
+    random : bool
+        The bounds may take the inputs for random numbers in random order.
 
     Returns
     -------
@@ -63,7 +65,7 @@ def reference_text(program: Program, slices: Sequence[Slice] = (), *, bounds: bo
         Helpers (all names start with ``reference``) and the function, without includes: it needs ``<math.h>`` and ``<stdlib.h>``.
         Parameters are those of the program in order, inputs ``const``.
     """
-    function = _Writer(program, tuple(slices), bounds).function()
+    function = _Writer(program, tuple(slices), bounds, random).function()
     helpers = [h.strip("\n") + "\n" for h in (_HELPERS + "\n" + HELPERS).split("\n\n")]
     used = [h for h in helpers if _NAME.search(h)[0] in function]  # type: ignore[index]
     return "\n".join([_FAULTS, *used, function])
@@ -88,6 +90,13 @@ class _Writer:
     program: Program
     slices: tuple[Slice, ...]
     bounds: bool
+    random: bool
+
+    @property
+    def summed(self) -> list[Array]:
+        """Arrays that also need the sum of their terms' squares."""
+        names = {s.target.array for s in self.program.statements if s.update == "sum"}
+        return [a for a in self.program.arrays if a.name in names and self.bounds and self.random]
 
     def function(self) -> str:
         arguments = ", ".join(f"{kind} {name}" for kind, name in parameters(self.program, self.slices, self.bounds))
@@ -99,6 +108,9 @@ class _Writer:
             if self.bounds:
                 held.append(f"{c_name(array.name)}_bound")
                 lines.append(f"    {self.allocation(array, 'double', held[-1])}")
+        for array in self.summed:
+            held.append(f"{c_name(array.name)}_squares")
+            lines.append(f"    double* {held[-1]} = (double*)calloc({max(array.size, 1)}ULL, sizeof(double));")
         if held:
             release = " ".join(f"free({name});" for name in held)
             lines += [f"    if ({' || '.join(f'!{name}' for name in held)}) {{", "        reference_faults = -1;",
@@ -218,8 +230,14 @@ class _Leaf:
         cell, bound = f"{target}[at]", f"{target}_bound[at]"
         u = max(unit(dtype), unit(dtype.wide)) if dtype.kind == "float" else 0.0
         update = self.statement.update
-        if update == "sum":
-            terms = updates_per_cell(self.statement, self.writer.program) + 1
+        terms = updates_per_cell(self.statement, self.writer.program) + 1
+        if update == "sum" and self.writer.random:
+            squares, w = f"{target}_squares[at]", repr(walk(terms, u))
+            lines += [f"    bound += {bound} - reference_walk((double){cell}, {squares}, {w});",
+                      f"    {cell} = {stored(f'{cell} + {value}', dtype)};",
+                      f"    {squares} += (double){value} * (double){value};",
+                      f"    bound += reference_walk((double){cell}, {squares}, {w});"]
+        elif update == "sum":
             g = gamma(terms, u)
             rounding = f"reference_rounded((double){value}, {g!r}) + reference_rounded((double){cell}, {g / terms!r})"
             lines += [f"    {cell} = {stored(f'{cell} + {value}', dtype)};", f"    bound += {bound} + {rounding};"]
@@ -232,6 +250,7 @@ class _Leaf:
         else:
             rounds = dtype.kind == "float" and dtype.digits > type_of(self.statement.value, self.types).digits
             lines += [f"    {cell} = {stored(value, dtype)};"]
+            lines += [f"    {target}_squares[at] = 0.0;"] if self.target in self.writer.summed else []
             lines += [f"    bound += reference_rounded((double){cell}, {u!r});"] if rounds else []
         return [*lines, f"    {bound} = bound;", "}"]
 

@@ -12,8 +12,8 @@ from ..ir.program import Constraint
 from ..ir.scalar import OPERATIONS
 
 _TAKEN = re.compile(
-    "abs|exp|log|sqrt|tanh|erf|fabs|fmin|fmax|pow|malloc|free|llabs|main|printf|y[01n]|j[01n]|NAN|INFINITY|value|bound|at"
-    r"|[ve]\d+|(?:pick|count|at|reference)_.*|reference|.*_bound")
+    "abs|exp|log|sqrt|tanh|erf|fabs|fmin|fmax|pow|malloc|calloc|free|llabs|main|printf|y[01n]|j[01n]|NAN|INFINITY|value|bound|at"
+    r"|[ve]\d+|(?:pick|count|at|reference)_.*|reference|.*_(?:bound|squares)")
 """Names that the C library or the text itself uses where a name of the program could hide it."""
 
 _SPELLED_IN_C = {"rsqrt": ("1.0 / sqrt({0})", 13)}

@@ -1,24 +1,26 @@
 """Vector loops: one wide load or store per access that is contiguous in the lane, scalars for the rest.
 
-The lanes run in order, as the loop says.  Wide loads stand before the lanes and wide stores after them, which changes
-nothing unless the body reads what it writes; then, and where alignment is not certain, every lane is on its own.
+The lanes run in order, as the loop says.  Wide loads stand before the lanes and wide stores after them, where no lane can
+tell: of an array that the body writes, every lane only uses its own element.  Where that or the alignment is not
+certain, every lane is on its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
 from ..ir.expr import Expr
 from ..ir.tree import Loop
 from . import async_copy
-from .access import access_text, inside_conditions, is_move
+from .access import access_text, inside_conditions, is_move, reader
 from .guards import NEVER, guard_text
 from .index import linear
 from .lower import Lowered, Site, Store
 from .printer import Block, Lines, Out
-from .scalar import PRIMARY, Text, literal, narrow, widen
+from .scalar import literal, narrow
+from .shorten import shortened
 
 SIZES = (2, 4, 8, 16)
 """Bytes of one load or store of a thread (PTX ISA, "ld": up to .v4.b32)."""
@@ -26,11 +28,13 @@ SIZES = (2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Wide:
-    """An access taken all lanes at once: its storage, the lvalue of the first lane, and the local that holds it."""
+    """All lanes of an access: its storage, the lvalue of the first lane, the local that holds them, and what it is for."""
 
     store: Store
     first: str
     local: str
+    loaded: bool
+    written: bool
 
 
 def is_wide(low: Lowered, site: Site, slot: int, loop: Loop) -> bool:
@@ -71,42 +75,58 @@ class Lanes:
         self.lane = low.variable[loop.id]
         self.first = {self.lane: Expr((), loop.start)}
 
-    def free(self) -> bool:
-        """Whether wide loads may stand before and wide stores after the lanes: nothing written is read elsewhere."""
-        written: set[str] = set()
+    def held(self) -> dict[tuple[str, int], Wide]:
+        """The accesses (leaf and slot) that a local vector stands for while the lanes run.
+
+        An array that the body only reads may have several, one for each contiguous access.  One that it writes has a
+        single one if all its accesses are the same contiguous one: then a lane only ever meets its own element.
+        """
+        uses: dict[str, list[tuple[Site, int]]] = {}
         for site in self.sites:
-            target = self.low.store(site.leaf, len(site.statement.reads))
-            if target.space != "register":
-                if target.name in written:
-                    return False
-                written.add(target.name)
-        for site in self.sites:
-            target = self.low.index(site, len(site.statement.reads))
-            own = self.low.store(site.leaf, len(site.statement.reads)).name
-            for slot in range(len(site.statement.reads)):
-                name = self.low.store(site.leaf, slot).name
-                if name in written and not (name == own and self.low.index(site, slot) == target):
-                    return False
-        return True
+            for slot in range(len(site.statement.accesses)):
+                uses.setdefault(self.low.store(site.leaf, slot).name, []).append((site, slot))
+        out: dict[tuple[str, int], Wide] = {}
+        for users in uses.values():
+            written = any(slot == len(site.statement.reads) for site, slot in users)
+            if written and len({tuple(self.low.index(site, slot)) for site, slot in users}) > 1:
+                continue
+            wide = [(s, n) for s, n in users if self.may_hold(s, n)]
+            if written and len(wide) < len(users):
+                continue
+            by_place: dict[str, Wide] = {}
+            for site, slot in wide:
+                first = self.first_lane(site, slot)
+                if first not in by_place:
+                    store = self.low.store(site.leaf, slot)
+                    loaded = slot < len(site.statement.reads) or site.statement.update is not None
+                    local = self.low.taken.take(f"{store.name}_{self.lane}")
+                    by_place[first] = Wide(store, first, local, loaded, written)
+                out[site.leaf.id, slot] = by_place[first]
+        return out
+
+    def may_hold(self, site: Site, slot: int) -> bool:
+        """Whether the access is contiguous and happens in every lane (reads under `inside` may not)."""
+        return is_wide(self.low, site, slot, self.loop) and not (site.statement.inside and slot < len(site.statement.reads))
 
     def text(self, plain: Callable[..., list[str]]) -> list[Out]:
         """The pieces, to be put under one guard."""
+        ids = (self.loop.id, *(site.leaf.id for site in self.sites))
         if len(self.sites) == 1 and (moved := self.move(self.sites[0])):
-            return [Lines(tuple(moved), (self.sites[0].leaf.id, self.loop.id))]
-        loads: list[Out] = []
-        stores: list[Out] = []
-        body: list[Out] = []
-        free = self.free()
-        known: dict[str, Wide] = {}
-        for site in self.sites:
-            wide = {}
-            for slot in range(len(site.statement.reads)):
-                if free and is_wide(self.low, site, slot, self.loop) and not site.statement.inside:
-                    wide[slot] = self.load(site, slot, known, loads)
-            body.append(self.lane_text(site, wide, free, loads, stores, plain))
+            moved[-1] += f", {self.loop.id}"
+            return [Lines(tuple(shortened(self.low, self.sites[0], moved, self.first)), ids)]
+        held = self.held()
+        vectors = list(dict.fromkeys(held.values()))
+        declared = [Lines((self.declaration(w),), ids) for w in vectors]
+        stored = [Lines((f"*({self.declare(w.store)}*)&{w.first} = {w.local};",), ids) for w in vectors if w.written]
+        body = [self.lane_text(site, held, plain) for site in self.sites]
         header = f"for (int {self.lane} = {self.loop.start}; {self.lane} < {self.loop.start + self.loop.extent}; ++{self.lane})"
         lanes = Block(header, tuple(body), (self.loop.id,), ("#pragma unroll",), self.loop.id)
-        return [*loads, lanes, *stores]
+        return [*declared, lanes, *stored]
+
+    def declaration(self, w: Wide) -> str:
+        """``const vec<float, 4> x_v = …``, or without a value where the lanes write first."""
+        kind = f"{'' if w.written else 'const '}{self.declare(w.store)} {w.local}"
+        return f"{kind} = {self.fetch(w.store, w.first)};" if w.loaded else f"{kind};"
 
     def first_lane(self, site: Site, slot: int) -> str:
         """The lvalue that the first lane accesses."""
@@ -124,35 +144,15 @@ class Lanes:
         """All lanes, loaded at once."""
         return f"*(const {self.declare(store)}*)&{first}"
 
-    def load(self, site: Site, slot: int, known: dict[str, Wide], loads: list[Out]) -> Wide:
-        """The wide load of one read; equal ones are loaded once."""
-        store, first = self.low.store(site.leaf, slot), self.first_lane(site, slot)
-        if first not in known:
-            local = self.low.taken.take(f"{store.name}_{self.lane}")
-            known[first] = Wide(store, first, local)
-            text = f"const {self.declare(store)} {local} = {self.fetch(store, first)};"
-            loads.append(Lines((text,), (site.leaf.id, self.loop.id)))
-        return known[first]
-
-    def lane_text(self, site: Site, wide: dict[int, Wide], free: bool, loads: list[Out], stores: list[Out],
-                  plain: Callable[..., list[str]]) -> Out:
+    def lane_text(self, site: Site, held: Mapping[tuple[str, int], Wide], plain: Callable[..., list[str]]) -> Out:
         """One leaf in one lane."""
         low, target = self.low, len(site.statement.reads)
 
-        def read(slot: int) -> Text:
-            store = low.store(site.leaf, slot)
-            text = f"{wide[slot].local}.at[{self.offset()}]" if slot in wide else access_text(low, site, slot, read)
-            return widen((text, PRIMARY), store.dtype)
+        def element(slot: int) -> str:
+            wide = held.get((site.leaf.id, slot))
+            return f"{wide.local}.at[{self.offset()}]" if wide else access_text(low, site, slot, reader(low, site, element))
 
-        name = None
-        if free and is_wide(low, site, target, self.loop):
-            store, first = low.store(site.leaf, target), self.first_lane(site, target)
-            local = low.taken.take(f"{store.name}_{self.lane}")
-            start = f" = {self.fetch(store, first)}" if site.statement.update else ""
-            loads.append(Lines((f"{self.declare(store)} {local}{start};",), (site.leaf.id, self.loop.id)))
-            stores.append(Lines((f"*({self.declare(store)}*)&{first} = {local};",), (site.leaf.id, self.loop.id)))
-            name = f"{local}.at[{self.offset()}]"
-        return Lines(tuple(plain(site, read if wide else None, name)), (site.leaf.id,))
+        return Lines(tuple(plain(site, element, element(target))), (site.leaf.id,))
 
     def offset(self) -> str:
         """The lane's number."""

@@ -10,7 +10,7 @@ ever comes back from isl (it loses floors).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import gcd
 from typing import Any
@@ -56,6 +56,15 @@ class Expr:
 
     terms: tuple[tuple[Atom, int], ...] = ()
     const: int = 0
+    _hash: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        if not self._hash:
+            object.__setattr__(self, "_hash", hash((self.terms, self.const)) or 1)
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Expr], tuple[Any, ...]]:
+        return Expr, (self.terms, self.const)
 
     def __add__(self, other: Expr | int) -> Expr:
         if isinstance(other, int):

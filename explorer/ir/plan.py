@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
 from .dtype import DType
 from .expr import var
+from .hashing import cached_hash
 from .program import Array, Program, Statement
 from .tree import PLACE_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Node, find, leaves, map_leaves, rewrite, walk
 
@@ -51,6 +52,7 @@ class Buffer:
         return self.size * self.dtype.bytes
 
 
+@cached_hash
 @dataclass(frozen=True)
 class Plan:
     """Everything a schedule decided, without its history.
@@ -76,13 +78,6 @@ class Plan:
     copies: tuple[Statement, ...] = ()
     copied: tuple[Array, ...] = ()
     buffers: tuple[Buffer, ...] = ()
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(tuple(getattr(self, f.name) for f in fields(self)))
 
     @cached_property
     def statement_of(self) -> dict[str, Statement]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from .dtype import DType
 from .expr import Expr
+from .hashing import cached_hash
 from .scalar import Scalar
 from .tree import Node
 
@@ -85,6 +86,7 @@ class Access:
         return all(isinstance(e, Expr) for e in self.index)
 
 
+@cached_hash
 @dataclass(frozen=True)
 class Statement:
     """``target = value`` or ``target (op)= value`` at every point of an integer domain.
@@ -134,6 +136,7 @@ class Statement:
         return (*self.reads, self.target)
 
 
+@cached_hash
 @dataclass(frozen=True)
 class Program:
     """A loop nest with concrete sizes.
@@ -160,13 +163,6 @@ class Program:
     source: str = ""
     file: str = ""
     first_line: int = 0
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(tuple(getattr(self, f.name) for f in fields(self)))
 
     @cached_property
     def array_of(self) -> dict[str, Array]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from .expr import Expr, Ranges
+from .hashing import cached_hash
 
 BLOCK_ROLES = ("block.x", "block.y", "block.z")
 THREAD_ROLES = ("thread.x", "thread.y", "thread.z")
@@ -23,6 +24,7 @@ WARP_SIZE = 32
 """Threads in a warp on every CUDA GPU (CUDA C++ Programming Guide, "SIMT architecture")."""
 
 
+@cached_hash
 @dataclass(frozen=True)
 class View:
     """The storage an access really uses: `buffer` at `index`, over the variables of the leaf's enclosing loops.
@@ -36,6 +38,7 @@ class View:
     element: tuple[Expr, ...] = ()
 
 
+@cached_hash
 @dataclass(frozen=True)
 class Leaf:
     """A statement in the tree.
@@ -88,6 +91,7 @@ class Sync:
     pending: int = 0
 
 
+@cached_hash
 @dataclass(frozen=True)
 class Loop:
     """``for id in start … start + extent``, run in order, unrolled, as vector lanes, or spread over places.
@@ -128,6 +132,7 @@ class Loop:
         return self.role in THREAD_ROLES or self.role in WARP_ROLES
 
 
+@cached_hash
 @dataclass(frozen=True)
 class Kernel:
     """One launch: everything in `body` runs in one kernel, after the kernels before it have finished."""

@@ -17,7 +17,7 @@ import islpy as isl
 from ..ir.program import Program, Statement
 from ..ir.tree import Kernel, leaves
 from .isl import conjunction, read_map, read_set, smallest, text
-from .relations import access, dim_names, domain, space, time_depth
+from .relations import access, dim_names, domain, position_path, space, time_depth
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +107,8 @@ def text_of(loop, leaf, names) -> str:  # noqa: ANN001
 
 
 def _paths(kernel: Kernel):  # noqa: ANN202
-    from .relations import _position_path
-
     for leaf, above in leaves(kernel.body):
-        yield leaf, _position_path(kernel.body, leaf.id), above
+        yield leaf, position_path(kernel.body, leaf.id), above
 
 
 def _in_order(relation: isl.Map, before: isl.Map, after: isl.Map) -> isl.Map:

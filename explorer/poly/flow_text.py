@@ -113,7 +113,7 @@ def clobbered(plan: Plan, a: Site, c: Site, b: Site, first: Point, middle: Point
     why = f"{source} writes {cell}, {other} overwrites it, then {sink} reads it"
     array = b.statement.accesses[b.slot].array
     if plan_copy(plan, a.storage):
-        count = plan.buffer_of[a.storage].shape[0]
+        count = (*plan.buffer_of[a.storage].shape, 1)[0]
         pipelined = len(a.cell) == len(plan.array_of[a.storage].shape) or any(e and "%" in str(e) for e in a.cell[:1])
         hints = (f"{count + 1} buffers instead of {count}",) if pipelined else ("two buffers instead of one",)
     else:

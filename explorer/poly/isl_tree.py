@@ -35,8 +35,8 @@ def schedule_tree(plan: Plan) -> isl.Schedule:
     runs = {leaf.id: _run(plan, leaf, above) for leaf, above, _ in plan.leaves}
     whole = reduce(isl.UnionSet.union, (isl.UnionSet.from_set(s) for s in runs.values()), isl.UnionSet("{ }"))
     root = isl.Schedule.from_domain(whole).get_root().child(0)
-    bodies = tuple(k.body for k in plan.kernels)
-    done = _sequence(plan, runs, root, bodies) if len(bodies) > 1 else _body(plan, runs, root, bodies[0])
+    bodies: tuple[tuple[Node, ...], ...] = tuple(k.body for k in plan.kernels)
+    done = _sequence(plan, runs, root, bodies) if len(bodies) > 1 else _body(plan, runs, root, *bodies)
     return done.get_schedule()
 
 

@@ -7,7 +7,10 @@ from functools import lru_cache
 
 from ..ir.finding import Finding
 from ..ir.plan import Plan
-from .legality import check_cover, check_obligations, check_order, place_leaves
+from .cover import check_cover
+from .obligations import check_obligations
+from .order import check_order
+from .placed import place_leaves
 
 
 @dataclass(frozen=True)

@@ -16,20 +16,21 @@ from ..ir.expr import Expr
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.tree import Leaf, Loop
-from .dependence import Dependence, Flow, analyse
+from .dependence import Dependence, Flow, analyse, same_element
 from .isl import conjunction, read_map, text
 from .relations import dim_names, domain, space
 
 
 @dataclass(frozen=True, eq=False)
 class Supply:
-    """Which copy instance serves which consumer instance, through one access slot of one leaf."""
+    """Which copy instance serves which consumer instance, through one access slot of one leaf; `key` determines it."""
 
     leaf: str
     consumer: str
     slot: int
     copy: str
     relation: isl.Map
+    key: tuple = ()
 
 
 def run_set(statement: Statement, leaf: Leaf, above: tuple[Loop, ...]) -> isl.Set:
@@ -46,10 +47,12 @@ def run_set_of(statement: Statement, inverse: tuple[tuple[str, Expr], ...], boxe
 
 
 @lru_cache(maxsize=8192)
-def _supply(statement: Statement, element: tuple[Expr, ...], inverse: tuple[tuple[str, Expr], ...], copy: str) -> isl.Map:
+def _supply(statement: Statement, element: tuple[Expr, ...], inverse: tuple[tuple[str, Expr], ...],
+            boxes: tuple[tuple[str, int, int], ...], copy: str) -> isl.Map:
     names, when = dim_names(statement), dict(inverse)
     index = [text(e.substitute(when), names) for e in element]
-    return read_map(f"{{ {space(statement)} -> {copy}[{', '.join(index)}] }}")
+    relation = read_map(f"{{ {space(statement)} -> {copy}[{', '.join(index)}] }}")
+    return relation.intersect_domain(run_set_of(statement, inverse, boxes))
 
 
 def supplies(plan: Plan) -> tuple[Supply, ...]:
@@ -61,9 +64,9 @@ def supplies(plan: Plan) -> tuple[Supply, ...]:
         for slot, view in leaf.views:
             copy = plan_copy(plan, view.buffer)
             if slot < len(statement.reads) and view.element and copy in copies:
-                relation = _supply(statement, view.element, leaf.when, copy)
-                relation = relation.intersect_domain(run_set(statement, leaf, above))
-                found.append(Supply(leaf.id, statement.name, slot, copy, relation))
+                boxes = tuple((x.id, x.start, x.extent) for x in above)
+                relation = _supply(statement, view.element, leaf.when, boxes, copy)
+                found.append(Supply(leaf.id, statement.name, slot, copy, relation, (statement.name, slot, copy, view.element, leaf.when, boxes)))
     return tuple(found)
 
 
@@ -88,7 +91,7 @@ def facts(plan: Plan) -> PlanFacts:
     served = supplies(plan)
     if not served:
         return PlanFacts(base.ordered, base.reductions, base.flow, ())
-    key = (plan.program, tuple((s.leaf, s.slot, s.copy) for s in served), tuple(plan.leaves), plan.copies)
+    key = (plan.program, plan.copies, tuple(s.key for s in served))
     return _with_copies(_Keyed(key, plan, served))
 
 
@@ -127,9 +130,10 @@ def _with_copies(keyed: _Keyed) -> PlanFacts:
                 continue
             chain, copy = _source_copy(s, served)
             if d.kind == "flow" and d.sink == s.consumer:
-                ordered.append(Dependence("flow", d.source, copy, array, d.relation.apply_range(chain)))
+                ordered.append(Dependence("flow", d.source, copy, array, _through(plan, d.source, copy, d.relation.apply_range(chain))))
             if d.kind == "anti" and d.source == s.consumer:
-                ordered.append(Dependence("anti", copy, d.sink, array, chain.reverse().apply_range(d.relation)))
+                pairs = chain.reverse().apply_range(d.relation).reverse()
+                ordered.append(Dependence("anti", copy, d.sink, array, _through(plan, d.sink, copy, pairs).reverse()))
         for f in base.flow:
             if f.sink == s.consumer and f.slot == s.slot and f.array == array:
                 chain, copy = _source_copy(s, served)
@@ -138,6 +142,12 @@ def _with_copies(keyed: _Keyed) -> PlanFacts:
     viewed = {(s.consumer, s.slot) for s in served}
     flow = [f for f in flow if f.array in by_name or (f.sink, f.slot) not in viewed or not _covered(f, served)]
     return PlanFacts(tuple(ordered), base.reductions, tuple(flow), served)
+
+
+def _through(plan: Plan, writer: str, copy: str, pairs: isl.Map) -> isl.Map:
+    """The pairs ``{ writer -> copy }`` on one element: a consumer's dependence may be through another of its accesses."""
+    statement = plan.statement_of[writer]
+    return pairs.intersect(same_element(plan.program, statement, len(statement.reads), plan.statement_of[copy], 0))
 
 
 def _source_copy(supply: Supply, served: tuple[Supply, ...]) -> tuple[isl.Map, str]:

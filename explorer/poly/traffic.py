@@ -129,8 +129,8 @@ def _facts(site: Site, shape: tuple[int, ...], size: int, launch: tuple[int, ...
         touched = address[..., None] + np.arange(width)[None, None, :: min(size, WORD_BYTES)]
     else:
         touched = address[..., None] + np.arange(0, size, min(size, WORD_BYTES))[None, None, :]
-    busy = active.any(axis=1)
-    count = len(busy)
+    busy = np.asarray(active.any(axis=1))
+    count = len(active)
     array = site.statement.accesses[site.slot].array
     sectors = minimum = conflicts = 0.0
     if busy.any() and site.space == "global":

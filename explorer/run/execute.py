@@ -36,8 +36,9 @@ FAST_LIMIT = 5 * 10**10
 
 @dataclass(frozen=True)
 class _Ask:
-    """What the caller of `execute` wants of either device; as there."""
+    """What the caller of `execute` wants of either device, as there; `own`: the arrays were made from the seed."""
 
+    own: bool
     seed: int
     seeds: int
     checked: bool | None
@@ -120,9 +121,9 @@ def execute(
         raise DeviceError(f"{program.name} takes {cost(program):.2g} operations at these sizes, too many for the CPU.",
                           hint="run it at smaller sizes: schedule.at(...), or on a GPU")
     held = arguments(program, arrays, seed)
-    ask = _Ask(seed, seeds, checked, reference, budget, tuple(l2) if time else (), repeats)
+    ask = _Ask(arrays is None, seed, seeds, checked, reference, budget, tuple(l2) if time else (), repeats)
     if on_gpu:
-        outcome, timings, evidence = _on_gpu(program, module, held, arrays is None, ask)
+        outcome, timings, evidence = _on_gpu(program, module, held, ask)
     else:
         outcome, timings, evidence = _on_cpu(program, module, held, ask)
     evidence = replace(evidence, proved=True)
@@ -169,7 +170,7 @@ def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
     begin = clock.perf_counter()
     runs = device.run_seeds(built, held)
     seconds = clock.perf_counter() - begin
-    expected, more = references(program, held, ask.reference, budget=ask.budget, seed=ask.seed)
+    expected, more = references(program, held, ask.reference, budget=ask.budget, seed=ask.seed, random=ask.own)
     checks = worst_of([check_outputs(program, outputs, *expected) for outputs in runs])
     right = bool(checks) and all(checks)
     done = ("these sizes",) if checked and right else ()
@@ -186,19 +187,19 @@ def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
     return _Outcome(checks, runs[0], (*notes, *more)), timings, evidence
 
 
-def _on_gpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray], own: bool,
+def _on_gpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray],
             ask: _Ask) -> tuple[_Outcome, dict[str, Timing], Evidence]:  # fmt: skip
     device = cuda.device()
     built = device.build(module)
     outputs: Mapping[str, np.ndarray] = {}
     several: list[tuple[Check, ...]] = []
     notes: tuple[str, ...] = ()
-    several_sets = own and cost(program) <= ask.budget
+    several_sets = ask.own and cost(program) <= ask.budget
     sets = [held, *([seeded_arrays(program, ask.seed + n) for n in range(1, ask.seeds)] if several_sets else [])]
     for n, values in enumerate(sets):
         found = device.run(built, {k: v for k, v in values.items() if program.array_of[k].role != "out"})
         outputs = outputs or found
-        expected, notes = references(program, values, ask.reference, budget=ask.budget, seed=ask.seed + n)
+        expected, notes = references(program, values, ask.reference, budget=ask.budget, seed=ask.seed + n, random=ask.own)
         several.append(check_outputs(program, found, *expected))
     checks = worst_of(several)
     right = bool(checks) and all(checks)

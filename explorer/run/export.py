@@ -96,7 +96,7 @@ def _allowances(program: Program, chosen: tuple[np.ndarray, ...] | None, seed: i
     found: Reference | None = None
     if chosen is not None or cost(program) <= LIMIT:
         try:
-            found = compiled(program, seeded_arrays(program, seed), chosen)
+            found = compiled(program, seeded_arrays(program, seed), chosen, random=True)
         except (CompilerMissing, DeviceError, MemoryError):
             found = None
     if found is None:
@@ -120,7 +120,7 @@ def _fitted(array: Array, expected: np.ndarray, bound: np.ndarray, terms: int, c
     mean = float(size.mean()) if size.size else 0.0
     relative, absolute = min((plain, sloped), key=lambda form: form[0] * mean + form[1])
     why = (f"{array.name}: running error bound in {array.dtype} with up to {terms} roundings, any order of summation, "
-           "probabilistic (6 sqrt(n) u), times 2")  # fmt: skip
+           "probabilistic for these random inputs, times 2")  # fmt: skip
     return Allowance(relative, absolute, 0.0, why if need.any() or store else f"{array.name}: exact")
 
 

@@ -120,7 +120,7 @@ def poisoned(array: Array) -> np.ndarray:
 def widened(array: Array, values: np.ndarray) -> np.ndarray:
     """The values as the reference takes them: float64, int64, or the bytes of bools; contiguous."""
     if array.dtype.name == "bf16":
-        return np.ascontiguousarray(bf16_to_f32(values).astype(np.float64)).reshape(array.shape)
+        return np.ascontiguousarray(bf16_to_f32(values).astype(np.float64)).reshape(np.shape(values))
     if array.dtype.kind == "bool":
         return np.ascontiguousarray(values).view(np.uint8)
     return np.ascontiguousarray(values, dtype=np.float64 if array.dtype.kind == "float" else np.int64)

@@ -36,7 +36,8 @@ def require_emittable(schedule: Schedule) -> None:
     judgement = schedule.judgement
     for finding in (*judgement.refusals, *judgement.obligations):
         where = f"source line {' and '.join(map(str, finding.lines))}" if finding.lines else ""
-        raise IllegalSchedule(finding.what, where=where, why=finding.why, hint="; or ".join(finding.hints), finding=finding)
+        raise IllegalSchedule(finding.what, where=where, why=finding.why, hint="; or ".join(finding.hints), finding=finding,
+                              program=schedule.source)
 
 
 def own_again(schedule: Schedule) -> Again | None:
@@ -86,6 +87,6 @@ def run_ragged(again: Again, sets: Sequence[Mapping[str, int]], usual: Mapping[s
         except DeviceError as error:
             faults.append(f"at {where}: {error.message()}")
             continue
-        expected, _ = references(program, held, function)
+        expected, _ = references(program, held, function, random=True)
         found.append((where, worst_of([check_outputs(program, outputs, *expected) for outputs in runs])))
     return tuple(found), faults, notes

@@ -65,7 +65,8 @@ class Reference:
         return not self.cells
 
 
-def reference(program: Program, arrays: Mapping[str, np.ndarray], *, budget: int = BUDGET, seed: int = 0) -> Reference:
+def reference(program: Program, arrays: Mapping[str, np.ndarray], *, budget: int = BUDGET, seed: int = 0,
+              random: bool = False) -> Reference:  # fmt: skip
     """Compute what the program's outputs should be.
 
     Parameters
@@ -78,6 +79,8 @@ def reference(program: Program, arrays: Mapping[str, np.ndarray], *, budget: int
         Operations for which all cells are computed; a sample takes about as many.
     seed : int
         Of the sample.
+    random : bool
+        The arrays hold random numbers (they were made from a seed), so that sums have sharper bounds.
 
     Returns
     -------
@@ -103,16 +106,16 @@ def reference(program: Program, arrays: Mapping[str, np.ndarray], *, budget: int
         raise DeviceError(f"{program.name} takes {cost(program):.2g} operations, too many to check on the CPU.",
                           why="no outer loop can be sampled: every iteration needs the others",
                           hint="check at smaller sizes, or pass reference= a NumPy function")
-    return compiled(program, arrays, chosen)
+    return compiled(program, arrays, chosen, random=random)
 
 
 def references(program: Program, arrays: Mapping[str, np.ndarray], function: NumpyReference | None = None, *,
-               budget: int = BUDGET, seed: int = 0) -> tuple[list[Reference], tuple[str, ...]]:  # fmt: skip
+               budget: int = BUDGET, seed: int = 0, random: bool = False) -> tuple[list[Reference], tuple[str, ...]]:  # fmt: skip
     """Every reference there is: the loops, and a NumPy function; with a note in words where the loops are not one of them."""
     found: list[Reference] = []
     notes: tuple[str, ...] = ()
     try:
-        found.append(reference(program, arrays, budget=budget, seed=seed))
+        found.append(reference(program, arrays, budget=budget, seed=seed, random=random))
     except KernelFault:
         raise
     except DeviceError as error:
@@ -122,7 +125,8 @@ def references(program: Program, arrays: Mapping[str, np.ndarray], function: Num
     return found, notes
 
 
-def compiled(program: Program, arrays: Mapping[str, np.ndarray], chosen: Sequence[np.ndarray] | None = None) -> Reference:
+def compiled(program: Program, arrays: Mapping[str, np.ndarray], chosen: Sequence[np.ndarray] | None = None, *,
+             random: bool = False) -> Reference:  # fmt: skip
     """The float64 C loops, all of them (`chosen` is None) or with the chosen values of each slice group."""
     groups = slices(program) if chosen is not None else ()
     held: dict[str, np.ndarray] = {}
@@ -134,7 +138,7 @@ def compiled(program: Program, arrays: Mapping[str, np.ndarray], chosen: Sequenc
         if a.role != "in":
             held[f"{a.name}_bound"] = np.zeros(max(a.size, 1))
     picks = [np.ascontiguousarray(values, dtype=np.int64) for values in chosen or ()]
-    faults = _call(_library(program, groups), list(held.values()), picks)
+    faults = _call(_library(program, groups, random), list(held.values()), picks)
     if faults < 0:
         raise DeviceError("There is not enough memory for the reference's temporaries.", hint="check at smaller sizes")
     if faults:
@@ -200,10 +204,10 @@ def _interpreted(program: Program, arrays: Mapping[str, np.ndarray]) -> Referenc
     return Reference(values, {}, {}, "the loops as written, interpreted in float64 (all cells)")
 
 
-def _library(program: Program, groups: Sequence[Slice]) -> Path:
+def _library(program: Program, groups: Sequence[Slice], random: bool) -> Path:
     """The compiled reference, made once per program and set of slice groups."""
     compiler = find_compiler()
-    body = reference_text(program, groups, bounds=True)
+    body = reference_text(program, groups, bounds=True, random=random)
     text = "\n".join(["#include <math.h>", "#include <stdlib.h>", "", body, _entry(program, groups)])
 
     def make(folder: Path) -> None:

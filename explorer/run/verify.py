@@ -4,8 +4,8 @@ Where the float64 reference ran with bounds (:mod:`explorer.codegen.error_bound`
 
     |got - expected| <= SAFETY * bound + u_store * |expected| + smallest
 
-with the cell's running error bound (any order of summation), the unit roundoff of the output's type and its smallest
-positive number.  Without bounds (interpreter or NumPy alone) the tolerance is a priori:
+with the cell's running error bound (any order of summation; sharper where the inputs are random), the unit roundoff of the
+output's type and its smallest positive number.  Without bounds (interpreter or NumPy alone) the tolerance is a priori:
 
     |got - expected| <= gamma_n * (|expected| + largest |expected|) + u_store * |expected| + smallest
 
@@ -20,7 +20,7 @@ exact unless they were made from rounded floats (a cast, a comparison), which th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from .reference import Reference
 
 SMALLEST = {"f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 2.0**-1074}
 """Smallest positive (subnormal) number of each float type."""
+
+_CHUNK = 1 << 18  # cells compared at a time: what fits a processor's cache
 
 
 @dataclass(frozen=True)
@@ -140,43 +142,63 @@ def worst_of(several: Sequence[tuple[Check, ...]]) -> tuple[Check, ...]:
 def check_output(program: Program, array: Array, output: np.ndarray, reference: Reference) -> Check:
     """Compare one output with the reference; see :func:`check_outputs`."""
     expected = reference.values[array.name]
-    cells = reference.cells.get(array.name)
-    got = widened(array, np.asarray(output)).reshape(array.shape)
-    got = got[np.ix_(*cells)] if cells is not None else got
-    bound = reference.bounds.get(array.name)
-    tolerance, allowed = _allowed(program, array, expected, bound)
-    with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(got - expected) if array.dtype.kind == "float" else _distance(got, expected)
-        right = (error <= allowed) | _same(array.dtype, got, expected)
-        finite = np.isfinite(error)
-        ratio = np.where(error > 0, error / np.where(allowed > 0, allowed, np.finfo(np.float64).tiny), 0.0)
-    wrong = np.flatnonzero(~right)
-    check = Check(array.name, int(expected.size), array.size, int(wrong.size), float(error[finite].max(initial=0.0)),
-                  float(ratio[finite].max(initial=0.0)), tolerance, reference.source)
-    if not wrong.size:
+    cells, bound = reference.cells.get(array.name), reference.bounds.get(array.name)
+    native = np.asarray(output).reshape(array.shape)
+    native = (native[np.ix_(*cells)] if cells is not None and array.shape else native).reshape(-1)
+    flat, bounds = expected.reshape(-1), None if bound is None else bound.reshape(-1)
+    tolerance = _tolerance(program, array, flat, bounds)
+    wrong, first, max_error, worst = 0, None, 0.0, 0.0
+    for start in range(0, flat.size, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        got, want = widened(array, native[part]), flat[part]
+        error, allowed = _errors(array, tolerance, got, want, None if bounds is None else bounds[part])
+        bad = np.flatnonzero(~(error <= allowed))
+        bad = bad[~_same(array.dtype, got[bad], want[bad])]
+        wrong += bad.size
+        if bad.size and first is None:
+            first = (start + int(bad[0]), got[bad[0]].item(), want[bad[0]].item(), float(allowed[bad[0]]))
+        finite = error[np.isfinite(error)]
+        max_error = max(max_error, float(finite.max(initial=0.0)))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.divide(error, allowed, out=np.zeros_like(error), where=error > 0)
+        worst = max(worst, float(share[np.isfinite(error)].max(initial=0.0)))
+    check = Check(array.name, int(flat.size), array.size, wrong, max_error, worst, tolerance, reference.source)
+    if first is None:
         return check
-    where = np.unravel_index(wrong[0], expected.shape)
+    where = np.unravel_index(first[0], expected.shape)
     index = tuple(int(c[i]) if cells is not None else int(i) for c, i in zip(cells or where, where, strict=True))
-    return Check(check.array, check.checked, check.total, check.wrong, check.max_error, check.worst, tolerance, check.reference,
-                 index, got[where].item(), expected[where].item(), float(np.broadcast_to(allowed, expected.shape)[where]))
+    return replace(check, index=index, got=first[1], expected=first[2], allowed=first[3])
 
 
-def _allowed(program: Program, array: Array, expected: np.ndarray, bound: np.ndarray | None) -> tuple[Tolerance, np.ndarray]:
+def _tolerance(program: Program, array: Array, expected: np.ndarray, bounds: np.ndarray | None) -> Tolerance:
     terms = longest_path(program, array.name)
     store = unit(array.dtype) if array.dtype.kind == "float" else 0.0
     floor = SMALLEST.get(array.dtype.name, 0.0)
-    size = np.abs(expected.astype(np.float64))
-    size = np.where(np.isfinite(size), size, 0.0)
-    if bound is not None:
-        own = SAFETY * np.where(np.isnan(bound), 0.0, bound)
-        tolerance = Tolerance(array.dtype, terms, store, float(own[np.isfinite(own)].max(initial=0.0)), True)
-        return tolerance, own + store * size + floor
+    if bounds is not None:
+        largest = SAFETY * float(np.max(bounds, initial=0.0, where=np.isfinite(bounds)))
+        return Tolerance(array.dtype, terms, store, largest + floor, True)
     if array.dtype.kind != "float":
-        return Tolerance(array.dtype, terms, 0.0, 0.0, False), np.zeros(expected.shape)
-    g = gamma(terms, max(unit(a.dtype.wide) for a in program.arrays if a.dtype.kind == "float"))
-    g = max([g, *(gamma(terms, unit(a.dtype)) for a in program.temporaries if a.dtype.kind == "float")])
-    absolute = g * float(size.max(initial=0.0)) + floor
-    return Tolerance(array.dtype, terms, g + store, absolute, False), (g + store) * size + absolute
+        return Tolerance(array.dtype, terms, 0.0, 0.0, False)
+    computed = [unit(a.dtype.wide) for a in program.arrays if a.dtype.kind == "float"]
+    stored = [unit(a.dtype) for a in program.temporaries if a.dtype.kind == "float"]
+    g = gamma(terms, max(computed + stored))
+    largest = float(np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected)))
+    return Tolerance(array.dtype, terms, g + store, g * largest + floor, False)
+
+
+def _errors(array: Array, tolerance: Tolerance, got: np.ndarray, expected: np.ndarray,
+            bounds: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """The error of each cell, and what is allowed."""
+    if array.dtype.kind != "float":
+        error = _distance(got, expected)
+        return error, np.zeros_like(error) if bounds is None else SAFETY * bounds
+    with np.errstate(invalid="ignore", over="ignore"):
+        size = np.where(np.isfinite(expected), np.abs(expected), 0.0)
+        error = np.abs(got - expected)
+        if bounds is None:
+            return error, tolerance.relative * size + tolerance.absolute
+        own = SAFETY * np.where(np.isnan(bounds), 0.0, bounds)
+        return error, own + tolerance.relative * size + SMALLEST[array.dtype.name]
 
 
 def _distance(got: np.ndarray, expected: np.ndarray) -> np.ndarray:

@@ -192,7 +192,7 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
     dims = (*(names[d] for d in plain), *extra, *parts)
     domain = (
         *renamed(project(s.domain, [d for d in s.dims if d not in u.dims]), {d: var(n) for d, n in names.items()}),
-        *(c for d in extra for c in bounds(d, box[d][0], box[d][1] - box[d][0] + 1)),
+        *(c for d in (*names.values(), *extra) for c in bounds(d, box[d][0], box[d][1] - box[d][0] + 1)),
         *(c for d, x in zip(parts, u.factored, strict=True) for c in bounds(d, 0, x.extent)),
     )
     program_loops = tuple(

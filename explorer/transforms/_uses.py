@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
-from ..ir.expr import Expr, Quotient, Ranges, Remainder, const
+from ..ir.expr import ZERO, Expr, Quotient, Ranges, Remainder, const
 from ..ir.finding import Verdict, no
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Access, Indirect, Statement
@@ -105,28 +104,43 @@ def stride(expr: Expr, name: str) -> float:
 
 @dataclass(frozen=True)
 class Box:
-    """The smallest integer box around several indices: their cells in it, and how it lies in the array.
+    """The smallest set of cells around several indices, and how it lies in the array.
+
+    An axis that all indices run through without gaps makes one dimension; one that they all run through in the same
+    strides makes a dimension for each stride (``64*a + b`` with four values of ``b``: no cells for the gaps).
 
     Attributes
     ----------
     extents : tuple of int
-        Of the axes that have more than one element.
-    axes : tuple of int
-        Which axes of the array those are.
+        Of the dimensions, those with one element left out.
+    places : tuple of (int, int)
+        For each dimension the array's axis it belongs to, and its stride there.
     offset : tuple of Expr
-        First element of the box, all axes of the array, over the outer variables.
+        First element, all axes of the array, over the outer variables.
     cells : tuple of tuple of Expr
-        For each index, its cell (kept axes only).
+        For each index, its cell.
     """
 
     extents: tuple[int, ...]
-    axes: tuple[int, ...]
+    places: tuple[tuple[int, int], ...]
     offset: tuple[Expr, ...]
     cells: tuple[tuple[Expr, ...], ...]
 
-    @property
-    def size(self) -> int:
-        return prod(self.extents)
+    def element(self, coordinates: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The array's element that a cell holds (the offset's variables are the outer ones)."""
+        out = list(self.offset)
+        for (axis, step), coordinate in zip(self.places, coordinates, strict=True):
+            if step:
+                out[axis] = out[axis] + coordinate * step
+        return tuple(out)
+
+    def padded(self) -> Box:
+        """The box with at least one dimension, of one cell, so that its coordinate can tell the thread that fills it."""
+        return self if self.extents else replace(self, extents=(1,), places=((0, 0),), cells=tuple((ZERO,) for _ in self.cells))
+
+
+Digit = tuple[int, int, Expr]
+"""A stride, the number of its values, and the value from 0."""
 
 
 def box(indices: Sequence[tuple[Expr, ...]], scopes: Sequence[Ranges], inner: Sequence[Iterable[str]]) -> Box | str:
@@ -141,7 +155,7 @@ def box(indices: Sequence[tuple[Expr, ...]], scopes: Sequence[Ranges], inner: Se
     inner : sequence of iterables of str
         The variables that move within the box, for each use; the rest only place it.
     """
-    extents, axes, offset = [], [], []
+    extents, places, offset = [], [], []
     cells: list[list[Expr]] = [[] for _ in indices]
     for axis in range(len(indices[0])):
         split = []
@@ -153,15 +167,44 @@ def box(indices: Sequence[tuple[Expr, ...]], scopes: Sequence[Ranges], inner: Se
         if len({outside for outside, _ in split}) > 1:
             shown = " and ".join(sorted({str(index[axis]) for index in indices}))
             return f"its indices {shown} move apart along axis {axis}, so no box of fixed size holds them"
-        bounds = [inside.interval(scope) for (_, inside), scope in zip(split, scopes, strict=True)]
+        insides = [inside for _, inside in split]
+        bounds = [inside.interval(scope) for inside, scope in zip(insides, scopes, strict=True)]
         low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
         offset.append(split[0][0] + low)
-        if high > low:
-            axes.append(axis)
-            extents.append(high - low + 1)
-            for cell, (_, inside) in zip(cells, split, strict=True):
-                cell.append(inside - low)
-    return Box(tuple(extents), tuple(axes), tuple(offset), tuple(map(tuple, cells)))
+        found = [digits(inside, scope) for inside, scope in zip(insides, scopes, strict=True)]
+        shapes = {None if d is None else tuple(x[:2] for x in d) for d in found}
+        if len(shapes) > 1 or None in shapes or len({b[0] for b in bounds}) > 1 or not gaps(found[0] or []):
+            found = [[(1, high - low + 1, inside - low)] for inside in insides]
+        for cell, mine in zip(cells, found, strict=True):
+            cell += [value for _, n, value in mine or [] if n > 1]
+        kept = [(step, n) for step, n, _ in found[0] or [] if n > 1]
+        extents += [n for _, n in kept]
+        places += [(axis, step) for step, _ in kept]
+    return Box(tuple(extents), tuple(places), tuple(offset), tuple(map(tuple, cells)))
+
+
+def digits(expr: Expr, scope: Ranges) -> list[Digit] | None:
+    """The value as a sum of strides times independent values from 0, contiguous ones joined; None where a stride is negative."""
+    out: list[Digit] = []
+    for atom, c in sorted(expr.terms, key=lambda t: -t[1]):
+        single = Expr(((atom, 1),))
+        low, high = single.interval(scope)
+        if c < 0:
+            return None
+        value = single - low
+        if out and out[-1][0] == c * (high - low + 1):
+            step, n, outer = out.pop()
+            out.append((c, n * (high - low + 1), outer * (step // c) + value))
+        else:
+            out.append((c, high - low + 1, value))
+    return out
+
+
+def gaps(found: Sequence[Digit]) -> bool:
+    """Whether these strides reach every element at most once and leave some out."""
+    moving = [d for d in found if d[1] > 1]
+    apart = all(outer[0] >= inner[0] * inner[1] for outer, inner in zip(moving, moving[1:], strict=False))
+    return apart and (len(moving) > 1 or any(d[0] > 1 for d in moving))
 
 
 def at_start(expr: Expr, loops: Iterable[Loop], scope: Ranges) -> Expr:

@@ -160,6 +160,8 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
     names = {x.id: plan.fresh(f"{x.id}.p") for x in inner}
     clones = tuple(replace(x, id=names[x.id], body=(), role="seq" if x.role == "vector" else x.role) for x in inner)
     loops = (*clones, *kept)
+    if (pair := _bound_twice((*path, *loops))) is not None:
+        return no(f"{pair[0].id} and {pair[1].id} would be nested, and both are bound to {pair[1].role}", hint=f"bind('{pair[1].id}', 'seq') first")
     scope = ranges((*path, *loops))
     values = {old: var(new) for old, new in names.items()}
     at = {d: tiled[d].substitute(values, scope) if d in tiled else at_own[d] for d in statement.dims}
@@ -169,6 +171,16 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
                   for s, v in leaf.views)
     new = replace(leaf, at=tuple(at.items()), when=tuple(sorted(when.items())), views=views)
     return new, loops, {u.leaf.id for u in others}, dropped
+
+
+def _bound_twice(loops: tuple[Loop, ...]) -> tuple[Loop, Loop] | None:
+    """Two nested loops that name one coordinate of a place."""
+    for n, inner in enumerate(loops):
+        taken = {"thread.x": ("thread.x", "warp", "lane"), "warp": ("warp", "thread.x"), "lane": ("lane", "thread.x")}.get(inner.role, (inner.role,))
+        outer = next((x for x in loops[:n] if inner.is_place and x.role in taken), None)
+        if outer:
+            return outer, inner
+    return None
 
 
 def _consumer_dims(u: Use, axes: dict[int, tuple[str, int]]) -> dict[str, Expr]:

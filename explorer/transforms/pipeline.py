@@ -84,6 +84,9 @@ class Pipeline(Transform):
             for leaf, inside in leaves((nest,)):
                 if dict(leaf.at)[scope_dim(plan, leaf)] != var(loop.id):
                     return no(f"{leaf.statement} already runs ahead in {loop.id}", hint="undo the first pipeline and choose more stages")
+                if sum(1 for x, _, _ in plan.leaves if x.statement == leaf.statement) > 1:
+                    return no(f"{leaf.statement} stands in several places of the tree", "its copies for later iterations may be made there",
+                              "pipeline before cut")
                 if self.asynchronous and (refusal := _not_asynchronous(plan, leaf, inside)) is not None:
                     return refusal
         return YES
@@ -97,8 +100,8 @@ class Pipeline(Transform):
         assert hit is not None
         above = hit[1]
         ahead, slots = self.stages - 1, self.buffers or self.stages
-        dims = {leaf.statement: scope_dim(plan, leaf) for nest in nests for leaf, _ in leaves((nest,))}
-        filled = tuple(dict.fromkeys(view.buffer for nest in nests for leaf, _ in leaves((nest,)) if (view := leaf.view(1))))
+        filled = {view.buffer: plan.statement_of[leaf.statement].dims.index(scope_dim(plan, leaf))
+                  for nest in nests for leaf, _ in leaves((nest,)) if (view := leaf.view(1))}
         role = "unroll" if any(plan.buffer_of[b].space == "register" for b in filled) else loop.role
 
         early = Loop(plan.fresh(f"{loop.id}.pro"), ahead, (), role, loop.start)
@@ -113,7 +116,7 @@ class Pipeline(Transform):
             first.append(Sync(plan.fresh(f"{early.id}.commit"), "commit"))
             steady = [Sync(plan.fresh(f"{loop.id}.wait"), "wait", self.stages - 2), *steady, Sync(plan.fresh(f"{loop.id}.commit"), "commit")]
         new = plan.replace_node(loop.id, replace(early, body=tuple(first)), replace(loop, role=role, body=(*steady, *rest)))
-        return _slotted(new, filled, dims, slots, above)
+        return _slotted(new, filled, slots, above)
 
     def _started(self, node: Node) -> Node:
         """The copy, asynchronous if it is to be."""
@@ -197,19 +200,21 @@ def _leaf_ids(node: Node, names: dict[str, str]) -> Node:
     return replace(node, id=names[node.id])
 
 
-def _slotted(plan: Plan, filled: tuple[str, ...], dims: dict[str, str], slots: int, above: tuple[Loop, ...]) -> Plan:
-    """Give the filled buffers a leading dimension, and every access of them its slot."""
+def _slotted(plan: Plan, filled: dict[str, int], slots: int, above: tuple[Loop, ...]) -> Plan:
+    """Give the filled buffers a leading dimension, and every access of them its slot.
+
+    `filled` says which coordinate of a buffer's logical elements is the pipelined loop's value.
+    """
     for name in filled:
         buffer = plan.buffer_of[name]
         holder = next((x.id for x in reversed(above) if buffer.space == "register" or not x.is_thread), "")
         plan = put_buffer(plan, replace(buffer, shape=(slots, *buffer.shape), scope=holder))
     around = {leaf.id: ranges(loops) for leaf, loops, _ in plan.leaves}
-    place = {copy: plan.statement_of[copy].dims.index(d) for copy, d in dims.items()}
 
     def slotted(leaf: Leaf, view: View) -> View:
         if view.buffer not in filled:
             return view
-        value = view.element[place[view.buffer]]
+        value = view.element[filled[view.buffer]]
         return replace(view, index=(remainder(value, slots, around[leaf.id]), *view.index))
 
     return plan.map_leaves(lambda leaf: replace(leaf, views=tuple((s, slotted(leaf, v)) for s, v in leaf.views)))

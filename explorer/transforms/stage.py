@@ -24,7 +24,7 @@ class Stage(Transform):
     """Copy the part of an array that one iteration of a loop reads, and read the copy.
 
     Each index is (part over the loops outside) + (part over the loops inside the scope); the box is the exact range
-    of the inner part over all reads, its offset the outer part.  Thread loops lie inside for ``shared`` (one copy
+    of the inner part over all reads (without the gaps that equal strides leave), its offset the outer part.  Thread loops lie inside for ``shared`` (one copy
     per block), outside for ``register`` (one per thread).  Shared copies are distributed over the block's T threads,
     V = `vector` elements at a time: element ``f`` of the flat box is ``f = (r*T + t)*V + v``.  Beyond the array's
     edge the copy holds zeros, so that its readers need no guard of their own.
@@ -93,20 +93,42 @@ class Stage(Transform):
         if isinstance(source, Verdict):
             return source
         indices = [u.view.element if u.view else u.index() for u in reads]
+        own = self._own_threads(plan, path, reads)
+        if isinstance(own, Verdict):
+            return own
+        indices = [tuple(e.substitute({old: var(new.id) for new, old in zip(own, mine, strict=True)}) for e in index)
+                   for index, mine in zip(indices, self._thread_names(path, reads, own), strict=True)]
         inner = [[x.id for n, x in enumerate(u.above) if n >= len(path) or (self.space == "shared" and x.is_thread)] for u in reads]
-        around = [ranges(u.above) for u in reads]
+        around = [{**ranges(u.above), **ranges(own)} for u in reads]
         if (refusal := self._placed(path, reads, indices)) is not None:
             return refusal
         found = box(indices, around, inner)
         if isinstance(found, str):
             return no(f"the part of {self.array} that {self._where(path)} reads is not a box", found,
                       "stage it at another loop, or undo the skew or coalesce of these loops")
+        found = found.padded() if self.space == "shared" and self.threads else found
         outer = tuple(x for x in path if not (self.space == "shared" and x.is_thread))
-        return self._rebuild(plan, path, outer, reads, source, found)
+        return self._rebuild(plan, path, outer, own, reads, source, found)
+
+    def _own_threads(self, plan: Plan, path: tuple[Loop, ...], reads: tuple[Use, ...]) -> tuple[Loop, ...] | Verdict:
+        """For registers: new loops bound as the thread loops between the copy and its readers are."""
+        if self.space != "register":
+            return ()
+        bound = [[(x.role, x.start, x.extent) for x in u.above[len(path):] if x.is_thread] for u in reads]
+        if any(sorted(b) != sorted(bound[0]) for b in bound):
+            shown = " and ".join(dict.fromkeys(f"{u.leaf.id} in {', '.join(f'{r} × {n}' for r, _, n in b) or 'one thread'}" for u, b in zip(reads, bound, strict=True)))
+            return no(f"the readers of {self.array} are spread differently over threads ({shown})",
+                      "registers belong to one thread: each reader has to find its part in its own", "bind their loops to the same places and sizes")
+        stem = plan.fresh(_stem(self.array) + "_r")
+        return tuple(Loop(plan.fresh(f"{stem}.{role[-1]}"), extent, (), role, start) for role, start, extent in bound[0])
+
+    def _thread_names(self, path: tuple[Loop, ...], reads: tuple[Use, ...], own: tuple[Loop, ...]) -> list[list[str]]:
+        """For each reader, its loops that correspond to `own`."""
+        return [[next(x.id for x in u.above[len(path):] if x.role == mine.role) for mine in own] for u in reads]
 
     def _scope(self, plan: Plan) -> tuple[tuple[Loop, ...], tuple[Use, ...]] | Verdict:
         """The loops around the body that gets the copy, and the reads below that will use it."""
-        if self.array not in plan.array_of:
+        if self.array not in plan.array_of and not copy_into(plan, self.array):
             return no(f"there is no array {self.array!r}", hint=f"one of {', '.join(plan.array_of)}")
         kernel = next((k for k in plan.kernels if k.id == self.at), None)
         hit = plan.find(self.at)
@@ -131,8 +153,8 @@ class Stage(Transform):
         return (*hit[1], hit[0]), found
 
     def _source(self, plan: Plan, reads: tuple[Use, ...]) -> str | Verdict:
-        """The array that the copy reads: the array itself, or the copy through which all of these reads go."""
-        through = {u.view.buffer if u.view else self.array if self.array in plan.program.array_of else "" for u in reads}
+        """The buffer of the copy through which all of these reads go, or the array itself."""
+        through = {u.view.buffer if u.view else self.array for u in reads}
         if len(through) == 1:
             return through.pop()
         return no(f"{self.array} is read through several copies ({', '.join(sorted(through))})", hint="stage one of them by its name")
@@ -144,21 +166,21 @@ class Stage(Transform):
             for x in u.above[len(path):]:
                 if x.is_block and x.id in used:
                     return no(f"{self.at} lies outside of {x.id}", f"each block of {x.id} reads another part of {self.array}", f"stage it at {x.id} or below")
-                if self.space == "register" and x.is_place:
-                    return no(f"{self.at} lies outside of {x.id}", "registers belong to one thread, and each thread reads another part", f"stage it at {x.id} or below")
         if not self.threads and self.space == "shared" and any(x.is_thread for x in path):
             return no(f"{self.at} lies inside of a thread loop, so all threads have to take part in the copy", hint="threads=True")
         return None
 
-    def _rebuild(self, plan: Plan, path: tuple[Loop, ...], outer: tuple[Loop, ...], reads: tuple[Use, ...], source: str,
+    def _rebuild(self, plan: Plan, path: tuple[Loop, ...], scope: tuple[Loop, ...], own: tuple[Loop, ...], reads: tuple[Use, ...], source: str,
                  found: Box) -> tuple[Plan, str] | Verdict:
-        original = plan.array_of[source]
+        filled_by = copy_into(plan, source)
+        buffer, source = source, filled_by or source
+        original, outer = plan.array_of[source], (*scope, *own)
         name = plan.fresh(_stem(source) + ("_s" if self.space == "shared" else "_r"))
         scope_dims = tuple(f"{name}.{x.id}" for x in outer)
         box_dims = tuple(f"{name}[{axis}]" for axis in range(len(found.extents)))
         to_dims = {x.id: var(d) for x, d in zip(outer, scope_dims, strict=True)}
-        cells = iter(box_dims)
-        index = tuple(e.substitute(to_dims) + (var(next(cells)) if axis in found.axes else 0) for axis, e in enumerate(found.offset))
+        index = found.element([var(d) for d in box_dims])
+        index = tuple(e.substitute(to_dims) for e in index)
         domain = [c for d, x in zip(scope_dims, outer, strict=True) for c in bounds(d, x.start, x.extent)]
         domain += [c for d, n in zip(box_dims, found.extents, strict=True) for c in bounds(d, 0, n)]
         dims = (*scope_dims, *box_dims)
@@ -168,12 +190,14 @@ class Stage(Transform):
         nest = copy_nest(plan, name, path, outer, found.extents, self.vector, self.space == "shared" and self.threads, self.at)
         if isinstance(nest, Verdict):
             return nest
+        nest = replace(nest, loops=(*own, *nest.loops))
         shape = (*(x.start + x.extent for x in outer), *found.extents)
         where = next((x.id for x in reversed(path) if self.space == "register" or not x.is_thread), "")
         new = put_buffer(plan, Buffer(name, original.dtype, found.extents, self.space, self.pad if found.extents else 0, where))
         new = replace(new, copies=(*plan.copies, copy), copied=(*plan.copied, Array(name, original.dtype, shape, "temporary", len(found.extents))))
-        leaf = _copy_leaf(plan, name, nest, dims, index, source, path)
-        readers_of = {(u.leaf.id, u.slot): View(name, cell, (*(var(x.id) for x in outer), *cell)) for u, cell in zip(reads, found.cells, strict=True)}
+        leaf = _copy_leaf(plan, name, nest, dims, index, buffer, path)
+        readers_of = {(u.leaf.id, u.slot): View(name, cell, (*(var(x.id) for x in scope), *map(var, mine), *cell))
+                      for u, mine, cell in zip(reads, self._thread_names(path, reads, own), found.cells, strict=True)}
 
         def redirect(node: Leaf) -> Leaf:
             for (leaf_id, slot), view in readers_of.items():
@@ -216,36 +240,39 @@ def readers(plan: Plan, array: str) -> tuple[Use, ...]:
                  for slot, v in leaf.views if v.buffer == array and slot < len(plan.statement_of[leaf.statement].reads))
 
 
-def cell_of(plan: Plan, copy: str, element: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def copy_into(plan: Plan, buffer: str) -> str:
+    """The copy statement that fills a buffer, or empty."""
+    return _filling(plan, buffer).statement if _filling(plan, buffer) else ""  # type: ignore[union-attr]
+
+
+def _filling(plan: Plan, buffer: str) -> Leaf | None:
+    """The last leaf that fills the buffer: behind a pipeline's prologue, whose slots are written without a remainder."""
+    copies = {c.name for c in plan.copies}
+    found = [leaf for leaf, _, _ in plan.leaves if leaf.statement in copies and (v := leaf.view(1)) and v.buffer == buffer]
+    return found[-1] if found else None
+
+
+def cell_of(plan: Plan, buffer: str, element: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The cell in which a copy keeps a logical element: its box coordinates, behind the slot of a pipelined buffer."""
-    leaf = [leaf for leaf, _, _ in plan.leaves if leaf.statement == copy][-1]  # a prologue's slots lack the remainder
+    leaf = _filling(plan, buffer)
+    assert leaf is not None
     view = leaf.view(1)
     assert view is not None
-    rank = plan.array_of[copy].given
-    values = dict(zip(plan.statement_of[copy].dims, element, strict=True))
+    rank = plan.array_of[leaf.statement].given
+    values = dict(zip(plan.statement_of[leaf.statement].dims, element, strict=True))
     slots = [e.substitute(dict(leaf.when)).substitute(values) for e in view.index[: len(view.index) - rank]]
     return (*slots, *element[len(element) - rank:])
 
 
 def _copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], index: tuple[Expr, ...], source: str, path: tuple[Loop, ...]) -> Leaf:
-    """The leaf of a copy: its place, the cell it fills, and where its source is a copy, the cell it reads."""
+    """The leaf of a copy: its place, the cell it fills, and where its source is a copy's buffer, the cell it reads."""
     at, scope = dict(nest.at), {**ranges(path), **ranges(nest.loops)}
     own = tuple(at[d] for d in dims)
-    cells = own[len(own) - nest.rank:]
-    leaf = with_view(Leaf(name, name, nest.at, nest.when), 1, View(name, cells, own))
-    if source not in plan.statement_of:
+    leaf = with_view(Leaf(name, name, nest.at, nest.when), 1, View(name, own[len(own) - nest.rank:], own))
+    if _filling(plan, source) is None:
         return leaf
     element = tuple(e.substitute(at, scope) for e in index)
-    cell = tuple(e.simplify(scope) for e in cell_of(plan, source, element))
-    return with_view(leaf, 0, View(plan_buffer(plan, source), cell, element))
-
-
-def plan_buffer(plan: Plan, copy: str) -> str:
-    """The buffer that a copy fills."""
-    leaf = next(leaf for leaf, _, _ in plan.leaves if leaf.statement == copy)
-    view = leaf.view(1)
-    assert view is not None
-    return view.buffer
+    return with_view(leaf, 0, View(source, tuple(e.simplify(scope) for e in cell_of(plan, source, element)), element))
 
 
 def _insert(plan: Plan, path: tuple[Loop, ...], kernel, used: set[str], nest: Node) -> Plan:  # noqa: ANN001

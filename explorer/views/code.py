@@ -1,4 +1,4 @@
-"""CUDA and Python text with quiet highlighting: keywords and comments, line numbers, nothing fetched."""
+"""CUDA and Python text with quiet highlighting: keywords and comments, line numbers, the device library folded away."""
 
 from __future__ import annotations
 
@@ -6,25 +6,49 @@ import re
 from html import escape
 
 _KEYWORDS = (
-    "__global__|__device__|__shared__|__restrict__|__launch_bounds__|__syncthreads|extern|const|constexpr|static|void|float|double|"
-    "int|long|unsigned|char|bool|for|if|else|while|return|struct|template|typename|using|inline|def|import|from|as|in|range"
+    "__global__|__device__|__forceinline__|__shared__|__restrict__|__launch_bounds__|__syncthreads|extern|const|constexpr|static|"
+    "void|float|double|int|long|unsigned|char|bool|for|if|else|while|return|struct|template|typename|using|inline|"
+    "def|import|from|as|in|range"
 )
-_TOKEN = re.compile(rf"(?P<cm>//[^\n]*|/\*.*?\*/|(?<![\w'\"])#[^\n]*)|(?P<kw>\b(?:{_KEYWORDS})\b)", re.S)
+_TOKEN = re.compile(rf"(?P<cm>//[^\n]*|/\*.*?\*/|(?<![\w'\"])#(?!\w)[^\n]*)|(?P<kw>\b(?:{_KEYWORDS})\b|(?m:^[ ]*#[ ]*\w+))", re.S)
+_ENTRY = re.compile(r'^extern "C" __global__', re.M)
+BUDGET = 18_000
+"""Characters of HTML that code may take in one picture; the text itself has everything."""
 
 
 def highlight(text: str) -> str:
-    """Escaped HTML with spans for comments and keywords."""
+    """Escaped HTML with spans for comments and keywords; no span crosses a line."""
     out, last = [], 0
     for match in _TOKEN.finditer(text):
-        out.append(escape(text[last : match.start()]))
-        out.append(f'<span class="{match.lastgroup}">{escape(match.group())}</span>')
+        out.append(escape(text[last : match.start()], quote=False))
+        parts = [f'<span class="{match.lastgroup}">{escape(p, quote=False)}</span>' if p else "" for p in match.group().split("\n")]
+        out.append("\n".join(parts))
         last = match.end()
-    return "".join(out) + escape(text[last:])
+    return "".join(out) + escape(text[last:], quote=False)
 
 
-def code_html(text: str, numbers: bool = True, first: int = 1) -> str:
-    """A ``pre`` block with line numbers that are not selected when copying."""
+def code_html(text: str, numbers: bool = True, first: int = 1, budget: int = BUDGET) -> str:
+    """A ``pre`` block with line numbers that are not selected when copying; cut, and said so, beyond `budget` characters."""
     lines = highlight(text.rstrip("\n")).split("\n")
-    width = len(str(first + len(lines) - 1))
-    shown = [f'<span class="no">{i:{width}d}  </span>{line}' if numbers else line for i, line in enumerate(lines, first)]
+    width, used, shown = len(str(first + len(lines) - 1)), 0, []
+    for i, line in enumerate(lines, first):
+        shown.append(f'<span class="no">{i:{width}d}  </span>{line}' if numbers else line)
+        used += len(shown[-1]) + 1
+        if used > budget and i - first + 1 < len(lines):
+            shown[-1] = f'<span class="soft">… {len(lines) - (i - first)} more lines: print the text to see them</span>'
+            break
     return f"<pre>{chr(10).join(shown)}</pre>"
+
+
+def cuda_sections(text: str, budget: int = BUDGET) -> tuple[str, ...]:
+    """The kernels open, what stands before them (the device library) folded; line numbers are those of the whole text."""
+    entry = _ENTRY.search(text)
+    before = text[: entry.start()].rstrip("\n") if entry else ""
+    count = text[: entry.start()].count("\n") if entry else 0
+    kernels = code_html(text[entry.start() :] if entry else text, first=count + 1, budget=budget)
+    if before.count("\n") < 4:
+        return (code_html(text, budget=budget),)
+    room = budget - len(kernels)
+    library = code_html(before, budget=room) if room > 2000 else '<span class="soft">in the text: print it to see them</span>'
+    return (f'<details><summary>lines 1 to {before.count(chr(10)) + 1}: device library, plain CUDA</summary>'
+            f'<div class="body">{library}</div></details>', kernels)

@@ -1,38 +1,106 @@
-"""One small stylesheet for every static picture; colours come from the host (JupyterLab, VS Code), light or dark."""
+"""One small stylesheet for every static picture; colours come from the host (JupyterLab, VS Code), light or dark.
+
+Every text colour is either one of the host's two text colours or a hue mixed with the host's main text colour, so that
+one rule serves both themes: the mixture is darker than the hue on white and lighter than it on black.  `HUES` and
+`FALLBACKS` are data so that a test can compute the contrast of each against each background.  Hues are from the Okabe-Ito
+palette, which people with any form of colour blindness can tell apart (https://jfly.uni-koeln.de/color/); each comes
+with a glyph or a word, never alone.
+"""
 
 from __future__ import annotations
 
 from html import escape
 
 ROLE_GLYPHS: dict[str, tuple[str, str]] = {
-    "seq": ("↻", "time"), "unroll": ("≡", "time"), "vector": ("⇉", "vector"), "launch": ("⏵", "launch"),
+    "seq": ("↻", "time"), "unroll": ("≡", "time"), "vector": ("⇉", "vector"), "launch": ("▸", "launch"),
     "block.x": ("▦", "block"), "block.y": ("▦", "block"), "block.z": ("▦", "block"),
     "thread.x": ("∥", "thread"), "thread.y": ("∥", "thread"), "thread.z": ("∥", "thread"),
     "warp": ("≋", "thread"), "lane": ("∥", "thread"),
 }
 """Role to (glyph, colour class): colour is never the only signal."""
 
-CSS = """
-.ex{--fg:var(--jp-content-font-color1,var(--vscode-editor-foreground,CanvasText));
---soft:var(--jp-content-font-color2,var(--vscode-descriptionForeground,color-mix(in srgb,CanvasText 62%,Canvas)));
---bg:var(--jp-layout-color0,var(--vscode-editor-background,Canvas));
---line:var(--jp-border-color2,var(--vscode-panel-border,color-mix(in srgb,CanvasText 22%,Canvas)));
---code:var(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,SFMono-Regular,Menlo,monospace));
-color:var(--fg);background:var(--bg);font:13px/1.5 var(--jp-ui-font-family,system-ui,sans-serif);color-scheme:light dark;
-border:1px solid var(--line);border-radius:8px;padding:10px 14px;max-width:1100px;overflow-x:auto}
-.ex h4{margin:0 0 6px;font-size:14px;font-weight:600}.ex h4 small{color:var(--soft);font-weight:400;margin-left:.6em}
-.ex code,.ex pre{font:12.5px/1.5 var(--code);background:none;color:inherit;margin:0;padding:0;white-space:pre}
-.ex .row{white-space:pre;padding-left:calc(var(--d)*18px)}.ex .var{font-weight:600}.ex .soft{color:var(--soft)}
-.ex .chip{border:1px solid currentColor;border-radius:9px;padding:0 7px;font-size:11px;margin-left:8px}
-.ex .block{color:color-mix(in srgb,#0072b2 72%,var(--fg))}.ex .thread{color:color-mix(in srgb,#c46100 72%,var(--fg))}
-.ex .vector{color:color-mix(in srgb,#00856a 76%,var(--fg))}.ex .launch{color:color-mix(in srgb,#8d4e93 78%,var(--fg))}
-.ex .time{color:var(--soft)}.ex .bad{color:color-mix(in srgb,#c22222 76%,var(--fg))}.ex .good{color:color-mix(in srgb,#1a7f37 78%,var(--fg))}
-.ex table{border-collapse:collapse;font-size:12.5px;background:none}.ex td,.ex th{border:0;border-bottom:1px solid var(--line);padding:2px 12px 2px 0;text-align:left;background:none;color:inherit}
-.ex td.n{text-align:right;font-variant-numeric:tabular-nums}.ex .note{border-left:3px solid currentColor;padding-left:9px;margin:6px 0}
-.ex .kw{color:color-mix(in srgb,#0550ae 72%,var(--fg))}.ex .cm{color:var(--soft)}.ex .no{color:var(--soft);user-select:none}
-"""
+HUES: dict[str, tuple[str, int]] = {
+    "block": ("#0072b2", 72), "thread": ("#c46100", 72), "vector": ("#00856a", 72), "launch": ("#8d4e93", 70),
+    "bad": ("#c22222", 72), "good": ("#1a7f37", 70), "kw": ("#0550ae", 66),
+}
+"""Colour class to (hue, percent of it in the mixture with the main text colour)."""
+
+FALLBACKS: dict[str, tuple[str, str]] = {"light": ("#ffffff", "#1f2328"), "dark": ("#121417", "#e6edf3")}
+"""(background, main text) where the host names none: by the reader's preference."""
+SOFT = 68
+"""Percent of the main text colour in secondary text."""
 
 
-def page(title: str, small: str, body: str) -> str:
-    """A self-contained picture: stylesheet, heading, body (already escaped)."""
-    return f'<style>{CSS}</style><div class="ex"><h4>{escape(title)}<small>{escape(small)}</small></h4>{body}</div>'
+def _rules() -> str:
+    hues = "".join(f".ex .{name}{{color:color-mix(in srgb,{hue} {share}%,var(--fg))}}" for name, (hue, share) in HUES.items())
+    background, text = (f"light-dark({a},{b})" for a, b in zip(FALLBACKS["light"], FALLBACKS["dark"], strict=True))
+    return f"""
+.ex{{--fg:var(--jp-content-font-color0,var(--vscode-editor-foreground,{text}));
+--bg:var(--jp-layout-color0,var(--vscode-editor-background,{background}));
+--soft:color-mix(in srgb,var(--fg) {SOFT}%,var(--bg));--line:color-mix(in srgb,var(--fg) 17%,var(--bg));
+--mono:var(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,SFMono-Regular,Menlo,monospace));
+color-scheme:light dark;color:var(--fg);background:var(--bg);font:13px/1.55 var(--jp-ui-font-family,system-ui,sans-serif);
+border:1px solid var(--line);border-radius:8px;max-width:1100px;margin:4px 0;overflow:hidden}}
+.ex *{{box-sizing:border-box}}.ex .head{{padding:7px 14px;border-bottom:1px solid var(--line);display:flex;flex-wrap:wrap;gap:2px 14px;align-items:baseline}}
+.ex .head b{{font-size:14px}}.ex .body{{padding:8px 14px;overflow-x:auto}}.ex .body+.body,.ex details{{border-top:1px solid var(--line)}}
+.ex code,.ex pre{{font:12.5px/1.5 var(--mono);background:none;color:inherit;margin:0;padding:0;white-space:pre;border:0}}
+.ex .row{{white-space:pre;padding-left:calc(var(--d)*18px);line-height:1.65;
+background:repeating-linear-gradient(90deg,transparent 0 6px,var(--line) 6px 7px,transparent 7px 18px) 0 0/calc(var(--d)*18px) 100% no-repeat}}
+.ex .row .g{{display:inline-block;width:16px}}.ex .var,.ex b,.ex th{{font-weight:600}}.ex .soft,.ex .time,.ex .cm,.ex .no{{color:var(--soft)}}
+.ex .chip{{border:1px solid currentColor;border-radius:9px;padding:0 7px;font-size:11px;margin-left:8px;white-space:nowrap}}
+.ex table{{border-collapse:collapse;font-size:12.5px;margin:0;border:0;table-layout:auto}}
+.ex table tr,.ex table tr td,.ex table tr th{{background:none!important;color:inherit;border:0;text-align:left;vertical-align:baseline;max-width:none}}
+.ex table tr td,.ex table tr th{{border-bottom:1px solid var(--line);padding:3px 14px 3px 0;white-space:nowrap}}
+.ex table tr:last-child td{{border-bottom:0}}.ex table tr .n{{text-align:right;font-variant-numeric:tabular-nums}}.ex table tr .w{{white-space:normal;min-width:16em}}
+.ex dl{{display:grid;grid-template-columns:max-content 1fr;gap:3px 14px;margin:0;padding:0}}.ex dt{{color:var(--soft);font-weight:400;grid-column:1}}.ex dd{{margin:0;grid-column:2;min-width:0}}
+.ex .bar{{border-left:4px solid currentColor}}.ex .bar>*{{color:var(--fg)}}.ex .bar>.head .bad{{color:inherit}}
+.ex .cards{{display:flex;flex-wrap:wrap;gap:8px 26px}}.ex .cards>div>span{{color:var(--soft);display:block;font-size:12px}}.ex .cards b{{font-size:15px}}
+.ex details>summary{{padding:5px 14px;cursor:pointer;color:var(--soft)}}.ex details[open]>summary{{border-bottom:1px solid var(--line)}}
+.ex .no{{user-select:none}}.ex svg{{vertical-align:middle;overflow:visible}}
+{hues}"""
+
+
+CSS = _rules()
+
+
+def page(title: str, small: str, *bodies: str, bar: str = "") -> str:
+    """A self-contained picture.
+
+    Parameters
+    ----------
+    title, small : str
+        Plain text of the heading: what it is, and facts beside it.
+    *bodies : str
+        HTML (already escaped), each a section; an empty one is left out.
+    bar : {"", "good", "bad"}
+        Colour of a bar at the left edge, for verdicts (which say in words what the colour says).
+    """
+    sections = "".join(b if b.startswith("<details") else f'<div class="body">{b}</div>' for b in bodies if b)
+    head = f'<div class="head"><b>{escape(title)}</b><span class="soft">{escape(small)}</span></div>' if title else ""
+    inner = f'<div class="bar {bar}"><div>{head}{sections}</div></div>' if bar else head + sections
+    return f'<style>{CSS}</style><div class="ex">{inner}</div>'
+
+
+def table(columns: tuple[str, ...], rows: list[tuple[str, ...]], numeric: frozenset[str] = frozenset(), wide: str = "") -> str:
+    """A table of already escaped cells; columns in `numeric` stand right, the column `wide` may break its lines."""
+    kind = {c: ' class="n"' if c in numeric else ' class="w"' if c == wide else "" for c in columns}
+    head = "".join(f'<th scope="col"{kind[c]}>{escape(c)}</th>' for c in columns)
+    body = "".join(f"<tr>{''.join(f'<td{kind[c]}>{v}</td>' for c, v in zip(columns, row, strict=True))}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def cards(*pairs: tuple[str, str, str]) -> str:
+    """Figures side by side: (label, value, remark), plain text."""
+    return '<div class="cards">' + "".join(
+        f"<div><span>{escape(label)}</span><b>{escape(value)}</b> {escape(remark)}</div>" for label, value, remark in pairs) + "</div>"
+
+
+def definitions(*pairs: tuple[str, str]) -> str:
+    """Term (plain text) and description (HTML) side by side; pairs without description are left out."""
+    return "<dl>" + "".join(f"<dt>{escape(t)}</dt><dd>{d}</dd>" for t, d in pairs if d) + "</dl>"
+
+
+def mark(good: bool | None, text: str) -> str:
+    """A tick, a cross or a dot before a word, coloured to match."""
+    glyph, colour = {True: ("✓", "good"), False: ("✗", "bad"), None: ("·", "soft")}[good]
+    return f'<span class="{colour}">{glyph} {escape(text)}</span>'

@@ -16,9 +16,16 @@ _LAUNCH = re.compile(r"(\w+)<<<(dim3\(.*?\)), (dim3\(.*?\)), \d+, stream>>>\((.*
 
 def host_run(text: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The finished process of the file's ``main``."""
+    program = host_build(text, folder)
+    return subprocess.run([str(program), *arguments], capture_output=True, text=True, check=False, timeout=120)
+
+
+def host_build(text: str, folder: Path) -> Path:
+    """The executable."""
     source = folder / "exported.cpp"
     source.write_text(_LAUNCH.sub(r"host_launch(\2, \3, [=] { \1(\4); });", text))
-    command = [find_compiler().path, "-std=c++17", "-O0", "-w", f"-I{HEADERS}", f"-I{SIMT}", str(source), "-o", str(folder / "exported"), "-lpthread"]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    options = ["-std=c++17", "-O0", "-w", f"-I{HEADERS}", f"-I{SIMT}", "-lpthread"]
+    built = subprocess.run([find_compiler().path, str(source), *options, "-o", str(folder / "exported")],
+                           capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    return subprocess.run([str(folder / "exported"), *arguments], capture_output=True, text=True, check=False, timeout=120)
+    return folder / "exported"

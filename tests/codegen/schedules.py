@@ -15,7 +15,8 @@ def gemm(tile: tuple[int, int, int] = (8, 8, 4), thread: tuple[int, int] = (2, 2
         ("distribute", "j.i.i.2", "k"), ("distribute", "i.i.i.2", "j.i.i.2"),
         ("split", "k", tile[2]), ("reorder", ("k", "k.i", "i.i.i.2", "j.i.i.2")),
         ("bind", "i", "block.y"), ("bind", "j", "block.x"), ("bind", "i.i", "thread.y"), ("bind", "j.i", "thread.x"),
-        ("contract", "total"), ("stage", "a", "k", {"vector": width, "pad": pad}), ("stage", "b", "k", {"vector": width, "pad": pad}),
+        ("contract", "total"),
+        ("stage", "a", "k", {"vector": width, "pad": pad}), ("stage", "b", "k", {"vector": width, "pad": pad}),
     ]
 
 

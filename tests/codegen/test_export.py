@@ -20,13 +20,14 @@ from explorer.api import Definition, Schedule
 from explorer.codegen.emit import emit
 from explorer.codegen.export import Allowance, Sample, export_text
 from explorer.codegen.module import Launch
+from explorer.codegen.reference_c import c_name
 from explorer.errors import ExportError, IllegalSchedule, ResourceError
 from explorer.frontend import bf16, bool_, f16, f32, f64, i8, i32, program, sizes, where
 from explorer.gpu.spec import default_gpu
 from explorer.run.export import export, exported
 from explorer.run.inputs import recipes, seeded_arrays
 
-from .host_run import host_run
+from .host_run import host_build, host_run
 
 N = sizes("N")
 
@@ -68,7 +69,8 @@ def test_one_changed_operator_exits_1(tmp_path: Path, old: str, new: str) -> Non
     assert old in kernels
     answer = host_run(before + mark + kernels.replace(old, new, 1) + end + after, tmp_path)
     assert answer.returncode == 1, answer.stdout
-    assert "first wrong: c[" in answer.stdout and answer.stdout.endswith("WRONG\n")
+    assert "first wrong: c[" in answer.stdout
+    assert answer.stdout.endswith("WRONG\n")
 
 
 def test_unwritten_output_exits_1(tmp_path: Path) -> None:
@@ -94,18 +96,15 @@ def test_every_type_and_inout(tmp_path: Path, definition) -> None:
 def test_inputs_are_those_of_a_run(tmp_path: Path) -> None:
     p = every_type.at(N=1000)
     text = exported(Schedule.of(p), seed=5)
-    dump = "".join(f'fwrite(host_{a.name}, 1, {a.nbytes}, stdout);' for a in p.parameters if a.role != "out")
+    dump = "".join(f'fwrite(host_{c_name(a.name)}, 1, {a.nbytes}, stdout);' for a in p.parameters if a.role != "out")
     text = re.sub(r"(\n    CHECK\(launch_)", rf"\n    {dump} fflush(stdout); exit(0);\1", text, count=1)
-    source = tmp_path / "raw.cu"
-    source.write_text(text)
-    assert host_run(text, tmp_path).returncode == 0
-    raw = subprocess.run([str(tmp_path / "exported")], capture_output=True, check=True).stdout
+    raw = subprocess.run([str(host_build(text, tmp_path))], capture_output=True, check=True).stdout
     expected = b"".join(seeded_arrays(p, 5)[a.name].tobytes() for a in p.parameters if a.role != "out")
     assert raw == expected
 
 
 def test_large_sizes_check_a_sample_and_full_checks_all(tmp_path: Path) -> None:
-    text = exported(matmul(M=256, N=128, K=32), budget=200_000)
+    text = exported(Schedule.of(workloads.get("matmul").definition.at(M=256, N=128, K=32)), budget=200_000)
     some, everything = host_run(text, tmp_path), host_run(text, tmp_path, "--full")
     assert some.returncode == everything.returncode == 0
     assert "32768 of 32768 cells" in everything.stdout
@@ -138,13 +137,13 @@ def test_many_launches_become_a_table(tmp_path: Path) -> None:
     launches = tuple(Launch("row", (1, 1, 1), (1, 1, 1), ("a", "b", "c"), scalars=(i,)) for i in range(40))
     built = emit(Schedule.of(p).plan)
     module = replace(built, text=text, launches=launches, buffers=tuple(b for b in built.buffers if b.kind != "workspace"))
-    whole = export_text(module, p, fills=recipes(p), allowances={"c": Allowance(1e-6, 1e-6, 0.0, "rounding")}, sample=None, loops="loops",
-                        script="script", target="H200", arch="sm_90")
+    common = {"fills": recipes(p), "allowances": {"c": Allowance(1e-6, 1e-6, 0.0, "rounding")}, "loops": "loops",
+              "script": "script", "target": "H200", "arch": "sm_90"}  # fmt: skip
+    whole = export_text(module, p, sample=None, **common)
     assert whole.count("<<<") == 1
     assert host_run(whole, tmp_path).returncode == 0
     assert host_run(whole.replace("{0, 17}", "{0, 16}"), tmp_path).returncode == 1
-    few = export_text(replace(module, launches=launches[:3]), p, fills=recipes(p), allowances={"c": Allowance(1e-6, 1e-6, 0.0, "rounding")},
-                      sample=Sample((2, 2), 0), loops="loops", script="script", target="H200", arch="sm_90")
+    few = export_text(replace(module, launches=launches[:3]), p, sample=Sample((2, 2), 0), **common)
     assert few.count("<<<") == 3
 
 
@@ -154,7 +153,10 @@ def test_nvcc_compiles_every_type(tmp_path: Path) -> None:
     assert source.suffix == ".cu"
     nvcc = shutil.which("nvcc")
     command = [nvcc, "-arch=sm_90", "-std=c++17", "-Werror", "all-warnings", "-c", "-o", str(tmp_path / "out.o"), str(source)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False) if nvcc else host_run(source.read_text(), tmp_path)
+    if nvcc:
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    else:
+        answer = host_run(source.read_text(), tmp_path)
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
@@ -172,7 +174,9 @@ def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
 
 
 def test_tolerances_come_from_the_bounds() -> None:
-    found = [float(x) for x in re.search(r'compare\("c", host_c, wide_c, 2, shape, picks, (.*), (.*), (.*)\)', exported(matmul())).groups()]
+    call = re.search(r'compare\("c", host_c, wide_c, 2, shape, picks, (.*), (.*), (.*)\)', exported(matmul()))
+    found = [float(x) for x in call.groups()]
     assert found[0] == pytest.approx(2.0**-24)
-    assert 1e-7 < found[1] < 1e-4 and found[2] == 0.0
+    assert 1e-7 < found[1] < 1e-4
+    assert found[2] == 0.0
     assert np.isfinite(found).all()

@@ -91,5 +91,6 @@ def test_extremes_leave_out_what_cannot_matter() -> None:
     assert extreme_text("max", 0, [b], RANGES, False) == "b"
     assert extreme_text("min", 10, [b + 20], RANGES, False) == "10"
     assert extreme_text("min", 10, [b + 5, k + 5], RANGES, False) == "min(10, min(b + 5, k + 5))"
+    assert extreme_text("min", 10, [b + 5, b + 4, b + 6], RANGES, False) == "min(10, b + 4)"
     assert extreme_text("min", 10, [b + 1], RANGES, False) == "b + 1"
     assert extreme_text("min", 10, [b + 5], RANGES, True) == "min(10LL, (long long)(b + 5))"

@@ -68,8 +68,12 @@ def runs_here(plan: Plan, kernel: Kernel, leaf: Leaf, env: Env, at: Env, bound: 
     space = plan.buffer_of[view.buffer].space if view else "global"
     sizes = dict(zip(("block.x", "block.y", "block.z"), grid_extents(kernel), strict=True))
     sizes |= dict(zip(("thread.x", "thread.y", "thread.z"), block_extents(kernel), strict=True))
+    if bound & {"warp", "lane"}:
+        x = sizes.pop("thread.x")
+        sizes |= {"warp": -(-x // WARP_SIZE), "lane": min(x, WARP_SIZE)}
     single = {"register": (), "shared": ("thread",), "global": ("thread", "block")}[space]
-    return all(at[role] == 0 for role, size in sizes.items() if size > 1 and role not in bound and role.split(".")[0] in single)
+    kind = {role: "block" if role.startswith("block") else "thread" for role in sizes}
+    return all(at[role] == 0 for role, size in sizes.items() if size > 1 and role not in bound and kind[role] in single)
 
 
 def cell_of(plan: Plan, run: Run, slot: int) -> tuple:
@@ -217,7 +221,8 @@ def wrong_reads(plan: Plan, reverse: bool = False) -> set[Instance]:
                 for run in together if not together[0].leaf.collect else ():
                     found |= _step(plan, run, memory, expected, copies)
                 if together[0].leaf.collect:
-                    found |= _collective(plan, together, memory, expected, copies, kernel)
+                    for group in _groups(kernel, together):
+                        found |= _collective(plan, *group, memory, expected, copies)
         memory = {c: v for c, v in memory.items() if c[1] == "array" or plan.buffer_of[c[0]].space == "global"}
     return found
 
@@ -252,7 +257,34 @@ def _step(plan: Plan, run: Run, memory: dict, expected: dict, copies: set[str]) 
     return set() if good else {name}
 
 
-def _collective(plan: Plan, together: list[Run], memory: dict, expected: dict, copies: set[str], kernel: Kernel) -> set[Instance]:
+def _groups(kernel: Kernel, together: list[Run]) -> list[tuple[list[Run], list[int]]]:
+    """Runs that are combined, with all threads of their group: those that differ in collected roles only."""
+    assert together[0].leaf is not None
+    collected = {name for name, _ in together[0].leaf.collect}
+    roles = {n.role for n in _walk(kernel.body) if isinstance(n, Loop) and n.id in collected}
+    x, y, z = block_extents(kernel)
+
+    def apart(number: int) -> tuple:
+        tx, ty, tz = number % x, number // x % y, number // (x * y)
+        split = {"warp": tx // WARP_SIZE, "lane": tx % WARP_SIZE} if roles & {"warp", "lane"} else {"thread.x": tx}
+        return tuple(v for role, v in {**split, "thread.y": ty, "thread.z": tz}.items() if role not in roles)
+
+    groups: dict[tuple, tuple[list[Run], list[int]]] = {}
+    for number in range(x * y * z):
+        groups.setdefault(apart(number), ([], []))[1].append(number)
+    for run in together:
+        groups[apart(run.thread)][0].append(run)
+    return [g for g in groups.values() if g[0]]
+
+
+def _walk(nodes: tuple[Node, ...]) -> Iterator[Node]:
+    for node in nodes:
+        yield node
+        yield from _walk(node.body) if isinstance(node, Loop) else ()
+
+
+def _collective(plan: Plan, together: list[Run], members: list[int], memory: dict, expected: dict,
+                copies: set[str]) -> set[Instance]:
     found: set[Instance] = set()
     names, cells = [], []
     for run in together:
@@ -262,8 +294,8 @@ def _collective(plan: Plan, together: list[Run], memory: dict, expected: dict, c
         cells.append(cell_of(plan, run, len(statement.reads)))
         found |= set() if _check_reads(plan, run, memory, expected, copies) else {names[-1]}
     storage, replica, index = cells[0]
-    if plan.buffer_of[storage].space == "register":
-        cells = [(storage, (replica[0], n), index) for n in range(prod(block_extents(kernel)))]
+    if replica != "array" and plan.buffer_of[storage].space == "register":
+        cells = [(storage, (replica[0], n), index) for n in members]
     for cell in dict.fromkeys(cells):
         memory[cell] = [*memory.get(cell, []), *names]
     return found

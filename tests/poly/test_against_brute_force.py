@@ -12,7 +12,9 @@ from explorer.ir.plan import Buffer, Plan
 from explorer.ir.tree import Leaf, Loop, View
 from explorer.poly.barriers import barriers
 from explorer.poly.flow import check_flow
-from explorer.poly.legality import check_cover, check_order, place_leaves
+from explorer.poly.cover import check_cover
+from explorer.poly.order import check_order
+from explorer.poly.placed import place_leaves
 from tests.poly import plans
 from tests.poly.brute import races, wrong_reads
 
@@ -65,7 +67,9 @@ def test_flow_and_barriers_agree_with_enumeration(mapping):
         assert not races(plan, kernel, got.before), label
         for position in got.before:
             assert races(plan, kernel, got.before - {position}), f"{label}: {position} orders nothing"
-    assert answers == {True, False}
+    # where the rows share a block and the columns change threads, no choice of four cells is right
+    turned_over_rows = mapping[1] and mapping[3] == "thread.y"
+    assert answers == {True} if turned_over_rows and mapping[0] == 2 else answers == {True, False}
 
 
 def test_host_loops_end_private_storage():
@@ -97,7 +101,7 @@ def test_host_loops_end_private_storage():
     assert barriers(private, kernels[1]).before == frozenset(), "launches need no barrier between them"
 
 
-def with_lanes(e: str, read_e: tuple[Expr, ...], lanes_last: int = 32) -> Plan:
+def with_lanes(e: str, read_e: tuple[Expr, ...]) -> Plan:
     """Columns over two warps of 32 lanes; the last statement reads its own column from `read_e`."""
     plan = plans.softmax(m=1, k=64, threads=64, e=e, rows="seq")
 

@@ -12,6 +12,8 @@ from explorer.ir.tree import Kernel, Leaf, View
 from explorer.poly.barriers import BUDGET, Barriers, barriers
 from tests.poly import plans
 from tests.poly.brute import races
+from tests.transforms.programs import matmul as product_of
+from tests.transforms.storage import rewritten
 
 STAGED = {
     "staged": {},
@@ -167,3 +169,21 @@ def test_what_cannot_be_decided_gets_a_barrier(monkeypatch):
     assert found.undecided > 0
     assert not found.races
     assert not races(plan, plan.kernels[0], found.before)
+
+
+TILED = (("split", "i", 4), ("split", "j", 4), ("split", "k", 2), ("interchange", "i.i", "j"), ("bind", "i", "block.x"),
+         ("bind", "j", "block.y"), ("bind", "i.i", "thread.y"), ("bind", "j.i", "thread.x"), ("contract", "acc"),
+         ("stage", "A", "k"), ("stage", "B", "k"))
+IN_REGISTERS = (("stage", "A", "k.i", "register"), ("stage", "B", "k.i", "register"))
+
+
+@pytest.mark.parametrize(("more", "count"), [
+    ((), 2), ((("pipeline", "k", 2),), 1), ((("pipeline", "k", 3),), 1), ((("pipeline", "k", 2, {"asynchronous": False}),), 1),
+    (IN_REGISTERS, 2), ((*IN_REGISTERS, ("pipeline", "k", 3)), 1)], ids=str)
+def test_plans_that_transformations_make(more, count):
+    plan = rewritten(product_of(5, 7, 9), *TILED, *more)
+    found = of(plan)
+    assert [parent for parent, _ in found.before] == ["k"] * count
+    assert not races(plan, plan.kernels[0], found.before)
+    for position in found.before:
+        assert races(plan, plan.kernels[0], found.before - {position})

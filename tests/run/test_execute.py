@@ -13,7 +13,8 @@ from explorer.api import Definition, Schedule
 from explorer.codegen.emit import emit
 from explorer.errors import DeviceError, IllegalSchedule, KernelFault, ResourceError
 from explorer.gpu.spec import default_gpu
-from explorer.run import cuda, execute as module, ragged
+from explorer.run import cuda, ragged
+from explorer.run import execute as module
 from explorer.run.cpu import CpuDevice
 from explorer.run.execute import execute
 from explorer.run.ragged import ragged_sizes_of
@@ -41,38 +42,45 @@ def mutated(monkeypatch, target, *, when=lambda plan: True) -> None:
 
 def test_right_schedule_earns_what_was_done() -> None:
     run = execute(matmul(), device="cpu", reference=workloads.get("matmul").reference)
-    assert run.correct is True and run.device == "cpu"
+    assert run.correct is True
+    assert run.device == "cpu"
     assert [c.reference for c in run.checks] == ["the loops as written in float64 C (all cells)", "the NumPy reference"]
     assert ticks(run) == {"proved": True, "emulated": True, "compiled": False, "GPU-checked": False, "timed": True}
     assert run.evidence.emulated == ("these sizes", "K=29, M=37, N=31", "K=5, M=7, N=11") or len(run.evidence.emulated) == 3
-    assert len(run.ragged) == 2 and all(all(checks) for _, checks in run.ragged)
+    assert len(run.ragged) == 2
+    assert all(all(checks) for _, checks in run.ragged)
     assert run.share is None
     assert run.flops == 2 * 16 * 16 * 12
     assert run.bytes == 4 * (2 * 16 * 12 + 16 * 16)
-    assert run.time_us is not None and run.time_us > 0
+    assert run.time_us is not None
+    assert run.time_us > 0
     np.testing.assert_allclose(run.outputs["c"].shape, (16, 16))
 
 
 def test_nothing_is_claimed_that_was_not_asked() -> None:
     run = execute(matmul(), device="cpu", time=False, ragged=False)
-    assert ticks(run)["timed"] is False and run.timing is None
+    assert ticks(run)["timed"] is False
+    assert run.timing is None
     assert run.evidence.emulated == ("these sizes",)
     unchecked = execute(matmul(), device="cpu", time=False, ragged=False, checked=False)
-    assert unchecked.correct and ticks(unchecked)["emulated"] is False
+    assert unchecked.correct
+    assert ticks(unchecked)["emulated"] is False
 
 
 def test_wrong_kernel_is_found_and_refutes_the_tick(monkeypatch) -> None:
     mutated(monkeypatch, module)
     run = execute(matmul(), device="cpu", time=False, ragged=False)
     assert run.correct is False
-    assert ticks(run)["emulated"] is False and "emulated (failed)" in str(run)
+    assert ticks(run)["emulated"] is False
+    assert "emulated (failed)" in str(run)
     assert run.checks[0].index == (0, 0)
 
 
 def test_kernel_wrong_at_ragged_sizes_alone_is_found(monkeypatch) -> None:
     mutated(monkeypatch, ragged)
     run = execute(matmul(), device="cpu", time=False)
-    assert all(run.checks) and run.correct is False
+    assert all(run.checks)
+    assert run.correct is False
     assert ticks(run)["emulated"] is False
     assert "at K=" in str(run) or "at M=" in str(run)
 
@@ -84,7 +92,8 @@ def test_fault_at_ragged_sizes_is_reported_not_raised(monkeypatch) -> None:
 
     monkeypatch.setattr(ragged, "CpuDevice", Faulty)
     run = execute(matmul(), device="cpu", time=False)
-    assert run.correct is False and len(run.faults) == 2
+    assert run.correct is False
+    assert len(run.faults) == 2
     assert "a read left its array" in str(run)
 
 
@@ -112,7 +121,8 @@ def test_steps_that_do_not_apply_elsewhere_are_a_note() -> None:
         raise IllegalSchedule("this order is not legal")
 
     run = execute(matmul(), device="cpu", time=False, again=again)
-    assert run.correct is True and run.ragged == ()
+    assert run.correct is True
+    assert run.ragged == ()
     assert sum("do not apply" in note for note in run.notes) == 2
 
 
@@ -164,13 +174,15 @@ def test_gpu_path(monkeypatch) -> None:
     monkeypatch.setattr(cuda, "device", lambda: stand_in)
     run = execute(matmul(), seeds=3)
     assert stand_in.runs == 3
-    assert run.device == "H200" and run.correct is True
+    assert run.device == "H200"
+    assert run.correct is True
     assert ticks(run) == {"proved": True, "emulated": True, "compiled": True, "GPU-checked": True, "timed": True}
     assert set(run.timings) == {"cold", "warm"}
     assert run.share == pytest.approx(run.roofline.floor_us / 7.5)
     mutated(monkeypatch, module)
     wrong = execute(matmul(), ragged=False)
-    assert wrong.correct is False and not ticks(wrong)["GPU-checked"]
+    assert wrong.correct is False
+    assert not ticks(wrong)["GPU-checked"]
 
 
 def test_ragged_sizes_have_no_common_factors_and_keep_windows() -> None:

@@ -59,7 +59,8 @@ def test_indices_are_valid_through_their_arithmetic() -> None:
     p = gather.at(M=500, N=11)
     at = seeded_arrays(p, 0)["at"]
     used = 2 * at - 1
-    assert used.min() == 1 and used.max() == 9
+    assert used.min() == 1
+    assert used.max() == 9
     assert "indexes" in recipes(p)["at"].why
 
 
@@ -69,10 +70,12 @@ def test_what_is_under_a_logarithm_is_positive_and_what_is_squared_need_not_be()
     assert made["x"].offset == 0.0
     assert made["mask"].high == 2
     arrays = seeded_arrays(chain.at(M=3, N=400), 0)
-    assert arrays["w"].dtype == np.uint16 and bf16_to_f32(arrays["w"]).min() > 0.5
+    assert arrays["w"].dtype == np.uint16
+    assert bf16_to_f32(arrays["w"]).min() > 0.5
     assert arrays["x"].dtype == np.float16
     assert set(np.unique(arrays["mask"])) == {False, True}
-    assert arrays["k"].min() == -8 and arrays["k"].max() == 8
+    assert arrays["k"].min() == -8
+    assert arrays["k"].max() == 8
 
 
 @pytest.mark.parametrize("count", [10, 10_000])
@@ -94,7 +97,8 @@ def test_arguments_are_converted_or_refused() -> None:
     p = gather.at(M=2, N=3)
     x, at = np.zeros((2, 3)), np.array([1, 1])
     given = arguments(p, {"x": x, "at": at})
-    assert given["x"].dtype == np.float32 and given["at"].dtype == np.int32
+    assert given["x"].dtype == np.float32
+    assert given["at"].dtype == np.int32
     for arrays, message in (({"x": x}, "at is missing"), ({"x": x, "at": at, "z": x}, "no parameter 'z'"),
                             ({"x": x[:1], "at": at}, r"x has shape \[1, 3\]"), ({"x": x, "at": at + 0.5}, "at is float64")):
         with pytest.raises(DeviceError, match=message):

@@ -61,7 +61,8 @@ def test_loops_in_c_equal_interpreter_and_numpy(name: str) -> None:
     found = reference(p, arrays)
     exact = interpret(p, arrays, exact=True)
     independent = with_numpy(p, w.reference, arrays, found)
-    assert found.complete and "all cells" in found.source
+    assert found.complete
+    assert "all cells" in found.source
     for array in (a for a in p.parameters if a.role != "in"):
         np.testing.assert_allclose(found.values[array.name], exact[array.name], rtol=1e-12, atol=1e-12)
         # The parameters of some programs round where NumPy's formula does not: only by the constants' and orders' own error.
@@ -96,9 +97,12 @@ def test_sample_has_the_values_of_the_whole() -> None:
 def test_sample_keeps_the_edges_and_the_budget() -> None:
     p = workloads.get("matmul").definition.at(M=4096, N=4096, K=4096)
     chosen = sample(p, 10**8)
-    assert chosen is not None and {g.loops for g in slices(p)} == {("i",), ("j",)}
+    assert chosen is not None
+    assert {g.loops for g in slices(p)} == {("i",), ("j",)}
     rows, columns = cells(p, "c", chosen)
-    assert rows[0] == 0 and rows[-1] == 4095 and len(set(rows)) == len(rows)
+    assert rows[0] == 0
+    assert rows[-1] == 4095
+    assert len(set(rows)) == len(rows)
     assert len(rows) * len(columns) * 4096 * 5 <= 10**8 * 2
     assert not np.array_equal(rows, sample(p, 10**8, seed=1)[0])
 
@@ -142,13 +146,14 @@ def test_text_is_c99_and_knows_nothing_of_schedules(tmp_path) -> None:
     p = workloads.get("softmax").definition.at(M=3, N=4)
     for bounds in (False, True):
         text = reference_text(p, slices(p), bounds=bounds)
-        assert "threadIdx" not in text and "__global__" not in text
+        assert "threadIdx" not in text
+        assert "__global__" not in text
         source = tmp_path / "reference.c"
         names = ", ".join(f"({kind})0" for kind, _ in parameters(p, slices(p), bounds))
-        source.write_text(f"#include <math.h>\n#include <stdlib.h>\n{text}\nint main(void) {{ if (0) reference({names}); return 0; }}\n")
-        compiler = find_compiler().path
-        answer = subprocess.run([compiler, "-x", "c", "-std=c99", "-Wall", "-Werror", "-Wno-unused-function", "-fsyntax-only", str(source)],
-                                capture_output=True, text=True, check=False)
+        use = f"int main(void) {{ if (0) reference({names}); return 0; }}"
+        source.write_text(f"#include <math.h>\n#include <stdlib.h>\n{text}\n{use}\n")
+        command = [find_compiler().path, "-x", "c", "-std=c99", "-Wall", "-Werror", "-fsyntax-only", str(source)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
         assert answer.returncode == 0, answer.stderr
 
 
@@ -160,11 +165,13 @@ def test_without_a_compiler_tiny_sizes_are_interpreted_and_large_ones_say_so(mon
     expected = reference(p, arrays)
     monkeypatch.setattr(module, "find_compiler", missing)
     found = reference(p, arrays)
-    assert "interpreted" in found.source and not found.bounds
+    assert "interpreted" in found.source
+    assert not found.bounds
     np.testing.assert_allclose(found.values["y"], expected.values["y"], rtol=1e-12)
     large = workloads.get("matmul").definition.at(M=200, N=200, K=200)
     several, notes = references(large, {})
-    assert several == [] and "No C++ compiler" in notes[0]
+    assert several == []
+    assert "No C++ compiler" in notes[0]
 
 
 def test_too_much_work_without_slices_is_refused() -> None:

@@ -59,7 +59,8 @@ def test_the_bound_of_each_cell_counts() -> None:
     p, r = simple([1.0, 1.0], None)
     r = replace(r, bounds={"y": np.array([0.0, 0.1])})
     (check,) = check_outputs(p, {"y": np.array([1.1, 1.1], np.float16)}, r)
-    assert check.wrong == 1 and check.index == (0,)
+    assert check.wrong == 1
+    assert check.index == (0,)
 
 
 def test_nan_and_infinity() -> None:
@@ -70,7 +71,8 @@ def test_nan_and_infinity() -> None:
         bad = good.copy()
         bad[cell] = value
         (check,) = check_outputs(p, {"y": bad}, r)
-        assert check.wrong == 1 and check.index == (cell,), cell
+        assert check.wrong == 1
+        assert check.index == (cell,), cell
 
 
 def test_sampled_cells_are_reported_with_their_own_index() -> None:
@@ -104,7 +106,8 @@ def test_unwritten_bool_shows() -> None:
     good = interpret(p, {"x": x})
     bad = np.array([1, 0xFF], np.uint8).view(np.bool_)
     checks = check_outputs(p, {**good, "y": bad}, reference(p, {"x": x}))
-    assert not checks[0] and checks[0].index == (1,)
+    assert not checks[0]
+    assert checks[0].index == (1,)
 
 
 def test_a_priori_tolerance_grows_with_the_reduction() -> None:

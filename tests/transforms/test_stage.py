@@ -15,6 +15,7 @@ from tests.transforms.programs import (
     array,
     chain,
     conv1d,
+    copy,
     leaf,
     loops,
     matmul,
@@ -89,6 +90,14 @@ def test_registers_are_private_copies(golden) -> None:
 def test_wide_loads_into_registers() -> None:
     plan = right(matmul(4, 4, 8), ("bind", "i", "thread.y"), ("bind", "j", "thread.x"), ("split", "k", 8), ("stage", "A", "k", "register", 4))
     assert plan.buffer_of["A_r"].shape == (8,)
+
+
+def test_gaps_between_strides_take_no_cells() -> None:
+    plan = right(conv1d(8, 2, 3), ("split", "i", 4), ("bind", "i", "block.x"), ("bind", "i.i", "thread.x"), ("contract", "acc"), ("stage", "x", "i"))
+    assert plan.buffer_of["x_s"].shape == (4, 2)
+    plan = right(copy(32), ("split", "i", 16), ("split", "i.i", 2), ("bind", "i.i", "thread.x"), ("interchange", "i", "i.i"), ("stage", "x", "i.i", "register"))
+    assert plan.buffer_of["x_r"].shape == (2, 2)
+    assert str(plan.statement_of["x_r"].reads[0].index[0]) == "16*x_r[0] + 2*x_r.i.i + x_r[1]"
 
 
 def test_from_shared_memory_to_registers(golden) -> None:

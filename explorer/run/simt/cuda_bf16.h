@@ -7,7 +7,7 @@ inline __nv_bfloat16 __float2bfloat16_rn(float f);
 
 struct __nv_bfloat16 {
     unsigned short bits;
-    __nv_bfloat16() = default;
+    constexpr __nv_bfloat16() : bits() {}  // as __half
     inline __nv_bfloat16(float f);
     inline __nv_bfloat16(double f);
     inline __nv_bfloat16(int i);

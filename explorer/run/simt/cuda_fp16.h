@@ -7,7 +7,7 @@ inline __half __float2half_rn(float f);
 
 struct __half {
     unsigned short bits;
-    __half() = default;
+    constexpr __half() : bits() {}  // not "= default": g++ would then construct a shared array of them at run time
     inline __half(float f);
     inline __half(double f);
     inline __half(int i);

@@ -1,0 +1,25 @@
+"""Hashes that are computed once: the caches of the analysis ask for the same large values again and again."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+C = TypeVar("C", bound=type)
+
+
+def cached_hash(cls: C) -> C:
+    """Let a frozen dataclass (without slots) remember its hash; it is left out of pickles, since strings hash differently elsewhere."""
+    compute = cls.__hash__
+
+    def remembered(self: object) -> int:
+        known = self.__dict__.get("_hash")
+        if known is None:
+            known = self.__dict__["_hash"] = compute(self)
+        return known
+
+    def state(self: object) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+    cls.__hash__ = remembered  # type: ignore[method-assign]
+    cls.__getstate__ = state  # type: ignore[attr-defined]
+    return cls

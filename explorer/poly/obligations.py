@@ -1,0 +1,89 @@
+"""Question three, *obligations*: updates that may run in any order still must not race.
+
+Each place coordinate in which two updates of one element differ has to be collected (warp shuffles, shared memory,
+atomics) or cut away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..ir.expr import Expr
+from ..ir.finding import Finding
+from ..ir.plan import Plan
+from ..ir.program import Array, Statement
+from ..ir.tree import Loop
+from .isl import read_map, text
+from .placed import Placed, place_leaves
+from .plan_facts import run_set_of
+from .relations import access, dim_names, space
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """Updates of one element that differ in a bound loop, and whether a strategy collects them."""
+
+    leaf: str
+    array: str
+    loop: str
+    role: str
+    how: str
+
+    @property
+    def open(self) -> bool:
+        return not self.how
+
+
+def obligations(plan: Plan, placed: dict[str, list[Placed]] | None = None) -> tuple[Obligation, ...]:
+    """Every (update leaf, bound loop) in which two updates of one element differ, with its strategy if it has one."""
+    found = []
+    for parts in (placed or place_leaves(plan)).values():
+        for p in parts:
+            if p.statement.update:
+                chosen = dict(p.leaf.collect)
+                found += [
+                    Obligation(p.leaf.id, p.statement.target.array, x.id, x.role, chosen.get(x.id, ""))
+                    for x in p.above if x.is_place and _carries(plan, p, x)
+                ]
+    return tuple(found)
+
+
+def _carries(plan: Plan, p: Placed, loop: Loop) -> bool:
+    """Whether two updates of one element that differ in `loop` can coincide: in one launch, for a thread loop at one time."""
+    array = plan.array_of[p.statement.target.array]
+    other = tuple(x for x in p.above if (x.role == "launch" if loop.is_block else not x.is_place))
+    boxes = tuple((x.id, x.start, x.extent) for x in p.above)
+    return _carried(p.statement, array, loop.id, tuple(x.id for x in other), p.leaf.when, boxes)
+
+
+@lru_cache(maxsize=4096)
+def _carried(statement: Statement, array: Array, loop: str, equal: tuple[str, ...], inverse: tuple[tuple[str, Expr], ...],
+             boxes: tuple[tuple[str, int, int], ...]) -> bool:
+    names, when = dim_names(statement), dict(inverse)
+    touch = access(statement, len(statement.reads), array).intersect_domain(run_set_of(statement, inverse, boxes))
+    pairs = touch.apply_range(touch.reverse())
+    values = ", ".join(text(when[x], names) for x in (loop, *equal))
+    at = read_map(f"{{ {space(statement)} -> L[{values}] }}")
+    rest = [f"e{i}" for i in range(len(equal))]
+    apart = read_map(f"{{ L[{', '.join(['p', *rest])}] -> L[{', '.join(['q', *rest])}] : p != q }}")
+    return not pairs.intersect(at.apply_range(apart).apply_range(at.reverse())).is_empty()
+
+
+def check_obligations(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Finding, ...]:
+    """A finding for every open obligation (a schedule may hold them; a kernel may not be emitted with one)."""
+    out = []
+    for o in obligations(plan, placed):
+        if not o.open:
+            continue
+        statement = plan.statement_of[plan.resolve(o.leaf)[0].statement]  # type: ignore[index]
+        thread = not o.role.startswith("block")
+        hows = ("shuffle", "shared", "atomic") if thread else ("atomic", "kernel")
+        out.append(Finding(
+            "obligation",
+            f"updates of {o.array} from different iterations of {o.loop} ({o.role}) would race",
+            f"{o.leaf} updates one element of {o.array} in several {'threads' if thread else 'blocks'} at once",
+            o.array, (), "reduction", None, None, (o.leaf, o.loop), (statement.line,) if statement.line else (),
+            tuple(f"collect('{o.array}', '{how}')" for how in hows),
+        ))
+    return tuple(out)

@@ -1,0 +1,220 @@
+"""Question two, *order*: every dependence's source runs before its sink.
+
+"Before" means an earlier launch, or the same block at an earlier time.  Two blocks of one launch have no order; two
+threads at one time have none either (barriers make an earlier time visible; they are derived from the order).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import islpy as isl
+
+from ..ir.expr import Expr
+from ..ir.finding import Finding, Instance
+from ..ir.plan import Plan
+from ..ir.program import Statement
+from .dependence import Dependence
+from .isl import read_map, smallest, text
+from .placed import Placed, place_exprs
+from .plan_facts import facts
+from .relations import dim_names, space
+
+Values = tuple[tuple[Expr, ...], tuple[Expr, ...]]
+"""The same coordinates of source and sink, over their statements' dimensions."""
+
+
+def check_order(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Finding, ...]:
+    """Every dependence is respected; each finding has the smallest violating pair."""
+    found: list[Finding] = []
+    for d in facts(plan).ordered:
+        for a in placed.get(d.source, []):
+            for b in placed.get(d.sink, []):
+                if a.launch >= b.launch and (finding := _order_pair(plan, d, a, b)) is not None:
+                    found.append(finding)
+    return tuple(found)
+
+
+def _order_pair(plan: Plan, d: Dependence, a: Placed, b: Placed) -> Finding | None:
+    if a.launch > b.launch:
+        pairs = _pairs(d, _key(a), _key(b), _Sets(a.run, b.run))
+        return None if pairs.is_empty() else _order_finding(plan, d, a, b, pairs, "a later launch")
+    if (across := _across(plan, d, a, b)) is not None:
+        return _order_finding(plan, d, a, b, across, "another block of the same launch")
+    late = _late(d, _key(a), _key(b), _times(a, b), _turn(a, b), _Sets(a.run, b.run))
+    if late is None:
+        return None
+    same = _equal(a.statement, b.statement, _times(a, b))
+    only_same = late.is_subset(same) if a.leaf.id == b.leaf.id else False
+    return _order_finding(plan, d, a, b, late, "another thread at the same time" if only_same else "a later time")
+
+
+class _Sets:
+    """The two sets of instances, which their cache keys determine; equal to any other, so that they are no key."""
+
+    def __init__(self, a: isl.Set, b: isl.Set) -> None:
+        self.a, self.b = a, b
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Sets)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def _key(p: Placed) -> tuple:
+    return p.statement, p.leaf.when, p.boxes
+
+
+@lru_cache(maxsize=8192)
+def _pairs(d: Dependence, key_a: tuple, key_b: tuple, sets: _Sets) -> isl.Map:
+    """The dependence between the instances of two leaves."""
+    return d.relation.intersect_domain(sets.a).intersect_range(sets.b)
+
+
+def _times(a: Placed, b: Placed) -> Values:
+    """Values of the common loops that run in order, outermost first."""
+    when_a, when_b = dict(a.leaf.when), dict(b.leaf.when)
+    names = [x.id for x, y in zip(a.above, b.above, strict=False) if x.id == y.id and not x.is_place]
+    return tuple(when_a[n] for n in names), tuple(when_b[n] for n in names)
+
+
+def _turn(a: Placed, b: Placed) -> int:
+    """-1 if the first leaf stands before the second, 1 if behind it, 0 if they are one."""
+    return -1 if a.path < b.path else 1 if a.path > b.path else 0
+
+
+@lru_cache(maxsize=16384)
+def _value_map(statement: Statement, values: tuple[Expr, ...]) -> isl.Map:
+    """Instance to these values."""
+    names = dim_names(statement)
+    return read_map(f"{{ {space(statement)} -> V[{', '.join(text(v, names) for v in values)}] }}")
+
+
+def _equal(a: Statement, b: Statement, values: Values) -> isl.Map:
+    return _value_map(a, values[0]).apply_range(_value_map(b, values[1]).reverse())
+
+
+@lru_cache(maxsize=8192)
+def _late(d: Dependence, key_a: tuple, key_b: tuple, times: Values, turn: int, sets: _Sets) -> isl.Map | None:
+    """The pairs whose source does not come first in time, or None; a function of the first five arguments."""
+    pairs = _pairs(d, key_a, key_b, sets)
+    if not times[0]:
+        return None if turn < 0 or pairs.is_empty() else pairs
+    source, sink = _value_map(key_a[0], times[0]), _value_map(key_b[0], times[1])
+    late = pairs.intersect(source.lex_gt_map(sink) if turn < 0 else source.lex_ge_map(sink))
+    return None if late.is_empty() else late
+
+
+def _across(plan: Plan, d: Dependence, a: Placed, b: Placed) -> isl.Map | None:
+    """The pairs that run in different blocks of one launch, or None."""
+    axes = [i for i in range(3) if not (_own_copy(plan, d, a, i) or _own_copy(plan, d, b, i))]
+    everywhere = any(_replicated(plan, p) and p.free[i] for i in axes for p in (a, b))
+    where_a, where_b = place_exprs(a), place_exprs(b)
+    used = [i for i in axes if where_a[i] != Expr() or where_b[i] != Expr()]
+    if not used and not everywhere:
+        return None
+    places: Values = (tuple(where_a[i] for i in used), tuple(where_b[i] for i in used))
+    launches = _launches(a, b)
+    return _apart(d, _key(a), _key(b), places, launches, everywhere, _Sets(a.run, b.run))
+
+
+def _launches(a: Placed, b: Placed) -> Values:
+    """Values of the loops that the host runs (always outermost and common)."""
+    when_a, when_b = dict(a.leaf.when), dict(b.leaf.when)
+    names = [x.id for x, y in zip(a.above, b.above, strict=False) if x.id == y.id and x.role == "launch"]
+    return tuple(when_a[n] for n in names), tuple(when_b[n] for n in names)
+
+
+@lru_cache(maxsize=8192)
+def _apart(d: Dependence, key_a: tuple, key_b: tuple, places: Values, launches: Values, everywhere: bool, sets: _Sets) -> isl.Map | None:
+    """The pairs of one launch whose places differ (all of them, if one side runs everywhere), or None."""
+    pairs = _pairs(d, key_a, key_b, sets)
+    if launches[0]:
+        pairs = pairs.intersect(_equal(key_a[0], key_b[0], launches))
+    if not everywhere:
+        pairs = pairs.subtract(_equal(key_a[0], key_b[0], places))
+    return None if pairs.is_empty() else pairs
+
+
+def _replicated(plan: Plan, p: Placed) -> bool:
+    """Whether every place runs the leaf along unbound coordinates: its target is in registers or shared memory."""
+    view = p.leaf.view(len(p.statement.reads))
+    return view is not None and plan.buffer_of[view.buffer].space in ("register", "shared")
+
+
+def _own_copy(plan: Plan, d: Dependence, p: Placed, axis: int) -> bool:
+    """Whether each block along an unbound axis runs the leaf on its own copy of the dependence's array."""
+    if not (p.free[axis] and _replicated(plan, p)):
+        return False
+    slots = [slot for slot, use in enumerate(p.statement.accesses) if use.array == d.array]
+    views = [p.leaf.view(slot) for slot in slots]
+    return bool(views) and all(v is not None and plan.buffer_of[v.buffer].space in ("register", "shared") for v in views)
+
+
+_WORDS = {"flow": ("writes", "reads"), "anti": ("reads", "overwrites"), "output": ("writes", "overwrites")}
+
+
+def _order_finding(plan: Plan, d: Dependence, a: Placed, b: Placed, pairs: isl.Map, when: str) -> Finding:
+    point = smallest(pairs)
+    n = len(a.statement.dims)
+    source, sink = _instance(a, point[:n]), _instance(b, point[n:])
+    element = _element(plan, a.statement, d.array, source.point)
+    cell = f"{d.array}[{', '.join(map(str, element))}]" if element else d.array
+    first, second = _WORDS[d.kind]
+    what = f"{source} {first} {cell}, which {sink} {second}: this order would be lost"
+    why = {
+        "a later launch": f"in the program {source} runs first; now it would run in a later launch than {sink}",
+        "another block of the same launch": f"now they would run in different blocks of one launch ({_where_text(source, sink)}), which have no order",
+        "another thread at the same time": f"now they would run at the same time in different threads ({_where_text(source, sink)})",
+        "a later time": f"in the program {source} runs first; now {sink} would run before it",
+    }[when]
+    carrying = _carrier(a, b, source, sink)
+    return Finding("order", what, why, d.array, element, d.kind, source, sink, (a.leaf.id, b.leaf.id, *carrying),
+                   tuple(sorted({s.line for s in (a.statement, b.statement) if s.line})), _hints(a, b, when, carrying))
+
+
+def _carrier(a: Placed, b: Placed, source: Instance, sink: Instance) -> tuple[str, ...]:
+    """The outermost common loop in which the two instances differ."""
+    when_a, when_b = dict(a.leaf.when), dict(b.leaf.when)
+    for x, y in zip(a.above, b.above, strict=False):
+        if x.id != y.id:
+            break
+        at_a = when_a[x.id].evaluate(dict(zip(a.statement.dims, source.point, strict=True)))
+        at_b = when_b[x.id].evaluate(dict(zip(b.statement.dims, sink.point, strict=True)))
+        if at_a != at_b:
+            return (x.id,)
+    return ()
+
+
+def _hints(a: Placed, b: Placed, when: str, carrying: tuple[str, ...]) -> tuple[str, ...]:
+    if when == "another block of the same launch":
+        return (f"launch('{a.kernel.id}', after='…') to cut the kernel between the two", "bind the loop that carries it to threads or leave it sequential")
+    if when == "another thread at the same time":
+        return (f"bind('{carrying[0]}', 'seq')" if carrying else "leave the loop sequential", "skew the nest so that another loop is parallel")
+    if carrying and a.leaf.id == b.leaf.id:
+        return (f"skew an inner loop by '{carrying[0]}' first",)
+    return ("distribute the loop, or shift the consumer, before fusing",) if a.leaf.id != b.leaf.id else ()
+
+
+def _instance(p: Placed, point: tuple[int, ...]) -> Instance:
+    values = dict(zip(p.statement.dims, point, strict=True))
+    when = dict(p.leaf.when)
+    place = tuple((x.role, int(when[x.id].evaluate(values))) for x in p.above if x.is_place)
+    time = tuple(int(when[x.id].evaluate(values)) for x in p.above if not x.is_place)
+    return Instance(p.statement.name, point, place, time)
+
+
+def _where_text(source: Instance, sink: Instance) -> str:
+    def one(x: Instance) -> str:
+        return ", ".join(f"{role} {value}" for role, value in x.place) or "no bound loop"
+
+    return f"{source}: {one(source)}; {sink}: {one(sink)}"
+
+
+def _element(plan: Plan, statement: Statement, array: str, point: tuple[int, ...]) -> tuple[int, ...]:
+    values = dict(zip(statement.dims, point, strict=True))
+    uses = [u for u in (statement.target, *statement.reads) if u.array == array]
+    if not uses:
+        return ()
+    return tuple(int(e.evaluate(values)) if isinstance(e, Expr) else 0 for e in uses[0].index)

@@ -1,0 +1,99 @@
+"""Random chains of moves: any transformation, by its own candidates or with arguments drawn from its fields."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from typing import Any
+
+from explorer.ir.plan import Plan
+from explorer.ir.tree import Leaf, Loop
+from explorer.transforms.base import Transform, catalogue
+
+FAVOURED = {"split": 2, "bind": 5, "stage": 4, "contract": 3, "pipeline": 4, "collect": 3, "rfactor": 2, "vectorize": 2}
+SMALL = (1, 2, 2, 3, 3, 4, 5, 8)
+
+
+def random_step(plan: Plan, pick: random.Random) -> Transform | None:
+    """A move somewhere in the plan, or None where the drawn transformation has nothing to offer.
+
+    Transformations that only stand where others have prepared the ground (pipelines, collectives) are drawn more often
+    once it is prepared.
+    """
+    known = catalogue()
+    weights = [FAVOURED.get(name, 1) for name in known]
+    bound = any(x.is_thread for x in plan.loops.values())
+    for i, name in enumerate(known):
+        if name == "pipeline" and not plan.copies:
+            weights[i] = 1
+        if name == "bind" and bound:
+            weights[i] = 2
+        if name == "pipeline" and plan.copies:
+            weights[i] = 8
+    kind = known[pick.choices(list(known), weights)[0]]
+    if pick.random() < 0.55:
+        nodes = sorted(plan.ids)
+        found = list(kind.candidates(plan, pick.choice(nodes)))
+        if kind.name == "bind":
+            found = [s for s in found if "thread" in str(s) or "block" in str(s) or pick.random() < 0.3] or found
+        return pick.choice(found) if found else None
+    return drawn(kind, plan, pick)
+
+
+def drawn(kind: type[Transform], plan: Plan, pick: random.Random) -> Transform:
+    """The transformation with arguments drawn by the kinds of its fields; many of them do not fit."""
+    values: dict[str, Any] = {}
+    for f in fields(kind):  # type: ignore[arg-type]
+        if f.default is MISSING or pick.random() < 0.35:
+            value = _value(f.metadata, plan, pick, values)
+            if value is not None:
+                values[f.name] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)
+
+
+def _value(metadata: Any, plan: Plan, pick: random.Random, before: dict[str, Any]) -> Any:
+    """A value for a field."""
+    kind = metadata["kind"]
+    loops, leaves = sorted(plan.loops), sorted(leaf.id for leaf, _, _ in plan.leaves)
+    arrays = sorted({*plan.array_of, *plan.buffer_of})
+    if kind == "int":
+        low, high = metadata.get("min", -3), metadata.get("max", 8)
+        return max(low, min(high, pick.choice((*SMALL, -1, -2))))
+    if kind == "bool":
+        return pick.random() < 0.5
+    if kind == "choice":
+        return pick.choice(metadata["choices"])
+    if kind == "ints":
+        count = len(next((v for v in before.values() if isinstance(v, tuple)), (0,)))
+        return [pick.choice(SMALL) for _ in range(count)]
+    if kind == "loops":
+        return _nest(plan, pick) if loops else []
+    if kind == "arrays":
+        return pick.sample(arrays, min(len(arrays), pick.choice((1, 1, 2))))
+    if kind == "name":
+        return pick.choice(("", "fresh", *loops[:1]))
+    among = {"loop": loops, "leaf": leaves + arrays, "array": arrays, "node": [*loops, *leaves], "kernel": [k.id for k in plan.kernels]}[kind]
+    return pick.choice(among) if among else "nothing"
+
+
+def _nest(plan: Plan, pick: random.Random) -> list[str]:
+    """Loops around one leaf, a contiguous part mostly in order; or any loops."""
+    above = pick.choice(plan.leaves)[1] if plan.leaves else ()
+    names = [x.id for x in above] or sorted(plan.loops)
+    first = pick.randrange(len(names))
+    chosen = names[first : first + pick.choice((1, 2, 2, 3))]
+    if pick.random() < 0.25:
+        pick.shuffle(chosen)
+    return chosen
+
+
+def repairs(plan: Plan, leaf: str) -> Iterator[Transform]:
+    """Ways to discharge the obligation of an update."""
+    statement = next((x.statement for x, _, _ in plan.leaves if x.id == leaf), "")
+    for name in (leaf, statement):
+        for how in ("shuffle", "shared", "atomic", "kernel"):
+            yield catalogue()["collect"](name, how)  # type: ignore[call-arg]
+
+
+__all__ = ["Leaf", "Loop", "drawn", "random_step", "repairs"]

@@ -1,0 +1,162 @@
+"""Which write each read of a plan really sees: the program's provenance against that of an enumerated run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, product
+
+from explorer.ir.plan import Plan, block_extents
+from explorer.ir.program import Program, Statement
+from explorer.ir.tree import WARP_SIZE, Kernel, Leaf
+
+from .walk import Execution, Instance, cell, element, executions, is_inside, target_space
+
+Writes = frozenset[Instance]
+POISON: Instance = ("an unfinished copy", ())
+
+
+def program_order(program: Program) -> list[Instance]:
+    """Every instance in the order it was written."""
+    found = executions(Plan(program, (Kernel(program.name, program.body),)))
+    return [e.instance for e in sorted(found, key=lambda e: e.time)]
+
+
+def intended(program: Program) -> dict[tuple[Instance, int], Writes]:
+    """For every read (and every update's old value, without its own statement) the writes that made the value."""
+    memory: dict[tuple, list[Instance]] = {}
+    out: dict[tuple[Instance, int], Writes] = {}
+    for instance in program_order(program):
+        statement, point = program.statement_of[instance[0]], instance[1]
+        for slot, access in enumerate(statement.reads):
+            out[instance, slot] = frozenset(memory.get((access.array, element(statement, slot, point)), ()))
+        at = (statement.target.array, element(statement, len(statement.reads), point))
+        held = memory.get(at, []) if statement.update else []
+        out[instance, len(statement.reads)] = frozenset(w for w in held if w[0] != statement.name)
+        memory[at] = [*held, instance]
+    return out
+
+
+def wrong_reads(plan: Plan, runs: list[Execution], backwards: bool = False) -> set[Instance]:
+    """Instances that read a cell with other contents than the program's.
+
+    Blocks run one after the other, the threads of a block in step; `backwards` turns both orders round.  Reads at
+    data-dependent elements are left out.
+    """
+    sign = -1 if backwards else 1
+    key = lambda e: (e.launch, tuple(sign * b for b in e.block), e.time)  # noqa: E731
+    order = sorted(runs, key=lambda e: (*key(e), tuple(sign * t for t in reversed(e.thread))))
+    machine = _Machine(plan)
+    here: tuple = ()
+    for at, together in groupby(order, key=key):
+        if at[:2] != here:
+            machine.enter_block()
+            here = at[:2]
+        machine.step(list(together))
+    return machine.wrong
+
+
+class _Machine:
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.expected = plan, intended(plan.program)
+        self.copies = {c.name for c in plan.copies}
+        self.memory: dict[tuple, list[Instance]] = {}
+        self.wrong: set[Instance] = set()
+        self.open: list[tuple[tuple, Instance]] = []
+        self.groups: list[list[tuple[tuple, Instance]]] = []
+
+    def enter_block(self) -> None:
+        """Registers and shared memory end with a block of a launch."""
+        own = {b.name for b in self.plan.buffers if b.space != "global"}
+        self.memory = {c: v for c, v in self.memory.items() if c[0] not in own}
+        self.open, self.groups = [], []
+
+    def step(self, together: list[Execution]) -> None:
+        """All threads at one time."""
+        sync, leaf = together[0].sync, together[0].leaf
+        if sync is not None:
+            self.sync(sync.kind, sync.pending)
+        elif leaf is not None and any(how != "atomic" for _, how in leaf.collect):
+            for run in together:
+                self.check(run)
+            for group in self.groups_of(together):
+                self.collect(group)
+        else:
+            for run in together:
+                self.check(run)
+                self.write(run)
+
+    def sync(self, kind: str, pending: int) -> None:
+        if kind == "commit":
+            self.groups.append(self.open)
+            self.open = []
+            return
+        while len(self.groups) > pending:
+            for at, instance in self.groups.pop(0):
+                self.memory[at] = [instance]
+
+    def write(self, run: Execution) -> None:
+        statement = self.plan.statement_of[run.instance[0]]
+        at = cell(self.plan, run, len(statement.reads))
+        assert run.leaf is not None
+        if run.leaf.mechanism == "async":
+            self.memory[at] = [POISON]
+            self.open.append((at, run.instance))
+            return
+        self.memory[at] = [*(self.memory.get(at, []) if statement.update else []), run.instance]
+
+    def check(self, run: Execution) -> None:
+        statement = self.plan.statement_of[run.instance[0]]
+        if not all(self.reads_right(run, statement)):
+            self.wrong.add(run.instance)
+
+    def reads_right(self, run: Execution, statement: Statement) -> Iterator[bool]:
+        assert run.leaf is not None
+        if not is_inside(statement, run.instance[1]):
+            return
+        for slot in range(len(statement.reads)):
+            view, at = run.leaf.view(slot), cell(self.plan, run, slot)
+            if None in at[2]:
+                continue
+            held = frozenset(self.memory.get(at, ()))
+            if view and view.element and view.buffer in self.copies:
+                point = tuple(int(e.evaluate(run.values)) for e in view.element)
+                yield held == {(view.buffer, point)} and self.copied(view.buffer, point, statement, slot, run)
+            elif statement.name not in self.copies:
+                yield held == self.expected[run.instance, slot]
+        if statement.update and statement.name not in self.copies:
+            held = self.memory.get(cell(self.plan, run, len(statement.reads)), ())
+            yield frozenset(w for w in held if w[0] != statement.name) == self.expected[run.instance, len(statement.reads)]
+
+    def copied(self, copy: str, point: tuple[int, ...], reader: Statement, slot: int, run: Execution) -> bool:
+        """Whether the copy's element is the one that the reader wants."""
+        source = self.plan.statement_of[copy]
+        return is_inside(source, point) and element(source, 0, point) == element(reader, slot, run.instance[1])
+
+    def groups_of(self, together: list[Execution]) -> list[list[Execution]]:
+        """Executions that one collective combines: threads equal in every coordinate but the collected ones."""
+        out: dict[tuple, list[Execution]] = {}
+        for run in together:
+            out.setdefault(self.apart(run.leaf, run.thread), []).append(run)
+        return list(out.values())
+
+    def apart(self, leaf: Leaf | None, thread: tuple[int, ...]) -> tuple:
+        """The coordinates of a thread that the leaf's collective does not combine."""
+        assert leaf is not None
+        roles = {self.plan.loops[loop].role for loop, how in leaf.collect if how != "atomic"}
+        left = {"thread.x": thread[0], "thread.y": thread[1], "thread.z": thread[2]}
+        if roles & {"lane", "warp"}:
+            left |= {"thread.x": 0, "warp": thread[0] // WARP_SIZE, "lane": thread[0] % WARP_SIZE}
+        return tuple(v for role, v in left.items() if role not in roles)
+
+    def collect(self, group: list[Execution]) -> None:
+        """The register of every thread of the group, or the one cell, receives all updates of the group."""
+        statement, first = self.plan.statement_of[group[0].instance[0]], group[0]
+        names = list(dict.fromkeys(run.instance for run in group))
+        cells = dict.fromkeys(cell(self.plan, run, len(statement.reads)) for run in group)
+        if first.leaf is not None and target_space(self.plan, first.leaf, statement) == "register":
+            storage, _, index = next(iter(cells))
+            threads = product(*(range(n) for n in block_extents(self.plan.kernels[first.launch[0]])))
+            cells = dict.fromkeys((storage, (first.block, t), index) for t in threads
+                                  if self.apart(first.leaf, t) == self.apart(first.leaf, first.thread))
+        for at in cells:
+            self.memory[at] = [*self.memory.get(at, []), *names]

@@ -1,0 +1,136 @@
+"""Everything a plan executes, thread by thread, with its time and place: plain Python, independent of isl.
+
+Two executions are ordered if one is in an earlier launch, or both are in one block and one has the earlier time; threads of a
+block meet in between at the barriers that code generation derives, so within a block time alone decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from explorer.ir.expr import Expr
+from explorer.ir.plan import Plan, block_extents, grid_extents
+from explorer.ir.program import Statement
+from explorer.ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Node, Sync
+
+Instance = tuple[str, tuple[int, ...]]
+LIMIT = 40_000
+"""Executions beyond which a plan is not enumerated."""
+
+
+class TooLarge(Exception):
+    """The plan executes more than :data:`LIMIT` leaves."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One leaf (or commit, or wait) at one time in one thread; a commit or wait stands for all threads of its block."""
+
+    launch: tuple[int, ...]
+    block: tuple[int, ...]
+    time: tuple[int, ...]
+    thread: tuple[int, ...]
+    leaf: Leaf | None
+    sync: Sync | None
+    instance: Instance
+    values: dict[str, int]
+
+    def ordered_before(self, other: Execution) -> bool:
+        """Whether every run has this one first."""
+        if self.launch != other.launch:
+            return self.launch < other.launch
+        return self.block == other.block and self.time < other.time
+
+
+def executions(plan: Plan) -> list[Execution]:
+    """Every execution of the plan, unsorted.
+
+    Raises
+    ------
+    TooLarge
+    """
+    out: list[Execution] = []
+    for number, kernel in enumerate(plan.kernels):
+        for found in _kernel(plan, number, kernel):
+            out.append(found)
+            if len(out) > LIMIT:
+                raise TooLarge
+    return out
+
+
+def _kernel(plan: Plan, number: int, kernel: Kernel) -> Iterator[Execution]:
+    grid, block = grid_extents(kernel), block_extents(kernel)
+
+    def visit(nodes: tuple[Node, ...], values: dict[str, int], place: dict[str, int], launch: tuple[int, ...],
+              time: tuple[int, ...]) -> Iterator[Execution]:
+        for index, node in enumerate(nodes):
+            if isinstance(node, Loop):
+                for value in range(node.start, node.start + node.extent):
+                    here = {**place, node.role: value} if node.is_place else place
+                    launched = (*launch, value) if node.role == "launch" else launch
+                    yield from visit(node.body, {**values, node.id: value}, here, launched, (*time, index, 0 if node.is_place else value))
+            elif isinstance(node, Sync):
+                for at in product(*(range(n) for n in grid)):
+                    yield Execution((number, *launch), at, (*time, index), (), None, node, ("", ()), values)
+            else:
+                statement = plan.statement_of[node.statement]
+                dims = {d: int(e.evaluate(values)) for d, e in node.at}
+                if all(c.holds(dims) for c in statement.domain):
+                    instance = (statement.name, tuple(dims[d] for d in statement.dims))
+                    for b, t in _places(plan, node, statement, place, grid, block):
+                        yield Execution((number, *launch), b, (*time, index), t, node, None, instance, values)
+
+    yield from visit(kernel.body, {}, {}, (), ())
+
+
+def _places(plan: Plan, leaf: Leaf, statement: Statement, place: dict[str, int], grid: tuple[int, int, int],
+            block: tuple[int, int, int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Blocks and threads (x, y, z) that run a leaf: all where its target has a copy for each, else the first one."""
+    space = target_space(plan, leaf, statement)
+    blocks = [_axis(place.get(role), n, space != "global") for role, n in zip(BLOCK_ROLES, grid, strict=True)]
+    private = space == "register"
+    if "warp" in place or "lane" in place:
+        warps = _axis(place.get("warp"), -(-block[0] // WARP_SIZE), private)
+        lanes = _axis(place.get("lane"), min(block[0], WARP_SIZE), private)
+        x = [WARP_SIZE * w + lane for w in warps for lane in lanes]
+    else:
+        x = _axis(place.get("thread.x"), block[0], private)
+    threads = [x, _axis(place.get("thread.y"), block[1], private), _axis(place.get("thread.z"), block[2], private)]
+    for b in product(*blocks):
+        for t in product(*threads):
+            yield b, t
+
+
+def _axis(bound: int | None, extent: int, everywhere: bool) -> list[int]:
+    return [bound] if bound is not None else list(range(extent if everywhere else 1))
+
+
+def target_space(plan: Plan, leaf: Leaf, statement: Statement) -> str:
+    """Where the leaf's result lives: register, shared or global."""
+    view = leaf.view(len(statement.reads))
+    return plan.buffer_of[view.buffer].space if view else "global"
+
+
+def cell(plan: Plan, run: Execution, slot: int) -> tuple:
+    """(storage, replica, index) of an access; an index that is data is None."""
+    assert run.leaf is not None
+    statement, view = plan.statement_of[run.instance[0]], run.leaf.view(slot)
+    if view is None:
+        access = statement.accesses[slot]
+        return access.array, (), element(statement, slot, run.instance[1])
+    replica = {"register": (run.block, run.thread), "shared": run.block, "global": ()}[plan.buffer_of[view.buffer].space]
+    return view.buffer, replica, tuple(int(e.evaluate(run.values)) for e in view.index)
+
+
+def element(statement: Statement, slot: int, point: tuple[int, ...]) -> tuple[int | None, ...]:
+    """The element of the program's array that an access of an instance touches; None along a data-dependent dimension."""
+    dims = dict(zip(statement.dims, point, strict=True))
+    return tuple(int(e.evaluate(dims)) if isinstance(e, Expr) else None for e in statement.accesses[slot].index)
+
+
+def is_inside(statement: Statement, point: tuple[int, ...]) -> bool:
+    """Whether the instance reads at all (a copy beyond the edge does not)."""
+    dims = dict(zip(statement.dims, point, strict=True))
+    return all(c.holds(dims) for c in statement.inside)

@@ -1,0 +1,196 @@
+"""Is the witness of a refusal real?  Each finding is held against the enumerated instances of the refused plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+from explorer.ir.finding import Finding, Instance
+from explorer.ir.plan import Plan
+
+from .values import program_order, wrong_reads
+from .walk import Execution, TooLarge, cell, element, executions, is_inside, target_space
+from .walk import Instance as Name
+
+ENUMERATION = "too large to enumerate"
+UNDECIDED = "undecided by its own words"
+
+
+def doubt(plan: Plan, finding: Finding) -> str:
+    """Why the witness does not hold, or nothing.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan that the finding speaks of.
+    finding : Finding
+
+    Returns
+    -------
+    str
+        Empty when the enumeration confirms the finding; :data:`ENUMERATION` and :data:`UNDECIDED` where it cannot say.
+    """
+    try:
+        runs = executions(plan)
+    except TooLarge:
+        return ENUMERATION
+    return {"cover": _cover, "order": _order, "obligation": _obligation, "flow": _flow}[finding.question](plan, finding, runs)
+
+
+def _name(instance: Instance) -> Name:
+    return instance.statement, tuple(instance.point)
+
+
+def _cover(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
+    if finding.source is None:
+        return "there is no instance"
+    name = _name(finding.source)
+    mine = [r for r in runs if r.instance == name]
+    if len({(r.launch, tuple(sorted(r.values.items())), r.leaf.id if r.leaf else "") for r in mine}) != 1:
+        return ""
+    dims = dict(zip(plan.statement_of[name[0]].dims, name[1], strict=True))
+    for run in mine:
+        assert run.leaf is not None
+        if {loop: int(e.evaluate(dims)) for loop, e in run.leaf.when} != run.values:
+            return ""
+    return f"{finding.source} runs once, where its leaf says"
+
+
+# -- order -------------------------------------------------------------------------------------------------------
+
+
+def _order(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
+    if finding.source is None or finding.sink is None:
+        return "there is no pair"
+    source, sink = _name(finding.source), _name(finding.sink)
+    before, after = [r for r in runs if r.instance == source], [r for r in runs if r.instance == sink]
+    if not before or not after:
+        return f"{source if not before else sink} never runs"
+    touched = [_touched(plan, group, finding.array) for group in (before, after)]
+    if not any((a[1] or b[1]) and _one_element(a[0], b[0]) for a in touched[0] for b in touched[1]):
+        return f"{finding.source} and {finding.sink} do not touch one element of {finding.array}, one writing"
+    if not _first_in_program(plan, source, sink, runs):
+        return f"{finding.sink} does not follow {finding.source} in the program"
+    local = _has_own(plan, before, finding.array) and _has_own(plan, after, finding.array)
+    pairs = [(a, b) for a, b in product(before, after) if not local or a.launch != b.launch or a.block == b.block]
+    if pairs and all(a.ordered_before(b) for a, b in pairs):
+        return f"{finding.source} still runs before {finding.sink}"
+    return ""
+
+
+def _touched(plan: Plan, group: list[Execution], array: str) -> list[tuple[tuple, bool]]:
+    """Elements of the array that an instance touches, and whether it writes them."""
+    out = []
+    for run in group[:1]:
+        statement = plan.statement_of[run.instance[0]]
+        for slot, access in enumerate(statement.accesses):
+            if access.array == array:
+                out.append((element(statement, slot, run.instance[1]), slot == len(statement.reads)))
+            view = run.leaf.view(slot) if run.leaf else None
+            if view and view.element and view.buffer == array and slot < len(statement.reads):
+                out.append((tuple(int(e.evaluate(run.values)) for e in view.element), False))
+    return out
+
+
+def _one_element(a: tuple, b: tuple) -> bool:
+    return len(a) == len(b) and all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))
+
+
+def _first_in_program(plan: Plan, source: Name, sink: Name, runs: list[Execution]) -> bool:
+    """Whether the program has source before sink; a copy stands where any of its readers stands."""
+    place = {name: i for i, name in enumerate(program_order(plan.program))}
+    copies = {c.name for c in plan.copies}
+    served: dict[Name, set[Name]] = {}
+    for run in runs:
+        for _, view in run.leaf.views if run.leaf else ():
+            if view.element and view.buffer in copies:
+                served.setdefault((view.buffer, tuple(int(e.evaluate(run.values)) for e in view.element)), set()).add(run.instance)
+    if source[0] in copies and sink in served.get(source, set()):
+        return True
+
+    def stands(name: Name, seen: frozenset[Name] = frozenset()) -> set[int]:
+        if name in place:
+            return {place[name]}
+        return {p for user in served.get(name, set()) - seen if user != name for p in stands(user, seen | {name})}
+
+    early, late = stands(source), stands(sink)
+    return bool(early and late) and min(early) < max(late)
+
+
+def _has_own(plan: Plan, group: list[Execution], array: str) -> bool:
+    """Whether every access of the array goes to storage of the block or thread that runs it."""
+    run = group[0]
+    assert run.leaf is not None
+    statement = plan.statement_of[run.instance[0]]
+    slots = [s for s, a in enumerate(statement.accesses) if a.array == array]
+    views = [run.leaf.view(s) for s in slots]
+    return bool(views) and all(v is not None and plan.buffer_of[v.buffer].space != "global" for v in views)
+
+
+# -- obligations -------------------------------------------------------------------------------------------------
+
+
+def _obligation(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
+    leaf, loop = finding.nodes[:2]
+    block = plan.loops[loop].is_block
+    groups: dict[tuple, set[int]] = {}
+    for run in runs:
+        if run.leaf is not None and run.leaf.id == leaf:
+            statement = plan.statement_of[run.instance[0]]
+            time = () if block else run.time
+            key = (run.launch, time, element(statement, len(statement.reads), run.instance[1]))
+            groups.setdefault(key, set()).add(run.values[loop])
+    return "" if any(len(values) > 1 for values in groups.values()) else f"no two updates of {finding.array} differ in {loop} at one time"
+
+
+# -- flow --------------------------------------------------------------------------------------------------------
+
+
+def _flow(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
+    if "could not be decided" in finding.what:
+        return UNDECIDED
+    if finding.sink is None:
+        return "" if any(_keeps(plan, run, finding) for run in runs) else "no result stays in a buffer"
+    name = _name(finding.sink)
+    if any(run.instance == name and _misplaced(plan, run) for run in runs):
+        return ""
+    if name in wrong_reads(plan, runs) or name in wrong_reads(plan, runs, backwards=True):
+        return ""
+    return f"{finding.sink} reads what the program gives it"
+
+
+def _keeps(plan: Plan, run: Execution, finding: Finding) -> bool:
+    """A result that would stay in a buffer, or an asynchronous copy elsewhere than into shared memory."""
+    if run.leaf is None or run.leaf.id not in finding.nodes:
+        return False
+    statement = plan.statement_of[run.instance[0]]
+    role = plan.array_of[statement.target.array].role
+    space = target_space(plan, run.leaf, statement)
+    viewed = run.leaf.view(len(statement.reads)) is not None
+    return (viewed and role in ("out", "inout")) or (run.leaf.mechanism == "async" and space != "shared")
+
+
+def _misplaced(plan: Plan, run: Execution) -> bool:
+    """Whether some access leaves its buffer, or names an element that its copy does not hold."""
+    assert run.leaf is not None
+    statement = plan.statement_of[run.instance[0]]
+    if not is_inside(statement, run.instance[1]):
+        return False
+    copies = {c.name: c for c in plan.copies}
+    for slot, view in run.leaf.views:
+        at = cell(plan, run, slot)[2]
+        if any(not 0 <= i < n for i, n in zip(at, plan.buffer_of[view.buffer].shape, strict=True)):
+            return True
+        if slot < len(statement.reads) and view.element and view.buffer in copies:
+            copy, point = copies[view.buffer], tuple(int(e.evaluate(run.values)) for e in view.element)
+            dims = dict(zip(copy.dims, point, strict=True))
+            held = element(copy, 0, point) == element(statement, slot, run.instance[1])
+            if not all(c.holds(dims) for c in copy.domain) or not is_inside(copy, point) or not held:
+                return True
+    return False
+
+
+def repeated(runs: list[Execution]) -> list[Name]:
+    """Instances whose leaf runs at more than one value of its loops."""
+    seen = Counter(name for name, _ in {(r.instance, (r.leaf.id, *sorted(r.values.items()))) for r in runs if r.leaf})
+    return [name for name, count in seen.items() if count > 1]
