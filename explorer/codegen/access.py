@@ -24,9 +24,7 @@ def element_text(store: Store, index: Sequence[Expr], ranges: Ranges) -> str:
 def access_text(low: Lowered, site: Site, slot: int, read: Callable[[int], Text] | None = None,
                 lane: Mapping[str, Expr] | None = None) -> str:
     """The lvalue of one access of a leaf, with the variables in `lane` replaced."""
-    store, index = low.store(site.leaf, slot), low.index(site, slot)
-    if lane:
-        index = [e.substitute(lane, site.ranges) if isinstance(e, Expr) else e for e in index]
+    store, index = low.store(site.leaf, slot), low.index(site, slot, lane)
     affine = [e for e in index if isinstance(e, Expr)]
     if len(affine) == len(index):
         return element_text(store, affine, site.ranges)

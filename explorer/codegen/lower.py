@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -91,12 +91,14 @@ class Lowered:
 
     def __init__(self, plan: Plan, kernel: Kernel) -> None:
         self.plan, self.kernel = plan, kernel
+        self.indices: dict[tuple[str, int, tuple[str, ...]], tuple[Expr | Indirect, ...]] = {}
         self.block, self.grid = block_extents(kernel), grid_extents(kernel)
         self.loops = tuple(n for n in walk(kernel.body) if isinstance(n, Loop))
         self.taken = Names()
         self.stores = self._stores()
         self.launch_loops = tuple(loop for loop in self.loops if loop.role == "launch")
-        bound = [role for role in _SHORT if any(loop.role == role for loop in self.loops)]
+        present = {loop.role for loop in self.loops}
+        bound = [role for role in _SHORT if role in present]
         self.role_name = {role: self.taken.take(self._wanted(role)) for role in bound}
         sequential = {loop.id: self.taken.take(loop.id) for loop in self.loops if not loop.is_place}
         self.role_name |= {role: self.taken.take(_SHORT[role]) for role in _SHORT if role not in bound}
@@ -214,8 +216,20 @@ class Lowered:
             out += [r for r in ("warp", "lane") if r not in have and size[r] > 1] if have else ["thread.x"]
         return tuple(out)
 
-    def index(self, site: Site, slot: int) -> tuple[Expr | Indirect, ...]:
-        """Index of one access over C variables: physical cell of a view, else element of the array."""
+    def index(self, site: Site, slot: int, lane: Mapping[str, Expr] | None = None) -> tuple[Expr | Indirect, ...]:
+        """Index of one access over C variables: physical cell of a view, else element of the array.
+
+        `lane` replaces a vector loop's variable.
+        """
+        key = site.leaf.id, slot, tuple(lane) if lane else ()
+        if key not in self.indices:
+            index = self._index(site, slot)
+            if lane:
+                index = tuple(e.substitute(lane, site.ranges) if isinstance(e, Expr) else e for e in index)
+            self.indices[key] = index
+        return self.indices[key]
+
+    def _index(self, site: Site, slot: int) -> tuple[Expr | Indirect, ...]:
         view = site.leaf.view(slot)
         if view:
             return tuple(self.in_c(e, site.loops) for e in view.index)

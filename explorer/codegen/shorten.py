@@ -42,9 +42,9 @@ def shortened(low: Lowered, site: Site, lines: Sequence[str], lane: Mapping[str,
 
 def _atoms(low: Lowered, site: Site, lane: Mapping[str, Expr]) -> Iterator[Atom]:
     for slot in range(len(site.statement.accesses)):
-        for e in low.index(site, slot):
+        for e in low.index(site, slot, lane):
             if isinstance(e, Expr):
-                yield from _inner(e.substitute(lane, site.ranges) if lane else e)
+                yield from _inner(e)
 
 
 def _inner(expr: Expr) -> Iterator[Atom]:

@@ -44,9 +44,8 @@ def is_wide(low: Lowered, site: Site, slot: int, loop: Loop) -> bool:
     nbytes = loop.extent * store.dtype.bytes
     if store.space == "register" or len(affine) != len(index) or not index or nbytes not in SIZES or loop.extent < 2:
         return False
-    flat = linear(affine, store.shape).simplify(site.ranges)
-    first = flat.substitute({lane: Expr((), loop.start)}, site.ranges)
-    if flat - first != Expr(((lane, 1),), -loop.start):
+    first = linear([e for e in low.index(site, slot, {lane: Expr((), loop.start)}) if isinstance(e, Expr)], store.shape)
+    if linear(affine, store.shape) - first != Expr(((lane, 1),), -loop.start):
         return False
     return gcd(first.const, *(c for _, c in first.terms)) % loop.extent == 0
 

@@ -165,8 +165,8 @@ def check_output(program: Program, array: Array, output: np.ndarray, reference: 
     check = Check(array.name, int(flat.size), array.size, wrong, max_error, worst, tolerance, reference.source)
     if first is None:
         return check
-    where = np.unravel_index(first[0], expected.shape)
-    index = tuple(int(c[i]) if cells is not None else int(i) for c, i in zip(cells or where, where, strict=True))
+    where = tuple(int(i) for i in np.unravel_index(first[0], expected.shape))
+    index = where if cells is None else tuple(int(c[i]) for c, i in zip(cells, where, strict=True))
     return replace(check, index=index, got=first[1], expected=first[2], allowed=first[3])
 
 

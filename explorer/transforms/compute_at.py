@@ -157,19 +157,24 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
         return no(f"{odd} of {leaf.id} depends on loops that {', '.join(sorted(dropped))} would leave behind")
     if odd := next((x for x, _ in leaf.collect if x in dropped), ""):
         return no(f"{leaf.id} is combined over {odd}, which it would leave", hint="collect again after moving")
+    busy = {x.id for x in kept if any(other.id != leaf.id for other, _ in leaves((x,)))}
     names = {x.id: plan.fresh(f"{x.id}.p") for x in inner}
+    mine = {x.id: plan.fresh(f"{x.id}.p", frozenset(names.values())) if x.id in busy else x.id for x in kept}
     clones = tuple(replace(x, id=names[x.id], body=(), role="seq" if x.role == "vector" else x.role) for x in inner)
-    loops = (*clones, *kept)
+    loops = (*clones, *(replace(x, id=mine[x.id]) for x in kept))
     if (pair := _bound_twice((*path, *loops))) is not None:
         return no(f"{pair[0].id} and {pair[1].id} would be nested, and both are bound to {pair[1].role}", hint=f"bind('{pair[1].id}', 'seq') first")
     scope = ranges((*path, *loops))
     values = {old: var(new) for old, new in names.items()}
-    at = {d: tiled[d].substitute(values, scope) if d in tiled else at_own[d] for d in statement.dims}
-    when = {x.id: when_own[x.id] for x in (*shared, *kept)} | outer | {names[x.id]: when_consumer[x.id].substitute(known) for x in inner}
-    old = {x: when_own[x].substitute(at, scope) for x in dropped}
+    moved = {old: var(new) for old, new in mine.items() if old in busy}
+    at = {d: tiled[d].substitute(values, scope) if d in tiled else at_own[d].substitute(moved, scope) for d in statement.dims}
+    when = {x.id: when_own[x.id] for x in shared} | {mine[x.id]: when_own[x.id] for x in kept} | outer
+    when |= {names[x.id]: when_consumer[x.id].substitute(known) for x in inner}
+    old = {x: when_own[x].substitute(at, scope) for x in dropped} | moved
     views = tuple((s, replace(v, index=tuple(e.substitute(old, scope) for e in v.index), element=tuple(e.substitute(old, scope) for e in v.element)))
                   for s, v in leaf.views)
-    new = replace(leaf, at=tuple(at.items()), when=tuple(sorted(when.items())), views=views)
+    collect = tuple((mine.get(x, x), how) for x, how in leaf.collect)
+    new = replace(leaf, at=tuple(at.items()), when=tuple(sorted(when.items())), views=views, collect=collect)
     return new, loops, {u.leaf.id for u in others}, dropped
 
 

@@ -35,7 +35,7 @@ def finding_body(finding: Finding, program: Program | None, say: bool) -> str:
         ("what", escape(finding.what) if say else ""),
         ("program" if finding.sink else "instance", pair),
         ("through", f"<code>{escape(element)}</code>{escape(kind)}" if element else ""),
-        ("schedule", escape(finding.why)),
+        ("order" if finding.question == "order" else "because", escape(finding.why)),
         ("source", source_lines(finding.lines, program)),
         ("try", tries(finding.hints)),
     )

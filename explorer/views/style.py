@@ -9,6 +9,7 @@ with a glyph or a word, never alone.
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 ROLE_GLYPHS: dict[str, tuple[str, str]] = {
@@ -52,7 +53,7 @@ background:repeating-linear-gradient(90deg,transparent 0 6px,var(--line) 6px 7px
 .ex table tr,.ex table tr td,.ex table tr th{{background:none!important;color:inherit;border:0;text-align:left;vertical-align:baseline;max-width:none}}
 .ex table tr td,.ex table tr th{{border-bottom:1px solid var(--line);padding:3px 14px 3px 0;white-space:nowrap}}
 .ex table tr:last-child td{{border-bottom:0}}.ex table tr .n{{text-align:right;font-variant-numeric:tabular-nums}}.ex table tr .w{{white-space:normal;min-width:16em}}
-.ex dl{{display:grid;grid-template-columns:max-content 1fr;gap:3px 14px;margin:0;padding:0}}.ex dt{{color:var(--soft);font-weight:400;grid-column:1}}.ex dd{{margin:0;grid-column:2;min-width:0}}
+.ex dl{{display:grid;grid-template-columns:max-content 1fr;gap:3px 14px;margin:0;padding:0}}.ex dt{{color:var(--soft);font-weight:400;grid-column:1}}.ex dd{{margin:0;grid-column:2;min-width:0}}.ex dd code{{white-space:pre-wrap}}
 .ex .bar{{border-left:4px solid currentColor}}.ex .bar>*{{color:var(--fg)}}.ex .bar>.head .bad{{color:inherit}}
 .ex .cards{{display:flex;flex-wrap:wrap;gap:8px 26px}}.ex .cards>div>span{{color:var(--soft);display:block;font-size:12px}}.ex .cards b{{font-size:15px}}
 .ex details>summary{{padding:5px 14px;cursor:pointer;color:var(--soft)}}.ex details[open]>summary{{border-bottom:1px solid var(--line)}}
@@ -60,7 +61,8 @@ background:repeating-linear-gradient(90deg,transparent 0 6px,var(--line) 6px 7px
 {hues}"""
 
 
-CSS = _rules()
+CSS = re.sub(r"(^|[,}\n])\.ex ", r"\1.ex.ex.ex ", _rules())
+"""Tripled class: hosts style ``td`` and ``code`` inside outputs, with up to two classes in the selector."""
 
 
 def page(title: str, small: str, *bodies: str, bar: str = "") -> str:

@@ -11,7 +11,8 @@ import pytest
 from explorer import workloads
 from explorer.codegen.emit import emit
 from explorer.codegen.resources import resources
-from explorer.ir.expr import const
+from explorer.errors import ScheduleError
+from explorer.ir.expr import const, var
 from explorer.ir.plan import Plan, initial
 from explorer.ir.program import Constraint
 from explorer.ir.tree import Leaf, Loop, Sync, walk
@@ -253,3 +254,24 @@ def test_waits_and_commits_are_in_the_source_map() -> None:
 def test_an_index_beyond_two_billion_elements_is_64_bits_wide() -> None:
     text = emit(plan_of("sum_rows", [], M=70000, N=40000)).text
     assert "i * 40000LL + k" in text
+
+
+def test_place_loops_may_start_above_zero() -> None:
+    p = programs.copy(8)
+    loop = p.body[0]
+    assert isinstance(loop, Loop)
+    low, high = replace(loop, role="thread.x", extent=3), replace(loop, id="late", role="thread.x", start=3, extent=5)
+    leaf = loop.body[0]
+    assert isinstance(leaf, Leaf)
+    second = replace(leaf, id="S0.late", at=(("i", var("late")),), when=(("late", var("i")),))
+    plan = initial(p)
+    plan = replace(plan, kernels=(replace(plan.kernels[0], body=(low, replace(high, body=(second,)))),))
+    text = emit(plan, barriers=lambda p, k: Fixed()).text
+    assert re.search(r"if \(tx < 3\)\s+y\[tx\] = x\[tx\];  // S0\n", text)
+    assert re.search(r"if \(tx >= 3\)\s+y\[tx\] = x\[tx\];  // S0.late", text)
+
+
+def test_warps_alone_are_combined_in_flat_blocks_only() -> None:
+    steps = [("bind", "k", "warp"), ("bind", "i", "thread.y"), ("collect", "S1", "shuffle")]
+    with pytest.raises(ScheduleError, match="blocks with one dimension"):
+        emit(follow(programs.row_sum(4, 3), steps), barriers=lambda p, k: Fixed())

@@ -67,6 +67,10 @@ def test_matmul_with_wide_and_asynchronous_copies() -> None:
     assert not differences(cases)
 
 
+def test_dynamic_shared_memory() -> None:
+    assert not differences([case("64 KiB", "matmul", gemm((128, 128, 64), (16, 16), width=4), M=20, N=24, K=8)], seeds=1)
+
+
 def test_asynchronous_copies_become_plain_ones_on_old_gpus() -> None:
     steps = [*gemm(width=4), ("pipeline", "k", 2)]
     assert not differences([case("old", "matmul", steps, M=13, N=12, K=20)], arch="sm_75")

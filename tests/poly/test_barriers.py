@@ -8,7 +8,8 @@ import pytest
 
 from explorer.ir.expr import const, var
 from explorer.ir.plan import Buffer, Plan
-from explorer.ir.tree import Kernel, Leaf, View
+from explorer.ir.tree import Kernel, Leaf, Sync, View
+from explorer.poly.asynchronous import check_async
 from explorer.poly.barriers import BUDGET, Barriers, barriers
 from tests.poly import plans
 from tests.poly.brute import races
@@ -72,6 +73,21 @@ def test_the_wait_and_not_the_issue_is_the_source():
     assert races(plan, plan.kernels[0], moved)
 
 
+def test_a_wait_at_the_end_of_the_loop_needs_a_barrier_after_it():
+    """The wait of one iteration lets the next one read; the first iteration has a wait of its own before the loop."""
+    plan = plans.matmul(m=4, n=4, k=20, ahead=1, buffers=3, mechanism="async", pending=0)
+    wait, *rest = plan.loops["ko"].body
+    plan = plan.replace_node("ko", replace(plan.loops["ko"], body=(*rest, wait)))
+    start, prologue, steady, end = plan.loops["bj"].body
+    block = replace(plan.loops["bj"], body=(start, prologue, Sync("wait.first", "wait"), steady, end))
+    plan = plan.replace_node("bj", block)
+    assert check_async(plan) == ()
+    found = of(plan)
+    assert not races(plan, plan.kernels[0], found.before)
+    for position in found.before:
+        assert races(plan, plan.kernels[0], found.before - {position})
+
+
 @pytest.mark.parametrize("rows", ["block.x", "seq"])
 @pytest.mark.parametrize("options", [
     {"e": "register"}, {"e": "shared"}, {"e": "shared", "turned": True}, {"e": "", "turned": True}], ids=str)
@@ -98,6 +114,7 @@ def test_a_collective_over_the_whole_block_is_a_barrier():
     plan = plans.softmax(k=128, threads=64, e="shared", turned=True)
     assert of(plan).before == frozenset()
     assert len(of(plans.softmax(k=64, threads=32, e="shared", turned=True)).before) == 1, "one warp meets by shuffles alone"
+    assert of(plans.softmax(k=128, threads=64, e="shared", turned=True, rows="thread.y")).before, "one row of two meets alone"
 
 
 def test_a_race_at_equal_time_is_reported_with_its_witness():
@@ -124,8 +141,9 @@ def test_a_barrier_before_a_loop_is_dropped_when_the_loop_starts_with_one():
     assert of(plan).before == {("ko", 0)}, "the prologue's copies are ordered by the barrier at the top of ko"
 
 
-def test_the_second_of_two_iterations_apart_needs_a_barrier_anywhere():
-    """A reader two iterations behind the writer: any barrier in the loop will do, but one is needed."""
+@pytest.mark.parametrize("cells", [3, 6])
+def test_two_iterations_apart_a_barrier_anywhere_will_do(cells):
+    """A reader two iterations behind the writer, with cells that are used again (3) and that are not (6)."""
     i = var("i")
     s0 = plans.statement("S0", {"t": 6, "i": 4}, plans.read("u", var("t"), i), plans.Read(0), (plans.read("x", i),))
     behind = plans.read("u", var("t") - 2, const(3) - i)
@@ -133,8 +151,8 @@ def test_the_second_of_two_iterations_apart_needs_a_barrier_anywhere():
     body = plans.nest([("t", 6, "seq"), ("i", 4, "thread.x")], plans.own(s0), plans.own(s1))
     arrays = (plans.array("x", 4, role="in"), plans.array("u", 6, 4), plans.array("y", 6, 4, role="out"))
     program = plans.Program("lagged", arrays, (s0, s1), (body,))
-    buffer = Buffer("u", plans.F32, (3, 4), "shared")
-    views = {"S0": (1, View("u", (var("t") % 3, i))), "S1": (0, View("u", ((var("t") + 1) % 3, const(3) - i)))}
+    buffer = Buffer("u", plans.F32, (cells, 4), "shared")
+    views = {"S0": (1, View("u", (var("t") % cells, i))), "S1": (0, View("u", ((var("t") - 2) % cells, const(3) - i)))}
     kernel = Kernel("lagged", (body,))
     plan = Plan(program, (kernel,), buffers=(buffer,)).map_leaves(lambda leaf: replace(leaf, views=(views[leaf.id],)))
     found = of(plan)

@@ -32,7 +32,19 @@ def convolution(n: int = 7, taps: int = 3) -> Program:
     return Program("windows", arrays, (s0,), (plans.nest([("i", n, "seq"), ("r", taps, "seq")], plans.own(s0)),))
 
 
-PROGRAMS = {p.name: p for p in (triangle(), convolution(), plans.matmul_program(5, 6, 7), plans.softmax_program(3, 5),
+def overwritten(n: int = 5) -> Program:
+    """y[i] = x[i]; z[i] = y[i] + y[i + 1]: only the last element of y comes from outside."""
+    i = var("i")
+    s0 = plans.statement("S0", {"i": n}, plans.read("y", i), Read(0), (plans.read("x", i),))
+    both = Call("add", (Read(0), Read(1)))
+    j = var("j")
+    s1 = plans.statement("S1", {"j": n}, plans.read("z", j), both, (plans.read("y", j), plans.read("y", j + 1)))
+    arrays = (plans.array("x", n, role="in"), plans.array("y", n + 1, role="inout"), plans.array("z", n, role="out"))
+    body = (plans.nest([("i", n, "seq")], plans.own(s0)), plans.nest([("j", n, "seq")], plans.own(s1)))
+    return Program("overwritten", arrays, (s0, s1), body)
+
+
+PROGRAMS = {p.name: p for p in (triangle(), convolution(), plans.matmul_program(5, 6, 7), plans.softmax_program(3, 5), overwritten(),
                                 plans.wavefront().program)}
 
 

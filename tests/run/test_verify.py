@@ -163,3 +163,22 @@ def test_every_mutated_operator_is_detected(name: str) -> None:
         except KernelFault:
             continue
         assert not all(check_outputs(p, outputs, expected)), text
+
+
+def test_long_random_sums_are_still_told_from_their_mutants() -> None:
+    p = workloads.get("sum_all").definition.at(M=1024, N=1024)
+    arrays = seeded_arrays(p, 0)
+    sharp, safe = reference(p, arrays, random=True), reference(p, arrays)
+    total = arrays["x"].astype(np.float64).sum()
+    sequential = np.cumsum(arrays["x"].ravel(), dtype=np.float32)[-1:]
+    assert check_outputs(p, {"y": sequential}, sharp)[0]
+    assert not check_outputs(p, {"y": -sequential}, sharp)[0]
+    assert not check_outputs(p, {"y": sequential * np.float32(1.01)}, sharp)[0]
+    assert sharp.bounds["y"][0] < 0.01 * abs(total) < safe.bounds["y"][0]
+
+
+def test_given_data_in_the_worst_order_is_not_called_wrong() -> None:
+    p = workloads.get("sum_all").definition.at(M=512, N=512)
+    x = np.sort(np.random.default_rng(0).standard_normal(512 * 512).astype(np.float32)).reshape(512, 512)
+    sequential = np.cumsum(x.ravel(), dtype=np.float32)[-1:]
+    assert check_outputs(p, {"y": sequential}, reference(p, {"x": x}))[0]
