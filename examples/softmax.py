@@ -43,14 +43,16 @@ def schedule(M: int = 24, N: int = 520, *, threads: int = 64, vector: int = 4) -
     for loop in ("k", "j", "n"):
         # element = loop · threads · vector + thread · vector + lane
         thread, lane = f"{loop}.t", f"{loop}.v"
-        s = s.split(loop, threads * vector, thread).split(thread, vector, lane).interchange(loop, thread).bind(thread, "thread.x")
+        s = s.split(loop, threads * vector, thread)
+        s = s.split(thread, vector, lane) if vector > 1 else s
+        s = s.interchange(loop, thread).bind(thread, "thread.x")
     # each thread first reduces its own elements, then the block's threads combine theirs
     s = s.collect("peak", "shuffle").collect("total", "shuffle")
     # one loop over the threads, in whose body the row's part is read once, into registers
     s = s.fuse("k.t", "j.t").fuse("k.t", "n.t").stage("x", "k.t", space="register", vector=vector)
     for temporary in ("peak", "total", "e"):
         s = s.contract(temporary)
-    for loop in ("k", "k.v", "j", "j.v", "n"):
+    for loop in ("k", "k.v", "j", "j.v", "n") if vector > 1 else ("k", "j", "n"):
         s = s.unroll(loop)
     return s.vectorize("n.v") if vector > 1 else s
 

@@ -4,6 +4,9 @@ Write an affine loop nest, transform its schedule by exact moves, read the CUDA,
 on the CPU), check it, time it, and leave with a ``.cu`` file.
 """
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
 from .api import Definition, Schedule, program
 from .errors import (
     CompileError,
@@ -11,6 +14,7 @@ from .errors import (
     DeviceError,
     ExplorerError,
     ExportError,
+    FigureError,
     IllegalSchedule,
     KernelFault,
     KernelTimeout,
@@ -47,8 +51,15 @@ from .frontend import (
     where,
 )
 from .glossary import lookup as help
-from .gpu.spec import gpu
 from .views.reprs import attach as _attach
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from . import strategies, workloads
+    from .gpu.spec import gpu
+else:
+    from . import gpu
 
 _attach()
 
@@ -61,6 +72,7 @@ __all__ = [
     "DeviceError",
     "ExplorerError",
     "ExportError",
+    "FigureError",
     "IllegalSchedule",
     "KernelFault",
     "KernelTimeout",
@@ -82,9 +94,9 @@ __all__ = [
     "f64",
     "gpu",
     "help",
+    "i8",
     "i32",
     "i64",
-    "i8",
     "inf",
     "local",
     "log",
@@ -95,6 +107,19 @@ __all__ = [
     "rsqrt",
     "sizes",
     "sqrt",
+    "strategies",
     "tanh",
     "where",
+    "workloads",
 ]
+
+
+def __getattr__(name: str) -> "ModuleType":
+    """Packages that are imported on first use."""
+    if name in ("strategies", "workloads"):
+        return _import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -51,7 +51,8 @@ class Schedule(_Schedule):
         kind = None if name.startswith("_") else _kind(name)
         if kind is None:
             near = difflib.get_close_matches(name, dir(self), 3)
-            raise AttributeError(f"a schedule has no move or attribute {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+            raise AttributeError(f"a schedule has no move or attribute {name!r}"
+                                 + (f"; did you mean {', '.join(near)}?" if near else ""))
 
         def move(*args: Any, **kwargs: Any) -> Schedule:
             return self.apply(_construct(kind, args, kwargs))

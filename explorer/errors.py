@@ -14,6 +14,9 @@
         KernelFault           illegal address, trap, or a bounds, race or uninitialised-read check that fired
         OutOfMemory           the arrays do not fit the device
       ExportError             the file cannot be written as asked
+      FigureError             a picture cannot be drawn as asked, or Plotly is missing
+
+Each says what is wrong, where, why, and what to try.
 """
 
 from __future__ import annotations
@@ -112,3 +115,7 @@ class OutOfMemory(DeviceError):
 
 class ExportError(ExplorerError):
     """The export cannot be written as asked."""
+
+
+class FigureError(ExplorerError):
+    """A picture cannot be drawn as asked: an unknown name or option, or Plotly is not installed."""

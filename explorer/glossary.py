@@ -10,18 +10,21 @@ import difflib
 from .transforms.base import catalogue
 
 _ROWS: dict[str, dict[str, str]] = {
-    "split": {"Halide": "split", "TVM": "split", "Exo": "divide_loop", "loopy": "split_iname", "isl": "band_tile", "Clay": "stripmine"},
+    "split": {"Halide": "split", "TVM": "split", "Exo": "divide_loop", "loopy": "split_iname", "isl": "band_tile",
+              "Clay": "stripmine"},
     "tile": {"Halide": "tile", "TVM": "split, reorder", "Exo": "divide_loop, reorder_loops", "isl": "band_tile", "Clay": "tile"},
     "coalesce": {"Halide": "fuse", "TVM": "fuse", "Exo": "mult_loops", "loopy": "join_inames", "OpenMP": "collapse"},
     "fuse": {"Halide": "compute_with", "TVM": "merge", "Exo": "fuse", "loopy": "rename_inames_in_batch", "Clay": "fuse"},
     "distribute": {"Exo": "fission", "loopy": "duplicate_inames", "isl": "order_before", "Clay": "split"},
-    "interchange": {"Halide": "reorder", "TVM": "reorder", "Exo": "reorder_loops", "loopy": "prioritize_loops", "Clay": "interchange"},
+    "interchange": {"Halide": "reorder", "TVM": "reorder", "Exo": "reorder_loops", "loopy": "prioritize_loops",
+                    "Clay": "interchange"},
     "reorder": {"Halide": "reorder", "TVM": "reorder", "Exo": "reorder_loops", "loopy": "prioritize_loops"},
     "bind": {"Halide": "gpu_blocks, gpu_threads", "TVM": "bind", "loopy": "tag_inames", "isl": "mark"},
     "skew": {"loopy": "map_domain", "Clay": "skew"},
     "shift": {"Exo": "shift_loop", "loopy": "map_domain", "isl": "band_shift", "Clay": "shift"},
     "reverse": {"loopy": "map_domain", "isl": "band_scale", "Clay": "reverse"},
-    "cut": {"Halide": "specialize", "TVM": "loop_partition", "Exo": "cut_loop", "loopy": "chunk_iname", "isl": "isolate", "Clay": "iss, peel"},
+    "cut": {"Halide": "specialize", "TVM": "loop_partition", "Exo": "cut_loop", "loopy": "chunk_iname", "isl": "isolate",
+            "Clay": "iss, peel"},
     "stage": {"Halide": "compute_at, store_in", "TVM": "cache_read, cache_write", "Exo": "stage_mem", "loopy": "add_prefetch"},
     "contract": {"Halide": "store_at", "TVM": "set_scope", "Exo": "set_memory", "loopy": "privatize_temporaries_with_inames"},
     "compute_at": {"Halide": "compute_at", "TVM": "compute_at"},
@@ -33,10 +36,17 @@ _ROWS: dict[str, dict[str, str]] = {
 }
 
 _TRAPS = {
-    "fuse": "fuse joins *adjacent sibling* loops here (as in Exo, Clay and textbooks); for nested loops (Halide's and TVM's fuse) use coalesce.",
-    "coalesce": "coalesce makes nested loops one; it is not isl's set simplification, nor contiguous access by a warp (see sectors).",
+    "fuse": "fuse joins *adjacent sibling* loops here (as in Exo, Clay and textbooks); "
+            "for nested loops (Halide's and TVM's fuse) use coalesce.",
+    "coalesce": "coalesce makes nested loops one; it is not isl's set simplification, "
+                "nor contiguous access by a warp (see sectors).",
     "split": "split makes one loop two; Clay's split is distribute here.",
 }
+
+
+def elsewhere(name: str) -> dict[str, str]:
+    """What other systems call a move: system to their words, separated by commas."""
+    return dict(_ROWS.get(name, {}))
 
 
 def lookup(words: str) -> str:
@@ -68,7 +78,7 @@ def lookup(words: str) -> str:
 
 def _entry(name: str) -> str:
     kind = catalogue().get(name)
-    called = ", ".join(f"{system}: {words}" for system, words in _ROWS.get(name, {}).items())
+    called = ", ".join(f"{system}: {words}" for system, words in elsewhere(name).items())
     lines = [f"{name} — {(kind.__doc__ or '').strip()}" if kind else name]
     lines += [f"Called elsewhere: {called}."] if called else []
     lines += [f"Beware: {_TRAPS[name]}"] if name in _TRAPS else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from .ir.finding import Verdict
@@ -30,6 +30,7 @@ class Move:
 
     @property
     def applies(self) -> bool:
+        """Whether it has concrete arguments that are legal here."""
         return bool(self.verdict) and self.step is not None
 
     def __str__(self) -> str:
@@ -76,16 +77,24 @@ def moves(schedule: Schedule, node: str) -> Moves:
     Moves
         Those that apply first, each group in alphabetical order of the transformations.
     """
-    found: list[Move] = []
+    return Moves(in_order(judged(schedule, node)), node)
+
+
+def in_order(found: Iterable[Move]) -> list[Move]:
+    """Moves that apply first, each group in alphabetical order of the transformations."""
+    return sorted(found, key=lambda m: (not m.applies, m.name))
+
+
+def judged(schedule: Schedule, node: str) -> Iterator[Move]:
+    """The moves of :func:`moves` one by one, as they are judged: a caller may stop, or do something else in between."""
     for name, kind in catalogue().items():
         offer = kind.offers(schedule.plan, node)
         if not offer:
-            found.append(Move(name, None, offer))
+            yield Move(name, None, offer)
             continue
         steps = list(kind.candidates(schedule.plan, node))
         for step in steps:
             verdict, _ = schedule.try_step(step)
-            found.append(Move(name, step, verdict))
+            yield Move(name, step, verdict)
         if not steps:
-            found.append(Move(name, None, Verdict(f"{name} has nothing to do at {node}")))
-    return Moves(sorted(found, key=lambda m: (not m.applies, m.name)), node)
+            yield Move(name, None, Verdict(f"{name} has nothing to do at {node}"))

@@ -48,7 +48,8 @@ def from_data(data: Any) -> tuple[str, str, dict[str, int], tuple[Transform, ...
         If it is not a saved schedule, is of another version, or holds an unknown move or argument.
     """
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise ReplayError("this is not a saved schedule", why=f'it has no field "format": "{FORMAT}"', hint="save one with schedule.save(path)")
+        raise ReplayError("this is not a saved schedule", why=f'it has no field "format": "{FORMAT}"',
+                          hint="save one with schedule.save(path)")
     if data.get("version") != VERSION:
         raise ReplayError(f"this schedule was saved as version {data.get('version')!r}; this explorer reads version {VERSION}",
                           hint="save it again with the version of the explorer that wrote it, as a script")
@@ -75,7 +76,8 @@ def step_of(data: Any, number: int = 0) -> Transform:
     kind, arguments = known[data["move"]], {k: v for k, v in data.items() if k != "move"}
     declared = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     if extra := arguments.keys() - declared.keys():
-        raise ReplayError(f"{kind.name} takes no argument {', '.join(sorted(extra))}", where=where, hint=f"it takes {', '.join(declared)}")
+        raise ReplayError(f"{kind.name} takes no argument {', '.join(sorted(extra))}", where=where,
+                          hint=f"it takes {', '.join(declared)}")
     if missing := [n for n, f in declared.items() if f.default is MISSING and n not in arguments]:
         raise ReplayError(f"{kind.name} needs {', '.join(missing)}", where=where)
     return kind(**{n: _field(kind.name, declared[n], v, where) for n, v in arguments.items()})
@@ -92,8 +94,10 @@ def _field(move: str, declared: Any, value: Any, where: str) -> Any:
     if not only(value):
         raise ReplayError(f"{move}: {declared.name} must be a name, a number or a list of them, not {value!r}"[:200], where=where)
     expected = declared.metadata.get("kind", "")
-    if (expected == "int" and (isinstance(value, bool) or not isinstance(value, int))) or (expected == "bool" and not isinstance(value, bool)):
-        raise ReplayError(f"{move}: {declared.name} must be {'an integer' if expected == 'int' else 'true or false'}, not {value!r}", where=where)
+    wants_int = expected == "int" and (isinstance(value, bool) or not isinstance(value, int))
+    if wants_int or (expected == "bool" and not isinstance(value, bool)):
+        wanted = "an integer" if expected == "int" else "true or false"
+        raise ReplayError(f"{move}: {declared.name} must be {wanted}, not {value!r}", where=where)
     if expected in ("loop", "leaf", "array", "name", "choice") and not isinstance(value, str):
         raise ReplayError(f"{move}: {declared.name} must be a name, not {value!r}", where=where)
     return value
@@ -123,7 +127,8 @@ def read_share_string(text: str) -> tuple[str, str, dict[str, int], tuple[Transf
     """The inverse of :func:`share_string`, validated."""
     body = text.strip()
     if not body.startswith("ex1:"):
-        raise ReplayError("this is not a share string", why='it does not begin with "ex1:"', hint="make one with schedule.share()")
+        raise ReplayError("this is not a share string", why='it does not begin with "ex1:"',
+                          hint="make one with schedule.share()")
     try:
         packed = base64.urlsafe_b64decode(body[4:] + "=" * (-len(body[4:]) % 4))
         inflate = zlib.decompressobj()
@@ -131,7 +136,8 @@ def read_share_string(text: str) -> tuple[str, str, dict[str, int], tuple[Transf
         if inflate.unconsumed_tail:
             raise ValueError("more than 1 MiB")
     except (ValueError, zlib.error) as error:
-        raise ReplayError("this share string is damaged", why=str(error), hint="copy the whole line, from ex1: to its end") from error
+        raise ReplayError("this share string is damaged", why=str(error),
+                          hint="copy the whole line, from ex1: to its end") from error
     return read_json(raw.decode("utf-8", "replace"))
 
 

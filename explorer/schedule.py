@@ -16,9 +16,13 @@ from .poly.judge import Judgement, judge
 class Step(Protocol):
     """What a schedule needs of a transformation; `str(step)` is the Python call that makes it."""
 
-    def check(self, plan: Plan) -> Verdict: ...
+    def check(self, plan: Plan) -> Verdict:
+        """Whether the step's own preconditions hold."""
+        ...
 
-    def rewrite(self, plan: Plan) -> Plan: ...
+    def rewrite(self, plan: Plan) -> Plan:
+        """The plan after the step; called only where `check` says yes."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ class Schedule:
         if verdict and plan is not None:
             return replace(self, plan=plan, steps=(*self.steps, step))
         if verdict.finding is None:
-            raise TransformError(f"{step} does not apply: {verdict.what}", why=verdict.why, hint=verdict.hint, step=step, verdict=verdict)
+            raise TransformError(f"{step} does not apply: {verdict.what}", why=verdict.why, hint=verdict.hint, step=step,
+                                 verdict=verdict)
         finding = verdict.finding
         where = f"source line {' and '.join(map(str, finding.lines))}" if finding.lines else ""
         raise IllegalSchedule(verdict.what, where=where, why=finding.why, hint="; or ".join(finding.hints),

@@ -144,7 +144,8 @@ class Machine:
         bound = {loop.role for loop in above}
         if {"warp", "lane"} <= bound or ("lane" in bound and self.block[0] <= WARP_SIZE):
             bound.add("thread.x")
-        for role, size in zip(("block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z"), (*self.grid, *self.block), strict=True):
+        for role, size in zip(("block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z"), (*self.grid, *self.block),
+                              strict=True):
             single = space == "global" or (space == "shared" and role.startswith("thread"))
             if size > 1 and role not in bound and single:
                 mask = mask & np.broadcast_to(self.coordinate[role] == 0, mask.shape)
@@ -182,7 +183,8 @@ class Machine:
         out[kept] = result
         return out
 
-    def place(self, leaf: Leaf, s: Statement, slot: int, env: Env, point: Env, threads: np.ndarray, read: list[Any]) -> tuple[Cells, tuple]:
+    def place(self, leaf: Leaf, s: Statement, slot: int, env: Env, point: Env, threads: np.ndarray,
+              read: list[Any]) -> tuple[Cells, tuple]:
         """The storage of an access and the cells these threads touch; raises when one is outside."""
         view, access = leaf.view(slot), s.accesses[slot]
         if view is None:
@@ -191,7 +193,8 @@ class Machine:
             index = [e.evaluate(point) if isinstance(e, Expr) else evaluate(e.value, types, point, read, threads.shape)
                      for e in access.index if isinstance(e, Expr | Indirect)]
         else:
-            cells = self.globals[view.buffer] if view.buffer in self.globals and view.buffer not in self.local else self.local[view.buffer]
+            outside = view.buffer in self.globals and view.buffer not in self.local
+            cells = (self.globals if outside else self.local)[view.buffer]
             index = [e.evaluate(env) for e in view.index]
             if self.plan.buffer_of[view.buffer].space == "register":
                 index = [threads, *index]
@@ -203,7 +206,8 @@ class Machine:
                 raise Hazard(f"{leaf.id} leaves {cells.name} along axis {axis}: {i.min()}…{i.max()} of {n}")
         return cells, where
 
-    def update(self, leaf: Leaf, s: Statement, cells: Cells, where: tuple, value: np.ndarray, active: np.ndarray, env: Env, dims: Env,
+    def update(self, leaf: Leaf, s: Statement, cells: Cells, where: tuple, value: np.ndarray, active: np.ndarray, env: Env,
+               dims: Env,
                mask: np.ndarray, above: tuple[Loop, ...], space: str) -> None:
         how = dict(leaf.collect)
         op = OPERATIONS[REDUCTIONS[s.update or ""].operation].numpy

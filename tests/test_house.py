@@ -14,7 +14,8 @@ PACKAGE = ROOT / "explorer"
 RANK = {"errors": 0, "ir": 1, "gpu": 1, "poly": 2, "schedule": 3, "transforms": 4, "strategies": 5, "codegen": 6, "run": 7,
         "views": 8, "frontend": 2, "workloads": 3, "moves": 5, "saved": 5, "glossary": 5, "api": 9, "app": 10, "__init__": 11}
 """Height of each layer; a module may import its own layer and lower ones."""
-HOME = {"islpy": {"poly"}, "cupy": {"run"}, "cupy_backends": {"run"}, "plotly": {"views"}, "ipywidgets": {"app"}, "anywidget": {"app"}}
+HOME = {"islpy": {"poly"}, "cupy": {"run"}, "cupy_backends": {"run"}, "plotly": {"views"}, "ipywidgets": {"app"},
+        "anywidget": {"app"}}
 """Third-party packages and the only layers that may import them."""
 CEILING = 400
 
@@ -77,9 +78,9 @@ def test_import_is_quiet_and_needs_no_heavy_package() -> None:
     assert done.stderr == ""
 
 
-def test_public_names_are_sorted_and_exist() -> None:
+def test_public_names_exist_once() -> None:  # ruff (RUF022) keeps them in order
     import explorer
 
-    assert list(explorer.__all__) == sorted(explorer.__all__)
+    assert len(set(explorer.__all__)) == len(explorer.__all__) > 30
     for name in explorer.__all__:
         assert hasattr(explorer, name)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..errors import IllegalSchedule
 from ..ir.expr import const
 from ..ir.plan import Buffer, Plan
 from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, leaves
@@ -105,12 +106,19 @@ class Builder:
         plan, kernel = self.low.plan, self.low.kernel
         unsure = self.overrun.unsure()
         if not unsure:
-            return frozenset(barriers(plan, kernel).before)
+            return self.without_races(barriers(plan, kernel))
         found = barriers(self.overrun.relaxed(unsure), kernel)
         if not found.races:
             return frozenset(found.before)
         self.overrun.refuse(unsure)
-        return frozenset(barriers(plan, kernel).before)
+        return self.without_races(barriers(plan, kernel))
+
+    def without_races(self, found: Any) -> frozenset[tuple[str, int]]:
+        """The barriers' places; a race that none of them can order is no kernel."""
+        for race in found.races:
+            where = f"source line {' and '.join(map(str, race.lines))}" if race.lines else ""
+            raise IllegalSchedule(race.what, where=where, why=race.why, hint="; or ".join(race.hints), finding=race)
+        return frozenset(found.before)
 
     def _register_loops(self) -> frozenset[str]:
         """Loops whose variables index a register array: they are unrolled, so that the array stays in registers."""
@@ -310,7 +318,10 @@ class Builder:
         return [f"{text}  // {site.leaf.id}"]
 
     def vector_loop(self, loop: Loop, above: tuple[Loop, ...]) -> list[Item]:
-        """The lanes of a vector loop, under the first lane's guard; leaves with different guards run lane by lane."""
+        """The lanes of a vector loop, under the first lane's guard; lane by lane where guards differ or more than statements is inside."""
+        registers = any(b.scope == loop.id and b.space == "register" for b in self.low.plan.buffers)
+        if registers or any(isinstance(node, Loop) for node in loop.body):
+            return self.loop(replace(loop, role="unroll"), above)
         sites = [s for node in loop.body if isinstance(node, Leaf) and (s := self.sites[node.id]).conditions != (NEVER,)]
         if not sites:
             return []

@@ -44,7 +44,8 @@ class Collective:
         self.target = low.store(site.leaf, self.target_slot)
         self.wide = self.target.dtype.wide
         self.lvalue = access_text(low, site, self.target_slot)
-        kind = scalar_type(site.statement.value, low.dtypes(site)).wide
+        kind = scalar_type(site.statement.value, low.dtypes(site))
+        kind = kind.wide if kind.kind == "float" else kind  # a float is widened where it is read
         value = value_of(low, site, site.statement.value)
         self.value = value if kind.name == self.wide.name else cast(value, self.wide, kind)
 

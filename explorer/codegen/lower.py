@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..ir.dtype import DType
-from ..ir.expr import Expr, Ranges, const
+from ..ir.expr import Expr, Places, Ranges, const, var
 from ..ir.plan import Buffer, Plan, block_extents, grid_extents
 from ..ir.program import Access, Array, Constraint, Indirect, Statement
 from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, leaves, walk
@@ -234,7 +234,9 @@ class Lowered:
         if view:
             return tuple(self.in_c(e, site.loops) for e in view.index)
         access: Access = site.statement.accesses[slot]
-        return tuple(e.substitute(site.at, site.ranges) if isinstance(e, Expr) else e for e in access.index)
+        whole = Places(site.at, {e: self.in_c(var(loop), site.loops) for loop, e in site.leaf.when
+                                 if any(not isinstance(a, str) for a, _ in e.terms)})
+        return tuple(e.substitute(whole, site.ranges) if isinstance(e, Expr) else e for e in access.index)
 
     def dtypes(self, site: Site) -> tuple[DType, ...]:
         """Types of the statement's reads as stored."""

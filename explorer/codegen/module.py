@@ -31,10 +31,12 @@ class Buffer:
 
     @property
     def size(self) -> int:
+        """Elements."""
         return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
+        """Bytes."""
         return self.size * self.dtype.bytes
 
 
@@ -66,6 +68,7 @@ class Launch:
 
     @property
     def threads_per_block(self) -> int:
+        """Threads of a block, over its three dimensions."""
         return prod(self.block)
 
 
@@ -93,6 +96,7 @@ class CudaModule:
     source_map: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def buffer(self, name: str) -> Buffer:
+        """The buffer with this name."""
         return next(b for b in self.buffers if b.name == name)
 
     def nodes_at(self, line: int) -> tuple[str, ...]:

@@ -1,1 +1,22 @@
-"""GPUs as data, and what follows from them: whether a launch fits, how full a multiprocessor gets, how fast it could go."""
+"""GPUs as data, and what follows from them: whether a launch fits, how full a multiprocessor gets, how fast it could go.
+
+The package is also the function that finds a GPU: ``explorer.gpu("H200")`` is :func:`explorer.gpu.spec.gpu`.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+from .spec import Gpu
+from .spec import gpu as _find
+
+
+class _Package(ModuleType):
+    """One public name for both: as a function alone it would hide the package that holds its definition."""
+
+    def __call__(self, name: str) -> Gpu:
+        return _find(name)
+
+
+sys.modules[__name__].__class__ = _Package

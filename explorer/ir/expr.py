@@ -46,6 +46,18 @@ def _key(atom: Atom) -> tuple[int, str]:
     return (0, atom) if isinstance(atom, str) else (1, repr(atom))
 
 
+class Places(dict[str, "Expr"]):
+    """Values of variables, and beside them the known values of whole sums of terms.
+
+    A loop that was split out of a coalesced one is a long expression of the statement's dimensions; put back into the loops
+    it is the loop's variable again, which no simplification term by term would find.
+    """
+
+    def __init__(self, values: Mapping[str, Expr], whole: Mapping[Expr, Expr]) -> None:
+        super().__init__(values)
+        self.whole = {e.terms: value - e.const for e, value in whole.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Expr:
     """An integer expression ``const + sum(coefficient * atom)``, canonical and hashable.
@@ -103,6 +115,7 @@ class Expr:
 
     @property
     def is_constant(self) -> bool:
+        """Whether no variable occurs in it."""
         return not self.terms
 
     def coefficient(self, name: str) -> int:
@@ -125,6 +138,8 @@ class Expr:
         """Replace variables by expressions and simplify with the ranges of the new variables."""
         if not self.terms or not (self.variables() & values.keys()):
             return self
+        if isinstance(values, Places) and (known := values.whole.get(self.terms)) is not None:
+            return known + self.const
         total = const(self.const)
         for atom, c in self.terms:
             if isinstance(atom, str):
@@ -213,7 +228,7 @@ def _reduced(rest: Expr, by: int, ranges: Ranges) -> tuple[Expr, int, Expr]:
         carry = low.const // g
         low = low - carry * g
         bottom, top = low.interval(ranges)
-        if 0 <= bottom and top < g:
+        if bottom >= 0 and top < g:
             return _exact(high, g) + carry, g, low
     return rest, 1, ZERO
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
-C = TypeVar("C", bound=type)
+C = TypeVar("C", bound=type[Any])
 
 
 def cached_hash(cls: C) -> C:
-    """Let a frozen dataclass (without slots) remember its hash; it is left out of pickles, since strings hash differently elsewhere."""
-    compute = cls.__hash__
+    """Let a frozen dataclass (without slots) remember its hash; pickles leave it out: strings hash differently elsewhere."""
+    compute = cast(Callable[[object], int], cls.__hash__)
 
     def remembered(self: object) -> int:
         known = self.__dict__.get("_hash")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -41,14 +41,17 @@ class Buffer:
 
     @property
     def padded_shape(self) -> tuple[int, ...]:
+        """Extents in elements, with padding."""
         return (*self.shape[:-1], self.shape[-1] + self.pad) if self.shape else ()
 
     @property
     def size(self) -> int:
+        """Elements, padding included."""
         return prod(self.padded_shape)
 
     @property
     def nbytes(self) -> int:
+        """Bytes, padding included."""
         return self.size * self.dtype.bytes
 
 
@@ -81,14 +84,17 @@ class Plan:
 
     @cached_property
     def statement_of(self) -> dict[str, Statement]:
+        """Every statement by name: the program's and the copies."""
         return {s.name: s for s in (*self.program.statements, *self.copies)}
 
     @cached_property
     def array_of(self) -> dict[str, Array]:
+        """Every array by name: the program's and the logical arrays of copies."""
         return {a.name: a for a in (*self.program.arrays, *self.copied)}
 
     @cached_property
     def buffer_of(self) -> dict[str, Buffer]:
+        """Every buffer by name."""
         return {b.name: b for b in self.buffers}
 
     @cached_property
@@ -118,11 +124,11 @@ class Plan:
         """The plan with one node replaced by others (none: removed)."""
         return self.map_bodies(lambda body: rewrite(body, node_id, lambda _: nodes))
 
-    def map_bodies(self, change) -> Plan:  # noqa: ANN001  (tuple of Node to tuple of Node)
+    def map_bodies(self, change: Callable[[tuple[Node, ...]], tuple[Node, ...]]) -> Plan:
         """Apply `change` to the body of every kernel."""
         return replace(self, kernels=tuple(replace(k, body=change(k.body)) for k in self.kernels))
 
-    def map_leaves(self, change) -> Plan:  # noqa: ANN001  (Leaf to Leaf)
+    def map_leaves(self, change: Callable[[Leaf], Leaf]) -> Plan:
         """Apply `change` to every leaf."""
         return self.map_bodies(lambda body: map_leaves(body, change))
 

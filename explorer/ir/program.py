@@ -37,10 +37,12 @@ class Array:
 
     @property
     def size(self) -> int:
+        """Elements (1 for a scalar)."""
         return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
+        """Bytes."""
         return self.size * self.dtype.bytes
 
 
@@ -53,6 +55,7 @@ class Constraint:
     text: str = ""
 
     def holds(self, values: Mapping[str, int]) -> bool:
+        """Whether it holds at a point."""
         value = self.expr.evaluate(values)
         return value == 0 if self.equality else value >= 0
 
@@ -83,6 +86,7 @@ class Access:
 
     @property
     def affine(self) -> bool:
+        """Whether no index is data-dependent."""
         return all(isinstance(e, Expr) for e in self.index)
 
 
@@ -166,16 +170,20 @@ class Program:
 
     @cached_property
     def array_of(self) -> dict[str, Array]:
+        """Every array by name."""
         return {a.name: a for a in self.arrays}
 
     @cached_property
     def statement_of(self) -> dict[str, Statement]:
+        """Every statement by name."""
         return {s.name: s for s in self.statements}
 
     @property
     def parameters(self) -> tuple[Array, ...]:
+        """The arrays that a caller passes, in the order of the signature."""
         return tuple(a for a in self.arrays if a.role != "temporary")
 
     @property
     def temporaries(self) -> tuple[Array, ...]:
+        """The arrays that only the program uses."""
         return tuple(a for a in self.arrays if a.role == "temporary")

@@ -67,7 +67,7 @@ def statement_text(plan: Plan, leaf: Leaf) -> str:
     ``acc[8*i + i.i, j] += As[i.i, k] * B[k, j]``
     """
     statement = plan.statement_of[leaf.statement]
-    return _statement(_Writer(statement, dict(leaf.at), dict(leaf.views), {}))
+    return _statement(_Writer(statement, leaf.places, dict(leaf.views), {}))
 
 
 def written_text(statement: Statement, arrays: Mapping[str, Array], own: bool = False) -> str:
@@ -82,7 +82,7 @@ def written_text(statement: Statement, arrays: Mapping[str, Array], own: bool = 
 def access_text(plan: Plan, leaf: Leaf, slot: int) -> str:
     """One access of a leaf, over the variables of its loops: ``A[8*i + i.i, k]``."""
     statement = plan.statement_of[leaf.statement]
-    return _Writer(statement, dict(leaf.at), dict(leaf.views), {}).access(slot)
+    return _Writer(statement, leaf.places, dict(leaf.views), {}).access(slot)
 
 
 def index_text(expr: Expr) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from .expr import Expr, Ranges
+from .expr import Expr, Places, Ranges, var
 from .hashing import cached_hash
 
 BLOCK_ROLES = ("block.x", "block.y", "block.z")
@@ -71,6 +72,11 @@ class Leaf:
     mechanism: str = "plain"
     collect: tuple[tuple[str, str], ...] = ()
 
+    @cached_property
+    def places(self) -> Places:
+        """`at` to substitute with; an expression that is a loop's value by `when` becomes the loop's variable."""
+        return Places(dict(self.at), {e: var(loop) for loop, e in self.when if any(not isinstance(a, str) for a, _ in e.terms)})
+
     def view(self, slot: int) -> View | None:
         """The storage that access `slot` uses, or None for the array itself."""
         return next((v for s, v in self.views if s == slot), None)
@@ -121,14 +127,17 @@ class Loop:
 
     @property
     def is_place(self) -> bool:
+        """Whether its iterations are spread over blocks, warps, lanes or threads."""
         return self.role in PLACE_ROLES
 
     @property
     def is_block(self) -> bool:
+        """Whether its iterations are spread over blocks."""
         return self.role in BLOCK_ROLES
 
     @property
     def is_thread(self) -> bool:
+        """Whether its iterations are spread over the threads of a block."""
         return self.role in THREAD_ROLES or self.role in WARP_ROLES
 
 

@@ -25,10 +25,10 @@ from ..ir.expr import ZERO, Expr, const, var
 from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop, Node, Sync, walk
-from .events import Event, either, events, relation, witness
+from .events import Event, either, events, witness
 from .flow import copy_supply
 from .flow_text import cell_text, element, instance
-from .isl import text
+from .linear import at_most, less
 from .plan_facts import plan_copy
 from .sites import Site
 
@@ -103,12 +103,10 @@ def _check_pair(kernel: Kernel, copy: Event, reader: Event) -> Finding | None:
 def _not_landed(pairs: isl.Map, a: Site, b: Site, group: Expr,
                 alternatives: tuple[Landing, ...]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The smallest pair whose group no wait has let through: group number at or beyond what has landed."""
-    x, y = a.names("a"), b.names("b")
-    conditions = []
+    failing = pairs
     for w in alternatives:
-        absent = [f"{text(e, y)} < 0" for e in w.when]
-        conditions.append(either([*absent, f"{text(group, x)} >= {text(w.landed, y)}"]))
-    failing = pairs.intersect(relation(a, b, conditions))
+        absent = [(at_most(e, "b", -1),) for e in w.when]
+        failing = failing.intersect(either(a, b, (*absent, (less(w.landed, "b", group, "a", 0),))))
     return None if failing.is_empty() else witness(failing, a, b)
 
 

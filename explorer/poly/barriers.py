@@ -23,12 +23,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-import islpy as isl
-
+from ..ir.expr import ZERO, Expr, var
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop
-from .isl import Undecided, budget, conjunction, read_set, smallest, text
+from .isl import Undecided, alone, budget, smallest
+from .linear import Case, Cases, Condition, Tuple, basic_map, build_map, differ, equal, less
 from .sites import Site, launch_extents, sites, thread_weights
 from .slots import Slot, TextOrder, choose, text_order
 
@@ -72,6 +72,7 @@ class Question:
 
 
 @lru_cache(maxsize=512)
+@alone
 def barriers(plan: Plan, kernel: Kernel) -> Barriers:
     """Barriers that a kernel needs, exactly.
 
@@ -190,51 +191,46 @@ def conflict(q: Question, launch: tuple[int, ...]) -> bool | None:
 
 
 def _meets(q: Question, launch: tuple[int, ...]) -> bool:
-    return any(not _is_empty(*parts) for parts in _conflict_sets(q, launch))
+    return _can_meet(q.first.loops("a"), q.second.loops("b"), _same_cell(q), _different_threads(q, launch))
 
 
-@lru_cache(maxsize=65536)
-def _is_empty(same_cell: str, apart: str) -> bool:
+@lru_cache(maxsize=16384)
+def _can_meet(a: Tuple, b: Tuple, same_cell: Case, apart: Cases) -> bool:
     with budget(BUDGET):
-        base = _set(same_cell)
-        return base.is_empty() or (bool(apart) and base.is_disjoint(_set(apart)))
+        if basic_map(a, b, same_cell).is_empty():
+            return False
+        return any(not basic_map(a, b, (*same_cell, *case)).is_empty() for case in apart)
 
 
-@lru_cache(maxsize=8192)
-def _set(source: str) -> isl.Set:
-    return read_set(source)
-
-
-def _conflict_sets(q: Question, launch: tuple[int, ...]) -> Iterator[tuple[str, str]]:
-    """``{ [a…, b…] }`` in two parts: both leaves on one cell in one block; and a way in which the threads differ."""
+def _same_cell(q: Question) -> Case:
+    """Both leaves on one cell in one block, their loops related as the question says."""
     a, b = q.first, q.second
-    x, y = a.names("a"), b.names("b")
-    shared = [*a.conditions("a"), *b.conditions("b")]
-    steps = {"=": "{y} = {x}", "+1": "{y} = {x} + 1", "+2": "{y} >= {x} + 2"}
-    shared += [steps[how].format(x=x[loop], y=y[loop]) for how, loop in q.relation]
-    shared += [f"{text(e, x)} = {text(f, y)}" for e, f in zip(a.cell, b.cell, strict=True) if e is not None and f is not None]
-    shared += [f"{text(e, x)} = {text(f, y)}" for e, f in zip(a.place[:3], b.place[:3], strict=True)
-               if e is not None and f is not None and not (e == f and e.is_constant)]
-    launches = [loop.id for loop in _common(a.above, b.above) if loop.role == "launch"]
-    shared += [f"{y[loop]} = {x[loop]}" for loop in launches]
-    vector = ", ".join([*x.values(), *y.values()])
-    same_cell = f"{{ [{vector}]{conjunction(shared)} }}"
-    for condition in _different_threads(q, launch):
-        yield same_cell, f"{{ [{vector}] : {condition} }}" if condition else ""
+    related = [_related(var(loop), how) for how, loop in q.relation]
+    cells = [(e, f) for e, f in zip(a.cell, b.cell, strict=True) if e is not None and f is not None]
+    blocks = [(e, f) for e, f in zip(a.place[:3], b.place[:3], strict=True)
+              if e is not None and f is not None and not (e == f and e.is_constant)]
+    launches = [(var(x.id), var(x.id)) for x in _common(a.above, b.above) if x.role == "launch"]
+    alike = [equal(e, "a", f, "b") for e, f in (*cells, *blocks, *launches)]
+    return (*a.conditions("a"), *b.conditions("b"), *related, *alike)
 
 
-def _different_threads(q: Question, launch: tuple[int, ...]) -> list[str]:
-    """Alternatives under which the two threads differ; one empty alternative when replicas alone make them differ."""
+def _related(loop: Expr, how: str) -> Condition:
+    """The same iteration of a loop, the next one, or one two or more later."""
+    return {"=": equal(loop, "a", loop, "b"), "+1": equal(loop + 1, "a", loop, "b"), "+2": less(loop, "a", loop, "b", 2)}[how]
+
+
+def _different_threads(q: Question, launch: tuple[int, ...]) -> Cases:
+    """Cases in which the two threads differ; one empty case when replicas alone make them differ."""
     axes = [i for i in range(3, 7) if launch[i] > 1]
     ours, theirs = [q.first.place[i] for i in axes], [q.second.place[i] for i in axes]
     if None in ours or None in theirs:
-        return [""]
+        return ((),)
     weights = dict(zip(range(3, 7), thread_weights(launch), strict=True))
-    x, y = q.first.names("a"), q.second.names("b")
-    left = " + ".join(f"{weights[i]}*({text(e, x)})" for i, e in zip(axes, ours, strict=True) if e is not None)
-    right = " + ".join(f"{weights[i]}*({text(e, y)})" for i, e in zip(axes, theirs, strict=True) if e is not None)
+    left = sum((e * weights[i] for i, e in zip(axes, ours, strict=True) if e is not None), ZERO)
+    right = sum((e * weights[i] for i, e in zip(axes, theirs, strict=True) if e is not None), ZERO)
     symmetric = q.first is q.second and all(how == "=" for how, _ in q.relation)
-    return [f"{left} < {right}"] if symmetric else [f"{left} < {right}", f"{left} > {right}"]
+    both = differ(left, "a", right, "b")
+    return both[:1] if symmetric else both
 
 
 # -- findings ----------------------------------------------------------------------------------------------------
@@ -242,13 +238,9 @@ def _different_threads(q: Question, launch: tuple[int, ...]) -> list[str]:
 
 def _race(plan: Plan, q: Question, launch: tuple[int, ...]) -> Finding:
     """The smallest pair that races, in words."""
-    points = []
-    for base, apart in _conflict_sets(q, launch):
-        found = read_set(base).intersect(read_set(apart)) if apart else read_set(base)
-        if not found.is_empty():
-            points.append(smallest(found))
-    values = min(points)
     a, b = q.first, q.second
+    found = (build_map(a.loops("a"), b.loops("b"), [*_same_cell(q), *case]) for case in _different_threads(q, launch))
+    values = min(smallest(pairs) for pairs in found if not pairs.is_empty())
     at_a, at_b = values[: len(a.above)], values[len(a.above):]
     source, sink = _instance(a, at_a), _instance(b, at_b)
     cell = tuple(0 if e is None else int(e.evaluate(dict(zip((x.id for x in a.above), at_a, strict=True)))) for e in a.cell)

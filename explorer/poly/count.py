@@ -7,12 +7,14 @@ from functools import lru_cache, reduce
 
 import islpy as isl
 
+from ..ir.expr import const, var
 from ..ir.plan import Plan
 from ..ir.program import Array, Program, Statement
 from ..ir.scalar import flops as scalar_flops
 from ..ir.tree import Loop, ranges
 from .dependence import analyse
-from .isl import Undecided, budget, condition, conjunction, read_map, read_set, text
+from .isl import Undecided, alone, budget
+from .linear import Tuple, build_set, equal, function, holds
 from .relations import access
 from .sites import Site
 
@@ -46,6 +48,7 @@ class Elements:
         return (self.read + self.written) * self.element_bytes
 
 
+@alone
 def instances(of: Plan | Program) -> dict[str, int]:
     """How often each statement runs.
 
@@ -74,12 +77,12 @@ def _count_domain(statement: Statement) -> int:
         return 0
     total = 1
     for group in groups:
-        names = {d: f"d{i}" for i, d in enumerate(sorted(group))}
-        held = [condition(c, names) for c in statement.domain if c.expr.variables() and c.expr.variables() <= group]
-        total *= int(read_set(f"{{ [{', '.join(names.values())}]{conjunction(held)} }}").count_val().to_python())
+        held = [holds(c, "d") for c in statement.domain if c.expr.variables() and c.expr.variables() <= group]
+        total *= int(build_set(Tuple("", "d", tuple(sorted(group))), held).count_val().to_python())
     return total
 
 
+@alone
 def flops(program: Program) -> int:
     """Arithmetic operations of one run: each instance's operations by the table's costs, one more for an update."""
     return sum(n * (scalar_flops(s.value) + bool(s.update)) for s, n in
@@ -102,6 +105,7 @@ def compulsory_bytes(program: Program) -> int:
 
 
 @lru_cache(maxsize=256)
+@alone
 def compulsory(program: Program) -> tuple[Elements, ...]:
     """Distinct elements read and written, for each parameter."""
     return tuple(_elements(program, a) for a in program.parameters)
@@ -140,6 +144,7 @@ def _count_images(relations: list[isl.Map], array: Array) -> tuple[int, bool]:
         return array.size, False
 
 
+@alone
 def footprint(site: Site, loop: str = "") -> tuple[int, bool]:
     """Distinct cells that an access touches in one iteration of a loop (its first; all loops outside at their start).
 
@@ -155,18 +160,17 @@ def footprint(site: Site, loop: str = "") -> tuple[int, bool]:
     exact : bool
         False where the count is the number of cells of the bounding box.
     """
-    names = site.names("a")
     outer: list[Loop] = []
     for x in site.above if loop else ():
         outer.append(x)
         if x.id == loop:
             break
-    fixed = [f"{names[x.id]} = {x.start}" for x in outer]
-    cell = [text(e, names) for e in site.cell if e is not None]
-    source = f"{{ [{', '.join(names.values())}] -> [{', '.join(cell)}]{conjunction([*site.conditions('a'), *fixed])} }}"
+    fixed = [equal(var(x.id), "a", const(x.start), "a") for x in outer]
+    cell = [e for e in site.cell if e is not None]
     try:
         with budget(BUDGET):
-            return int(read_map(source).range().count_val().to_python()), True
+            reached = function(site.loops("a"), "", cell, [*site.conditions("a"), *fixed])
+            return int(reached.range().count_val().to_python()), True
     except Undecided:
         scope = {**ranges(site.above), **{x.id: (x.start, x.start) for x in outer}}
         extents = [e.interval(scope) for e in site.cell if e is not None]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..ir.expr import Expr
+from ..ir.expr import Expr, var
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.program import Statement
-from .isl import conjunction, read_map, smallest, text
+from .isl import smallest
+from .linear import Tuple, box, build_map, equal, holds
 from .placed import Placed
 from .plan_facts import run_set_of
-from .relations import dim_names, domain, space
+from .relations import domain, instance
 
 Part = tuple[tuple[tuple[str, Expr], ...], tuple[tuple[str, Expr], ...], tuple[tuple[str, int, int], ...]]
 """A leaf's maps `at` and `when`, and its loops' boxes."""
@@ -32,7 +33,8 @@ def check_cover(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Finding, .
             how, point, number = failure
             instance = Instance(name, point)
             return (Finding("cover", f"{instance} {how}", array=statement.target.array, source=instance,
-                            nodes=(leaves[number].leaf.id,) if number >= 0 else (), lines=(statement.line,) if statement.line else ()),)
+                            nodes=(leaves[number].leaf.id,) if number >= 0 else (),
+                            lines=(statement.line,) if statement.line else ()),)
     return ()
 
 
@@ -55,14 +57,11 @@ def _failure(statement: Statement, parts: tuple[Part, ...]) -> tuple[str, tuple[
 def _inverse_failure(statement: Statement, at: tuple[tuple[str, Expr], ...], inverse: tuple[tuple[str, Expr], ...],
                      boxes: tuple[tuple[str, int, int], ...]) -> tuple[int, ...] | None:
     """An instance for which the two maps between loops and dimensions do not invert each other, or None."""
-    names, when, forward = dim_names(statement), dict(inverse), dict(at)
-    loops = {loop: f"v{i}" for i, (loop, _, _) in enumerate(boxes)}
-    inside = [f"{start} <= v{i} < {start + extent}" for i, (_, start, extent) in enumerate(boxes)]
-    vector = ", ".join(loops.values())
-    by_at = [f"{names[d]} = {text(forward[d], loops)}" for d in statement.dims]
-    by_when = [f"{loops[loop]} = {text(when[loop], names)}" for loop, _, _ in boxes]
-    one = read_map(f"{{ {space(statement)} -> V[{vector}]{conjunction(by_at + inside)} }}").intersect_domain(domain(statement))
-    two = read_map(f"{{ {space(statement)} -> V[{vector}]{conjunction(by_when + inside)} }}").intersect_domain(domain(statement))
+    when, forward = dict(inverse), dict(at)
+    source, sink = instance(statement), Tuple("V", "v", tuple(loop for loop, _, _ in boxes))
+    inside = [*(holds(c, "d") for c in statement.domain), *box(((var(x), start, extent) for x, start, extent in boxes), "v")]
+    one = build_map(source, sink, [*inside, *(equal(var(d), "d", forward[d], "v") for d in statement.dims)])
+    two = build_map(source, sink, [*inside, *(equal(when[x], "d", var(x), "v") for x, _, _ in boxes)])
     if one.is_equal(two):
         return None
     odd = one.subtract(two).union(two.subtract(one))

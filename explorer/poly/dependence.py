@@ -9,15 +9,18 @@ Formulas and Polyhedral Compilation", chapter 6.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 import islpy as isl
 
+from ..ir.expr import Expr, const, var
 from ..ir.program import Program, Statement
-from ..ir.tree import Kernel, leaves
-from .isl import conjunction, read_map, read_set, smallest, text
-from .relations import access, dim_names, domain, position_path, space, time_depth
+from ..ir.tree import Kernel, Leaf, Loop, leaves
+from .isl import alone, smallest
+from .linear import Tuple, box, build_set
+from .relations import access, domain, position_path, time_depth, value_map
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,23 +95,23 @@ def original_order(program: Program) -> dict[str, isl.Map]:
     out: dict[str, isl.Map] = {}
     for leaf, path, loops in _paths(kernel):
         statement = program.statement_of[leaf.statement]
-        names = dim_names(statement)
-        dims = [text_of(loop, leaf, names) for loop in loops]
-        time = [part for position, dim in zip(path, dims, strict=False) for part in (str(position), dim)] + [str(path[-1])]
-        time += ["0"] * (2 * depth + 1 - len(time))
-        out[statement.name] = read_map(f"{{ {space(statement)} -> T[{', '.join(time)}] }}").intersect_domain(domain(statement))
+        dims = [value_of(loop, leaf) for loop in loops]
+        time = [part for position, dim in zip(path, dims, strict=False) for part in (const(position), dim)] + [const(path[-1])]
+        time += [const(0)] * (2 * depth + 1 - len(time))
+        out[statement.name] = value_map(statement, tuple(time), "T").intersect_domain(domain(statement))
     return out
 
 
-def text_of(loop, leaf, names) -> str:  # noqa: ANN001
+def value_of(loop: Loop, leaf: Leaf) -> Expr:
     """The loop's value over the statement's dimensions: its own dimension, or through the leaf's inverse."""
-    when = dict(leaf.when)
-    return text(when[loop.id], names) if loop.id in when else names[loop.id]
+    return dict(leaf.when).get(loop.id, var(loop.id))
 
 
-def _paths(kernel: Kernel):  # noqa: ANN202
+def _paths(kernel: Kernel) -> Iterator[tuple[Leaf, tuple[int, ...], tuple[Loop, ...]]]:
     for leaf, above in leaves(kernel.body):
-        yield leaf, position_path(kernel.body, leaf.id), above
+        path = position_path(kernel.body, leaf.id)
+        assert path is not None
+        yield leaf, path, above
 
 
 def _in_order(relation: isl.Map, before: isl.Map, after: isl.Map) -> isl.Map:
@@ -124,6 +127,7 @@ def same_element(program: Program, a: Statement, slot_a: int, b: Statement, slot
 
 
 @lru_cache(maxsize=256)
+@alone
 def analyse(program: Program) -> ProgramFacts:
     """Dependences and value flow of a program; cached by the program's value.
 
@@ -161,7 +165,7 @@ def analyse(program: Program) -> ProgramFacts:
     return ProgramFacts(program, found, tuple(reductions), tuple(_value_flow(program, order)))
 
 
-def _value_flow(program: Program, order: dict[str, isl.Map]):  # noqa: ANN202
+def _value_flow(program: Program, order: dict[str, isl.Map]) -> Iterator[Flow]:
     """Suppliers of each read: the last plain write of the element and all updates after it."""
     for reader in program.statements:
         slots = [*range(len(reader.reads)), *([len(reader.reads)] if reader.update else [])]
@@ -215,9 +219,9 @@ def out_of_bounds(program: Program) -> tuple[str, int, tuple[int, ...]] | None:
     for statement in program.statements:
         for slot, use in enumerate(statement.accesses):
             array = program.array_of[use.array]
-            names = [f"a{i}" for i in range(len(array.shape))]
-            box = conjunction([f"0 <= {n} < {size}" for n, size in zip(names, array.shape, strict=True)])
-            inside = read_set(f"{{ {array.name}[{', '.join(names)}]{box} }}")
+            element = Tuple(array.name, "a", tuple(map(str, range(len(array.shape)))))
+            axes = ((var(n), 0, size) for n, size in zip(element.variables, array.shape, strict=True))
+            inside = build_set(element, box(axes, "a"))
             outside = access(statement, slot, array).subtract_range(inside)
             if not outside.is_empty():
                 return statement.name, slot, smallest(outside.domain())

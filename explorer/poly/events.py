@@ -1,4 +1,4 @@
-"""Events: accesses with their position in the plan, and "before" between two of them, in isl's notation.
+"""Events: accesses with their position in the plan, and "before" between two of them, as conditions.
 
 Two events are compared at their common loops: an earlier launch; or an earlier iteration of a common time loop; or the
 same iteration of all of them and an earlier place in the text.  Threads of a block walk the same text, so for two
@@ -7,18 +7,20 @@ threads this is the order that barriers will enforce.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import islpy as isl
 
+from ..ir.expr import Expr, var
 from ..ir.plan import Plan
 from ..ir.tree import Loop
-from .isl import conjunction, read_map, smallest, text
+from .isl import smallest
+from .linear import Case, Cases, Condition, build_map, equal, function, less
 from .sites import Site, sites
 
-ALWAYS = "0 = 0"
+ALWAYS: Case = ()
 
 
 @dataclass(frozen=True)
@@ -48,60 +50,61 @@ def common_loops(a: Site, b: Site) -> tuple[Loop, ...]:
     return tuple(x for x in shared if not x.is_place)
 
 
-def earlier(first: Event, second: Event, x: Mapping[str, str], y: Mapping[str, str]) -> list[str]:
-    """Alternatives in which `first` runs strictly before `second`; `x` and `y` name their loop variables."""
+def earlier(first: Event, second: Event, p: str, q: str) -> Cases:
+    """Cases in which `first` (on side `p`) runs strictly before `second` (on side `q`)."""
     if first.launch != second.launch:
-        return [ALWAYS] if first.launch < second.launch else []
-    out, outer = [], []
+        return (ALWAYS,) if first.launch < second.launch else ()
+    out: list[Case] = []
+    outer: Case = ()
     for loop in common_loops(first.site, second.site):
         if loop.extent > 1:
-            out.append(" and ".join([*outer, f"{x[loop.id]} < {y[loop.id]}"]))
-            outer.append(f"{x[loop.id]} = {y[loop.id]}")
+            v = var(loop.id)
+            out.append((*outer, less(v, p, v, q)))
+            outer = (*outer, equal(v, p, v, q))
     if first.number < second.number:
-        out.append(" and ".join(outer) or ALWAYS)
-    return out
+        out.append(outer)
+    return tuple(out)
 
 
-def same_time(first: Event, second: Event, x: Mapping[str, str], y: Mapping[str, str]) -> list[str]:
-    """Alternatives in which the two run at one time (only within one leaf)."""
+def same_time(first: Event, second: Event, p: str, q: str) -> Cases:
+    """Cases in which the two run at one time (only within one leaf)."""
     if first.site.leaf.id != second.site.leaf.id:
-        return []
-    return [" and ".join(f"{x[z.id]} = {y[z.id]}" for z in first.site.above if not z.is_place and z.extent > 1) or ALWAYS]
+        return ()
+    times = [var(z.id) for z in first.site.above if not z.is_place and z.extent > 1]
+    return (tuple(equal(v, p, v, q) for v in times),)
 
 
-def same_replica(a: Site, b: Site, x: Mapping[str, str], y: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Pairs of texts that are equal when the two accesses use one replica of their storage (both in one launch)."""
+def same_replica(a: Site, b: Site) -> list[tuple[Expr, Expr]]:
+    """What is equal when the two accesses use one replica of their storage (both in one launch)."""
     axes = {"register": range(7), "shared": range(3), "global": range(0)}[a.space]
     both = [(a.place[i], b.place[i]) for i in axes]
-    out = [(text(p, x), text(q, y)) for p, q in both if p is not None and q is not None and not (p == q and p.is_constant)]
+    out = [(p, q) for p, q in both if p is not None and q is not None and not (p == q and p.is_constant)]
     if a.space != "global":
-        out += [(x[loop.id], y[loop.id]) for loop in common_loops(a, b) if loop.role == "launch"]
+        out += [(var(loop.id), var(loop.id)) for loop in common_loops(a, b) if loop.role == "launch"]
     return out
 
 
-def same_cell(a: Site, b: Site, x: Mapping[str, str], y: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Pairs of texts that are equal when the two accesses use one index."""
-    return [(text(e, x), text(f, y)) for e, f in zip(a.cell, b.cell, strict=True) if e is not None and f is not None]
+def same_cell(a: Site, b: Site) -> list[tuple[Expr, Expr]]:
+    """What is equal when the two accesses use one index."""
+    return [(e, f) for e, f in zip(a.cell, b.cell, strict=True) if e is not None and f is not None]
 
 
-def relation(a: Site, b: Site, conditions: list[str], names: tuple[str, str] = ("a", "b")) -> isl.Map:
+def relation(a: Site, b: Site, conditions: Iterable[Condition], sides: tuple[str, str] = ("a", "b")) -> isl.Map:
     """``{ A[a…] -> B[b…] : conditions }`` between the loop variables of two accesses."""
-    (p, q), left, right = names, *(", ".join(s.names(n).values()) for s, n in zip((a, b), names, strict=True))
-    return read_map(f"{{ {p.upper()}[{left}] -> {q.upper()}[{right}]{conjunction(conditions)} }}")
+    return build_map(a.loops(sides[0]), b.loops(sides[1]), conditions)
 
 
-def either(alternatives: list[str]) -> str:
-    """A disjunction in brackets."""
-    return f"({' or '.join(f'({a})' for a in alternatives)})"
+def either(a: Site, b: Site, cases: Cases, sides: tuple[str, str] = ("a", "b")) -> isl.Map:
+    """``{ A[a…] -> B[b…] : some case }``; there is at least one."""
+    return reduce(isl.Map.union, (relation(a, b, case, sides) for case in cases))
 
 
 @lru_cache(maxsize=4096)
-def instances(site: Site, prefix: str, guarded: bool = True) -> isl.Map:
+def instances(site: Site, side: str, guarded: bool = True) -> isl.Map:
     """``{ A[loops] -> S[dims] }``, on the instances that the leaf runs if `guarded`."""
-    names, at = site.names(prefix), dict(site.leaf.at)
-    dims = ", ".join(text(at[d], names) for d in site.statement.dims)
-    held = conjunction(list(site.conditions(prefix))) if guarded else ""
-    return read_map(f"{{ {prefix.upper()}[{', '.join(names.values())}] -> {site.statement.name}[{dims}]{held} }}")
+    at = dict(site.leaf.at)
+    dims = [at[d] for d in site.statement.dims]
+    return function(site.loops(side), site.statement.name, dims, site.conditions(side) if guarded else ())
 
 
 def witness(pairs: isl.Map, a: Site, b: Site) -> tuple[tuple[int, ...], tuple[int, ...]]:

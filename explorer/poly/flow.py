@@ -17,20 +17,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import islpy as isl
 
+from ..ir.expr import Expr, const, var
 from ..ir.finding import Finding
 from ..ir.plan import Plan
 from .dependence import Flow
 from .events import Event, earlier, either, events, instances, relation, same_cell, same_replica, same_time, witness
 from .flow_text import clobbered, hidden, kept, lost, undecided
 from .footprint import check_footprints
-from .isl import Undecided, budget, conjunction, read_map, text
+from .isl import Undecided, budget
+from .linear import Cases, build_map, build_set, differ, equal
 from .plan_facts import facts, plan_copy
-from .relations import dim_names, space
+from .relations import instance
 from .sites import Site, launch_extents
+from .strays import check_strays
 
 BUDGET = 20_000_000
 """Operations of isl for the suppliers and clobbers of one read (some seconds); beyond, the plan is refused as undecided."""
@@ -61,7 +64,7 @@ def check_flow(plan: Plan) -> tuple[Finding, ...]:
     if not plan.buffers:
         return ()
     everything = events(plan)
-    if found := (*_kept_outputs(plan, everything), *check_footprints(plan, everything)):
+    if found := (*_kept_outputs(plan, everything), *check_footprints(plan, everything), *check_strays(plan)):
         return found
     out = []
     flows = facts(plan).flow
@@ -121,8 +124,8 @@ def copy_supply(writer: Site, reader: Site) -> isl.Map:
     """``{ A[…] -> B[…] }``: the copy's loops at the element that the reader's view names."""
     view = reader.leaf.view(reader.slot)
     assert view is not None
-    x, y, at = writer.names("a"), reader.names("b"), dict(writer.leaf.at)
-    same = [f"{text(at[d], x)} = {text(e, y)}" for d, e in zip(writer.statement.dims, view.element, strict=True)]
+    at = dict(writer.leaf.at)
+    same = [equal(at[d], "a", e, "b") for d, e in zip(writer.statement.dims, view.element, strict=True)]
     return relation(writer, reader, [*writer.conditions("a"), *reader.conditions("b"), *same])
 
 
@@ -157,31 +160,25 @@ Failure = tuple[str, tuple[int, ...], tuple[int, ...]]
 
 
 def _failure(s: Supplier) -> Failure | None:
-    return _pair_failure(s.pairs, s.writer.site, s.reader.site, *_late(s.writer, s.reader, "a", "b"))
+    return _pair_failure(s.pairs, s.writer.site, s.reader.site, _late(s.writer, s.reader, "a", "b"))
 
 
-def _late(first: Event, second: Event, p: str, q: str) -> tuple[str, ...]:
-    """Alternatives in which `first` does not run before `second`."""
-    x, y = first.site.names(p), second.site.names(q)
-    return (*earlier(second, first, y, x), *same_time(first, second, x, y))
+def _late(first: Event, second: Event, p: str, q: str) -> Cases:
+    """Cases in which `first` does not run before `second`."""
+    return (*earlier(second, first, q, p), *same_time(first, second, p, q))
 
 
 @lru_cache(maxsize=4096)
-def _pair_failure(pairs: isl.Map, a: Site, b: Site, *late: str) -> Failure | None:
+def _pair_failure(pairs: isl.Map, a: Site, b: Site, late: Cases) -> Failure | None:
     """The first way in which some pair fails, with the smallest pair that fails so."""
-    x, y = a.names("a"), b.names("b")
-    ways = {
-        "place": [f"{p} != {q}" for p, q in same_replica(a, b, x, y)],
-        "cell": [f"{p} != {q}" for p, q in same_cell(a, b, x, y)],
-        "time": list(late),
-    }
-    joined = [alternative for way in ways.values() for alternative in way]
-    if not joined or pairs.is_disjoint(relation(a, b, [either(joined)])):
+    for reason, alike in (("place", same_replica(a, b)), ("cell", same_cell(a, b))):
+        if pairs.is_subset(relation(a, b, [equal(e, "a", f, "b") for e, f in alike])):
+            continue
+        cases = tuple(case for e, f in alike for case in differ(e, "a", f, "b"))
+        return reason, *witness(pairs.intersect(either(a, b, cases)), a, b)
+    if all(pairs.is_disjoint(relation(a, b, case)) for case in late):
         return None
-    for reason, alternatives in ways.items():
-        if alternatives and not (failing := pairs.intersect(relation(a, b, [either(alternatives)]))).is_empty():
-            return reason, *witness(failing, a, b)
-    return None
+    return "time", *witness(pairs.intersect(either(a, b, late)), a, b)
 
 
 # -- clobbering --------------------------------------------------------------------------------------------------
@@ -194,8 +191,8 @@ def _clobber(plan: Plan, everything: tuple[Event, ...], suppliers: tuple[Supplie
         if not c.writes or c.cells != reader.site.cells or (c.space != "global" and other.launch != reader.launch):
             continue
         supplied = tuple(s.pairs for s in suppliers if s.writer == other)
-        early = earlier(other, reader, c.names("a"), reader.site.names("b"))
-        strangers = _strangers(c, reader.site, tuple(early), supplied, c.leaf.id == reader.site.leaf.id)
+        early = earlier(other, reader, "a", "b")
+        strangers = _strangers(c, reader.site, early, supplied, c.leaf.id == reader.site.leaf.id)
         if strangers is None:
             continue
         for s in suppliers:
@@ -205,22 +202,20 @@ def _clobber(plan: Plan, everything: tuple[Event, ...], suppliers: tuple[Supplie
 
 
 @lru_cache(maxsize=4096)
-def _strangers(c: Site, b: Site, early: tuple[str, ...], supplied: tuple[isl.Map, ...], same_leaf: bool) -> isl.Map | None:
+def _strangers(c: Site, b: Site, early: Cases, supplied: tuple[isl.Map, ...], same_leaf: bool) -> isl.Map | None:
     """``{ A[c's loops] -> B[b's loops] }``: writes of the reader's cell before it that supply nothing; None without any."""
-    x, y = c.names("a"), b.names("b")
-    alternatives = list(early)
+    cases = early
     if same_leaf and not c.leaf.collect:
-        level = [f"{x[z.id]} = {y[z.id]}" for z in c.above if not z.is_place and z.extent > 1]
-        alternatives += [" and ".join([*level, f"{x[z.id]} != {y[z.id]}"]) for z in c.above if z.is_place and z.extent > 1]
-    if not alternatives:
-        return None
-    same = [f"{p} = {q}" for p, q in (*same_cell(c, b, x, y), *same_replica(c, b, x, y))]
+        level = [equal(var(z.id), "a", var(z.id), "b") for z in c.above if not z.is_place and z.extent > 1]
+        places = [var(z.id) for z in c.above if z.is_place and z.extent > 1]
+        cases = (*cases, *((*level, *case) for v in places for case in differ(v, "a", v, "b")))
+    same = [equal(e, "a", f, "b") for e, f in (*same_cell(c, b), *same_replica(c, b))]
     touching = relation(c, b, [*c.conditions("a"), *b.conditions("b"), *same])
-    if touching.is_empty():
+    found = [] if touching.is_empty() else [touching.intersect(relation(c, b, case)) for case in cases]
+    found = [m for m in found if not m.is_empty()]
+    if not found:
         return None
-    touching = touching.intersect(relation(c, b, [either(alternatives)]))
-    if touching.is_empty():
-        return None
+    touching = reduce(isl.Map.union, found)
     for pairs in supplied:
         touching = touching.subtract(pairs)
     if c.statement.update and b.statement.name == c.statement.name and b.slot == c.slot:
@@ -231,23 +226,21 @@ def _strangers(c: Site, b: Site, early: tuple[str, ...], supplied: tuple[isl.Map
 @lru_cache(maxsize=1024)
 def _peers(site: Site) -> isl.Map:
     """``{ S[d] -> S[e] }``: updates of one element."""
-    names = dim_names(site.statement)
-    other = {d: f"e{i}" for i, d in enumerate(site.statement.dims)}
-    same = [f"{text(e, names)} = {text(e, other)}" for e in site.statement.target.index]  # type: ignore[arg-type]
-    return read_map(f"{{ {space(site.statement)} -> {site.statement.name}[{', '.join(other.values())}]{conjunction(same)} }}")
+    same = [equal(e, "a", e, "b") for e in site.statement.target.index if isinstance(e, Expr)]
+    return build_map(instance(site.statement, "a"), instance(site.statement, "b"), same)
 
 
 Points = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def _between(s: Supplier, c: Site, strangers: isl.Map, late: tuple[str, ...]) -> Points | None:
+def _between(s: Supplier, c: Site, strangers: isl.Map, late: Cases) -> Points | None:
     return _triple(s.pairs, s.writer.site, s.reader.site, c, strangers, late)
 
 
 @lru_cache(maxsize=4096)
-def _triple(pairs: isl.Map, a: Site, b: Site, c: Site, strangers: isl.Map, late: tuple[str, ...]) -> Points | None:
+def _triple(pairs: isl.Map, a: Site, b: Site, c: Site, strangers: isl.Map, late: Cases) -> Points | None:
     """The smallest (supplier, other, reader) whose other write is not before the supplier; None if there is none."""
-    order = relation(a, c, [either(list(late))], ("a", "c"))
+    order = either(a, c, late, ("a", "c"))
     both = pairs.reverse().range_product(strangers.reverse().set_tuple_name(isl.dim_type.out, "C"))
     both = both.intersect_range(order.wrap())
     if both.is_empty():
@@ -261,4 +254,5 @@ def _triple(pairs: isl.Map, a: Site, b: Site, c: Site, strangers: isl.Map, late:
 
 
 def _point(site: Site, point: tuple[int, ...]) -> isl.Set:
-    return isl.Set(f"{{ {site.statement.name}[{', '.join(map(str, point))}] }}")
+    of = instance(site.statement)
+    return build_set(of, [equal(var(d), "d", const(v), "d") for d, v in zip(of.variables, point, strict=True)])

@@ -13,7 +13,8 @@ from ..ir.program import Constraint, Statement
 from ..ir.tree import ranges
 from .events import Event
 from .flow_text import cell_text, element, instance
-from .isl import conjunction, read_set, smallest, text
+from .isl import smallest
+from .linear import Case, Condition, at_least, at_most, build_set
 from .plan_facts import plan_copy
 from .sites import Site
 
@@ -58,14 +59,14 @@ def _one(site: Site, point: tuple[int, ...], what: str, hint: str) -> Finding:
 @lru_cache(maxsize=4096)
 def _outside(site: Site, buffer: Buffer) -> tuple[int, ...] | None:
     """Loop values at which the cell is outside the buffer."""
-    scope, names = ranges(site.above), site.names("a")
-    bad = []
+    scope = ranges(site.above)
+    bad: list[Condition] = []
     for e, extent in zip(site.cell, buffer.shape, strict=True):
         if e is None:
             continue
         low, high = e.interval(scope)
-        bad += [f"{text(e, names)} < 0"] if low < 0 else []
-        bad += [f"{text(e, names)} >= {extent}"] if high >= extent else []
+        bad += [at_most(e, "a", -1)] if low < 0 else []
+        bad += [at_least(e, "a", extent)] if high >= extent else []
     return _first(site, bad)
 
 
@@ -88,7 +89,7 @@ def _sources(plan: Plan, copy: Statement, wanted: str) -> tuple[Statement, ...]:
 @lru_cache(maxsize=4096)
 def _other_element(site: Site, chain: tuple[Statement, ...]) -> tuple[int, ...] | None:
     """Loop values at which the copy holds another element than the access wants, or its fill."""
-    scope, names = ranges(site.above), site.names("a")
+    scope = ranges(site.above)
     held = _element_of(site, chain[0])
     use = site.statement.accesses[site.slot]
     direct = use.array == chain[0].target.array  # a copy of a copy: the fill is copied along
@@ -96,7 +97,7 @@ def _other_element(site: Site, chain: tuple[Statement, ...]) -> tuple[int, ...] 
     for copy, source in pairwise(chain):
         at = (e.substitute(held, scope) if isinstance(e, Expr) else Expr() for e in copy.reads[0].index)
         held = dict(zip(source.dims, at, strict=True))
-        bad += _broken(source.inside, held, scope, names)
+        bad += _broken(source.inside, held, scope)
     at = dict(site.leaf.at)
     theirs_all = chain[0].target.index if direct else chain[-1].reads[0].index
     for theirs, ours in zip(theirs_all, use.index, strict=True):
@@ -104,11 +105,11 @@ def _other_element(site: Site, chain: tuple[Statement, ...]) -> tuple[int, ...] 
             continue
         left = theirs.substitute(held, scope)
         if not isinstance(ours, Expr):
-            bad.append("0 = 0")
+            bad.append(ALWAYS)
             continue
         difference = (left - ours.substitute(at, scope)).simplify(scope)
         if difference != Expr():
-            bad.append(f"{text(difference, names)} != 0")
+            bad += _nonzero(difference)
     return _first(site, bad)
 
 
@@ -118,30 +119,37 @@ def _element_of(site: Site, copy: Statement) -> dict[str, Expr]:
     return dict(zip(copy.dims, view.element, strict=True))
 
 
-def _violations(site: Site, copy: Statement, constraints: tuple[Constraint, ...]) -> list[str]:
-    return _broken(constraints, _element_of(site, copy), ranges(site.above), site.names("a"))
+ALWAYS = Condition(())
 
 
-def _broken(constraints: tuple[Constraint, ...], held: Mapping[str, Expr], scope: Ranges, names: Mapping[str, str]) -> list[str]:
+def _nonzero(e: Expr) -> list[Condition]:
+    return [at_most(e, "a", -1), at_least(e, "a", 1)]
+
+
+def _violations(site: Site, copy: Statement, constraints: tuple[Constraint, ...]) -> list[Condition]:
+    return _broken(constraints, _element_of(site, copy), ranges(site.above))
+
+
+def _broken(constraints: tuple[Constraint, ...], held: Mapping[str, Expr], scope: Ranges) -> list[Condition]:
     """Conditions, one of which holds wherever a constraint does not; those that intervals prove are left out."""
-    bad = []
+    bad: list[Condition] = []
     for c in constraints:
         e = c.expr.substitute(held, scope)
         low, high = e.interval(scope)
         if c.equality and (low, high) != (0, 0):
-            bad.append(f"{text(e, names)} != 0")
+            bad += _nonzero(e)
         elif not c.equality and low < 0:
-            bad.append(f"{text(e, names)} < 0")
+            bad.append(at_most(e, "a", -1))
     return bad
 
 
-def _first(site: Site, bad: list[str]) -> tuple[int, ...] | None:
+def _first(site: Site, bad: list[Condition]) -> tuple[int, ...] | None:
     """The smallest loop values of the leaf's instances where one of the conditions holds."""
     if not bad:
         return None
-    inside = [*site.conditions("a"), f"({' or '.join(bad)})"]
+    inside: Case = site.conditions("a")
     if site.statement.inside and not site.writes:
-        at, scope, names = dict(site.leaf.at), ranges(site.above), site.names("a")
-        inside += [f"{text(c.expr.substitute(at, scope), names)} {'=' if c.equality else '>='} 0" for c in site.statement.inside]
-    found = read_set(f"{{ [{', '.join(site.names('a').values())}]{conjunction(inside)} }}")
-    return None if found.is_empty() else smallest(found)
+        at, scope = dict(site.leaf.at), ranges(site.above)
+        inside += tuple(Condition(((c.expr.substitute(at, scope), "a", 1),), 0, c.equality) for c in site.statement.inside)
+    found = (build_set(site.loops("a"), [*inside, c]) for c in bad)
+    return min((smallest(s) for s in found if not s.is_empty()), default=None)

@@ -6,8 +6,11 @@ that a user's name can never be read as a keyword or a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import islpy as isl
 
@@ -15,6 +18,43 @@ from ..ir.expr import Expr, Quotient
 from ..ir.program import Constraint
 
 CONTEXT = isl.DEFAULT_CONTEXT
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Turns:
+    """A lock that one thread may take again, and that threads get in the order of asking."""
+
+    def __init__(self) -> None:
+        self._door, self._room, self._mine = threading.Lock(), threading.Lock(), threading.local()
+
+    def __enter__(self) -> None:
+        depth = getattr(self._mine, "depth", 0)
+        if depth == 0:
+            with self._door:  # who waits here goes before the thread that leaves the room and comes again
+                self._room.acquire()
+        self._mine.depth = depth + 1
+
+    def __exit__(self, *_: object) -> None:
+        self._mine.depth -= 1
+        if self._mine.depth == 0:
+            self._room.release()
+
+
+_TURNS = _Turns()
+
+
+def alone(function: Callable[P, R]) -> Callable[P, R]:
+    """Let one thread at a time into the analysis: a budget of operations belongs to the context that all threads share."""
+
+    @wraps(function)
+    def entered(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _TURNS:
+            return function(*args, **kwargs)
+
+    return entered
 
 
 class Undecided(Exception):

@@ -13,13 +13,14 @@ import islpy as isl
 
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, Node, Sync
-from .isl import CONTEXT, conjunction, read_map, read_set, text
+from .isl import CONTEXT, alone, conjunction, read_map, read_set, text
 from .relations import dim_names, domain, space
 
 Runs = dict[str, isl.Set]
 """Leaf to the instances it runs (a statement may have several leaves)."""
 
 
+@alone
 def schedule_tree(plan: Plan) -> isl.Schedule:
     """The plan's schedule tree.
 
@@ -40,6 +41,7 @@ def schedule_tree(plan: Plan) -> isl.Schedule:
     return done.get_schedule()
 
 
+@alone
 def tree_text(plan: Plan) -> str:
     """The schedule tree in isl's notation, as an indented YAML block."""
     printer = isl.Printer.to_str(CONTEXT).set_yaml_style(isl.yaml_style.BLOCK)

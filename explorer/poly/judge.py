@@ -8,6 +8,7 @@ from functools import lru_cache
 from ..ir.finding import Finding
 from ..ir.plan import Plan
 from .cover import check_cover
+from .isl import alone
 from .obligations import check_obligations
 from .order import check_order
 from .placed import place_leaves
@@ -30,14 +31,17 @@ class Judgement:
 
     @property
     def legal(self) -> bool:
+        """Whether the plan computes what the program says."""
         return not self.refusals
 
     @property
     def emittable(self) -> bool:
+        """Whether it is legal and no obligation is open."""
         return not self.refusals and not self.obligations
 
 
 @lru_cache(maxsize=512)
+@alone
 def judge(plan: Plan) -> Judgement:
     """Ask the four questions; stops at the first question with a refusal.
 
@@ -53,7 +57,8 @@ def judge(plan: Plan) -> Judgement:
     from .flow import check_flow
 
     placed = place_leaves(plan)
-    for question in (lambda: check_cover(plan, placed), lambda: check_order(plan, placed), lambda: check_flow(plan), lambda: check_async(plan)):
+    for question in (lambda: check_cover(plan, placed), lambda: check_order(plan, placed), lambda: check_flow(plan),
+                     lambda: check_async(plan)):
         if refusals := question():
             return Judgement(refusals, ())
     return Judgement((), check_obligations(plan, placed))

@@ -14,10 +14,10 @@ from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.program import Array, Statement
 from ..ir.tree import Loop
-from .isl import read_map, text
+from .linear import build_map, differ, equal
 from .placed import Placed, place_leaves
 from .plan_facts import run_set_of
-from .relations import access, dim_names, space
+from .relations import access, instance
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Obligation:
 
     @property
     def open(self) -> bool:
+        """Whether nothing collects these updates yet."""
         return not self.how
 
 
@@ -58,16 +59,15 @@ def _carries(plan: Plan, p: Placed, loop: Loop) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _carried(statement: Statement, array: Array, loop: str, equal: tuple[str, ...], inverse: tuple[tuple[str, Expr], ...],
+def _carried(statement: Statement, array: Array, loop: str, same: tuple[str, ...], inverse: tuple[tuple[str, Expr], ...],
              boxes: tuple[tuple[str, int, int], ...]) -> bool:
-    names, when = dim_names(statement), dict(inverse)
+    when = dict(inverse)
     touch = access(statement, len(statement.reads), array).intersect_domain(run_set_of(statement, inverse, boxes))
     pairs = touch.apply_range(touch.reverse())
-    values = ", ".join(text(when[x], names) for x in (loop, *equal))
-    at = read_map(f"{{ {space(statement)} -> L[{values}] }}")
-    rest = [f"e{i}" for i in range(len(equal))]
-    apart = read_map(f"{{ L[{', '.join(['p', *rest])}] -> L[{', '.join(['q', *rest])}] : p != q }}")
-    return not pairs.intersect(at.apply_range(apart).apply_range(at.reverse())).is_empty()
+    first, second = instance(statement, "a"), instance(statement, "b")
+    level = [equal(when[x], "a", when[x], "b") for x in same]
+    cases = (build_map(first, second, [*level, *case]) for case in differ(when[loop], "a", when[loop], "b"))
+    return any(not pairs.is_disjoint(case) for case in cases)
 
 
 def check_obligations(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Finding, ...]:

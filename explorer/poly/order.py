@@ -15,10 +15,10 @@ from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from .dependence import Dependence
-from .isl import read_map, smallest, text
+from .isl import smallest
 from .placed import Placed, place_exprs
 from .plan_facts import facts
-from .relations import dim_names, space
+from .relations import value_map
 
 Values = tuple[tuple[Expr, ...], tuple[Expr, ...]]
 """The same coordinates of source and sink, over their statements' dimensions."""
@@ -84,15 +84,8 @@ def _turn(a: Placed, b: Placed) -> int:
     return -1 if a.path < b.path else 1 if a.path > b.path else 0
 
 
-@lru_cache(maxsize=16384)
-def _value_map(statement: Statement, values: tuple[Expr, ...]) -> isl.Map:
-    """Instance to these values."""
-    names = dim_names(statement)
-    return read_map(f"{{ {space(statement)} -> V[{', '.join(text(v, names) for v in values)}] }}")
-
-
 def _equal(a: Statement, b: Statement, values: Values) -> isl.Map:
-    return _value_map(a, values[0]).apply_range(_value_map(b, values[1]).reverse())
+    return value_map(a, values[0]).apply_range(value_map(b, values[1]).reverse())
 
 
 @lru_cache(maxsize=8192)
@@ -101,7 +94,7 @@ def _late(d: Dependence, key_a: tuple, key_b: tuple, times: Values, turn: int, s
     pairs = _pairs(d, key_a, key_b, sets)
     if not times[0]:
         return None if turn < 0 or pairs.is_empty() else pairs
-    source, sink = _value_map(key_a[0], times[0]), _value_map(key_b[0], times[1])
+    source, sink = value_map(key_a[0], times[0]), value_map(key_b[0], times[1])
     late = pairs.intersect(source.lex_gt_map(sink) if turn < 0 else source.lex_ge_map(sink))
     return None if late.is_empty() else late
 
@@ -127,7 +120,8 @@ def _launches(a: Placed, b: Placed) -> Values:
 
 
 @lru_cache(maxsize=8192)
-def _apart(d: Dependence, key_a: tuple, key_b: tuple, places: Values, launches: Values, everywhere: bool, sets: _Sets) -> isl.Map | None:
+def _apart(d: Dependence, key_a: tuple, key_b: tuple, places: Values, launches: Values, everywhere: bool,
+           sets: _Sets) -> isl.Map | None:
     """The pairs of one launch whose places differ (all of them, if one side runs everywhere), or None."""
     pairs = _pairs(d, key_a, key_b, sets)
     if launches[0]:
@@ -165,8 +159,10 @@ def _order_finding(plan: Plan, d: Dependence, a: Placed, b: Placed, pairs: isl.M
     what = f"{source} {first} {cell}, which {sink} {second}: this order would be lost"
     why = {
         "a later launch": f"in the program {source} runs first; now it would run in a later launch than {sink}",
-        "another block of the same launch": f"now they would run in different blocks of one launch ({_where_text(source, sink)}), which have no order",
-        "another thread at the same time": f"now they would run at the same time in different threads ({_where_text(source, sink)})",
+        "another block of the same launch":
+            f"now they would run in different blocks of one launch ({_where_text(source, sink)}), which have no order",
+        "another thread at the same time":
+            f"now they would run at the same time in different threads ({_where_text(source, sink)})",
         "a later time": f"in the program {source} runs first; now {sink} would run before it",
     }[when]
     carrying = _carrier(a, b, source, sink)
@@ -189,9 +185,11 @@ def _carrier(a: Placed, b: Placed, source: Instance, sink: Instance) -> tuple[st
 
 def _hints(a: Placed, b: Placed, when: str, carrying: tuple[str, ...]) -> tuple[str, ...]:
     if when == "another block of the same launch":
-        return (f"launch('{a.kernel.id}', after='…') to cut the kernel between the two", "bind the loop that carries it to threads or leave it sequential")
+        return (f"launch('{a.kernel.id}', after='…') to cut the kernel between the two",
+                "bind the loop that carries it to threads or leave it sequential")
     if when == "another thread at the same time":
-        return (f"bind('{carrying[0]}', 'seq')" if carrying else "leave the loop sequential", "skew the nest so that another loop is parallel")
+        return (f"bind('{carrying[0]}', 'seq')" if carrying else "leave the loop sequential",
+                "skew the nest so that another loop is parallel")
     if carrying and a.leaf.id == b.leaf.id:
         return (f"skew an inner loop by '{carrying[0]}' first",)
     return ("distribute the loop, or shift the consumer, before fusing",) if a.leaf.id != b.leaf.id else ()

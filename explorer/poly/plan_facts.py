@@ -17,8 +17,8 @@ from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.tree import Leaf, Loop
 from .dependence import Dependence, Flow, analyse, same_element
-from .isl import conjunction, read_map, text
-from .relations import dim_names, domain, space
+from .linear import box, build_set, function, holds
+from .relations import instance
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,17 +41,16 @@ def run_set(statement: Statement, leaf: Leaf, above: tuple[Loop, ...]) -> isl.Se
 @lru_cache(maxsize=8192)
 def run_set_of(statement: Statement, inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> isl.Set:
     """The instances whose loop values lie in the boxes (id, start, extent)."""
-    names, when = dim_names(statement), dict(inverse)
-    inside = [f"{start} <= {text(when[loop], names)} < {start + extent}" for loop, start, extent in boxes]
-    return domain(statement).intersect(isl.Set.read_from_str(domain(statement).get_ctx(), f"{{ {space(statement)}{conjunction(inside)} }}"))
+    when = dict(inverse)
+    inside = box(((when[loop], start, extent) for loop, start, extent in boxes), "d")
+    return build_set(instance(statement), [*(holds(c, "d") for c in statement.domain), *inside])
 
 
 @lru_cache(maxsize=8192)
 def _supply(statement: Statement, element: tuple[Expr, ...], inverse: tuple[tuple[str, Expr], ...],
             boxes: tuple[tuple[str, int, int], ...], copy: str) -> isl.Map:
-    names, when = dim_names(statement), dict(inverse)
-    index = [text(e.substitute(when), names) for e in element]
-    relation = read_map(f"{{ {space(statement)} -> {copy}[{', '.join(index)}] }}")
+    when = dict(inverse)
+    relation = function(instance(statement), copy, [e.substitute(when) for e in element])
     return relation.intersect_domain(run_set_of(statement, inverse, boxes))
 
 
@@ -66,7 +65,8 @@ def supplies(plan: Plan) -> tuple[Supply, ...]:
             if slot < len(statement.reads) and view.element and copy in copies:
                 boxes = tuple((x.id, x.start, x.extent) for x in above)
                 relation = _supply(statement, view.element, leaf.when, boxes, copy)
-                found.append(Supply(leaf.id, statement.name, slot, copy, relation, (statement.name, slot, copy, view.element, leaf.when, boxes)))
+                found.append(Supply(leaf.id, statement.name, slot, copy, relation,
+                                    (statement.name, slot, copy, view.element, leaf.when, boxes)))
     return tuple(found)
 
 
@@ -130,7 +130,8 @@ def _with_copies(keyed: _Keyed) -> PlanFacts:
                 continue
             chain, copy = _source_copy(s, served)
             if d.kind == "flow" and d.sink == s.consumer:
-                ordered.append(Dependence("flow", d.source, copy, array, _through(plan, d.source, copy, d.relation.apply_range(chain))))
+                ordered.append(Dependence("flow", d.source, copy, array,
+                                          _through(plan, d.source, copy, d.relation.apply_range(chain))))
             if d.kind == "anti" and d.source == s.consumer:
                 pairs = chain.reverse().apply_range(d.relation).reverse()
                 ordered.append(Dependence("anti", copy, d.sink, array, _through(plan, d.sink, copy, pairs).reverse()))

@@ -10,10 +10,10 @@ from functools import lru_cache
 
 import islpy as isl
 
-from ..ir.expr import Expr
+from ..ir.expr import Expr, var
 from ..ir.program import Array, Statement
 from ..ir.tree import Kernel, Loop, Node
-from .isl import condition, conjunction, read_map, read_set, text
+from .linear import Tuple, at_least, at_most, build_map, build_set, equal, function, holds
 
 
 def dim_names(statement: Statement) -> dict[str, str]:
@@ -26,32 +26,39 @@ def space(statement: Statement) -> str:
     return f"{statement.name}[{', '.join(dim_names(statement).values())}]"
 
 
+def instance(statement: Statement, side: str = "d") -> Tuple:
+    """An instance of the statement."""
+    return Tuple(statement.name, side, statement.dims)
+
+
+@lru_cache(maxsize=16384)
+def value_map(statement: Statement, values: tuple[Expr, ...], name: str = "V") -> isl.Map:
+    """Instance to these values over its dimensions."""
+    return function(instance(statement), name, values)
+
+
 @lru_cache(maxsize=4096)
 def domain(statement: Statement) -> isl.Set:
     """All instances of the statement."""
-    names = dim_names(statement)
-    return read_set(f"{{ {space(statement)}{conjunction([condition(c, names) for c in statement.domain])} }}")
+    return build_set(instance(statement), [holds(c, "d") for c in statement.domain])
 
 
 @lru_cache(maxsize=8192)
 def access(statement: Statement, slot: int, array: Array) -> isl.Map:
     """Instance to the element that access `slot` touches (any element along a data-dependent dimension)."""
-    names = dim_names(statement)
     use = statement.accesses[slot]
-    out, conditions = [], []
-    for axis, index in enumerate(use.index):
+    element = Tuple(array.name, "a", tuple(map(str, range(len(use.index)))))
+    conditions = [holds(c, "d") for c in (*statement.domain, *(statement.inside if use.kind == "read" else ()))]
+    for axis, index in zip(element.variables, use.index, strict=True):
         if isinstance(index, Expr):
-            out.append(text(index, names))
+            conditions.append(equal(index, "d", var(axis), "a"))
         else:
-            out.append(f"a{axis}")
-            conditions.append(f"0 <= a{axis} < {array.shape[axis]}")
-    for c in statement.inside if use.kind == "read" else ():
-        conditions.append(condition(c, names))
-    relation = read_map(f"{{ {space(statement)} -> {array.name}[{', '.join(out)}]{conjunction(conditions)} }}")
-    return relation.intersect_domain(domain(statement))
+            conditions += [at_least(var(axis), "a", 0), at_most(var(axis), "a", array.shape[int(axis)] - 1)]
+    return build_map(instance(statement), element, conditions)
 
 
 def position_path(nodes: tuple[Node, ...], leaf_id: str) -> tuple[int, ...] | None:
+    """Positions, from the top of the tree down, of the nodes on the way to a leaf; None where it is not below."""
     for position, node in enumerate(nodes):
         if node.id == leaf_id:
             return (position,)

@@ -14,7 +14,7 @@ from ..ir.expr import ZERO, Expr, const, quotient, remainder, var
 from ..ir.plan import Plan, block_extents, grid_extents
 from ..ir.program import Constraint, Statement
 from ..ir.tree import WARP_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges, walk
-from .isl import text
+from .linear import Case, Tuple, box, holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,23 +62,21 @@ class Site:
         substituted = [(c, c.expr.substitute(at, scope)) for c in self.statement.domain]
         return tuple(Constraint(e, c.equality, c.text) for c, e in substituted if c.equality or e.interval(scope)[0] < 0)
 
-    def names(self, prefix: str) -> dict[str, str]:
-        """Loop variable to its name in isl."""
-        return {loop.id: f"{prefix}{i}" for i, loop in enumerate(self.above)}
+    def loops(self, side: str) -> Tuple:
+        """The loops' variables on one side of a relation: ``A[i, j]``."""
+        return Tuple(side.upper(), side, tuple(x.id for x in self.above))
 
     @cached_property
-    def _conditions(self) -> dict[str, tuple[str, ...]]:
-        return {prefix: self._condition_text(prefix) for prefix in ("a", "b")}
+    def _conditions(self) -> dict[str, Case]:
+        return {side: self._held(side) for side in ("a", "b")}
 
-    def _condition_text(self, prefix: str) -> tuple[str, ...]:
-        names = self.names(prefix)
-        boxes = [f"{x.start} <= {names[x.id]} < {x.start + x.extent}" for x in self.above]
-        guards = [f"{text(c.expr, names)} {'=' if c.equality else '>='} 0" for c in self.guards]
-        return (*boxes, *guards)
+    def _held(self, side: str) -> Case:
+        boxes = box(((var(x.id), x.start, x.extent) for x in self.above), side)
+        return (*boxes, *(holds(c, side) for c in self.guards))
 
-    def conditions(self, prefix: str) -> tuple[str, ...]:
+    def conditions(self, side: str) -> Case:
         """The instances of the leaf, as conditions on its variables."""
-        return self._conditions[prefix]
+        return self._conditions[side]
 
     def instance(self, values: tuple[int, ...]) -> tuple[int, ...]:
         """The statement instance at these values of the loops' variables."""
@@ -159,7 +157,7 @@ def _bare(loop: Loop) -> Loop:
 @lru_cache(maxsize=4096)
 def _leaf_sites(leaf: Leaf, above: tuple[Loop, ...], statement: Statement, spaces: tuple[tuple[int, str], ...],
                 launch: tuple[int, ...]) -> tuple[Site, ...]:
-    scope, at, space_of = ranges(above), dict(leaf.at), dict(spaces)
+    scope, at, space_of = ranges(above), leaf.places, dict(spaces)
     place = _leaf_place(_bound(above, launch[4] > 1), space_of.get(len(statement.reads), "global"), launch)
     found = []
     for slot, use in enumerate(statement.accesses):

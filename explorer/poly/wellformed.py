@@ -6,8 +6,10 @@ from ..errors import ProgramError
 from ..ir.expr import Expr
 from ..ir.program import Program, Statement
 from .dependence import out_of_bounds, uninitialised
+from .isl import alone
 
 
+@alone
 def require_wellformed(program: Program) -> None:
     """Refuse a program that reads or writes outside an array, or reads what nothing wrote.
 

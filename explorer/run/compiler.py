@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..errors import CompilerMissing, DeviceError
+from .cancel import run_process
 
 CACHE_LIMIT_BYTES = 2 * 2**30
 
@@ -211,5 +212,4 @@ def prune_cache(limit_bytes: int = CACHE_LIMIT_BYTES) -> int:
 
 def run_compiler(compiler: Compiler, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the compiler in `folder`; its messages are in English and its outcome is the caller's to judge."""
-    return subprocess.run([compiler.path, *arguments], cwd=folder, capture_output=True, text=True, errors="replace", check=False,
-                          env={**os.environ, "LC_ALL": "C"})
+    return run_process([compiler.path, *arguments], cwd=folder, env={**os.environ, "LC_ALL": "C"})

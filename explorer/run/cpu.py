@@ -22,6 +22,7 @@ import numpy as np
 
 from ..codegen.module import Buffer, CudaModule
 from ..errors import CompilerMissing, DeviceError, KernelTimeout, OutOfMemory
+from .cancel import run_process
 from .compiler import Compiler, cached, find_compiler, key_of, prune_cache, run_compiler
 from .cpu_report import compile_error, failure
 from .device import Built, checked_array
@@ -173,8 +174,7 @@ class CpuDevice:
             f"seeds {len(self.seed_list)} " + " ".join(map(str, self.seed_list)),
             f"data {descriptor} {layout.bytes}", *layout.lines(), *_shared_lines(built), *_launch_lines(built), ""])
         try:
-            process = subprocess.run([str(built.program)], input=request, capture_output=True, text=True, errors="replace",
-                                     pass_fds=(descriptor,), timeout=limit_s + 10, check=False)
+            process = run_process([str(built.program)], input=request, pass_fds=(descriptor,), timeout=limit_s + 10)
         except subprocess.TimeoutExpired as error:
             raise KernelTimeout(f"{built.module.name} ran longer than {limit_s:g} s and was stopped.",
                                 hint="look for a loop that never ends, or give it more time") from error

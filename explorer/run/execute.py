@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,16 @@ from .verify import Check, check_outputs, worst_of
 FAST_LIMIT = 5 * 10**10
 """Operations that the fast build on the CPU is asked to do: about a minute on two cores."""
 
+PHASES = ("emit", "compile", "run", "verify", "time", "ragged")
+"""What a run does, in order; not every run does everything."""
+
+Progress = Callable[[str], None]
+
+
+def _silent(phase: str) -> None:
+    """Tell nobody."""
+
+
 @dataclass(frozen=True)
 class _Ask:
     """What the caller of `execute` wants of either device, as there; `own`: the arrays were made from the seed."""
@@ -46,6 +56,7 @@ class _Ask:
     budget: int
     l2: tuple[str, ...]
     repeats: int
+    progress: Progress
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ def execute(
     schedule: Schedule, arrays: Mapping[str, Any] | None = None, *, device: str = "auto", seed: int = 0, seeds: int = 2,
     time: bool = True, l2: Sequence[str] = ("cold", "warm"), repeats: int = 30, checked: bool | None = None, ragged: bool = True,
     again: Again | None = None, ragged_sizes: Sequence[Mapping[str, int]] | None = None, reference: NumpyReference | None = None,
-    gpu: Gpu | str | None = None, archs: Sequence[str] = (), budget: int = BUDGET,
+    gpu: Gpu | str | None = None, archs: Sequence[str] = (), budget: int = BUDGET, progress: Progress = _silent,
 ) -> Run:
     """Run a schedule, verify its outputs, and time it.
 
@@ -95,6 +106,9 @@ def execute(
         Architectures to compile the text for as well.
     budget : int
         Operations up to which the reference computes every cell, and a sample beyond.
+    progress : callable, optional
+        Called with each of :data:`PHASES` as it begins.  What it raises ends the run; :mod:`explorer.run.cancel` also ends
+        what runs in child processes.
 
     Returns
     -------
@@ -110,6 +124,7 @@ def execute(
     CompilerMissing, CompileError, KernelFault, KernelTimeout, OutOfMemory
         From the device.
     """
+    progress("emit")
     require_emittable(schedule)
     program = schedule.source
     on_gpu = _choose(device)
@@ -121,7 +136,7 @@ def execute(
         raise DeviceError(f"{program.name} takes {cost(program):.2g} operations at these sizes, too many for the CPU.",
                           hint="run it at smaller sizes: schedule.at(...), or on a GPU")
     held = arguments(program, arrays, seed)
-    ask = _Ask(arrays is None, seed, seeds, checked, reference, budget, tuple(l2) if time else (), repeats)
+    ask = _Ask(arrays is None, seed, seeds, checked, reference, budget, tuple(l2) if time else (), repeats, progress)
     if on_gpu:
         outcome, timings, evidence = _on_gpu(program, module, held, ask)
     else:
@@ -130,6 +145,7 @@ def execute(
     notes, faults = list(outcome.notes), []
     several: tuple[tuple[str, tuple[Check, ...]], ...] = ()
     if ragged and (again := again or own_again(schedule)) is not None and program.sizes:
+        progress("ragged")
         sets = ragged_sizes or ragged_sizes_of(program)
         several, faults, more = run_ragged(again, sets, dict(program.sizes), seed, seeds, reference)
         notes += more
@@ -166,10 +182,13 @@ def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
         if not checked:
             notes.append(f"accesses were not checked at these sizes ({work:.2g} operations); checked=True does it, slowly")
     device = CpuDevice(checked=checked, seeds=seeds, time_limit_s=TIME_LIMIT_S)
+    ask.progress("compile")
     built = device.build(module)
+    ask.progress("run")
     begin = clock.perf_counter()
     runs = device.run_seeds(built, held)
     seconds = clock.perf_counter() - begin
+    ask.progress("verify")
     expected, more = references(program, held, ask.reference, budget=ask.budget, seed=ask.seed, random=ask.own)
     checks = worst_of([check_outputs(program, outputs, *expected) for outputs in runs])
     right = bool(checks) and all(checks)
@@ -177,12 +196,13 @@ def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
     evidence = Evidence(orders=seeds if done else 0, emulated=done, refuted=() if right or not checks else ("emulated",))
     timings: dict[str, Timing] = {}
     if ask.l2:
+        ask.progress("time")
         each = seconds if not checked else work / 1e8
         if each > 10:
             notes.append("not timed: one run on the CPU takes too long")
         else:
             samples = device.time(built, held, repeats=max(3, min(10, int(2 / max(each, 1e-3)))), warmup=1)
-            timings["warm"] = Timing.of(Samples(samples, l2="warm", method="fast build on the CPU"))
+            timings["warm"] = Timing.of(Samples(samples, l2="", method="fast build on the CPU"))
             evidence = replace(evidence, timed="cpu, which says nothing about a GPU")
     return _Outcome(checks, runs[0], (*notes, *more)), timings, evidence
 
@@ -190,6 +210,7 @@ def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
 def _on_gpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray],
             ask: _Ask) -> tuple[_Outcome, dict[str, Timing], Evidence]:  # fmt: skip
     device = cuda.device()
+    ask.progress("compile")
     built = device.build(module)
     outputs: Mapping[str, np.ndarray] = {}
     several: list[tuple[Check, ...]] = []
@@ -197,8 +218,10 @@ def _on_gpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
     several_sets = ask.own and cost(program) <= ask.budget
     sets = [held, *([seeded_arrays(program, ask.seed + n) for n in range(1, ask.seeds)] if several_sets else [])]
     for n, values in enumerate(sets):
+        ask.progress("run")
         found = device.run(built, {k: v for k, v in values.items() if program.array_of[k].role != "out"})
         outputs = outputs or found
+        ask.progress("verify")
         expected, notes = references(program, values, ask.reference, budget=ask.budget, seed=ask.seed + n, random=ask.own)
         several.append(check_outputs(program, found, *expected))
     checks = worst_of(several)
@@ -206,6 +229,8 @@ def _on_gpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
     name = device.installed().name
     refuted = () if right or not checks else ("GPU-checked",)
     evidence = Evidence(compiled=(built.cubin.arch,), gpu=name if right else "", refuted=refuted)
+    if ask.l2:
+        ask.progress("time")
     given = {k: v for k, v in held.items() if program.array_of[k].role != "out"}
     timings = {state: Timing.of(device.time(built, given, repeats=ask.repeats, l2=state)) for state in ask.l2}
     if timings:

@@ -103,15 +103,18 @@ class Facts:
         exact = "" if all(e.exact for e in self.elements) else " at most"
         roof = self.roofline
         lines = [f"{self.program.name} on {self.gpu}",
-                 f"  traffic{exact}: {scaled(self.compulsory_bytes, 'B')} compulsory, {scaled(self.requested_bytes, 'B')} requested by warps",
-                 f"  {scaled(self.flops, 'flop')}, {self.intensity:.3g} per byte; floor {roof.floor_us:.4g} µs ({roof.bound}-bound)"]
+                 f"  traffic{exact}: {scaled(self.compulsory_bytes, 'B')} compulsory, "
+                 f"{scaled(self.requested_bytes, 'B')} requested by warps",
+                 f"  {scaled(self.flops, 'flop')}, {self.intensity:.3g} per byte; "
+                 f"floor {roof.floor_us:.4g} µs ({roof.bound}-bound)"]
         for r in self.resources:
             grid, block = ("×".join(map(str, n)) for n in (r.grid, r.block))
-            lines.append(f"  {r.kernel}: grid {grid}, block {block}, {r.shared_bytes:,} B shared, {r.register_words} register words; "
-                         f"occupancy at most {self.occupancy[r.kernel]}")
+            lines.append(f"  {r.kernel}: grid {grid}, block {block}, {r.shared_bytes:,} B shared, "
+                         f"{r.register_words} register words; occupancy at most {self.occupancy[r.kernel]}")
         lines += [f"  exceeds {b}: {b.shrink}" for b in self.breaches]
         for a in self.accesses:
-            cost = f"{a.sectors_per_request:.3g} sectors, {a.minimum:.3g} at best" if a.space == "global" else f"{a.conflicts:.3g} passes over the banks"
+            cost = (f"{a.sectors_per_request:.3g} sectors, {a.minimum:.3g} at best" if a.space == "global"
+                    else f"{a.conflicts:.3g} passes over the banks")
             lines.append(f"  {a.leaf} {'writes' if a.writes else 'reads '} {self.text_of(a)} ({a.space}, {a.width_bytes} B): "
                          f"{cost}, {a.active:.0%} of lanes, {scaled(a.requests)} requests{' (sampled)' if a.sampled else ''}")
         return "\n".join(lines)

@@ -173,7 +173,8 @@ class Kernel:
         return self.text
 
     def __repr__(self) -> str:
-        launches = "; ".join(f"{x.kernel}<<<{x.grid}, {x.block}>>>" for x in self.launches[:4]) + ("; …" if len(self.launches) > 4 else "")
+        launches = "; ".join(f"{x.kernel}<<<{x.grid}, {x.block}>>>"
+                             for x in self.launches[:4]) + ("; …" if len(self.launches) > 4 else "")
         return f"// {self.name} for {self.gpu}: {launches}\n{self.text}"
 
 

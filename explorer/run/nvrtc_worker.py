@@ -8,6 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from .nvrtc_library import binding
 
+# With a driver, NVRTC keeps machine code by its PTX in the driver's cache, and then ptxas does not run again and says
+# nothing of registers and spills: not even for a text never seen before, if its PTX is that of another (bool and i8 can be).
+# The finished result has a cache of its own, `explorer.run.cubin_cache`, which keeps the log.
+os.environ["CUDA_CACHE_DISABLE"] = "1"
+
 nvrtc = binding()
 
 Job = tuple[str, str, tuple[str, ...]]  # name, text, options

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import html
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +13,9 @@ from ..gpu.roofline import Roofline
 from .timing import Comparison as TimingComparison
 from .timing import Timing, compare
 from .verify import Check
+
+WIDTH = 100
+"""Characters of a line of text at most."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,13 @@ class Tick:
     earned: bool
     detail: str
 
+    @property
+    def mark(self) -> str:
+        """A tick; a cross where it was tried and failed; a dot where it was not tried."""
+        return "✓" if self.earned else "✗" if self.detail == "failed" else "·"
+
     def __str__(self) -> str:
-        return f"{'✓' if self.earned else '·'} {self.name}" + (f" ({self.detail})" if self.detail else "")
+        return f"{self.mark} {self.name}" + (f" ({self.detail})" if self.detail else "")
 
 
 @dataclass(frozen=True)
@@ -78,9 +86,6 @@ class Evidence:
 
     def __str__(self) -> str:
         return "   ".join(map(str, self.ticks))
-
-    def _repr_html_(self) -> str:
-        return _pre(str(self))
 
 
 @dataclass(frozen=True)
@@ -168,24 +173,25 @@ class Run:
         sizes = ", ".join(f"{n}={v}" for n, v in self.sizes)
         verdict = {True: "right", False: "WRONG", None: "not checked"}[self.correct]
         lines = [f"{self.program}({sizes}) on {self.device}: {verdict}"]
-        lines += [f"  {check}" for check in self.checks]
-        lines += [f"  at {where}: {check}" for where, checks in self.ragged for check in checks if not check]
-        lines += [f"  fault {fault}" for fault in self.faults]
+        failed = [f"at {where}: {check}" for where, checks in self.ragged for check in checks if not check]
+        for text in (*map(str, self.checks), *failed, *(f"fault {fault}" for fault in self.faults)):
+            first, *others = text.split("; ")
+            lines += _wrapped("", first)
+            lines += [line for other in others for line in _wrapped("  ", other)]
         lines += [f"  {timing}" for timing in self.timings.values()]
         if self.bytes or self.flops:
             intensity = f", {self.flops / self.bytes:.3g} flop/byte" if self.bytes else ""
             lines.append(f"  {_scaled(self.bytes)}B compulsory traffic, {_scaled(self.flops)}flop{intensity}")
         if self.roofline and self.share is not None:
             lines.append(f"  {self.share:.0%} of the floor {self.roofline.floor_us:.4g} µs ({self.roofline.bound}-bound)")
-        lines.append(f"  {self.evidence}")
-        lines += [f"  note: {note}" for note in self.notes]
+        for tick in self.evidence.ticks:
+            lines += _wrapped(f"{tick.mark} {tick.name:<12s} ", tick.detail or "not done")
+        for note in self.notes:
+            lines += _wrapped("note: ", note)
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         return str(self)
-
-    def _repr_html_(self) -> str:
-        return _pre(str(self))
 
 
 @dataclass(frozen=True)
@@ -235,14 +241,12 @@ class Comparison:
     def __str__(self) -> str:
         first, second = self.before.timings[self.l2], self.after.timings[self.l2]
         wrong = [name for name, run in (("first", self.before), ("second", self.after)) if run.correct is False]
-        text = f"{first.median_us:.4g} µs -> {second.median_us:.4g} µs ({self.l2} L2): {self.timing}"
+        state = f" ({first.l2} L2)" if first.l2 else ""
+        text = f"{first.median_us:.4g} µs -> {second.median_us:.4g} µs{state}: {self.timing}"
         return f"{text}; the {' and '.join(wrong)} result is WRONG" if wrong else text
 
     def __repr__(self) -> str:
         return str(self)
-
-    def _repr_html_(self) -> str:
-        return _pre(str(self))
 
 
 def _scaled(value: float) -> str:
@@ -253,5 +257,7 @@ def _scaled(value: float) -> str:
     return f"{value:g} "
 
 
-def _pre(text: str) -> str:
-    return f'<pre style="line-height:1.35;margin:0">{html.escape(text)}</pre>'
+def _wrapped(head: str, text: str) -> list[str]:
+    """Lines of at most `WIDTH` characters, those after the first indented to stand under the text behind `head`."""
+    return textwrap.wrap(text, WIDTH, initial_indent=f"  {head}", subsequent_indent=" " * (2 + max(len(head), 2)),
+                         break_long_words=False, break_on_hyphens=False)

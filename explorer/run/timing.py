@@ -20,7 +20,7 @@ class Samples(tuple[float, ...]):
     Attributes
     ----------
     l2 : str
-        ``"cold"`` or ``"warm"``: the state of the cache before each repeat.
+        ``"cold"`` or ``"warm"``: the state of the GPU's cache before each repeat; empty on the CPU.
     overhead_us : float
         What an empty kernel reads when timed the same way in the same run; 0 where there is no such thing.  It is *in* the
         samples: subtract it when reasoning about a kernel, keep it when comparing end to end.
@@ -95,7 +95,8 @@ class Timing:
         return max(self.median_us - self.overhead_us, 0.0)
 
     def __str__(self) -> str:
-        text = f"{self.median_us:.4g} µs ({self.low_us:.4g} to {self.high_us:.4g}, n={len(self.samples)}, {self.l2} L2)"
+        state = f", {self.l2} L2" if self.l2 else ""
+        text = f"{self.median_us:.4g} µs ({self.low_us:.4g} to {self.high_us:.4g}, n={len(self.samples)}{state})"
         return f"{text}, of which an empty launch {self.overhead_us:.3g} µs" if self.overhead_us else text
 
 

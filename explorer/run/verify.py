@@ -63,8 +63,8 @@ class Tolerance:
     def __str__(self) -> str:
         if self.relative == self.absolute == 0.0:
             return "exact"
-        form = "running error bound of each cell, at most" if self.per_cell else "a priori,"
-        return f"{self.relative:.2g}·|expected| + {self.absolute:.2g} ({form} n={self.terms}, {self.dtype})"
+        most, form = ("at most ", "each cell's running error bound") if self.per_cell else ("", "a priori")
+        return f"{self.relative:.2g}·|expected| + {most}{self.absolute:.2g} ({form}, {self.terms} roundings in {self.dtype})"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Check:
         some = f"{self.checked:,}" if self.checked == self.total else f"{self.checked:,} of {self.total:,}"
         if self:
             return (f"{self.array}: {some} cells right against {self.reference}; "
-                    f"largest error {self.max_error:.3g}, {self.worst:.2g} of the tolerance {self.tolerance}")
+                    f"largest error {self.max_error:.3g}, {self.worst:.2g} of the tolerance; tolerance {self.tolerance}")
         cell = f"{self.array}[{', '.join(map(str, self.index or ()))}]"
         return (f"{self.array}: {self.wrong:,} of {some} cells wrong against {self.reference}; first {cell} = {self.got:.9g}, "
                 f"expected {self.expected:.9g}, allowed error {self.allowed:.3g}")

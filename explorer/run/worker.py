@@ -34,6 +34,7 @@ from typing import IO, Any
 
 from .. import errors
 from ..errors import DeviceError, ExplorerError, KernelFault, KernelTimeout, OutOfMemory
+from .cancel import stopping
 
 STARTUP_S = 120.0
 _TAIL_BYTES = 2000
@@ -100,8 +101,9 @@ class Worker:
         with self._lock:
             self.start()
             try:
-                self._send((method, arguments))
-                return self._answer(limit_s)
+                with stopping(self._kill):
+                    self._send((method, arguments))
+                    return self._answer(limit_s)
             except (KeyboardInterrupt, SystemExit):
                 self.close()
                 raise
@@ -119,6 +121,12 @@ class Worker:
                 if stream is not None:
                     with suppress(OSError):
                         stream.close()
+
+    def _kill(self) -> None:
+        """End the process from another thread; the call at work sees its death."""
+        process = self._process
+        if process is not None:
+            process.kill()
 
     def _launch(self) -> None:
         self.close()

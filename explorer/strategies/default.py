@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+from ..errors import TransformError
 from ..ir.plan import Plan
 from ..ir.tree import Loop
 from ..schedule import Schedule
@@ -23,6 +24,11 @@ S = TypeVar("S", bound=Schedule)
 THREADS = 256
 """Threads per block: a multiple of the warp, and full occupancy on every architecture since Kepler at up to 32 registers."""
 
+REGISTER_WORDS = 64
+"""32-bit words of temporaries that a thread may keep in registers: with :data:`THREADS` a quarter of the 65,536 registers of
+a multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").  A larger array would be
+indexed by a loop that compilers do not unroll, and so lie in local memory after all, at minutes of compile time."""
+
 
 def default(schedule: S, threads: int = THREADS) -> S:
     """A legal parallel schedule for any program, by rules of thumb.
@@ -33,26 +39,40 @@ def default(schedule: S, threads: int = THREADS) -> S:
        skewing the innermost two, if need be);
     4. a nest without parallel loops whose outermost loop carries only a reduction is split over one block's threads
        and collected by warp shuffles;
-    5. temporaries go to registers where every value is used by the thread that made it.
+    5. temporaries go to registers where every value is used by the thread that made it and :data:`REGISTER_WORDS` hold
+       them; the others stay in global memory.
 
     Parameters
     ----------
     schedule : Schedule
         A program as written.
     threads : int
-        Threads per block.
+        Threads per block, 1 to 1024.
 
     Returns
     -------
     Schedule
         Legal and without open obligations; its steps show what was done.
+
+    Raises
+    ------
+    TransformError
+        If `threads` is no number of threads that a block can have.
     """
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024:
+        raise TransformError(f"a block has 1 to 1024 threads, not {threads!r}", hint=f"default(schedule, threads={THREADS})")
     schedule = _separate(schedule)
     for number in range(len(schedule.plan.kernels)):
         schedule = _spread(schedule, schedule.plan.kernels[number].id, threads)
     for temporary in schedule.plan.program.temporaries:
-        schedule = _attempt(schedule, [Contract(temporary.name, "register")])
+        contracted = _attempt(schedule, [Contract(temporary.name, "register")])
+        schedule = contracted if _register_words(contracted.plan) <= REGISTER_WORDS else schedule
     return schedule
+
+
+def _register_words(plan: Plan) -> int:
+    """32-bit words that the temporaries in registers take, of all kernels together."""
+    return sum(b.size * max(1, b.dtype.bytes // 4) for b in plan.buffers if b.space == "register")
 
 
 def _attempt(schedule: S, steps: Iterable[Transform]) -> S:

@@ -1,0 +1,1 @@
+"""The transformations, one file each; :mod:`explorer.transforms.base` collects them."""

@@ -53,6 +53,8 @@ class _Digit:
 def copy_nest(plan: Plan, name: str, path: tuple[Loop, ...], outer: tuple[Loop, ...], extents: tuple[int, ...], vector: int,
               distributed: bool, place: str) -> CopyNest | Verdict:
     """The nest that runs through a box of these extents; it will stand in the body of the last loop of `path`."""
+    if idle := next((x.id for x in path if x.extent < 1), ""):
+        return no(f"{idle} has no iterations, so that nothing is copied in it")
     if vector > 1 and (not extents or extents[-1] % vector):
         shown = "×".join(map(str, extents)) or "1"
         return no(f"the copy {name} has rows of {extents[-1] if extents else 1} elements, which {vector} does not divide",
@@ -60,7 +62,8 @@ def copy_nest(plan: Plan, name: str, path: tuple[Loop, ...], outer: tuple[Loop, 
     scope_at = [(f"{name}.{x.id}", var(x.id)) for x in outer]
     scope_when = [(x.id, var(f"{name}.{x.id}")) for x in outer]
     dims = [f"{name}[{axis}]" for axis in range(len(extents))]
-    nest = _distributed(plan, name, path, extents, dims, vector, place) if distributed else _private(plan, name, extents, dims, vector)
+    nest = (_distributed(plan, name, path, extents, dims, vector, place) if distributed
+            else _private(plan, name, extents, dims, vector))
     return CopyNest(nest.loops, (*scope_at, *nest.at), tuple(sorted((*scope_when, *nest.when))), len(extents), nest.lane)
 
 
@@ -113,10 +116,11 @@ def _distributed(plan: Plan, name: str, path: tuple[Loop, ...], extents: tuple[i
         stride //= n
         e = quotient(flat, stride, scope)
         at.append((d, e if axis == 0 else remainder(e, n, scope)))
-    return CopyNest(tuple(new), tuple(at), tuple(_inverse(dims, extents, digits, vector, lane, new[0].id if rounds > 1 else "")), len(dims), lane)
+    return CopyNest(tuple(new), tuple(at), tuple(_inverse(dims, extents, digits, vector, lane, new[0].id if rounds > 1 else "")),
+                    len(dims), lane)
 
 
-def _inverse(dims: list[str], extents: tuple[int, ...], digits: Sequence[_Digit], vector: int, lane: str, rounds: str):  # noqa: ANN202
+def _inverse(dims: list[str], extents: tuple[int, ...], digits: Sequence[_Digit], vector: int, lane: str, rounds: str):
     """Every loop as a function of the box's coordinates."""
     box = {d: (0, n - 1) for d, n in zip(dims, extents, strict=True)}
     flat, stride = ZERO, prod(extents)

@@ -19,7 +19,7 @@ def bounds(dim: str, start: int, extent: int) -> tuple[Constraint, Constraint]:
 
 def dim_ranges(statement: Statement) -> Ranges:
     """An interval for every dimension of the statement, from its constraints (exact for rectangular domains)."""
-    known = dict.fromkeys(statement.dims, (-_FAR, _FAR))
+    known: dict[str, tuple[int, int]] = {d: (-_FAR, _FAR) for d in statement.dims}
     for _ in statement.dims:
         for c in statement.domain:
             for d in c.expr.variables() & known.keys():
@@ -84,12 +84,14 @@ def wrapped(loops: Iterable[Loop], leaf: Node) -> Node:
     return node
 
 
-def around(nodes: tuple[Node, ...], node_id: str, before: tuple[Node, ...] = (), after: tuple[Node, ...] = ()) -> tuple[Node, ...]:
+def around(nodes: tuple[Node, ...], node_id: str, before: tuple[Node, ...] = (),
+           after: tuple[Node, ...] = ()) -> tuple[Node, ...]:
     """The tree with further nodes beside one of its nodes."""
     return rewrite(nodes, node_id, lambda n: (*before, n, *after))
 
 
-def with_statements(program: Program, beside: str, before: tuple[Statement, ...] = (), after: tuple[Statement, ...] = ()) -> Program:
+def with_statements(program: Program, beside: str, before: tuple[Statement, ...] = (),
+                    after: tuple[Statement, ...] = ()) -> Program:
     """The list of statements with further ones next to the one named `beside`."""
     place = [s.name for s in program.statements].index(beside)
     listed = program.statements

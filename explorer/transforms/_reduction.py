@@ -17,7 +17,7 @@ from ..ir.finding import Verdict, no
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Indirect, Statement
 from ..ir.tree import Leaf, Loop, Node, ranges
-from ._domain import all_dims, below, bounds, dim_ranges, project, program_leaf, renamed, wrapped
+from ._domain import all_dims, below, bounds, dim_ranges, program_leaf, project, renamed, wrapped
 
 
 @dataclass(frozen=True)
@@ -203,31 +203,36 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
     clones: dict[str, Loop] = {}
     for x in u.above[len(stay):]:
         if u.parallel(x) or x in u.factored:
-            clones[x.id] = Loop(fresh_loop(plan, f"{x.id}.{suffix}", taken), x.extent, (), _side_role(x, x in u.factored, apart), x.start)
+            clones[x.id] = Loop(fresh_loop(plan, f"{x.id}.{suffix}", taken), x.extent, (), _side_role(x, x in u.factored, apart),
+                                x.start)
     here = {x.id: x.id for x in stay} | {old: x.id for old, x in clones.items()}
-    usable = here.keys() - {x.id for x in u.factored if not u.parallel(x)}
+    parting = {x.id for x in u.factored if not u.parallel(x)}
+    usable = here.keys() - parting
     lost = {d for d in plain if not at[d].variables() <= usable}
     if bad := next((x for x in stay if u.parallel(x) and when[x.id].variables() & lost), None):
         return no(f"the loops of {u.leaf.id} mix the elements of {s.target.array} with the reduction",
-                  f"{', '.join(sorted(lost))} cannot be told from the loops outside of {u.anchor(early)}, but {bad.id} depends on it",
+                  f"{', '.join(sorted(lost))} cannot be told from the loops outside of {u.anchor(early)}, "
+                  f"but {bad.id} depends on it",
                   "undo the skew or coalesce that mixes them")
-    clones = {old: x for old, x in clones.items() if not when[old].variables() & lost}
+    clones = {old: x for old, x in clones.items() if old in parting or not when[old].variables() & lost}
     alone = [names[d] for d in plain if d in lost] + [d for d in extra if d not in tie]
     own = [Loop(fresh_loop(plan, n, taken), box[n][1] - box[n][0] + 1, (), start=box[n][0]) for n in alone]
     own_of = {n: x.id for n, x in zip(alone, own, strict=True)}
     values = {old: var(new) for old, new in here.items()}
-    inside = scope | {x.id: x.range for x in (*clones.values(), *own)}
+    inside = {**scope, **{x.id: x.range for x in (*clones.values(), *own)}}
     place = [(names[d], var(own_of[names[d]]) if d in lost else at[d].substitute(values, inside)) for d in plain]
     place += [(d, var(here[tie[d][0]]) - tie[d][1] if d in tie else var(own_of[d])) for d in extra]
     place += [(d, var(here[x.id]) - x.start) for d, x in zip(parts, u.factored, strict=True)]
     to_new = {d: var(n) for d, n in names.items()}
     part_of = {x.id: var(d) + x.start for d, x in zip(parts, u.factored, strict=True)}
     part_of |= {loop: var(d) + shift for d, (loop, shift) in tie.items()}
-    inverse = {here[x.id]: part_of.get(x.id, when[x.id].substitute(to_new)) for x in (*stay, *(x for x in u.above if x.id in clones))}
+    inverse = {here[x.id]: part_of.get(x.id, when[x.id].substitute(to_new))
+               for x in (*stay, *(x for x in u.above if x.id in clones))}
     inverse |= {loop: var(n) for n, loop in own_of.items()}
     late = [x.id for x in u.factored if apart or not x.is_place]
     loops = (*own, *(x for old, x in clones.items() if old not in late), *(x for old, x in clones.items() if old in late))
-    return Side(dims, domain, tuple(index), tuple(var(d) for d in parts), program_loops, loops, tuple(place), tuple(sorted(inverse.items())), here)
+    return Side(dims, domain, tuple(index), tuple(var(d) for d in parts), program_loops, loops, tuple(place),
+                tuple(sorted(inverse.items())), here)
 
 
 def fresh_loop(plan: Plan, name: str, taken: set[str]) -> str:
@@ -247,7 +252,8 @@ def update_verdict(plan: Plan, name: str) -> Updates | Verdict:
     """The updates that a name stands for, or why there are none that may be taken apart."""
     hit = plan.resolve(name)
     if hit is None:
-        return no(f"there is no statement {name!r}", hint=f"one of {', '.join(leaf.id for leaf, _, _ in plan.leaves)}")
+        what = f"{name} is a loop, not a statement" if name in plan.loops else f"there is no statement {name!r}"
+        return no(what, hint=f"one of {', '.join(leaf.id for leaf, _, _ in plan.leaves)}")
     leaf, above, _ = hit
     s = plan.statement_of[leaf.statement]
     if not s.update:

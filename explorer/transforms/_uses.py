@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ..ir.expr import ZERO, Expr, Quotient, Ranges, Remainder, const
 from ..ir.finding import Verdict, no
@@ -36,7 +37,7 @@ class Use:
 
     def index(self) -> tuple[Expr, ...]:
         """The array's element over the loops' variables; the access must be affine."""
-        at, scope = dict(self.leaf.at), ranges(self.above)
+        at, scope = self.leaf.places, ranges(self.above)
         return tuple(e.substitute(at, scope) for e in self.access.index if not isinstance(e, Indirect))
 
 
@@ -78,7 +79,7 @@ def common_loops(paths: Sequence[tuple[Loop, ...]]) -> tuple[Loop, ...]:
 
 
 def parts(expr: Expr, inner: Iterable[str]) -> tuple[Expr, Expr] | None:
-    """Write `expr` as (part without `inner` variables) + (part with them only, and the constant); None where one floor mixes both."""
+    """`expr` as (part without `inner` variables) + (part with them only, and the constant); None where a floor mixes both."""
     names = frozenset(inner)
     outside, inside = [], []
     for atom, c in expr.terms:
@@ -203,7 +204,7 @@ def digits(expr: Expr, scope: Ranges) -> list[Digit] | None:
 def gaps(found: Sequence[Digit]) -> bool:
     """Whether these strides reach every element at most once and leave some out."""
     moving = [d for d in found if d[1] > 1]
-    apart = all(outer[0] >= inner[0] * inner[1] for outer, inner in zip(moving, moving[1:], strict=False))
+    apart = all(outer[0] >= inner[0] * inner[1] for outer, inner in pairwise(moving))
     return apart and (len(moving) > 1 or any(d[0] > 1 for d in moving))
 
 

@@ -48,7 +48,8 @@ class Accumulate(Transform):
     aliases = ("cache_write", "stage_writes", "write_cache", "accumulator")
 
     array: str = field(metadata={"kind": "array", "help": "the output that is accumulated"})
-    at: str = field(default="", metadata={"kind": "loop", "help": "loop in whose body it is written out (default: the innermost possible)"})
+    at: str = field(default="", metadata={"kind": "loop",
+                                          "help": "loop in whose body it is written out (default: the innermost possible)"})
 
     def check(self, plan: Plan) -> Verdict:
         u = self._updates(plan)
@@ -60,14 +61,17 @@ class Accumulate(Transform):
         return factored(u, array=f"{self.array}_acc", starts=starts(u)).plan
 
     def _updates(self, plan: Plan) -> Updates | Verdict:
-        if (refusal := array_verdict(plan, self.array, temporary=False)) is not None:
-            return replace(refusal, hint=f"contract('{self.array}')") if self.array in plan.array_of else refusal
+        if (refusal := array_verdict(plan, self.array)) is not None:
+            return refusal
+        if any(x.view for x in uses(plan, self.array)):
+            return no(f"{self.array} already has storage of its own", hint=f"contract('{self.array}', 'global') first")
         found = [x for x in uses(plan, self.array) if x.writes and x.statement.update]
         if not found:
             return no(f"no reduction updates {self.array}", hint="compute_at or contract a temporary instead")
         names = list(dict.fromkeys(x.statement.name for x in found))
         if len(names) > 1:
-            return no(f"several statements update {self.array}: {', '.join(names)}", "each would need the others' partial results")
+            return no(f"several statements update {self.array}: {', '.join(names)}",
+                      "each would need the others' partial results")
         u = updates(plan, found[0].leaf, found[0].above)
         if not u.carrying:
             return no(f"each element of {self.array} is updated once", "there is nothing to accumulate")
@@ -77,7 +81,8 @@ class Accumulate(Transform):
         if depth is None or depth >= u.outside():
             listed = ", ".join(x.id for x in u.above[: u.outside()])
             return no(f"{self.array} cannot be written out in {self.at}",
-                      f"{self.at} carries the reduction, or lies inside of a loop that does" if depth is not None else f"it is not a loop around {u.leaf.id}",
+                      f"{self.at} carries the reduction, or lies inside of a loop that does"
+                      if depth is not None else f"it is not a loop around {u.leaf.id}",
                       f"one of {listed}" if listed else "leave `at` out")
         return replace(u, within=depth + 1)
 
@@ -105,7 +110,8 @@ def starts(u: Updates) -> tuple[str, ...]:
     inside = [above for leaf, above, _ in plan.leaves if leaf.statement == init.name]
     near = len(inside) == 1 and [x.id for x in inside[0][: len(stay)]] == stay
     plain = init.update is None and all(a.array != s.target.array for a in init.reads)
-    return (init.name,) if near and plain and _image(init) is not None and _image(init) == _image(s) else ()
+    mine = init.origin == "init"  # rfactor made it, for all parts of these elements
+    return (init.name,) if near and plain and (mine or (_image(init) is not None and _image(init) == _image(s))) else ()
 
 
 def _image(s: Statement) -> frozenset[Expr] | None:
@@ -126,5 +132,6 @@ def _image(s: Statement) -> frozenset[Expr] | None:
 
 def _updated_at(plan: Plan, node_id: str) -> list[str]:
     """Outputs that the leaf at a node updates (or the output of that name)."""
-    updated = {plan.statement_of[leaf.statement].target.array: leaf.id for leaf, _, _ in plan.leaves if plan.statement_of[leaf.statement].update}
+    updated = {plan.statement_of[leaf.statement].target.array: leaf.id for leaf, _, _ in plan.leaves
+               if plan.statement_of[leaf.statement].update}
     return [a.name for a in plan.program.parameters if a.name in updated and node_id in (a.name, updated[a.name])]

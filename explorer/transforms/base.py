@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -68,6 +69,33 @@ class Transform:
         return f"{self.name}({', '.join(parts)})"
 
 
+_NEW_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+
+
+def misfit(declared: Field[Any], value: Any) -> str:
+    """What a value for a field of a transformation should be instead (``"an integer"``), or nothing if it fits the kind.
+
+    Whether there is such a loop, and whether the number makes sense for it, is for the transformation to say.
+    """
+    kind = declared.metadata.get("kind", "")
+    if type(value) is type(declared.default) and value == declared.default:
+        return ""
+    if kind in ("int", "ints"):
+        several = kind == "ints"
+        numbers = value if several and isinstance(value, tuple) else () if several else (value,)
+        if (several and not isinstance(value, tuple)) or not all(type(n) is int and abs(n) < 2**31 for n in numbers):
+            return "integers of at most 31 bits" if several else "an integer of at most 31 bits"
+        return ""
+    if kind == "bool":
+        return "" if isinstance(value, bool) else "True or False"
+    if kind in ("loops", "arrays"):
+        fits = isinstance(value, str) or (isinstance(value, tuple) and all(isinstance(n, str) for n in value))
+        return "" if fits else "names"
+    if not isinstance(value, str):
+        return "a name"
+    return "" if kind != "name" or _NEW_NAME.fullmatch(value) else "a name of letters, digits, _ and ."
+
+
 def get_loop(plan: Plan, name: str) -> Loop | Verdict:
     """The loop with this id, or a refusal that lists the loops there are."""
     hit = plan.find(name)
@@ -83,7 +111,10 @@ def get_leaf(plan: Plan, name: str) -> Leaf | Verdict:
     hit = plan.resolve(name)
     if hit:
         return hit[0]
-    return no(f"there is no statement {name!r}", hint=f"one of {', '.join(leaf.id for leaf, _, _ in plan.leaves)}")
+    hint = f"one of {', '.join(leaf.id for leaf, _, _ in plan.leaves)}"
+    if name in plan.loops:
+        return no(f"{name} is a loop, not a statement", hint=hint)
+    return no(f"there is no statement {name!r}", hint=hint)
 
 
 def siblings(plan: Plan, node_id: str) -> tuple[Any, ...]:
@@ -99,13 +130,13 @@ def siblings(plan: Plan, node_id: str) -> tuple[Any, ...]:
 @lru_cache(maxsize=1)
 def catalogue() -> dict[str, type[Transform]]:
     """Every transformation of this folder, by name and in alphabetical order of the files."""
-    package = importlib.import_module(__package__)
+    package = importlib.import_module(__name__.rpartition(".")[0])
     found: dict[str, type[Transform]] = {}
     for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
         if module == "base" or module.startswith("_"):
             continue
-        namespace = vars(importlib.import_module(f"{__package__}.{module}"))
+        namespace = vars(importlib.import_module(f"{package.__name__}.{module}"))
         for value in namespace.values():
-            if isinstance(value, type) and issubclass(value, Transform) and value.__module__ == f"{__package__}.{module}":
+            if isinstance(value, type) and issubclass(value, Transform) and value.__module__ == f"{package.__name__}.{module}":
                 found[value.name] = value
     return found

@@ -55,8 +55,10 @@ class Collect(Transform):
     aliases = ("reduce_threads", "allreduce", "cross_thread_reduction", "atomic_add", "combine")
 
     target: str = field(metadata={"kind": "leaf", "help": "the reduction: its statement, or the array it updates"})
-    how: str = field(metadata={"kind": "choice", "choices": HOWS, "help": "shuffle, shared: over threads; atomic; kernel: over blocks"})
-    loops: tuple[str, ...] = field(default=(), metadata={"kind": "loops", "help": "bound loops to combine (default: all that fit)"})
+    how: str = field(metadata={"kind": "choice", "choices": HOWS,
+                               "help": "shuffle, shared: over threads; atomic; kernel: over blocks"})
+    loops: tuple[str, ...] = field(default=(),
+                                   metadata={"kind": "loops", "help": "bound loops to combine (default: all that fit)"})
 
     def check(self, plan: Plan) -> Verdict:
         u = update_verdict(plan, self.target)
@@ -109,7 +111,8 @@ class Collect(Transform):
         bound, target = _bound(u), u.statement.target.array
         if not bound:
             if u.carrying:
-                return no(f"{target} is updated in one place only", f"no loop that carries the reduction is bound ({u.carrying[0].id} is sequential)",
+                return no(f"{target} is updated in one place only",
+                          f"no loop that carries the reduction is bound ({u.carrying[0].id} is sequential)",
                           f"bind('{u.carrying[-1].id}', 'thread.x')")
             return no(f"each element of {target} is updated once")
         threads, blocks = tuple(x for x in bound if x.is_thread), tuple(x for x in bound if x.is_block)
@@ -123,11 +126,13 @@ class Collect(Transform):
         names = [x.id for x in fits]
         if not fits:
             kind, other = ("block", "atomic', or 'kernel") if self.how in ("shuffle", "shared") else ("thread", "shuffle")
-            return no(f"{self.how} cannot combine {', '.join(x.id for x in bound)}", f"{kind} loops carry the reduction", f"collect('{self.target}', '{other}')")
+            return no(f"{self.how} cannot combine {', '.join(x.id for x in bound)}", f"{kind} loops carry the reduction",
+                      f"collect('{self.target}', '{other}')")
         if not self.loops:
             return no(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} already combined by {self.how}")
         if odd := next((x for x in self.loops if x not in names), None):
-            return no(f"{self.how} cannot combine {odd}", f"it is not a bound loop of the right kind that carries the reduction of {target}",
+            return no(f"{self.how} cannot combine {odd}",
+                      f"it is not a bound loop of the right kind that carries the reduction of {target}",
                       f"one of {', '.join(names)}")
         return tuple(x for x in fits if x.id in self.loops)
 
@@ -169,7 +174,8 @@ def own_launch(plan: Plan, leaf_id: str) -> Plan:
     assert isinstance(leaf, Leaf)
     target = plan.statement_of[leaf.statement].target.array
     others = [(x.id, [loop.id for loop in above] + [x.id]) for x, above, k in plan.leaves
-              if k.id == kernel.id and x.id != leaf_id and any(a.array == target for a in plan.statement_of[x.statement].accesses)]
+              if k.id == kernel.id and x.id != leaf_id
+              and any(a.array == target for a in plan.statement_of[x.statement].accesses)]
 
     def beside(path: list[str]) -> str:
         """The node around a leaf that is next to (a node around) the update."""

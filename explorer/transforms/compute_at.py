@@ -74,7 +74,7 @@ class ComputeAt(Transform):
         if isinstance(loop, Verdict):
             return loop
         writers = [x for x in plan.leaves if plan.statement_of[x[0].statement].target.array == self.statement]
-        leaf, above, _ = next((x for x in plan.leaves if x[0].id == found.id)) if len(writers) != 1 else writers[0]
+        leaf, above, _ = next(x for x in plan.leaves if x[0].id == found.id) if len(writers) != 1 else writers[0]
         hit = plan.find(loop.id)
         assert hit is not None
         path = (*hit[1], loop)
@@ -90,9 +90,11 @@ class ComputeAt(Transform):
         if not any(u.leaf.id in inside for u in others):
             return no(f"nothing in {loop.id} uses {array}", hint=_hint(others))
         if odd := next((u for u in others if u.leaf.id not in inside), None):
-            return no(f"{odd.leaf.id} uses {array} outside of {loop.id}", "there it would not be computed yet", "a loop that holds all of its consumers")
+            return no(f"{odd.leaf.id} uses {array} outside of {loop.id}", "there it would not be computed yet",
+                      "a loop that holds all of its consumers")
         if odd := indirect_use(others):
-            return no(f"{odd.leaf.id} reads {array} at a data-dependent element", "which iteration needs which element is not known before")
+            return no(f"{odd.leaf.id} reads {array} at a data-dependent element",
+                      "which iteration needs which element is not known before")
         return _moved(plan, leaf, above, path, others)
 
     @classmethod
@@ -148,10 +150,12 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
     inner = tuple(x for x in first.above[len(path):] if any(x.id in e.variables() for e in tiled.values()))
     when_consumer, when_own, at_own = dict(first.leaf.when), dict(leaf.when), dict(leaf.at)
     if odd := next((x for x in inner if not when_consumer[x.id].variables() <= known.keys()), None):
-        return no(f"{odd.id} mixes elements of {statement.target.array} with other dimensions of {first.leaf.id}", hint="undo the skew or coalesce of that loop")
+        return no(f"{odd.id} mixes elements of {statement.target.array} with other dimensions of {first.leaf.id}",
+                  hint="undo the skew or coalesce of that loop")
     kept = tuple(x for x in own if not when_own[x.id].variables() & tiled.keys())
     if odd := next((x for x in own if x not in kept and not when_own[x.id].variables() <= tiled.keys()), None):
-        return no(f"{odd.id} mixes dimensions of {leaf.id} that move with dimensions that stay", hint="undo the skew or coalesce of that loop")
+        return no(f"{odd.id} mixes dimensions of {leaf.id} that move with dimensions that stay",
+                  hint="undo the skew or coalesce of that loop")
     dropped = {x.id for x in own if x not in kept}
     if odd := next((d for d in statement.dims if d not in tiled and at_own[d].variables() & dropped), None):
         return no(f"{odd} of {leaf.id} depends on loops that {', '.join(sorted(dropped))} would leave behind")
@@ -163,7 +167,8 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
     clones = tuple(replace(x, id=names[x.id], body=(), role="seq" if x.role == "vector" else x.role) for x in inner)
     loops = (*clones, *(replace(x, id=mine[x.id]) for x in kept))
     if (pair := _bound_twice((*path, *loops))) is not None:
-        return no(f"{pair[0].id} and {pair[1].id} would be nested, and both are bound to {pair[1].role}", hint=f"bind('{pair[1].id}', 'seq') first")
+        return no(f"{pair[0].id} and {pair[1].id} would be nested, and both are bound to {pair[1].role}",
+                  hint=f"bind('{pair[1].id}', 'seq') first")
     scope = ranges((*path, *loops))
     values = {old: var(new) for old, new in names.items()}
     moved = {old: var(new) for old, new in mine.items() if old in busy}
@@ -171,7 +176,8 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
     when = {x.id: when_own[x.id] for x in shared} | {mine[x.id]: when_own[x.id] for x in kept} | outer
     when |= {names[x.id]: when_consumer[x.id].substitute(known) for x in inner}
     old = {x: when_own[x].substitute(at, scope) for x in dropped} | moved
-    views = tuple((s, replace(v, index=tuple(e.substitute(old, scope) for e in v.index), element=tuple(e.substitute(old, scope) for e in v.element)))
+    views = tuple((s, replace(v, index=tuple(e.substitute(old, scope) for e in v.index),
+                              element=tuple(e.substitute(old, scope) for e in v.element)))
                   for s, v in leaf.views)
     collect = tuple((mine.get(x, x), how) for x, how in leaf.collect)
     new = replace(leaf, at=tuple(at.items()), when=tuple(sorted(when.items())), views=views, collect=collect)
@@ -181,7 +187,8 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
 def _bound_twice(loops: tuple[Loop, ...]) -> tuple[Loop, Loop] | None:
     """Two nested loops that name one coordinate of a place."""
     for n, inner in enumerate(loops):
-        taken = {"thread.x": ("thread.x", "warp", "lane"), "warp": ("warp", "thread.x"), "lane": ("lane", "thread.x")}.get(inner.role, (inner.role,))
+        taken = {"thread.x": ("thread.x", "warp", "lane"), "warp": ("warp", "thread.x"),
+                 "lane": ("lane", "thread.x")}.get(inner.role, (inner.role,))
         outer = next((x for x in loops[:n] if inner.is_place and x.role in taken), None)
         if outer:
             return outer, inner

@@ -9,7 +9,19 @@ from ..ir.expr import Expr, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Buffer, Plan
 from ..ir.tree import Leaf, Loop, View, ranges
-from ._uses import Use, array_verdict, at_start, box, common_loops, indirect_use, put_buffer, stride, uses, with_view, without_unused
+from ._uses import (
+    Use,
+    array_verdict,
+    at_start,
+    box,
+    common_loops,
+    indirect_use,
+    put_buffer,
+    stride,
+    uses,
+    with_view,
+    without_unused,
+)
 from .base import Transform
 
 Cell = tuple[tuple[int, ...], tuple[Expr, ...]]
@@ -45,8 +57,10 @@ class Contract(Transform):
     aliases = ("store_at", "set_memory", "set_scope", "privatize", "privatize_temporaries", "buffer_at")
 
     array: str = field(metadata={"kind": "array", "help": "the temporary"})
-    space: str = field(default="register", metadata={"kind": "choice", "choices": ("register", "shared", "global"), "help": "where it lives"})
-    at: str = field(default="", metadata={"kind": "loop", "help": "loop in whose body it lives (default: the innermost possible)"})
+    space: str = field(default="register",
+                       metadata={"kind": "choice", "choices": ("register", "shared", "global"), "help": "where it lives"})
+    at: str = field(default="", metadata={"kind": "loop",
+                                          "help": "loop in whose body it lives (default: the innermost possible)"})
     pad: int = field(default=0, metadata={"kind": "int", "min": 0, "help": "unused elements after each row (shared memory)"})
 
     def check(self, plan: Plan) -> Verdict:
@@ -64,7 +78,8 @@ class Contract(Transform):
         if len({u.kernel.id for u in found}) > 1:
             names = ", ".join(dict.fromkeys(u.kernel.id for u in found))
             return no(f"{self.array} is used in several launches ({names})",
-                      f"{'registers' if self.space == 'register' else 'shared memory'} do not outlive a launch", "leave it in global memory")
+                      f"{'registers' if self.space == 'register' else 'shared memory'} do not outlive a launch",
+                      "leave it in global memory")
         if use := indirect_use(found):
             return no(f"{use.leaf.id} uses {self.array} at a data-dependent element", hint="leave it in global memory")
         scope = self._scope(plan, found)

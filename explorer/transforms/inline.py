@@ -10,7 +10,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.program import Access, Indirect, Program, Statement
 from ..ir.scalar import Cast, IndexValue, Read, Scalar, rebuild, type_of
-from ..ir.tree import Leaf, View
+from ..ir.tree import Leaf, Node, View
 from ..poly.dependence import Flow, analyse
 from ._uses import array_verdict, uses, without_unused
 from .base import Transform
@@ -79,7 +79,8 @@ class Inline(Transform):
         readers = [s for s in program.statements if any(r.array == self.array for r in s.reads)]
         if len(writers) != 1 or writers[0].update:
             names = " and ".join(s.name for s in writers)
-            return no(f"{self.array} is not defined by one plain statement", f"{names} write it" if len(writers) != 1 else f"{names} is a reduction",
+            return no(f"{self.array} is not defined by one plain statement",
+                      f"{names} write it" if len(writers) != 1 else f"{names} is a reduction",
                       f"compute_at('{names.split()[-1]}', '…') moves it instead" if writers else "")
         writer = writers[0]
         if not readers:
@@ -109,7 +110,8 @@ class Inline(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        names = [a.name for a in plan.program.temporaries if a.name == node_id or any(u.leaf.id == node_id for u in uses(plan, a.name))]
+        names = [a.name for a in plan.program.temporaries if a.name == node_id
+                 or any(u.leaf.id == node_id for u in uses(plan, a.name))]
         return YES if names else no(f"{node_id} uses no temporary")
 
 
@@ -188,11 +190,12 @@ def _renumbered(value: Scalar, slots: Mapping[int, int], dims: Mapping[str, Expr
 
 
 def _slots(access: Access, slots: Mapping[int, int], dims: Mapping[str, Expr]) -> Access:
-    index = tuple(Indirect(_renumbered(e.value, slots, dims)) if isinstance(e, Indirect) else e.substitute(dims) for e in access.index)
+    index = tuple(Indirect(_renumbered(e.value, slots, dims)) if isinstance(e, Indirect) else e.substitute(dims)
+                  for e in access.index)
     return replace(access, index=index)
 
 
-def _without_statement(program: Program, name: str):  # noqa: ANN202
+def _without_statement(program: Program, name: str) -> tuple[Node, ...]:
     from ._domain import program_leaf
 
     leaf, _ = program_leaf(program, name)
@@ -209,7 +212,8 @@ def _views_stay(plan: Plan, array: str, writer: Statement, changed: Mapping[str,
         name = writer.reads[slot].array
         for other, around, _ in plan.leaves:
             if other.statement in changed and not (
-                    {v for e in (*view.index, *view.element) for v in e.variables()} <= {x.id for x in above} & {x.id for x in around}):
+                    {v for e in (*view.index, *view.element)
+                     for v in e.variables()} <= {x.id for x in above} & {x.id for x in around}):
                 return no(f"{leaf.id} reads {name} from {view.buffer}, in a cell that {other.id} cannot name",
                           hint=f"inline('{array}') before {name} is contracted or staged")
     return None
@@ -235,7 +239,8 @@ def _flow_kept(old: Program, new: Program, array: str, writer: Statement, change
                     if (a is None or a.is_empty()) and (b is None or b.is_empty()):
                         continue
                     read = writer.reads[own].array
-                    return no(f"{read} changes between {writer.name} and {name}", f"{source} writes {read}, so {name} would compute {array} from other values",
+                    return no(f"{read} changes between {writer.name} and {name}",
+                              f"{source} writes {read}, so {name} would compute {array} from other values",
                               f"keep {array}, or compute_at('{writer.name}', '…')")
     return YES
 

@@ -59,7 +59,8 @@ class Pipeline(Transform):
 
     loop: str = field(metadata={"kind": "loop", "help": "the loop whose copies run ahead"})
     stages: int = field(metadata={"kind": "int", "min": 2, "max": 8, "help": "iterations in flight, the computing one included"})
-    copies: tuple[str, ...] = field(default=(), metadata={"kind": "arrays", "help": "copies to run ahead (default: all shared ones made in this loop)"})
+    copies: tuple[str, ...] = field(default=(), metadata={
+        "kind": "arrays", "help": "copies to run ahead (default: all shared ones made in this loop)"})
     asynchronous: bool = field(default=True, metadata={"kind": "bool", "help": "use asynchronous copies and waits"})
     buffers: int = field(default=0, metadata={"kind": "int", "min": 0, "help": "slots of each buffer (0: as many as stages)"})
 
@@ -83,9 +84,11 @@ class Pipeline(Transform):
         for nest in chosen:
             for leaf, inside in leaves((nest,)):
                 if dict(leaf.at)[scope_dim(plan, leaf)] != var(loop.id):
-                    return no(f"{leaf.statement} already runs ahead in {loop.id}", hint="undo the first pipeline and choose more stages")
+                    return no(f"{leaf.statement} already runs ahead in {loop.id}",
+                              hint="undo the first pipeline and choose more stages")
                 if sum(1 for x, _, _ in plan.leaves if x.statement == leaf.statement) > 1:
-                    return no(f"{leaf.statement} stands in several places of the tree", "its copies for later iterations may be made there",
+                    return no(f"{leaf.statement} stands in several places of the tree",
+                              "its copies for later iterations may be made there",
                               "pipeline before cut")
                 if self.asynchronous and (refusal := _not_asynchronous(plan, leaf, inside)) is not None:
                     return refusal
@@ -114,7 +117,8 @@ class Pipeline(Transform):
         rest = [n for n in loop.body if n not in nests]
         if self.asynchronous:
             first.append(Sync(plan.fresh(f"{early.id}.commit"), "commit"))
-            steady = [Sync(plan.fresh(f"{loop.id}.wait"), "wait", self.stages - 2), *steady, Sync(plan.fresh(f"{loop.id}.commit"), "commit")]
+            steady = [Sync(plan.fresh(f"{loop.id}.wait"), "wait", self.stages - 2), *steady,
+                      Sync(plan.fresh(f"{loop.id}.commit"), "commit")]
         new = plan.replace_node(loop.id, replace(early, body=tuple(first)), replace(loop, role=role, body=(*steady, *rest)))
         return _slotted(new, filled, slots, above)
 
@@ -135,7 +139,8 @@ class Pipeline(Transform):
             return no(f"{odd} is not a copy made in the body of {loop.id}", hint=f"one of {', '.join(by_name)}")
         if self.copies:
             return tuple(n for n in found if any(by_name[c] is n for c in self.copies))
-        shared = tuple(n for n in found if all(plan.buffer_of[leaf.view(1).buffer].space == "shared" for leaf, _ in leaves((n,))))  # type: ignore[union-attr]
+        shared = tuple(n for n in found if all(plan.buffer_of[leaf.view(1).buffer].space == "shared"  # type: ignore[union-attr]
+                                               for leaf, _ in leaves((n,))))
         return shared or found
 
     @classmethod
@@ -153,7 +158,8 @@ class Pipeline(Transform):
         loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
-        return YES if copy_nests(plan, loop) else no(f"no copies are made in the body of {loop.id}", hint=f"stage('…', '{loop.id}') first")
+        return YES if copy_nests(plan, loop) else no(f"no copies are made in the body of {loop.id}",
+                                                     hint=f"stage('…', '{loop.id}') first")
 
 
 def scope_dim(plan: Plan, leaf: Leaf) -> str:
@@ -181,7 +187,7 @@ def _not_asynchronous(plan: Plan, leaf: Leaf, inside: tuple[Loop, ...]) -> Verdi
     plain = "asynchronous=False runs plain copies ahead"
     if buffer.space != "shared" or leaf.view(0):
         come = plan.buffer_of[leaf.view(0).buffer].space if leaf.view(0) else "global"  # type: ignore[union-attr]
-        return no(f"{leaf.statement} copies from {come} memory to {buffer.space}s" if buffer.space == "register" else f"{leaf.statement} copies from {come} memory",
+        return no(f"{leaf.statement} copies from {come} memory" + (" to registers" if buffer.space == "register" else ""),
                   "an asynchronous copy goes from global to shared memory", f"{plain}, or name the other copies")
     if statement.value != Read(0) or (statement.inside and statement.fill != 0):
         return no(f"{leaf.statement} is not a pure load", "an asynchronous copy moves bytes unchanged, or zeros", plain)

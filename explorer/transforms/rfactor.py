@@ -75,7 +75,8 @@ class Rfactor(Transform):
             if loop is None:
                 return no(f"{name} is not a loop around {u.leaf.id}", hint=_listed(u))
             if u.parallel(loop):
-                return no(f"{name} does not carry the reduction", f"each of its iterations updates other elements of {u.statement.target.array}", _listed(u))
+                return no(f"{name} does not carry the reduction",
+                          f"each of its iterations updates other elements of {u.statement.target.array}", _listed(u))
         return replace(u, factored=tuple(x for x in u.above if x.id in names))
 
     @classmethod
@@ -176,8 +177,10 @@ def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str
     new = replace(plan, program=program).map_leaves(lambda leaf: here if leaf.id == u.leaf.id else leaf)
     nest = finish.nest(there)
     before = tuple(start.nest(start.leaf(x.name)) for x in inits)
-    new = new.map_bodies(lambda body: around(around(body, u.anchor(), after=() if apart else (nest,)), u.anchor(early=True), before))
-    return Factored(without_unused(_launched(new, u.anchor(), nest) if apart else new), array, last.name, tuple(finish.names[x] for x in names))
+    new = new.map_bodies(lambda body: around(around(body, u.anchor(), after=() if apart else (nest,)),
+                                             u.anchor(early=True), before))
+    return Factored(without_unused(_launched(new, u.anchor(), nest) if apart else new), array, last.name,
+                    tuple(finish.names[x] for x in names))
 
 
 def _launched(plan: Plan, anchor: str, nest: Node) -> Plan:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..ir.expr import quotient, remainder, var
-from ..ir.finding import YES, Verdict, no
+from ..ir.finding import Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, ranges, retime
 from ._nest import overrun
@@ -53,8 +53,9 @@ class Split(Transform):
 
     def rewrite(self, plan: Plan) -> Plan:
         hit = plan.find(self.loop)
-        assert hit and isinstance(hit[0], Loop)
+        assert hit is not None
         loop, above = hit
+        assert isinstance(loop, Loop)
         inner = self.inner or plan.fresh(f"{loop.id}.i")
         outer_extent = -(-loop.extent // self.factor)
         v = var(loop.id)

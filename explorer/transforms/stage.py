@@ -24,10 +24,11 @@ class Stage(Transform):
     """Copy the part of an array that one iteration of a loop reads, and read the copy.
 
     Each index is (part over the loops outside) + (part over the loops inside the scope); the box is the exact range
-    of the inner part over all reads (without the gaps that equal strides leave), its offset the outer part.  Thread loops lie inside for ``shared`` (one copy
-    per block), outside for ``register`` (one per thread).  Shared copies are distributed over the block's T threads,
-    V = `vector` elements at a time: element ``f`` of the flat box is ``f = (r*T + t)*V + v``.  Beyond the array's
-    edge the copy holds zeros, so that its readers need no guard of their own.
+    of the inner part over all reads (without the gaps that equal strides leave), its offset the outer part.  Thread
+    loops lie inside for ``shared`` (one copy per block), outside for ``register`` (one per thread).  Shared copies are
+    distributed over the block's T threads, V = `vector` elements at a time: element ``f`` of the flat box is
+    ``f = (r*T + t)*V + v``.  Beyond the array's edge the copy holds zeros, so that its readers need no guard of their
+    own.
 
     Before::
 
@@ -54,10 +55,12 @@ class Stage(Transform):
 
     array: str = field(metadata={"kind": "array", "help": "the array that is read (or a staged copy of one)"})
     at: str = field(metadata={"kind": "loop", "help": "loop (or kernel) in whose body the copy is made"})
-    space: str = field(default="shared", metadata={"kind": "choice", "choices": ("shared", "register"), "help": "where the copy lives"})
+    space: str = field(default="shared", metadata={"kind": "choice", "choices": ("shared", "register"),
+                                                   "help": "where the copy lives"})
     vector: int = field(default=1, metadata={"kind": "int", "min": 1, "max": 16, "help": "elements of one access of the copy"})
     pad: int = field(default=0, metadata={"kind": "int", "min": 0, "help": "unused elements after each row (shared memory)"})
-    fill: bool = field(default=True, metadata={"kind": "bool", "help": "zeros beyond the array's edge; else those cells stay unwritten"})
+    fill: bool = field(default=True, metadata={"kind": "bool",
+                                               "help": "zeros beyond the array's edge; else those cells stay unwritten"})
     threads: bool = field(default=True, metadata={"kind": "bool", "help": "distribute a shared copy over the block's threads"})
 
     def check(self, plan: Plan) -> Verdict:
@@ -98,7 +101,8 @@ class Stage(Transform):
             return own
         indices = [tuple(e.substitute({old: var(new.id) for new, old in zip(own, mine, strict=True)}) for e in index)
                    for index, mine in zip(indices, self._thread_names(path, reads, own), strict=True)]
-        inner = [[x.id for n, x in enumerate(u.above) if n >= len(path) or (self.space == "shared" and x.is_thread)] for u in reads]
+        inner = [[x.id for n, x in enumerate(u.above) if n >= len(path) or (self.space == "shared" and x.is_thread)]
+                 for u in reads]
         around = [{**ranges(u.above), **ranges(own)} for u in reads]
         if (refusal := self._placed(path, reads, indices)) is not None:
             return refusal
@@ -116,9 +120,11 @@ class Stage(Transform):
             return ()
         bound = [[(x.role, x.start, x.extent) for x in u.above[len(path):] if x.is_thread] for u in reads]
         if any(sorted(b) != sorted(bound[0]) for b in bound):
-            shown = " and ".join(dict.fromkeys(f"{u.leaf.id} in {', '.join(f'{r} × {n}' for r, _, n in b) or 'one thread'}" for u, b in zip(reads, bound, strict=True)))
+            shown = " and ".join(dict.fromkeys(f"{u.leaf.id} in {', '.join(f'{r} × {n}' for r, _, n in b) or 'one thread'}"
+                                               for u, b in zip(reads, bound, strict=True)))
             return no(f"the readers of {self.array} are spread differently over threads ({shown})",
-                      "registers belong to one thread: each reader has to find its part in its own", "bind their loops to the same places and sizes")
+                      "registers belong to one thread: each reader has to find its part in its own",
+                      "bind their loops to the same places and sizes")
         stem = plan.fresh(_stem(self.array) + "_r")
         return tuple(Loop(plan.fresh(f"{stem}.{role[-1]}"), extent, (), role, start) for role, start, extent in bound[0])
 
@@ -142,7 +148,8 @@ class Stage(Transform):
         if odd := next((u for u in found if u.view and not u.view.element), None):
             return no(f"{self.array} already lives in {plan.buffer_of[odd.view.buffer].space} memory" if odd.view else "")
         if odd := next((u for u in found if not u.access.affine), None):
-            return no(f"{odd.leaf.id} reads {self.array} at a data-dependent element", "which part it reads is not known before it runs")
+            return no(f"{odd.leaf.id} reads {self.array} at a data-dependent element",
+                      "which part it reads is not known before it runs")
         direct = tuple(u for u in found if not u.view)
         found = direct or found
         if kernel:
@@ -157,7 +164,8 @@ class Stage(Transform):
         through = {u.view.buffer if u.view else self.array for u in reads}
         if len(through) == 1:
             return through.pop()
-        return no(f"{self.array} is read through several copies ({', '.join(sorted(through))})", hint="stage one of them by its name")
+        return no(f"{self.array} is read through several copies ({', '.join(sorted(through))})",
+                  hint="stage one of them by its name")
 
     def _placed(self, path: tuple[Loop, ...], reads: tuple[Use, ...], indices: list[tuple[Expr, ...]]) -> Verdict | None:
         """A refusal where loops in places stand between the copy and its readers in a way that storage cannot follow."""
@@ -165,12 +173,18 @@ class Stage(Transform):
             used = frozenset().union(*(e.variables() for e in index))
             for x in u.above[len(path):]:
                 if x.is_block and x.id in used:
-                    return no(f"{self.at} lies outside of {x.id}", f"each block of {x.id} reads another part of {self.array}", f"stage it at {x.id} or below")
+                    return no(f"{self.at} lies outside of {x.id}", f"each block of {x.id} reads another part of {self.array}",
+                              f"stage it at {x.id} or below")
+        if self.space == "shared" and (lanes := next((x.id for x in path if x.role == "vector"), "")):
+            return no(f"{self.at} lies in the vector loop {lanes}", "no barrier can stand between its lanes",
+                      f"stage it outside of {lanes}")
         if not self.threads and self.space == "shared" and any(x.is_thread for x in path):
-            return no(f"{self.at} lies inside of a thread loop, so all threads have to take part in the copy", hint="threads=True")
+            return no(f"{self.at} lies inside of a thread loop, so all threads have to take part in the copy",
+                      hint="threads=True")
         return None
 
-    def _rebuild(self, plan: Plan, path: tuple[Loop, ...], scope: tuple[Loop, ...], own: tuple[Loop, ...], reads: tuple[Use, ...], source: str,
+    def _rebuild(self, plan: Plan, path: tuple[Loop, ...], scope: tuple[Loop, ...], own: tuple[Loop, ...], reads: tuple[Use, ...],
+                 source: str,
                  found: Box) -> tuple[Plan, str] | Verdict:
         filled_by = copy_into(plan, source)
         buffer, source = source, filled_by or source
@@ -184,7 +198,8 @@ class Stage(Transform):
         domain = [c for d, x in zip(scope_dims, outer, strict=True) for c in bounds(d, x.start, x.extent)]
         domain += [c for d, n in zip(box_dims, found.extents, strict=True) for c in bounds(d, 0, n)]
         dims = (*scope_dims, *box_dims)
-        copy = Statement(name, dims, tuple(domain), Access(name, tuple(map(var, dims)), "write"), Read(0), (Access(source, index),), origin="copy")
+        copy = Statement(name, dims, tuple(domain), Access(name, tuple(map(var, dims)), "write"), Read(0),
+                         (Access(source, index),), origin="copy")
         edge = _edge(copy, index, original)
         copy = replace(copy, inside=edge) if self.fill else replace(copy, domain=(*copy.domain, *edge))
         nest = copy_nest(plan, name, path, outer, found.extents, self.vector, self.space == "shared" and self.threads, self.at)
@@ -194,7 +209,8 @@ class Stage(Transform):
         shape = (*(x.start + x.extent for x in outer), *found.extents)
         where = next((x.id for x in reversed(path) if self.space == "register" or not x.is_thread), "")
         new = put_buffer(plan, Buffer(name, original.dtype, found.extents, self.space, self.pad if found.extents else 0, where))
-        new = replace(new, copies=(*plan.copies, copy), copied=(*plan.copied, Array(name, original.dtype, shape, "temporary", len(found.extents))))
+        new = replace(new, copies=(*plan.copies, copy),
+                      copied=(*plan.copied, Array(name, original.dtype, shape, "temporary", len(found.extents))))
         leaf = _copy_leaf(plan, name, nest, dims, index, buffer, path)
         readers_of = {(u.leaf.id, u.slot): View(name, cell, (*(var(x.id) for x in scope), *map(var, mine), *cell))
                       for u, mine, cell in zip(reads, self._thread_names(path, reads, own), found.cells, strict=True)}
@@ -205,7 +221,7 @@ class Stage(Transform):
             return node
 
         new = new.map_leaves(redirect)
-        return _insert(new, path, plan.kernel_of(self.at), {u.leaf.id for u in reads}, nest.around(leaf)), nest.lane
+        return _insert(new, path, self.at, {u.leaf.id for u in reads}, nest.around(leaf)), nest.lane
 
     def _where(self, path: tuple[Loop, ...]) -> str:
         return f"an iteration of {self.at}" if path else f"the kernel {self.at}"
@@ -217,7 +233,8 @@ class Stage(Transform):
             return
         below = [leaf for leaf, _ in leaves((hit[0],))]
         names = dict.fromkeys(r.array for leaf in below for r in plan.statement_of[leaf.statement].reads)
-        steps = (cls(name, node_id, space, vector) for name in list(names)[:4] for space, vector in (("shared", 4), ("shared", 1), ("register", 1)))
+        steps = (cls(name, node_id, space, vector) for name in list(names)[:4]
+                 for space, vector in (("shared", 4), ("shared", 1), ("register", 1)))
         count = 0
         for step in steps:
             if count < 8 and step.check(plan):
@@ -264,7 +281,8 @@ def cell_of(plan: Plan, buffer: str, element: tuple[Expr, ...]) -> tuple[Expr, .
     return (*slots, *element[len(element) - rank:])
 
 
-def _copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], index: tuple[Expr, ...], source: str, path: tuple[Loop, ...]) -> Leaf:
+def _copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], index: tuple[Expr, ...], source: str,
+               path: tuple[Loop, ...]) -> Leaf:
     """The leaf of a copy: its place, the cell it fills, and where its source is a copy's buffer, the cell it reads."""
     at, scope = dict(nest.at), {**ranges(path), **ranges(nest.loops)}
     own = tuple(at[d] for d in dims)
@@ -275,8 +293,8 @@ def _copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], ind
     return with_view(leaf, 0, View(source, tuple(e.simplify(scope) for e in cell_of(plan, source, element)), element))
 
 
-def _insert(plan: Plan, path: tuple[Loop, ...], kernel, used: set[str], nest: Node) -> Plan:  # noqa: ANN001
-    """Put the copy before the first node of the body that reads it."""
+def _insert(plan: Plan, path: tuple[Loop, ...], at: str, used: set[str], nest: Node) -> Plan:
+    """Put the copy before the first node of the loop's (or without a loop the kernel's) body that reads it."""
     def before(body: tuple[Node, ...]) -> tuple[Node, ...]:
         first = next(n for n, node in enumerate(body) if any(leaf.id in used for leaf, _ in leaves((node,))))
         return (*body[:first], nest, *body[first:])
@@ -284,7 +302,7 @@ def _insert(plan: Plan, path: tuple[Loop, ...], kernel, used: set[str], nest: No
     if path:
         loop = plan.loops[path[-1].id]
         return plan.replace_node(loop.id, replace(loop, body=before(loop.body)))
-    return replace(plan, kernels=tuple(replace(k, body=before(k.body)) if k.id == kernel.id else k for k in plan.kernels))
+    return replace(plan, kernels=tuple(replace(k, body=before(k.body)) if k.id == at else k for k in plan.kernels))
 
 
 def _edge(copy: Statement, index: tuple[Expr, ...], array: Array) -> tuple[Constraint, ...]:

@@ -113,7 +113,7 @@ def _linear(plan: Plan, leaf: Leaf, slot: int, loop: Loop, scope: Ranges) -> tup
     A data-dependent index that is the same for all lanes is an unknown multiple of its stride.
     """
     statement = plan.statement_of[leaf.statement]
-    access, view, at = statement.accesses[slot], leaf.view(slot), dict(leaf.at)
+    access, view, at = statement.accesses[slot], leaf.view(slot), leaf.places
     if view:
         buffer = plan.buffer_of[view.buffer]
         if buffer.space == "register":

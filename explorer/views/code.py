@@ -21,8 +21,8 @@ def highlight(text: str) -> str:
     out, last = [], 0
     for match in _TOKEN.finditer(text):
         out.append(escape(text[last : match.start()], quote=False))
-        parts = [f'<span class="{match.lastgroup}">{escape(p, quote=False)}</span>' if p else "" for p in match.group().split("\n")]
-        out.append("\n".join(parts))
+        lines = [escape(line, quote=False) for line in match.group().split("\n")]
+        out.append("\n".join(f'<span class="{match.lastgroup}">{line}</span>' if line else "" for line in lines))
         last = match.end()
     return "".join(out) + escape(text[last:], quote=False)
 

@@ -61,12 +61,13 @@ def error_html(error: ExplorerError) -> str:
         return page(title, name, finding_body(finding, details.get("program"), step is not None), bar="bad")
     found = details.get("diagnostics") or ()
     reasons = "<br>".join(_diagnostic(d) for d in found) if found else _lines(error.why)
-    return page(error.what, name, definitions(("where", _lines(error.where)), ("why", reasons), ("try", tries((error.hint,)))), bar="bad")
+    body = definitions(("where", _lines(error.where)), ("why", reasons), ("try", tries((error.hint,))))
+    return page(error.what, name, body, bar="bad")
 
 
 def tries(hints: tuple[str, ...]) -> str:
     """What to try, each on its own line; calls in the code font."""
-    return "<br>".join(f"<code>{escape(h)}</code>" if "(" in h and h.endswith(")") and h[0].islower() else escape(h) for h in hints if h)
+    return "<br>".join(f"<code>{escape(h)}</code>" if _is_call(h) else escape(h) for h in hints if h)
 
 
 def source_lines(lines: tuple[int, ...], program: Program | None) -> str:
@@ -76,8 +77,12 @@ def source_lines(lines: tuple[int, ...], program: Program | None) -> str:
     out = []
     for line in dict.fromkeys(lines):
         quoted = text[line - first].strip() if 0 <= line - first < len(text) else ""
-        out.append(f'<span class="soft">line {line}</span>' + (f"  <code>{escape(quoted)}</code>" if quoted else ""))
+        out.append(f'<span class="soft">line {line}</span>' + (f"&ensp;<code>{escape(quoted)}</code>" if quoted else ""))
     return "<br>".join(out)
+
+
+def _is_call(hint: str) -> bool:
+    return "(" in hint and hint.endswith(")") and hint[0].islower()
 
 
 def _instance(instance: Instance) -> str:

@@ -1,4 +1,8 @@
-"""The loop nest as rows: one for each kernel, loop, buffer, statement and stated wait, its role as glyph, word and colour."""
+"""The loop nest as rows: one for each kernel, loop, buffer, statement and stated wait, its role as glyph, word and colour.
+
+The rows are lines of a ``pre`` with real spaces before them, hidden where the stylesheet draws the indentation: a host
+that strips styles (GitHub, a notebook that is not trusted) still shows a loop nest.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,9 @@ def loops_html(plan: Plan) -> str:
         rows += [_buffer(plan, b.name, 1) for b in plan.buffers if b.scope == kernel.id or (not b.scope and b.name in used)]
         _nodes(plan, kernel.body, (), rows)
     more = len(rows) - LONGEST
-    shown = rows if more <= 0 else [*rows[:LONGEST], f'<div class="row soft" style="--d:1">… {more} more rows: print(schedule) shows all</div>']
-    return f'<div role="list" aria-label="loops">{"".join(shown)}</div>'
+    if more > 0:
+        rows[LONGEST:] = [_row(1, "", f'<span class="soft">… {more} more rows: print(schedule) shows all</span>')]
+    return f'<pre class="tree" role="list" aria-label="loops">{"".join(rows)}</pre>'
 
 
 def _nodes(plan: Plan, nodes: tuple[Node, ...], above: tuple[Loop, ...], rows: list[str]) -> None:
@@ -36,34 +41,46 @@ def _nodes(plan: Plan, nodes: tuple[Node, ...], above: tuple[Loop, ...], rows: l
         elif isinstance(node, Leaf):
             rows.append(_row(depth, node.id, _leaf(plan, node, above)))
         elif isinstance(node, Sync):
-            what = "commit: close the group of copies" if node.kind == "commit" else f"wait: at most {node.pending} groups of copies open"
-            rows.append(_row(depth, node.id, f'{_glyph("⧗", "soft")}<span class="soft">{what}</span>'))
+            rows.append(_row(depth, node.id, f'{_glyph("◇", "soft")}<span class="soft">{_sync(node)}</span>'))
 
 
 def _row(depth: int, node: str, inner: str) -> str:
-    return f'<div class="row" role="listitem" data-node="{escape(node)}" style="--d:{depth}">{inner}</div>'
+    named = f' data-node="{escape(node)}"' if node else ""
+    indent = f'<span class="in">{"    " * depth}</span>' if depth else ""
+    return f'<span class="row" role="listitem"{named} style="--d:{depth}">{indent}{inner}\n</span>'
 
 
 def _glyph(glyph: str, colour: str) -> str:
-    return f'<span class="g {colour}" aria-hidden="true">{glyph}</span>'
+    return f'<span class="g {colour}" aria-hidden="true">{glyph}</span> '
+
+
+def _chip(text: str, colour: str) -> str:
+    return f' <span class="chip {colour}">{escape(text)}</span>'
 
 
 def _loop(loop: Loop) -> str:
     glyph, colour = ROLE_GLYPHS[loop.role]
-    chip = f'<span class="chip {colour}">{escape(loop.role)}</span>' if loop.role != "seq" else ""
+    chip = _chip(loop.role, colour) if loop.role != "seq" else ""
     return (f'{_glyph(glyph, colour)}for <span class="var">{escape(loop.id)}</span> '
             f'<span class="soft">in {loop.start} … {loop.start + loop.extent}</span>{chip}')
 
 
+def _sync(sync: Sync) -> str:
+    if sync.kind == "commit":
+        return "commit: the copies above are one group"
+    but = f", except the last {sync.pending} group{'s' * (sync.pending > 1)}" if sync.pending else ""
+    return f"wait for the copies{but}"
+
+
 def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:
     statement = plan.statement_of[leaf.statement]
-    chips = "".join(f'<span class="chip bad">Σ {escape(how)} over {escape(loop)}</span>' for loop, how in leaf.collect)
+    chips = "".join(_chip(f"Σ {how} over {loop}", "thread") for loop, how in leaf.collect)
     if statement.update and not leaf.collect:
-        chips += f'<span class="chip soft">Σ {escape(statement.update)}</span>'
+        chips += _chip(f"Σ {statement.update}", "soft")
     if leaf.mechanism == "async":
-        chips += '<span class="chip vector">cp.async</span>'
+        chips += _chip("cp.async", "vector")
     guard = guard_text(statement.domain, dict(leaf.at), ranges(above))
-    where = f'<span class="soft">  where {escape(guard)}</span>' if guard else ""
+    where = f'&ensp;<span class="soft">where <code>{escape(guard)}</code></span>' if guard else ""
     return f"<code>{escape(statement_text(plan, leaf))}</code>{chips}{where}"
 
 
@@ -72,4 +89,4 @@ def _buffer(plan: Plan, name: str, depth: int) -> str:
     shape = " × ".join(map(str, b.shape)) or "one value"
     pad = f" + {b.pad} padding" if b.pad else ""
     return _row(depth, name, f'{_glyph("☐", "soft")}<span class="var">{escape(name)}</span> '
-                             f'<span class="soft">{shape}{pad} {b.dtype}</span><span class="chip soft">{escape(b.space)}</span>')
+                             f'<span class="soft">{shape}{pad} {b.dtype}</span>{_chip(b.space, "soft")}')

@@ -60,9 +60,9 @@ def attach() -> None:
     """Give the classes their pictures; and their text to the terminal, where the generated one is unreadable."""
     for kind in VIEWS:
         kind._repr_html_ = html  # type: ignore[attr-defined]
-    for kind, text in ((Program, _program_text), (ProgramFacts, str), (Finding, str), (Move, str), (Verdict, str)):
-        kind.__repr__ = text  # type: ignore[method-assign,assignment]
     Program.__str__ = _program_text  # type: ignore[method-assign]
+    for kind in (Program, Definition, ProgramFacts, Finding, Move, Verdict, Evidence):
+        kind.__repr__ = kind.__str__  # type: ignore[method-assign]
 
 
 def _program_text(program: Program) -> str:

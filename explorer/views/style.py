@@ -21,14 +21,14 @@ ROLE_GLYPHS: dict[str, tuple[str, str]] = {
 """Role to (glyph, colour class): colour is never the only signal."""
 
 HUES: dict[str, tuple[str, int]] = {
-    "block": ("#0072b2", 72), "thread": ("#c46100", 72), "vector": ("#00856a", 72), "launch": ("#8d4e93", 70),
-    "bad": ("#c22222", 72), "good": ("#1a7f37", 70), "kw": ("#0550ae", 66),
+    "block": ("#0072b2", 66), "thread": ("#c46100", 72), "vector": ("#00856a", 72), "launch": ("#8d4e93", 64),
+    "bad": ("#c22222", 55), "good": ("#1a7f37", 70), "kw": ("#0550ae", 52),
 }
 """Colour class to (hue, percent of it in the mixture with the main text colour)."""
 
 FALLBACKS: dict[str, tuple[str, str]] = {"light": ("#ffffff", "#1f2328"), "dark": ("#121417", "#e6edf3")}
 """(background, main text) where the host names none: by the reader's preference."""
-SOFT = 68
+SOFT = 72
 """Percent of the main text colour in secondary text."""
 
 
@@ -42,26 +42,40 @@ def _rules() -> str:
 --mono:var(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,SFMono-Regular,Menlo,monospace));
 color-scheme:light dark;color:var(--fg);background:var(--bg);font:13px/1.55 var(--jp-ui-font-family,system-ui,sans-serif);
 border:1px solid var(--line);border-radius:8px;max-width:1100px;margin:4px 0;overflow:hidden}}
-.ex *{{box-sizing:border-box}}.ex .head{{padding:7px 14px;border-bottom:1px solid var(--line);display:flex;flex-wrap:wrap;gap:2px 14px;align-items:baseline}}
-.ex .head b{{font-size:14px}}.ex .body{{padding:8px 14px;overflow-x:auto}}.ex .body+.body,.ex details{{border-top:1px solid var(--line)}}
-.ex code,.ex pre{{font:12.5px/1.5 var(--mono);background:none;color:inherit;margin:0;padding:0;white-space:pre;border:0}}
-.ex .row{{white-space:pre;padding-left:calc(var(--d)*18px);line-height:1.65;
-background:repeating-linear-gradient(90deg,transparent 0 6px,var(--line) 6px 7px,transparent 7px 18px) 0 0/calc(var(--d)*18px) 100% no-repeat}}
-.ex .row .g{{display:inline-block;width:16px}}.ex .var,.ex b,.ex th{{font-weight:600}}.ex .soft,.ex .time,.ex .cm,.ex .no{{color:var(--soft)}}
-.ex .chip{{border:1px solid currentColor;border-radius:9px;padding:0 7px;font-size:11px;margin-left:8px;white-space:nowrap}}
+.ex *{{box-sizing:border-box}}
+.ex .head{{padding:7px 14px;border-bottom:1px solid var(--line);display:flex;flex-wrap:wrap;gap:2px 14px;align-items:baseline}}
+.ex .head:last-child{{border-bottom:0}}
+.ex .head b{{font-size:14px}}.ex .body{{padding:8px 14px;overflow-x:auto}}
+.ex .body+.body,.ex details{{border-top:1px solid var(--line)}}.ex .head+details{{border-top:0}}
+.ex code,.ex pre{{font:12.5px/1.5 var(--mono);background:none;color:inherit;margin:0;padding:0;white-space:pre;border:0;
+word-break:normal;overflow-wrap:normal}}
+.ex pre.tree{{font:inherit;white-space:normal}}.ex .in{{display:none}}
+.ex .row{{display:block;padding-left:calc(var(--d)*18px + 36px);text-indent:-36px;line-height:1.65;
+background:repeating-linear-gradient(90deg,transparent 0 6px,var(--line) 6px 7px,transparent 7px 18px)
+0 0/calc(var(--d)*18px) 100% no-repeat}}
+.ex .row *{{text-indent:0}}.ex .row code{{white-space:pre-wrap}}.ex .row .g{{display:inline-block;width:14px}}
+.ex .var,.ex b,.ex th{{font-weight:600}}
+.ex .soft,.ex .time,.ex .cm,.ex .no{{color:var(--soft)}}
+.ex .chip{{border:1px solid currentColor;border-radius:9px;padding:0 7px;font-size:11px;margin-left:4px;white-space:nowrap}}
 .ex table{{border-collapse:collapse;font-size:12.5px;margin:0;border:0;table-layout:auto}}
-.ex table tr,.ex table tr td,.ex table tr th{{background:none!important;color:inherit;border:0;text-align:left;vertical-align:baseline;max-width:none}}
+.ex table tr,.ex table tr td,.ex table tr th{{background:none!important;color:inherit;border:0;text-align:left;
+vertical-align:baseline;max-width:none}}
 .ex table tr td,.ex table tr th{{border-bottom:1px solid var(--line);padding:3px 14px 3px 0;white-space:nowrap}}
-.ex table tr:last-child td{{border-bottom:0}}.ex table tr .n{{text-align:right;font-variant-numeric:tabular-nums}}.ex table tr .w{{white-space:normal;min-width:16em}}
-.ex dl{{display:grid;grid-template-columns:max-content 1fr;gap:3px 14px;margin:0;padding:0}}.ex dt{{color:var(--soft);font-weight:400;grid-column:1}}.ex dd{{margin:0;grid-column:2;min-width:0}}.ex dd code{{white-space:pre-wrap}}
-.ex .bar{{border-left:4px solid currentColor}}.ex .bar>*{{color:var(--fg)}}.ex .bar>.head .bad{{color:inherit}}
-.ex .cards{{display:flex;flex-wrap:wrap;gap:8px 26px}}.ex .cards>div>span{{color:var(--soft);display:block;font-size:12px}}.ex .cards b{{font-size:15px}}
-.ex details>summary{{padding:5px 14px;cursor:pointer;color:var(--soft)}}.ex details[open]>summary{{border-bottom:1px solid var(--line)}}
+.ex table tr:last-child td{{border-bottom:0}}
+.ex table tr .n{{text-align:right;font-variant-numeric:tabular-nums}}.ex table tr .w{{white-space:normal;min-width:12em}}
+.ex dl{{display:grid;grid-template-columns:max-content 1fr;gap:3px 14px;margin:0;padding:0}}
+.ex dt{{color:var(--soft);font-weight:400;grid-column:1}}.ex dd{{margin:0;grid-column:2;min-width:0}}
+.ex dd code,.ex .w code{{display:inline-block;max-width:100%;white-space:pre-wrap}}
+.ex .bar{{border-left:4px solid currentColor}}.ex .bar>*{{color:var(--fg)}}
+.ex .cards{{display:flex;flex-wrap:wrap;gap:8px 26px}}.ex .cards>div>span{{color:var(--soft);display:block;font-size:12px}}
+.ex .cards b{{font-size:15px}}
+.ex details>summary{{padding:5px 14px;cursor:pointer;color:var(--soft)}}
+.ex details[open]>summary{{border-bottom:1px solid var(--line)}}
 .ex .no{{user-select:none}}.ex svg{{vertical-align:middle;overflow:visible}}
 {hues}"""
 
 
-CSS = re.sub(r"(^|[,}\n])\.ex ", r"\1.ex.ex.ex ", _rules())
+CSS = re.sub(r"(^|[,}\n])\.ex ", r"\1.ex.ex.ex ", _rules()).replace("\n", "")
 """Tripled class: hosts style ``td`` and ``code`` inside outputs, with up to two classes in the selector."""
 
 
@@ -78,14 +92,15 @@ def page(title: str, small: str, *bodies: str, bar: str = "") -> str:
         Colour of a bar at the left edge, for verdicts (which say in words what the colour says).
     """
     sections = "".join(b if b.startswith("<details") else f'<div class="body">{b}</div>' for b in bodies if b)
-    head = f'<div class="head"><b>{escape(title)}</b><span class="soft">{escape(small)}</span></div>' if title else ""
+    head = f'<div class="head"><b>{escape(title)}</b> <span class="soft">{escape(small)}</span></div>' if title else ""
     inner = f'<div class="bar {bar}"><div>{head}{sections}</div></div>' if bar else head + sections
     return f'<style>{CSS}</style><div class="ex">{inner}</div>'
 
 
-def table(columns: tuple[str, ...], rows: list[tuple[str, ...]], numeric: frozenset[str] = frozenset(), wide: str = "") -> str:
-    """A table of already escaped cells; columns in `numeric` stand right, the column `wide` may break its lines."""
-    kind = {c: ' class="n"' if c in numeric else ' class="w"' if c == wide else "" for c in columns}
+def table(columns: tuple[str, ...], rows: list[tuple[str, ...]], numeric: frozenset[str] = frozenset(),
+          wide: tuple[str, ...] = ()) -> str:
+    """A table of already escaped cells; columns in `numeric` stand right, those in `wide` may break their lines."""
+    kind = {c: ' class="n"' if c in numeric else ' class="w"' if c in wide else "" for c in columns}
     head = "".join(f'<th scope="col"{kind[c]}>{escape(c)}</th>' for c in columns)
     body = "".join(f"<tr>{''.join(f'<td{kind[c]}>{v}</td>' for c, v in zip(columns, row, strict=True))}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -93,8 +108,8 @@ def table(columns: tuple[str, ...], rows: list[tuple[str, ...]], numeric: frozen
 
 def cards(*pairs: tuple[str, str, str]) -> str:
     """Figures side by side: (label, value, remark), plain text."""
-    return '<div class="cards">' + "".join(
-        f"<div><span>{escape(label)}</span><b>{escape(value)}</b> {escape(remark)}</div>" for label, value, remark in pairs) + "</div>"
+    inner = [f"<div><span>{escape(label)} </span><b>{escape(value)}</b> {escape(note)}</div>" for label, value, note in pairs]
+    return f'<div class="cards">{"".join(inner)}</div>'
 
 
 def definitions(*pairs: tuple[str, str]) -> str:

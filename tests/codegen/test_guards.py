@@ -6,7 +6,7 @@ import itertools
 
 from explorer.codegen.bounds import bounds, extreme_text, is_linear
 from explorer.codegen.guards import NEVER, Condition, condition, condition_text, conjunction, guard_text, without_implied
-from explorer.ir.expr import const, quotient, var
+from explorer.ir.expr import Expr, Quotient, const, quotient, var
 
 RANGES = {"b": (0, 7), "t": (0, 127), "k": (0, 9)}
 b, t, k = var("b"), var("t"), var("k")
@@ -28,6 +28,40 @@ def test_lowest_terms_are_exact() -> None:
         assert c.expr.evaluate({"b": value, "t": 0}) >= 0 if 500 - 128 * value >= 0 else c.expr.evaluate({"b": value}) < 0
     assert condition(b * 2 + 1 - k * 2, True, RANGES) is NEVER
     assert condition(b * 2 + 4 - k * 2, True, RANGES) == Condition(b - k + 2, True)
+
+
+def test_a_lone_quotient_becomes_a_comparison_of_what_it_divides() -> None:
+    flat = b * 128 + t
+    below = condition(-quotient(flat, 30) + 19, False, RANGES)
+    assert below == Condition(-flat + 599)
+    assert condition_text(below, RANGES) == "128 * b + t < 600"
+    above = condition(quotient(flat, 30) - 4, False, RANGES)
+    assert above == Condition(flat - 120)
+    assert condition_text(above, RANGES) == "128 * b + t >= 120"
+    nested = condition(-quotient(quotient(flat + b, 7), 5) + 3, False, RANGES)
+    assert nested == condition(-flat - b + 139, False, RANGES)
+    scaled = condition(quotient(flat, 30) * -6 + 45, False, RANGES)
+    assert scaled == Condition(-flat + 239)
+    even = condition(-quotient(b * 4 + k * 2, 6) + 2, False, RANGES)
+    assert even == condition(-b * 2 - k + 8, False, RANGES)
+
+
+def test_a_quotient_loses_nothing_in_becoming_a_comparison() -> None:
+    for by, factor, shift, bound in itertools.product((2, 3, 7), (-5, -2, -1, 1, 3), (-4, 0, 5), (-9, -1, 0, 2, 6)):
+        e = Expr(((Quotient(b * 3 - k + shift, by), factor),), bound)
+        c = condition(e, False, RANGES)
+        for bv, kv in itertools.product(range(8), range(10)):
+            values = {"b": bv, "k": kv}
+            holds = c is None or (c.expr.evaluate(values) >= 0)
+            assert holds == (e.evaluate(values) >= 0)
+            assert c is None or not any(isinstance(a, Quotient) for a, _ in c.expr.terms)
+
+
+def test_a_quotient_among_other_terms_stays() -> None:
+    mixed = quotient(b * 128 + t, 30) - k
+    assert condition(mixed, False, RANGES) == Condition(mixed)
+    equal = quotient(b * 128 + t, 30) - 4
+    assert condition(equal, True, RANGES) == Condition(equal, True)
 
 
 def test_conjunctions() -> None:

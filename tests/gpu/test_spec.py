@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import explorer
 import explorer.gpu.spec
 from explorer.errors import ResourceError
 from explorer.gpu.spec import Gpu, catalogue, default_gpu, gpu
@@ -33,6 +34,16 @@ def test_every_number_has_a_unit_and_a_source_or_a_reason_for_its_absence() -> N
         else:
             assert set(row) == {"value", "unit", "source"}, name
             assert row["source"] in RAW["sources"], f"{name}: {row['source']}"
+
+
+def test_the_package_is_also_the_function_that_finds_a_gpu() -> None:
+    import explorer.gpu.spec as module
+
+    assert module.gpu is gpu
+    assert explorer.gpu.spec is module
+    assert explorer.gpu("h200") is gpu("H200") is module.catalogue()["H200"]
+    with pytest.raises(ResourceError, match="No GPU called 'H2000'"):
+        explorer.gpu("H2000")
 
 
 def test_no_source_is_unused() -> None:

@@ -11,8 +11,8 @@ from explorer.ir.expr import Expr, const, remainder, var
 from explorer.ir.plan import Buffer, Plan
 from explorer.ir.tree import Leaf, Loop, View
 from explorer.poly.barriers import barriers
-from explorer.poly.flow import check_flow
 from explorer.poly.cover import check_cover
+from explorer.poly.flow import check_flow
 from explorer.poly.order import check_order
 from explorer.poly.placed import place_leaves
 from tests.poly import plans

@@ -44,7 +44,8 @@ def overwritten(n: int = 5) -> Program:
     return Program("overwritten", arrays, (s0, s1), body)
 
 
-PROGRAMS = {p.name: p for p in (triangle(), convolution(), plans.matmul_program(5, 6, 7), plans.softmax_program(3, 5), overwritten(),
+PROGRAMS = {p.name: p for p in (triangle(), convolution(), plans.matmul_program(5, 6, 7), plans.softmax_program(3, 5),
+                                overwritten(),
                                 plans.wavefront().program)}
 
 

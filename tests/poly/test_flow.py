@@ -11,8 +11,8 @@ import pytest
 from explorer.ir.expr import const
 from explorer.ir.plan import Plan
 from explorer.ir.tree import Kernel, Leaf, View
-from explorer.poly.flow import check_flow
 from explorer.poly.cover import check_cover
+from explorer.poly.flow import check_flow
 from explorer.poly.placed import place_leaves
 from tests.poly import plans
 from tests.poly.brute import wrong_reads

@@ -1,4 +1,4 @@
-"""Random chains of moves: any transformation, by its own candidates or with arguments drawn from its fields."""
+"""Random moves: any transformation, by its own candidates or with arguments drawn from the kinds of its fields."""
 
 from __future__ import annotations
 
@@ -8,37 +8,53 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from explorer.ir.plan import Plan
-from explorer.ir.tree import Leaf, Loop
 from explorer.transforms.base import Transform, catalogue
 
-FAVOURED = {"split": 2, "bind": 5, "stage": 4, "contract": 3, "pipeline": 4, "collect": 3, "rfactor": 2, "vectorize": 2}
+WEIGHT = {"bind": 5, "stage": 4, "contract": 3, "pipeline": 3, "collect": 2, "rfactor": 2, "vectorize": 2}
+GROUND = {"pipeline": "stage", "collect": "bind", "vectorize": "split", "accumulate": "contract"}
+"""What prepares the ground for a transformation that has nothing to do in a program as written."""
 SMALL = (1, 2, 2, 3, 3, 4, 5, 8)
+NODES = 6
+"""Nodes that are asked for candidates before a move is given up."""
 
 
-def random_step(plan: Plan, pick: random.Random) -> Transform | None:
-    """A move somewhere in the plan, or None where the drawn transformation has nothing to offer.
-
-    Transformations that only stand where others have prepared the ground (pipelines, collectives) are drawn more often
-    once it is prepared.
-    """
-    known = catalogue()
-    weights = [FAVOURED.get(name, 1) for name in known]
-    bound = any(x.is_thread for x in plan.loops.values())
-    for i, name in enumerate(known):
-        if name == "pipeline" and not plan.copies:
-            weights[i] = 1
-        if name == "bind" and bound:
-            weights[i] = 2
-        if name == "pipeline" and plan.copies:
-            weights[i] = 8
-    kind = known[pick.choices(list(known), weights)[0]]
-    if pick.random() < 0.55:
-        nodes = sorted(plan.ids)
-        found = list(kind.candidates(plan, pick.choice(nodes)))
+def offered(kind: type[Transform], plan: Plan, pick: random.Random) -> Transform | None:
+    """One of the candidates at some node, or None."""
+    nodes = sorted(plan.ids)
+    for node in pick.sample(nodes, min(NODES, len(nodes))):
+        found = list(kind.candidates(plan, node))
         if kind.name == "bind":
             found = [s for s in found if "thread" in str(s) or "block" in str(s) or pick.random() < 0.3] or found
-        return pick.choice(found) if found else None
-    return drawn(kind, plan, pick)
+        if found:
+            return pick.choice(found)
+    return None
+
+
+def random_step(plan: Plan, pick: random.Random, focus: str) -> Transform | None:
+    """A move somewhere in the plan, or None where the drawn transformation has nothing to offer.
+
+    Parameters
+    ----------
+    plan : Plan
+    pick : random.Random
+    focus : str
+        A transformation that this chain is to exercise: it, or what prepares its ground, is drawn a third of the time.
+    """
+    known = catalogue()
+    if pick.random() < 0.35:
+        if (step := offered(known[focus], plan, pick)) is not None:
+            return step
+        if focus in GROUND:
+            return offered(known[GROUND[focus]], plan, pick)
+    bound = any(x.is_thread for x in plan.loops.values())
+    weights = [WEIGHT.get(name, 1) for name in known]
+    for i, name in enumerate(known):
+        if name == "pipeline":
+            weights[i] = 6 if plan.copies else 0
+        if name == "bind" and bound:
+            weights[i] = 2
+    kind = known[pick.choices(list(known), weights)[0]]
+    return offered(kind, plan, pick) if pick.random() < 0.6 else drawn(kind, plan, pick)
 
 
 def drawn(kind: type[Transform], plan: Plan, pick: random.Random) -> Transform:
@@ -73,7 +89,8 @@ def _value(metadata: Any, plan: Plan, pick: random.Random, before: dict[str, Any
         return pick.sample(arrays, min(len(arrays), pick.choice((1, 1, 2))))
     if kind == "name":
         return pick.choice(("", "fresh", *loops[:1]))
-    among = {"loop": loops, "leaf": leaves + arrays, "array": arrays, "node": [*loops, *leaves], "kernel": [k.id for k in plan.kernels]}[kind]
+    among = {"loop": loops, "leaf": leaves + arrays, "array": arrays, "node": [*loops, *leaves],
+             "kernel": [k.id for k in plan.kernels]}[kind]
     return pick.choice(among) if among else "nothing"
 
 
@@ -94,6 +111,3 @@ def repairs(plan: Plan, leaf: str) -> Iterator[Transform]:
     for name in (leaf, statement):
         for how in ("shuffle", "shared", "atomic", "kernel"):
             yield catalogue()["collect"](name, how)  # type: ignore[call-arg]
-
-
-__all__ = ["Leaf", "Loop", "drawn", "random_step", "repairs"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby, product
 
 from explorer.ir.plan import Plan, block_extents
 from explorer.ir.program import Program, Statement
 from explorer.ir.tree import WARP_SIZE, Kernel, Leaf
 
-from .walk import Execution, Instance, cell, element, executions, is_inside, target_space
+from .walk import Execution, Instance, cell, copy_chain, element, executions, holds_element, is_inside, target_space
 
 Writes = frozenset[Instance]
 POISON: Instance = ("an unfinished copy", ())
@@ -60,6 +60,7 @@ class _Machine:
         self.plan, self.expected = plan, intended(plan.program)
         self.copies = {c.name for c in plan.copies}
         self.memory: dict[tuple, list[Instance]] = {}
+        self.carried: dict[Instance, Writes] = {}
         self.wrong: set[Instance] = set()
         self.open: list[tuple[tuple, Instance]] = []
         self.groups: list[list[tuple[tuple, Instance]]] = []
@@ -98,6 +99,8 @@ class _Machine:
         statement = self.plan.statement_of[run.instance[0]]
         at = cell(self.plan, run, len(statement.reads))
         assert run.leaf is not None
+        if statement.name in self.copies and is_inside(statement, run.instance[1]):
+            self.carried[run.instance] = self.origin(self.memory.get(cell(self.plan, run, 0), ()))
         if run.leaf.mechanism == "async":
             self.memory[at] = [POISON]
             self.open.append((at, run.instance))
@@ -119,18 +122,21 @@ class _Machine:
                 continue
             held = frozenset(self.memory.get(at, ()))
             if view and view.element and view.buffer in self.copies:
-                point = tuple(int(e.evaluate(run.values)) for e in view.element)
-                yield held == {(view.buffer, point)} and self.copied(view.buffer, point, statement, slot, run)
+                name = view.buffer, tuple(int(e.evaluate(run.values)) for e in view.element)
+                right = held == {name} and holds_element(self.plan, name, statement, slot, run.instance[1])
+                if statement.name not in self.copies and right and self.carried.get(name) != self.expected[run.instance, slot]:
+                    right = False
+                    self.wrong.update(copy_chain(self.plan, name))
+                yield right
             elif statement.name not in self.copies:
                 yield held == self.expected[run.instance, slot]
         if statement.update and statement.name not in self.copies:
             held = self.memory.get(cell(self.plan, run, len(statement.reads)), ())
             yield frozenset(w for w in held if w[0] != statement.name) == self.expected[run.instance, len(statement.reads)]
 
-    def copied(self, copy: str, point: tuple[int, ...], reader: Statement, slot: int, run: Execution) -> bool:
-        """Whether the copy's element is the one that the reader wants."""
-        source = self.plan.statement_of[copy]
-        return is_inside(source, point) and element(source, 0, point) == element(reader, slot, run.instance[1])
+    def origin(self, held: Iterable[Instance]) -> Writes:
+        """The program's writes behind what a cell holds: copies pass on what they read."""
+        return frozenset(w for name in held for w in (self.carried.get(name, ()) if name[0] in self.copies else (name,)))
 
     def groups_of(self, together: list[Execution]) -> list[list[Execution]]:
         """Executions that one collective combines: threads equal in every coordinate but the collected ones."""

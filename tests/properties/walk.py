@@ -134,3 +134,25 @@ def is_inside(statement: Statement, point: tuple[int, ...]) -> bool:
     """Whether the instance reads at all (a copy beyond the edge does not)."""
     dims = dict(zip(statement.dims, point, strict=True))
     return all(c.holds(dims) for c in statement.inside)
+
+
+def copy_chain(plan: Plan, name: Instance) -> tuple[Instance, ...]:
+    """A copy's instance, the instance of the copy that it reads from, and so on down to the one that reads the array."""
+    out: list[Instance] = []
+    copies = {c.name for c in plan.copies}
+    while name[0] in copies:
+        out.append(name)
+        source = plan.statement_of[name[0]]
+        name = source.reads[0].array, tuple(-1 if n is None else n for n in element(source, 0, name[1]))
+    return tuple(out)
+
+
+def holds_element(plan: Plan, copy: Instance, reader: Statement, slot: int, point: tuple[int, ...]) -> bool:
+    """Whether a copy's instance holds the element that a reader's access wants: copied all the way from the array."""
+    wanted, array = element(reader, slot, point), reader.accesses[slot].array
+    if array in {c.name for c in plan.copies}:
+        return (array, wanted) == copy
+    chain = copy_chain(plan, copy)
+    first = plan.statement_of[chain[-1][0]]
+    complete = all(is_inside(plan.statement_of[c], at) for c, at in chain)
+    return complete and first.reads[0].array == array and element(first, 0, chain[-1][1]) == wanted

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
 from itertools import product
 
 from explorer.ir.finding import Finding, Instance
 from explorer.ir.plan import Plan
 
 from .values import program_order, wrong_reads
-from .walk import Execution, TooLarge, cell, element, executions, is_inside, target_space
+from .walk import Execution, TooLarge, cell, copy_chain, element, executions, holds_element, is_inside, target_space
 from .walk import Instance as Name
 
 ENUMERATION = "too large to enumerate"
@@ -34,7 +34,8 @@ def doubt(plan: Plan, finding: Finding) -> str:
         runs = executions(plan)
     except TooLarge:
         return ENUMERATION
-    return {"cover": _cover, "order": _order, "obligation": _obligation, "flow": _flow}[finding.question](plan, finding, runs)
+    questions = {"cover": _cover, "order": _order, "obligation": _obligation, "flow": _flow, "race": _race}
+    return questions[finding.question](plan, finding, runs)
 
 
 def _name(instance: Instance) -> Name:
@@ -49,10 +50,13 @@ def _cover(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
     if len({(r.launch, tuple(sorted(r.values.items())), r.leaf.id if r.leaf else "") for r in mine}) != 1:
         return ""
     dims = dict(zip(plan.statement_of[name[0]].dims, name[1], strict=True))
-    for run in mine:
-        assert run.leaf is not None
-        if {loop: int(e.evaluate(dims)) for loop, e in run.leaf.when} != run.values:
-            return ""
+    for leaf, above, _ in plan.leaves:
+        if leaf.statement == name[0]:
+            place = {loop: int(e.evaluate(dims)) for loop, e in leaf.when}
+            named = all(x.start <= place[x.id] < x.start + x.extent for x in above)
+            runs = [r.values for r in mine if r.leaf is leaf]
+            if runs != ([place] if named else []):
+                return ""
     return f"{finding.source} runs once, where its leaf says"
 
 
@@ -152,6 +156,8 @@ def _flow(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
     if finding.sink is None:
         return "" if any(_keeps(plan, run, finding) for run in runs) else "no result stays in a buffer"
     name = _name(finding.sink)
+    if finding.source is None and name[0] in {c.name for c in plan.copies} and not _wanted(plan, name, runs):
+        return ""
     if any(run.instance == name and _misplaced(plan, run) for run in runs):
         return ""
     if name in wrong_reads(plan, runs) or name in wrong_reads(plan, runs, backwards=True):
@@ -183,14 +189,45 @@ def _misplaced(plan: Plan, run: Execution) -> bool:
             return True
         if slot < len(statement.reads) and view.element and view.buffer in copies:
             copy, point = copies[view.buffer], tuple(int(e.evaluate(run.values)) for e in view.element)
-            dims = dict(zip(copy.dims, point, strict=True))
-            held = element(copy, 0, point) == element(statement, slot, run.instance[1])
-            if not all(c.holds(dims) for c in copy.domain) or not is_inside(copy, point) or not held:
+            made = all(c.holds(dict(zip(copy.dims, point, strict=True))) for c in copy.domain)
+            if not made or not holds_element(plan, (copy.name, point), statement, slot, run.instance[1]):
                 return True
     return False
 
 
-def repeated(runs: list[Execution]) -> list[Name]:
-    """Instances whose leaf runs at more than one value of its loops."""
-    seen = Counter(name for name, _ in {(r.instance, (r.leaf.id, *sorted(r.values.items()))) for r in runs if r.leaf})
-    return [name for name, count in seen.items() if count > 1]
+def _wanted(plan: Plan, copy: Name, runs: list[Execution]) -> bool:
+    """Whether some instance of the program reads through this copy, perhaps by way of further copies."""
+    copies = {c.name for c in plan.copies}
+    for run in runs:
+        for slot, view in run.leaf.views if run.leaf and run.instance[0] not in copies else ():
+            reads = slot < len(plan.statement_of[run.instance[0]].reads)
+            if reads and view.element and view.buffer in copies:
+                name = view.buffer, tuple(int(e.evaluate(run.values)) for e in view.element)
+                if copy in copy_chain(plan, name):
+                    return True
+    return False
+
+
+# -- races -------------------------------------------------------------------------------------------------------
+
+
+def _race(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
+    """Two threads of a block on one cell, one of them writing, in the same iteration of every loop that time takes."""
+    if finding.source is None or finding.sink is None:
+        return "there is no pair"
+    first = [r for r in runs if r.instance == _name(finding.source)]
+    second = [r for r in runs if r.instance == _name(finding.sink)]
+    for a, b in product(first, second):
+        if (a.launch, a.block) == (b.launch, b.block) and a.thread != b.thread and _clash(plan, a, b):
+            return ""
+    return f"{finding.source} and {finding.sink} meet on no cell in two threads of a block"
+
+
+def _clash(plan: Plan, a: Execution, b: Execution) -> bool:
+    """Whether both touch one cell, at least one of them writing."""
+    def cells(run: Execution) -> Iterator[tuple[tuple, bool]]:
+        statement = plan.statement_of[run.instance[0]]
+        for slot in range(len(statement.accesses)):
+            yield cell(plan, run, slot), slot == len(statement.reads)
+
+    return any(x == y and (v or w) for (x, v), (y, w) in product(cells(a), cells(b)))

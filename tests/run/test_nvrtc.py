@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from explorer.codegen.module import Buffer, CudaModule, Launch
-from explorer.errors import CompileError, CompilerMissing
+from explorer.errors import CompileError, CompilerMissing, DeviceError
 from explorer.ir.dtype import DTYPES
 from explorer.run import cubin_cache, nvrtc
 from explorer.run.nvrtc import ARCHITECTURES, compile_for, compile_module, compile_text, target, try_compile_for
@@ -118,6 +122,36 @@ def test_errors_without_a_line_are_still_told() -> None:
 def test_a_module_without_its_kernel_is_refused() -> None:
     with pytest.raises(CompileError, match="defines no kernel 'scale'"):
         compile_for(replace(MODULE, text=TEXT.replace("void scale", "void other")), ("sm_90",))
+
+
+def test_machine_code_without_its_log_is_compiled_again(own_cache: Path) -> None:
+    compile_module(MODULE)
+    (path,) = own_cache.glob("*.z")
+    accepted, cubin, ptx, _ = json.loads(zlib.decompress(path.read_bytes()))
+    path.write_bytes(zlib.compress(json.dumps([accepted, cubin, ptx, ""]).encode()))
+    assert compile_module(MODULE).kernels["scale"].registers >= 8
+    assert json.loads(zlib.decompress(path.read_bytes()))[3]  # and kept with it
+
+
+def test_a_compiler_that_says_nothing_of_the_kernels_is_reported_and_not_kept(own_cache: Path,
+                                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    made = compile_module(MODULE)
+    monkeypatch.setattr(nvrtc, "_run_compiler", lambda jobs, limit_s: [(True, made.cubin, made.ptx, "")] * len(jobs))
+    with pytest.raises(DeviceError, match="did not say what the kernels need") as caught:
+        compile_module(replace(MODULE, name="silent"))
+    assert "CUDA_CACHE_DISABLE" in caught.value.hint
+    assert len(list(own_cache.glob("*.z"))) == 1
+
+
+def test_the_compiler_process_uses_no_cache_of_the_driver() -> None:
+    """With one, equal PTX (``bool`` and ``signed char`` give it) would come back without registers and spills."""
+    code = "import os, explorer.run.nvrtc_worker; print(os.environ['CUDA_CACHE_DISABLE'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+    text = 'extern "C" __global__ void copy(const TYPE* a, TYPE* c) { c[threadIdx.x] = a[threadIdx.x]; }'
+    made = [compile_text(text.replace("TYPE", kind), options=["-DTWIN"]) for kind in ("signed char", "bool")]
+    assert made[0].ptx == made[1].ptx
+    assert all(m.kernels["copy"].registers for m in made)
 
 
 def test_what_one_architecture_lacks_is_an_error_there_alone() -> None:

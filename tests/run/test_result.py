@@ -38,7 +38,7 @@ def test_each_tick_is_earned_alone(fields: dict, name: str) -> None:
     assert [t.name for t in Evidence(**fields).ticks if t.earned] == [name]
     refuted = Evidence(**fields, refuted=(name,))
     assert [t.earned for t in refuted.ticks] == [False] * 5
-    assert f"· {name} (failed)" in str(refuted)
+    assert f"✗ {name} (failed)" in str(refuted)
 
 
 def test_details_name_orders_and_sizes() -> None:

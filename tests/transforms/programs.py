@@ -37,7 +37,8 @@ def statement(name: str, loops: Mapping[str, int], target: Access, value: Scalar
     """A statement under rectangular loops; `where` are further conditions ``e >= 0``."""
     bounds = [c for d, n in loops.items() for c in (Constraint(var(d)), Constraint(const(n - 1) - var(d)))]
     kind = "update" if update else "write"
-    return Statement(name, tuple(loops), (*bounds, *map(Constraint, where)), Access(target.array, target.index, kind), value, reads, update,
+    return Statement(name, tuple(loops), (*bounds, *map(Constraint, where)), Access(target.array, target.index, kind), value,
+                     reads, update,
                      line=int(name[1:]) + 1, text=text)
 
 
@@ -62,7 +63,8 @@ def matmul(m: int = 5, n: int = 7, k: int = 6) -> Program:
     i, j, kk = var("i"), var("j"), var("k")
     out = {"i": m, "j": n}
     s0 = statement("S0", out, read("acc", i, j), lit(0.0))
-    s1 = statement("S1", {**out, "k": k}, read("acc", i, j), call("mul", Read(0), Read(1)), (read("A", i, kk), read("B", kk, j)), "sum")
+    s1 = statement("S1", {**out, "k": k}, read("acc", i, j), call("mul", Read(0), Read(1)), (read("A", i, kk), read("B", kk, j)),
+                   "sum")
     s2 = statement("S2", out, read("C", i, j), Read(0), (read("acc", i, j),))
     arrays = (array("A", m, k, role="in"), array("B", k, n, role="in"), array("C", m, n, role="out"), array("acc", m, n))
     return program("matmul", arrays, (s0, s1, s2), loops(out, leaf(s0), loops({"k": k}, leaf(s1)), leaf(s2)))
@@ -73,7 +75,8 @@ def matmul_direct(m: int = 5, n: int = 7, k: int = 6, init: bool = True) -> Prog
     i, j, kk = var("i"), var("j"), var("k")
     out = {"i": m, "j": n}
     s0 = statement("S0", out, read("C", i, j), lit(0.0))
-    s1 = statement("S1", {**out, "k": k}, read("C", i, j), call("mul", Read(0), Read(1)), (read("A", i, kk), read("B", kk, j)), "sum")
+    s1 = statement("S1", {**out, "k": k}, read("C", i, j), call("mul", Read(0), Read(1)), (read("A", i, kk), read("B", kk, j)),
+                   "sum")
     arrays = (array("A", m, k, role="in"), array("B", k, n, role="in"), array("C", m, n, role="out" if init else "inout"))
     inner = loops({"k": k}, leaf(s1))
     body = (leaf(s0), inner) if init else (inner,)
@@ -101,7 +104,8 @@ def all_sum(n: int = 23, op: str = "sum") -> Program:
     start = {"sum": 0.0, "prod": 1.0, "max": -np.inf, "min": np.inf}[op]
     s0 = statement("S0", {}, read("y", 0), lit(start))
     s1 = statement("S1", {"k": n}, read("y", 0), Read(0), (read("x", var("k")),), op)
-    return program("all_sum", (array("x", n, role="in"), array("y", 1, role="out")), (s0, s1), leaf(s0), loops({"k": n}, leaf(s1)))
+    return program("all_sum", (array("x", n, role="in"), array("y", 1, role="out")), (s0, s1), leaf(s0),
+                   loops({"k": n}, leaf(s1)))
 
 
 def column_sum(m: int = 6, n: int = 5) -> Program:
@@ -136,7 +140,8 @@ def softmax(m: int = 3, n: int = 10) -> Program:
                    (read("e", i, var("k_4")), read("total", i)))
     arrays = (array("x", m, n, role="in"), array("y", m, n, role="out"), array("peak", m), array("total", m), array("e", m, n))
     return program("softmax", arrays, (s0, s1, s2, s3, s4, s5), loops(
-        row, leaf(s0), loops({"k": n}, leaf(s1)), leaf(s2), loops({"k_2": n}, leaf(s3)), loops({"k_3": n}, leaf(s4)), loops({"k_4": n}, leaf(s5))))
+        row, leaf(s0), loops({"k": n}, leaf(s1)), leaf(s2), loops({"k_2": n}, leaf(s3)), loops({"k_3": n}, leaf(s4)),
+        loops({"k_4": n}, leaf(s5))))
 
 
 def stencil1d(n: int = 14) -> Program:
@@ -151,15 +156,18 @@ def conv1d(n: int = 11, taps: int = 3, step: int = 2) -> Program:
     """Strided convolution: ``y[i] += w[t] x[step i + t]``."""
     i, t = var("i"), var("t")
     s0 = statement("S0", {"i": n}, read("acc", i), lit(0.0))
-    s1 = statement("S1", {"i": n, "t": taps}, read("acc", i), call("mul", Read(0), Read(1)), (read("w", t), read("x", i * step + t)), "sum")
+    s1 = statement("S1", {"i": n, "t": taps}, read("acc", i), call("mul", Read(0), Read(1)),
+                   (read("w", t), read("x", i * step + t)), "sum")
     s2 = statement("S2", {"i": n}, read("y", i), Read(0), (read("acc", i),))
-    arrays = (array("w", taps, role="in"), array("x", step * (n - 1) + taps, role="in"), array("y", n, role="out"), array("acc", n))
+    arrays = (array("w", taps, role="in"), array("x", step * (n - 1) + taps, role="in"), array("y", n, role="out"),
+              array("acc", n))
     return program("conv1d", arrays, (s0, s1, s2), loops({"i": n}, leaf(s0), loops({"t": taps}, leaf(s1)), leaf(s2)))
 
 
 def chain(m: int = 6, n: int = 8) -> Program:
     """Producer and consumer in nests of their own: ``t = 2 x``, ``y = t + 1``."""
-    s0 = statement("S0", {"i": m, "j": n}, read("t", var("i"), var("j")), call("mul", lit(2.0), Read(0)), (read("x", var("i"), var("j")),))
+    s0 = statement("S0", {"i": m, "j": n}, read("t", var("i"), var("j")), call("mul", lit(2.0), Read(0)),
+                   (read("x", var("i"), var("j")),))
     s1 = statement("S1", {"i_2": m, "j_2": n}, read("y", var("i_2"), var("j_2")), call("add", Read(0), lit(1.0)),
                    (read("t", var("i_2"), var("j_2")),))
     return program("chain", (array("x", m, n, role="in"), array("y", m, n, role="out"), array("t", m, n)), (s0, s1),

@@ -13,7 +13,8 @@ from explorer.transforms.accumulate import Accumulate
 from tests.transforms.programs import all_sum, column_sum, copy, matmul, matmul_direct, row_sum, triangle_sum
 from tests.transforms.storage import refusal, rewritten, right
 
-TILES = (("split", "i", 4), ("split", "j", 4), ("split", "k", 2), ("interchange", "i.i", "j"), ("bind", "i", "block.x"), ("bind", "j", "block.y"),
+TILES = (("split", "i", 4), ("split", "j", 4), ("split", "k", 2), ("interchange", "i.i", "j"), ("bind", "i", "block.x"),
+         ("bind", "j", "block.y"),
          ("bind", "i.i", "thread.y"), ("bind", "j.i", "thread.x"))
 
 
@@ -37,7 +38,8 @@ def test_written_out_in_an_outer_loop() -> None:
 
 def test_the_reduced_loop_outside() -> None:
     right(column_sum(), ("accumulate", "y"))
-    right(matmul_direct(init=False), ("interchange", "j", "k"), ("interchange", "i", "k"), ("accumulate", "C"), ("contract", "C_acc"))
+    right(matmul_direct(init=False), ("interchange", "j", "k"), ("interchange", "i", "k"), ("accumulate", "C"),
+          ("contract", "C_acc"))
 
 
 def test_a_start_elsewhere_stays_there() -> None:

@@ -12,7 +12,8 @@ from tests.transforms.programs import all_sum, column_sum, row_sum, softmax, tri
 from tests.transforms.storage import agree, refusal, rewritten, right
 
 ROW = (("split", "k", 4), ("bind", "i", "block.x"), ("bind", "k.i", "thread.x"))
-ALL = (("launch", "all_sum", {"after": "S0"}), ("split", "k", 8), ("split", "k.i", 4), ("bind", "k", "block.x"), ("bind", "k.i.i", "thread.x"))
+ALL = (("launch", "all_sum", {"after": "S0"}), ("split", "k", 8), ("split", "k.i", 4), ("bind", "k", "block.x"),
+       ("bind", "k.i.i", "thread.x"))
 
 
 @pytest.mark.parametrize("how", ["shuffle", "shared"])
@@ -71,7 +72,8 @@ def test_reduced_loops_outside_of_parallel_ones() -> None:
     steps = (("launch", "column_sum", {"after": "j0"}), ("split", "k", 4), ("bind", "k.i", "thread.y"), ("bind", "j", "thread.x"))
     plan = right(column_sum(), *steps, ("collect", "y", "shared"))
     assert plan.buffer_of["y_p"].shape == ()
-    steps = (("launch", "column_sum", {"after": "j0"}), ("split", "k", 4), ("split", "j", 2), ("bind", "k.i", "thread.y"), ("bind", "j", "thread.x"))
+    steps = (("launch", "column_sum", {"after": "j0"}), ("split", "k", 4), ("split", "j", 2), ("bind", "k.i", "thread.y"),
+             ("bind", "j", "thread.x"))
     plan = right(column_sum(), *steps, ("collect", "y", "shared"))
     assert plan.buffer_of["y_p"].shape == (2,)
 
@@ -99,8 +101,10 @@ def test_an_open_obligation_is_a_hazard_when_run() -> None:
     ((*ROW, ("collect", "total", "kernel")), "kernel cannot combine k.i"),
     ((*ROW, ("collect", "total", "shuffle", ("i",))), "shuffle cannot combine i"),
     ((*ROW, ("collect", "S2", "shuffle")), "S2 is not a reduction"),
-    ((("bind", "k", "thread.x"), ("collect", "total", "shuffle"), ("collect", "total", "shuffle")), "already combined by shuffle"),
-    ((("split", "k", 4), ("bind", "k", "block.x"), ("contract", "total"), ("collect", "total", "atomic")), "other places cannot update"),
+    ((("bind", "k", "thread.x"), ("collect", "total", "shuffle"), ("collect", "total", "shuffle")),
+     "already combined by shuffle"),
+    ((("split", "k", 4), ("bind", "k", "block.x"), ("contract", "total"), ("collect", "total", "atomic")),
+     "other places cannot update"),
 ])
 def test_refusals(calls: tuple, words: str) -> None:
     assert words in refusal(row_sum(), *calls)

@@ -23,7 +23,8 @@ def test_one_element_at_a_time() -> None:
 
 
 def test_tiles_take_over_the_consumers_loops_and_roles(golden) -> None:
-    plan = right(chain(), ("split", "i_2", 4), ("split", "j_2", 4), ("interchange", "i_2.i", "j_2"), ("bind", "j_2.i", "thread.x"),
+    plan = right(chain(), ("split", "i_2", 4), ("split", "j_2", 4), ("interchange", "i_2.i", "j_2"),
+                 ("bind", "j_2.i", "thread.x"),
                  ("compute_at", "t", "j_2"), ("bind", "i_2", "block.x"), ("contract", "t", "shared"))
     assert plan.buffer_of["t"].shape == (4, 4)
     assert plan.loops["j_2.i.p"].role == "thread.x"
@@ -31,7 +32,8 @@ def test_tiles_take_over_the_consumers_loops_and_roles(golden) -> None:
 
 
 def test_a_reduction_brings_its_own_loops(golden) -> None:
-    plan = right(matmul(), ("distribute", "j", {"after": "k"}), ("compute_at", "S1", "j.2"), ("compute_at", "S0", "j.2"), ("contract", "acc"))
+    plan = right(matmul(), ("distribute", "j", {"after": "k"}), ("compute_at", "S1", "j.2"), ("compute_at", "S0", "j.2"),
+                 ("contract", "acc"))
     assert plan.buffer_of["acc"].shape == ()
     golden(loops_text(plan))
 

@@ -40,7 +40,8 @@ def test_differently_split_but_contiguous_loops_agree_when_merged() -> None:
 
 
 def test_shapes_that_differ_are_refused_with_both() -> None:
-    said = refusal(chain(6, 8), ("bind", "i", "block.x"), ("bind", "i_2", "block.x"), ("bind", "j", "thread.x"), ("contract", "t"))
+    said = refusal(chain(6, 8), ("bind", "i", "block.x"), ("bind", "i_2", "block.x"), ("bind", "j", "thread.x"),
+                   ("contract", "t"))
     assert "one cell" in said
     assert "8 cells" in said
     assert "contract('t', 'shared')" in said
@@ -67,7 +68,8 @@ def test_a_scope_may_be_named() -> None:
 
 
 def test_a_value_that_another_thread_needs_is_judged_illegal() -> None:
-    said = judged_illegal(chain(4, 6), ("fuse", "i", "i_2"), ("reverse", "j"), ("bind", "j", "thread.x"), ("bind", "j_2", "thread.x"),
+    said = judged_illegal(chain(4, 6), ("fuse", "i", "i_2"), ("reverse", "j"), ("bind", "j", "thread.x"),
+                          ("bind", "j_2", "thread.x"),
                           ("contract", "t"))
     assert "private to a thread" in said
 

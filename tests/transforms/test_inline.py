@@ -31,7 +31,8 @@ def test_exponentials_are_computed_twice(golden) -> None:
 
 
 def test_storage_of_what_stays_is_kept() -> None:
-    plan = right(softmax(), ("bind", "i", "block.x"), ("contract", "peak"), ("contract", "total"), ("contract", "e"), ("inline", "e"))
+    plan = right(softmax(), ("bind", "i", "block.x"), ("contract", "peak"), ("contract", "total"), ("contract", "e"),
+                 ("inline", "e"))
     assert {b.name for b in plan.buffers} == {"peak", "total"}
     views = {x.id: [v.buffer for _, v in x.views] for x, _, _ in plan.leaves}
     assert views["S4"] == ["peak", "total"]
@@ -56,7 +57,8 @@ def shifted() -> Program:
     i, j = var("i"), var("j")
     s0 = statement("S0", {"i": 5}, read("t", i), call("mul", IndexValue(i + 1), lit(1.0)))
     s1 = statement("S1", {"j": 5}, read("y", j), Read(0), (read("t", const(4) - j),))
-    return program("shifted", (array("t", 5), array("y", 5, role="out")), (s0, s1), loops({"i": 5}, leaf(s0)), loops({"j": 5}, leaf(s1)))
+    return program("shifted", (array("t", 5), array("y", 5, role="out")), (s0, s1), loops({"i": 5}, leaf(s0)),
+                   loops({"j": 5}, leaf(s1)))
 
 
 def test_indices_used_as_numbers_follow() -> None:
@@ -71,7 +73,8 @@ def overwritten() -> Program:
     s1 = statement("S1", {"j": 4}, read("x", j), lit(0.0))
     s2 = statement("S2", {"k": 4}, read("y", k), Read(0), (read("t", k),))
     arrays = (array("x", 4, role="inout"), array("y", 4, role="out"), array("t", 4))
-    return program("overwritten", arrays, (s0, s1, s2), loops({"i": 4}, leaf(s0)), loops({"j": 4}, leaf(s1)), loops({"k": 4}, leaf(s2)))
+    return program("overwritten", arrays, (s0, s1, s2), loops({"i": 4}, leaf(s0)), loops({"j": 4}, leaf(s1)),
+                   loops({"k": 4}, leaf(s2)))
 
 
 def test_a_source_that_changes_in_between_is_refused() -> None:

@@ -15,8 +15,10 @@ from tests.oracle import check_plan
 from tests.transforms.programs import inputs, matmul, row_sum
 from tests.transforms.storage import agree, judged_illegal, refusal, rewritten, right, step
 
-TILES = (("split", "i", 4), ("split", "j", 4), ("split", "k", 2), ("interchange", "i.i", "j"), ("bind", "i", "block.x"), ("bind", "j", "block.y"),
-         ("bind", "i.i", "thread.y"), ("bind", "j.i", "thread.x"), ("contract", "acc"), ("stage", "A", "k"), ("stage", "B", "k", {"pad": 1}))
+TILES = (("split", "i", 4), ("split", "j", 4), ("split", "k", 2), ("interchange", "i.i", "j"), ("bind", "i", "block.x"),
+         ("bind", "j", "block.y"),
+         ("bind", "i.i", "thread.y"), ("bind", "j.i", "thread.x"), ("contract", "acc"), ("stage", "A", "k"),
+         ("stage", "B", "k", {"pad": 1}))
 REGISTERS = (("stage", "A", "k.i", "register"), ("stage", "B", "k.i", "register"))
 PLAIN = {"asynchronous": False}
 
@@ -83,7 +85,8 @@ def test_some_copies_only() -> None:
 
 
 def test_an_outer_loop_in_time_starts_the_pipeline_again() -> None:
-    plan = right(matmul(5, 7, 9), ("split", "i", 2), ("split", "k", 2), ("bind", "i.i", "thread.y"), ("bind", "j", "thread.x"), ("contract", "acc"),
+    plan = right(matmul(5, 7, 9), ("split", "i", 2), ("split", "k", 2), ("bind", "i.i", "thread.y"), ("bind", "j", "thread.x"),
+                 ("contract", "acc"),
                  ("stage", "A", "k"), ("stage", "B", "k"), ("pipeline", "k", 3))
     assert plan.loops["i"].role == "seq"
 

@@ -82,7 +82,8 @@ def test_targets_of_several_dimensions() -> None:
 def test_a_target_that_several_dimensions_make_up() -> None:
     i, j = var("i"), var("j")
     s1 = statement("S1", {"i": 4, "j": 3}, read("y", i + j), Read(0), (read("x", i, j),), "sum")
-    diagonals = program("diagonals", (array("x", 4, 3, role="in"), array("y", 6, role="inout")), (s1,), loops({"i": 4, "j": 3}, leaf(s1)))
+    diagonals = program("diagonals", (array("x", 4, 3, role="in"), array("y", 6, role="inout")), (s1,),
+                        loops({"i": 4, "j": 3}, leaf(s1)))
     for loop in ("i", "j"):
         plan = rewritten(diagonals, ("rfactor", "y", loop))
         check_plan(plan)
@@ -95,7 +96,8 @@ def test_a_target_that_several_dimensions_make_up() -> None:
 
 
 def test_bound_loops_stay_bound() -> None:
-    plan = right(row_sum(), *SPLIT, ("bind", "i", "block.x"), ("bind", "k.i", "thread.x"), ("rfactor", "total", "k.i"), ("collect", "total", "shared"))
+    plan = right(row_sum(), *SPLIT, ("bind", "i", "block.x"), ("bind", "k.i", "thread.x"), ("rfactor", "total", "k.i"),
+                 ("collect", "total", "shared"))
     assert [plan.loops[name].role for name in ("k.i", "k.i.z", "k.i.c")] == ["thread.x"] * 3
 
 

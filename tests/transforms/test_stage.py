@@ -28,7 +28,8 @@ from tests.transforms.programs import (
 )
 from tests.transforms.storage import refusal, rewritten, right
 
-TILES = (("split", "i", 4), ("split", "j", 4), ("split", "k", 3), ("interchange", "i.i", "j"), ("bind", "i", "block.x"), ("bind", "j", "block.y"),
+TILES = (("split", "i", 4), ("split", "j", 4), ("split", "k", 3), ("interchange", "i.i", "j"), ("bind", "i", "block.x"),
+         ("bind", "j", "block.y"),
          ("bind", "i.i", "thread.y"), ("bind", "j.i", "thread.x"), ("contract", "acc"))
 LINE = (("split", "i", 4), ("bind", "i", "block.x"), ("bind", "i.i", "thread.x"))
 
@@ -56,14 +57,16 @@ def test_several_statements_read_one_copy() -> None:
     steps = []
     for name in ("k", "k_2", "k_3", "k_4"):
         steps += [("split", name, 4), ("bind", f"{name}.i", "thread.x")]
-    plan = right(softmax(), ("bind", "i", "block.x"), *steps, ("collect", "peak", "shuffle"), ("collect", "total", "shuffle"), ("stage", "x", "i"))
+    plan = right(softmax(), ("bind", "i", "block.x"), *steps, ("collect", "peak", "shuffle"), ("collect", "total", "shuffle"),
+                 ("stage", "x", "i"))
     assert plan.buffer_of["x_s"].shape == (12,)
     assert sum(v.buffer == "x_s" for leaf_, _, _ in plan.leaves for _, v in leaf_.views) == 3
 
 
 @pytest.mark.parametrize("vector", [2, 4])
 def test_wide_copies(vector: int, golden) -> None:
-    plan = right(matmul(5, 8, 8), ("split", "i", 4), ("split", "k", 4), ("bind", "i", "block.x"), ("bind", "i.i", "thread.y"), ("bind", "j", "thread.x"),
+    plan = right(matmul(5, 8, 8), ("split", "i", 4), ("split", "k", 4), ("bind", "i", "block.x"), ("bind", "i.i", "thread.y"),
+                 ("bind", "j", "thread.x"),
                  ("contract", "acc"), ("stage", "A", "k", {"vector": vector}), ("stage", "B", "k", {"vector": vector, "pad": 4}))
     assert sorted(x.extent for x in plan.loops.values() if x.role == "vector") == [vector, vector]
     golden(loops_text(plan))
@@ -88,23 +91,39 @@ def test_registers_are_private_copies(golden) -> None:
 
 
 def test_wide_loads_into_registers() -> None:
-    plan = right(matmul(4, 4, 8), ("bind", "i", "thread.y"), ("bind", "j", "thread.x"), ("split", "k", 8), ("stage", "A", "k", "register", 4))
+    plan = right(matmul(4, 4, 8), ("bind", "i", "thread.y"), ("bind", "j", "thread.x"), ("split", "k", 8),
+                 ("stage", "A", "k", "register", 4))
     assert plan.buffer_of["A_r"].shape == (8,)
 
 
 def test_gaps_between_strides_take_no_cells() -> None:
-    plan = right(conv1d(8, 2, 3), ("split", "i", 4), ("bind", "i", "block.x"), ("bind", "i.i", "thread.x"), ("contract", "acc"), ("stage", "x", "i"))
+    plan = right(conv1d(8, 2, 3), ("split", "i", 4), ("bind", "i", "block.x"), ("bind", "i.i", "thread.x"), ("contract", "acc"),
+                 ("stage", "x", "i"))
     assert plan.buffer_of["x_s"].shape == (4, 2)
-    plan = right(copy(32), ("split", "i", 16), ("split", "i.i", 2), ("bind", "i.i", "thread.x"), ("interchange", "i", "i.i"), ("stage", "x", "i.i", "register"))
+    plan = right(copy(32), ("split", "i", 16), ("split", "i.i", 2), ("bind", "i.i", "thread.x"), ("interchange", "i", "i.i"),
+                 ("stage", "x", "i.i", "register"))
     assert plan.buffer_of["x_r"].shape == (2, 2)
     assert str(plan.statement_of["x_r"].reads[0].index[0]) == "16*x_r[0] + 2*x_r.i.i + x_r[1]"
 
 
 def test_from_shared_memory_to_registers(golden) -> None:
-    plan = right(matmul(), *TILES, ("stage", "A", "k"), ("stage", "B", "k"), ("stage", "A", "k.i", "register"), ("stage", "B_s", "k", "register"))
+    plan = right(matmul(), *TILES, ("stage", "A", "k"), ("stage", "B", "k"), ("stage", "A", "k.i", "register"),
+                 ("stage", "B_s", "k", "register"))
     assert plan.statement_of["A_r"].reads[0].array == "A_s"
     assert plan.statement_of["B_r"].reads[0].array == "B_s"
     golden(loops_text(plan))
+
+
+def test_registers_outside_of_a_thread_loop_get_thread_loops_of_their_own() -> None:
+    plan = right(matmul(3, 4, 5), ("bind", "j", "thread.x"), ("stage", "B", "i", "register"))
+    own = next(x for x in plan.loops.values() if x.role == "thread.x" and x.id != "j")
+    assert own.extent == plan.loops["j"].extent == 4
+    assert plan.buffer_of["B_r"].shape == (5,)  # a thread's own column, not all of B
+
+
+def test_readers_in_different_threads_share_no_registers() -> None:
+    said = refusal(softmax(), ("bind", "k", "thread.x"), ("stage", "x", "i", "register"))
+    assert "the readers of x are spread differently over threads" in said
 
 
 def test_one_array_in_two_places() -> None:
@@ -139,7 +158,8 @@ def test_temporaries_can_be_staged_before_they_have_storage() -> None:
 
 
 def test_warps_and_lanes_share_the_copy() -> None:
-    right(stencil1d(70), ("split", "i", 64), ("split", "i.i", 32), ("bind", "i", "block.x"), ("bind", "i.i", "warp"), ("bind", "i.i.i", "lane"),
+    right(stencil1d(70), ("split", "i", 64), ("split", "i.i", 32), ("bind", "i", "block.x"), ("bind", "i.i", "warp"),
+          ("bind", "i.i.i", "lane"),
           ("stage", "x", "i"))
 
 
@@ -159,7 +179,7 @@ def test_data_dependent_reads_are_refused() -> None:
     ((("stage", "C", "k"),), "nothing below k reads C"),
     ((("stage", "A", "k", "texture"),), "cannot live in 'texture'"),
     ((("stage", "A", "k", "register", {"pad": 1}),), "only rows in shared memory"),
-    ((("bind", "j", "thread.x"), ("stage", "B", "i", "register")), "i lies outside of j"),
+    ((("bind", "j", "block.x"), ("stage", "B", "i", "register")), "i lies outside of j"),
     ((("contract", "acc"), ("stage", "acc", "j")), "acc already lives in register"),
 ])
 def test_refusals(calls: tuple, words: str) -> None:

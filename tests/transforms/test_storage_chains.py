@@ -12,13 +12,26 @@ from explorer.ir.tree import Loop
 from explorer.poly.judge import judge
 from explorer.transforms.base import Transform, catalogue
 from tests.oracle import check_plan
-from tests.transforms.programs import all_sum, blur, chain, column_sum, conv1d, matmul, matmul_direct, row_sum, softmax, stencil1d, triangle_sum
+from tests.transforms.programs import (
+    all_sum,
+    blur,
+    chain,
+    column_sum,
+    conv1d,
+    matmul,
+    matmul_direct,
+    row_sum,
+    softmax,
+    stencil1d,
+    triangle_sum,
+)
 from tests.transforms.storage import agree, step
 
 PROGRAMS: dict[str, Callable] = {
     "all_sum": lambda: all_sum(13), "blur": lambda: blur(7), "chain": lambda: chain(3, 5), "column_sum": lambda: column_sum(5, 3),
     "conv1d": lambda: conv1d(5), "matmul": lambda: matmul(3, 5, 6), "matmul_direct": lambda: matmul_direct(3, 4, 5),
-    "row_sum": lambda: row_sum(3, 7), "softmax": lambda: softmax(2, 6), "stencil1d": lambda: stencil1d(9), "triangle_sum": lambda: triangle_sum(5),
+    "row_sum": lambda: row_sum(3, 7), "softmax": lambda: softmax(2, 6), "stencil1d": lambda: stencil1d(9),
+    "triangle_sum": lambda: triangle_sum(5),
 }
 CHAINS = 5
 LENGTH = 7
@@ -31,14 +44,16 @@ def _moves(plan: Plan, pick: random.Random) -> Iterator[Transform]:
     array = pick.choice(list(plan.array_of))
     size, role = pick.choice((2, 3, 4)), pick.choice(("block.x", "thread.x", "thread.y", "block.y"))
     inner = next((n.id for n in plan.loops[loop].body if isinstance(n, Loop)), other)
-    kinds = ("split", "bind", "stage", "pipeline", "contract", "collect", "rfactor", "accumulate", "compute_at", "inline", "interchange", "launch", "cut")
+    kinds = ("split", "bind", "stage", "pipeline", "contract", "collect", "rfactor", "accumulate", "compute_at", "inline",
+             "interchange", "launch", "cut")
     calls = {
         "split": ("split", loop, size), "bind": ("bind", loop, role), "interchange": ("interchange", loop, inner),
         "stage": ("stage", array, loop, pick.choice(("shared", "register")), pick.choice((1, 1, 2))),
         "pipeline": ("pipeline", loop, size, {"asynchronous": pick.random() < 0.6, "buffers": pick.choice((0, 0, 0, 2))}),
         "contract": ("contract", array, pick.choice(("register", "shared"))),
         "collect": ("collect", leaf, pick.choice(("shuffle", "shared", "atomic", "kernel"))),
-        "rfactor": ("rfactor", leaf, loop), "accumulate": ("accumulate", array), "compute_at": ("compute_at", leaf, loop), "inline": ("inline", array),
+        "rfactor": ("rfactor", leaf, loop), "accumulate": ("accumulate", array), "compute_at": ("compute_at", leaf, loop),
+        "inline": ("inline", array),
         "launch": ("launch", plan.kernels[0].id, {"after": pick.choice(plan.kernels[0].body).id}), "cut": ("cut", loop, 2),
     }
     for kind in pick.sample(kinds, 6):
@@ -53,7 +68,8 @@ def _discharged(plan: Plan) -> Plan | None:
             return None if judgement.refusals else plan
         finding = judgement.obligations[0]
         steps = [c for c in catalogue()["collect"].candidates(plan, finding.nodes[0]) if c.check(plan)]
-        made = [new for c in steps if not judge(new := c.rewrite(plan)).refusals and len(judge(new).obligations) < len(judgement.obligations)]
+        made = [new for c in steps if not judge(new := c.rewrite(plan)).refusals
+                and len(judge(new).obligations) < len(judgement.obligations)]
         if not made:
             return None
         plan = made[0]

@@ -1,0 +1,85 @@
+"""Every workload's default schedule, and the hand-written ones, once each: to be run under compute-sanitizer.
+
+    for tool in memcheck racecheck initcheck synccheck; do
+        compute-sanitizer --tool $tool --error-exitcode 9 python benchmarks/sanitize.py
+    done
+
+Everything runs in this one process (the sanitizer sees its launches), at small odd sizes, with outputs checked against the
+workload's reference.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import cupy
+import numpy as np
+
+from explorer import workloads
+from explorer.api import Definition
+from explorer.run.cuda_engine import CupyEngine
+from explorer.run.inputs import arguments
+from explorer.run.kernel import Kernel
+from explorer.run.nvrtc import compile_module
+from explorer.run.reference import references
+from explorer.run.verify import check_outputs
+from explorer.schedule import Schedule
+from explorer.strategies.default import default
+
+
+def schedules() -> Iterator[tuple[str, Schedule]]:
+    """Name and schedule."""
+    for name in workloads.names():
+        work = workloads.get(name)
+        plain = work.definition.into(Definition).schedule(**work.tiny)
+        yield f"{name}, default", default(plain)
+    import spine_schedules as spine
+
+    yield "matmul, pipelined", spine.tiled_matmul(40, 72, 24, bm=16, bn=32, bk=8, tm=2, stages=3)
+    yield "softmax, rows in registers", spine.softmax_rows(5, 132, 32)
+    yield "jacobi, tiles", spine.jacobi_tiles(6, 30, 70, steps=4, rows=8, threads=32, ty=2)
+
+
+def run(engine: CupyEngine, schedule: Schedule) -> str:
+    """Launch once in this process; "" when every output is right."""
+    kernel = Kernel.of(schedule)
+    program = engine.load(compile_module(kernel.module, kernel.gpu.arch).cubin, kernel.launches)
+    held: dict[str, Any] = dict(arguments(schedule.source, None, 0))
+    on_gpu = {}
+    for b in kernel.module.buffers:
+        memory = cupy.cuda.alloc(max(b.nbytes, 1))
+        on_gpu[b.name] = memory
+        if b.kind in ("in", "inout"):
+            engine.write(memory, 0, np.ascontiguousarray(held[b.name]))
+    for launch in kernel.launches:
+        engine.launch(program, launch, [(on_gpu[name], 0) for name in launch.arguments])
+    engine.synchronize()
+    outputs = {}
+    for b in kernel.module.buffers:
+        if b.kind in ("out", "inout"):
+            outputs[b.name] = np.empty(b.shape, b.dtype.numpy)
+            engine.read(on_gpu[b.name], 0, outputs[b.name])
+    expected, _ = references(schedule.source, held)
+    checks = check_outputs(schedule.source, outputs, *expected)
+    return "; ".join(str(c) for c in checks if not c)
+
+
+def main() -> int:
+    cupy.cuda.set_allocator(None)  # one allocation each, so that the sanitizer sees the ends of the arrays
+    engine, wrong = CupyEngine(), 0
+    only = sys.argv[1] if len(sys.argv) > 1 else ""
+    for name, schedule in schedules():
+        if only in name:
+            problem = run(engine, schedule)
+            wrong += bool(problem)
+            print(f"{'BAD' if problem else 'ok '} {name} {problem}", flush=True)
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""Writes what the catalogue of transformations says into the documentation.
+
+``python docs/make_reference.py`` writes ``docs/transformations.md`` from the docstrings and fields in
+``explorer/transforms/``, and the table of transformations in ``README.md`` between its two markers.  A test fails while
+either differs from what this script makes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from textwrap import dedent
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from explorer.glossary import elsewhere  # noqa: E402
+from explorer.transforms.base import Transform, catalogue  # noqa: E402
+
+REFERENCE, README = ROOT / "docs" / "transformations.md", ROOT / "README.md"
+BEGIN, END = "<!-- transformations: written by docs/make_reference.py -->", "<!-- end of transformations -->"
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Loops": ("split", "tile", "coalesce", "interchange", "reorder", "reverse", "shift", "skew", "cut", "fuse", "distribute",
+              "sequence", "unroll", "vectorize"),
+    "Places": ("bind", "launch"),
+    "Reductions": ("rfactor", "collect", "accumulate"),
+    "Storage": ("contract", "stage", "pipeline"),
+    "Producers": ("compute_at", "inline"),
+}
+"""Headings and what stands under them; what the catalogue has and no group names stands under "More"."""
+
+PREAMBLE = """# Transformations
+
+<!-- written by docs/make_reference.py from explorer/transforms/; do not edit -->
+
+Each is a method of a schedule and returns a new schedule: `s = s.split("k", 256)`. Each checks its own preconditions; then
+the [four questions](concepts.md#the-four-questions) judge the result, so none can change what the program computes.
+`s.moves(node)` lists what applies at a node, with arguments, and says why the rest does not. Other systems' names work
+too: `s.fission("i", after="S0")`; `ex.help("Halide: fuse")` translates.
+
+In *Before* and *After*, `for i in 0…64` counts from 0 to 63, and `S(i)` is any statement.
+"""
+
+
+def grouped() -> Iterator[tuple[str, tuple[type[Transform], ...]]]:
+    """Every transformation of the catalogue once, under its heading."""
+    left = dict(catalogue())
+    for heading, names in GROUPS.items():
+        yield heading, tuple(left.pop(name) for name in names if name in left)
+    if left:
+        yield "More", tuple(left.values())
+
+
+def summary(kind: type[Transform]) -> str:
+    """The docstring's first sentence, as Markdown."""
+    first = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
+    return markdown(" ".join(first.split()))
+
+
+def markdown(text: str) -> str:
+    """Inline markup of a docstring as Markdown."""
+    text = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text)
+    return re.sub(r"``(.+?)``", r"`\1`", text)
+
+
+def body(docstring: str) -> str:
+    """A whole docstring as Markdown: literal blocks become fences, what leads to one a short line of its own."""
+    out: list[str] = []
+    for paragraph in inspect.cleandoc(docstring).split("\n\n"):
+        if paragraph.startswith("    "):
+            if out and out[-1].endswith("\n```"):
+                out[-1] = out[-1].removesuffix("```") + "\n" + dedent(paragraph) + "\n```"
+            else:
+                out.append(f"```text\n{dedent(paragraph)}\n```")
+        elif paragraph.endswith("::"):
+            lead = markdown(paragraph.removesuffix("::"))
+            out.append(re.sub(r"^(Before|After)\b", r"*\1*", lead) + ":")
+        else:
+            out.append(markdown(paragraph))
+    return "\n\n".join(out)
+
+
+def argument(field: Field) -> str:
+    """One line of the list of arguments."""
+    meta = field.metadata
+    default = "" if field.default is MISSING or field.default == "" else f", by default `{field.default!r}`"
+    choices = f" ({', '.join(f'`{c}`' for c in meta['choices'])})" if meta.get("choices") else ""
+    described = f": {markdown(meta['help'])}" if meta.get("help") else ""
+    return f"- `{field.name}`{described}{choices}{default}"
+
+
+def entry(kind: type[Transform]) -> str:
+    """One transformation: its docstring, its arguments, its other names."""
+    declared = fields(kind)  # type: ignore[arg-type]
+    call = ", ".join(f.name if f.default is MISSING else f"{f.name}={f.default!r}" for f in declared)
+    parts = [f"### {kind.name}", f"`{kind.name}({call})`", body(kind.__doc__ or ""), "\n".join(argument(f) for f in declared)]
+    names = [f"`{a}`" for a in kind.aliases]
+    theirs = [f"{system}: `{words.replace(', ', '`, `')}`" for system, words in elsewhere(kind.name).items()]
+    parts += [f"Also accepted: {', '.join(names)}."] if names else []
+    parts += [f"Elsewhere: {'; '.join(theirs)}."] if theirs else []
+    return "\n\n".join(part for part in parts if part)
+
+
+def reference() -> str:
+    """The text of ``docs/transformations.md``."""
+    parts = [PREAMBLE.rstrip()]
+    for heading, kinds in grouped():
+        parts += [f"## {heading}", *(entry(kind) for kind in kinds)]
+    return "\n\n".join(parts) + "\n"
+
+
+def overview() -> str:
+    """The README's table, with its markers."""
+    rows = [f"| {heading if n == 0 else ''} | [`{kind.name}`](docs/transformations.md#{kind.name}) | {summary(kind)} |"
+            for heading, kinds in grouped() for n, kind in enumerate(kinds)]
+    return "\n".join([BEGIN, "| | transformation | meaning |", "|---|---|---|", *rows, END])
+
+
+def readme(text: str) -> str:
+    """The README with its table as the catalogue has it now.
+
+    Raises
+    ------
+    ValueError
+        If the markers are not there.
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"README.md needs the lines {BEGIN!r} and {END!r}")
+    return before + overview() + after
+
+
+if __name__ == "__main__":
+    REFERENCE.write_text(reference(), encoding="utf-8")
+    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")

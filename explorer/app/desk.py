@@ -1,0 +1,304 @@
+"""Requests in, answers out: the protocol's table as methods, with slow work handed to threads.  Knows no widget."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import ExplorerError, ScheduleError
+from . import answers
+from .calls import construct, find, read_call
+from .devices import devices, gpu_is_likely
+from .errands import Errands
+from .jobs import Job, Order, Snapshot
+from .judging import MoveJudge
+from .panes import problems
+from .panes.cuda import cuda
+from .panes.head import head
+from .panes.history import history
+from .panes.loops import loop_rows
+from .panes.plain import plain
+from .panes.preview import preview, refused
+from .panes.run import run_pane
+from .panes.script import script
+from .panes.selection import selection
+from .panes.tree import tree_rows
+from .protocol import MovesPane, RunPane
+from .script import ScriptProblem
+from .session import Session
+
+log = logging.getLogger("explorer")
+
+Send = Callable[[dict[str, Any], list[bytes]], None]
+"""``send(message, buffers)``; called from several threads."""
+
+
+class Desk:
+    """Answers the front end's requests on one session.
+
+    Parameters
+    ----------
+    session : Session
+    send : callable
+        Takes each answer.
+    changed : callable, optional
+        Called without arguments whenever the schedule or what is known of it has changed.
+    """
+
+    def __init__(self, session: Session, send: Send, changed: Callable[[], None] = lambda: None) -> None:
+        self.session, self._send, self._changed = session, send, changed
+        self._judge = MoveJudge(lambda serial, pane: self._panes(serial, {"moves": pane}))
+        self._errands = Errands()
+        self._job: Job | None = None
+        self._devices = devices(ask_driver=False)
+        self._shown: dict[str, Any] = {}
+        self._serial = 0
+        self._asked_driver = False
+
+    # ---- in and out ----
+
+    def handle(self, message: Any) -> None:
+        """Answer one request; whatever goes wrong is an answer, too, and nothing is raised."""
+        kind, serial = (message.get("kind"), message.get("serial")) if isinstance(message, Mapping) else (None, 0)
+        serial = serial if isinstance(serial, int) else 0
+        self._serial = serial
+        try:
+            method = getattr(self, f"_on_{kind}", None) if isinstance(kind, str) and kind.isidentifier() else None
+            if method is None:
+                raise ScheduleError(f"there is no request {str(kind)[:40]!r}")
+            with self._judge.paused():
+                method(serial, message)
+        except Exception as error:
+            self._failed(serial, str(kind), error)
+
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait until no thread is at work for this desk; False if it took longer."""
+        done = self._judge.wait(timeout_s) and self._errands.wait(timeout_s)
+        return done and (self._job is None or self._job.wait(timeout_s))
+
+    def close(self) -> None:
+        """Stop the run and end the threads."""
+        if self._job is not None:
+            self._job.cancel()
+        self._judge.close()
+        self._errands.close()
+
+    def _answer(self, serial: int, to: str, data: Any, buffers: list[bytes] | None = None) -> None:
+        self._send({"kind": "answer", "serial": serial, "to": to, "data": plain(data)}, buffers or [])
+
+    def _failed(self, serial: int, to: str, error: BaseException) -> None:
+        if isinstance(error, ExplorerError):
+            log.info("%s refused: %s", to, error)
+        else:
+            log.error("%s failed", to, exc_info=error)
+        try:
+            problem = problems.of_error(error, self.session.schedule)
+        except Exception:
+            log.exception("the problem itself could not be put in words")
+            problem = problems.plain(str(error)[:500])
+        self._send({"kind": "problem", "serial": serial, "to": to, "problem": plain(problem)}, [])
+
+    def _panes(self, serial: int, panes: Mapping[str, Any], always: bool = False) -> None:
+        """Send the panes that differ from what is shown."""
+        new = {name: data for name, data in panes.items() if always or self._shown.get(name) != data}
+        self._shown.update(new)
+        self._send({"kind": "panes", "serial": serial, "panes": plain(new)}, [])
+
+    def _all(self, serial: int, always: bool = False) -> None:
+        """Every pane of the schedule that is shown; the moves as far as they are known."""
+        session = self.session
+        plan = session.schedule.plan
+        self._panes(serial, {
+            "head": head(session, self._busy()), "loops": loop_rows(plan), "tree": tree_rows(plan), "selection": selection(session),
+            "moves": self._moves(serial), "cuda": cuda(session.schedule), "history": history(session), "run": self._run_pane(),
+            "script": script(session)}, always)
+
+    def _moves(self, serial: int) -> MovesPane:
+        return self._judge.ask(serial, self.session.schedule, self.session.selected)
+
+    def _run_pane(self) -> RunPane:
+        return run_pane(self.session, self._job.snapshot if self._job else Snapshot(), self._devices)
+
+    def _busy(self) -> str:
+        job = self._job
+        return job.snapshot.doing if job and job.snapshot.status == "running" else ""
+
+    def _after(self, serial: int) -> None:
+        """The schedule has changed."""
+        self._all(serial)
+        self._changed()
+
+    # ---- requests ----
+
+    def _on_ready(self, serial: int, _: Mapping[str, Any]) -> None:
+        self._all(serial, always=True)
+        if not self._asked_driver:
+            self._asked_driver = True
+            if gpu_is_likely():
+                self._errands.do(lambda: self._ask_driver(serial))
+            self.session.device = self.session.device or next((d["name"] for d in self._devices if d["available"]), "")
+            self._panes(serial, {"run": self._run_pane()})
+
+    def _on_select(self, serial: int, message: Mapping[str, Any]) -> None:
+        node = message.get("node")
+        self.session.select(node if node is None else str(node))
+        self._panes(serial, {"selection": selection(self.session), "moves": self._moves(serial)})
+
+    def _on_preview(self, serial: int, message: Mapping[str, Any]) -> None:
+        call = str(message.get("call", ""))
+        try:
+            step = read_call(call)
+        except ExplorerError as error:
+            self._answer(serial, "preview", refused(call, error, self.session.schedule))
+            return
+        self._answer(serial, "preview", preview(self.session.schedule, step))
+
+    def _on_check(self, serial: int, message: Mapping[str, Any]) -> None:
+        name, arguments = str(message.get("name", "")), message.get("arguments")
+        try:
+            step = construct(find(name), arguments if isinstance(arguments, Mapping) else {})
+        except ExplorerError as error:
+            self._answer(serial, "check", refused(name, error, self.session.schedule))
+            return
+        self._answer(serial, "check", preview(self.session.schedule, step))
+
+    def _on_apply(self, serial: int, message: Mapping[str, Any]) -> None:
+        if message.get("call"):
+            step = read_call(str(message["call"]))
+        else:
+            arguments = message.get("arguments")
+            step = construct(find(str(message.get("name", ""))), arguments if isinstance(arguments, Mapping) else {})
+        self.session.apply(step)
+        self._after(serial)
+
+    def _on_undo(self, serial: int, _: Mapping[str, Any]) -> None:
+        self.session.undo()
+        self._after(serial)
+
+    def _on_redo(self, serial: int, _: Mapping[str, Any]) -> None:
+        self.session.redo()
+        self._after(serial)
+
+    def _on_goto(self, serial: int, message: Mapping[str, Any]) -> None:
+        self.session.goto(str(message.get("state")))
+        self._after(serial)
+
+    def _on_rename(self, serial: int, message: Mapping[str, Any]) -> None:
+        self.session.rename(str(message.get("state")), str(message.get("title", "")))
+        self._panes(serial, {"history": history(self.session), "head": head(self.session, self._busy())})
+        self._changed()
+
+    def _on_script(self, serial: int, message: Mapping[str, Any]) -> None:
+        try:
+            self.session.write(str(message.get("text", "")))
+        except ScriptProblem as problem:
+            log.info("script refused: %s", problem)
+            self._panes(serial, {"script": script(self.session)}, always=True)
+            return
+        self._after(serial)
+
+    def _on_sizes(self, serial: int, message: Mapping[str, Any]) -> None:
+        sizes = message.get("sizes")
+        if not isinstance(sizes, Mapping):
+            raise ScheduleError("no sizes were given", hint="a name and an integer for each")
+        self.session.resize({str(k): v for k, v in sizes.items()})
+        self._after(serial)
+
+    def _on_device(self, serial: int, message: Mapping[str, Any]) -> None:
+        name = str(message.get("device"))
+        found = next((d for d in self._devices if d["name"] == name), None)
+        if found is None:
+            raise ScheduleError(f"there is no device {name!r}", hint=" or ".join(d["name"] for d in self._devices))
+        if not found["available"]:
+            raise ScheduleError(f"{found['label']} cannot be used here", why=found["why"])
+        self.session.device = name
+        self._panes(serial, {"run": self._run_pane()})
+
+    def _on_run(self, serial: int, message: Mapping[str, Any]) -> None:
+        if self._job is not None and self._job.snapshot.status == "running":
+            raise ScheduleError("a run is going on", hint="cancel it first")
+        session, tree = self.session, self.session.history
+        device = session.device or "cpu"
+        line = tree.line()
+        before = line[-2] if len(line) > 1 else None
+        known = before.run.timing if before and before.run and (before.run.device == "cpu") == (device == "cpu") else None
+        order = Order(tree.current, session.schedule, device, bool(message.get("time", True)), line[0].schedule,
+                      before.schedule if before else None, known)
+        self._job = Job(order, lambda snapshot: self._reported(serial, snapshot))
+        self._job.start()
+        self._panes(serial, {"run": self._run_pane(), "head": head(session, self._busy())})
+
+    def _on_cancel(self, serial: int, _: Mapping[str, Any]) -> None:
+        if self._job is not None:
+            self._job.cancel()
+        self._panes(serial, {"run": self._run_pane(), "head": head(self.session, self._busy())})
+
+    def _on_compare(self, serial: int, message: Mapping[str, Any]) -> None:
+        pair = [self.session.history.get(str(message.get(side))) for side in ("a", "b")]
+        self._later(serial, "compare", lambda: answers.compared(*pair))
+
+    def _on_counterexample(self, serial: int, message: Mapping[str, Any]) -> None:
+        schedule, step = self.session.schedule, read_call(str(message.get("call", "")))
+        self._later(serial, "counterexample", lambda: answers.counterexample_of(schedule, step))
+
+    def _on_figure(self, serial: int, message: Mapping[str, Any]) -> None:
+        session, options = self.session, message.get("options")
+        schedule, node, run = session.schedule, session.selected, session.history.state.run
+        name = str(message.get("name", ""))
+        self._later(serial, "figure", lambda: answers.figure(schedule, name, options if isinstance(options, Mapping) else {}, node, run))
+
+    def _on_ptx(self, serial: int, message: Mapping[str, Any]) -> None:
+        schedule, arch = self.session.schedule, str(message.get("arch") or "sm_90")
+        self._later(serial, "ptx", lambda: answers.ptx(schedule, arch))
+
+    def _on_export(self, serial: int, message: Mapping[str, Any]) -> None:
+        schedule, what = self.session.schedule, str(message.get("what"))
+        if what == "cu":
+            self._later(serial, "export", lambda: answers.exported(schedule, what))
+        else:
+            self._answer(serial, "export", answers.exported(schedule, what))
+
+    def _on_plotly(self, serial: int, _: Mapping[str, Any]) -> None:
+        self._answer(serial, "plotly", {}, [answers.plotly_source()])
+
+    # ---- threads ----
+
+    def _later(self, serial: int, to: str, work: Callable[[], Any]) -> None:
+        """Answer from the errands' thread."""
+        def task() -> None:
+            try:
+                self._answer(serial, to, work())
+            except Exception as error:
+                self._failed(serial, to, error)
+
+        self._errands.do(task)
+
+    def _ask_driver(self, serial: int) -> None:
+        try:
+            self._devices = devices()
+            gpu = next(d for d in self._devices if d["name"] == "cuda")
+            if gpu["available"] and self.session.device in ("", "cpu") and self._job is None:
+                self.session.device = "cuda"
+            self._panes(serial, {"run": self._run_pane()})
+        except Exception as error:
+            self._failed(serial, "ready", error)
+
+    def _reported(self, serial: int, snapshot: Snapshot) -> None:
+        """From the job's thread: keep what the run has shown, and tell the front end."""
+        try:
+            panes: dict[str, Any] = {"run": self._run_pane()}
+            if snapshot.run is not None:
+                fresh = self.session.history.get(snapshot.state).run is None or snapshot.run is not self._recorded
+                if fresh:
+                    self._recorded = snapshot.run
+                    self.session.record(snapshot.state, snapshot.run)
+                panes["history"] = history(self.session)
+            panes["head"] = head(self.session, self._busy())
+            self._panes(serial, panes)
+            if snapshot.status != "running":
+                self._changed()
+        except Exception as error:
+            self._failed(serial, "run", error)
+
+    _recorded: object = None

@@ -1,0 +1,155 @@
+"""The history of an exploration: a tree of schedules.  Nothing in it is ever lost: a new step after an undo is a new branch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ..api import Schedule
+from ..errors import ScheduleError
+from ..run.result import Run
+from ..transforms.base import Transform
+from .calls import title_of
+
+
+@dataclass(frozen=True)
+class Notes:
+    """The comments of a script at one line: lines above it, behind it on the same line, and below the last line."""
+
+    above: tuple[str, ...] = ()
+    beside: str = ""
+    below: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class State:
+    """One schedule of the tree.
+
+    Attributes
+    ----------
+    id : str
+        ``"h0"``, ``"h1"``, … in order of birth.
+    parent : str or None
+        The state whose step led here; None for a program as written at some sizes.
+    origin : str or None
+        For a state without parent: the state that was shown when its sizes were chosen.
+    step : Transform or None
+    schedule : Schedule
+    title : str
+        In few words; users rename it.
+    notes : Notes
+        Comments of the script.
+    run : Run or None
+        The last run of this very schedule, without its arrays.
+    """
+
+    id: str
+    parent: str | None
+    origin: str | None
+    step: Transform | None
+    schedule: Schedule
+    title: str
+    notes: Notes = field(default_factory=Notes)
+    run: Run | None = None
+
+    @property
+    def call(self) -> str:
+        """The step as Python, or the call that made the schedule."""
+        sizes = ", ".join(f"{n}={v}" for n, v in self.schedule.source.sizes)
+        return str(self.step) if self.step is not None else f"schedule({sizes})"
+
+
+class History:
+    """All states, which one is shown, and where redo leads from each."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.states: dict[str, State] = {}
+        self.next: dict[str, str] = {}
+        self.current = self.root(Schedule.of(schedule.source, schedule.definition), None).id
+        for state in self.grow(self.current, replay(self.state.schedule, schedule.steps)):  # type: ignore[arg-type]
+            self.current = state.id
+
+    @property
+    def state(self) -> State:
+        """The state that is shown."""
+        return self.states[self.current]
+
+    def get(self, state: str) -> State:
+        """The state with this id; refuses an unknown one."""
+        if state not in self.states:
+            raise ScheduleError(f"there is no state {state!r} in the history", hint=f"one of {', '.join(self.states)}"[:200])
+        return self.states[state]
+
+    def root(self, schedule: Schedule, origin: str | None) -> State:
+        """The program as written, at the sizes of `schedule`: the state there is, or a new one."""
+        for state in self.states.values():
+            if state.parent is None and state.schedule.source == schedule.source:
+                return state
+        sizes = ", ".join(f"{n}={v}" for n, v in schedule.source.sizes)
+        return self._add(None, origin, None, schedule, f"{schedule.source.name}  {sizes}".rstrip())
+
+    def child(self, parent: str, step: Transform) -> State | None:
+        """The state that this step has led to before."""
+        return next((s for s in self.states.values() if s.parent == parent and s.step == step), None)
+
+    def grow(self, parent: str, done: Sequence[tuple[Transform, Schedule]]) -> list[State]:
+        """The states of these steps below `parent`: those there are, then new ones."""
+        path = []
+        for step, schedule in done:
+            state = self.child(parent, step) or self._add(parent, None, step, schedule, title_of(step))
+            path.append(state)
+            parent = state.id
+        return path
+
+    def show(self, state: str) -> State:
+        """Make a state the current one; redo leads back to it from every state before it."""
+        found = self.get(state)
+        self.current = state
+        while (before := self.before(state)) is not None:
+            self.next[before] = state
+            state = before
+        return found
+
+    def before(self, state: str) -> str | None:
+        """Where undo leads."""
+        found = self.states[state]
+        return found.parent or found.origin
+
+    def after(self, state: str) -> str | None:
+        """Where redo leads."""
+        return self.next.get(state)
+
+    def line(self, state: str | None = None) -> list[State]:
+        """The states from the program as written to `state` (by default the current one)."""
+        found = []
+        at: str | None = state or self.current
+        while at is not None:
+            found.append(self.states[at])
+            at = self.states[at].parent
+        return found[::-1]
+
+    def path(self) -> list[str]:
+        """The line to the current state and on to the redo's end."""
+        ids = [s.id for s in self.line()]
+        while (following := self.next.get(ids[-1])) and self.states[following].parent == ids[-1]:
+            ids.append(following)
+        return ids
+
+    def change(self, state: str, **changes: object) -> State:
+        """Replace some of a state's title, notes and run."""
+        self.states[state] = replace(self.get(state), **changes)  # type: ignore[arg-type]
+        return self.states[state]
+
+    def _add(self, parent: str | None, origin: str | None, step: Transform | None, schedule: Schedule, title: str) -> State:
+        state = State(f"h{len(self.states)}", parent, origin, step, schedule, title)
+        self.states[state.id] = state
+        return state
+
+
+def replay(schedule: Schedule, steps: Sequence[Transform]) -> list[tuple[Transform, Schedule]]:
+    """Each step with the schedule after it; raises what the first step that does not apply raises."""
+    done = []
+    for step in steps:
+        schedule = schedule.apply(step)
+        done.append((step, schedule))
+    return done

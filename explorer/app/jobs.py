@@ -1,0 +1,202 @@
+"""A run in a thread of its own: phases as they begin, times to compare with, and a cancel that ends child processes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from .. import workloads
+from ..api import Schedule
+from ..errors import ExplorerError
+from ..run.cancel import Cancel, Cancelled, cancellable
+from ..run.execute import PHASES, execute
+from ..run.peers import seconds_at_worst, time_numpy, time_schedule
+from ..run.reference import NumpyReference
+from ..run.result import Run
+from ..run.timing import Timing
+
+log = logging.getLogger("explorer")
+
+STEPS = (*PHASES, "compare")
+"""Phases of a run with the comparisons behind it."""
+WORTH_S = 5.0
+"""A baseline that may take longer than this in one thread is not timed."""
+WORDS = {"emit": "writing the CUDA text", "compile": "compiling", "run": "running", "verify": "comparing with the reference",
+         "time": "timing", "ragged": "running at sizes that do not divide", "compare": "timing what to compare with"}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """How a job stands; each report is a new value.
+
+    Attributes
+    ----------
+    status : str
+        ``"idle"``, ``"running"``, ``"done"``, ``"failed"`` or ``"cancelled"``.
+    doing : str
+    fraction : float or None
+        Share of the phases begun.
+    state : str
+        The history's state that runs.
+    device : str
+    run : Run or None
+        As soon as there is one; comparisons may follow.
+    against : tuple of (str, Timing)
+        Times to compare with, by what was timed.
+    notes : tuple of str
+        What was not timed, and why.
+    error : BaseException or None
+    """
+
+    status: str = "idle"
+    doing: str = ""
+    fraction: float | None = None
+    state: str = ""
+    device: str = ""
+    run: Run | None = None
+    against: tuple[tuple[str, Timing], ...] = ()
+    notes: tuple[str, ...] = ()
+    error: BaseException | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to run.
+
+    Attributes
+    ----------
+    state : str
+        Of the history.
+    schedule : Schedule
+    device : str
+        ``"cpu"`` or ``"cuda"``.
+    time : bool
+    before : Schedule or None
+        The step before, to be timed too, unless `known` has its time.
+    known : Timing or None
+    baseline : Schedule
+        The program as written.
+    """
+
+    state: str
+    schedule: Schedule
+    device: str
+    time: bool
+    baseline: Schedule
+    before: Schedule | None = None
+    known: Timing | None = None
+
+
+class Job:
+    """One run.
+
+    Parameters
+    ----------
+    order : Order
+    report : callable
+        ``report(snapshot)``, called from the job's thread whenever something is known.
+    """
+
+    def __init__(self, order: Order, report: Callable[[Snapshot], None]) -> None:
+        self.order, self._report, self._cancel = order, report, Cancel()
+        self.snapshot = Snapshot("running", "starting", 0.0, order.state, order.device)
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._work, name="explorer-run", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Stop: child processes are killed, and nothing more is reported after this."""
+        with self._lock:
+            if self.snapshot.status == "running":
+                self.snapshot = replace(self.snapshot, status="cancelled", doing="cancelled", fraction=None)
+        self._cancel.ask()
+
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait for the thread to end; False if it has not."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _tell(self, **changes: object) -> None:
+        with self._lock:
+            if self.snapshot.status != "running":
+                return
+            self.snapshot = replace(self.snapshot, **changes)  # type: ignore[arg-type]
+            told = self.snapshot
+        self._report(told)
+
+    def _phase(self, name: str) -> None:
+        self._cancel.check()
+        self._tell(doing=WORDS[name], fraction=STEPS.index(name) / len(STEPS))
+
+    def _work(self) -> None:
+        try:
+            with cancellable(self._cancel):
+                self._run()
+        except Cancelled:
+            self._tell(status="cancelled", doing="cancelled", fraction=None)
+        except ExplorerError as error:
+            self._tell(status="failed", doing="failed", fraction=None, error=error)
+        except Exception as error:
+            log.exception("a run failed")
+            self._tell(status="failed", doing="failed", fraction=None, error=error)
+
+    def _run(self) -> None:
+        order = self.order
+        run = execute(order.schedule, device=order.device, time=order.time, reference=numpy_reference(order.schedule),
+                      progress=self._phase)
+        self._cancel.check()
+        run = replace(run, outputs={}, module=None)
+        self._tell(run=run)
+        if order.time and run.timing is not None:
+            self._compare()
+        self._tell(status="done", doing="", fraction=1.0)
+
+    def _compare(self) -> None:
+        """The previous step, the program as written, and libraries, each as far as it can be had in seconds."""
+        order = self.order
+        self._phase("compare")
+        if order.known is not None:
+            self._add("the step before", lambda: order.known)
+        elif order.before is not None:
+            before = order.before
+            self._timed("the step before", before)
+        if order.schedule.steps and (order.before is None or order.before.steps):
+            self._timed("as written, one thread", order.baseline)
+        function = numpy_reference(order.schedule)
+        if function is not None and order.device == "cpu":
+            self._add("NumPy (the reference, in float64)", lambda: time_numpy(order.schedule, function))
+
+    def _timed(self, name: str, schedule: Schedule) -> None:
+        worst = seconds_at_worst(schedule, self.order.device)
+        if worst > WORTH_S and not any(x.is_place for x in schedule.plan.loops.values()):
+            self._tell(notes=(*self.snapshot.notes, f"{name}: not timed, it would take about {worst:.0f} s in one thread"))
+            return
+        self._add(name, lambda: time_schedule(schedule, self.order.device))
+
+    def _add(self, name: str, measure: Callable[[], Timing | None]) -> None:
+        """Time one thing to compare with; one that fails is a note, not the end of the run."""
+        self._cancel.check()
+        try:
+            timing = measure()
+        except Cancelled:
+            raise
+        except ExplorerError as error:
+            self._tell(notes=(*self.snapshot.notes, f"{name}: not timed: {error.what}"))
+            return
+        self._cancel.check()
+        if timing is not None:
+            self._tell(against=(*self.snapshot.against, (name, timing)))
+
+
+def numpy_reference(schedule: Schedule) -> NumpyReference | None:
+    """The NumPy reference of the workload with this very text, if it is one."""
+    name = schedule.source.name
+    if name not in workloads.names():
+        return None
+    workload = workloads.get(name)
+    return workload.reference if workload.definition.source == schedule.source.source else None

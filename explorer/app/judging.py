@@ -1,0 +1,142 @@
+"""Judging all moves at a node, in a thread of its own: the newest question wins, and answers are kept."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..api import Schedule
+from ..ir.plan import Plan
+from ..moves import judged
+from .panes.moves import move_data, moves_pane
+from .protocol import MoveData, MovesPane
+
+log = logging.getLogger("explorer")
+
+DEBOUNCE_S = 0.03
+"""A selection that is followed by another one sooner is not judged."""
+PARTIAL_S = 0.4
+"""How often what is known so far is shown while judging takes long."""
+KEPT = 128
+"""Answers kept."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """The moves of which node, for which request."""
+
+    serial: int
+    schedule: Schedule
+    node: str
+
+
+class MoveJudge:
+    """Answers questions for the moves at a node.
+
+    Parameters
+    ----------
+    ready : callable
+        ``ready(serial, pane)``, called from the thread: several times with ``pending`` while it takes long, then once without.
+    """
+
+    def __init__(self, ready: Callable[[int, MovesPane], None]) -> None:
+        self._ready = ready
+        self._known: OrderedDict[tuple[Plan, str], list[MoveData]] = OrderedDict()
+        self._change = threading.Condition()
+        self._asked: Question | None = None
+        self._busy = self._closed = False
+        self._requests = 0
+        self._thread: threading.Thread | None = None
+
+    def ask(self, serial: int, schedule: Schedule, node: str | None) -> MovesPane:
+        """The pane now: complete where the answer is known, else pending, and the thread goes to work."""
+        with self._change:
+            if node is None:
+                self._asked = None
+                return moves_pane(None, (), pending=False)
+            key = (schedule.plan, node)
+            if key in self._known:
+                self._known.move_to_end(key)
+                self._asked = None
+                return moves_pane(node, self._known[key], pending=False)
+            self._asked = Question(serial, schedule, node)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="explorer-moves", daemon=True)
+                self._thread.start()
+            self._change.notify_all()
+            return moves_pane(node, (), pending=True)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """While a request is answered, no further move is judged: the request has the processor and the analysis."""
+        with self._change:
+            self._requests += 1
+        try:
+            yield
+        finally:
+            with self._change:
+                self._requests -= 1
+                self._change.notify_all()
+
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait until nothing is being judged; False if it took longer."""
+        with self._change:
+            return self._change.wait_for(lambda: not self._busy and self._asked is None, timeout_s)
+
+    def close(self) -> None:
+        """End the thread after the move it is judging."""
+        with self._change:
+            self._closed, self._asked = True, None
+            self._change.notify_all()
+
+    def _work(self) -> None:
+        while True:
+            with self._change:
+                self._change.wait_for(lambda: self._closed or self._asked is not None)
+                if self._closed:
+                    return
+                question = self._asked
+                assert question is not None
+                if self._change.wait_for(lambda q=question: self._closed or self._asked is not q, DEBOUNCE_S):
+                    continue
+                self._busy = True
+            try:
+                self._answer(question)
+            except Exception:
+                log.exception("the moves at %s could not be judged", question.node)
+            finally:
+                with self._change:
+                    if self._asked is question:
+                        self._asked = None
+                    self._busy = False
+                    self._change.notify_all()
+
+    def _answer(self, question: Question) -> None:
+        """Judge move by move; stops when another question is asked."""
+        found: list[MoveData] = []
+        told = time.monotonic()
+        for move in judged(question.schedule, question.node):
+            if not self._go_on(question):
+                return
+            found.append(move_data(question.schedule, question.node, move))
+            if time.monotonic() - told > PARTIAL_S:
+                told = time.monotonic()
+                self._ready(question.serial, moves_pane(question.node, found, pending=True))
+        with self._change:
+            if self._asked is not question:
+                return
+            self._known[question.schedule.plan, question.node] = found
+            while len(self._known) > KEPT:
+                self._known.popitem(last=False)
+        self._ready(question.serial, moves_pane(question.node, found, pending=False))
+
+    def _go_on(self, question: Question) -> bool:
+        """Whether the question still stands; waits while requests are answered."""
+        with self._change:
+            self._change.wait_for(lambda: self._closed or self._requests == 0 or self._asked is not question)
+            return not self._closed and self._asked is question

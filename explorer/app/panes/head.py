@@ -1,0 +1,46 @@
+"""The top line: what is explored, which evidence there is, and what undo and redo would do."""
+
+from __future__ import annotations
+
+from ...codegen.slices import cost
+from ...run.facts import scaled
+from ...run.result import Evidence
+from ..protocol import Badge, Head
+from ..session import Session
+from . import problems
+
+LARGE = 10**9
+"""Operations from which on pictures show samples, and the CPU takes its time."""
+
+
+def head(session: Session, busy: str = "") -> Head:
+    """The head of a session; `busy` says what runs in the background."""
+    schedule, history = session.schedule, session.history
+    program = schedule.source
+    types = dict.fromkeys(str(a.dtype) for a in program.parameters)
+    sizes = [f"{name} = {value}" for name, value in program.sizes]
+    before, after = history.before(history.current), history.after(history.current)
+    work = cost(program)
+    large = f"{scaled(work)}operations: figures show a sample, and so does a check".replace("  ", " ") if work > LARGE else ""
+    return {
+        "program": program.name, "signature": " · ".join([", ".join(types), *sizes]), "badges": badges(session),
+        "undo": history.state.title if before else None, "redo": history.states[after].title if after else None,
+        "obligations": [problems.of_finding(f, schedule) for f in schedule.obligations], "busy": busy, "large": large,
+    }
+
+
+def badges(session: Session) -> list[Badge]:
+    """The five ticks of the evidence badge for the schedule that is shown."""
+    judgement, run = session.schedule.judgement, session.history.state.run
+    proved = "cover, order, flow and obligations hold for every instance at these sizes"
+    todo = "legal, but a reduction's updates still have to be collected"
+    out: list[Badge] = [{"name": "proved", "state": "earned" if judgement.emittable else "open", "detail": proved if judgement.emittable else todo}]
+    for tick in (run.evidence if run else Evidence()).ticks[1:]:
+        refuted = not tick.earned and tick.detail == "failed"
+        out.append({"name": tick.name, "state": "refuted" if refuted else "earned" if tick.earned else "open",
+                    "detail": tick.detail or f"not done: {_HOW[tick.name]}"})
+    return out
+
+
+_HOW = {"emulated": "run it on the CPU device at sizes that can be checked", "compiled": "open the PTX, or run it on a GPU",
+        "GPU-checked": "run it on a GPU", "timed": "run it with timing"}

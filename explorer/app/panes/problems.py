@@ -1,0 +1,102 @@
+"""Errors, verdicts and findings in the protocol's words, each hint with the step that its button takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...api import Schedule
+from ...errors import ExplorerError, IllegalSchedule, ScheduleError
+from ...ir.finding import Finding, Instance, Verdict
+from ...transforms.base import Transform
+from ..calls import calls_in
+from ..protocol import Hint, Problem, Witness
+
+
+def of_error(error: BaseException, schedule: Schedule | None = None) -> Problem:
+    """An exception; one that is not ours is a defect of the explorer and says so."""
+    if not isinstance(error, ExplorerError):
+        return plain(f"the explorer itself failed: {type(error).__name__}: {error}"[:500],
+                     why="this is a defect of the explorer, not of your program; the log has the traceback")
+    found = error.details.get("finding")
+    finding = found if isinstance(found, Finding) else None
+    if isinstance(error, IllegalSchedule) and finding:
+        step = error.details.get("step")
+        return of_finding(finding, schedule, f"{step} is not legal" if step is not None else "")
+    return {"what": error.what, "where": error.where, "why": error.why, "finding": None,
+            "hints": hints(error.hint.split("; or "), schedule if isinstance(error, ScheduleError) else None)}
+
+
+def of_verdict(verdict: Verdict, schedule: Schedule | None, step: Transform | None = None) -> Problem:
+    """A refusal."""
+    if verdict.finding:
+        return of_finding(verdict.finding, schedule, f"{step} is not legal" if step is not None else "")
+    return {"what": verdict.what, "where": "", "why": verdict.why, "hints": hints(verdict.hint.split("; or "), schedule), "finding": None}
+
+
+def of_finding(finding: Finding, schedule: Schedule | None, title: str = "") -> Problem:
+    """A refusal or an open obligation with its smallest pair of instances.
+
+    With a title, the finding's own sentence goes before the reason.
+    """
+    why = ". ".join(filter(None, (finding.what if title else "", finding.why)))
+    return {"what": title or finding.what, "where": source_lines(finding.lines, schedule), "why": why,
+            "hints": hints(finding.hints, schedule), "finding": witness(finding)}
+
+
+def plain(what: str, why: str = "", where: str = "", tries: Iterable[str] = ()) -> Problem:
+    """A problem in words alone."""
+    return {"what": what, "where": where, "why": why, "hints": hints(tries, None), "finding": None}
+
+
+def hints(texts: Iterable[str], schedule: Schedule | None) -> list[Hint]:
+    """Each thing to try; where a step stands in it that applies to the schedule, that step."""
+    out: list[Hint] = []
+    for text in texts:
+        if not text.strip():
+            continue
+        call = None
+        if schedule is not None:
+            call = next((str(step) for step in calls_in(text) if applies(schedule, step)), None)
+        out.append({"text": text.strip(), "call": call})
+    return out
+
+
+def applies(schedule: Schedule, step: Transform) -> bool:
+    """Whether a step can be taken; a failure of the judgement itself counts as no."""
+    try:
+        return bool(schedule.try_step(step)[0])
+    except ExplorerError:
+        return False
+
+
+def witness(finding: Finding) -> Witness | None:
+    """The pair of instances, if the finding has one."""
+    if finding.source is None and finding.sink is None and not finding.nodes:
+        return None
+    return {
+        "question": finding.question, "kind": finding.kind, "array": finding.array, "element": list(finding.element),
+        "source": str(finding.source or ""), "sink": str(finding.sink or ""), "source_order": order_text(finding.source),
+        "sink_order": order_text(finding.sink), "nodes": list(finding.nodes), "lines": list(finding.lines),
+    }
+
+
+def order_text(instance: Instance | None) -> str:
+    """Where and when an instance would run: ``block.x 3, time (0, 2)``."""
+    if instance is None:
+        return ""
+    parts = [f"{role} {value}" for role, value in instance.place]
+    if instance.time:
+        parts.append(f"time ({', '.join(map(str, instance.time))})")
+    return ", ".join(parts)
+
+
+def source_lines(lines: Iterable[int], schedule: Schedule | None) -> str:
+    """The user's lines, quoted where the program's text is known."""
+    program = schedule.source if schedule else None
+    text = program.source.splitlines() if program else []
+    first = program.first_line if program else 0
+    out = []
+    for line in dict.fromkeys(lines):
+        quoted = text[line - first].strip() if 0 <= line - first < len(text) else ""
+        out.append(f"line {line}: {quoted}" if quoted else f"line {line}")
+    return "\n".join(out)

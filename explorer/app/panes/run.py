@@ -1,0 +1,99 @@
+"""The run pane: where it can run, how the run stands, and what it has shown."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...run.facts import scaled
+from ...run.result import Run
+from ...run.timing import Timing, compare
+from ..jobs import Snapshot
+from ..protocol import Against, DeviceChoice, RunPane
+from ..session import Session
+from . import problems
+
+MOST_SAMPLES = 200
+
+
+def run_pane(session: Session, job: Snapshot, devices: list[DeviceChoice]) -> RunPane:
+    """The job at work or just done if it is of the state that is shown, else the last run of that state."""
+    state = session.history.state
+    mine = job.status == "running" or job.state == state.id
+    run = job.run if mine and job.run else state.run if not (mine and job.status == "running") else None
+    shown = job if mine else Snapshot("done" if run else "idle")
+    timing = run.timing if run else None
+    against = [_against(name, t, timing) for name, t in shown.against] if timing else []
+    samples = {f"this ({t.l2} L2)" if t.l2 else "this": _samples(t) for t in run.timings.values()} if run else {}
+    samples |= {name: _samples(t) for name, t in shown.against}
+    return {
+        "status": shown.status, "doing": shown.doing, "fraction": shown.fraction,  # type: ignore[typeddict-item]
+        "device": job.device if mine and job.device else session.device, "devices": devices,
+        "sizes": dict(session.schedule.source.sizes), "correct": run.correct if run else None, "verdict": verdict(run),
+        "wrong": wrong(run), "samples": samples, "timings": [str(t) for t in run.timings.values()] if run else [], "against": against,
+        "facts": [*facts(run), *(("note", note) for note in shown.notes)],
+        "problem": problems.of_error(shown.error, session.schedule) if shown.error else None,
+    }
+
+
+def verdict(run: Run | None) -> str:
+    """One sentence."""
+    if run is None:
+        return ""
+    word = {True: "right", False: "WRONG", None: "not checked"}[run.correct]
+    failed = next((str(c) for c in run.checks if not c), "") or next(
+        (f"at {where}: {c}" for where, checks in run.ragged for c in checks if not c), "") or next(iter(run.faults), "")
+    if failed:
+        return f"{word}: {failed}"
+    cells = sum(c.checked for c in run.checks)
+    other = f", and at {' and '.join(where for where, _ in run.ragged)}" if run.ragged else ""
+    return f"{word}: {cells:,} cells checked on {run.device}{other}" if run.checks else word
+
+
+def wrong(run: Run | None) -> dict[str, Any] | None:
+    """The first wrong cell, with the sizes at which it is wrong."""
+    if run is None:
+        return None
+    here = [("these sizes", c) for c in run.checks]
+    for where, check in [*here, *((where, c) for where, checks in run.ragged for c in checks)]:
+        if not check:
+            return {"array": check.array, "element": list(check.index or ()), "got": f"{check.got:.9g}",
+                    "expected": f"{check.expected:.9g}", "allowed": f"{check.allowed:.3g}", "wrong": check.wrong,
+                    "checked": check.checked, "at": where, "reference": check.reference}
+    return None
+
+
+def facts(run: Run | None) -> list[tuple[str, str]]:
+    """Rows of numbers: the run's time, floor, error and traffic, and what it left out."""
+    if run is None:
+        return []
+    out: list[tuple[str, str]] = []
+    if run.timing:
+        t = run.timing
+        out.append(("time", f"{_time(t.median_us)} ± {_time((t.high_us - t.low_us) / 2)}"))
+    if run.share is not None and run.roofline:
+        out.append(("share of the floor", f"{run.share:.0%} of {_time(run.roofline.floor_us)}, {run.roofline.bound}-bound"))
+    out.append(("compulsory traffic", scaled(run.bytes, "B")))
+    out.append(("work", scaled(run.flops, "flop")))
+    if run.checks:
+        worst = max(run.checks, key=lambda c: c.worst if math.isfinite(c.worst) else math.inf)
+        out.append(("largest error", f"{run.max_error:.2g}, {worst.worst:.2g} of the tolerance"))
+    return [*out, *(("note", note) for note in run.notes)]
+
+
+def _against(name: str, other: Timing, own: Timing | None) -> Against:
+    assert own is not None
+    found = compare(other, own)
+    return {"name": name, "time_us": other.median_us, "ratio": found.ratio, "verdict": found.verdict}
+
+
+def _samples(timing: Timing) -> list[float]:
+    return [round(v, 4) for v in timing.samples[:MOST_SAMPLES]]
+
+
+def _time(us: float) -> str:
+    """Microseconds, or milliseconds or seconds from a thousand on."""
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if us >= size:
+            return f"{us / size:.3g} {unit}"
+    return f"{us:.3g} µs"

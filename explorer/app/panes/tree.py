@@ -1,0 +1,33 @@
+"""The schedule tree pane: the derived isl tree as rows, with the node ids of the loops."""
+
+from __future__ import annotations
+
+from ...ir.plan import Plan
+from ...poly.isl_outline import TreeRow, outline
+from ...views.style import ROLE_GLYPHS
+from ..protocol import Row
+from .loops import MOST, chip, row
+from .spans import code_spans, span
+
+_GLYPHS = {"domain": "◇", "sequence": "⇣", "filter": "▽", "band": "═"}
+
+
+def tree_rows(plan: Plan) -> list[Row]:
+    """Domain, sequences, filters, marks and bands of the plan's isl schedule tree."""
+    rows = [_row(number, found) for number, found in enumerate(outline(plan))]
+    if len(rows) > MOST:
+        rest = len(rows) - MOST
+        rows = [*rows[:MOST], row("more", None, "mark", 1, "soft", "…", [span(f"{rest} more nodes of the tree", "note")])]
+    return rows
+
+
+def _row(number: int, found: TreeRow) -> Row:
+    key = f"{number}:{found.kind}"
+    if found.kind == "mark":
+        glyph, _ = ROLE_GLYPHS.get(found.role, ("•", ""))
+        chips = [chip(found.role, found.role)] if found.role != "seq" else []
+        return row(key, found.node, "mark", found.depth, found.role, glyph, [span("mark ", "kw"), span(found.text, "name")], chips,
+                   f"mark {found.text}, {found.role}")
+    spans = [span(f"{found.kind} ", "kw"), *code_spans(found.text)]
+    return row(key, found.node, found.kind, found.depth, found.kind, _GLYPHS.get(found.kind, "•"), spans,
+               label=f"{found.kind} {found.text}".strip())

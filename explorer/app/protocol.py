@@ -1,0 +1,335 @@
+"""What the explorer's front end and its kernel say to each other: the one description both sides follow.
+
+The front end holds no truth.  It shows panes, each of which is plain data computed from the session, and sends requests; the
+kernel answers with the panes that changed.  Everything travels as custom messages of the widget, which a notebook does not
+store, so that a saved cell holds the static picture and the script alone.
+
+Request (front end to kernel)
+    ``{"kind": <name of a request below>, "serial": int, ...fields}``; serial counts up, the kernel echoes it in every answer
+    that the request causes, and the front end drops an answer to a question (preview, check, figure, ptx, compare) that it
+    has asked anew since.
+
+Answer (kernel to front end)
+    ``{"kind": "panes", "serial": int, "panes": {name: data}}`` for whatever changed, or
+    ``{"kind": "answer", "serial": int, "to": <request kind>, "data": ...}``, or
+    ``{"kind": "problem", "serial": int, "to": <request kind>, "problem": Problem}`` when a request failed: nothing changed.
+
+=================  ===================================================  ====================================================
+request            fields                                               answer
+=================  ===================================================  ====================================================
+``ready``          —                                                    every pane
+``select``         node: str or None                                    panes ``selection`` and ``moves``
+``preview``        call: str (one step, as Python)                      answer: Preview
+``check``          name: str, arguments: {field: value}                 answer: Preview (also says which field is wrong)
+``apply``          call: str, or name and arguments                     panes; a refusal is a ``problem`` with its finding
+``undo, redo``     —                                                    panes
+``goto``           state: str                                           panes
+``rename``         state: str, title: str                               pane ``history``
+``compare``        a: str, b: str (states)                              answer: Compared
+``script``         text: str                                            panes; an error is in pane ``script``, at its line
+``sizes``          sizes: {name: int}                                   panes
+``device``         device: str                                          pane ``run``
+``run``            time: bool                                           pane ``run``, again and again while it runs
+``cancel``         —                                                    pane ``run``
+``counterexample`` call: str                                            answer: Counterexample
+``figure``         name: str, options: {name: value}                    answer: FigureData
+``ptx``            arch: str                                            answer: {"text": str} (or "why" it is not there)
+``export``         what: "cu" | "json" | "script" | "share"             answer: {"filename": str, "text": str}
+``plotly``         —                                                    answer with one binary buffer: the plotly.js source
+=================  ===================================================  ====================================================
+
+Node ids are those of the schedule (``i``, ``k.i``, ``S0``, ``a_s``): the same string selects a loop row, CUDA lines, points
+of the domain, bars of the pipeline and rows of the traffic table (brushing).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script")
+
+Span = TypedDict("Span", {"text": str, "class": str})
+"""A piece of a line with its style class: ``kw``, ``name``, ``num``, ``op``, ``note``, ``guard``, ``type``, ``com``, ``str``, or empty."""
+
+
+class Chip(TypedDict):
+    """A small label: a role (``block.x``), a place (``registers``), a mechanism (``cp.async``), a strategy (``Σ shuffle``)."""
+
+    text: str
+    role: str
+    title: str
+
+
+class Row(TypedDict):
+    """One line of the loops or of the schedule tree; a selectable item of an ARIA tree.
+
+    ``kind`` is kernel, loop, statement, sync, buffer, or (schedule tree) domain, sequence, filter, band, mark.  ``role`` is the
+    loop's role in the words of the schedule (``seq``, ``block.x``, ``thread.x``, ``vector``, ``unroll``, ``launch`` …) and
+    ``glyph`` its sign: colour is never alone.  ``label`` is what a screen reader says.
+    """
+
+    key: str
+    node: str | None
+    kind: str
+    depth: int
+    role: str
+    glyph: str
+    spans: list[Span]
+    chips: list[Chip]
+    label: str
+    bounds: NotRequired[str]
+    trip: NotRequired[int]
+
+
+class Problem(TypedDict):
+    """An error or a refusal in words: what, where, why, and what to try."""
+
+    what: str
+    where: str
+    why: str
+    hints: list[Hint]
+    finding: Witness | None
+    line: NotRequired[int]
+
+
+class Hint(TypedDict):
+    """Something to try; `call` is the step that a button applies, or None where it is only words."""
+
+    text: str
+    call: str | None
+
+
+class Witness(TypedDict):
+    """The smallest pair of instances against a move; `source` runs first in the program."""
+
+    question: str
+    kind: str
+    array: str
+    element: list[int]
+    source: str
+    sink: str
+    source_order: str
+    sink_order: str
+    nodes: list[str]
+    lines: list[int]
+
+
+class Field(TypedDict):
+    """One argument of a transformation, for its form; `value` stands in the form now."""
+
+    name: str
+    kind: Literal["loop", "loops", "leaf", "array", "arrays", "node", "kernel", "int", "ints", "choice", "bool", "name"]
+    help: str
+    required: bool
+    value: Any
+    choices: NotRequired[list[str]]
+    min: NotRequired[int]
+    max: NotRequired[int]
+
+
+class MoveData(TypedDict):
+    """One transformation at the selected node.
+
+    ``call`` is the step as Python, ready to apply; None where the transformation cannot stand here at all.  A refused move
+    has `problem`; several concrete calls of one transformation are several entries, the first of a name has its form.
+    """
+
+    key: str
+    name: str
+    title: str
+    help: str
+    applies: bool
+    call: str | None
+    form: list[Field]
+    problem: Problem | None
+
+
+class MovesPane(TypedDict):
+    """``pending`` while the moves are still being judged (then another pane follows)."""
+
+    node: str | None
+    title: str
+    pending: bool
+    moves: list[MoveData]
+
+
+class Selection(TypedDict):
+    """The selected node in words: `title` is its text, `facts` are (name, text), `related` the nodes around and below it."""
+
+    node: str | None
+    kind: str
+    title: str
+    facts: list[tuple[str, str]]
+    related: list[str]
+
+
+class DiffLine(TypedDict):
+    """``sign`` is " ", "+" or "-"."""
+
+    sign: str
+    text: str
+
+
+class Preview(TypedDict):
+    """What a step would do.  `errors` are the form's: field to sentence."""
+
+    call: str
+    applies: bool
+    diff: list[DiffLine]
+    problem: Problem | None
+    errors: dict[str, str]
+    effects: list[str]
+
+
+class Badge(TypedDict):
+    """One tick of the evidence badge; `state` is earned, open or refuted."""
+
+    name: str
+    state: Literal["earned", "open", "refuted"]
+    detail: str
+
+
+class DeviceChoice(TypedDict):
+    """A device of the run pane; `why` says what is missing and how to get it."""
+
+    name: str
+    label: str
+    available: bool
+    why: str
+
+
+class Head(TypedDict):
+    """The top line; `undo` and `redo` name the action, None where there is none."""
+
+    program: str
+    signature: str
+    badges: list[Badge]
+    undo: str | None
+    redo: str | None
+    obligations: list[Problem]
+    busy: str
+    large: str
+
+
+class Cuda(TypedDict):
+    """The text; ``nodes`` maps a node to its 1-based lines.
+
+    With an open obligation there is no text but `problem`; a launch that exceeds the GPU's limits has both.
+    """
+
+    lines: list[list[Span]]
+    nodes: dict[str, list[int]]
+    arch: str
+    problem: Problem | None
+    truncated: str
+
+
+class State(TypedDict):
+    """One schedule of the history tree, in order of birth; `call` is the step from its parent."""
+
+    id: str
+    parent: str | None
+    title: str
+    call: str
+    legal: bool
+    obligations: int
+    correct: bool | None
+    time_us: float | None
+    share: float | None
+    device: str
+
+
+class History(TypedDict):
+    """``path`` is the line from the root to the current state and on to the redo's end."""
+
+    states: list[State]
+    current: str
+    path: list[str]
+
+
+class Against(TypedDict):
+    """A time to compare with: the previous step, the unscheduled baseline, a library."""
+
+    name: str
+    time_us: float
+    ratio: float
+    verdict: str
+
+
+class RunPane(TypedDict):
+    """``status`` idle, running, done, failed or cancelled; ``fraction`` None where it is unknown."""
+
+    status: Literal["idle", "running", "done", "failed", "cancelled"]
+    doing: str
+    fraction: float | None
+    device: str
+    devices: list[DeviceChoice]
+    sizes: dict[str, int]
+    correct: bool | None
+    verdict: str
+    wrong: dict[str, Any] | None
+    samples: dict[str, list[float]]
+    timings: list[str]
+    against: list[Against]
+    facts: list[tuple[str, str]]
+    problem: Problem | None
+
+
+class ScriptError(TypedDict):
+    """At a 1-based line of the text the user sent."""
+
+    line: int
+    problem: Problem
+
+
+class ScriptPane(TypedDict):
+    """``steps`` gives for each state of the path its 1-based line.  `text` is what was typed while there is an error."""
+
+    text: str
+    steps: list[tuple[str, int]]
+    error: ScriptError | None
+
+
+class FigureData(TypedDict):
+    """A Plotly figure as data; points carry their node as ``customdata``.  `svg` is its static picture or empty.
+
+    `options` are the controls above it: (name, label, choices, value); `note` says what was sampled or left out; `table`
+    (header, rows; first cell of a row is its node or None) is the same content as text for readers who do not see the plot.
+    """
+
+    name: str
+    title: str
+    spec: dict[str, Any]
+    note: str
+    options: list[dict[str, Any]]
+    header: list[str]
+    table: list[list[Any]]
+    svg: str
+
+
+class Compared(TypedDict):
+    """Two states side by side."""
+
+    a: str
+    b: str
+    loops: list[DiffLine]
+    cuda: list[DiffLine]
+    rows: list[list[str]]
+
+
+class Counterexample(TypedDict):
+    """The illegal order, executed: `sizes` it was run at, and the first wrong cell beside the pair of instances.
+
+    `cells` are rows (cell, got, expected, "wrong" or "right") around the first wrong cell.
+    """
+
+    call: str
+    sizes: dict[str, int]
+    caught: bool
+    verdict: str
+    array: str
+    element: list[int]
+    got: str
+    expected: str
+    cells: list[list[str]]
+    finding: Witness | None

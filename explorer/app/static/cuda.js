@@ -1,0 +1,143 @@
+/**
+ * The CUDA text: line numbers, highlighting, the selected node's lines marked; a line selects the node it belongs to.
+ * The device library above the kernel is folded.  PTX on demand.
+ */
+
+import { attr, copy, debounce, h, keyed, plain, reveal, say, show, spans } from "./dom.js";
+import { problemBox } from "./problem.js";
+
+const ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
+
+/** The library part as [first, last] 0-based line, or null: what stands between the comment above and the first kernel. */
+function library(lines) {
+  const kernel = lines.findIndex((line) => plain(line).startsWith('extern "C"'));
+  const first = lines.findIndex((line) => !/^\s*($|\/\/|#)/.test(plain(line)));
+  return kernel > 0 && first >= 0 && kernel - first > 12 ? [first, kernel - 1] : null;
+}
+
+export class Cuda {
+  constructor(app) {
+    this.app = app;
+    this.pane = { lines: [], nodes: {}, arch: "", problem: null };
+    this.owner = [];
+    this.open = false;
+    this.cursor = 0;
+    this.lines = h("div.lines", { role: "listbox", tabindex: 0, "aria-label": "CUDA, a line selects its loop", onkeydown: (event) => this.#key(event),
+      onclick: (event) => this.#click(event) });
+    this.fold = h("button.libfold", { type: "button", onclick: () => this.#unfold(!this.open) });
+    this.code = h("div.code-scroll", null, this.fold, this.lines);
+    this.problem = h("div", { hidden: true });
+    this.ptx = h("pre.ptx", { tabindex: 0, hidden: true, "aria-label": "PTX" });
+    this.arch = h("select", { "aria-label": "architecture of the PTX", hidden: true, onchange: () => this.#ptx() },
+      ...ARCHITECTURES.map((name) => h("option", { value: name }, name)));
+    this.toggle = h("button.small", { type: "button", "aria-pressed": "false", onclick: () => this.#toggle() }, "PTX");
+    this.copied = h("button.small", { type: "button", onclick: () => this.#copy() }, "copy");
+    this.note = h("span.soft");
+    this.element = h("div.cuda", null, h("div.vhead", null, h("h4", null, "CUDA"), this.note, h("span.grow"), this.arch, this.toggle, this.copied),
+      this.problem, this.code, this.ptx);
+    this.mark = debounce(() => this.#reveal(), 0);
+    app.brush.on(() => this.#mark(true));
+    app.link.on("cuda", (pane) => this.update(pane));
+  }
+
+  update(pane) {
+    this.pane = pane;
+    const fold = library(pane.lines);
+    this.library = fold;
+    this.owner = new Array(pane.lines.length).fill(null);
+    const size = new Map(Object.entries(pane.nodes).map(([node, lines]) => [node, lines.length]));
+    for (const [node, lines] of Object.entries(pane.nodes)) {
+      for (const line of lines) {
+        const held = this.owner[line - 1];
+        if (held === null || size.get(node) < size.get(held)) this.owner[line - 1] = node;
+      }
+    }
+    say(this.note, [pane.arch, pane.truncated].filter(Boolean).join(" · "));
+    if (show(this.problem, Boolean(pane.problem))) {
+      this.problem.replaceChildren(problemBox(pane.problem, { brush: this.app.brush, apply: (call) => this.app.apply(call) }));
+    }
+    keyed(this.lines, pane.lines, (_, index) => index, (_, index) => h("div.cl", { role: "option", id: `${this.#id()}-${index}` }, h("span.no", { "aria-hidden": "true" }, String(index + 1)), h("code")),
+      (element, line) => element.lastChild.replaceChildren(...spans(line)));
+    show(this.fold, Boolean(fold));
+    this.#unfold(this.open);
+    this.#mark(false);
+    if (!this.ptx.hidden) this.#ptx();
+  }
+
+  #id() {
+    this.lines.id ||= `${this.app.id}-cuda`;
+    return this.lines.id;
+  }
+
+  #unfold(open) {
+    this.open = open;
+    const [first, last] = this.library ?? [-1, -2];
+    [...this.lines.children].forEach((line, index) => show(line, open || index < first || index > last));
+    say(this.fold, `${open ? "▾" : "▸"} device library, ${last - first + 1} lines`);
+    attr(this.fold, "aria-expanded", String(open));
+  }
+
+  #mark(scroll) {
+    const marked = new Set(this.pane.nodes[this.app.brush.node] ?? []);
+    const children = this.lines.children;
+    for (let index = 0; index < children.length; index += 1) {
+      const on = marked.has(index + 1);
+      children[index].classList.toggle("on", on);
+      attr(children[index], "aria-selected", String(on));
+    }
+    if (scroll && marked.size) this.mark();
+  }
+
+  #reveal() {
+    const first = this.lines.querySelector(".on");
+    if (first) reveal(first, this.code);
+  }
+
+  #select(index) {
+    this.cursor = index;
+    for (const line of this.lines.querySelectorAll(".cursor")) line.classList.remove("cursor");
+    const line = this.lines.children[index];
+    line.classList.add("cursor");
+    attr(this.lines, "aria-activedescendant", line.id);
+    reveal(line, this.code);
+    if (this.owner[index]) this.app.brush.set(this.owner[index]);
+  }
+
+  #click(event) {
+    const line = event.target.closest(".cl");
+    if (line && window.getSelection().isCollapsed) this.#select([...this.lines.children].indexOf(line));
+  }
+
+  #key(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 12, PageUp: -12 }[event.key];
+    if (!step || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    let index = this.cursor + step;
+    while (this.lines.children[index]?.hidden) index += Math.sign(step);
+    if (this.lines.children[index]) this.#select(index);
+  }
+
+  #toggle() {
+    const on = this.ptx.hidden;
+    attr(this.toggle, "aria-pressed", String(on));
+    show(this.ptx, on);
+    show(this.arch, on);
+    show(this.code, !on);
+    if (on) {
+      if (ARCHITECTURES.includes(this.pane.arch) && !this.chosen) this.arch.value = this.pane.arch;
+      this.chosen = true;
+      this.#ptx();
+    }
+  }
+
+  async #ptx() {
+    say(this.ptx, `compiling for ${this.arch.value} …`);
+    const answer = await this.app.link.ask("ptx", { arch: this.arch.value });
+    if (answer) say(this.ptx, answer.problem?.what ?? answer.data?.text ?? answer.data?.why ?? "");
+  }
+
+  async #copy() {
+    const text = this.ptx.hidden ? this.pane.lines.map(plain).join("\n") : this.ptx.textContent;
+    this.app.tell((await copy(text)) ? "copied" : "the browser does not allow copying here");
+  }
+}

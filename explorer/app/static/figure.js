@@ -1,0 +1,160 @@
+/**
+ * One figure: its static picture at once, Plotly when it is there, and the same content as a table for readers who do not see
+ * it.  Points carry their node: the selected ones stand out, a click selects.
+ */
+
+import { attr, h, say, show } from "./dom.js";
+import { plotly, themed } from "./plotly.js";
+import { problemBox } from "./problem.js";
+
+const CONFIG = { displaylogo: false, responsive: false, displayModeBar: "hover", scrollZoom: false,
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"] };
+
+/** The node of a point: customdata is it, or a list that begins with it. */
+const nodeOf = (custom) => (Array.isArray(custom) ? custom[0] : custom && typeof custom === "object" ? custom.node : custom) ?? null;
+
+export class Figure {
+  constructor(app, name) {
+    this.app = app;
+    this.name = name;
+    this.chosen = {};
+    this.stale = true;
+    this.options = h("div.options");
+    this.title = h("h4");
+    this.note = h("p.note.soft");
+    this.plot = h("div.plot");
+    this.picture = h("div.picture");
+    this.table = h("table");
+    this.details = h("details.astable", null, h("summary", null, "as a table"), h("div.tscroll", { tabindex: 0, role: "region", "aria-label": "the figure as a table" }, this.table));
+    this.problem = h("div");
+    this.element = h("div.figure", null, h("div.vhead", null, this.title, h("span.grow"), this.options), this.problem, this.picture, this.plot, this.note, this.details);
+    this.watch = new ResizeObserver(() => this.#fit());
+    this.watch.observe(this.plot);
+  }
+
+  /** The schedule has changed: what is shown is old. */
+  spoil() {
+    this.stale = true;
+  }
+
+  /** Ask for the figure if what is shown is old; `force` asks anyway. */
+  async fresh(force = false) {
+    if (!this.stale && !force) return;
+    this.stale = false;
+    attr(this.element, "aria-busy", "true");
+    const answer = await this.app.link.ask("figure", { name: this.name, options: this.chosen }, `figure ${this.name}`);
+    if (!answer) return;
+    attr(this.element, "aria-busy", null);
+    this.problem.replaceChildren(...(answer.problem ? [problemBox(answer.problem, { brush: this.app.brush })] : []));
+    if (answer.data) await this.#draw(answer.data);
+  }
+
+  /** Mark the selected node; a figure that does not know it is asked anew. */
+  mark(node) {
+    if (!this.data) return;
+    this.#highlight(node);
+    if (node !== null && !this.nodes.has(node)) this.fresh(true);
+  }
+
+  /** The theme has changed. */
+  recolour() {
+    if (this.drawn) this.drawn.relayout(this.plot, themed(this.data.spec.layout ?? {}, this.element));
+  }
+
+  async #draw(data) {
+    this.data = data;
+    const traces = data.spec?.data ?? [];
+    this.nodes = new Set([...traces.flatMap((trace) => (Array.isArray(trace.customdata) ? trace.customdata.flat(1).map(nodeOf) : [])), ...data.table.map((row) => row[0])]);
+    say(this.title, data.title);
+    say(this.note, data.note);
+    show(this.note, Boolean(data.note));
+    this.#controls(data.options ?? []);
+    this.#tabulate(data);
+    attr(this.plot, "role", "img");
+    attr(this.plot, "aria-label", `${data.title}. ${data.note} The table below holds the same.`);
+    if (show(this.plot, traces.length > 0)) await this.#plot(traces, data);
+    else this.picture.replaceChildren();
+    this.#highlight(this.app.brush.node);
+  }
+
+  async #plot(traces, data) {
+    const sign = data;
+    if (!this.drawn) this.picture.replaceChildren(...picture(data.svg));
+    try {
+      const Plotly = await plotly(this.app.link);
+      if (this.data !== sign) return;
+      await Plotly.react(this.plot, traces.map((trace) => ({ ...trace })), themed(data.spec.layout ?? {}, this.element), CONFIG);
+      if (!this.drawn) this.plot.on("plotly_click", (event) => this.#picked(event));
+      this.drawn = Plotly;
+      this.picture.replaceChildren();
+    } catch (error) {
+      show(this.plot, false);
+      this.details.open = true;
+      say(this.note, `${data.note} (no live plot: ${error.message})`.trim());
+      show(this.note, true);
+    }
+  }
+
+  #picked(event) {
+    const node = nodeOf(event.points?.[0]?.customdata);
+    if (node) this.app.brush.set(node);
+  }
+
+  #highlight(node) {
+    for (const row of this.table.querySelectorAll("tr[data-node]")) {
+      const on = row.dataset.node === node;
+      row.classList.toggle("on", on);
+      attr(row, "aria-current", on ? "true" : null);
+    }
+    if (!this.drawn) return;
+    this.plot.data?.forEach((trace, index) => {
+      if (!Array.isArray(trace.customdata) || trace.type === "heatmap") return;
+      const hits = trace.customdata.map((custom, at) => (nodeOf(custom) === node ? at : -1)).filter((at) => at >= 0);
+      const wanted = node !== null && this.nodes.has(node) ? hits : null;
+      if (JSON.stringify(trace.selectedpoints ?? null) !== JSON.stringify(wanted)) this.drawn.restyle(this.plot, { selectedpoints: [wanted] }, [index]);
+    });
+  }
+
+  #controls(options) {
+    const sign = JSON.stringify(options);
+    if (sign === this.optionSign) return;
+    this.optionSign = sign;
+    const focused = this.options.contains(document.activeElement) ? document.activeElement.dataset.option : null;
+    this.options.replaceChildren(...options.map((option) => h("label", null, `${option.label} `, h("select", { "data-option": option.name, onchange: (event) => {
+      this.chosen[option.name] = option.choices[event.target.selectedIndex];
+      this.fresh(true);
+    } }, ...option.choices.map((choice) => h("option", { selected: choice === option.value }, String(choice)))))));
+    if (focused) this.options.querySelector(`[data-option="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  #tabulate(data) {
+    const header = data.header ?? [];
+    this.table.replaceChildren(h("caption.ex-sr", null, data.title), h("thead", null, h("tr", null, ...header.map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", null, ...data.table.map(([node, ...cells]) => {
+        const shown = cells.length < header.length ? [node ?? "", ...cells] : cells;
+        return h("tr", { "data-node": node }, ...shown.map((cell, index) => h("td", null,
+          index === 0 && node ? h("button.nodelink", { type: "button", onclick: () => this.app.brush.set(node) }, String(cell ?? node)) : String(cell ?? ""))));
+      })));
+    show(this.details, data.table.length > 0);
+    if (!(data.spec?.data ?? []).length && data.table.length) this.details.open = true;
+  }
+
+  #fit() {
+    const { clientWidth: width, clientHeight: height } = this.plot;
+    if (!this.drawn || !width || (width === this.width && height === this.height)) return;
+    [this.width, this.height] = [width, height];
+    this.drawn.Plots.resize(this.plot);
+  }
+}
+
+/** An SVG text as elements, without anything that could run or load. */
+export function picture(text) {
+  if (!text) return [];
+  const root = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+  if (root.localName !== "svg") return [];
+  for (const element of [root, ...root.querySelectorAll("*")]) {
+    if (["script", "foreignObject", "image", "use", "a"].includes(element.localName)) element.remove();
+    for (const { name } of [...element.attributes]) if (name.startsWith("on") || name.endsWith("href")) element.removeAttribute(name);
+  }
+  return [document.importNode(root, true)];
+}

@@ -1,0 +1,91 @@
+/**
+ * The line to the kernel: requests out, panes and answers in (the messages of explorer/app/protocol.py).
+ * Holds the newest data of every pane; the front end keeps no other truth.
+ */
+
+export class Link {
+  constructor(model) {
+    this.model = model;
+    this.serial = 0;
+    this.panes = {};
+    this.listeners = new Map();
+    this.waiting = new Map();
+    this.newest = new Map();
+    this.receive = (content, buffers) => this.#receive(content, buffers);
+    model.on("msg:custom", this.receive);
+  }
+
+  /** Stop listening: the view is gone. */
+  close() {
+    this.model.off("msg:custom", this.receive);
+    this.listeners.clear();
+  }
+
+  /** Call `run(data)` whenever the pane `name` comes; `"busy"`, `"problem"` and `"panes"` are events too. */
+  on(name, run) {
+    if (!this.listeners.has(name)) this.listeners.set(name, []);
+    this.listeners.get(name).push(run);
+  }
+
+  emit(name, data) {
+    for (const run of this.listeners.get(name) ?? []) {
+      try {
+        run(data);
+      } catch (error) {
+        console.error(error);
+        if (name !== "fault") this.emit("fault", `${name}: ${error.message}`);
+      }
+    }
+  }
+
+  /**
+   * Send a request; the promise holds `{ panes }` or `{ problem }`.
+   * A problem is also emitted, unless the caller says it shows it itself.
+   */
+  act(kind, fields = {}, { quiet = false } = {}) {
+    return this.#send(kind, fields, { quiet, question: null });
+  }
+
+  /**
+   * Ask a question; the promise holds `{ data, buffers }` or `{ problem }`, or null when the same question (by `key`) has been
+   * asked anew since.
+   */
+  ask(kind, fields = {}, key = kind) {
+    return this.#send(kind, fields, { quiet: true, question: key });
+  }
+
+  /** Forget the open question of this key: its answer will be dropped. */
+  forget(key) {
+    this.newest.delete(key);
+  }
+
+  get busy() {
+    return [...this.waiting.values()].some((entry) => entry.question === null);
+  }
+
+  #send(kind, fields, { quiet, question }) {
+    const serial = ++this.serial;
+    if (question !== null) this.newest.set(question, serial);
+    const promise = new Promise((resolve) => this.waiting.set(serial, { resolve, quiet, question }));
+    this.model.send({ kind, serial, ...fields });
+    if (question === null) this.emit("busy", true);
+    return promise;
+  }
+
+  #receive(content, buffers) {
+    const entry = this.waiting.get(content.serial);
+    this.waiting.delete(content.serial);
+    if (content.kind === "panes") {
+      Object.assign(this.panes, content.panes);
+      for (const [name, data] of Object.entries(content.panes)) this.emit(name, data);
+      this.emit("panes", content.panes);
+    } else if (content.kind === "problem" && !entry?.quiet) {
+      this.emit("problem", content.problem);
+    }
+    if (entry) {
+      const stale = entry.question !== null && this.newest.get(entry.question) !== content.serial;
+      entry.resolve(stale ? null : { panes: content.panes, data: content.data, problem: content.problem, buffers });
+    }
+    this.emit("busy", this.busy);
+  }
+}

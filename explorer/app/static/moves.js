@@ -1,0 +1,169 @@
+/**
+ * The palette "why not?": every transformation at the selected node.  Those that apply come first, with their form; those that
+ * do not say why, which pair of instances is against them, and what would make room for them.
+ */
+
+import { attr, debounce, h, keyed, reveal, rove, say, show } from "./dom.js";
+import { MoveDetail } from "./move_detail.js";
+
+/** Moves of one name stand together: `{ name, applies, moves }`, in the order of their first. */
+function grouped(moves) {
+  const groups = new Map();
+  for (const move of moves) {
+    const key = `${move.name} ${move.applies}`;
+    if (!groups.has(key)) groups.set(key, { key, name: move.name, applies: move.applies, moves: [] });
+    groups.get(key).moves.push(move);
+  }
+  return [...groups.values()];
+}
+
+/** `split('k', 32)` without its name. */
+const argumentsOf = (move) => (move.call ? move.call.slice(move.call.indexOf("(") + 1, -1) : "");
+
+const matches = (group, words) => {
+  const text = group.moves.map((move) => `${move.name} ${move.title} ${move.help} ${move.call ?? ""} ${move.problem?.what ?? ""}`).join(" ").toLowerCase();
+  return words.every((word) => text.includes(word));
+};
+
+export class Moves {
+  /** @param {object} app the widget: link, brush, apply(call), card (the floating preview) */
+  constructor(app) {
+    this.app = app;
+    this.active = null;
+    this.node = undefined;
+    this.filter = h("input.filter", { type: "search", placeholder: "filter moves", "aria-label": "filter moves", spellcheck: "false",
+      oninput: () => this.#sift(), onkeydown: (event) => this.#down(event) });
+    this.title = h("span.mtitle");
+    this.count = h("span.soft.mcount", { "aria-live": "polite" });
+    this.list = h("ul.moves", { role: "list", onkeydown: (event) => this.#key(event) });
+    this.empty = h("p.empty.soft", { hidden: true });
+    this.body = h("div.mbody", null, this.list, this.empty);
+    this.element = h("section.pane.movepane", { "aria-label": "moves" },
+      h("div.phead", null, h("h3", null, "Moves ", this.title), this.filter, this.count), this.body);
+    this.detail = new MoveDetail(app);
+    this.hover = debounce((move, row) => this.#peek(move, row), 160);
+    app.link.on("moves", (pane) => this.update(pane));
+  }
+
+  /** Put the focus on the active move, or on the first. */
+  focus() {
+    const rows = this.#buttons();
+    (rows.find((row) => row.tabIndex === 0) ?? rows[0] ?? this.filter).focus();
+  }
+
+  update(pane) {
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.closest("li")?.dataset.name : null;
+    if (pane.node !== this.node) this.#activate(null);
+    this.node = pane.node;
+    say(this.title, pane.node ? `at ${pane.node}` : "");
+    say(this.count, pane.pending ? "judging every move …" : pane.moves.length ? pane.title : "");
+    attr(this.element, "aria-busy", pane.pending ? "true" : null);
+    keyed(this.list, grouped(pane.moves), (group) => group.key, (group) => this.#row(group), (row, group) => this.#fill(row, group));
+    if (show(this.empty, !pane.moves.length)) say(this.empty, pane.pending ? "…" : "Select a loop or a statement: every move it has, or why not, appears here.");
+    this.#sift();
+    if (this.active && !this.list.contains(this.active)) this.#activate(null);
+    if (this.active) this.detail.show(this.active.exMove, this.active.exItem);
+    if (focused && !this.list.contains(document.activeElement)) {
+      (this.list.querySelector(`li[data-name="${CSS.escape(focused)}"] .mmain`) ?? this.#buttons()[0])?.focus();
+    }
+  }
+
+  #row(group) {
+    const main = h("button.mmain", { type: "button", "data-rove": "", "aria-expanded": "false", onclick: () => this.#toggle(row),
+      ondblclick: () => this.#apply(row), onfocus: () => this.#focused(row) });
+    const row = h(`li.move.${group.applies ? "ok" : "no"}`, { "data-name": group.name,
+      onpointerenter: (event) => event.pointerType === "mouse" && this.hover(row.exMove, row),
+      onpointerleave: () => { this.hover.cancel(); this.app.card.hide(); } },
+    h("div.mrow", null, main, h("span.mside")), h("div.reason"), h("div.mslot"));
+    row.exMain = main;
+    return row;
+  }
+
+  #fill(row, group) {
+    const first = group.moves[0];
+    row.exMove = group.moves.find((move) => move.key === row.exMove?.key) ?? first;
+    const more = group.moves.length - 1;
+    row.exMain.replaceChildren(h(`span.sign.${group.applies ? "good" : "bad"}`, { "aria-hidden": "true" }, group.applies ? "✓" : "✗"),
+      h("b", null, group.name), first.call ? h("code", null, argumentsOf(first)) : "", more ? h("span.more", null, `+${more}`) : "",
+      group.applies ? h("span.mhelp", null, first.title) : "");
+    attr(row.exMain, "aria-label", group.applies ? `${group.name}: applies${more ? ` in ${more + 1} ways` : ""}. ${first.title}` : `${group.name}: refused. ${first.problem?.what ?? ""}`);
+    const [side, reason] = [row.querySelector(".mside"), row.querySelector(".reason")];
+    const hint = first.problem?.hints?.find((one) => one.call);
+    side.replaceChildren(group.applies
+      ? h("button.quick", { type: "button", tabindex: -1, "aria-label": `apply ${first.call}`, onclick: () => this.#apply(row) }, "apply")
+      : hint ? h("button.hint", { type: "button", "data-call": hint.call, title: hint.text, onclick: () => this.app.apply(hint.call) }, `${hint.call.split("(")[0]} first →`) : "");
+    say(reason, group.applies ? "" : first.problem?.what ?? "");
+  }
+
+  #buttons() {
+    return [...this.list.children].filter((row) => !row.hidden).map((row) => row.exMain);
+  }
+
+  #sift() {
+    const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let stop = null;
+    for (const row of this.list.children) {
+      if (show(row, matches(row.exItem, words)) && (!stop || row === this.active)) stop = row;
+    }
+    for (const row of this.list.children) row.exMain.tabIndex = row === stop ? 0 : -1;
+  }
+
+  #peek(move, row) {
+    if (row === this.active || !move?.call) return;
+    this.app.card.show(move, row);
+  }
+
+  #focused(row) {
+    for (const other of this.list.children) other.exMain.tabIndex = other === row ? 0 : -1;
+    if (row.exMain.matches(":focus-visible")) this.#activate(row);
+  }
+
+  #toggle(row) {
+    this.#activate(this.active === row && !row.exMain.matches(":focus-visible") ? null : row);
+  }
+
+  #activate(row) {
+    if (this.active === row) return;
+    if (this.active) {
+      this.active.classList.remove("active");
+      attr(this.active.exMain, "aria-expanded", "false");
+    }
+    this.active = row;
+    this.app.card.hide();
+    this.detail.leave();
+    if (!row) return;
+    row.classList.add("active");
+    attr(row.exMain, "aria-expanded", "true");
+    row.querySelector(".mslot").append(this.detail.element);
+    this.detail.show(row.exMove, row.exItem);
+    reveal(row, this.body);
+  }
+
+  #apply(row) {
+    if (!row.exItem.applies) return;
+    if (row === this.active) this.detail.apply();
+    else this.app.apply(row.exMove.call);
+  }
+
+  #down(event) {
+    if (event.key === "ArrowDown") {
+      event.preventDefault();
+      this.focus();
+    } else if (event.key === "Enter" && this.#buttons().length) {
+      event.preventDefault();
+      this.#buttons()[0].focus();
+    }
+  }
+
+  #key(event) {
+    const main = event.target.closest(".mmain");
+    if (!main) return;
+    const row = main.closest("li");
+    if (event.key === "Enter") {
+      event.preventDefault();
+      if (row.exItem.applies) this.#apply(row);
+      else this.#activate(row);
+    } else if (event.key === "Escape") this.#activate(null);
+    else rove(event, this.#buttons());
+  }
+}

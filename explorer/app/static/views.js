@@ -1,0 +1,71 @@
+/** The views: one tab each; on a wide cell the CUDA text stands beside the figures, so that both follow the brush. */
+
+import { h, show } from "./dom.js";
+import { Compare } from "./compare.js";
+import { Cuda } from "./cuda.js";
+import { Figure } from "./figure.js";
+import { Tabs } from "./tabs.js";
+
+const FIGURES = { domain: "Domain", memory: "Memory", pipeline: "Pipeline", roofline: "Roofline", occupancy: "Occupancy", dependences: "Dependences" };
+const BESIDE = 1120;
+
+export class Views {
+  constructor(app) {
+    this.app = app;
+    this.cuda = new Cuda(app);
+    this.compare = new Compare(app);
+    this.figures = new Map(Object.keys(FIGURES).map((name) => [name, new Figure(app, name)]));
+    this.cudaPanel = h("div.vpanel");
+    this.aside = h("div.vpanel.beside", { role: "region", "aria-label": "CUDA" });
+    const entry = (name, title, content) => ({ name, title, panel: content instanceof HTMLElement ? content : h("div.vpanel", null, content.element) });
+    const figure = ([name, title]) => entry(name, title, this.figures.get(name));
+    const [domain, ...others] = Object.entries(FIGURES);
+    this.tabs = new Tabs("views", [figure(domain), entry("cuda", "CUDA", this.cudaPanel), ...others.map(figure), entry("compare", "Compare", this.compare)],
+      () => this.#opened());
+    this.body = h("div.vbody", null, h("div.vmain", null, ...this.tabs.entries.map((one) => one.panel)), this.aside);
+    this.element = h("section.pane.viewpane", { "aria-label": "views" }, this.tabs.strip, this.body);
+    this.cudaPanel.append(this.cuda.element);
+    app.brush.on((node) => this.#brushed(node));
+    app.link.on("panes", (panes) => this.#changed(panes));
+    new ResizeObserver(() => this.#arrange()).observe(this.element);
+  }
+
+  /** Open a view by name. */
+  open(name) {
+    if (name !== "cuda" || !this.beside) this.tabs.open(name);
+  }
+
+  /** The theme has changed: figures are drawn in its colours. */
+  recolour() {
+    for (const figure of this.figures.values()) figure.recolour();
+  }
+
+  #arrange() {
+    const beside = this.app.root.clientWidth >= BESIDE;
+    if (beside === this.beside) return;
+    this.beside = beside;
+    this.tabs.offer("cuda", !beside);
+    (beside ? this.aside : this.cudaPanel).append(this.cuda.element);
+    show(this.aside, beside);
+    this.body.classList.toggle("two", beside);
+  }
+
+  #opened() {
+    if (!this.tabs || !this.app.ready) return;
+    this.figures.get(this.tabs.current)?.fresh();
+    if (this.tabs.current === "compare") this.compare.fresh();
+  }
+
+  #changed(panes) {
+    if (!panes.loops && !panes.cuda && !panes.history && !(panes.run && panes.run.status !== "running")) return;
+    for (const figure of this.figures.values()) figure.spoil();
+    this.#opened();
+  }
+
+  #brushed(node) {
+    for (const [name, figure] of this.figures) {
+      if (name === this.tabs.current) figure.mark(node);
+      else if (node !== null && figure.data && !figure.nodes.has(node)) figure.spoil();
+    }
+  }
+}

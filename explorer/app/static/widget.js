@@ -1,0 +1,188 @@
+/** The explorer in one notebook cell: five linked panes on one line to the kernel.  The default export is what anywidget renders. */
+
+import { attr, debounce, h, say, show, uid } from "./dom.js";
+import { Brush } from "./brush.js";
+import { Card } from "./card.js";
+import { Head } from "./head.js";
+import { helpDialog, shortcut } from "./keys.js";
+import { History } from "./history.js";
+import { Link } from "./link.js";
+import { Moves } from "./moves.js";
+import { problemBox } from "./problem.js";
+import { Run } from "./run.js";
+import { Script } from "./script.js";
+import { Tabs } from "./tabs.js";
+import { Tree } from "./loops.js";
+import { Views } from "./views.js";
+
+class App {
+  constructor(model) {
+    this.id = uid("app");
+    this.link = new Link(model);
+    this.brush = new Brush(this.link);
+    this.previews = new Map();
+    this.root = h("div.exw.ex-live", { role: "region", "aria-label": "schedule explorer", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => this.#key(event) });
+    this.head = new Head(this);
+    this.loops = new Tree("loops", this.brush, () => this.moves.focus());
+    this.tree = new Tree("schedule tree", this.brush, () => this.moves.focus());
+    this.script = new Script(this);
+    this.card = new Card(this);
+    this.moves = new Moves(this);
+    this.views = new Views(this);
+    this.runpane = new Run(this);
+    this.history = new History(this);
+    this.alert = h("div.alert", { role: "alert" });
+    this.toast = h("div.toast", { role: "status" });
+    this.dialog = helpDialog();
+    this.#lay();
+    this.#listen();
+  }
+
+  /** Send a request that changes something; its problem, if any, is shown on top. */
+  async act(kind, fields) {
+    this.complain(null);
+    return this.link.act(kind, fields);
+  }
+
+  /** Apply a step: a call, or a name with arguments. */
+  apply(call, { name, arguments: values } = {}) {
+    return this.act("apply", call ? { call } : { name, arguments: values });
+  }
+
+  /** What a call would do; asked once per call and schedule. Null when the question is stale. */
+  async preview(call, key) {
+    const known = this.previews.get(call);
+    if (known) return known;
+    const answer = await this.link.ask("preview", { call }, key);
+    if (!answer) return null;
+    const preview = answer.data ?? { call, problem: answer.problem, diff: [], effects: [], errors: {} };
+    this.previews.set(call, preview);
+    return preview;
+  }
+
+  /** Run, or cancel the run that goes on. */
+  run() {
+    if (this.head.running) this.runpane.stop();
+    else this.runpane.run(true);
+  }
+
+  progress(running) {
+    if (running !== this.head.running) this.head.progress(running);
+  }
+
+  /** Show two schedules side by side. */
+  compare(a, b) {
+    this.views.open("compare");
+    this.views.compare.set(a, b);
+  }
+
+  focusLoops() {
+    (this.leftTabs.current === "tree" ? this.tree : this.loops).focus();
+  }
+
+  help() {
+    this.dialog.showModal();
+  }
+
+  /** Fill the window, or return to the cell. */
+  fill() {
+    const on = this.root.classList.toggle("full");
+    attr(this.head.wide, "aria-pressed", String(on));
+    attr(this.head.wide, "aria-label", on ? "back to the cell" : "fill the window");
+  }
+
+  /** A word that goes away by itself. */
+  tell(words) {
+    say(this.toast, words);
+    this.untell ??= debounce(() => say(this.toast, ""), 2500);
+    this.untell();
+  }
+
+  /** A problem on top of the widget, until the next action or its dismissal. */
+  complain(problem) {
+    if (!problem) {
+      this.alert.replaceChildren();
+      return;
+    }
+    const call = problem.call ?? null;
+    this.alert.replaceChildren(problemBox(problem, { brush: this.brush, apply: (step) => this.apply(step), call }),
+      h("button.icon", { type: "button", "aria-label": "dismiss", onclick: () => this.complain(null) }, "×"));
+  }
+
+  #lay() {
+    const left = [["loops", "Loops", this.loops], ["tree", "Schedule tree", this.tree], ["script", "Script", this.script]]
+      .map(([name, title, pane]) => ({ name, title, panel: h("div.lpanel", null, pane.element) }));
+    this.leftTabs = new Tabs("program", left);
+    const program = h("section.pane.program", { "aria-label": "loops" }, this.leftTabs.strip, h("div.lbody", null, ...left.map((one) => one.panel)));
+    this.root.append(this.head.element, this.alert, this.head.notes, h("div.main", null, h("div.left", null, program, this.moves.element), this.views.element),
+      this.runpane.element, this.history.element, this.card.element, this.toast, this.dialog);
+  }
+
+  #listen() {
+    this.link.on("loops", (rows) => this.loops.update(rows));
+    this.link.on("tree", (rows) => this.tree.update(rows));
+    this.link.on("history", () => this.previews.clear());
+    this.link.on("problem", (problem) => this.complain(problem));
+    this.link.on("fault", (words) => this.complain({ what: "the explorer's front end failed", where: "", why: words, hints: [], finding: null }));
+    const slow = debounce(() => this.root.classList.add("working"), 150);
+    this.link.on("busy", (busy) => {
+      if (busy) slow();
+      else {
+        slow.cancel();
+        this.root.classList.remove("working");
+      }
+      attr(this.root, "aria-busy", busy ? "true" : null);
+    });
+  }
+
+  /** Ask for everything; afterwards the views may ask for their figures. */
+  async begin() {
+    await this.link.act("ready");
+    this.ready = true;
+    this.views.open(this.views.tabs.current);
+    this.views.figures.get(this.views.tabs.current)?.fresh();
+  }
+
+  /** Follow the host's theme: controls and figures need to know whether it is dark. */
+  theme() {
+    const before = this.root.dataset.theme;
+    delete this.root.dataset.theme;
+    const colour = getComputedStyle(this.root).backgroundColor;
+    const [r, g, b] = colour.match(/[\d.]+/g).map((part) => Number(part) * (colour.startsWith("color(") ? 255 : 1));
+    this.root.dataset.theme = 0.299 * r + 0.587 * g + 0.114 * b < 128 ? "dark" : "light";
+    if (before && this.root.dataset.theme !== before) this.views.recolour();
+  }
+
+  #key(event) {
+    if (event.defaultPrevented) return;
+    if (event.key === "Escape" && this.root.classList.contains("full")) this.fill();
+    else if (!shortcut(event, this)) {
+      if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}
+
+/** anywidget's entry: draw the explorer into a cell. */
+function render({ model, el }) {
+  const app = new App(model);
+  el.append(app.root);
+  show(app.root, true);
+  const watch = new MutationObserver(() => app.theme());
+  watch.observe(document.body, { attributes: true });
+  watch.observe(document.documentElement, { attributes: true });
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  const changed = () => app.theme();
+  scheme.addEventListener("change", changed);
+  requestAnimationFrame(changed);
+  app.begin();
+  return () => {
+    watch.disconnect();
+    scheme.removeEventListener("change", changed);
+    app.link.close();
+  };
+}
+
+export default { render };

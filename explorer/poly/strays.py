@@ -1,0 +1,54 @@
+"""Stray reads of copies: elements in a copy's box that no reader of the copy wants.
+
+The box of a staged copy is rectangular, so it may hold elements beyond what its readers use.  Of an input they are there
+in any case.  Of an array that the program itself fills, nothing orders the copy after their writes, and they may never be
+written at all: such a copy would read memory that holds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..ir.expr import Expr
+from ..ir.finding import Finding, Instance
+from ..ir.plan import Plan
+from ..ir.program import Statement
+from .isl import smallest
+from .plan_facts import facts
+from .relations import access
+
+
+def check_strays(plan: Plan) -> Iterator[Finding]:
+    """A finding for each copy of an output or temporary that reads an element for nobody.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Yields
+    ------
+    Finding
+        Question ``"flow"``; its sink is the smallest such instance of the copy.
+    """
+    copies, flows = {c.name for c in plan.copies}, facts(plan).flow
+    for copy in plan.copies:
+        array = plan.array_of[copy.reads[0].array]
+        if array.name in copies or array.role not in ("out", "temporary"):
+            continue
+        stray = access(copy, 0, array).domain()
+        for f in flows:
+            if f.sink == copy.name and f.slot == 0:
+                stray = stray.subtract(f.relation.range())
+        if not stray.is_empty():
+            yield _finding(plan, copy, smallest(stray))
+
+
+def _finding(plan: Plan, copy: Statement, point: tuple[int, ...]) -> Finding:
+    values = dict(zip(copy.dims, point, strict=True))
+    element = tuple(int(e.evaluate(values)) for e in copy.reads[0].index if isinstance(e, Expr))
+    name, sink = copy.reads[0].array, Instance(copy.name, point)
+    nodes = tuple(leaf.id for leaf, _, _ in plan.leaves if leaf.statement == copy.name)
+    return Finding("flow", f"{sink} would copy {name}[{', '.join(map(str, element))}], which no reader of the copy wants",
+                   f"the program itself fills {name}; nothing says that this element is written before the copy, or at all",
+                   name, element, "flow", None, sink, nodes,
+                   hints=(f"stage {name} at a loop whose iterations read all of a box", f"contract('{name}', 'shared')"))

@@ -1,0 +1,77 @@
+"""Times to hold a schedule against, taken on the same device: another schedule of the program, and array libraries."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..codegen.emit import emit
+from ..codegen.slices import cost
+from ..errors import DeviceError
+from ..schedule import Schedule
+from . import cuda
+from .cpu import CpuDevice
+from .inputs import seeded_arrays, widened
+from .ragged import TIME_LIMIT_S, require_emittable
+from .reference import NumpyReference
+from .timing import Samples, Timing
+
+SECONDS = 2.0
+"""How long the repeats of one CPU timing may take together."""
+ONE_THREAD_PER_S = {"cpu": 2e8, "cuda": 2e7}
+"""Operations that a schedule without parallel loops does in a second, at worst; an order of magnitude, to refuse what takes minutes."""
+
+
+def seconds_at_worst(schedule: Schedule, device: str) -> float:
+    """How long one run would take if a single thread did all of it."""
+    return cost(schedule.source) / ONE_THREAD_PER_S[device]
+
+
+def time_schedule(schedule: Schedule, device: str, *, seed: int = 0, repeats: int = 30) -> Timing:
+    """The time of a schedule, without checking what it computes.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    device : {"cpu", "cuda"}
+    seed : int
+        Of the inputs.
+    repeats : int
+        On the GPU; on the CPU as many as fit two seconds.
+
+    Raises
+    ------
+    IllegalSchedule, ResourceError, DeviceError
+        As :func:`explorer.run.execute.execute`.
+    """
+    require_emittable(schedule)
+    module = emit(schedule.plan)
+    held = seeded_arrays(schedule.source, seed)
+    if device == "cuda":
+        gpu = cuda.device()
+        inputs = {n: v for n, v in held.items() if schedule.source.array_of[n].role != "out"}
+        return Timing.of(gpu.time(gpu.build(module), inputs, repeats=repeats, l2="cold"))
+    cpu = CpuDevice(checked=False, time_limit_s=TIME_LIMIT_S)
+    built = cpu.build(module)
+    first = cpu.time(built, held, repeats=1, warmup=0)[0] * 1e-6
+    samples = cpu.time(built, held, repeats=max(3, min(10, int(SECONDS / max(first, 1e-3)))), warmup=0)
+    return Timing.of(Samples(samples, l2="warm", method="fast build on the CPU"))
+
+
+def time_numpy(schedule: Schedule, function: NumpyReference, *, seed: int = 0) -> Timing:
+    """The time of a NumPy function for the same program, on the same inputs (floats as float64, as it takes them)."""
+    program = schedule.source
+    held = seeded_arrays(program, seed)
+    given: Mapping[str, np.ndarray] = {a.name: widened(a, held[a.name]) for a in program.parameters if a.role != "out"}
+    samples = []
+    begin = clock.perf_counter()
+    while len(samples) < 3 or (clock.perf_counter() - begin < SECONDS and len(samples) < 10):
+        start = clock.perf_counter()
+        try:
+            function(dict(given), dict(program.sizes))
+        except MemoryError as error:
+            raise DeviceError("NumPy has not enough memory for its intermediate arrays.", why=str(error)) from error
+        samples.append((clock.perf_counter() - start) * 1e6)
+    return Timing.of(Samples(samples, l2="warm", method="wall clock around the call"))

@@ -1,0 +1,91 @@
+"""What a reader asks of a figure: the selected node, a finding, a run, and the options, each with its control."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import FigureError
+from ...ir.finding import Finding
+from ...run.result import Run
+
+
+@dataclass(frozen=True)
+class Look:
+    """What stands beside the schedule: the selected node, a refusal to show, a run with measurements."""
+
+    node: str | None = None
+    finding: Finding | None = None
+    run: Run | None = None
+
+
+@dataclass(frozen=True)
+class Control:
+    """One option of a figure as a form shows it: a choice with words, or a whole number between bounds."""
+
+    name: str
+    label: str
+    value: Any
+    choices: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    low: int = 0
+    high: int = 0
+
+    def data(self) -> dict[str, Any]:
+        """As plain data; `kind` is ``choice`` or ``int``."""
+        if not self.choices:
+            return {"name": self.name, "label": self.label, "kind": "int", "choices": [], "labels": [], "value": self.value,
+                    "min": self.low, "max": self.high}
+        return {"name": self.name, "label": self.label, "kind": "choice", "choices": list(self.choices),
+                "labels": list(self.labels or self.choices), "value": self.value}
+
+
+@dataclass
+class Asked:
+    """The options a reader set, read one by one while the data is computed; every reading leaves its control.
+
+    Parameters
+    ----------
+    options : mapping of str to Any
+        Values by name.
+    strict : bool
+        Refuse values that do not fit (for people who write Python) rather than take the default (for a front end whose
+        options may be older than the schedule).
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    strict: bool = False
+    controls: list[Control] = field(default_factory=list)
+
+    def one_of(self, name: str, label: str, choices: Sequence[str] | Mapping[str, str], default: str, show: bool = True) -> str:
+        """One of several words; a mapping gives each its label.  A single choice needs no control."""
+        words = tuple(choices)
+        value = self.options.get(name)
+        if value is not None and str(value) not in words and self.strict:
+            raise FigureError(f"{name}={value!r} is not a choice here", hint=f"one of {', '.join(words)}")
+        chosen = str(value) if value is not None and str(value) in words else default
+        if show and len(words) > 1:
+            labels = tuple(choices.values()) if isinstance(choices, Mapping) else words
+            self.controls.append(Control(name, label, chosen, words, labels))
+        return chosen
+
+    def number(self, name: str, label: str, low: int, high: int, default: int) -> int:
+        """A whole number from `low` to `high`."""
+        value = self.options.get(name)
+        try:
+            chosen = default if value is None else int(value)
+        except (TypeError, ValueError):
+            if self.strict:
+                raise FigureError(f"{name}={value!r} is not a whole number", hint=f"{low} to {high}") from None
+            chosen = default
+        if self.strict and not low <= chosen <= high:
+            raise FigureError(f"{name}={chosen} is outside its range", hint=f"{low} to {high}")
+        chosen = min(max(chosen, low), high)
+        if high > low:
+            self.controls.append(Control(name, label, chosen, low=low, high=high))
+        return chosen
+
+    def unread(self) -> list[str]:
+        """Options that no control belongs to."""
+        return [name for name in self.options if name not in {c.name for c in self.controls}]

@@ -1,0 +1,77 @@
+"""What a property run has seen: every pair with what became of it, how often each move was made, what went wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from explorer.transforms.base import catalogue
+
+ACCEPTED = "accepted"
+QUESTIONS = ("cover", "order", "obligation", "flow", "race")
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Something that should not happen, with the script that makes it."""
+
+    seed: str
+    kind: str
+    what: str
+    script: str
+
+    def __str__(self) -> str:
+        bar = "-" * 100
+        return f"{bar}\n{self.kind} (chain {self.seed})\n{self.what}\n\n{self.script}"
+
+
+@dataclass
+class Tally:
+    """What a run has seen.
+
+    Attributes
+    ----------
+    pairs : dict
+        Digest of each (program, schedule) that was put to the test, to "accepted" or the question that refused it.
+    made, refused : Counter
+        Moves that were made, and moves that a question refused, by transformation.
+    ran : Counter
+        Moves in the schedules that were run.
+    counts, seconds : Counter
+        What else happened, and where the time went.
+    found : list of Counterexample
+    """
+
+    pairs: dict[bytes, str] = field(default_factory=dict)
+    made: Counter = field(default_factory=Counter)
+    refused: Counter = field(default_factory=Counter)
+    ran: Counter = field(default_factory=Counter)
+    counts: Counter = field(default_factory=Counter)
+    seconds: Counter = field(default_factory=Counter)
+    found: list[Counterexample] = field(default_factory=list)
+
+    def merge(self, other: Tally) -> None:
+        """Add another run."""
+        self.pairs |= other.pairs
+        for name in ("made", "refused", "ran", "counts", "seconds"):
+            getattr(self, name).update(getattr(other, name))
+        self.found += other.found
+
+    def of(self, outcome: str) -> int:
+        """Pairs with this outcome."""
+        return sum(v == outcome for v in self.pairs.values())
+
+    @property
+    def never_made(self) -> list[str]:
+        """Transformations that stand in no schedule that was run."""
+        return [name for name in catalogue() if not self.ran[name]]
+
+    def table(self) -> str:
+        """Pairs by outcome, moves by transformation, and the rest, as text."""
+        rows = [f"{'pairs':<42}{len(self.pairs):>8,}", f"{'  accepted, run, equal to the reference':<42}{self.of(ACCEPTED):>8,}"]
+        rows += [f"{f'  refused by {q}, witness confirmed':<42}{self.of(q):>8,}" for q in QUESTIONS]
+        rows += [f"{k:<42}{n:>8,}" for k, n in sorted(self.counts.items())]
+        rows += ["", f"{'move':<14}{'made':>8}{'refused':>9}{'in runs':>9}"]
+        rows += [f"{name:<14}{self.made[name]:>8,}{self.refused[name]:>9,}{self.ran[name]:>9,}" for name in catalogue()]
+        rows += ["", "seconds: " + ", ".join(f"{k} {n:.1f}" for k, n in self.seconds.most_common())]
+        return "\n".join(rows)

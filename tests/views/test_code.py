@@ -1,0 +1,48 @@
+"""Code in pictures: the text stays the text, numbers count its lines, and what is left out is said."""
+
+from __future__ import annotations
+
+from explorer.views.code import code_html, cuda_sections, highlight
+
+from .pages import Page
+from .values import values
+
+
+def test_highlighting_changes_no_character() -> None:
+    text = values()["tuned"].cuda
+    assert Page(highlight(text)).text == text
+
+
+def test_comments_and_keywords_get_spans_and_strings_do_not() -> None:
+    assert highlight("for (int i; i < 4;)  // a < b") == (
+        '<span class="kw">for</span> (<span class="kw">int</span> i; i &lt; 4;)  <span class="cm">// a &lt; b</span>')
+    assert highlight("format(x)") == "format(x)"
+    assert highlight("/* a\nb */") == '<span class="cm">/* a</span>\n<span class="cm">b */</span>'
+
+
+def test_lines_are_numbered_from_the_first() -> None:
+    lines = Page(code_html("a\nb\nc\n", first=9)).text.splitlines()
+    assert lines == [" 9  a", "10  b", "11  c"]
+    assert Page(code_html("a\nb", numbers=False)).text == "a\nb"
+
+
+def test_long_code_is_cut_and_says_so() -> None:
+    text = Page(code_html("\n".join(f"line {n}" for n in range(1000)), budget=2000)).text
+    shown, _, rest = text.rpartition("\n")
+    assert rest == f"… {1000 - len(shown.splitlines())} more lines: print the text to see them"
+
+
+def test_kernel_is_open_and_the_library_is_folded() -> None:
+    text = values()["tuned"].cuda
+    library, kernel = cuda_sections(text)
+    assert library.startswith("<details>")
+    assert "block_reduce" in library
+    first = Page(kernel).text.splitlines()[0]
+    number, _, code = first.partition("  ")
+    assert text.splitlines()[int(number) - 1] == code
+    assert code.startswith('extern "C" __global__')
+
+
+def test_text_without_library_is_one_section() -> None:
+    (only,) = cuda_sections('extern "C" __global__ void f() {\n}\n')
+    assert Page(only).text.endswith("}")

@@ -1,0 +1,68 @@
+"""One value of every class that has a picture, from real schedules; runs are made up so that nothing is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import explorer as ex
+from examples.matmul import schedule as matmul
+from examples.softmax import schedule as softmax_schedule
+from examples.softmax import softmax
+from explorer.gpu.roofline import roofline
+from explorer.gpu.spec import default_gpu
+from explorer.ir.dtype import DTYPES
+from explorer.run.kernel import Compiled
+from explorer.run.result import Comparison, Evidence, Run
+from explorer.run.timing import Samples, Timing
+from explorer.run.verify import Check, Tolerance
+
+GOOD = Check("y", 8, 8, 0, 1e-7, 0.25, Tolerance(DTYPES["f32"], 9, 6e-8, 4e-7, True), "the loops as written")
+BAD = replace(GOOD, wrong=1, index=(3,), got=1.0, expected=2.0)
+
+
+def refused(move: Callable[[], object]) -> ex.ExplorerError:
+    try:
+        move()
+    except ex.ExplorerError as error:
+        return error
+    raise AssertionError("it was not refused")
+
+
+def timing(*samples: float) -> Timing:
+    return Timing.of(Samples(samples, l2="cold", overhead_us=2.0))
+
+
+def run(**fields: Any) -> Run:
+    floor = roofline(default_gpu(), 10**8, 10**6)
+    given = {"program": "softmax", "device": "H200", "sizes": (("M", 8),), "checks": (GOOD,), "bytes": 10**8, "flops": 10**6,
+             "timings": {"cold": timing(*(50 + k / 7 for k in range(12)))}, "roofline": floor,
+             "evidence": Evidence(proved=True, compiled=("sm_90",), gpu="H200", timed="H200, cold L2")}
+    return Run(**{**given, **fields})
+
+
+class CompiledTwice(Compiled):
+    """A result with its rows given, because compiling is not what is tested."""
+
+    rows = (("sm_90", "softmax", "H200", 32, 0, 16, "100%", "warps"),)  # type: ignore[assignment]
+
+
+@cache
+def values() -> dict[str, Any]:
+    plain, tuned = softmax.schedule(M=64, N=1000), softmax_schedule(M=64, N=1000, threads=128)
+    spread = plain.bind("i", "block.x").bind("k", "thread.x")
+    moves = plain.moves("k")
+    crossing = refused(lambda: plain.fuse("k", "j"))
+    faster = run(timings={"cold": timing(*(25 + k / 7 for k in range(12)))})
+    refusal = ex.CompileError("the text was refused", why="line 3: expected a <type>")
+    return {
+        "definition": softmax, "program": plain.source, "plain": plain, "tuned": tuned, "pipelined": matmul(), "to do": spread,
+        "moves": moves, "move that applies": moves[0], "move that does not": moves[-1], "verdict": moves[-1].verdict,
+        "dependences": plain.dependences, "finding": crossing.finding, "illegal": crossing,
+        "obligation": refused(lambda: spread.cuda), "wrong name": refused(lambda: plain.split("q", 4)), "kernel": tuned.kernel(),
+        "facts": matmul().facts, "compiled": CompiledTwice("softmax", (), {"sm_75": refusal}), "run": run(),
+        "wrong run": run(checks=(BAD,), faults=("at N=7: race",)),
+        "evidence": run().evidence, "comparison": Comparison.of(run(), faster),
+    }
