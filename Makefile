@@ -2,25 +2,39 @@
 # Both make a virtual environment in .venv the first time and install what they need into it.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests run on all cores: one process each.
+WORKERS ?= auto
 
-.PHONY: tour test check lint types format clean
+.PHONY: help tour test check lint types format docs wheel clean
+
+help:                      ## what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## / - /; s/^/make /'
 
 tour: .venv/lab            ## open the tour in JupyterLab (no GPU needed)
+	$(BIN)/jupyter trust notebooks/*.ipynb
 	$(BIN)/jupyter lab notebooks/00_tour.ipynb
 
 test: .venv/test           ## run the test suite (no GPU needed)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: lint types test     ## everything CI runs
 
-lint: .venv/test
+lint: .venv/test           ## ruff
 	$(BIN)/ruff check .
 
-types: .venv/test
+types: .venv/test          ## pyright
 	$(BIN)/pyright
 
-format: .venv/test
+format: .venv/test         ## let ruff fix what it can
 	$(BIN)/ruff check --fix-only .
+
+docs: .venv/test           ## rewrite the generated parts of the documentation and the notebooks' outputs
+	$(BIN)/python docs/make_reference.py
+	$(BIN)/python docs/run_snippets.py
+	$(BIN)/python docs/run_notebooks.py
+
+wheel: .venv/test          ## build a wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 .venv/lab: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -32,5 +46,5 @@ format: .venv/test
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
 	touch $@
 
-clean:
-	rm -rf .venv .pytest_cache .ruff_cache
+clean:                     ## remove what the commands above made, the virtual environment too
+	rm -rf .venv dist .pytest_cache .ruff_cache .hypothesis

@@ -46,8 +46,8 @@ def overview() -> str:
     cuda = page("softmax", "CUDA for H200", code_html("\n".join(shown), first=first))
     run = run_html(s.run(device="cpu", time=False, archs=["sm_90"]))
     return ("<!doctype html><meta charset=utf-8><title>overview</title><style>:root{color-scheme:light dark}"
-            "body{margin:12px;background:light-dark(#fff,#0d1117);display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:4px 12px;"
-            "align-items:start}"
+            "body{margin:12px;background:light-dark(#fff,#0d1117);display:grid;gap:4px 12px;align-items:start;"
+            "grid-template-columns:minmax(0,1fr) minmax(0,1fr)}"
             f"</style><div>{schedule_html(s)}{refusal}</div><div>{cuda}{run}</div>")
 
 

@@ -31,6 +31,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Reductions": ("rfactor", "collect", "accumulate"),
     "Storage": ("contract", "stage", "pipeline"),
     "Producers": ("compute_at", "inline"),
+    "Arithmetic": ("approximate",),
 }
 """Headings and what stands under them; what the catalogue has and no group names stands under "More"."""
 

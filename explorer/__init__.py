@@ -54,9 +54,13 @@ from .glossary import lookup as help
 from .views.reprs import attach as _attach
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
+    from typing import Any
 
     from . import strategies, workloads
+    from .app.explore import explore
+    from .app.magic import load_ipython_extension
     from .gpu.spec import gpu
 else:
     from . import gpu
@@ -89,6 +93,7 @@ __all__ = [
     "cast",
     "erf",
     "exp",
+    "explore",
     "f16",
     "f32",
     "f64",
@@ -98,6 +103,7 @@ __all__ = [
     "i32",
     "i64",
     "inf",
+    "load_ipython_extension",
     "local",
     "log",
     "max",
@@ -114,10 +120,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> "ModuleType":
-    """Packages that are imported on first use."""
+_LATER = {"explore": ".app.explore", "load_ipython_extension": ".app.magic"}
+"""Names whose modules are imported on first use."""
+
+
+def __getattr__(name: str) -> "ModuleType | Callable[..., Any]":
+    """Packages and functions that are imported on first use."""
     if name in ("strategies", "workloads"):
         return _import_module(f".{name}", __name__)
+    if name in _LATER:
+        return getattr(_import_module(_LATER[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

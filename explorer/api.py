@@ -6,17 +6,21 @@ Thin: every method hands on to the layer that does the work.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import zip_longest
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from . import saved
 from .codegen.emit import emit
 from .codegen.module import CudaModule
-from .errors import ReplayError, TransformError
+from .errors import DeviceError, ExportError, ProgramError, ReplayError, TransformError
 from .frontend.definition import Definition as _Definition
 from .frontend.definition import define
+from .frontend.preamble import preamble
 from .gpu.spec import Gpu
 from .ir.finding import Finding
 from .ir.program import Program
@@ -25,7 +29,7 @@ from .moves import Moves, moves
 from .poly.dependence import ProgramFacts, analyse
 from .poly.wellformed import require_wellformed
 from .schedule import Schedule as _Schedule
-from .transforms.base import Transform, catalogue
+from .transforms.base import Transform, catalogue, misfit
 
 if TYPE_CHECKING:
     from .run.facts import Facts
@@ -74,12 +78,22 @@ class Schedule(_Schedule):
         """Every transformation at a node: those that apply with concrete arguments, and why the others do not."""
         return moves(self, node)
 
+    def apply(self, step: Any) -> Self:
+        """The schedule after one more transformation; see :meth:`explorer.schedule.Schedule.apply`."""
+        if not isinstance(step, Transform):
+            raise TransformError(f"{step!r} is no transformation"[:200], hint='schedule.split("k", 4), or one of other.steps')
+        return super().apply(step)
+
     def undo(self, count: int = 1) -> Schedule:
         """The schedule before its last `count` steps."""
+        if type(count) is not int or count < 0:
+            raise TransformError(f"undo takes a number of steps, not {count!r}", hint="undo() takes back one, undo(3) three")
         return self.replay(self.steps[: max(len(self.steps) - count, 0)])
 
     def replay(self, steps: tuple[Any, ...]) -> Schedule:
         """The program as written with these steps applied."""
+        if not isinstance(steps, Iterable):
+            raise TransformError(f"replay takes steps, not {steps!r}"[:200], hint="other.steps")
         new = Schedule.of(self.source, self.definition)
         for step in steps:
             new = new.apply(step)
@@ -114,11 +128,14 @@ class Schedule(_Schedule):
         ------
         IllegalSchedule
             While a reduction's obligation is open.
+        ResourceError
+            If no architecture has that name.
         """
-        from .run.execute import require_emittable
+        from .run.kernel import architecture
+        from .run.ragged import require_emittable
 
         require_emittable(self)
-        return emit(self.plan, arch=arch)
+        return emit(self.plan, arch=architecture(arch))
 
     @property
     def cuda(self) -> str:
@@ -154,29 +171,45 @@ class Schedule(_Schedule):
     def run(self, arrays: Mapping[str, Any] | None = None, **options: Any) -> Any:
         """Run, verify and time; see :func:`explorer.run.execute.execute` for the options."""
         from .run.execute import execute
+        from .run.options import check_names
 
+        check_names(execute, options, DeviceError)
         return execute(self, arrays, **options)
 
     def export(self, path: str | Path, **options: Any) -> Path:
         """Write one self-checking ``.cu`` file; see :func:`explorer.run.export.export`."""
         from .run.export import export
+        from .run.options import check_names
 
+        check_names(export, options, ExportError)
         return export(self, path, **options)
 
     def script(self) -> str:
         """Python that rebuilds this schedule."""
-        names = " ".join(name for name, _ in self.source.sizes)
-        line = f'{", ".join(names.split())}{"," if " " not in names else ""} = ex.sizes("{names}")' if names else ""
-        return saved.script(self.source, self.steps, line)  # type: ignore[arg-type]
+        if self.definition is None:
+            return saved.script(self.source, self.steps)  # type: ignore[arg-type]
+        return saved.script(self.source, self.steps, preamble(self.definition))  # type: ignore[arg-type]
 
     def to_json(self) -> str:
         """The schedule as JSON."""
         return saved.to_json(self.source, self.steps)  # type: ignore[arg-type]
 
     def save(self, path: str | Path) -> Path:
-        """Write the schedule as JSON."""
+        """Write the schedule as JSON.
+
+        Raises
+        ------
+        ExportError
+            If the file cannot be written.
+        """
+        if not isinstance(path, str | PathLike):
+            raise ExportError(f"a file is given by its path, not by {path!r}", hint=f'save("{self.source.name}.json")')
         target = Path(path)
-        target.write_text(self.to_json() + "\n", encoding="utf-8")
+        try:
+            target.write_text(self.to_json() + "\n", encoding="utf-8")
+        except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+            raise ExportError(f"{target} cannot be written", why=str(error),
+                              hint="give the path of a file in an existing folder") from error
         return target
 
     def share(self) -> str:
@@ -187,7 +220,7 @@ class Schedule(_Schedule):
 class Definition(_Definition):
     """A program as the user wrote it, its sizes still symbolic."""
 
-    def schedule(self, **sizes: int) -> Schedule:
+    def schedule(self, *values: Any, **sizes: int) -> Schedule:
         """The schedule that runs the program as written, at these sizes.
 
         Parameters
@@ -200,6 +233,10 @@ class Definition(_Definition):
         ProgramError
             If a size is missing, or at these sizes an access leaves its array or reads what nothing wrote.
         """
+        if values:
+            example = ", ".join(f"{name}={v}" for name, v in zip_longest(self.sizes, values[: len(self.sizes)], fillvalue="…"))
+            raise ProgramError("sizes are given by name", where=f"{self.name} has the sizes {', '.join(self.sizes)}",
+                               hint=f"{self.name}.schedule({example})")
         program = self.at(**sizes)
         require_wellformed(program)
         return Schedule.of(program, self)
@@ -212,15 +249,21 @@ class Definition(_Definition):
         ReplayError
             If the text is damaged, or belongs to another program.
         """
+        if not isinstance(text, str | PathLike):
+            raise ReplayError(f"a schedule is loaded from a text or a path, not from {text!r}"[:200])
         content = str(text).strip()
         if not content.startswith(("ex1:", "{")):
             try:
                 content = Path(text).read_text(encoding="utf-8").strip()
-            except OSError as error:
-                raise ReplayError(f"cannot read {text}", why=str(error)) from error
+            except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a null byte in the path
+                raise ReplayError(f"cannot read {str(text)[:80]!r}", why=str(error)[:200],
+                                  hint="give a share string (ex1:…), JSON text, or the path of a JSON file") from error
         name, source, sizes, steps = saved.read_share_string(content) if content.startswith("ex1:") else saved.read_json(content)
         if name != self.name:
             raise ReplayError(f"this schedule is of the program {name!r}, not {self.name!r}", hint=f"{name}.load(…)")
+        if sizes.keys() != set(self.sizes):
+            raise ReplayError(f"the saved sizes are not those of {name}",
+                              why=f"found {', '.join(sizes) or 'none'}, expected {', '.join(self.sizes) or 'none'}"[:200])
         start = self.schedule(**sizes)
         if source != saved.source_hash(start.source):
             raise ReplayError(f"the text of {name} has changed since this schedule was saved",
@@ -247,13 +290,24 @@ def _kind(name: str) -> type[Transform] | None:
 def _construct(kind: type[Transform], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Transform:
     """A step from a call, with a sentence instead of Python's TypeError."""
     declared = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-    frozen = [tuple(a) if isinstance(a, list) else a for a in args]
-    named = {k: tuple(v) if isinstance(v, list) else v for k, v in kwargs.items()}
     try:
-        return kind(*frozen, **named)
+        step = kind(*map(_plain, args), **{name: _plain(value) for name, value in kwargs.items()})
     except TypeError as error:
-        raise TransformError(f"{kind.name} was called with the wrong arguments", why=str(error).replace("__init__", kind.name),
+        why = str(error).replace(f"{kind.__name__}.__init__", kind.name)
+        raise TransformError(f"{kind.name} was called with the wrong arguments", why=why,
                              hint=f"{kind.name}({', '.join(declared)})") from None
+    for f in fields(kind):  # type: ignore[arg-type]
+        if wanted := misfit(f, getattr(step, f.name)):
+            raise TransformError(f"{kind.name}: {f.name} must be {wanted}, not {getattr(step, f.name)!r}"[:200],
+                                 why=f.metadata.get("help", ""), hint=f"{kind.name}({', '.join(declared)})")
+    return step
+
+
+def _plain(value: Any) -> Any:
+    """Lists as tuples, and NumPy's integers as Python's."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_plain, value))
+    return operator.index(value) if hasattr(type(value), "__index__") and not isinstance(value, bool) else value
 
 
 __all__ = ["Definition", "Gpu", "Schedule", "program"]

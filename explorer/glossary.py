@@ -62,6 +62,7 @@ def lookup(words: str) -> str:
     str
         The move's documentation, with what other systems call it.
     """
+    words = str(words)
     system, _, word = words.rpartition(":")
     system, word = system.strip().lower(), word.strip()
     hits = [ours for ours, row in _ROWS.items() for theirs, names in row.items()

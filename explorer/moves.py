@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from .errors import TransformError
 from .ir.finding import Verdict
 from .schedule import Schedule
 from .transforms.base import Transform, catalogue
@@ -76,6 +78,11 @@ def moves(schedule: Schedule, node: str) -> Moves:
     -------
     Moves
         Those that apply first, each group in alphabetical order of the transformations.
+
+    Raises
+    ------
+    TransformError
+        If no node has this id.
     """
     return Moves(in_order(judged(schedule, node)), node)
 
@@ -87,6 +94,10 @@ def in_order(found: Iterable[Move]) -> list[Move]:
 
 def judged(schedule: Schedule, node: str) -> Iterator[Move]:
     """The moves of :func:`moves` one by one, as they are judged: a caller may stop, or do something else in between."""
+    if node not in schedule.plan.ids:
+        known = sorted(schedule.plan.ids)
+        near = difflib.get_close_matches(str(node), known, 3) or known
+        raise TransformError(f"there is no node {node!r}", hint=f"one of {', '.join(near)}")
     for name, kind in catalogue().items():
         offer = kind.offers(schedule.plan, node)
         if not offer:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .errors import ReplayError
 from .ir.program import Program
-from .transforms.base import Transform, catalogue
+from .transforms.base import Transform, catalogue, misfit
 
 FORMAT, VERSION = "explorer-schedule", 1
 
@@ -84,23 +84,10 @@ def step_of(data: Any, number: int = 0) -> Transform:
 
 
 def _field(move: str, declared: Any, value: Any, where: str) -> Any:
-    def only(item: Any) -> bool:
-        return isinstance(item, (str, int, bool))
-
-    if isinstance(value, list):
-        if not all(only(v) or (isinstance(v, list) and all(map(only, v))) for v in value):
-            raise ReplayError(f"{move}: {declared.name} holds something else than names and numbers", where=where)
-        return tuple(tuple(v) if isinstance(v, list) else v for v in value)
-    if not only(value):
-        raise ReplayError(f"{move}: {declared.name} must be a name, a number or a list of them, not {value!r}"[:200], where=where)
-    expected = declared.metadata.get("kind", "")
-    wants_int = expected == "int" and (isinstance(value, bool) or not isinstance(value, int))
-    if wants_int or (expected == "bool" and not isinstance(value, bool)):
-        wanted = "an integer" if expected == "int" else "true or false"
-        raise ReplayError(f"{move}: {declared.name} must be {wanted}, not {value!r}", where=where)
-    if expected in ("loop", "leaf", "array", "name", "choice") and not isinstance(value, str):
-        raise ReplayError(f"{move}: {declared.name} must be a name, not {value!r}", where=where)
-    return value
+    plain = tuple(value) if isinstance(value, list) else value
+    if wanted := misfit(declared, plain):
+        raise ReplayError(f"{move}: {declared.name} must be {wanted}, not {value!r}"[:200], where=where)
+    return plain
 
 
 def to_json(program: Program, steps: Iterable[Transform]) -> str:
@@ -114,6 +101,8 @@ def read_json(text: str) -> tuple[str, str, dict[str, int], tuple[Transform, ...
         data = json.loads(text)
     except json.JSONDecodeError as error:
         raise ReplayError("this is not JSON", where=f"line {error.lineno}, column {error.colno}", why=error.msg) from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a list of thousands of levels
+        raise ReplayError("this is not a saved schedule", why=str(error)) from error
     return from_data(data)
 
 
@@ -135,16 +124,17 @@ def read_share_string(text: str) -> tuple[str, str, dict[str, int], tuple[Transf
         raw = inflate.decompress(packed, 1 << 20)
         if inflate.unconsumed_tail:
             raise ValueError("more than 1 MiB")
+        if not inflate.eof:
+            raise ValueError("its end is missing")
     except (ValueError, zlib.error) as error:
         raise ReplayError("this share string is damaged", why=str(error),
                           hint="copy the whole line, from ex1: to its end") from error
     return read_json(raw.decode("utf-8", "replace"))
 
 
-def script(program: Program, steps: Iterable[Transform], sizes_line: str = "") -> str:
-    """A Python script that rebuilds the schedule: the program's text and one line for each step."""
-    lines = ["import explorer as ex", ""]
-    lines += [sizes_line, ""] if sizes_line else []
+def script(program: Program, steps: Iterable[Transform], preamble: Iterable[str] = ("import explorer as ex",)) -> str:
+    """A Python script that rebuilds the schedule: the program's text under its `preamble`, and one line for each step."""
+    lines = [*preamble, ""]
     lines += [program.source.rstrip(), ""] if program.source else []
     arguments = ", ".join(f"{name}={value}" for name, value in program.sizes)
     lines.append(f"s = {program.name}.schedule({arguments})")

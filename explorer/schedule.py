@@ -90,6 +90,5 @@ class Schedule:
             raise TransformError(f"{step} does not apply: {verdict.what}", why=verdict.why, hint=verdict.hint, step=step,
                                  verdict=verdict)
         finding = verdict.finding
-        where = f"source line {' and '.join(map(str, finding.lines))}" if finding.lines else ""
-        raise IllegalSchedule(verdict.what, where=where, why=finding.why, hint="; or ".join(finding.hints),
+        raise IllegalSchedule(verdict.what, where=finding.where, why=finding.why, hint="; or ".join(finding.hints),
                               step=step, finding=finding, verdict=verdict, program=self.source)

@@ -142,8 +142,10 @@ class Machine:
         target = leaf.view(len(statement.reads))
         space = self.plan.buffer_of[target.buffer].space if target else "global"
         bound = {loop.role for loop in above}
-        if {"warp", "lane"} <= bound or ("lane" in bound and self.block[0] <= WARP_SIZE):
+        if bound & {"warp", "lane"}:
             bound.add("thread.x")
+            for role in {"warp", "lane"} - bound if space != "register" else ():
+                mask = mask & (self.coordinate[role] == 0)
         for role, size in zip(("block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z"), (*self.grid, *self.block),
                               strict=True):
             single = space == "global" or (space == "shared" and role.startswith("thread"))

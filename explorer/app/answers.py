@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 from ..api import Schedule
 from ..codegen.emit import emit
 from ..errors import ExplorerError, ExportError, ScheduleError
 from ..gpu.spec import catalogue
-from ..run.counterexample import counterexample
 from ..run.export import exported as cu_text
 from ..run.nvrtc import ARCHITECTURES, compile_module
 from ..run.ragged import own_again, require_emittable
 from ..run.result import Run
 from ..transforms.base import Transform
-from .history import State
 from .panes import problems
-from .protocol import Compared, Counterexample, FigureData
+from .protocol import Counterexample, FigureData
 
 
 def figure(schedule: Schedule, name: str, options: Mapping[str, Any], node: str | None, run: Run | None) -> FigureData:
@@ -27,14 +23,6 @@ def figure(schedule: Schedule, name: str, options: Mapping[str, Any], node: str 
     from ..views.figures import figure_data
 
     return figure_data(schedule, name, dict(options), node=node, run=run)  # type: ignore[return-value]
-
-
-def compared(a: State, b: State) -> Compared:
-    """Two states of the history side by side."""
-    from ..views.compare import compare
-
-    found = compare(a.schedule, b.schedule, names=(a.title, b.title), runs=(a.run, b.run)).data()
-    return {**found, "a": a.id, "b": b.id}  # type: ignore[return-value,typeddict-item]
 
 
 def ptx(schedule: Schedule, arch: str) -> dict[str, str]:
@@ -65,20 +53,11 @@ def exported(schedule: Schedule, what: str) -> dict[str, str]:
 
 def counterexample_of(schedule: Schedule, step: Transform) -> Counterexample:
     """The illegal order of a refused step, executed."""
+    from ..run.counterexample import counterexample
+
     found = counterexample(schedule, step, again=own_again(schedule))
     return {
         "call": str(step), "sizes": dict(found.sizes), "caught": found.caught, "verdict": found.verdict, "array": found.array,
         "element": list(found.element), "got": found.got, "expected": found.expected, "cells": [list(row) for row in found.cells],
         "finding": problems.witness(found.finding) if found.finding else None,
     }
-
-
-@cache
-def plotly_source() -> bytes:
-    """Plotly's JavaScript, from the installed package: nothing is fetched from anywhere."""
-    try:
-        offline = import_module("plotly.offline")
-    except ImportError as error:
-        raise ScheduleError("Plotly is not installed, so there are no interactive figures",
-                            hint='pip install "schedule-explorer[lab]"') from error
-    return offline.get_plotlyjs().encode()

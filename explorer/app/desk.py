@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import RLock, get_ident
 from typing import Any
 
 from ..errors import ExplorerError, ScheduleError
+from ..views.plotlyjs import plotly_source
 from . import answers
 from .calls import construct, find, read_call
 from .devices import devices, gpu_is_likely
@@ -14,6 +17,7 @@ from .errands import Errands
 from .jobs import Job, Order, Snapshot
 from .judging import MoveJudge
 from .panes import problems
+from .panes.compare import compared
 from .panes.cuda import cuda
 from .panes.head import head
 from .panes.history import history
@@ -53,7 +57,10 @@ class Desk:
         self._job: Job | None = None
         self._devices = devices(ask_driver=False)
         self._shown: dict[str, Any] = {}
-        self._serial = 0
+        self._lock = RLock()
+        self._recorded: object = None
+        self._own: set[int] = set()
+        session.observers.append(self._noticed)
         self._asked_driver = False
 
     # ---- in and out ----
@@ -62,12 +69,11 @@ class Desk:
         """Answer one request; whatever goes wrong is an answer, too, and nothing is raised."""
         kind, serial = (message.get("kind"), message.get("serial")) if isinstance(message, Mapping) else (None, 0)
         serial = serial if isinstance(serial, int) else 0
-        self._serial = serial
         try:
             method = getattr(self, f"_on_{kind}", None) if isinstance(kind, str) and kind.isidentifier() else None
             if method is None:
                 raise ScheduleError(f"there is no request {str(kind)[:40]!r}")
-            with self._judge.paused():
+            with self._judge.paused(), self._ours():
                 method(serial, message)
         except Exception as error:
             self._failed(serial, str(kind), error)
@@ -79,10 +85,31 @@ class Desk:
 
     def close(self) -> None:
         """Stop the run and end the threads."""
+        if self._noticed in self.session.observers:
+            self.session.observers.remove(self._noticed)
         if self._job is not None:
             self._job.cancel()
         self._judge.close()
         self._errands.close()
+
+    @contextmanager
+    def _ours(self) -> Iterator[None]:
+        """What this thread changes meanwhile, it also tells the front end."""
+        me = get_ident()
+        self._own.add(me)
+        try:
+            yield
+        finally:
+            self._own.discard(me)
+
+    def _noticed(self) -> None:
+        """The session has changed: somebody has called one of its methods in a cell."""
+        if get_ident() in self._own:
+            return
+        try:
+            self._after(0)
+        except Exception as error:
+            self._failed(0, "ready", error)
 
     def _answer(self, serial: int, to: str, data: Any, buffers: list[bytes] | None = None) -> None:
         self._send({"kind": "answer", "serial": serial, "to": to, "data": plain(data)}, buffers or [])
@@ -101,18 +128,19 @@ class Desk:
 
     def _panes(self, serial: int, panes: Mapping[str, Any], always: bool = False) -> None:
         """Send the panes that differ from what is shown."""
-        new = {name: data for name, data in panes.items() if always or self._shown.get(name) != data}
-        self._shown.update(new)
-        self._send({"kind": "panes", "serial": serial, "panes": plain(new)}, [])
+        with self._lock:
+            new = {name: data for name, data in panes.items() if always or self._shown.get(name) != data}
+            self._shown.update(new)
+            self._send({"kind": "panes", "serial": serial, "panes": plain(new)}, [])
 
     def _all(self, serial: int, always: bool = False) -> None:
         """Every pane of the schedule that is shown; the moves as far as they are known."""
         session = self.session
         plan = session.schedule.plan
         self._panes(serial, {
-            "head": head(session, self._busy()), "loops": loop_rows(plan), "tree": tree_rows(plan), "selection": selection(session),
-            "moves": self._moves(serial), "cuda": cuda(session.schedule), "history": history(session), "run": self._run_pane(),
-            "script": script(session)}, always)
+            "head": head(session, self._busy()), "loops": loop_rows(plan), "tree": tree_rows(plan),
+            "selection": selection(session), "moves": self._moves(serial), "cuda": cuda(session.schedule),
+            "history": history(session), "run": self._run_pane(), "script": script(session)}, always)
 
     def _moves(self, serial: int) -> MovesPane:
         return self._judge.ask(serial, self.session.schedule, self.session.selected)
@@ -236,17 +264,17 @@ class Desk:
 
     def _on_compare(self, serial: int, message: Mapping[str, Any]) -> None:
         pair = [self.session.history.get(str(message.get(side))) for side in ("a", "b")]
-        self._later(serial, "compare", lambda: answers.compared(*pair))
+        self._later(serial, "compare", lambda: compared(*pair))
 
     def _on_counterexample(self, serial: int, message: Mapping[str, Any]) -> None:
         schedule, step = self.session.schedule, read_call(str(message.get("call", "")))
         self._later(serial, "counterexample", lambda: answers.counterexample_of(schedule, step))
 
     def _on_figure(self, serial: int, message: Mapping[str, Any]) -> None:
-        session, options = self.session, message.get("options")
+        session, name, asked = self.session, str(message.get("name", "")), message.get("options")
         schedule, node, run = session.schedule, session.selected, session.history.state.run
-        name = str(message.get("name", ""))
-        self._later(serial, "figure", lambda: answers.figure(schedule, name, options if isinstance(options, Mapping) else {}, node, run))
+        options = asked if isinstance(asked, Mapping) else {}
+        self._later(serial, "figure", lambda: answers.figure(schedule, name, options, node, run))
 
     def _on_ptx(self, serial: int, message: Mapping[str, Any]) -> None:
         schedule, arch = self.session.schedule, str(message.get("arch") or "sm_90")
@@ -260,7 +288,7 @@ class Desk:
             self._answer(serial, "export", answers.exported(schedule, what))
 
     def _on_plotly(self, serial: int, _: Mapping[str, Any]) -> None:
-        self._answer(serial, "plotly", {}, [answers.plotly_source()])
+        self._answer(serial, "plotly", {}, [plotly_source()])
 
     # ---- threads ----
 
@@ -289,10 +317,10 @@ class Desk:
         try:
             panes: dict[str, Any] = {"run": self._run_pane()}
             if snapshot.run is not None:
-                fresh = self.session.history.get(snapshot.state).run is None or snapshot.run is not self._recorded
-                if fresh:
+                if snapshot.run is not self._recorded:
                     self._recorded = snapshot.run
-                    self.session.record(snapshot.state, snapshot.run)
+                    with self._ours():
+                        self.session.record(snapshot.state, snapshot.run)
                 panes["history"] = history(self.session)
             panes["head"] = head(self.session, self._busy())
             self._panes(serial, panes)
@@ -300,5 +328,3 @@ class Desk:
                 self._changed()
         except Exception as error:
             self._failed(serial, "run", error)
-
-    _recorded: object = None

@@ -8,11 +8,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from ..api import Schedule
+from ..ir.finding import Verdict
 from ..ir.plan import Plan
-from ..moves import judged
+from ..moves import Move, judged
+from ..transforms.base import Transform, catalogue
 from .panes.moves import move_data, moves_pane
 from .protocol import MoveData, MovesPane
 
@@ -33,6 +35,34 @@ class Question:
     serial: int
     schedule: Schedule
     node: str
+
+
+def moves_at(schedule: Schedule, node: str) -> Iterator[Move]:
+    """The moves at a node; at a buffer, also those at the place where it lives that speak of it."""
+    buffer = schedule.plan.buffer_of.get(node)
+    if buffer is None:
+        yield from judged(schedule, node)
+        return
+    users = (k.id for leaf, _, k in schedule.plan.leaves for _, v in leaf.views if v.buffer == node)
+    told = set()
+    for move in judged(schedule, buffer.scope or next(users, schedule.plan.kernels[0].id)):
+        if move.step is not None and _speaks_of(move.step, node):
+            told.add(move.name)
+            yield move
+    if node in schedule.plan.ids:  # the statement that fills it has the same name
+        yield from (move for move in judged(schedule, node) if move.name not in told)
+        return
+    for name in catalogue():
+        if name not in told:
+            yield Move(name, None, Verdict(f"{name} has nothing to do with the buffer {node}", hint="select a loop or a statement"))
+
+
+def _speaks_of(step: Transform, buffer: str) -> bool:
+    """Whether a step names the buffer, or takes all copies of its loop."""
+    values = [v if isinstance(v, tuple) else (v,) for v in step.arguments().values()]
+    kinds = {f.name: f.metadata.get("kind") for f in fields(step)}  # type: ignore[arg-type]
+    everything = any(kind == "arrays" and name not in step.arguments() for name, kind in kinds.items())
+    return everything or any(buffer == item for value in values for item in value)
 
 
 class MoveJudge:
@@ -107,8 +137,10 @@ class MoveJudge:
                 self._busy = True
             try:
                 self._answer(question)
-            except Exception:
+            except Exception as error:
                 log.exception("the moves at %s could not be judged", question.node)
+                failed = f"the moves at {question.node} could not be judged: {type(error).__name__}: {error}"
+                self._ready(question.serial, {**moves_pane(question.node, (), pending=False), "title": failed[:300]})
             finally:
                 with self._change:
                     if self._asked is question:
@@ -120,20 +152,22 @@ class MoveJudge:
         """Judge move by move; stops when another question is asked."""
         found: list[MoveData] = []
         told = time.monotonic()
-        for move in judged(question.schedule, question.node):
+        for move in moves_at(question.schedule, question.node):
             if not self._go_on(question):
                 return
             found.append(move_data(question.schedule, question.node, move))
             if time.monotonic() - told > PARTIAL_S:
                 told = time.monotonic()
-                self._ready(question.serial, moves_pane(question.node, found, pending=True))
+                with self._change:
+                    if self._asked is question:
+                        self._ready(question.serial, moves_pane(question.node, found, pending=True))
         with self._change:
             if self._asked is not question:
                 return
             self._known[question.schedule.plan, question.node] = found
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
-        self._ready(question.serial, moves_pane(question.node, found, pending=False))
+            self._ready(question.serial, moves_pane(question.node, found, pending=False))
 
     def _go_on(self, question: Question) -> bool:
         """Whether the question still stands; waits while requests are answered."""

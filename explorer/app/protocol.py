@@ -49,7 +49,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script")
 
 Span = TypedDict("Span", {"text": str, "class": str})
-"""A piece of a line with its style class: ``kw``, ``name``, ``num``, ``op``, ``note``, ``guard``, ``type``, ``com``, ``str``, or empty."""
+"""A piece of a line with its style class: ``kw name num op note guard type com str``, or empty."""
 
 
 class Chip(TypedDict):

@@ -70,8 +70,27 @@ def write_script(states: Sequence[State]) -> Written:
     return Written("\n".join(rows) + "\n", tuple(places))
 
 
-def read_script(text: str, schedule: Schedule) -> Script:
-    """The sizes and steps of a script for the program of `schedule`.
+@dataclass(frozen=True)
+class Subject:
+    """The program that a script is about: its name, its text, and sizes for examples."""
+
+    name: str
+    source: str
+    sizes: tuple[tuple[str, int], ...]
+
+    @property
+    def first(self) -> str:
+        """How the first line of a script reads."""
+        return f"s = {self.name}.schedule({', '.join(f'{n}={v}' for n, v in self.sizes)})"
+
+
+def subject_of(schedule: Schedule) -> Subject:
+    """The program of a schedule."""
+    return Subject(schedule.source.name, schedule.source.source, schedule.source.sizes)
+
+
+def read_script(text: str, subject: Subject) -> Script:
+    """The sizes and steps of a script for a program.
 
     Raises
     ------
@@ -84,22 +103,23 @@ def read_script(text: str, schedule: Schedule) -> Script:
         tree = ast.parse(text)
     except SyntaxError as error:
         line = min(max(error.lineno or 1, 1), text.count("\n") + 1)
-        raise _refused(line, "this is not Python", (error.msg or "") + (f", column {error.offset}" if error.offset else "")) from None
+        column = f", column {error.offset}" if error.offset else ""
+        raise _refused(line, "this is not Python", f"{error.msg or ''}{column}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise _refused(1, "this is not Python", str(error)) from None
-    reader = _Reader(schedule)
+    reader = _Reader(subject)
     for node in tree.body:
         reader.statement(node)
     if reader.sizes is None:
-        raise _refused(1, "the script does not begin with a schedule", hint=_first(schedule))
+        raise _refused(1, "the script does not begin with a schedule", hint=subject.first)
     return _with_notes(reader.sizes, reader.line, reader.steps, text)
 
 
 class _Reader:
     """Walks the statements of a script."""
 
-    def __init__(self, schedule: Schedule) -> None:
-        self.schedule, self.name = schedule, schedule.source.name
+    def __init__(self, subject: Subject) -> None:
+        self.subject, self.name = subject, subject.name
         self.variable: str | None = None
         self.sizes: dict[str, int] | None = None
         self.line = 1
@@ -112,7 +132,7 @@ class _Reader:
             return
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
             raise _refused(node.lineno, "only schedule steps stand here", f"found {_shown(node)}",
-                           _first(self.schedule) if self.sizes is None else f"{self.variable} = {self.variable}.split('k', 32)")
+                           self.subject.first if self.sizes is None else f"{self.variable} = {self.variable}.split('k', 32)")
         target = node.targets[0].id
         if self.variable is not None and target != self.variable:
             raise _refused(node.lineno, f"the schedule is called {self.variable}, not {target}",
@@ -128,7 +148,7 @@ class _Reader:
             if len(calls) > MOST_STEPS:
                 raise _refused(node.lineno, f"the script has more than {MOST_STEPS} steps")
         if not isinstance(node, ast.Name) or not calls:
-            raise _refused(node.lineno, "this is not a chain of steps", f"found {_shown(node)}", _first(self.schedule))
+            raise _refused(node.lineno, "this is not a chain of steps", f"found {_shown(node)}", self.subject.first)
         calls.reverse()
         if self.sizes is None:
             self.start(node, calls.pop(0))
@@ -152,9 +172,9 @@ class _Reader:
         place = call.func.end_lineno or call.lineno
         if name.id != self.name or call.func.attr != "schedule":
             raise _refused(place, f"the script begins with {name.id}.{call.func.attr}(…)", f"the program is called {self.name}",
-                           _first(self.schedule))
+                           self.subject.first)
         if call.args or any(k.arg is None for k in call.keywords):
-            raise _refused(place, "sizes are given by name", hint=_first(self.schedule))
+            raise _refused(place, "sizes are given by name", hint=self.subject.first)
         sizes: dict[str, int] = {}
         for keyword in call.keywords:
             try:
@@ -162,7 +182,7 @@ class _Reader:
             except ExplorerError as error:
                 raise ScriptProblem(keyword.value.lineno, error) from error
             if isinstance(value, bool) or not isinstance(value, int):
-                raise _refused(keyword.value.lineno, f"the size {keyword.arg} must be an integer", hint=_first(self.schedule))
+                raise _refused(keyword.value.lineno, f"the size {keyword.arg} must be an integer", hint=self.subject.first)
             sizes[str(keyword.arg)] = value
         self.sizes, self.line = sizes, place
 
@@ -179,13 +199,15 @@ class _Reader:
                                hint="run the new program in a cell and explore it there")
             return True
         value = node.value if isinstance(node, ast.Assign) else None
+        if value is not None and not any(isinstance(n, ast.Call) for n in ast.walk(value)):
+            return True  # a constant that the program's text mentions
         called = value.func if isinstance(value, ast.Call) else None
         name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
         return name == "sizes" and isinstance(value, ast.Call) and all(isinstance(a, ast.Constant) for a in value.args)
 
     def _same_program(self, node: ast.FunctionDef) -> bool:
         try:
-            known = ast.parse(self.schedule.source.source).body
+            known = ast.parse(self.subject.source).body
         except SyntaxError:
             return False
         return any(isinstance(k, ast.FunctionDef) and ast.dump(k) == ast.dump(node) for k in known)
@@ -208,7 +230,8 @@ def _with_notes(sizes: dict[str, int], line: int, steps: list[tuple[Transform, i
             above.setdefault(owner, []).append(comment)
     last = len(places) - 1
     notes = [Notes(tuple(above.get(n, ())), beside.get(n, ""), tuple(below) if n == last else ()) for n in range(len(places))]
-    return Script(sizes, line, tuple(Line(step, place, note) for (step, place), note in zip(steps, notes[1:], strict=True)), notes[0])
+    lines = tuple(Line(step, place, note) for (step, place), note in zip(steps, notes[1:], strict=True))
+    return Script(sizes, line, lines, notes[0])
 
 
 def _comments(text: str) -> list[tuple[int, str]]:
@@ -222,11 +245,6 @@ def _comments(text: str) -> list[tuple[int, str]]:
 
 def _refused(line: int, what: str, why: str = "", hint: str = "") -> ScriptProblem:
     return ScriptProblem(line, ReplayError(what, why=why, hint=hint))
-
-
-def _first(schedule: Schedule) -> str:
-    """How the first line reads."""
-    return f"s = {schedule.source.name}.schedule({', '.join(f'{n}={v}' for n, v in schedule.source.sizes)})"
 
 
 def _shown(node: ast.AST) -> str:

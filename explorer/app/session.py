@@ -7,7 +7,7 @@ Nothing here knows of widgets, messages or panes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any
@@ -18,7 +18,7 @@ from ..run.result import Run
 from ..transforms.base import Transform
 from .calls import read_call
 from .history import History, Notes, State, replay
-from .script import ScriptProblem, Written, read_script, write_script
+from .script import ScriptProblem, Written, read_script, subject_of, write_script
 
 log = logging.getLogger("explorer")
 
@@ -49,6 +49,8 @@ class Session:
         ``"cpu"`` or ``"cuda"``; ``""`` until the user or the machine has decided.
     rejected : Rejected or None
         The last script that was typed, if it was not taken.
+    observers : list of callable
+        Called after every change, by whoever made it.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -56,6 +58,7 @@ class Session:
         self.selected: str | None = first_loop(schedule)
         self.device = ""
         self.rejected: Rejected | None = None
+        self.observers: list[Callable[[], None]] = []
         self.lock = RLock()
 
     @property
@@ -120,7 +123,9 @@ class Session:
         with self.lock:
             found = self.history.get(state)
             words = " ".join(title.split())[:80]
-            return self.history.change(state, title=words or found.call)
+            found = self.history.change(state, title=words or found.call)
+            self._tell()
+            return found
 
     def resize(self, sizes: Mapping[str, Any]) -> State:
         """The same steps at other sizes: a line of its own in the history.
@@ -154,7 +159,7 @@ class Session:
         """
         with self.lock:
             try:
-                script = read_script(text, self.schedule)
+                script = read_script(text, subject_of(self.schedule))
                 start = self._root_at(script.sizes, script.line)
                 schedule, done = start, []
                 for line in script.steps:
@@ -182,11 +187,13 @@ class Session:
         if node is not None and node not in nodes(self.schedule):
             raise ScheduleError(f"there is no node {node!r}", hint=f"one of {', '.join(sorted(nodes(self.schedule)))}"[:200])
         self.selected = node
+        self._tell()
 
     def record(self, state: str, run: Run) -> None:
         """Keep what a run of a state has shown."""
         with self.lock:
             self.history.change(state, run=replace(run, outputs={}, module=None))
+            self._tell()
 
     def _root_at(self, sizes: Mapping[str, Any], line: int = 0) -> Schedule:
         """The program as written, at these sizes."""
@@ -218,6 +225,7 @@ class Session:
         found = self.history.show(state)
         self._keep_selection()
         self.rejected = None
+        self._tell()
         return found
 
     def _at(self, state: str) -> State:
@@ -225,7 +233,12 @@ class Session:
         self.history.current = state
         self._keep_selection()
         self.rejected = None
+        self._tell()
         return self.history.state
+
+    def _tell(self) -> None:
+        for observer in tuple(self.observers):
+            observer()
 
     def _keep_selection(self) -> None:
         if self.selected is not None and self.selected not in nodes(self.schedule):

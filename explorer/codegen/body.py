@@ -116,8 +116,7 @@ class Builder:
     def without_races(self, found: Any) -> frozenset[tuple[str, int]]:
         """The barriers' places; a race that none of them can order is no kernel."""
         for race in found.races:
-            where = f"source line {' and '.join(map(str, race.lines))}" if race.lines else ""
-            raise IllegalSchedule(race.what, where=where, why=race.why, hint="; or ".join(race.hints), finding=race)
+            raise IllegalSchedule(race.what, where=race.where, why=race.why, hint="; or ".join(race.hints), finding=race)
         return frozenset(found.before)
 
     def _register_loops(self) -> frozenset[str]:
@@ -318,9 +317,8 @@ class Builder:
         return [f"{text}  // {site.leaf.id}"]
 
     def vector_loop(self, loop: Loop, above: tuple[Loop, ...]) -> list[Item]:
-        """The lanes of a vector loop, under the first lane's guard; lane by lane where guards differ or more than statements is inside."""
-        registers = any(b.scope == loop.id and b.space == "register" for b in self.low.plan.buffers)
-        if registers or any(isinstance(node, Loop) for node in loop.body):
+        """The lanes of a vector loop, under the first lane's guard; lane by lane where guards differ or a loop is inside."""
+        if any(isinstance(node, Loop) for node in loop.body):
             return self.loop(replace(loop, role="unroll"), above)
         sites = [s for node in loop.body if isinstance(node, Leaf) and (s := self.sites[node.id]).conditions != (NEVER,)]
         if not sites:
@@ -331,7 +329,12 @@ class Builder:
         guards = kept.pop()
         ranges = {k: v for s in sites for k, v in s.around.items()}
         lanes = vector.Lanes(self.low, loop, sites, self.library, self.aligned, self.asynchronous)
-        return [Item(out, guards, ranges) for out in lanes.text(self.plain)]
+        return [Item(out, guards, ranges) for out in lanes.text(self.plain, lambda body: self.with_registers(loop, body))]
+
+    def with_registers(self, loop: Loop, body: Sequence[Out]) -> list[Out]:
+        """One lane's text behind the declarations of the registers that belong to a lane."""
+        declared = [self.declaration(b) for b in self.low.plan.buffers if b.scope == loop.id]
+        return [item.out for item in self.initialised([*(d for d in declared if d), *map(Item, body)])]
 
     def collected(self, site: Site) -> list[Item]:
         """An update whose values are combined across threads or blocks."""

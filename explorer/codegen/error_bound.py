@@ -33,11 +33,13 @@ CONFIDENCE = 6.0
 SAFETY = 2.0
 """Factor on the first-order bound for the higher-order terms, and for derivatives taken at the reference's values."""
 
-ROUNDINGS = {"exp": 4, "log": 2, "rsqrt": 4, "tanh": 4, "erf": 4, "pow": 16,
+ROUNDINGS = {"fast_exp": 4, "fast_log": 6, "fast_div": 4, "exp": 4, "log": 2, "rsqrt": 4, "tanh": 4, "erf": 4, "pow": 16,
              "min": 0, "max": 0, "abs": 0, "neg": 0, "where": 0}  # fmt: skip
 """Relative error of an operation in units u (1 where not listed: correctly rounded).  From the maximum errors in ulp of
 the CUDA C++ Programming Guide, "Mathematical Functions" (single precision: exp 2, log 1, rsqrt 2, tanh 2, erf 2, pow 8;
-double precision: not larger), times two, as an ulp is at most 2 u."""
+double precision: not larger), times two, as an ulp is at most 2 u.  Of the intrinsics ("Intrinsic Functions" there): __expf has
+2 + 1.173 |x| ulp, whose second part stands in PROPAGATED; __logf 3 ulp, and 2^-21.41 near 1, which stands there too; __fdividef 2
+ulp for divisors between 2^-126 and 2^126."""
 
 PROPAGATED = {
     "add": "{e0} + {e1}",
@@ -47,6 +49,9 @@ PROPAGATED = {
     "neg": "{e0}",
     "abs": "{e0}",
     "exp": "reference_scaled({t}, {e0})",
+    "fast_exp": "reference_scaled({t}, {e0} + 1.4e-7 * fabs({v0}))",
+    "fast_log": "reference_scaled(1.0 / {v0}, {e0}) + 3.6e-7",
+    "fast_div": "reference_scaled(1.0 / {v1}, {e0}) + reference_scaled({t} / {v1}, {e1})",
     "log": "reference_scaled(1.0 / {v0}, {e0})",
     "sqrt": "({t} > 0 ? {e0} / (2.0 * {t}) : sqrt({e0}))",
     "rsqrt": "reference_scaled(0.5 * {t} / {v0}, {e0})",

@@ -54,7 +54,22 @@ def condition(expr: Expr, equality: bool, ranges: Ranges) -> Condition | None:
         return None
     if high < 0 or (equality and low > 0):
         return NEVER
-    return _reduced(expr, equality)
+    return _reduced(expr if equality else _whole_steps(expr, ranges), equality)
+
+
+def _whole_steps(expr: Expr, ranges: Ranges) -> Expr:
+    """The condition without terms that never decide it: ``263 - 8*i - v >= 0`` with v in 0…7 is ``32 - i >= 0``.
+
+    With a step g, ``g*A + r >= 0`` is ``A >= ceil(-r / g)``; where that bound is one number for every r, r goes.
+    """
+    for g in sorted({abs(c) for _, c in expr.terms if abs(c) > 1}):
+        rest = Expr(tuple(t for t in expr.terms if t[1] % g), expr.const)
+        if not rest.terms:
+            continue
+        low, high = rest.interval(ranges)
+        if low // g == high // g:
+            return Expr(tuple((a, c // g) for a, c in expr.terms if c % g == 0), low // g)
+    return expr
 
 
 def conjunction(conditions: Iterable[Condition | None]) -> tuple[Condition, ...]:

@@ -110,12 +110,13 @@ def to_c(expr: Expr, ranges: Ranges) -> tuple[str, int]:
     return text, level
 
 
-def _divisions(exprs: Sequence[Expr]) -> int:
+def divisions(exprs: Sequence[Expr]) -> int:
+    """How many quotients and remainders the expressions hold."""
     count = 0
     for expr in exprs:
         for atom, _ in expr.terms:
             if not isinstance(atom, str):
-                count += 1 + _divisions((atom.expr,))
+                count += 1 + divisions((atom.expr,))
     return count
 
 
@@ -134,7 +135,7 @@ def offset_text(index: Sequence[Expr], shape: Sequence[int], ranges: Ranges) -> 
     divisions: a coalesced loop over a whole array is one flat index.
     """
     flat = linear(index, shape)
-    if len(index) < 2 or _divisions((flat,)) < _divisions(index):
+    if len(index) < 2 or divisions((flat,)) < divisions(index):
         return to_c(flat, ranges)[0]
     wide = is_wide(flat, ranges)
     return horner([to_c(e, ranges) for e in index], shape, wide)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..ir.dtype import DType
-from ..ir.expr import Expr, Places, Ranges, const, var
+from ..ir.expr import Expr, Places, Ranges, const, gather, rejoin, var
 from ..ir.plan import Buffer, Plan, block_extents, grid_extents
 from ..ir.program import Access, Array, Constraint, Indirect, Statement
 from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, leaves, walk
 from ..ir.tree import ranges as loop_ranges
 from .guards import Condition, condition, conjunction
-from .index import rename
+from .index import linear, rename
 from .names import Names
 
 _SHORT = {**{f"block.{a}": f"b{a}" for a in "xyz"}, **{f"thread.{a}": f"t{a}" for a in "xyz"}, "warp": "warp", "lane": "lane"}
@@ -117,7 +117,8 @@ class Lowered:
     def in_c(self, expr: Expr, loops: Sequence[Loop]) -> Expr:
         """An expression of loop variables over C variables; a loop of one iteration is its start."""
         used = expr.variables()
-        single = {x.id: const(x.start) for x in loops if x.id in used and x.extent == 1 and not x.is_place and x.role != "launch"}
+        single = {x.id: const(x.start) for x in loops if x.id in used and x.extent == 1 and x.role != "launch"
+                  and (not x.is_place or self.role_extents[x.role] == 1)}
         expr = expr.substitute(single, loop_ranges(tuple(loops))) if single else expr
         return rename(expr, {x.id: self.variable[x.id] for x in loops})
 
@@ -237,6 +238,20 @@ class Lowered:
         whole = Places(site.at, {e: self.in_c(var(loop), site.loops) for loop, e in site.leaf.when
                                  if any(not isinstance(a, str) for a, _ in e.terms)})
         return tuple(e.substitute(whole, site.ranges) if isinstance(e, Expr) else e for e in access.index)
+
+    def offset(self, site: Site, slot: int, lane: Mapping[str, Expr] | None = None) -> Expr | None:
+        """Row-major offset of an element of an array, put together before the loops were taken apart; None for a view.
+
+        A coalesced loop over neighbouring axes is one index there, where the indices alone hold its quotients and remainders.
+        """
+        access = site.statement.accesses[slot]
+        affine = [e for e in access.index if isinstance(e, Expr)]
+        if site.leaf.view(slot) or not site.leaf.sums or len(affine) != len(access.index) or not affine:
+            return None
+        sums = [(e, self.in_c(value, site.loops)) for e, value in site.leaf.sums]
+        rest, whole = gather(linear(affine, self.store(site.leaf, slot).shape), sums)
+        flat = rejoin(rest.substitute(site.at, site.ranges) + whole)
+        return flat.substitute(lane, site.ranges) if lane else flat
 
     def dtypes(self, site: Site) -> tuple[DType, ...]:
         """Types of the statement's reads as stored."""

@@ -42,7 +42,7 @@ def shortened(low: Lowered, site: Site, lines: Sequence[str], lane: Mapping[str,
 
 def _atoms(low: Lowered, site: Site, lane: Mapping[str, Expr]) -> Iterator[Atom]:
     for slot in range(len(site.statement.accesses)):
-        for e in low.index(site, slot, lane):
+        for e in (*low.index(site, slot, lane), low.offset(site, slot, lane)):
             if isinstance(e, Expr):
                 yield from _inner(e)
 

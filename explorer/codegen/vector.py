@@ -44,8 +44,12 @@ def is_wide(low: Lowered, site: Site, slot: int, loop: Loop) -> bool:
     nbytes = loop.extent * store.dtype.bytes
     if store.space == "register" or len(affine) != len(index) or not index or nbytes not in SIZES or loop.extent < 2:
         return False
-    first = linear([e for e in low.index(site, slot, {lane: Expr((), loop.start)}) if isinstance(e, Expr)], store.shape)
-    if linear(affine, store.shape) - first != Expr(((lane, 1),), -loop.start):
+    at_first = {lane: Expr((), loop.start)}
+    flat, first = low.offset(site, slot), low.offset(site, slot, at_first)
+    if flat is None or first is None:
+        flat = linear(affine, store.shape)
+        first = linear([e for e in low.index(site, slot, at_first) if isinstance(e, Expr)], store.shape)
+    if flat - first != Expr(((lane, 1),), -loop.start):
         return False
     return gcd(first.const, *(c for _, c in first.terms)) % loop.extent == 0
 
@@ -107,8 +111,8 @@ class Lanes:
         """Whether the access is contiguous and happens in every lane (reads under `inside` may not)."""
         return is_wide(self.low, site, slot, self.loop) and not (site.statement.inside and slot < len(site.statement.reads))
 
-    def text(self, plain: Callable[..., list[str]]) -> list[Out]:
-        """The pieces, to be put under one guard."""
+    def text(self, plain: Callable[..., list[str]], prepared: Callable[[Sequence[Out]], Sequence[Out]]) -> list[Out]:
+        """The pieces, to be put under one guard; `plain` writes a statement, `prepared` declares what a lane needs."""
         ids = (self.loop.id, *(site.leaf.id for site in self.sites))
         if len(self.sites) == 1 and (moved := self.move(self.sites[0])):
             moved[-1] += f", {self.loop.id}"
@@ -119,7 +123,7 @@ class Lanes:
         stored = [Lines((f"*({self.declare(w.store)}*)&{w.first} = {w.local};",), ids) for w in vectors if w.written]
         body = [self.lane_text(site, held, plain) for site in self.sites]
         header = f"for (int {self.lane} = {self.loop.start}; {self.lane} < {self.loop.start + self.loop.extent}; ++{self.lane})"
-        lanes = Block(header, tuple(body), (self.loop.id,), ("#pragma unroll",), self.loop.id)
+        lanes = Block(header, tuple(prepared(body)), (self.loop.id,), ("#pragma unroll",), self.loop.id)
         return [*declared, lanes, *stored]
 
     def declaration(self, w: Wide) -> str:

@@ -24,6 +24,10 @@ _TRIAL = (1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061)
 """Primes that stand in for sizes while only the form is checked; nothing refused then depends on them."""
 
 
+_LARGEST_SIZE, _LARGEST_ARRAY = 2**40, 2**62
+"""A size; bytes of an array.  Index arithmetic and the analysis' intervals stay exact within these."""
+
+
 @dataclass(frozen=True, eq=False)
 class Definition:
     """A decorated function: checked, and ready to become a program at any sizes.
@@ -76,7 +80,12 @@ class Definition:
         values = self._checked(sizes)
         key = tuple(values.values())
         if key not in self._programs:
-            self._programs[key] = parse(self.text, self.parameters, self.captured, values)
+            program = parse(self.text, self.parameters, self.captured, values)
+            if large := next((a for a in program.arrays if a.nbytes > _LARGEST_ARRAY), None):
+                shape = " × ".join(map(str, large.shape))
+                raise ProgramError(f"the array {large.name} is too large: {shape} × {large.dtype}",
+                                   why="its addresses do not fit 64 bits", hint="smaller sizes")
+            self._programs[key] = program
         return self._programs[key]
 
     def into(self, cls: type[D]) -> D:
@@ -104,6 +113,9 @@ class Definition:
                 raise ProgramError(
                     f"the size {name} is {out[name]}", where=wanted, why="a size is at least 0", hint=f".at({example})"
                 )
+            if out[name] > _LARGEST_SIZE:
+                raise ProgramError(f"the size {name} is {out[name]:.3g}", where=wanted,
+                                   why="a size is at most 2**40: no memory holds more", hint=f".at({example})")
         return out
 
     def __call__(self, *_: Any, **__: Any) -> Any:

@@ -151,6 +151,8 @@ def sizes(names: str) -> Any:
     >>> print(M * N + 1)
     ((M * N) + 1)
     """
+    if not isinstance(names, str):
+        raise ProgramError(f"sizes are named in a string, not in {names!r}", hint='M, N = ex.sizes("M N")')
     parts = names.replace(",", " ").split()
     bad = [p for p in parts if not p.isidentifier() or not p.isascii()]
     if not parts or bad or len(set(parts)) != len(parts):

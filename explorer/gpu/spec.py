@@ -200,6 +200,8 @@ def gpu(name: str) -> Gpu:
     ResourceError
         If there is none; the hint names the nearest ones.
     """
+    if not isinstance(name, str):
+        raise ResourceError(f"a GPU is asked for by its name, not by {name!r}", hint=f'gpu("{DEFAULT}")')
     found = _by_key().get(_key(name))
     if found is not None:
         return found
@@ -219,6 +221,17 @@ def default_gpu(installed: str | None = None) -> Gpu:
     """
     known = _by_key().get(_key(installed)) if installed else None
     return known or catalogue()[DEFAULT]
+
+
+def target_gpu(asked: Gpu | str | None) -> Gpu:
+    """The GPU that a caller means: itself, the one of that name, or by default the H200.
+
+    Raises
+    ------
+    ResourceError
+        If there is none of that name.
+    """
+    return default_gpu() if asked is None else asked if isinstance(asked, Gpu) else gpu(asked)
 
 
 @cache

@@ -9,7 +9,7 @@ ever comes back from isl (it loses floors).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import gcd
@@ -286,6 +286,30 @@ def rejoin(expr: Expr) -> Expr:
             kept = tuple(t for t in expr.terms if t[0] != atom and t[0] != partner)
             return rejoin(Expr(kept, expr.const) + atom.expr * c)
     return expr
+
+
+def gather(expr: Expr, sums: Sequence[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
+    """Take whole sums out of an expression, the longest first.
+
+    Parameters
+    ----------
+    expr : Expr
+    sums : sequence of (Expr, Expr)
+        Sums of terms, each with its value in other variables.
+
+    Returns
+    -------
+    (Expr, Expr)
+        What is left of `expr`, and the total of the values of what was taken, each as often as it was in there.
+    """
+    taken = const(0)
+    for whole, value in sorted(sums, key=lambda x: -len(x[0].terms)):
+        have = dict(expr.terms)
+        first, c = whole.terms[0]
+        times, odd = divmod(have.get(first, 0), c)
+        if times and not odd and all(have.get(atom) == times * n for atom, n in whole.terms):
+            expr, taken = expr - whole * times, taken + value * times
+    return expr, taken
 
 
 def show(expr: Expr, names: Mapping[str, str] | None = None) -> str:

@@ -68,9 +68,14 @@ class Finding:
     lines: tuple[int, ...] = ()
     hints: tuple[str, ...] = ()
 
+    @property
+    def where(self) -> str:
+        """The user's lines in words: ``source lines 22 and 24``; empty where none is known."""
+        return f"source line{'s' * (len(self.lines) > 1)} {' and '.join(map(str, self.lines))}" if self.lines else ""
+
     def __str__(self) -> str:
         lines = [self.what] + ([self.why] if self.why else [])
-        lines += [f"source lines {' and '.join(map(str, self.lines))}"] if self.lines else []
+        lines += [self.where] if self.lines else []
         lines += [f"try: {'; or '.join(self.hints)}"] if self.hints else []
         return "\n  ".join(lines)
 

@@ -73,6 +73,9 @@ _ROWS = (
     Operation("abs", 1, np.abs, {"f32": "fabsf({0})", "f64": "fabs({0})", "i64": "llabs({0})", "*": "abs({0})"}),
     Operation("min", 2, np.minimum, {"f32": "fminf({0}, {1})", "f64": "fmin({0}, {1})", "*": "min({0}, {1})"}),
     Operation("max", 2, np.maximum, {"f32": "fmaxf({0}, {1})", "f64": "fmax({0}, {1})", "*": "max({0}, {1})"}),
+    Operation("fast_exp", 1, np.exp, {"f32": "__expf({0})", "f64": "exp({0})"}, result="float"),
+    Operation("fast_log", 1, np.log, {"f32": "__logf({0})", "f64": "log({0})"}, result="float"),
+    Operation("fast_div", 2, np.true_divide, {"f32": "__fdividef({0}, {1})", "f64": "(({0}) / ({1}))"}, result="float"),
     Operation("pow", 2, np.power, {"f32": "powf({0}, {1})", "f64": "pow({0}, {1})"}, result="float"),
     Operation("where", 3, np.where, {"*": "{0} ? {1} : {2}"}, flops=0, precedence=2),
     Operation("lt", 2, np.less, {"*": "{0} < {1}"}, result="bool", precedence=10, python="{0} < {1}"),
@@ -87,6 +90,10 @@ _ROWS = (
 )
 
 OPERATIONS: dict[str, Operation] = {row.name: row for row in _ROWS}
+
+APPROXIMATE = {"exp": "fast_exp", "log": "fast_log", "div": "fast_div"}
+"""Operations that the special-function units have in one or two instructions, with larger errors (`approximate`).  Users do not
+write these names; errors are in codegen/error_bound.py."""
 
 
 @dataclass(frozen=True)
@@ -224,3 +231,14 @@ def type_of(scalar: Scalar, reads: Sequence[DType]) -> DType:
     if isinstance(scalar, Read):
         return reads[scalar.slot].wide
     return DTYPES["bool"] if OPERATIONS[scalar.op].result == "bool" else operand_type(scalar, reads)
+
+
+def approximated(scalar: Scalar, types: Sequence[DType]) -> Scalar:
+    """The expression with the special-function units' operations where they exist (f32 only); see :data:`APPROXIMATE`."""
+    if isinstance(scalar, Cast):
+        return replace(scalar, arg=approximated(scalar.arg, types))
+    if not isinstance(scalar, Call):
+        return scalar
+    new = replace(scalar, args=tuple(approximated(a, types) for a in scalar.args))
+    fast = APPROXIMATE.get(scalar.op)
+    return replace(new, op=fast) if fast and operand_type(scalar, types).name == "f32" else new

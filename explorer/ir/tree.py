@@ -62,6 +62,9 @@ class Leaf:
         Bound loop to the way updates of one cell that differ in it are combined: ``"shuffle"`` (warp shuffles,
         shared memory across warps), ``"shared"`` (tree in shared memory), both over threads, every thread of the
         group gets the result; ``"atomic"`` over threads or blocks.
+    sums : tuple of (Expr, Expr)
+        Sums of the statement's dimensions that were one loop once (`coalesce`), with their values over the loops'
+        variables: what makes one flat offset of the indices of an array that the loop ran through.
     """
 
     id: str
@@ -71,6 +74,7 @@ class Leaf:
     views: tuple[tuple[int, View], ...] = ()
     mechanism: str = "plain"
     collect: tuple[tuple[str, str], ...] = ()
+    sums: tuple[tuple[Expr, Expr], ...] = ()
 
     @cached_property
     def places(self) -> Places:
@@ -240,7 +244,8 @@ def retime(nodes: tuple[Node, ...], forward: Mapping[str, Expr], backward: Mappi
             old = dict(node.when)
             kept = {name: e for name, e in old.items() if name not in forward}
             new = {name: e.substitute(old) for name, e in backward.items()}
-            out.append(replace(node, at=at, views=views, when=tuple(sorted({**kept, **new}.items()))))
+            sums = tuple((e, value.substitute(forward, scope)) for e, value in node.sums)
+            out.append(replace(node, at=at, views=views, when=tuple(sorted({**kept, **new}.items())), sums=sums))
         else:
             out.append(node)
     return tuple(out)

@@ -19,18 +19,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-import islpy as isl
-
 from ..ir.expr import ZERO, Expr, const, var
 from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop, Node, Sync, walk
 from .events import Event, either, events, witness
-from .flow import copy_supply
 from .flow_text import cell_text, element, instance
 from .linear import at_most, less
 from .plan_facts import plan_copy
 from .sites import Site
+from .supply import Link, link
 
 
 @dataclass(frozen=True)
@@ -90,20 +88,19 @@ def _check_pair(kernel: Kernel, copy: Event, reader: Event) -> Finding | None:
     a, b = copy.site, reader.site
     if copy.launch != reader.launch:
         return None
-    pairs = copy_supply(a, b)
-    if pairs.is_empty():
+    by = link(None, a, b)
+    if by is None:
         return None
     path = path_to(kernel, a.leaf.id)
     group = commits_before(kernel, path)
-    early = _not_landed(pairs, a, b, group, tuple(landings(kernel, b.leaf.id)))
+    early = _not_landed(by, group, tuple(landings(kernel, b.leaf.id)))
     return _finding(kernel, a, b, *early) if early else None
 
 
 @lru_cache(maxsize=2048)
-def _not_landed(pairs: isl.Map, a: Site, b: Site, group: Expr,
-                alternatives: tuple[Landing, ...]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _not_landed(by: Link, group: Expr, alternatives: tuple[Landing, ...]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The smallest pair whose group no wait has let through: group number at or beyond what has landed."""
-    failing = pairs
+    a, b, failing = by.writer, by.reader, by.pairs
     for w in alternatives:
         absent = [(at_most(e, "b", -1),) for e in w.when]
         failing = failing.intersect(either(a, b, (*absent, (less(w.landed, "b", group, "a", 0),))))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import islpy as isl
+
 from ..ir.expr import Expr, var
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
-from ..ir.program import Statement
+from ..ir.program import Constraint, Statement
 from .isl import smallest
 from .linear import Tuple, box, build_map, equal, holds
 from .placed import Placed
 from .plan_facts import run_set_of
-from .relations import domain, instance
+from .relations import domain
 
-Part = tuple[tuple[tuple[str, Expr], ...], tuple[tuple[str, Expr], ...], tuple[tuple[str, int, int], ...]]
+Maps = tuple[tuple[tuple[str, Expr], ...], tuple[tuple[str, Expr], ...], tuple[tuple[str, int, int], ...]]
 """A leaf's maps `at` and `when`, and its loops' boxes."""
 
 
@@ -39,7 +41,7 @@ def check_cover(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Finding, .
 
 
 @lru_cache(maxsize=4096)
-def _failure(statement: Statement, parts: tuple[Part, ...]) -> tuple[str, tuple[int, ...], int] | None:
+def _failure(statement: Statement, parts: tuple[Maps, ...]) -> tuple[str, tuple[int, ...], int] | None:
     """What goes wrong, at which instance, in which leaf (-1: in none)."""
     total = None
     for number, (at, when, boxes) in enumerate(parts):
@@ -53,16 +55,77 @@ def _failure(statement: Statement, parts: tuple[Part, ...]) -> tuple[str, tuple[
     return None if missing.is_empty() else ("would never run", smallest(missing), -1)
 
 
-@lru_cache(maxsize=8192)
 def _inverse_failure(statement: Statement, at: tuple[tuple[str, Expr], ...], inverse: tuple[tuple[str, Expr], ...],
                      boxes: tuple[tuple[str, int, int], ...]) -> tuple[int, ...] | None:
     """An instance for which the two maps between loops and dimensions do not invert each other, or None."""
-    when, forward = dict(inverse), dict(at)
-    source, sink = instance(statement), Tuple("V", "v", tuple(loop for loop, _, _ in boxes))
-    inside = [*(holds(c, "d") for c in statement.domain), *box(((var(x), start, extent) for x, start, extent in boxes), "v")]
-    one = build_map(source, sink, [*inside, *(equal(var(d), "d", forward[d], "v") for d in statement.dims)])
-    two = build_map(source, sink, [*inside, *(equal(when[x], "d", var(x), "v") for x, _, _ in boxes)])
+    if all(_inverts(*part) for part in _parts(statement, at, inverse, boxes)):
+        return None
+    one, two = _both(statement.dims, statement.domain, at, inverse, boxes)
     if one.is_equal(two):
         return None
     odd = one.subtract(two).union(two.subtract(one))
     return smallest(odd.domain())
+
+
+Part = tuple[tuple[str, ...], tuple[Constraint, ...], tuple[tuple[str, Expr], ...], tuple[tuple[str, Expr], ...],
+             tuple[tuple[str, int, int], ...]]
+"""Dimensions that share no loop with others: with the constraints on them alone, their part of the maps, their loops."""
+
+
+@lru_cache(maxsize=8192)
+def _parts(statement: Statement, at: tuple[tuple[str, Expr], ...], inverse: tuple[tuple[str, Expr], ...],
+           boxes: tuple[tuple[str, int, int], ...]) -> tuple[Part, ...]:
+    """The maps, taken apart: each part is over dimensions and loops of its own."""
+    forward, when = dict(at), dict(inverse)
+    groups: list[tuple[set[str], set[str]]] = [({d}, set(forward[d].variables())) for d in statement.dims]
+    groups += [(set(when[x].variables()), {x}) for x, _, _ in boxes]
+    joined: list[tuple[set[str], set[str]]] = []
+    for dims, loops in groups:
+        tied = [g for g in joined if g[0] & dims or g[1] & loops]
+        joined = [g for g in joined if g not in tied]
+        joined.append((dims.union(*(g[0] for g in tied)), loops.union(*(g[1] for g in tied))))
+    return tuple((tuple(d for d in statement.dims if d in dims), tuple(c for c in statement.domain if c.expr.variables() <= dims),
+                  tuple(p for p in at if p[0] in dims), tuple(p for p in inverse if p[0] in loops),
+                  tuple(x for x in boxes if x[0] in loops)) for dims, loops in joined)
+
+
+def _both(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tuple[tuple[str, Expr], ...],
+          inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> tuple[isl.Map, isl.Map]:
+    """Dimensions to loops, by the one map and by the other."""
+    when, forward = dict(inverse), dict(at)
+    source, sink = Tuple("", "d", dims), Tuple("", "v", tuple(loop for loop, _, _ in boxes))
+    inside = [*(holds(c, "d") for c in constraints), *box(((var(x), start, extent) for x, start, extent in boxes), "v")]
+    one = build_map(source, sink, [*inside, *(equal(var(d), "d", forward[d], "v") for d in dims)])
+    two = build_map(source, sink, [*inside, *(equal(when[x], "d", var(x), "v") for x, _, _ in boxes)])
+    return one, two
+
+
+@lru_cache(maxsize=8192)
+def _inverts(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tuple[tuple[str, Expr], ...],
+             inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> bool:
+    """Whether the two maps invert each other on these dimensions and loops: by simplification, else by isl."""
+    loops = {x: (start, start + extent - 1) for x, start, extent in boxes}
+    when, forward = dict(inverse), dict(at)
+    if all(extent > 0 for _, _, extent in boxes) and all(e.variables() <= loops.keys() for e in forward.values()):
+        back = all(when[x].substitute(forward, loops) == var(x) for x, _, _ in boxes)
+        if back and all(forward[d].substitute(when, bounds(dims, constraints)) == var(d) for d in dims):
+            return True
+    one, two = _both(dims, constraints, at, inverse, boxes)
+    return one.is_equal(two)
+
+
+def bounds(dims: tuple[str, ...], constraints: tuple[Constraint, ...]) -> dict[str, tuple[int, int]]:
+    """Inclusive bounds of the dimensions that constraints on single dimensions give."""
+    out: dict[str, tuple[int, int]] = {}
+    for c in constraints:
+        name, k = c.expr.terms[0] if len(c.expr.terms) == 1 else ("", 0)
+        if not isinstance(name, str) or name not in dims or c.equality:
+            continue
+        const = c.expr.const
+        low, high = out.get(name, (-FAR, FAR))
+        out[name] = (max(low, -(const // k)), high) if k > 0 else (low, min(high, const // -k))
+    return out
+
+
+FAR = 1 << 200
+"""Beyond every index."""

@@ -50,16 +50,20 @@ def common_loops(a: Site, b: Site) -> tuple[Loop, ...]:
     return tuple(x for x in shared if not x.is_place)
 
 
-def earlier(first: Event, second: Event, p: str, q: str) -> Cases:
-    """Cases in which `first` (on side `p`) runs strictly before `second` (on side `q`)."""
+def earlier(first: Event, second: Event, p: str, q: str, agreed: int = 0) -> Cases:
+    """Cases in which `first` (on side `p`) runs strictly before `second` (on side `q`).
+
+    The two run in one iteration of the outermost `agreed` of their common loops.
+    """
     if first.launch != second.launch:
         return (ALWAYS,) if first.launch < second.launch else ()
     out: list[Case] = []
     outer: Case = ()
-    for loop in common_loops(first.site, second.site):
+    for depth, loop in enumerate(common_loops(first.site, second.site)):
         if loop.extent > 1:
             v = var(loop.id)
-            out.append((*outer, less(v, p, v, q)))
+            if depth >= agreed:
+                out.append((*outer, less(v, p, v, q)))
             outer = (*outer, equal(v, p, v, q))
     if first.number < second.number:
         out.append(outer)

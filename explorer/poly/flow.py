@@ -18,22 +18,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, reduce
+from itertools import takewhile
 
 import islpy as isl
 
 from ..ir.expr import Expr, const, var
 from ..ir.finding import Finding
 from ..ir.plan import Plan
+from ..ir.tree import ranges
+from .deduce import Facts, deduce
 from .dependence import Flow
-from .events import Event, earlier, either, events, instances, relation, same_cell, same_replica, same_time, witness
+from .events import Event, common_loops, earlier, either, events, instances, relation, same_cell, same_replica, same_time, witness
 from .flow_text import clobbered, hidden, kept, lost, undecided
 from .footprint import check_footprints
 from .isl import Undecided, budget
-from .linear import Cases, build_map, build_set, differ, equal
+from .linear import Case, Cases, Condition, build_set, differ, equal, feasible
 from .plan_facts import facts, plan_copy
 from .relations import instance
 from .sites import Site, launch_extents
 from .strays import check_strays
+from .supply import Link, link, loop_ranges
 
 BUDGET = 20_000_000
 """Operations of isl for the suppliers and clobbers of one read (some seconds); beyond, the plan is refused as undecided."""
@@ -41,11 +45,16 @@ BUDGET = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class Supplier:
-    """A write that a read gets its value from; `pairs` is ``{ A[writer's loops] -> B[reader's loops] }``."""
+    """A write that a read gets its value from; `link` relates the loops of the two."""
 
     writer: Event
     reader: Event
-    pairs: isl.Map
+    link: Link
+
+    @property
+    def pairs(self) -> isl.Map:
+        """``{ A[writer's loops] -> B[reader's loops] }``."""
+        return self.link.pairs
 
 
 def check_flow(plan: Plan) -> tuple[Finding, ...]:
@@ -107,32 +116,16 @@ def _suppliers(plan: Plan, everything: tuple[Event, ...], flows: tuple[Flow, ...
     view = site.leaf.view(site.slot)
     if view and view.element and not site.writes and (copy := plan_copy(plan, view.buffer)):
         for w in everything:
-            if w.site.writes and w.site.statement.name == copy and not (pairs := copy_supply(w.site, site)).is_empty():
-                yield Supplier(w, reader, pairs)
+            if w.site.writes and w.site.statement.name == copy and (found := link(None, w.site, site)):
+                yield Supplier(w, reader, found)
         return
     array = site.statement.accesses[site.slot].array
     for flow in flows:
         if (flow.sink, flow.slot, flow.array) != (site.statement.name, site.slot, array):
             continue
-        writers = [w for w in everything if w.site.writes and w.site.statement.name == flow.source]
-        found = [(w, _pull_back(flow, w.site, site)) for w in writers]
-        yield from (Supplier(w, reader, pairs) for w, pairs in found if not pairs.is_empty())
-
-
-@lru_cache(maxsize=4096)
-def copy_supply(writer: Site, reader: Site) -> isl.Map:
-    """``{ A[…] -> B[…] }``: the copy's loops at the element that the reader's view names."""
-    view = reader.leaf.view(reader.slot)
-    assert view is not None
-    at = dict(writer.leaf.at)
-    same = [equal(at[d], "a", e, "b") for d, e in zip(writer.statement.dims, view.element, strict=True)]
-    return relation(writer, reader, [*writer.conditions("a"), *reader.conditions("b"), *same])
-
-
-@lru_cache(maxsize=4096)
-def _pull_back(flow: Flow, writer: Site, reader: Site) -> isl.Map:
-    """The program's flow between loop variables."""
-    return instances(writer, "a").apply_range(flow.relation).apply_range(instances(reader, "b").reverse())
+        for w in everything:
+            if w.site.writes and w.site.statement.name == flow.source and (found := link(flow, w.site, site)):
+                yield Supplier(w, reader, found)
 
 
 # -- visibility --------------------------------------------------------------------------------------------------
@@ -160,25 +153,27 @@ Failure = tuple[str, tuple[int, ...], tuple[int, ...]]
 
 
 def _failure(s: Supplier) -> Failure | None:
-    return _pair_failure(s.pairs, s.writer.site, s.reader.site, _late(s.writer, s.reader, "a", "b"))
+    return _pair_failure(s.link, _late(s.writer, s.reader, "a", "b"))
 
 
-def _late(first: Event, second: Event, p: str, q: str) -> Cases:
-    """Cases in which `first` does not run before `second`."""
-    return (*earlier(second, first, q, p), *same_time(first, second, p, q))
+def _late(first: Event, second: Event, p: str, q: str, agreed: int = 0) -> Cases:
+    """Cases in which `first` does not run before `second`; see :func:`~explorer.poly.events.earlier`."""
+    return (*earlier(second, first, q, p, agreed), *same_time(first, second, p, q))
 
 
 @lru_cache(maxsize=4096)
-def _pair_failure(pairs: isl.Map, a: Site, b: Site, late: Cases) -> Failure | None:
+def _pair_failure(by: Link, late: Cases) -> Failure | None:
     """The first way in which some pair fails, with the smallest pair that fails so."""
-    for reason, alike in (("place", same_replica(a, b)), ("cell", same_cell(a, b))):
-        if pairs.is_subset(relation(a, b, [equal(e, "a", f, "b") for e, f in alike])):
+    a, b = by.writer, by.reader
+    for reason, pairs in (("place", same_replica(a, b)), ("cell", same_cell(a, b))):
+        alike = tuple(equal(e, "a", f, "b") for e, f in pairs)
+        if all(map(by.facts.holds, alike)) or by.pairs.is_subset(relation(a, b, alike)):
             continue
-        cases = tuple(case for e, f in alike for case in differ(e, "a", f, "b"))
-        return reason, *witness(pairs.intersect(either(a, b, cases)), a, b)
-    if all(pairs.is_disjoint(relation(a, b, case)) for case in late):
+        cases = tuple(case for e, f in pairs for case in differ(e, "a", f, "b"))
+        return reason, *witness(by.pairs.intersect(either(a, b, cases)), a, b)
+    if all(by.facts.refutes(case) or by.pairs.is_disjoint(relation(a, b, case)) for case in late):
         return None
-    return "time", *witness(pairs.intersect(either(a, b, late)), a, b)
+    return "time", *witness(by.pairs.intersect(either(a, b, late)), a, b)
 
 
 # -- clobbering --------------------------------------------------------------------------------------------------
@@ -190,59 +185,104 @@ def _clobber(plan: Plan, everything: tuple[Event, ...], suppliers: tuple[Supplie
         c = other.site
         if not c.writes or c.cells != reader.site.cells or (c.space != "global" and other.launch != reader.launch):
             continue
-        supplied = tuple(s.pairs for s in suppliers if s.writer == other)
-        early = earlier(other, reader, "a", "b")
-        strangers = _strangers(c, reader.site, early, supplied, c.leaf.id == reader.site.leaf.id)
-        if strangers is None:
-            continue
+        supplied = tuple(s.link for s in suppliers if s.writer == other)
         for s in suppliers:
-            if (late := _late(other, s.writer, "c", "a")) and (points := _between(s, c, strangers, late)):
+            agreed = _agreed(s.link, c)
+            early, late = earlier(other, reader, "c", "b", agreed), _late(other, s.writer, "c", "a", agreed)
+            if points := _overwritten(s.link, c, early, late, supplied, c.leaf.id == reader.site.leaf.id):
                 return clobbered(plan, s.writer.site, c, reader.site, *points)
     return None
 
 
 @lru_cache(maxsize=4096)
-def _strangers(c: Site, b: Site, early: Cases, supplied: tuple[isl.Map, ...], same_leaf: bool) -> isl.Map | None:
-    """``{ A[c's loops] -> B[b's loops] }``: writes of the reader's cell before it that supply nothing; None without any."""
-    cases = early
-    if same_leaf and not c.leaf.collect:
-        level = [equal(var(z.id), "a", var(z.id), "b") for z in c.above if not z.is_place and z.extent > 1]
-        places = [var(z.id) for z in c.above if z.is_place and z.extent > 1]
-        cases = (*cases, *((*level, *case) for v in places for case in differ(v, "a", v, "b")))
-    same = [equal(e, "a", f, "b") for e, f in (*same_cell(c, b), *same_replica(c, b))]
-    touching = relation(c, b, [*c.conditions("a"), *b.conditions("b"), *same])
-    found = [] if touching.is_empty() else [touching.intersect(relation(c, b, case)) for case in cases]
-    found = [m for m in found if not m.is_empty()]
-    if not found:
-        return None
-    touching = reduce(isl.Map.union, found)
-    for pairs in supplied:
-        touching = touching.subtract(pairs)
-    if c.statement.update and b.statement.name == c.statement.name and b.slot == c.slot:
-        touching = touching.subtract(instances(c, "a").apply_range(_peers(c)).apply_range(instances(b, "b").reverse()))
-    return None if touching.is_empty() else touching
+def _agreed(by: Link, c: Site) -> int:
+    """How many outermost time loops all three share and writer and reader run in one iteration: so does what comes between."""
+    shared = {x.id for x in common_loops(by.writer, by.reader)}
+    both = [x for x, y in zip(common_loops(c, by.reader), common_loops(c, by.writer), strict=False) if x.id == y.id]
+    agree = takewhile(lambda x: x.id in shared and by.facts.holds(equal(var(x.id), "a", var(x.id), "b")), both)
+    return len(list(agree))
 
 
-@lru_cache(maxsize=1024)
-def _peers(site: Site) -> isl.Map:
-    """``{ S[d] -> S[e] }``: updates of one element."""
-    same = [equal(e, "a", e, "b") for e in site.statement.target.index if isinstance(e, Expr)]
-    return build_map(instance(site.statement, "a"), instance(site.statement, "b"), same)
+@lru_cache(maxsize=4096)
+def _touching(c: Site, b: Site) -> tuple[Case, Facts | None]:
+    """What is equal when two accesses use one cell of one replica, the first on side ``c``; None: they never do."""
+    same = tuple(equal(e, "c", f, "b") for e, f in (*same_cell(c, b), *same_replica(c, b)))
+    return same, deduce(same, loop_ranges(c, "c") | loop_ranges(b, "b"))
 
 
 Points = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def _between(s: Supplier, c: Site, strangers: isl.Map, late: Cases) -> Points | None:
-    return _triple(s.pairs, s.writer.site, s.reader.site, c, strangers, late)
-
-
 @lru_cache(maxsize=4096)
-def _triple(pairs: isl.Map, a: Site, b: Site, c: Site, strangers: isl.Map, late: Cases) -> Points | None:
-    """The smallest (supplier, other, reader) whose other write is not before the supplier; None if there is none."""
-    order = either(a, c, late, ("a", "c"))
-    both = pairs.reverse().range_product(strangers.reverse().set_tuple_name(isl.dim_type.out, "C"))
-    both = both.intersect_range(order.wrap())
+def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[Link, ...], same_leaf: bool) -> Points | None:
+    """The smallest (supplier, other, reader) in which `c`, itself no supplier, writes the reader's cell between the two.
+
+    Parameters
+    ----------
+    by : Link
+        Supplier on side ``a``, reader on side ``b``.
+    c : Site
+        The other write.
+    early, late : tuple of cases
+        It runs before the reader; it does not run before the supplier.
+    supplied : tuple of Link
+        What it supplies to the reader itself.
+    same_leaf : bool
+        Whether it is in the reader's leaf; then an equal time in another thread counts as before.
+    """
+    a, b = by.writer, by.reader
+    same, facts = _touching(c, b)
+    if facts is None or not late:
+        return None
+    if same_leaf and not c.leaf.collect:
+        level = [equal(var(z.id), "c", var(z.id), "b") for z in c.above if not z.is_place and z.extent > 1]
+        places = [var(z.id) for z in c.above if z.is_place and z.extent > 1]
+        early = (*early, *((*level, *case) for v in places for case in differ(v, "c", v, "b")))
+    harmless = [tuple(_on_side_c(q) for q in x.same) for x in supplied if x.exact]
+    peers = c.statement.update and b.statement.name == c.statement.name and b.slot == c.slot
+    if peers:
+        harmless.append(_peer_cells(c, b))
+    tuples, within = (a.loops("a"), b.loops("b"), c.loops("c")), loop_ranges(c, "c")
+    held = (*a.conditions("a"), *b.conditions("b"), *c.conditions("c"), *by.same, *same)
+    kept: list[tuple[Case, Case]] = []
+    for case in early:
+        if not _may_harm(facts, case, harmless) or (given := by.facts.given((*same, *case), within)) is None:
+            continue
+        kept += [(case, x) for x in late if not given.refutes(x) and feasible(tuples, (*held, *case, *x))]
+    if not kept:
+        return None
+    cases = tuple(dict.fromkeys(case for case, _ in kept))
+    inside = (*b.conditions("b"), *c.conditions("c"), *same)
+    strangers = reduce(isl.Map.union, (relation(c, b, (*inside, *case), ("c", "b")) for case in cases))
+    for x in supplied:
+        strangers = strangers.subtract(x.pairs.set_tuple_name(isl.dim_type.in_, "C"))
+    if peers:
+        strangers = strangers.subtract(relation(c, b, _peer_cells(c, b), ("c", "b")))
+    return _first_triple(by, c, strangers, either(a, c, tuple(dict.fromkeys(x for _, x in kept)), ("a", "c")))
+
+
+def _may_harm(facts: Facts, case: Case, harmless: list[Case]) -> bool:
+    """Whether the case, by what is known, is possible and not in one of the harmless ones."""
+    given = facts.given(case)
+    return given is not None and not any(all(map(given.holds, known)) for known in harmless)
+
+
+def _on_side_c(condition: Condition) -> Condition:
+    parts = tuple((e, "c" if side == "a" else side, k) for e, side, k in condition.parts)
+    return Condition(parts, condition.const, condition.equality)
+
+
+def _peer_cells(c: Site, b: Site) -> Case:
+    """Two updates of one element by one reduction."""
+    ours, theirs = dict(c.leaf.at), dict(b.leaf.at)
+    index = [e for e in c.statement.target.index if isinstance(e, Expr)]
+    return tuple(equal(e.substitute(ours, ranges(c.above)), "c", e.substitute(theirs, ranges(b.above)), "b") for e in index)
+
+
+def _first_triple(by: Link, c: Site, strangers: isl.Map, order: isl.Map) -> Points | None:
+    """The smallest (supplier, other, reader) of ``by``, ``{ C -> B }`` and ``{ A -> C }``; None if there is none."""
+    a, b = by.writer, by.reader
+    both = by.pairs.reverse().range_product(strangers.reverse()).intersect_range(order.wrap())
     if both.is_empty():
         return None
     first, last = witness(both.range_factor_domain().reverse(), a, b)

@@ -112,10 +112,10 @@ def clobbered(plan: Plan, a: Site, c: Site, b: Site, first: Point, middle: Point
     cell = cell_text(b, last)
     why = f"{source} writes {cell}, {other} overwrites it, then {sink} reads it"
     array = b.statement.accesses[b.slot].array
-    if plan_copy(plan, a.storage):
+    if copy := plan_copy(plan, a.storage):
         count = (*plan.buffer_of[a.storage].shape, 1)[0]
         slots = [str(e) for site in (a, c, b) for e in site.cell[:1]]
-        pipelined = len(a.cell) == len(plan.array_of[a.storage].shape) or any("%" in e for e in slots)
+        pipelined = len(a.cell) == len(plan.array_of[copy].shape) or any("%" in e for e in slots)
         hints = (f"{count + 1} buffers instead of {count}",) if pipelined else ("two buffers instead of one",)
     else:
         wider = "shared" if a.space == "register" else "global"

@@ -54,8 +54,9 @@ def _visit(plan: Plan, node: isl.ScheduleNode, depth: int, at: str | None, rows:
     if kind == types.domain:
         rows.append(TreeRow("domain", depth, at, _instances(plan, node.domain_get_domain(), conditions=True)))
     elif kind == types.mark:
-        at, _, role = node.mark_get_id().get_name().rpartition(":")
-        rows.append(TreeRow("mark", depth, at, at, role))
+        loop, _, role = str(node.mark_get_id().get_name()).rpartition(":")
+        at = loop
+        rows.append(TreeRow("mark", depth, loop, loop, role))
     elif kind == types.band:
         rows.append(TreeRow("band", depth, at, _band(plan, at)))
     elif kind == types.filter:
@@ -81,8 +82,8 @@ def _owner(plan: Plan, names: list[str]) -> str | None:
     for kernel in plan.kernels:
         if {n.statement for n in walk(kernel.body) if isinstance(n, Leaf)} == set(names) and len(plan.kernels) > 1:
             return kernel.id
-    holders = [loop.id for loop in plan.loops.values() if {n.statement for n in walk(loop.body) if isinstance(n, Leaf)} == set(names)]
-    return holders[0] if holders else None
+    below = {x.id: {n.statement for n in walk(x.body) if isinstance(n, Leaf)} for x in plan.loops.values()}
+    return next((loop for loop, found in below.items() if found == set(names)), None)
 
 
 def _instances(plan: Plan, found: isl.UnionSet, conditions: bool) -> str:
@@ -112,7 +113,7 @@ def _band(plan: Plan, loop: str | None) -> str:
 
 
 def _readable(text: str, dims: tuple[str, ...]) -> str:
-    """isl's ``d0`` or ``i0`` as the statement's own dimensions, with ≤ and ≥."""
+    """What isl calls ``d0`` or ``i0`` as the statement's own dimensions, with ≤ and ≥."""
     named = re.sub(r"\b[di](\d+)\b", lambda m: dims[int(m[1])] if int(m[1]) < len(dims) else m[0], text)
     return re.sub(r"\s+", " ", named.replace("<=", "≤").replace(">=", "≥")).strip().strip("{}").strip()
 

@@ -188,3 +188,12 @@ def function(source: Tuple, name: str, values: Sequence[Expr], conditions: Itera
     sink = Tuple(name, "=", tuple(map(str, range(len(values)))))
     same = [equal(e, source.side, var(v), "=") for e, v in zip(values, sink.variables, strict=True)]
     return build_map(source, sink, (*same, *conditions))
+
+
+def feasible(tuples: Sequence[Tuple], conditions: Iterable[Condition]) -> bool:
+    """Whether the variables of these tuples can satisfy the conditions together."""
+    system = _System(tuples)
+    for c in conditions:
+        system.add(c)
+    space = _set_space("", system.dims)
+    return not isl.BasicSet.from_constraint_matrices(space, *system.matrices(), _D.set, _D.div, _D.param, _D.cst).is_empty()

@@ -20,20 +20,34 @@ from .plan_facts import run_set_of
 from .relations import access, instance
 
 
+TOGETHER = ("shuffle", "shared")
+"""Strategies that combine the values of a group of threads into one update."""
+
+
 @dataclass(frozen=True)
 class Obligation:
-    """Updates of one element that differ in a bound loop, and whether a strategy collects them."""
+    """Updates of one element that differ in a bound loop, and whether a strategy collects them.
+
+    Attributes
+    ----------
+    leaf, array, loop, role : str
+    how : str
+        The strategy, empty without one.
+    mixed : bool
+        Whether the threads that it would combine also update different elements, which a sum over them cannot do.
+    """
 
     leaf: str
     array: str
     loop: str
     role: str
     how: str
+    mixed: bool = False
 
     @property
     def open(self) -> bool:
         """Whether nothing collects these updates yet."""
-        return not self.how
+        return not self.how or self.mixed
 
 
 def obligations(plan: Plan, placed: dict[str, list[Placed]] | None = None) -> tuple[Obligation, ...]:
@@ -43,10 +57,11 @@ def obligations(plan: Plan, placed: dict[str, list[Placed]] | None = None) -> tu
         for p in parts:
             if p.statement.update:
                 chosen = dict(p.leaf.collect)
-                found += [
-                    Obligation(p.leaf.id, p.statement.target.array, x.id, x.role, chosen.get(x.id, ""))
-                    for x in p.above if x.is_place and _carries(plan, p, x)
-                ]
+                mixed = _mixes(plan, p)
+                for x in (loop for loop in p.above if loop.is_place):
+                    how = chosen.get(x.id, "")
+                    if (wrong := mixed and how in TOGETHER) or _carries(plan, p, x):
+                        found.append(Obligation(p.leaf.id, p.statement.target.array, x.id, x.role, how, wrong))
     return tuple(found)
 
 
@@ -70,6 +85,25 @@ def _carried(statement: Statement, array: Array, loop: str, same: tuple[str, ...
     return any(not pairs.is_disjoint(case) for case in cases)
 
 
+def _mixes(plan: Plan, p: Placed) -> bool:
+    """Whether threads whose updates are combined, because they differ in the collected loops alone, update different elements."""
+    together = {loop for loop, how in p.leaf.collect if how in TOGETHER}
+    if not together:
+        return False
+    boxes = tuple((x.id, x.start, x.extent) for x in p.above)
+    rest = tuple(x.id for x in p.above if x.id not in together)
+    return _mixed(p.statement, plan.array_of[p.statement.target.array], rest, p.leaf.when, boxes)
+
+
+@lru_cache(maxsize=4096)
+def _mixed(statement: Statement, array: Array, rest: tuple[str, ...], inverse: tuple[tuple[str, Expr], ...],
+           boxes: tuple[tuple[str, int, int], ...]) -> bool:
+    when, run = dict(inverse), run_set_of(statement, inverse, boxes)
+    touch = access(statement, len(statement.reads), array).intersect_domain(run)
+    group = build_map(instance(statement, "a"), instance(statement, "b"), [equal(when[x], "a", when[x], "b") for x in rest])
+    return not group.intersect_domain(run).intersect_range(run).is_subset(touch.apply_range(touch.reverse()))
+
+
 def check_obligations(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Finding, ...]:
     """A finding for every open obligation (a schedule may hold them; a kernel may not be emitted with one)."""
     out = []
@@ -79,10 +113,13 @@ def check_obligations(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Find
         statement = plan.statement_of[plan.resolve(o.leaf)[0].statement]  # type: ignore[index]
         thread = not o.role.startswith("block")
         hows = ("shuffle", "shared", "atomic") if thread else ("atomic", "kernel")
+        what = f"updates of {o.array} from different iterations of {o.loop} ({o.role}) would race"
+        why = f"{o.leaf} updates one element of {o.array} in several {'threads' if thread else 'blocks'} at once"
+        if o.mixed:
+            what = f"{o.how} over {o.loop} ({o.role}) would combine updates of different elements of {o.array}"
+            why, hows = f"{o.leaf} updates several elements of {o.array} in the threads that {o.how} combines", ("atomic",)
         out.append(Finding(
-            "obligation",
-            f"updates of {o.array} from different iterations of {o.loop} ({o.role}) would race",
-            f"{o.leaf} updates one element of {o.array} in several {'threads' if thread else 'blocks'} at once",
+            "obligation", what, why,
             o.array, (), "reduction", None, None, (o.leaf, o.loop), (statement.line,) if statement.line else (),
             tuple(f"collect('{o.array}', '{how}')" for how in hows),
         ))

@@ -7,6 +7,7 @@ now has to come before, or after, the copy; and the copy has to come before the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -71,8 +72,15 @@ def supplies(plan: Plan) -> tuple[Supply, ...]:
 
 
 def plan_copy(plan: Plan, buffer: str) -> str:
-    """The copy statement that fills this buffer (staging gives both one name)."""
-    return buffer if any(c.name == buffer for c in plan.copies) else ""
+    """The copy statement that fills this buffer, or empty (parts of a loop that was cut have buffers of their own)."""
+    return _filled(plan).get(buffer, "")
+
+
+@lru_cache(maxsize=512)
+def _filled(plan: Plan) -> dict[str, str]:
+    copies = {c.name: len(c.reads) for c in plan.copies}
+    return {v.buffer: leaf.statement for leaf, _, _ in plan.leaves
+            if leaf.statement in copies and (v := leaf.view(copies[leaf.statement]))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,20 +133,16 @@ def _with_copies(keyed: _Keyed) -> PlanFacts:
         if consumer.name in by_name:
             continue
         array = consumer.reads[s.slot].array
-        for d in base.ordered:
-            if d.array != array:
-                continue
-            chain, copy = _source_copy(s, served)
-            if d.kind == "flow" and d.sink == s.consumer:
-                ordered.append(Dependence("flow", d.source, copy, array,
-                                          _through(plan, d.source, copy, d.relation.apply_range(chain))))
-            if d.kind == "anti" and d.source == s.consumer:
-                pairs = chain.reverse().apply_range(d.relation).reverse()
-                ordered.append(Dependence("anti", copy, d.sink, array, _through(plan, d.sink, copy, pairs).reverse()))
-        for f in base.flow:
-            if f.sink == s.consumer and f.slot == s.slot and f.array == array:
-                chain, copy = _source_copy(s, served)
-                flow.append(Flow(f.source, copy, 0, array, f.relation.apply_range(chain)))
+        for chain, copy in _source_copies(s, served):
+            for d in base.ordered:
+                if d.array == array and d.kind == "flow" and d.sink == s.consumer:
+                    pairs = _through(plan, d.source, copy, d.relation.apply_range(chain))
+                    ordered.append(Dependence("flow", d.source, copy, array, pairs))
+                if d.array == array and d.kind == "anti" and d.source == s.consumer:
+                    pairs = _through(plan, d.sink, copy, chain.reverse().apply_range(d.relation).reverse())
+                    ordered.append(Dependence("anti", copy, d.sink, array, pairs.reverse()))
+            flow += [Flow(f.source, copy, 0, array, f.relation.apply_range(chain)) for f in base.flow
+                     if (f.sink, f.slot, f.array) == (s.consumer, s.slot, array)]
     ordered = [d for d in ordered if not d.relation.is_empty()]
     viewed = {(s.consumer, s.slot) for s in served}
     flow = [f for f in flow if f.array in by_name or (f.sink, f.slot) not in viewed or not _covered(f, served)]
@@ -151,12 +155,17 @@ def _through(plan: Plan, writer: str, copy: str, pairs: isl.Map) -> isl.Map:
     return pairs.intersect(same_element(plan.program, statement, len(statement.reads), plan.statement_of[copy], 0))
 
 
-def _source_copy(supply: Supply, served: tuple[Supply, ...]) -> tuple[isl.Map, str]:
-    """The copy that reads the array itself (a copy may read from another copy), as ``{ consumer -> copy }``."""
-    relation, copy = supply.relation, supply.copy
-    while above := next((s for s in served if s.consumer == copy), None):
-        relation, copy = relation.apply_range(above.relation), above.copy
-    return relation, copy
+def _source_copies(supply: Supply, served: tuple[Supply, ...]) -> Iterator[tuple[isl.Map, str]]:
+    """The copies that read the array itself, as ``{ consumer -> copy }``: a copy, or some of its leaves, may read from another."""
+    waiting = [(supply.relation, supply.copy)]
+    while waiting:
+        relation, copy = waiting.pop()
+        for above in served:
+            if above.consumer == copy:
+                waiting.append((relation.apply_range(above.relation), above.copy))
+                relation = relation.subtract_range(above.relation.domain())
+        if not relation.is_empty():
+            yield relation, copy
 
 
 def _covered(flow: Flow, served: tuple[Supply, ...]) -> bool:

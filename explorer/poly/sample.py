@@ -15,7 +15,7 @@ from ..ir.expr import Expr
 from ..ir.plan import Plan, block_extents, grid_extents
 from ..ir.program import Statement
 from ..ir.tree import PLACE_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges
-from .isl import smallest
+from .isl import alone, smallest
 from .relations import domain, position_path
 
 PLACE = PLACE_ROLES[:6]
@@ -111,6 +111,7 @@ def bounds(plan: Plan, statement: str) -> dict[str, tuple[int, int]]:
     return box
 
 
+@alone
 def first_point(plan: Plan, statement: str) -> tuple[int, ...] | None:
     """The lexicographically smallest instance, or None if there is none."""
     found = domain(plan.statement_of[statement])

@@ -68,14 +68,13 @@ class Site:
 
     @cached_property
     def _conditions(self) -> dict[str, Case]:
-        return {side: self._held(side) for side in ("a", "b")}
-
-    def _held(self, side: str) -> Case:
-        boxes = box(((var(x.id), x.start, x.extent) for x in self.above), side)
-        return (*boxes, *(holds(c, side) for c in self.guards))
+        return {}
 
     def conditions(self, side: str) -> Case:
         """The instances of the leaf, as conditions on its variables."""
+        if side not in self._conditions:
+            boxes = box(((var(x.id), x.start, x.extent) for x in self.above), side)
+            self._conditions[side] = (*boxes, *(holds(c, side) for c in self.guards))
         return self._conditions[side]
 
     def instance(self, values: tuple[int, ...]) -> tuple[int, ...]:

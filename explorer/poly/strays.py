@@ -2,24 +2,28 @@
 
 The box of a staged copy is rectangular, so it may hold elements beyond what its readers use.  Of an input they are there
 in any case.  Of an array that the program itself fills, nothing orders the copy after their writes, and they may never be
-written at all: such a copy would read memory that holds nothing.
+written at all: such a copy would read memory that holds nothing.  Of an array that the program changes, another block may
+write them while the copy reads (within a block, barriers see to that).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+
+import islpy as isl
 
 from ..ir.expr import Expr
 from ..ir.finding import Finding, Instance
-from ..ir.plan import Plan
-from ..ir.program import Statement
+from ..ir.plan import Plan, grid_extents
+from ..ir.program import Array, Statement
 from .isl import smallest
 from .plan_facts import facts
 from .relations import access
 
 
 def check_strays(plan: Plan) -> Iterator[Finding]:
-    """A finding for each copy of an output or temporary that reads an element for nobody.
+    """A finding for each copy of what the program itself writes that reads an element for nobody.
 
     Parameters
     ----------
@@ -33,14 +37,26 @@ def check_strays(plan: Plan) -> Iterator[Finding]:
     copies, flows = {c.name for c in plan.copies}, facts(plan).flow
     for copy in plan.copies:
         array = plan.array_of[copy.reads[0].array]
-        if array.name in copies or array.role not in ("out", "temporary"):
+        if array.name in copies or array.role == "in" or (array.role == "inout" and not _in_blocks(plan, copy)):
             continue
-        stray = access(copy, 0, array).domain()
+        stray = (_changed(plan, copy, array) if array.role == "inout" else access(copy, 0, array)).domain()
         for f in flows:
             if f.sink == copy.name and f.slot == 0:
                 stray = stray.subtract(f.relation.range())
         if not stray.is_empty():
             yield _finding(plan, copy, smallest(stray))
+
+
+def _in_blocks(plan: Plan, copy: Statement) -> bool:
+    """Whether the copy stands in a kernel of several blocks."""
+    return any(leaf.statement == copy.name and max(grid_extents(kernel)) > 1 for leaf, _, kernel in plan.leaves)
+
+
+def _changed(plan: Plan, copy: Statement, array: Array) -> isl.Map:
+    """The copy's reads of elements that the program writes."""
+    reads = access(copy, 0, array)
+    written = [access(s, len(s.reads), array).range() for s in plan.program.statements if s.target.array == array.name]
+    return reads.intersect_range(reduce(isl.Set.union, written))
 
 
 def _finding(plan: Plan, copy: Statement, point: tuple[int, ...]) -> Finding:
@@ -49,6 +65,6 @@ def _finding(plan: Plan, copy: Statement, point: tuple[int, ...]) -> Finding:
     name, sink = copy.reads[0].array, Instance(copy.name, point)
     nodes = tuple(leaf.id for leaf, _, _ in plan.leaves if leaf.statement == copy.name)
     return Finding("flow", f"{sink} would copy {name}[{', '.join(map(str, element))}], which no reader of the copy wants",
-                   f"the program itself fills {name}; nothing says that this element is written before the copy, or at all",
+                   f"the program itself writes {name}; nothing says that this element is written before the copy, or at all",
                    name, element, "flow", None, sink, nodes,
                    hints=(f"stage {name} at a loop whose iterations read all of a box", f"contract('{name}', 'shared')"))

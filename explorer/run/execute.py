@@ -15,16 +15,18 @@ from ..codegen.slices import cost
 from ..errors import CompileError, CompilerMissing, DeviceError
 from ..gpu.occupancy import check_launch
 from ..gpu.roofline import roofline
-from ..gpu.spec import Gpu, default_gpu
-from ..gpu.spec import gpu as find_gpu
+from ..gpu.spec import Gpu, target_gpu
 from ..ir.program import Program
 from ..ir.scalar import common
 from ..poly.count import compulsory_bytes, flops
 from ..schedule import Schedule
+from ..transforms.approximate import as_computed
 from . import cuda
 from .cpu import CpuDevice
 from .inputs import arguments, seeded_arrays
+from .kernel import architectures
 from .nvrtc import try_compile_for
+from .options import check_counts, check_functions, check_seed, check_sizes, l2_states, require_memory
 from .ragged import CHECKED_LIMIT, TIME_LIMIT_S, Again, own_again, ragged_sizes_of, require_emittable, run_ragged
 from .reference import BUDGET, NumpyReference, references
 from .result import Evidence, Run
@@ -120,23 +122,31 @@ def execute(
     IllegalSchedule
         While a question of legality is answered "no" or a reduction's obligation is open.
     ResourceError
-        If a launch does not fit the GPU.
+        If a launch does not fit the GPU, or a GPU or architecture is not known.
+    DeviceError
+        For arrays that are missing, of another shape or of values that do not fit, and for other options that make no sense.
     CompilerMissing, CompileError, KernelFault, KernelTimeout, OutOfMemory
         From the device.
     """
     progress("emit")
     require_emittable(schedule)
-    program = schedule.source
+    program = as_computed(schedule.source, schedule.plan.program)
+    check_seed(seed)
+    check_counts(seeds=seeds, repeats=repeats)
+    check_functions(reference=reference, again=again, progress=progress)
+    check_sizes(program, ragged_sizes or [])
+    states, wanted = l2_states(l2) if time else (), architectures(archs)
     on_gpu = _choose(device)
-    target = cuda.device().installed().gpu if on_gpu else find_gpu(gpu) if isinstance(gpu, str) else gpu or default_gpu()
+    target = cuda.device().installed().gpu if on_gpu else target_gpu(gpu)
     module = emit(schedule.plan, arch=target.arch)
     for launch in module.launches:
         check_launch(target, launch)
     if not on_gpu and cost(program) > FAST_LIMIT:
         raise DeviceError(f"{program.name} takes {cost(program):.2g} operations at these sizes, too many for the CPU.",
                           hint="run it at smaller sizes: schedule.at(...), or on a GPU")
+    require_memory(program)
     held = arguments(program, arrays, seed)
-    ask = _Ask(arrays is None, seed, seeds, checked, reference, budget, tuple(l2) if time else (), repeats, progress)
+    ask = _Ask(arrays is None, seed, seeds, checked, reference, budget, states, repeats, progress)
     if on_gpu:
         outcome, timings, evidence = _on_gpu(program, module, held, ask)
     else:
@@ -153,8 +163,8 @@ def execute(
         evidence = replace(evidence, orders=seeds, emulated=(*evidence.emulated, *passed))
         if faults or len(passed) < len(several):
             evidence = replace(evidence, refuted=(*evidence.refuted, "emulated"))
-    if archs:
-        evidence, more = _compiled(module, archs, evidence)
+    if wanted:
+        evidence, more = _compiled(module, wanted, evidence)
         notes += more
     least, work = compulsory_bytes(program), flops(program)
     floor = roofline(target, least, work, _arithmetic(program)) if on_gpu and timings else None

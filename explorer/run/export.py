@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,12 @@ from ..codegen.slices import cost
 from ..codegen.slices import sample as sampled
 from ..errors import CompilerMissing, DeviceError, ExportError
 from ..gpu.occupancy import check_launch
-from ..gpu.spec import Gpu, default_gpu
-from ..gpu.spec import gpu as find_gpu
+from ..gpu.spec import Gpu, target_gpu
 from ..ir.program import Array, Program
 from ..ir.text import loops_text
 from ..saved import script as schedule_script
 from ..schedule import Schedule
+from ..transforms.approximate import as_computed
 from .inputs import recipes, seeded_arrays
 from .ragged import require_emittable
 from .reference import LIMIT, Reference, compiled
@@ -58,12 +59,16 @@ def export(schedule: Schedule, path: str | Path, *, seed: int = 0, gpu: Gpu | st
     ExportError
         If the file cannot be written, or no inputs can be made for the program.
     """
+    if not isinstance(path, str | PathLike):
+        raise ExportError(f"a file is given by its path, not by {path!r}", hint=f'export("{schedule.source.name}.cu")')
     file = Path(path)
+    if file.is_dir():
+        raise ExportError(f"{file} is a folder.", hint=f"give the path of a file: {file / schedule.source.name}.cu")
     file = file if file.suffix else file.with_suffix(".cu")
     text = exported(schedule, seed=seed, gpu=gpu, budget=budget)
     try:
         file.write_text(text, encoding="utf-8")
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         hint = "give the path of a file in an existing folder"
         raise ExportError(f"{file} cannot be written.", why=str(error), hint=hint) from error
     return file
@@ -72,8 +77,8 @@ def export(schedule: Schedule, path: str | Path, *, seed: int = 0, gpu: Gpu | st
 def exported(schedule: Schedule, *, seed: int = 0, gpu: Gpu | str | None = None, budget: int = BUDGET) -> str:
     """The text that :func:`export` writes."""
     require_emittable(schedule)
-    program = schedule.source
-    target = find_gpu(gpu) if isinstance(gpu, str) else gpu or default_gpu()
+    program = as_computed(schedule.source, schedule.plan.program)
+    target = target_gpu(gpu)
     module = emit(schedule.plan, arch=target.arch)
     for launch in module.launches:
         check_launch(target, launch)

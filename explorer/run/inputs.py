@@ -232,6 +232,9 @@ def arguments(program: Program, arrays: Mapping[str, Any] | None, seed: int = 0)
     """
     if arrays is None:
         return seeded_arrays(program, seed)
+    if not isinstance(arrays, Mapping):
+        raise DeviceError(f"The arrays are given by name, not as a {type(arrays).__name__}.",
+                          hint=f"run({{{', '.join(f'{a.name!r}: …' for a in program.parameters if a.role != 'out')}}})")
     given = {name: as_numpy(value) for name, value in arrays.items()}
     check_arrays(program, given)
     return {a.name: _converted(a, given[a.name]) for a in program.parameters if a.name in given and a.role != "out"}
@@ -241,7 +244,8 @@ def _converted(array: Array, values: np.ndarray) -> np.ndarray:
     wanted = array.dtype.numpy
     if values.dtype == wanted:
         return np.ascontiguousarray(values)
-    number, whole = np.issubdtype(values.dtype, np.number), np.issubdtype(values.dtype, np.integer)
+    number = np.issubdtype(values.dtype, np.number) and not np.issubdtype(values.dtype, np.complexfloating)
+    whole = np.issubdtype(values.dtype, np.integer)
     if array.dtype.name == "bf16" and number:
         return f32_to_bf16(values.astype(np.float32))
     fits = whole and array.dtype.kind == "int" and np.array_equal(values.astype(wanted), values)

@@ -10,7 +10,7 @@ from ..codegen.emit import emit
 from ..codegen.module import CudaModule, Launch
 from ..errors import CompileError, ResourceError
 from ..gpu.occupancy import check_launch
-from ..gpu.spec import Gpu, catalogue, default_gpu
+from ..gpu.spec import Gpu, catalogue, target_gpu
 from ..gpu.spec import gpu as find_gpu
 from ..ir.plan import Plan
 from ..ir.program import Program
@@ -119,7 +119,7 @@ class Kernel:
             If a launch exceeds a limit of the GPU; it says what to shrink.
         """
         require_emittable(schedule)
-        target = find_gpu(gpu) if isinstance(gpu, str) else gpu or default_gpu()
+        target = target_gpu(gpu)
         module = emit(schedule.plan, arch=target.arch)
         for launch in module.launches:
             check_launch(target, launch)
@@ -163,9 +163,7 @@ class Kernel:
         CompilerMissing
             If NVRTC is not installed; the hint says how.
         """
-        asked = (archs,) if isinstance(archs, str) else tuple(archs or ARCHITECTURES)
-        wanted = tuple(dict.fromkeys(architecture(name) for name in asked))
-        results = try_compile_for(self.module, wanted)
+        results = try_compile_for(self.module, architectures(archs) or ARCHITECTURES)
         kernels = tuple(k for found in results.values() if not isinstance(found, CompileError) for k in found)
         return Compiled(self.name, kernels, {a: f for a, f in results.items() if isinstance(f, CompileError)})
 
@@ -178,6 +176,19 @@ class Kernel:
         return f"// {self.name} for {self.gpu}: {launches}\n{self.text}"
 
 
+def architectures(asked: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Each of the architectures or GPUs asked for, once.
+
+    Raises
+    ------
+    ResourceError
+        If there is none of one of the names.
+    """
+    if asked is not None and not isinstance(asked, str | Sequence):
+        raise ResourceError(f"architectures are asked for by their names, not by {asked!r}", hint='["sm_90", "H200"]')
+    return tuple(dict.fromkeys(architecture(name) for name in ([asked] if isinstance(asked, str) else asked or ())))
+
+
 def architecture(name: str) -> str:
     """``"sm_90"`` from itself or from the name of a GPU.
 
@@ -186,7 +197,7 @@ def architecture(name: str) -> str:
     ResourceError
         If no GPU has the name.
     """
-    if name.startswith("sm_"):
+    if isinstance(name, str) and name.startswith("sm_"):
         known = {g.arch for g in catalogue().values()} | set(ARCHITECTURES)
         if name.rstrip("af") in known:
             return name

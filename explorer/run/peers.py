@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -17,11 +16,12 @@ from .inputs import seeded_arrays, widened
 from .ragged import TIME_LIMIT_S, require_emittable
 from .reference import NumpyReference
 from .timing import Samples, Timing
+from .worker import Worker
 
 SECONDS = 2.0
 """How long the repeats of one CPU timing may take together."""
 ONE_THREAD_PER_S = {"cpu": 2e8, "cuda": 2e7}
-"""Operations that a schedule without parallel loops does in a second, at worst; an order of magnitude, to refuse what takes minutes."""
+"""Operations that one thread does in a second, at worst; an order of magnitude, to refuse what takes minutes."""
 
 
 def seconds_at_worst(schedule: Schedule, device: str) -> float:
@@ -60,17 +60,38 @@ def time_schedule(schedule: Schedule, device: str, *, seed: int = 0, repeats: in
     return Timing.of(Samples(samples, l2="warm", method="fast build on the CPU"))
 
 
+def time_cupy(schedule: Schedule, function: NumpyReference, *, seed: int = 0, repeats: int = 10) -> Timing:
+    """The time of a NumPy function on the GPU, called with CuPy arrays (floats as float64, as it takes them).
+
+    Raises
+    ------
+    DeviceError
+        If the function does something that CuPy cannot, or is not defined at the top of a module.
+    """
+    name = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
+    worker = Worker("explorer.run.peers_worker:Backend", noun="library")
+    try:
+        taken = worker.call("time_cupy", name, _given(schedule, seed), dict(schedule.source.sizes), repeats, limit_s=TIME_LIMIT_S)
+    finally:
+        worker.close()
+    return Timing.of(Samples(taken, l2="cold", method="CUDA events around the call"))
+
+
+def _given(schedule: Schedule, seed: int) -> dict[str, np.ndarray]:
+    """The inputs, as a NumPy reference takes them."""
+    program, held = schedule.source, seeded_arrays(schedule.source, seed)
+    return {a.name: widened(a, held[a.name]) for a in program.parameters if a.role != "out"}
+
+
 def time_numpy(schedule: Schedule, function: NumpyReference, *, seed: int = 0) -> Timing:
     """The time of a NumPy function for the same program, on the same inputs (floats as float64, as it takes them)."""
-    program = schedule.source
-    held = seeded_arrays(program, seed)
-    given: Mapping[str, np.ndarray] = {a.name: widened(a, held[a.name]) for a in program.parameters if a.role != "out"}
+    given, sizes = _given(schedule, seed), dict(schedule.source.sizes)
     samples = []
     begin = clock.perf_counter()
     while len(samples) < 3 or (clock.perf_counter() - begin < SECONDS and len(samples) < 10):
         start = clock.perf_counter()
         try:
-            function(dict(given), dict(program.sizes))
+            function(dict(given), dict(sizes))
         except MemoryError as error:
             raise DeviceError("NumPy has not enough memory for its intermediate arrays.", why=str(error)) from error
         samples.append((clock.perf_counter() - start) * 1e6)

@@ -9,6 +9,7 @@ from ..codegen.slices import cost
 from ..errors import CompilerMissing, DeviceError, ExplorerError, IllegalSchedule
 from ..ir.program import Program
 from ..schedule import Schedule
+from ..transforms.approximate import as_computed
 from .cpu import CpuDevice
 from .inputs import seeded_arrays
 from .reference import NumpyReference, references
@@ -35,9 +36,8 @@ def require_emittable(schedule: Schedule) -> None:
     """
     judgement = schedule.judgement
     for finding in (*judgement.refusals, *judgement.obligations):
-        where = f"source line {' and '.join(map(str, finding.lines))}" if finding.lines else ""
-        raise IllegalSchedule(finding.what, where=where, why=finding.why, hint="; or ".join(finding.hints), finding=finding,
-                              program=schedule.source)
+        raise IllegalSchedule(finding.what, where=finding.where, why=finding.why, hint="; or ".join(finding.hints),
+                              finding=finding, program=schedule.source)
 
 
 def own_again(schedule: Schedule) -> Again | None:
@@ -73,7 +73,7 @@ def run_ragged(again: Again, sets: Sequence[Mapping[str, int]], usual: Mapping[s
         except ExplorerError as error:
             notes.append(f"the steps do not apply at {where}: {error.what}")
             continue
-        program = schedule.source
+        program = as_computed(schedule.source, schedule.plan.program)
         if cost(program) * seeds > CHECKED_LIMIT:
             notes.append(f"not run at {where}: too large to check every access")
             continue

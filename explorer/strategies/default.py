@@ -59,6 +59,9 @@ def default(schedule: S, threads: int = THREADS) -> S:
     TransformError
         If `threads` is no number of threads that a block can have.
     """
+    if not isinstance(schedule, Schedule):
+        raise TransformError(f"a strategy takes a schedule, not a {type(schedule).__name__}",
+                             hint="program.schedule(M=…) makes one")
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024:
         raise TransformError(f"a block has 1 to 1024 threads, not {threads!r}", hint=f"default(schedule, threads={THREADS})")
     schedule = _separate(schedule)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from ..ir.expr import ZERO, Expr, quotient, remainder, var
+from ..ir.expr import ZERO, Expr, Ranges, quotient, remainder, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
-from ..ir.tree import Loop, ranges, retime
+from ..ir.tree import Leaf, Loop, leaves, map_leaves, ranges, retime
 from ._nest import enclosing, loop_offer, move_scopes, nest
 from .base import Transform, get_loop
 from .reorder import perfect_below
@@ -72,7 +72,9 @@ class Coalesce(Transform):
             forward[loop.id] = remainder(quotient(var(outer.id), stride, scope), size, scope) + loop.start
             joined = joined + (var(loop.id) - loop.start) * stride
             stride *= size
+        found = {leaf.id: _sums(leaf, chain, scope) for leaf, _ in leaves(chain[-1].body)}
         body = retime(chain[-1].body, forward, {outer.id: joined}, scope)
+        body = map_leaves(body, lambda leaf: _remembered(leaf, found[leaf.id]))
         new = plan.replace_node(outer.id, replace(outer, extent=total, start=0, body=body))
         outside = above[-1].id if above else ""
         return move_scopes(new, {**{loop.id: outside for loop in chain}, chain[-1].id: outer.id})
@@ -93,3 +95,23 @@ class Coalesce(Transform):
             chain = perfect_below(loop)
             for depth in range(2, min(len(chain), 5) + 1):
                 yield cls(tuple(n.id for n in chain[:depth]))
+
+
+def _sums(leaf: Leaf, chain: tuple[Loop, ...], scope: Ranges) -> tuple[tuple[Expr, Expr], ...]:
+    """The sums of a leaf's dimensions that the new loop and its remainders are the values of.
+
+    Every suffix ``l, m, n`` of the loops is one: ``size(m)*size(n)*l + size(n)*m + n`` is the new loop modulo its size.
+    """
+    when, flat, size, found = dict(leaf.when), ZERO, 1, []
+    for depth, loop in enumerate(reversed(chain)):
+        flat = flat + (when[loop.id] - loop.start) * size
+        size *= max(loop.extent, 1)
+        if depth and flat.terms and all(isinstance(atom, str) for atom, _ in flat.terms):
+            found.append((flat, remainder(var(chain[0].id), size, scope)))
+    return tuple(found)
+
+
+def _remembered(leaf: Leaf, found: tuple[tuple[Expr, Expr], ...]) -> Leaf:
+    """The leaf with these sums beside the ones it has."""
+    known = {e for e, _ in found}
+    return replace(leaf, sums=(*found, *(x for x in leaf.sums if x[0] not in known)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from ..ir.expr import Expr
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
-from ..ir.tree import Leaf, Loop
+from ..ir.tree import Leaf, Loop, ranges
 from ._cut import cut_off
 from ._reduction import Updates, update_verdict
 from .base import Transform
@@ -76,7 +77,7 @@ class Collect(Transform):
         if self.how == "kernel":
             return factor_verdict(replace(u, factored=chosen), apart=True)
         if not _in_time(u):
-            return YES
+            return _one_element(u, chosen, self.how)
         if not (verdict := factor_verdict(replace(u, factored=_bound(u)))):
             return verdict
         made = factored(replace(u, factored=_bound(u)))
@@ -160,6 +161,16 @@ def _bound(u: Updates) -> tuple[Loop, ...]:
 def _in_time(u: Updates) -> bool:
     """Whether a loop in time carries the reduction, so that combining would happen again and again."""
     return any(not x.is_place for x in u.carrying)
+
+
+def _one_element(u: Updates, chosen: tuple[Loop, ...], how: str) -> Verdict:
+    """Whether the threads that would be combined update one element: a sum over them cannot tell several apart."""
+    at, scope, target = dict(u.leaf.at), ranges(u.above), u.statement.target
+    used = {name for e in target.index if isinstance(e, Expr) for name in e.substitute(at, scope).variables()}
+    mixed = ", ".join(x.id for x in chosen if x.id in used)
+    if how == "atomic" or not mixed:
+        return YES
+    return no(f"{how} cannot combine {mixed}", f"its threads update several elements of {target.array}", "collect them by atomics")
 
 
 def own_launch(plan: Plan, leaf_id: str) -> Plan:

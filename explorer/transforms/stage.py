@@ -147,7 +147,9 @@ class Stage(Transform):
             return no(f"nothing below {self.at} reads {self.array}", hint=_readers_hint(plan, self.array))
         if odd := next((u for u in found if u.view and not u.view.element), None):
             return no(f"{self.array} already lives in {plan.buffer_of[odd.view.buffer].space} memory" if odd.view else "")
-        if odd := next((u for u in found if not u.access.affine), None):
+        odd = next((u for u in found if not u.access.affine), None)
+        found = tuple(u for u in found if u.access.affine)  # the others go on reading the array itself
+        if odd and not found:
             return no(f"{odd.leaf.id} reads {self.array} at a data-dependent element",
                       "which part it reads is not known before it runs")
         direct = tuple(u for u in found if not u.view)

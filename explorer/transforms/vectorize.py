@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import gcd, prod
 
-from ..ir.expr import ZERO, Expr, Ranges, const, var
+from ..ir.expr import ZERO, Expr, Ranges, const, gather, rejoin, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Indirect
@@ -122,15 +122,19 @@ def _linear(plan: Plan, leaf: Leaf, slot: int, loop: Loop, scope: Ranges) -> tup
     else:
         array = plan.array_of[access.array]
         index, shape, size, name = access.index, array.shape, array.dtype.bytes, array.name
-    total = ZERO
+    total, unknown = ZERO, ZERO
     for place, e in enumerate(index):
         stride = prod(shape[place + 1 :])
         if isinstance(e, Indirect):
             e = var(f"[{place}]") + (var(f"[{place}]{loop.id}") if _varies(plan, leaf, e, loop, scope) else ZERO)
+            unknown = unknown + e * stride
         else:
-            e = e if view else e.substitute(at, scope)
-        total = total + e * stride
-    return total, size, name
+            total = total + e * stride
+    if not view:
+        rest, whole = gather(total, leaf.sums)
+        total = rejoin(rest.substitute(at, scope) + whole)
+    once = {name: const(low) for name, (low, high) in scope.items() if low == high}
+    return total.substitute(once, scope) + unknown, size, name
 
 
 def _varies(plan: Plan, leaf: Leaf, index: Indirect, loop: Loop, scope: Ranges) -> bool:

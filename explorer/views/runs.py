@@ -43,7 +43,8 @@ def _wrong(run: Run) -> str:
 
 def _checks(run: Run) -> str:
     columns = ("output", "cells", "largest error", "of tolerance", "tolerance", "against")
-    return table(columns, [_check(c) for c in run.checks], frozenset(columns[1:4]), wide=("tolerance", "against")) if run.checks else ""
+    rows = [_check(c) for c in run.checks]
+    return table(columns, rows, frozenset(columns[1:4]), wide=("tolerance", "against")) if rows else ""
 
 
 def _times(run: Run) -> str:

@@ -39,9 +39,7 @@ def define(text: str, file: str) -> Definition:
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     space: dict[str, object] = {"ex": ex, "__name__": "user", **dict(zip(SIZES, ex.sizes(" ".join(SIZES)), strict=True))}
     exec(compile(text, file, "exec"), space)
-    found = space["f"]
-    assert isinstance(found, Definition)
-    return found
+    return next(v for v in space.values() if isinstance(v, Definition))
 
 
 def random_case(pick: random.Random, label: str) -> Case:

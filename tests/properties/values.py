@@ -9,7 +9,7 @@ from explorer.ir.plan import Plan, block_extents
 from explorer.ir.program import Program, Statement
 from explorer.ir.tree import WARP_SIZE, Kernel, Leaf
 
-from .walk import Execution, Instance, cell, copy_chain, element, executions, holds_element, is_inside, target_space
+from .walk import Execution, Instance, cell, copy_chain, copy_read, element, executions, holds_element, is_inside, target_space
 
 Writes = frozenset[Instance]
 POISON: Instance = ("an unfinished copy", ())
@@ -94,6 +94,8 @@ class _Machine:
         while len(self.groups) > pending:
             for at, instance in self.groups.pop(0):
                 self.memory[at] = [instance]
+        for at, _ in (copy for group in (*self.groups, self.open) for copy in group):
+            self.memory[at] = [POISON]  # still in flight: it may land at any moment
 
     def write(self, run: Execution) -> None:
         statement = self.plan.statement_of[run.instance[0]]
@@ -117,12 +119,11 @@ class _Machine:
         if not is_inside(statement, run.instance[1]):
             return
         for slot in range(len(statement.reads)):
-            view, at = run.leaf.view(slot), cell(self.plan, run, slot)
+            name, at = copy_read(self.plan, run, slot), cell(self.plan, run, slot)
             if None in at[2]:
                 continue
             held = frozenset(self.memory.get(at, ()))
-            if view and view.element and view.buffer in self.copies:
-                name = view.buffer, tuple(int(e.evaluate(run.values)) for e in view.element)
+            if name:
                 right = held == {name} and holds_element(self.plan, name, statement, slot, run.instance[1])
                 if statement.name not in self.copies and right and self.carried.get(name) != self.expected[run.instance, slot]:
                     right = False

@@ -136,6 +136,23 @@ def is_inside(statement: Statement, point: tuple[int, ...]) -> bool:
     return all(c.holds(dims) for c in statement.inside)
 
 
+def copy_in(plan: Plan, buffer: str) -> str:
+    """The copy whose leaves fill this buffer, or empty."""
+    copies = {c.name: len(c.reads) for c in plan.copies}
+    found = (leaf.statement for leaf, _, _ in plan.leaves
+             if leaf.statement in copies and (v := leaf.view(copies[leaf.statement])) and v.buffer == buffer)
+    return next(found, "")
+
+
+def copy_read(plan: Plan, run: Execution, slot: int) -> Instance | None:
+    """The copy's instance that a read goes through, or None."""
+    view = run.leaf.view(slot) if run.leaf else None
+    if view is None or not view.element or slot >= len(plan.statement_of[run.instance[0]].reads):
+        return None
+    copy = copy_in(plan, view.buffer)
+    return (copy, tuple(int(e.evaluate(run.values)) for e in view.element)) if copy else None
+
+
 def copy_chain(plan: Plan, name: Instance) -> tuple[Instance, ...]:
     """A copy's instance, the instance of the copy that it reads from, and so on down to the one that reads the array."""
     out: list[Instance] = []

@@ -9,7 +9,7 @@ from explorer.ir.finding import Finding, Instance
 from explorer.ir.plan import Plan
 
 from .values import program_order, wrong_reads
-from .walk import Execution, TooLarge, cell, copy_chain, element, executions, holds_element, is_inside, target_space
+from .walk import Execution, TooLarge, cell, copy_chain, copy_read, element, executions, holds_element, is_inside, target_space
 from .walk import Instance as Name
 
 ENUMERATION = "too large to enumerate"
@@ -90,9 +90,8 @@ def _touched(plan: Plan, group: list[Execution], array: str) -> list[tuple[tuple
         for slot, access in enumerate(statement.accesses):
             if access.array == array:
                 out.append((element(statement, slot, run.instance[1]), slot == len(statement.reads)))
-            view = run.leaf.view(slot) if run.leaf else None
-            if view and view.element and view.buffer == array and slot < len(statement.reads):
-                out.append((tuple(int(e.evaluate(run.values)) for e in view.element), False))
+            if (copy := copy_read(plan, run, slot)) and copy[0] == array:
+                out.append((copy[1], False))
     return out
 
 
@@ -106,9 +105,9 @@ def _first_in_program(plan: Plan, source: Name, sink: Name, runs: list[Execution
     copies = {c.name for c in plan.copies}
     served: dict[Name, set[Name]] = {}
     for run in runs:
-        for _, view in run.leaf.views if run.leaf else ():
-            if view.element and view.buffer in copies:
-                served.setdefault((view.buffer, tuple(int(e.evaluate(run.values)) for e in view.element)), set()).add(run.instance)
+        for slot, _ in run.leaf.views if run.leaf else ():
+            if copy := copy_read(plan, run, slot):
+                served.setdefault(copy, set()).add(run.instance)
     if source[0] in copies and sink in served.get(source, set()):
         return True
 
@@ -135,16 +134,25 @@ def _has_own(plan: Plan, group: list[Execution], array: str) -> bool:
 
 
 def _obligation(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
-    leaf, loop = finding.nodes[:2]
+    """Two updates of one element at one time that differ in the loop; or, where these are combined, of two elements."""
+    name, loop = finding.nodes[:2]
     block = plan.loops[loop].is_block
     groups: dict[tuple, set[int]] = {}
+    combined: dict[tuple, set[tuple]] = {}
     for run in runs:
-        if run.leaf is not None and run.leaf.id == leaf:
+        if run.leaf is not None and run.leaf.id == name:
+            together = {x for x, how in run.leaf.collect if how in ("shuffle", "shared")}
             statement = plan.statement_of[run.instance[0]]
-            time = () if block else run.time
-            key = (run.launch, time, element(statement, len(statement.reads), run.instance[1]))
-            groups.setdefault(key, set()).add(run.values[loop])
-    return "" if any(len(values) > 1 for values in groups.values()) else f"no two updates of {finding.array} differ in {loop} at one time"
+            at = element(statement, len(statement.reads), run.instance[1])
+            groups.setdefault((run.launch, () if block else run.time, at), set()).add(run.values[loop])
+            if loop in together:
+                rest = tuple(sorted((x, v) for x, v in run.values.items() if x not in together))
+                combined.setdefault((run.launch, rest), set()).add(at)
+    if any(len(elements) > 1 for elements in combined.values()):
+        return ""
+    if not combined and any(len(values) > 1 for values in groups.values()):
+        return ""
+    return f"no two updates of {finding.array} that differ in {loop} meet at one time"
 
 
 # -- flow --------------------------------------------------------------------------------------------------------
@@ -182,15 +190,14 @@ def _misplaced(plan: Plan, run: Execution) -> bool:
     statement = plan.statement_of[run.instance[0]]
     if not is_inside(statement, run.instance[1]):
         return False
-    copies = {c.name: c for c in plan.copies}
     for slot, view in run.leaf.views:
         at = cell(plan, run, slot)[2]
         if any(not 0 <= i < n for i, n in zip(at, plan.buffer_of[view.buffer].shape, strict=True)):
             return True
-        if slot < len(statement.reads) and view.element and view.buffer in copies:
-            copy, point = copies[view.buffer], tuple(int(e.evaluate(run.values)) for e in view.element)
-            made = all(c.holds(dict(zip(copy.dims, point, strict=True))) for c in copy.domain)
-            if not made or not holds_element(plan, (copy.name, point), statement, slot, run.instance[1]):
+        if name := copy_read(plan, run, slot):
+            copy = plan.statement_of[name[0]]
+            made = all(c.holds(dict(zip(copy.dims, name[1], strict=True))) for c in copy.domain)
+            if not made or not holds_element(plan, name, statement, slot, run.instance[1]):
                 return True
     return False
 
@@ -199,12 +206,9 @@ def _wanted(plan: Plan, copy: Name, runs: list[Execution]) -> bool:
     """Whether some instance of the program reads through this copy, perhaps by way of further copies."""
     copies = {c.name for c in plan.copies}
     for run in runs:
-        for slot, view in run.leaf.views if run.leaf and run.instance[0] not in copies else ():
-            reads = slot < len(plan.statement_of[run.instance[0]].reads)
-            if reads and view.element and view.buffer in copies:
-                name = view.buffer, tuple(int(e.evaluate(run.values)) for e in view.element)
-                if copy in copy_chain(plan, name):
-                    return True
+        for slot, _ in run.leaf.views if run.leaf and run.instance[0] not in copies else ():
+            if (name := copy_read(plan, run, slot)) and copy in copy_chain(plan, name):
+                return True
     return False
 
 

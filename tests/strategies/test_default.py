@@ -40,7 +40,8 @@ def test_it_is_legal_and_right(name: str) -> None:
     assert type(schedule) is ex.Schedule
     assert schedule.steps
     assert start.steps == ()
-    run = schedule.run(workload.arrays(workload.tiny), device="cpu", seeds=1, time=False, ragged=False, reference=workload.reference)
+    run = schedule.run(workload.arrays(workload.tiny), device="cpu", seeds=1, time=False, ragged=False,
+                       reference=workload.reference)
     assert run.correct
     assert {c.array for c in run.checks} == {a.name for a in start.source.parameters if a.role != "in"}
 
@@ -84,6 +85,12 @@ def test_registers_hold_what_they_can(name: str) -> None:
 def test_a_row_goes_to_registers_while_it_is_short(row: int, space: str) -> None:
     schedule = ex.strategies.default(program("bias_residual_layernorm").schedule(M=4, N=row))
     assert next((b.space for b in schedule.plan.buffers if b.name == "row"), "") == space
+
+
+def test_the_guard_of_a_coalesced_nest_divides_nothing() -> None:
+    text = ex.strategies.default(program("matmul").schedule(M=1001, N=999, K=64)).cuda
+    guards = [line.strip() for line in text[text.index('extern "C"'):].splitlines() if line.strip().startswith("if (")]
+    assert guards == ["if (256 * i + i_i < 999999) {"]
 
 
 def test_threads_to_a_block() -> None:

@@ -41,7 +41,8 @@ def cuda(schedule: Schedule, arch: str = "sm_90") -> Cuda:
 
 def node_lines(schedule: Schedule, module: CudaModule, most: int) -> dict[str, list[int]]:
     """Node to its lines: from the source map; a buffer that has no node of its own has the lines that name it."""
-    out = {node: [n for first, last in spans for n in range(first, min(last, most) + 1)] for node, spans in module.source_map.items()}
+    out = {node: [n for first, last in spans for n in range(first, min(last, most) + 1)]
+           for node, spans in module.source_map.items()}
     missing = [b.name for b in schedule.plan.buffers if b.name not in out]
     if missing:
         lines = module.text.split("\n")[:most]

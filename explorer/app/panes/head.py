@@ -34,7 +34,8 @@ def badges(session: Session) -> list[Badge]:
     judgement, run = session.schedule.judgement, session.history.state.run
     proved = "cover, order, flow and obligations hold for every instance at these sizes"
     todo = "legal, but a reduction's updates still have to be collected"
-    out: list[Badge] = [{"name": "proved", "state": "earned" if judgement.emittable else "open", "detail": proved if judgement.emittable else todo}]
+    done = judgement.emittable
+    out: list[Badge] = [{"name": "proved", "state": "earned" if done else "open", "detail": proved if done else todo}]
     for tick in (run.evidence if run else Evidence()).ticks[1:]:
         refuted = not tick.earned and tick.detail == "failed"
         out.append({"name": tick.name, "state": "refuted" if refuted else "earned" if tick.earned else "open",

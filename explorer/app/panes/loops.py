@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...ir.expr import Expr
+from ...ir.expr import Expr, Ranges
 from ...ir.plan import Plan
 from ...ir.program import Constraint
 from ...ir.text import guard_text, statement_text
@@ -27,12 +27,17 @@ def loop_rows(plan: Plan) -> list[Row]:
         rows += _nodes(plan, kernel.body, ())
     if len(rows) > MOST:
         rest = len(rows) - MOST
-        rows = [*rows[:MOST], row("more", None, "mark", 1, "soft", "…", [span(f"{rest} more rows: print(schedule) shows all", "note")])]
+        rows = [*rows[:MOST], more(f"{rest} more rows: print(schedule) shows all")]
     return rows
 
 
-def row(key: str, node: str | None, kind: str, depth: int, role: str, glyph: str, spans: list[Span], chips: list[Chip] | None = None,
-        label: str = "") -> Row:
+def more(text: str) -> Row:
+    """The row that says what is left out."""
+    return row("more", None, "mark", 1, "soft", "…", [span(text, "note")])
+
+
+def row(key: str, node: str | None, kind: str, depth: int, role: str, glyph: str, spans: list[Span],
+        chips: list[Chip] | None = None, label: str = "") -> Row:  # fmt: skip
     """One row; without a label it is read out as its text."""
     words = label or "".join(s["text"] for s in spans)
     return {"key": key, "node": node, "kind": kind, "depth": depth, "role": role, "glyph": glyph, "spans": spans,
@@ -62,27 +67,30 @@ def _nodes(plan: Plan, nodes: tuple[Node, ...], above: tuple[Loop, ...]) -> Iter
 def _kernel(plan: Plan, kernel: Kernel) -> Row:
     count = f"kernel {kernel.id}"
     number = f", launch {plan.kernels.index(kernel) + 1} of {len(plan.kernels)}" if len(plan.kernels) > 1 else ""
-    return row(kernel.id, kernel.id, "kernel", 0, "launch", ROLE_GLYPHS["launch"][0], [span("kernel ", "kw"), span(kernel.id, "name")],
-               label=count + number)
+    spans = [span("kernel ", "kw"), span(kernel.id, "name")]
+    return row(kernel.id, kernel.id, "kernel", 0, "launch", ROLE_GLYPHS["launch"][0], spans, label=count + number)
 
 
 def _loop(plan: Plan, loop: Loop, above: tuple[Loop, ...], depth: int) -> Row:
     glyph, _ = ROLE_GLYPHS[loop.role]
     tight = tight_bounds(plan, loop, above)
     first, last = str(loop.start), str(loop.start + loop.extent)
-    spans = [span("for ", "kw"), span(loop.id, "name"), span(" in ", "kw"), span(first, "num"), span(" … ", "op"), span(last, "num")]
+    spans = [span("for ", "kw"), span(loop.id, "name"), span(" in ", "kw"), span(first, "num"), span(" … ", "op"),
+             span(last, "num")]
     if tight:
         spans.append(span(f"  where {tight}", "guard"))
     chips = [] if loop.role == "seq" else [chip(loop.role, loop.role, _ROLE_WORDS.get(loop.role, loop.role))]
     words = _ROLE_WORDS.get(loop.role, loop.role)
-    found = row(loop.id, loop.id, "loop", depth, loop.role, glyph, spans, chips, f"loop {loop.id}, {loop.extent} iterations, {words}")
+    label = f"loop {loop.id}, {loop.extent} iterations, {words}"
+    found = row(loop.id, loop.id, "loop", depth, loop.role, glyph, spans, chips, label)
     found["bounds"] = tight or f"{first} … {last}"
     found["trip"] = loop.extent
     return found
 
 
 _ROLE_WORDS = {
-    "seq": "sequential", "unroll": "unrolled", "vector": "vector lanes of one access", "launch": "run by the host, one launch each",
+    "seq": "sequential", "unroll": "unrolled", "vector": "vector lanes of one access",
+    "launch": "run by the host, one launch each",
     **{f"block.{x}": f"spread over the blocks of the grid, axis {x}" for x in "xyz"},
     **{f"thread.{x}": f"spread over the threads of a block, axis {x}" for x in "xyz"},
     "warp": "spread over the warps of a block", "lane": "spread over the 32 lanes of a warp",
@@ -106,7 +114,7 @@ def _bound_conditions(plan: Plan, leaf: Leaf) -> Iterator[tuple[Constraint, dict
         yield constraint, at
 
 
-def _holds_on(constraint: Constraint, at: dict[str, Expr], scope: dict[str, tuple[int, int]], loop: str) -> str:
+def _holds_on(constraint: Constraint, at: dict[str, Expr], scope: Ranges, loop: str) -> str:
     """The condition as text, if it speaks of the loop, and of nothing inside it."""
     used = constraint.expr.substitute(at).variables()
     return guard_text((constraint,), at, scope) if loop in used and used <= scope.keys() else ""
@@ -127,9 +135,9 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], depth: int) -> Row:
     if statement.origin != "program":
         chips.append(chip(statement.origin, "origin", f"added by the schedule: {statement.origin}"))
     line = f", source line {statement.line}" if statement.line else ""
-    found = row(leaf.id, leaf.id, "statement", depth, "update" if statement.update else "statement", "Σ" if statement.update else "·",
-                spans, chips, f"statement {leaf.id}: {text}{f', where {guard}' if guard else ''}{line}")
-    return found
+    role, glyph = ("update", "Σ") if statement.update else ("statement", "·")
+    where = f", where {guard}" if guard else ""
+    return row(leaf.id, leaf.id, "statement", depth, role, glyph, spans, chips, f"statement {leaf.id}: {text}{where}{line}")
 
 
 def _sync(node: Sync, depth: int) -> Row:

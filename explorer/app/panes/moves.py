@@ -44,7 +44,7 @@ def move_data(schedule: Schedule, node: str, move: Move) -> MoveData:
 
 def title(kind: type[Transform]) -> str:
     """The transformation in one short sentence: the first line of its file."""
-    return (sys.modules[kind.__module__].__doc__ or "").strip().splitlines()[0].rstrip(".") if sys.modules[kind.__module__].__doc__ else ""
+    return (sys.modules[kind.__module__].__doc__ or kind.name).strip().splitlines()[0].rstrip(".")
 
 
 def help_text(kind: type[Transform]) -> str:
@@ -54,7 +54,7 @@ def help_text(kind: type[Transform]) -> str:
 
 def _reason(move: MoveData) -> str:
     problem = move["problem"]
-    return f"{problem['why']}|{problem['what']}" if problem and problem["finding"] else problem["what"] if problem else ""
+    return "" if problem is None else problem["why"] if problem["finding"] else problem["what"]
 
 
 __all__ = ["help_text", "in_order", "move_data", "moves_pane", "title"]

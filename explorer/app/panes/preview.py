@@ -43,11 +43,14 @@ def diff(before: str, after: str) -> list[DiffLine]:
             out.append({"sign": " ", "text": "…"})
         for tag, a, b, c, d in group:
             if tag == "equal":
-                out += [{"sign": " ", "text": line} for line in old[a:b]]
+                out += _signed(" ", old[a:b])
             else:
-                out += [{"sign": "-", "text": line} for line in old[a:b]]
-                out += [{"sign": "+", "text": line} for line in new[c:d]]
+                out += [*_signed("-", old[a:b]), *_signed("+", new[c:d])]
     return out
+
+
+def _signed(sign: str, lines: list[str]) -> list[DiffLine]:
+    return [{"sign": sign, "text": line} for line in lines]
 
 
 def effects(schedule: Schedule, plan: Plan) -> list[str]:
@@ -62,7 +65,8 @@ def effects(schedule: Schedule, plan: Plan) -> list[str]:
             out.append(f"{name} {scaled(old, unit)} → {scaled(new, unit)}".replace("  ", " "))
     opened = len(after.obligations) - len(schedule.obligations)
     if opened > 0:
-        out.append(f"{opened} reduction{'s' * (opened > 1)} still to be collected: {after.obligations[-1].hints[0] if after.obligations[-1].hints else ''}")
+        tries = next(iter(after.obligations[-1].hints), "")
+        out.append(f"{opened} reduction{'s' * (opened > 1)} still to be collected: {tries}")
     elif opened < 0:
         out.append("a reduction is collected")
     return out

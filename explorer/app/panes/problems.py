@@ -30,7 +30,8 @@ def of_verdict(verdict: Verdict, schedule: Schedule | None, step: Transform | No
     """A refusal."""
     if verdict.finding:
         return of_finding(verdict.finding, schedule, f"{step} is not legal" if step is not None else "")
-    return {"what": verdict.what, "where": "", "why": verdict.why, "hints": hints(verdict.hint.split("; or "), schedule), "finding": None}
+    return {"what": verdict.what, "where": "", "why": verdict.why, "finding": None,
+            "hints": hints(verdict.hint.split("; or "), schedule)}
 
 
 def of_finding(finding: Finding, schedule: Schedule | None, title: str = "") -> Problem:

@@ -30,7 +30,8 @@ def run_pane(session: Session, job: Snapshot, devices: list[DeviceChoice]) -> Ru
         "status": shown.status, "doing": shown.doing, "fraction": shown.fraction,  # type: ignore[typeddict-item]
         "device": job.device if mine and job.device else session.device, "devices": devices,
         "sizes": dict(session.schedule.source.sizes), "correct": run.correct if run else None, "verdict": verdict(run),
-        "wrong": wrong(run), "samples": samples, "timings": [str(t) for t in run.timings.values()] if run else [], "against": against,
+        "wrong": wrong(run), "samples": samples, "against": against,
+        "timings": [str(t) for t in run.timings.values()] if run else [],
         "facts": [*facts(run), *(("note", note) for note in shown.notes)],
         "problem": problems.of_error(shown.error, session.schedule) if shown.error else None,
     }

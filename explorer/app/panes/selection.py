@@ -16,7 +16,8 @@ def selection(session: Session) -> Selection:
         return nothing
     kernel = next((k for k in plan.kernels if k.id == node), None)
     if kernel is not None:
-        return {"node": node, "kind": "kernel", "title": f"kernel {node}", "facts": _kernel(kernel), "related": _below(kernel.body)}
+        return {"node": node, "kind": "kernel", "title": f"kernel {node}", "facts": _kernel(kernel),
+                "related": _below(kernel.body)}
     hit = plan.find(node)
     if hit is None:
         buffer = plan.buffer_of.get(node)
@@ -30,14 +31,16 @@ def selection(session: Session) -> Selection:
     if isinstance(found, Loop):
         facts = [("role", found.role), ("iterations", f"{found.extent:,}"), ("inside of", ", ".join(around) or "nothing"),
                  ("statements", ", ".join(n for n in _below(found.body) if n in {leaf.id for leaf, _, _ in plan.leaves}))]
-        return {"node": node, "kind": "loop", "title": loop_text(found), "facts": facts, "related": [*around, *_below(found.body)]}
+        return {"node": node, "kind": "loop", "title": loop_text(found), "facts": facts,
+                "related": [*around, *_below(found.body)]}
     if isinstance(found, Sync):
         return {"node": node, "kind": "sync", "title": found.kind, "facts": [], "related": around}
     assert isinstance(found, Leaf)
     statement = plan.statement_of[found.statement]
     reads = [access_text(plan, found, slot) for slot in range(len(statement.reads))]
     facts = [("writes", access_text(plan, found, len(reads))), ("reads", ", ".join(dict.fromkeys(reads)) or "nothing"),
-             ("as written", statement.text), ("source line", str(statement.line or "none")), ("inside of", ", ".join(around) or "nothing")]
+             ("as written", statement.text), ("source line", str(statement.line or "none")),
+             ("inside of", ", ".join(around) or "nothing")]
     buffers = [v.buffer for _, v in found.views]
     return {"node": node, "kind": "statement", "title": statement_text(plan, found), "facts": [f for f in facts if f[1]],
             "related": [*around, *dict.fromkeys(buffers)]}

@@ -6,13 +6,17 @@ import re
 
 from ..protocol import Span
 
-_TYPES = "void|float|double|int|long|unsigned|char|bool|half|half2|__half|__nv_bfloat16|float2|float4|uint2|uint4|f16|bf16|f32|f64|i8|i32|i64"
+_TYPES = (
+    "void|float|double|int|long|unsigned|char|bool|half|half2|__half|__nv_bfloat16|float2|float4|uint2|uint4|"
+    "f16|bf16|f32|f64|i8|i32|i64"
+)
 _WORDS = (
-    "__global__|__device__|__forceinline__|__shared__|__restrict__|__launch_bounds__|__syncthreads|__syncwarp|__align__|extern|const|"
-    "constexpr|static|for|if|else|while|return|struct|template|typename|using|inline|asm|volatile|in|and|or|not|where|inf"
+    "__global__|__device__|__forceinline__|__shared__|__restrict__|__launch_bounds__|__syncthreads|__syncwarp|__align__|"
+    "extern|const|constexpr|static|for|if|else|while|return|struct|template|typename|using|inline|asm|volatile|in|and|or|not|where|inf"
 )
 _TOKEN = re.compile(
-    rf"(?P<com>//.*|/\*.*?\*/)|(?P<str>\"(?:[^\"\\]|\\.)*\")|(?P<pre>^\s*#\s*\w+)|(?P<type>\b(?:{_TYPES})\b)|(?P<kw>\b(?:{_WORDS})\b)|"
+    rf"(?P<com>//.*|/\*.*?\*/)|(?P<str>\"(?:[^\"\\]|\\.)*\")|(?P<pre>^\s*#\s*\w+)|(?P<type>\b(?:{_TYPES})\b)|"
+    rf"(?P<kw>\b(?:{_WORDS})\b)|"
     r"(?P<num>(?<![\w.])(?:0x[0-9a-fA-F]+|\d+\.?\d*(?:[eE][+-]?\d+)?)[fuUlL]*)|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)|"
     r"(?P<op>[-+*/%=<>!&|^~?…]+)"
 )

@@ -6,7 +6,7 @@ from ...ir.plan import Plan
 from ...poly.isl_outline import TreeRow, outline
 from ...views.style import ROLE_GLYPHS
 from ..protocol import Row
-from .loops import MOST, chip, row
+from .loops import MOST, chip, more, row
 from .spans import code_spans, span
 
 _GLYPHS = {"domain": "◇", "sequence": "⇣", "filter": "▽", "band": "═"}
@@ -17,7 +17,7 @@ def tree_rows(plan: Plan) -> list[Row]:
     rows = [_row(number, found) for number, found in enumerate(outline(plan))]
     if len(rows) > MOST:
         rest = len(rows) - MOST
-        rows = [*rows[:MOST], row("more", None, "mark", 1, "soft", "…", [span(f"{rest} more nodes of the tree", "note")])]
+        rows = [*rows[:MOST], more(f"{rest} more nodes of the tree")]
     return rows
 
 
@@ -26,8 +26,8 @@ def _row(number: int, found: TreeRow) -> Row:
     if found.kind == "mark":
         glyph, _ = ROLE_GLYPHS.get(found.role, ("•", ""))
         chips = [chip(found.role, found.role)] if found.role != "seq" else []
-        return row(key, found.node, "mark", found.depth, found.role, glyph, [span("mark ", "kw"), span(found.text, "name")], chips,
-                   f"mark {found.text}, {found.role}")
+        marked = [span("mark ", "kw"), span(found.text, "name")]
+        return row(key, found.node, "mark", found.depth, found.role, glyph, marked, chips, f"mark {found.text}, {found.role}")
     spans = [span(f"{found.kind} ", "kw"), *code_spans(found.text)]
     return row(key, found.node, found.kind, found.depth, found.kind, _GLYPHS.get(found.kind, "•"), spans,
                label=f"{found.kind} {found.text}".strip())

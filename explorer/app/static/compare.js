@@ -41,6 +41,11 @@ export class Compare {
     if (show(this.element, !this.element.hidden) && this.element.offsetParent) this.fresh();
   }
 
+  #title(id) {
+    const state = this.app.link.panes.history?.states.find((one) => one.id === id);
+    return state ? state.title || state.call || "start" : id;
+  }
+
   async ask() {
     this.asked = true;
     if (this.a.value === this.b.value) {
@@ -57,7 +62,7 @@ export class Compare {
     const wide = rows[0]?.length ?? 0;
     this.body.replaceChildren(
       h("table.facts", null, h("caption.ex-sr", null, "facts of the two schedules"),
-        h("thead", null, h("tr", null, h("th", { scope: "col" }, ""), h("th", { scope: "col" }, a), h("th", { scope: "col" }, b), wide > 3 ? h("th", { scope: "col" }, "") : null)),
+        h("thead", null, h("tr", null, h("th", { scope: "col" }, ""), h("th", { scope: "col" }, this.#title(a)), h("th", { scope: "col" }, this.#title(b)), wide > 3 ? h("th", { scope: "col" }, "") : null)),
         h("tbody", null, ...rows.map(([name, ...cells]) => h("tr", null, h("th", { scope: "row" }, name), ...cells.map((cell) => h("td", null, cell)))))),
       h("h5", null, "Loops"), diff(loops, 4), h("h5", null, "CUDA"), diff(cuda, 2));
   }

@@ -26,7 +26,7 @@ export class Cuda {
       onclick: (event) => this.#click(event) });
     this.fold = h("button.libfold", { type: "button", onclick: () => this.#unfold(!this.open) });
     this.code = h("div.code-scroll", null, this.fold, this.lines);
-    this.problem = h("div", { hidden: true });
+    this.problem = h("div.cproblem", { hidden: true });
     this.ptx = h("pre.ptx", { tabindex: 0, hidden: true, "aria-label": "PTX" });
     this.arch = h("select", { "aria-label": "architecture of the PTX", hidden: true, onchange: () => this.#ptx() },
       ...ARCHITECTURES.map((name) => h("option", { value: name }, name)));
@@ -54,7 +54,8 @@ export class Cuda {
     }
     say(this.note, [pane.arch, pane.truncated].filter(Boolean).join(" · "));
     if (show(this.problem, Boolean(pane.problem))) {
-      this.problem.replaceChildren(problemBox(pane.problem, { brush: this.app.brush, apply: (call) => this.app.apply(call) }));
+      this.problem.replaceChildren(this.app.isOwed(pane.problem) ? h("p.owing", null, "There is no CUDA text yet: the reduction above is still open.")
+        : problemBox(pane.problem, { brush: this.app.brush, apply: (call) => this.app.apply(call) }));
     }
     keyed(this.lines, pane.lines, (_, index) => index, (_, index) => h("div.cl", { role: "option", id: `${this.#id()}-${index}` }, h("span.no", { "aria-hidden": "true" }, String(index + 1)), h("code")),
       (element, line) => element.lastChild.replaceChildren(...spans(line)));

@@ -5,10 +5,11 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const PROPERTIES = { value: 1, checked: 1, disabled: 1, hidden: 1, selected: 1 };
+const PAGE = Math.random().toString(36).slice(2, 7);
 let counter = 0;
 
-/** A page-wide unique id for `aria-controls` and friends; several widgets may live on one page. */
-export const uid = (stem) => `ex-${stem}-${++counter}`;
+/** A page-wide unique id for `aria-controls` and friends; several widgets, each with its copy of this module, may live on one page. */
+export const uid = (stem) => `ex-${stem}-${PAGE}${++counter}`;
 
 function put(element, props) {
   for (const [name, value] of Object.entries(props ?? {})) {
@@ -100,6 +101,9 @@ export function keyed(parent, items, keyOf, make, update) {
 export function spans(list) {
   return (list ?? []).map((span) => (span.class ? h(`span.t-${span.class}`, null, span.text) : span.text));
 }
+
+/** A sentence whose `quoted` words become code. */
+export const words = (text) => (text ?? "").split("`").map((part, index) => (index % 2 ? h("code", null, part) : part));
 
 /** The text of highlighted pieces. */
 export const plain = (list) => (list ?? []).map((span) => span.text).join("");

@@ -42,7 +42,7 @@ export class Figure {
     if (!this.stale && !force) return;
     this.stale = false;
     attr(this.element, "aria-busy", "true");
-    const answer = await this.app.link.ask("figure", { name: this.name, options: this.chosen }, `figure ${this.name}`);
+    const answer = await this.app.link.ask("figure", { name: this.name, options: { ...this.chosen, theme: this.app.root.dataset.theme ?? "light" } }, `figure ${this.name}`);
     if (!answer) return;
     attr(this.element, "aria-busy", null);
     this.problem.replaceChildren(...(answer.problem ? [problemBox(answer.problem, { brush: this.app.brush })] : []));
@@ -58,7 +58,9 @@ export class Figure {
 
   /** The theme has changed. */
   recolour() {
-    if (this.drawn) this.drawn.relayout(this.plot, themed(this.data.spec.layout ?? {}, this.element));
+    if (!this.drawn) return;
+    this.drawn.relayout(this.plot, themed(this.data.spec.layout ?? {}, this.element));
+    this.spoil();
   }
 
   async #draw(data) {
@@ -83,7 +85,7 @@ export class Figure {
     try {
       const Plotly = await plotly(this.app.link);
       if (this.data !== sign) return;
-      await Plotly.react(this.plot, traces.map((trace) => ({ ...trace })), themed(data.spec.layout ?? {}, this.element), CONFIG);
+      await Plotly.react(this.plot, { data: traces.map((trace) => ({ ...trace })), layout: themed(data.spec.layout ?? {}, this.element), config: CONFIG, frames: data.spec.frames ?? [] });
       if (!this.drawn) this.plot.on("plotly_click", (event) => this.#picked(event));
       this.drawn = Plotly;
       this.picture.replaceChildren();
@@ -120,11 +122,23 @@ export class Figure {
     if (sign === this.optionSign) return;
     this.optionSign = sign;
     const focused = this.options.contains(document.activeElement) ? document.activeElement.dataset.option : null;
-    this.options.replaceChildren(...options.map((option) => h("label", null, `${option.label} `, h("select", { "data-option": option.name, onchange: (event) => {
-      this.chosen[option.name] = option.choices[event.target.selectedIndex];
-      this.fresh(true);
-    } }, ...option.choices.map((choice) => h("option", { selected: choice === option.value }, String(choice)))))));
+    this.options.replaceChildren(...options.map((option) => h("label", null, `${option.label} `, option.kind === "int" ? this.#number(option) : this.#choice(option))));
     if (focused) this.options.querySelector(`[data-option="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  #choice(option) {
+    return h("select", { "data-option": option.name, onchange: (event) => this.#set(option, option.choices[event.target.selectedIndex]) },
+      ...option.choices.map((choice, index) => h("option", { selected: choice === option.value }, String(option.labels?.[index] ?? choice))));
+  }
+
+  #number(option) {
+    return h("input", { type: "number", "data-option": option.name, min: option.min, max: option.max, step: 1, value: option.value, title: `${option.min} … ${option.max}`,
+      onchange: (event) => this.#set(option, Number(event.target.value)) });
+  }
+
+  #set(option, value) {
+    this.chosen[option.name] = value;
+    this.fresh(true);
   }
 
   #tabulate(data) {

@@ -1,7 +1,7 @@
 /** The top line: what is scheduled, what is proved of it, undo and redo by name, export, run; and open obligations. */
 
 import { attr, copy, download, h, keyed, rove, say, show, uid } from "./dom.js";
-import { problemBox } from "./problem.js";
+import { owedLine } from "./problem.js";
 
 const STATES = { earned: ["✓", "good"], open: ["○", "soft"], refuted: ["✗", "bad"] };
 const EXPORTS = [["cu", "CUDA file (.cu), checks itself"], ["script", "copy the Python script"], ["share", "copy a share string"], ["json", "save as JSON"]];
@@ -63,17 +63,12 @@ export class Head {
     this.#button(this.undo, "↶", "undo", pane.undo);
     this.#button(this.redo, "↷", "redo", pane.redo);
     say(this.busy, pane.busy);
-    const tools = { brush: this.app.brush, apply: (call) => this.app.apply(call) };
+    const tools = { apply: (call) => this.app.apply(call) };
     const sign = JSON.stringify([pane.obligations, pane.large]);
     if (sign === this.sign) return;
     this.sign = sign;
     this.notes.replaceChildren(...(pane.large ? [h("p.large", null, h("span", { "aria-hidden": "true" }, "ⓘ "), pane.large)] : []),
-      ...pane.obligations.map((one) => {
-        const box = problemBox(one, tools);
-        box.classList.add("owed");
-        attr(box, "aria-label", `open obligation: ${one.what}`);
-        return box;
-      }));
+      ...pane.obligations.map((one) => owedLine(one, tools)));
   }
 
   /** While a run goes on, Run is Cancel. */
@@ -98,7 +93,7 @@ export class Head {
 
   #button(button, glyph, word, action) {
     const focused = document.activeElement === button;
-    button.replaceChildren(h("span", { "aria-hidden": "true" }, `${glyph} `), word, action ? h("code", null, ` ${action}`) : "");
+    button.replaceChildren(h("span", { "aria-hidden": "true" }, `${glyph} `), word, action ? h("code", null, action) : "");
     button.disabled = !action;
     attr(button, "title", action ? `${word} ${action}` : `nothing to ${word}`);
     if (focused && button.disabled) [this.undo, this.redo, this.run].find((one) => !one.disabled).focus();

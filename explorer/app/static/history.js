@@ -110,7 +110,8 @@ export class History {
       const [y1, y2] = [from, to].map((one) => one.lane * (HEIGHT + GAP_Y) + HEIGHT / 2);
       const x2 = to.column * (WIDTH + GAP_X);
       const middle = (x1 + x2) / 2;
-      lines.push(svg("path", { d: `M${x1} ${y1} C${middle} ${y1} ${middle} ${y2} ${x2 - 3} ${y2} m-5 -4 l5 4 l-5 4`, class: path.has(state.id) ? "edge" : "edge off" }));
+      lines.push(svg("path", { d: `M${x1} ${y1} C${middle} ${y1} ${middle} ${y2} ${x2 - 3} ${y2}`, class: path.has(state.id) ? "edge" : "edge off" }),
+        svg("path", { d: `M${x2 - 8} ${y2 - 4} l5 4 l-5 4`, class: "edge" }));
     }
     this.edges.replaceChildren(...lines);
   }
@@ -130,13 +131,15 @@ export class History {
     const state = card.exItem;
     if (this.editor) return;
     const done = (keep) => {
-      const text = this.editor.value.trim();
-      this.editor.remove();
+      const editor = this.editor;
+      if (!editor) return;
       this.editor = null;
+      const text = editor.value.trim();
+      editor.remove();
       card.focus();
       if (keep && text && text !== state.title) this.app.act("rename", { state: state.id, title: text });
     };
-    this.editor = h("input.rename", { type: "text", value: state.title || state.call, "aria-label": "name of this schedule", onblur: () => this.editor && done(true),
+    this.editor = h("input.rename", { type: "text", value: state.title || state.call, "aria-label": "name of this schedule", onblur: () => done(true),
       onkeydown: (event) => {
         event.stopPropagation();
         if (event.key === "Enter" || event.key === "Escape") done(event.key === "Enter");

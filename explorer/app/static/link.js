@@ -77,7 +77,8 @@ export class Link {
     this.waiting.delete(content.serial);
     if (content.kind === "panes") {
       Object.assign(this.panes, content.panes);
-      for (const [name, data] of Object.entries(content.panes)) this.emit(name, data);
+      const names = Object.keys(content.panes).sort((a, b) => (b === "selection") - (a === "selection"));
+      for (const name of names) this.emit(name, content.panes[name]);
       this.emit("panes", content.panes);
     } else if (content.kind === "problem" && !entry?.quiet) {
       this.emit("problem", content.problem);

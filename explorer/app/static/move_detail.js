@@ -1,6 +1,6 @@
 /** The open move: its help, its form or its other calls, before and after, or the refusal with its pair of instances. */
 
-import { debounce, h, say } from "./dom.js";
+import { debounce, h, say, words } from "./dom.js";
 import { diff } from "./diff.js";
 import { Form } from "./form.js";
 import { counterBox, problemBox } from "./problem.js";
@@ -38,7 +38,7 @@ export class MoveDetail {
     const form = fields.length && group.applies ? new Form(fields, () => this.check()) : null;
     this.form = form;
     this.typed = null;
-    say(this.help, move.help);
+    this.help.replaceChildren(...words(move.help));
     this.formHost.replaceChildren(...(form ? [form.element] : []));
     this.variants.replaceChildren(...(group.moves.length > 1 ? group.moves.map((one) =>
       h("button.variant", { type: "button", "aria-pressed": String(one === move), onclick: () => this.#choose(one) }, h("code", null, one.call ?? one.title))) : []));

@@ -20,10 +20,16 @@ function grouped(moves) {
 /** `split('k', 32)` without its name. */
 const argumentsOf = (move) => (move.call ? move.call.slice(move.call.indexOf("(") + 1, -1) : "");
 
-const matches = (group, words) => {
-  const text = group.moves.map((move) => `${move.name} ${move.title} ${move.help} ${move.call ?? ""} ${move.problem?.what ?? ""}`).join(" ").toLowerCase();
-  return words.every((word) => text.includes(word));
-};
+/** The groups whose names hold all the words; where there is none, those whose calls, help or reasons do. */
+function matching(groups, words) {
+  const holds = (text) => words.every((word) => text.toLowerCase().includes(word));
+  const named = groups.filter((group) => holds(group.name));
+  return new Set(named.length ? named : groups.filter((group) =>
+    holds(group.moves.map((move) => `${move.name} ${move.title} ${move.help} ${move.call ?? ""} ${move.problem?.what ?? ""}`).join(" "))));
+}
+
+/** The reason of a refusal in one sentence: the pair against it says more than that it is not legal. */
+const why = (problem) => (problem?.finding && problem.why ? problem.why.split(/\. |: this order/)[0] : problem?.what ?? "");
 
 export class Moves {
   /** @param {object} app the widget: link, brush, apply(call), card (the floating preview) */
@@ -37,7 +43,7 @@ export class Moves {
     this.count = h("span.soft.mcount", { "aria-live": "polite" });
     this.list = h("ul.moves", { role: "list", onkeydown: (event) => this.#key(event) });
     this.empty = h("p.empty.soft", { hidden: true });
-    this.body = h("div.mbody", null, this.list, this.empty);
+    this.body = h("div.mbody", { tabindex: -1 }, this.list, this.empty);
     this.element = h("section.pane.movepane", { "aria-label": "moves" },
       h("div.phead", null, h("h3", null, "Moves ", this.title), this.filter, this.count), this.body);
     this.detail = new MoveDetail(app);
@@ -52,20 +58,28 @@ export class Moves {
   }
 
   update(pane) {
-    const focused = this.list.contains(document.activeElement) ? document.activeElement.closest("li")?.dataset.name : null;
+    const stays = pane.pending && !pane.moves.length && pane.node === this.node;
+    if (this.list.contains(document.activeElement)) this.lost = { name: document.activeElement.closest("li")?.dataset.name, field: document.activeElement.dataset.field };
+    else if (document.activeElement !== this.body) this.lost = null;
     if (pane.node !== this.node) this.#activate(null);
     this.node = pane.node;
     say(this.title, pane.node ? `at ${pane.node}` : "");
     say(this.count, pane.pending ? "judging every move …" : pane.moves.length ? pane.title : "");
     attr(this.element, "aria-busy", pane.pending ? "true" : null);
+    if (stays) return;
     keyed(this.list, grouped(pane.moves), (group) => group.key, (group) => this.#row(group), (row, group) => this.#fill(row, group));
     if (show(this.empty, !pane.moves.length)) say(this.empty, pane.pending ? "…" : "Select a loop or a statement: every move it has, or why not, appears here.");
     this.#sift();
     if (this.active && !this.list.contains(this.active)) this.#activate(null);
     if (this.active) this.detail.show(this.active.exMove, this.active.exItem);
-    if (focused && !this.list.contains(document.activeElement)) {
-      (this.list.querySelector(`li[data-name="${CSS.escape(focused)}"] .mmain`) ?? this.#buttons()[0])?.focus();
-    }
+    if (this.lost && !this.list.contains(document.activeElement)) this.#refocus();
+  }
+
+  /** The focus stood on something that has gone: on to what is nearest to it, or wait for it on the list itself. */
+  #refocus() {
+    const row = this.list.querySelector(`li[data-name="${CSS.escape(this.lost.name ?? "")}"]:not([hidden])`);
+    const field = this.lost.field && row?.querySelector(`[data-field="${CSS.escape(this.lost.field)}"]`);
+    (field || row?.exMain || this.#buttons()[0] || this.body).focus({ preventScroll: true });
   }
 
   #row(group) {
@@ -86,13 +100,13 @@ export class Moves {
     row.exMain.replaceChildren(h(`span.sign.${group.applies ? "good" : "bad"}`, { "aria-hidden": "true" }, group.applies ? "✓" : "✗"),
       h("b", null, group.name), first.call ? h("code", null, argumentsOf(first)) : "", more ? h("span.more", null, `+${more}`) : "",
       group.applies ? h("span.mhelp", null, first.title) : "");
-    attr(row.exMain, "aria-label", group.applies ? `${group.name}: applies${more ? ` in ${more + 1} ways` : ""}. ${first.title}` : `${group.name}: refused. ${first.problem?.what ?? ""}`);
+    attr(row.exMain, "aria-label", group.applies ? `${group.name}: applies${more ? ` in ${more + 1} ways` : ""}. ${first.title}` : `${group.name}: refused. ${why(first.problem)}`);
     const [side, reason] = [row.querySelector(".mside"), row.querySelector(".reason")];
     const hint = first.problem?.hints?.find((one) => one.call);
     side.replaceChildren(group.applies
       ? h("button.quick", { type: "button", tabindex: -1, "aria-label": `apply ${first.call}`, onclick: () => this.#apply(row) }, "apply")
       : hint ? h("button.hint", { type: "button", "data-call": hint.call, title: hint.text, onclick: () => this.app.apply(hint.call) }, `${hint.call.split("(")[0]} first →`) : "");
-    say(reason, group.applies ? "" : first.problem?.what ?? "");
+    say(reason, group.applies ? "" : why(first.problem));
   }
 
   #buttons() {
@@ -101,11 +115,13 @@ export class Moves {
 
   #sift() {
     const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const rows = [...this.list.children];
+    const kept = matching(rows.map((row) => row.exItem), words);
     let stop = null;
-    for (const row of this.list.children) {
-      if (show(row, matches(row.exItem, words)) && (!stop || row === this.active)) stop = row;
+    for (const row of rows) {
+      if (show(row, kept.has(row.exItem)) && (!stop || row === this.active)) stop = row;
     }
-    for (const row of this.list.children) row.exMain.tabIndex = row === stop ? 0 : -1;
+    for (const row of rows) row.exMain.tabIndex = row === stop ? 0 : -1;
   }
 
   #peek(move, row) {

@@ -23,17 +23,24 @@ export function problemBox(problem, { brush, apply, run, call } = {}) {
     ? h("button.hint.execute", { type: "button", onclick: (event) => run(call, host, event.currentTarget) }, "run the counterexample") : null;
   return h("div.problem", { role: "group", "aria-label": `refused: ${problem.what}` },
     h("p.what", null, h("span.bad", { "aria-hidden": "true" }, "✗ "), problem.what),
-    h("dl", null,
+    problem.why || problem.where || finding || hints.length ? h("dl", null,
       ...pair("why", problem.why && problem.why !== problem.what ? problem.why : ""),
       ...pair("where", problem.where),
-      ...(finding ? pair("pair", h("code", null, finding.source), " → ", h("code", null, finding.sink),
+      ...(finding?.source && finding.sink ? pair("pair", h("code", null, finding.source), " → ", h("code", null, finding.sink),
         finding.array ? h("span.soft", null, ` on ${finding.array}${finding.element?.length ? `[${finding.element.join(", ")}]` : ""}`) : "",
         h("span.nodes", null, ...nodes(finding, brush))) : []),
       ...(finding && (finding.source_order || finding.sink_order) ? pair("order",
         h("span.order", null, h("code", null, finding.source), " at ", h("code", null, finding.source_order)),
         h("span.order", null, h("code", null, finding.sink), " at ", h("code", null, finding.sink_order))) : []),
-      ...pair("try", ...hints, execute)),
+      ...pair("try", ...hints, execute)) : null,
     host);
+}
+
+/** An open obligation on one line: what is owed, and the steps that settle it. */
+export function owedLine(problem, { apply }) {
+  return h("div.owed", { role: "group", "aria-label": `open: ${problem.what}` }, h("span", { "aria-hidden": "true" }, "◌ "), h("b", null, "open "), h("span.what", null, problem.what),
+    ...(problem.hints ?? []).map((hint) => (hint.call ? h("button.hint", { type: "button", "data-call": hint.call, title: hint.text, onclick: () => apply(hint.call) }, h("code", null, hint.call),
+      h("span", { "aria-hidden": "true" }, " →")) : h("span.hintword", null, hint.text))));
 }
 
 /** The illegal order, executed: where it went wrong, beside the pair that says why. */

@@ -86,7 +86,8 @@ export class Run {
     const words = pane.verdict || (status === "cancelled" ? "cancelled" : status === "failed" ? "the run failed" : "Not run yet. A run checks every cell against an independent reference, then measures.");
     this.verdict.replaceChildren(h(`span.${mark[1]}`, { "aria-hidden": "true" }, `${mark[0]} `), h(pane.correct === null ? "span.soft" : "b", null, words));
     const parts = [];
-    if (pane.problem) parts.push(problemBox(pane.problem, { brush: this.app.brush, apply: (call) => this.app.apply(call) }));
+    if (pane.problem && this.app.isOwed(pane.problem)) parts.push(h("p.owing", null, "It cannot run yet: the reduction above is still open."));
+    else if (pane.problem) parts.push(problemBox(pane.problem, { brush: this.app.brush, apply: (call) => this.app.apply(call) }));
     if (pane.wrong) parts.push(facts(Object.entries(pane.wrong).map(([name, value]) => [name.replaceAll("_", " "), text(value)]), "wrong"));
     if (pane.timings?.length || pane.facts?.length) {
       parts.push(h("div.rfacts", null, ...pane.timings.map((line) => h("p.timing", null, line)), pane.facts.length ? facts(pane.facts, "facts") : null));

@@ -38,6 +38,7 @@ export class Views {
   /** The theme has changed: figures are drawn in its colours. */
   recolour() {
     for (const figure of this.figures.values()) figure.recolour();
+    this.#opened();
   }
 
   #arrange() {

@@ -76,6 +76,11 @@ class App {
     this.views.compare.set(a, b);
   }
 
+  /** Whether a problem is one of the open obligations that stand on top already. */
+  isOwed(problem) {
+    return (this.link.panes.head?.obligations ?? []).some((one) => one.what === problem.what);
+  }
+
   focusLoops() {
     (this.leftTabs.current === "tree" ? this.tree : this.loops).focus();
   }
@@ -113,7 +118,7 @@ class App {
     const left = [["loops", "Loops", this.loops], ["tree", "Schedule tree", this.tree], ["script", "Script", this.script]]
       .map(([name, title, pane]) => ({ name, title, panel: h("div.lpanel", null, pane.element) }));
     this.leftTabs = new Tabs("program", left);
-    const program = h("section.pane.program", { "aria-label": "loops" }, this.leftTabs.strip, h("div.lbody", null, ...left.map((one) => one.panel)));
+    const program = h("section.pane.program", { "aria-label": "program" }, this.leftTabs.strip, h("div.lbody", null, ...left.map((one) => one.panel)));
     this.root.append(this.head.element, this.alert, this.head.notes, h("div.main", null, h("div.left", null, program, this.moves.element), this.views.element),
       this.runpane.element, this.history.element, this.card.element, this.toast, this.dialog);
   }

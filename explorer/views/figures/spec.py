@@ -65,14 +65,14 @@ def lines(x: Numbers, y: Numbers, *, color: str, width: float = 1.5, dash: str =
 
 
 def bars(base: Sequence[float], length: Sequence[float], y: Sequence[float], nodes: Sequence[str | None] | None, *, color: Any,
-         width: float = 0.7, hover: Sequence[str] | None = None, text: Sequence[str] | None = None, text_color: Any = None,
+         width: float = 0.7, hover: Sequence[str] | None = None, text: Sequence[str] | None = None, text_color: Any = None, text_size: int = 10,
          axes: tuple[str, str] = ("x", "y"), outline: tuple[Any, Any] | None = None, **more: Any) -> Spec:
     """Horizontal bars from `base`, a word inside each if `text` is given."""
     out: Spec = {"type": "bar", "orientation": "h", "base": list(base), "x": list(length), "y": list(y), "width": width,
                  "marker": {"color": color, "line": {"color": outline[0], "width": outline[1]} if outline else {"width": 0}}}
     if text:
         out |= {"text": list(text), "textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "constraintext": "none",
-                "insidetextfont": {"size": 10, "color": text_color}, "cliponaxis": False}
+                "insidetextfont": {"size": text_size, "color": text_color}, "cliponaxis": False}
     return _finish(out, nodes, hover, axes) | more
 
 
@@ -114,8 +114,7 @@ def box(x0: float, y0: float, x1: float, y1: float, *, line: str = "", fill: str
 def spec(data: Sequence[Spec], layout_: Spec, frames: Sequence[Spec] = ()) -> Spec:
     """A figure: traces, layout, frames, and the quiet configuration that all share."""
     return {"data": list(data), "layout": layout_, "frames": list(frames),
-            "config": {"displaylogo": False, "responsive": True,
-                       "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d", "toImage"]}}
+            "config": {"displaylogo": False, "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d", "toImage"]}}
 
 
 def figure(spec_: Spec) -> Any:

@@ -52,14 +52,14 @@ class _Page:
         """The axis that a trace or shape names ``x2``."""
         return self.layout[f"{name[0]}axis{name[1:]}"]
 
-    def place(self, ref: str) -> Place:
-        """Data or paper coordinate to pixels."""
+    def place(self, ref: str, exponent: bool = False) -> Place:
+        """Data coordinate to pixels; words on a logarithmic axis stand at an exponent, as Plotly has it."""
         across = ref.startswith("x")
         if ref.endswith("domain"):
             low, high = self.axis(ref.split()[0])["domain"]
             return lambda v: self._pixel(low + v * (high - low), across)
         axis = self.axis(ref)
-        (a, b), (low, high), log = axis["range"], axis["domain"], axis.get("type") == "log"
+        (a, b), (low, high), log = axis["range"], axis["domain"], axis.get("type") == "log" and not exponent
 
         def at(value: float) -> float:
             v = log10(value) if log else value
@@ -84,7 +84,7 @@ class _Page:
 
     def _axis(self, name: str, axis: dict[str, Any]) -> list[str]:
         at, across = self.place(name), name[0] == "x"
-        partner = ("y" if across else "x") + name[1:]
+        partner = axis.get("anchor") or ("y" if across else "x") + name[1:]
         other = self.layout.get(f"{partner[0]}axis{partner[1:]}", {"domain": [0, 1]})["domain"]
         near, far = self._pixel(other[0], not across), self._pixel(other[1], not across)
         family = f' font-family="{escape(MONO)}"' if "family" in axis["tickfont"] else ""
@@ -227,8 +227,8 @@ def _shape(page: _Page, s: dict[str, Any]) -> str:
 
 
 def _words(page: _Page, a: dict[str, Any]) -> str:
-    x = page.paper(True) if a["xref"] == "paper" else page.place(a["xref"])
-    y = page.paper(False) if a["yref"] == "paper" else page.place(a["yref"])
+    x = page.paper(True) if a["xref"] == "paper" else page.place(a["xref"], True)
+    y = page.paper(False) if a["yref"] == "paper" else page.place(a["yref"], True)
     size, lines = a["font"]["size"], re.split(r"<br>", a["text"])
     drop = {"top": size, "middle": size * 0.36 - (len(lines) - 1) * size * 0.65, "bottom": -3 - (len(lines) - 1) * size * 1.3}[a["yanchor"]]
     left, top = x(a["x"]) + a.get("xshift", 0), y(a["y"]) - a.get("yshift", 0) + drop

@@ -1,0 +1,89 @@
+"""Random schedules of random programs against the reference and the enumerated instances; and the mutants.
+
+``python benchmarks/properties.py --pairs 5000 --seed 1`` draws programs and chains of moves until so many pairs of a
+program and a schedule have been judged, prints the table, and exits with 1 if one of them was judged wrongly.
+``--mutants`` prints which judgement notices which defect (``--write`` puts it into docs/mutants.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import count
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.mutants.judgement import caught, control, page, table  # noqa: E402
+from tests.properties.tally import Tally  # noqa: E402
+from tests.properties.trial import Trial  # noqa: E402
+
+CHAINS = 100
+"""Chains of one task: enough that their kernels fill a compilation."""
+
+
+def task(seed: int, number: int) -> Tally:
+    """The chains of one task, the same in any process."""
+    return Trial().run(f"{seed}:{chain}" for chain in range(number * CHAINS, (number + 1) * CHAINS))
+
+
+def tasks(pairs: int, seed: int, processes: int) -> Iterator[Tally]:
+    """The tally after each task, in order, until there are enough pairs."""
+    total = Tally()
+    with ProcessPoolExecutor(processes) as pool:
+        numbers = count()
+        waiting = [pool.submit(task, seed, next(numbers)) for _ in range(processes)]
+        while waiting:
+            total.merge(waiting.pop(0).result())
+            yield total
+            if len(total.pairs) >= pairs:
+                break
+            waiting.append(pool.submit(task, seed, next(numbers)))
+        for late in waiting:
+            late.cancel()
+
+
+def properties(pairs: int, seed: int, processes: int) -> int:
+    begin, total = time.perf_counter(), Tally()
+    for total in tasks(pairs, seed, processes):
+        print(f"{len(total.pairs):,} pairs, {len(total.found)} wrong, {time.perf_counter() - begin:.0f} s", file=sys.stderr)
+    print(total.table())
+    print(f"\nseed {seed}, {processes} processes, {time.perf_counter() - begin:.1f} s, {len(total.found)} judged wrongly")
+    for found in total.found:
+        print(found)
+    if total.never_made:
+        print(f"never exercised: {', '.join(total.never_made)}")
+    return int(bool(total.found or total.never_made))
+
+
+def mutants(write: bool) -> int:
+    begin = time.perf_counter()
+    unclean = {name: by for name, by in control().items() if by != "nothing"}
+    found = caught()
+    print(table(found))
+    survived = [c for c in found if c.survived]
+    print(f"\n{len(found)} mutants, {len(survived)} survived; control {'clean' if not unclean else unclean}; "
+          f"{time.perf_counter() - begin:.1f} s")
+    if write:
+        (ROOT / "docs" / "mutants.md").write_text(page(found), encoding="utf-8")
+    return int(bool(survived or unclean))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--pairs", type=int, default=5000, help="pairs of a program and a schedule to judge")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--mutants", action="store_true", help="put defects into the product instead")
+    parser.add_argument("--write", action="store_true", help="with --mutants: write docs/mutants.md")
+    chosen = parser.parse_args()
+    return mutants(chosen.write) if chosen.mutants else properties(chosen.pairs, chosen.seed, chosen.processes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""The explorer as one anywidget: moves messages between the notebook and a :class:`~explorer.app.desk.Desk`.
+
+Panes travel as custom messages, which a notebook does not store; the synchronised state is the front end's own text alone.
+What a notebook keeps is an output of its own beside the widget: a static picture with the script, renewed after changes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import threading
+import weakref
+from typing import Any
+
+import anywidget
+import traitlets
+
+from ..api import Schedule
+from .assets import css, esm
+from .desk import Desk
+from .picture import caption, static_html, static_text
+from .session import Session
+
+log = logging.getLogger("explorer")
+
+RENEW_S = 2.0
+"""Seconds of quiet after a change before the picture in the notebook is renewed."""
+
+
+class Explorer(anywidget.AnyWidget):
+    """Shows and shapes one schedule; :func:`explorer.explore` makes it.
+
+    Attributes
+    ----------
+    session : Session
+        The history, the selection, the runs; every method of it is what a click does.
+    schedule : Schedule
+        The schedule that is shown now.
+    script : str
+        Python that makes it.
+    """
+
+    _esm = traitlets.Unicode().tag(sync=True)
+    _css = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(_esm=esm(), _css=css())
+        self.session = session
+        self._pictures: list[Any] = []
+        self._timer: threading.Timer | None = None
+        self._desk = Desk(session, self._post, self._changed)
+        self.on_msg(self._receive)
+        desk = weakref.ref(self._desk)
+        atexit.register(lambda: (d := desk()) and d.close())
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule that is shown now."""
+        return self.session.schedule
+
+    @property
+    def script(self) -> str:
+        """Python that makes the schedule that is shown, one line for each step."""
+        return self.session.script
+
+    def close(self) -> None:
+        """Stop what runs, and take the widget out of the notebook."""
+        self._desk.close()
+        super().close()
+
+    def __repr__(self) -> str:
+        schedule = self.session.schedule
+        count = len(schedule.steps)
+        return f"<Explorer of {schedule.source.name}, {count} step{'s' * (count != 1)}>"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The live view with the static picture and the text in one bundle."""
+        data, metadata = self._view(**kwargs)
+        return {**data, "text/html": static_html(self.session), "text/plain": static_text(self.session)}, metadata
+
+    def _ipython_display_(self, **kwargs: Any) -> None:
+        """Two outputs: the static picture, renewed after changes, and the live view, which hides it."""
+        from IPython.display import display
+
+        self._pictures.append(display(self._still(), raw=True, display_id=True))
+        data, metadata = self._view(**kwargs)
+        line = {"text/html": caption(self.session), "text/plain": repr(self)}
+        display({**data, **line}, metadata=metadata, raw=True)
+
+    def _view(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        bundle = super()._repr_mimebundle_(**kwargs) or ({}, {})
+        return bundle if isinstance(bundle, tuple) else (bundle, {})
+
+    def _still(self) -> dict[str, str]:
+        return {"text/html": static_html(self.session), "text/plain": static_text(self.session)}
+
+    # ---- messages ----
+
+    def _receive(self, _: Any, content: Any, __: Any) -> None:
+        self._desk.handle(content)
+
+    def _post(self, message: dict[str, Any], buffers: list[bytes]) -> None:
+        """To the front end; a notebook that has gone is no reason to stop."""
+        try:
+            self.send(message, buffers or None)
+        except Exception:
+            log.exception("a message could not be sent")
+
+    def _changed(self) -> None:
+        """Renew the picture in the notebook once there has been no change for a while."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._pictures:
+            self._timer = threading.Timer(RENEW_S, self._renew)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _renew(self) -> None:
+        with contextlib.suppress(Exception):
+            still = self._still()
+            for picture in self._pictures:
+                picture.update(still, raw=True)

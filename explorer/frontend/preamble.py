@@ -1,0 +1,78 @@
+"""The lines above a program's text that define the names in it, so that a script of it stands alone."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import numbers
+from types import ModuleType
+from typing import Any
+
+from .definition import Definition
+from .scope import bound_names
+from .types import ArrayType, Size, SizeValue
+
+_PUBLIC = "explorer"
+
+
+def preamble(definition: Definition) -> list[str]:
+    """Imports, sizes and constants that the text of a program mentions, as Python.
+
+    Parameters
+    ----------
+    definition : Definition
+
+    Returns
+    -------
+    list of str
+        Lines; a name whose value cannot be written down is left to the reader in a comment.
+    """
+    own = bound_names(definition.text.tree)
+    mentioned = {name: value for name, value in definition.captured.items() if name not in own}
+    modules, imports, rest = [f"import {_PUBLIC} as ex"], [], []
+    sizes = {name: value for name, value in mentioned.items() if isinstance(value, Size)}
+    for name, value in mentioned.items():
+        if isinstance(value, SizeValue | ArrayType):
+            parts = value.shape if isinstance(value, ArrayType) else (value,)
+            sizes |= {n: Size(n) for part in parts if isinstance(part, SizeValue) for n in part.names() if n not in sizes}
+        if isinstance(value, Size) or getattr(builtins, name, None) is value:
+            continue
+        if isinstance(value, ModuleType):
+            modules.append(f"import {value.__name__} as {name}")
+        elif public := _public(value):
+            imports.append(public if public == name else f"{public} as {name}")
+        else:
+            rest.append(_assignment(name, value))
+    if imports:
+        modules.append(f"from {_PUBLIC} import {', '.join(sorted(imports))}")
+    return [*dict.fromkeys(modules), "", *_sizes(sizes), *rest]
+
+
+def _sizes(sizes: dict[str, Size]) -> list[str]:
+    """One line for the sizes that are called what their variables are, one each for the others."""
+    plain = [name for name, size in sizes.items() if size.name == name]
+    other = [f'{name} = ex.sizes("{size.name}")' for name, size in sizes.items() if size.name != name]
+    return ([f'{", ".join(plain)} = ex.sizes("{" ".join(plain)}")'] if plain else []) + other
+
+
+def _public(value: Any) -> str:
+    """The name under which the package offers a function or a type, if it does."""
+    name = getattr(value, "__name__", "")
+    if not name or not getattr(value, "__module__", "").startswith(f"{_PUBLIC}."):
+        return ""
+    from . import __all__ as offered
+
+    return name if name in offered else ""
+
+
+def _assignment(name: str, value: Any) -> str:
+    if isinstance(value, ArrayType):
+        return f"{name} = ex.{value}"
+    if isinstance(value, SizeValue):
+        return f"{name} = {value}"
+    if isinstance(value, numbers.Number | str):
+        plain = getattr(value, "item", lambda: value)()  # NumPy's numbers as Python's
+        if isinstance(plain, float) and math.isinf(plain):
+            return f"{name} = {'-' if plain < 0 else ''}ex.inf"
+        return f"{name} = {plain!r}"
+    return f"# {name} = …  (a {type(value).__name__}, as where {name} was defined)"

@@ -1,0 +1,135 @@
+"""Who supplies whom: a write and a read of the value it wrote, as a relation between the loops of the two leaves.
+
+Where the flow is a plain equality of indices, so is the relation: loops of the two leaves that are one function of
+equal dimensions are equal (question *cover* makes `Leaf.when` the inverse of `Leaf.at`).  What else follows from these
+equalities is known without isl (:mod:`~explorer.poly.deduce`), and isl is given them instead of floors of dimensions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import islpy as isl
+
+from ..ir.expr import Expr, var
+from ..ir.program import Statement
+from ..ir.tree import ranges
+from .deduce import Facts, deduce, marked, over
+from .dependence import Dependence, Flow
+from .events import instances, relation
+from .linear import Case, Condition, build_map, equal
+from .relations import domain, instance
+from .sites import Site
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A write that supplies a read; both are accesses of leaves.
+
+    Attributes
+    ----------
+    writer, reader : Site
+    flow : Flow or None
+        The value flow that says so; None: the reader's view names an element of the writer's copy.
+    same : tuple of Condition
+        Equalities that hold on every pair, the writer's loops on side ``a``, the reader's on side ``b``.
+    exact : bool
+        Whether together with the instances of both leaves they are the relation.
+    facts : Facts
+        What follows from them.
+    """
+
+    writer: Site
+    reader: Site
+    flow: Flow | None
+    same: Case
+    exact: bool
+    facts: Facts
+
+    @cached_property
+    def pairs(self) -> isl.Map:
+        """``{ A[writer's loops] -> B[reader's loops] }``."""
+        a, b = self.writer, self.reader
+        if self.exact or self.flow is None:
+            return relation(a, b, (*a.conditions("a"), *b.conditions("b"), *self.same))
+        return instances(a, "a").apply_range(self.flow.relation).apply_range(instances(b, "b").reverse())
+
+
+@lru_cache(maxsize=4096)
+def link(flow: Flow | None, writer: Site, reader: Site) -> Link | None:
+    """The link of a write and a read by a flow (None: by the reader's view); None if no instances are linked."""
+    same, exact = _viewed(writer, reader) if flow is None else _pulled_back(flow, writer, reader)
+    facts = deduce(same, loop_ranges(writer, "a") | loop_ranges(reader, "b"))
+    if facts is None:
+        return None
+    found = Link(writer, reader, flow, same, exact, facts)
+    return None if found.pairs.is_empty() else found
+
+
+def loop_ranges(site: Site, side: str) -> dict[str, tuple[int, int]]:
+    """Ranges of the loops of an access, marked by a side."""
+    return marked(ranges(site.above), side)
+
+
+def _viewed(writer: Site, reader: Site) -> tuple[Case, bool]:
+    """The copy's loops at the element that the reader's view names."""
+    view, at = reader.leaf.view(reader.slot), dict(writer.leaf.at)
+    assert view is not None
+    return tuple(equal(at[d], "a", e, "b") for d, e in zip(writer.statement.dims, view.element, strict=True)), True
+
+
+def _pulled_back(flow: Flow, writer: Site, reader: Site) -> tuple[Case, bool]:
+    """The flow's equalities between dimensions, as equalities between loops."""
+    alike, exact = equalities(flow, writer.statement, reader.statement)
+    dims = deduce(alike, {})
+    if dims is None:
+        return (), False
+    theirs: dict[Expr, str] = {}
+    for loop, e in reader.leaf.when:
+        theirs.setdefault(dims.reduced(over(e, "b")), loop)
+    loops: list[Condition] = []
+    for loop, e in writer.leaf.when:
+        if other := theirs.get(dims.reduced(over(e, "a"))):
+            loops.append(equal(var(loop), "a", var(other), "b"))
+    facts = deduce(tuple(loops), loop_ranges(writer, "a") | loop_ranges(reader, "b"))
+    if facts is None:
+        return tuple(loops), False
+    at = {"a": (dict(writer.leaf.at), ranges(writer.above)), "b": (dict(reader.leaf.at), ranges(reader.above))}
+    rest = [Condition(tuple((e.substitute(*at[side]), side, k) for e, side, k in c.parts), c.const, True) for c in alike]
+    return (*loops, *(c for c in rest if not facts.holds(c))), exact
+
+
+@lru_cache(maxsize=4096)
+def equalities(of: Flow | Dependence, source: Statement, sink: Statement) -> tuple[Case, bool]:
+    """Equalities between the dimensions of source (side ``a``) and sink (side ``b``) that hold on every pair.
+
+    Returns
+    -------
+    case : tuple of Condition
+    exact : bool
+        Whether together with the domains of the two statements they are the relation.
+    """
+    found = tuple(_rows(of.relation.affine_hull(), source, sink))
+    whole = build_map(instance(source, "a"), instance(sink, "b"), found)
+    whole = whole.intersect_domain(domain(source)).intersect_range(domain(sink))
+    return found, whole.is_equal(of.relation)
+
+
+def _rows(basic: isl.BasicMap, source: Statement, sink: Statement) -> list[Condition]:
+    """The equalities of a basic map that involve no quotient."""
+    d, out = isl.dim_type, []
+    for row in basic.get_constraints():
+        if not row.is_equality() or any(int(row.get_coefficient_val(d.div, i).to_python()) for i in range(row.dim(d.div))):
+            continue
+        sides = ((d.in_, source.dims, "a"), (d.out, sink.dims, "b"))
+        parts = tuple((_sum(row, kind, dims), side, 1) for kind, dims, side in sides)
+        out.append(Condition(parts, int(row.get_constant_val().to_python()), True))
+    return out
+
+
+def _sum(row: isl.Constraint, kind: isl.dim_type, dims: tuple[str, ...]) -> Expr:
+    total = Expr()
+    for i, name in enumerate(dims):
+        total = total + var(name) * int(row.get_coefficient_val(kind, i).to_python())
+    return total

@@ -1,0 +1,87 @@
+"""Element by element: one flat loop, 16 bytes an access, no reductions."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TypeVar
+
+from ..ir.expr import Expr
+from ..ir.tree import Leaf, Loop
+from ..schedule import Schedule
+from ._steps import Builder, chain, leaves_of
+from .rows import WIDE
+
+S = TypeVar("S", bound=Schedule)
+THREADS = 256
+
+
+def is_elementwise(schedule: Schedule, kernel: str) -> bool:
+    """Whether a kernel is one perfect nest without reductions."""
+    body = next(k.body for k in schedule.plan.kernels if k.id == kernel)
+    nest = chain(body[0]) if len(body) == 1 else []
+    statements = [schedule.plan.statement_of[leaf.statement] for node in body for leaf in leaves_of(node)]
+    return bool(nest) and all(isinstance(n, Leaf) for n in nest[-1].body) and not any(s.update for s in statements)
+
+
+def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int = 1) -> S:
+    """Spread a nest without reductions over all threads of the GPU.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    kernel : str
+        Which kernel (default: the first).
+    threads : int
+        Threads of a block.
+    each : int
+        Accesses of 16 bytes of one thread and array.
+
+    Returns
+    -------
+    Schedule
+        Legal; the same schedule where the kernel is no such nest, or carries a dependence.
+    """
+    kernel = kernel or schedule.plan.kernels[0].id
+    if not is_elementwise(schedule, kernel):
+        return schedule
+    b = Builder(schedule)
+    nest = chain(next(k.body for k in b.plan.kernels if k.id == kernel)[0])
+    if any(x.extent == 0 or x.role != "seq" for x in nest):
+        return schedule
+    loop, width = nest[0].id, vector_width(schedule, nest)
+    if len(nest) > 1:
+        b.do("coalesce", tuple(x.id for x in nest))
+    lanes = part = several = ""
+    if width > 1:
+        lanes = b.plan.fresh(f"{loop}.v")
+        b.do("split", loop, width, inner=lanes)
+    if b.extent(loop) > threads:
+        part = b.plan.fresh(f"{loop}.t")
+        b.do("split", loop, threads, inner=part)
+        if each > 1:
+            several = b.plan.fresh(f"{loop}.u")
+            b.do("split", loop, each, inner=several).do("reorder", (part, several))
+        if not b.attempt("bind", loop, "block.x"):
+            return schedule
+    if not b.attempt("bind", part or loop, "thread.x"):
+        return schedule
+    for temporary in b.plan.program.temporaries:
+        b.attempt("contract", temporary.name, "register")
+    if lanes:
+        b.attempt("vectorize", lanes)
+    if several:
+        b.attempt("unroll", several)
+    return b.schedule
+
+
+def vector_width(schedule: Schedule, nest: list[Loop]) -> int:
+    """Elements of one access: 16 bytes of the narrowest parameter that the innermost loop walks, if the extents allow."""
+    inner, sizes = nest[-1].id, []
+    for leaf in leaves_of(nest[-1]):
+        at = dict(leaf.at)
+        for access in schedule.plan.statement_of[leaf.statement].accesses:
+            last = access.index[-1] if access.index else None
+            array = schedule.plan.array_of[access.array]
+            if isinstance(last, Expr) and array.role != "temporary" and inner in last.substitute(at).variables():
+                sizes.append(array.dtype.bytes)
+    return gcd(nest[-1].extent, WIDE // min(sizes)) if sizes else 1

@@ -1,0 +1,215 @@
+"""Rows: a chain of loops over one row of an array, with reductions between them, each row read once and written once.
+
+Softmax, layer normalisation and their like are memory-bound chains of row loops (FusionStitching, Zheng et al., ASPLOS 2022,
+"thread-local" and "block" composition; the online and register-resident forms are common knowledge since Apex).  The row
+belongs to a group of threads: a part of a warp, a warp, or a block.  What several loops read stays in packed registers
+between them, reductions are collected by warp shuffles, accesses are 16 bytes wide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import TypeVar
+
+from ..ir.expr import Expr
+from ..ir.tree import Leaf, Loop
+from ..schedule import Schedule
+from ._steps import Builder, chain, leaves_of
+
+S = TypeVar("S", bound=Schedule)
+WIDE = 16
+"""Bytes of the widest access of one thread (PTX ISA, "ld": up to .v4.b32)."""
+BLOCK = 256
+"""Threads of a block that holds several rows."""
+UNROLL = 16
+"""Accesses of one thread in a row loop that are written out."""
+REGISTERS = 128
+"""Words of a row that one thread may keep; beyond, the row stays where it is and is read again."""
+
+
+@dataclass(frozen=True)
+class RowForm:
+    """Parallel loops around a body of statements and row loops.
+
+    Attributes
+    ----------
+    kernel : str
+    outer : tuple of str
+        The parallel loops, outermost first.
+    rows : tuple of tuple of str
+        The perfect nests in the body, in order; each is one loop once coalesced.
+    extent : int
+        Elements of a row.
+    """
+
+    kernel: str
+    outer: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    extent: int
+
+
+def row_form(schedule: Schedule, kernel: str) -> RowForm | None:
+    """The form of a kernel as written, or None where its body is not rows of one extent."""
+    body = next(k.body for k in schedule.plan.kernels if k.id == kernel)
+    outer: list[Loop] = []
+    while len(body) == 1 and isinstance(body[0], Loop) and not _is_row(schedule, body[0]):
+        outer.append(body[0])
+        body = body[0].body
+    nests = [chain(node) for node in body if isinstance(node, Loop)]
+    if not nests or any(isinstance(n, Loop) for nest in nests for n in nest[-1].body):
+        return None
+    extents = {_size(nest) for nest in nests}
+    if len(extents) != 1 or any(loop.role != "seq" for loop in outer):
+        return None
+    return RowForm(kernel, tuple(x.id for x in outer), tuple(tuple(x.id for x in nest) for nest in nests), extents.pop())
+
+
+def _size(nest: list[Loop]) -> int:
+    total = 1
+    for loop in nest:
+        total *= loop.extent
+    return total
+
+
+def _is_row(schedule: Schedule, node: Loop) -> bool:
+    """Whether a loop with one body, alone, reduces or is the contiguous one: then it is no outer loop."""
+    return any(schedule.plan.statement_of[leaf.statement].update for leaf in leaves_of(node)) and len(chain(node)) == 1 and all(
+        isinstance(n, Leaf) for n in node.body)
+
+
+def vector_width(schedule: Schedule, form: RowForm) -> int:
+    """Elements of one access: 16 bytes of the narrowest array that is contiguous along the rows, if the rows allow."""
+    sizes = [schedule.plan.array_of[name].dtype.bytes for name in _contiguous(schedule, form)]
+    return gcd(form.extent, WIDE // min(sizes)) if sizes else 1
+
+
+def _contiguous(schedule: Schedule, form: RowForm) -> list[str]:
+    """Parameters that some row loop walks element by element."""
+    found = {}
+    for nest in form.rows:
+        inner = nest[-1]
+        for leaf, above, _ in schedule.plan.leaves:
+            if above and above[-1].id == inner:
+                statement, at = schedule.plan.statement_of[leaf.statement], dict(leaf.at)
+                for access in statement.accesses:
+                    last = access.index[-1] if access.index else None
+                    if (isinstance(last, Expr) and schedule.plan.array_of[access.array].role != "temporary"
+                            and (last.substitute(at) - Expr(((inner, 1),))).variables().isdisjoint({inner})):
+                        found[access.array] = None
+    return list(found)
+
+
+def group_size(extent: int, vector: int) -> int:
+    """Threads for one row: a warp or less up to four accesses a lane, then enough for 4 to 16 accesses each."""
+    pieces = -(-extent // vector)
+    if pieces <= 4 * 32:
+        size = 1
+        while size < 32 and size * 2 <= pieces:
+            size *= 2
+        return size
+    size = 128
+    while size < 1024 and pieces > 8 * size:
+        size *= 2
+    return size
+
+
+def rows(schedule: S, kernel: str = "", threads: int | None = None, vector: int | None = None) -> S:
+    """Give every row to a group of threads that reads it once.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    kernel : str
+        Which kernel (default: the first).
+    threads : int, optional
+        Threads for one row; by default by the row's length.
+    vector : int, optional
+        Elements of one access; by default 16 bytes where the rows allow it.
+
+    Returns
+    -------
+    Schedule
+        Legal; the same schedule where the kernel is no chain of rows.
+    """
+    kernel = kernel or schedule.plan.kernels[0].id
+    form = row_form(schedule, kernel)
+    if form is None or form.extent == 0:
+        return schedule
+    vector = vector or vector_width(schedule, form)
+    threads = threads or group_size(form.extent, vector)
+    b = Builder(schedule)
+    shared = _read_again(b, form)
+    scope = _outer(b, form, threads)
+    inner = [_spread(b, nest, threads, vector) for nest in form.rows]
+    _store(b, scope, shared, form, threads, vector)
+    for loop, lanes in inner:
+        if lanes:
+            b.attempt("vectorize", lanes)
+        if b.extent(loop) <= UNROLL:
+            b.attempt("unroll", loop)
+    return b.schedule
+
+
+def _outer(b: Builder, form: RowForm, threads: int) -> str:
+    """Bind the parallel loops; the innermost loop around a row."""
+    if not form.outer:
+        return ""
+    loop = form.outer[0]
+    if len(form.outer) > 1:
+        b.do("coalesce", form.outer)
+    rows_per_block = max(1, BLOCK // threads) if threads <= 32 else 1
+    rows_per_block = min(rows_per_block, b.extent(loop))
+    if rows_per_block == 1:
+        b.do("bind", loop, "block.x")
+        return loop
+    inner = b.plan.fresh(f"{loop}.r")
+    b.do("split", loop, rows_per_block, inner=inner).do("bind", loop, "block.x").do("bind", inner, "thread.y")
+    return inner
+
+
+def _spread(b: Builder, nest: tuple[str, ...], threads: int, vector: int) -> tuple[str, str]:
+    """Divide one row loop among the threads; its loop in time and its lanes ("" without)."""
+    loop, lanes = nest[0], ""
+    if len(nest) > 1:
+        b.do("coalesce", nest)
+    if vector > 1:
+        lanes = b.plan.fresh(f"{loop}.v")
+        b.do("split", loop, vector, inner=lanes)
+    part = b.plan.fresh(f"{loop}.t")
+    b.do("split", loop, threads, inner=part).do("bind", part, "thread.x")
+    return loop, lanes
+
+
+def _read_again(b: Builder, form: RowForm) -> list[str]:
+    """Parameters that several row loops read."""
+    seen: dict[str, set[str]] = {}
+    for nest in form.rows:
+        node = b.plan.loops[nest[0]]
+        for leaf in leaves_of(node):
+            for access in b.plan.statement_of[leaf.statement].reads:
+                if b.plan.array_of[access.array].role == "in" and set(nest) & _moving(leaf, access.index):
+                    seen.setdefault(access.array, set()).add(nest[0])
+    return [name for name, nests in seen.items() if len(nests) > 1]
+
+
+def _moving(leaf: Leaf, index: tuple[object, ...]) -> set[str]:
+    at = dict(leaf.at)
+    return {name for e in index if isinstance(e, Expr) for name in e.substitute(at).variables()}
+
+
+def _store(b: Builder, scope: str, shared: list[str], form: RowForm, threads: int, vector: int) -> None:
+    """Rows that are read again into registers, reductions collected, temporaries into registers."""
+    pieces = -(-form.extent // (threads * vector)) * vector
+    for array in shared:
+        words = pieces * b.plan.array_of[array].dtype.bytes / 4
+        if scope and words <= REGISTERS:
+            b.attempt("stage", array, scope, space="register", vector=vector) or b.attempt("stage", array, scope, space="register")
+    for statement in list(b.plan.program.statements):
+        if statement.update and b.plan.resolve(statement.name):
+            b.attempt("collect", statement.name, "shuffle")
+    for temporary in list(b.plan.program.temporaries):
+        if temporary.name not in b.plan.buffer_of:
+            b.attempt("contract", temporary.name, "register")
+
+

@@ -1,0 +1,79 @@
+"""Let a statement use the GPU's special-function units where they are less exact than the library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan
+from ..ir.program import Program, Statement
+from ..ir.scalar import APPROXIMATE, Call, approximated, walk
+from ..ir.tree import Leaf
+from .base import Transform, get_leaf
+
+
+@dataclass(frozen=True)
+class Approximate(Transform):
+    """Compute exponentials, logarithms and quotients in f32 by one or two instructions instead of a correct sequence.
+
+    ``exp`` becomes ``__expf`` (at most 2 + 1.173 |x| ulp), ``log`` becomes ``__logf`` (3 ulp, 2^-21.4 near 1) and ``/``
+    becomes ``__fdividef`` (2 ulp for divisors below 2^126): CUDA C++ Programming Guide, "Intrinsic Functions".  The order of
+    instances stays; the tolerance that a run is checked against grows by these bounds, and says so.
+
+    Before::
+
+        for k in 0…1024
+            y[k] = exp(x[k] - peak) / total
+
+    After ``approximate('S4')``::
+
+        for k in 0…1024
+            y[k] = fast_div(fast_exp(x[k] - peak), total)
+    """
+
+    name = "approximate"
+    aliases = ("fast_math", "use_fast_math", "intrinsics")
+
+    statement: str = field(metadata={"kind": "leaf", "help": "the statement: its name, or the array it writes"})
+
+    def check(self, plan: Plan) -> Verdict:
+        leaf = get_leaf(plan, self.statement)
+        if isinstance(leaf, Verdict):
+            return leaf
+        statement = plan.statement_of[leaf.statement]
+        if changed(plan.program, statement) == statement:
+            names = ", ".join("/" if op == "div" else op for op in APPROXIMATE)
+            return no(f"{leaf.id} computes nothing in f32 that has an approximate form", f"these have one: {names}")
+        return YES
+
+    def rewrite(self, plan: Plan) -> Plan:
+        leaf = get_leaf(plan, self.statement)
+        assert isinstance(leaf, Leaf)
+        program = replace(plan.program, statements=tuple(
+            changed(plan.program, s) if s.name == leaf.statement else s for s in plan.program.statements))
+        return replace(plan, program=program)
+
+    @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        leaf = get_leaf(plan, node_id)
+        return leaf if isinstance(leaf, Verdict) else cls(node_id).check(plan)
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Approximate]:
+        if cls(node_id).check(plan):
+            yield cls(node_id)
+
+
+def changed(program: Program, statement: Statement) -> Statement:
+    """The statement with approximate operations wherever there are any."""
+    types = [program.array_of[a.array].dtype for a in statement.reads]
+    return replace(statement, value=approximated(statement.value, types))
+
+
+def as_computed(source: Program, program: Program) -> Program:
+    """The user's program with the approximations that a schedule has chosen: what its results have to be checked against."""
+    fast = {s.name for s in program.statements if any(isinstance(n, Call) and n.op in APPROXIMATE.values() for n in walk(s.value))}
+    if not fast:
+        return source
+    return replace(source, statements=tuple(changed(source, s) if s.name in fast else s for s in source.statements))

@@ -1,0 +1,60 @@
+"""A browser and a JupyterLab server for the whole session; a page and a notebook for each test."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.lab import Lab, Notebook
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium, or else Playwright's own."""
+    with sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A JupyterLab server."""
+    server = Lab.start(tmp_path_factory.mktemp("lab"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page 1440 px wide that may use the clipboard."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True, reduced_motion="reduce",
+                                  permissions=["clipboard-read", "clipboard-write"])
+    context.set_default_timeout(30_000)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def notebook(lab: Lab, page: Page, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Notebook]]:
+    """Write a notebook of these cells and open it; afterwards no exception may have been seen, and its kernel is ended.
+
+    How the page looked at the end is kept as ``page.png`` in the test's folder.
+    """
+    opened: list[Notebook] = []
+
+    def make(*cells: str, run: bool = True) -> Notebook:
+        name = "".join(c if c.isalnum() else "_" for c in request.node.name)
+        lab.write(name, *cells)
+        opened.append(Notebook(lab, page, name).open(run))
+        return opened[-1]
+
+    yield make
+    for book in opened:
+        book.page.screenshot(path=tmp_path / "page.png")
+        book.command("notebook:shutdown-kernel")
+        assert not book.faults, "\n".join(book.faults)

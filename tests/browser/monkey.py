@@ -1,0 +1,63 @@
+"""Random clicks and keys, by a seed: whatever they do, nothing may break, and the script must rebuild what is shown."""
+
+from __future__ import annotations
+
+import random
+
+from playwright.sync_api import Error
+
+from tests.browser.lab import EXPLORER, Notebook
+
+TARGETS = f"{EXPLORER} :is(button, summary, .row, .cl, select, input, [role=option]):not(:disabled)"
+KEYS = ("Enter", "Escape", "ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "Tab", "Shift+Tab", "Home", "End", "Control+z", "Control+Shift+z", "l", "m", "v", "h", "Space")
+REBUILDS = """
+from explorer.app.explore import explore as _again
+_copy = _again(row_sum, e.script)
+print("SAME" if str(_copy.schedule) == str(e.schedule) else f"{_copy.schedule}\\n--- is not ---\\n{e.schedule}\\n{e.script}")
+"""
+CHOOSE = """([selector, pick, value]) => {
+    const all = [...document.querySelectorAll(selector)].filter((one) => one.offsetParent && !one.matches('.headrun, .runbutton, .execute, [data-tab=script] ~ *'));
+    const one = all[Math.floor(pick * all.length)];
+    if (!one) return '';
+    one.scrollIntoView({ block: 'nearest' });
+    if (one.matches('select')) {
+        one.selectedIndex = Math.floor(value * one.options.length);
+        one.dispatchEvent(new Event('input', { bubbles: true }));
+        one.dispatchEvent(new Event('change', { bubbles: true }));
+    } else if (one.matches('input[type=number]')) {
+        one.value = String(Math.floor(value * 70));
+        one.dispatchEvent(new Event('input', { bubbles: true }));
+    } else {
+        one.focus();
+        one.click();
+    }
+    return one.outerHTML.slice(0, 160);
+}"""
+
+
+def play(book: Notebook, seed: int, count: int, check_every: int = 25) -> list[str]:
+    """Do `count` random things; returns the last of them, for the report."""
+    chance = random.Random(seed)
+    done: list[str] = []
+    for number in range(1, count + 1):
+        try:
+            if chance.random() < 0.2:
+                key = chance.choice(KEYS)
+                inside = book.page.evaluate("() => Boolean(document.activeElement.closest('.exw'))")
+                if inside:
+                    book.page.keyboard.press(key)
+                done.append(f"key {key}")
+            else:
+                done.append(book.page.evaluate(CHOOSE, [TARGETS, chance.random(), chance.random()]))
+        except Error as error:
+            raise AssertionError(f"seed {seed}, step {number}: {error}\nlast: {done[-5:]}") from error
+        book.page.wait_for_timeout(chance.choice((0, 5, 40, 150)))
+        assert not book.faults, f"seed {seed}, step {number}: {book.faults}\nlast: {done[-5:]}"
+        if number % check_every == 0 or number == count:
+            book.settle()
+            answer = book.python(REBUILDS)
+            assert "SAME" in answer, f"seed {seed}, step {number}: {answer}\nlast: {done[-8:]}"
+            alert = book.page.evaluate("() => document.querySelector('.exw .alert')?.textContent ?? ''")
+            assert "front end failed" not in alert, alert
+            assert "the explorer itself failed" not in alert, f"seed {seed}, step {number}: {alert}\nlast: {done[-8:]}"
+    return done

@@ -1,0 +1,230 @@
+"""The mutants: what each breaks in the product, and the correct or illegal schedule on which that must be noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from explorer.api import Schedule
+from explorer.ir.finding import YES, Finding
+from explorer.ir.plan import Plan
+from explorer.ir.tree import Loop, Sync, walk
+
+from . import gallery as g
+from .patches import Patch, after, returning
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A defect, and where it must show.
+
+    Attributes
+    ----------
+    part : str
+        The part of the product it is in.
+    breaks : str
+        In words.
+    make : callable
+        Makes the schedule while the defect is there.
+    patches : tuple of Patch
+    text : tuple of (str, str)
+        What is replaced in the emitted text, for defects of code generation and of the device library.
+    """
+
+    part: str
+    breaks: str
+    make: Callable[[], Schedule]
+    patches: tuple[Patch, ...] = ()
+    text: tuple[tuple[str, str], ...] = ()
+
+
+# -- defects of the questions ------------------------------------------------------------------------------------
+
+
+def _without(kind: str) -> Patch:
+    """The program's dependences without one kind."""
+    return Patch("explorer.poly.plan_facts", "analyse",
+                 after(lambda found, program: replace(found, ordered=tuple(d for d in found.ordered if d.kind != kind))))
+
+
+def _blind(words: str) -> Patch:
+    """Question *order* without the refusals whose reason has these words."""
+    def seen(findings: tuple[Finding, ...], *_: Any) -> tuple[Finding, ...]:
+        return tuple(f for f in findings if words not in f.why)
+
+    return Patch("explorer.poly.judge", "check_order", after(seen))
+
+
+def _by_name(_: Any) -> Callable[[Plan, str], str]:
+    return lambda plan, buffer: buffer if any(c.name == buffer for c in plan.copies) else ""
+
+
+NO_COVER = Patch("explorer.poly.judge", "check_cover", returning(()))
+NO_ORDER = Patch("explorer.poly.judge", "check_order", returning(()))
+NO_OBLIGATIONS = Patch("explorer.poly.judge", "check_obligations", returning(()))
+NO_FLOW = Patch("explorer.poly.flow", "check_flow", returning(()))
+NO_ASYNC = Patch("explorer.poly.asynchronous", "check_async", returning(()))
+NO_RACES = Patch("explorer.codegen.body", "Builder.without_races", lambda _: lambda builder, found: frozenset(found.before))
+
+
+# -- defects of transformations ----------------------------------------------------------------------------------
+
+
+def _rewrite(kind: str, name: str, change: Callable[[Plan], Plan]) -> Patch:
+    """The plan that a transformation makes, changed."""
+    return Patch(f"explorer.transforms.{kind}", f"{name}.rewrite", after(lambda plan, *_: change(plan)))
+
+
+def _shorter(plan: Plan) -> Plan:
+    loop = plan.loops["i"]
+    return plan.replace_node("i", replace(loop, extent=loop.extent - 1))
+
+
+def _off_by_one(plan: Plan) -> Plan:
+    return plan.map_leaves(lambda leaf: replace(leaf, at=tuple((d, e - 1) for d, e in leaf.at)))
+
+
+def _late_waits(plan: Plan) -> Plan:
+    for kernel in plan.kernels:
+        for node in walk(kernel.body):
+            if isinstance(node, Sync) and node.kind == "wait":
+                plan = plan.replace_node(node.id, replace(node, pending=node.pending + 1))
+    return plan
+
+
+def _without_syncs(kind: str) -> Callable[[Plan], Plan]:
+    def change(plan: Plan) -> Plan:
+        for kernel in plan.kernels:
+            for node in walk(kernel.body):
+                if isinstance(node, Sync) and node.kind == kind:
+                    plan = plan.replace_node(node.id)
+        return plan
+
+    return change
+
+
+def _short_prologue(plan: Plan) -> Plan:
+    early = plan.loops["k.pro"]
+    return plan.replace_node(early.id, replace(early, extent=early.extent - 1))
+
+
+def _small_buffers(plan: Plan) -> Plan:
+    return replace(plan, buffers=tuple(replace(b, shape=(*b.shape[:-1], b.shape[-1] - 1)) if b.shape else b for b in plan.buffers))
+
+
+def _neighbour(plan: Plan) -> Plan:
+    def moved(copy: Any) -> Any:
+        access = copy.reads[0]
+        return replace(copy, reads=(replace(access, index=(access.index[0] + 1, *access.index[1:])),), inside=())
+
+    return replace(plan, copies=tuple(map(moved, plan.copies)))
+
+
+def _uninitialised(plan: Plan) -> Plan:
+    inits = [s for s in plan.program.statements if s.origin == "init"]
+    for s in inits:
+        for leaf, above, _ in plan.leaves:
+            if leaf.statement == s.name:
+                own = [x for x in above if [n for n in walk((x,)) if not isinstance(n, Loop)] == [leaf]]
+                plan = plan.replace_node(own[0].id if own else leaf.id)
+    return plan
+
+
+SHORT_SPLIT = _rewrite("split", "Split", _shorter)
+LATE_WAITS = _rewrite("pipeline", "Pipeline", _late_waits)
+MIXING = Patch("explorer.transforms.collect", "_one_element", returning(YES))
+SMALL = _rewrite("contract", "Contract", _small_buffers)
+
+
+# -- defects of code generation ----------------------------------------------------------------------------------
+
+
+def _guards(by: int) -> Patch:
+    """Every condition too wide or too narrow by one."""
+    return Patch("explorer.codegen.lower", "condition",
+                 lambda original: lambda e, equality, ranges: original(e if equality else e + by, equality, ranges))
+
+
+def _no_barrier(number: int) -> Patch:
+    """The analysis of barriers forgets one of those it needs, counted over the kernel."""
+    def fewer(found: Any, *_: Any) -> Any:
+        order = sorted(found.before)
+        return replace(found, before=frozenset(order[:number] + order[number + 1 :]))
+
+    return Patch("explorer.poly.barriers", "barriers", after(fewer))
+
+
+QUESTIONS = (
+    Mutant("dependences", "flow dependences are skipped", g.scanned_backwards, (_without("flow"),)),
+    Mutant("dependences", "antidependences are skipped", g.moved_backwards, (_without("anti"),)),
+    Mutant("dependences", "output dependences are skipped", g.last_backwards, (_without("output"),)),
+    Mutant("order", "the question is not asked", g.scanned_backwards, (NO_ORDER,)),
+    Mutant("order", "threads at one time count as ordered", g.scanned_in_threads, (_blind("same time"),)),
+    Mutant("order", "blocks of one launch count as ordered", g.chained_in_blocks, (_blind("different blocks"),)),
+    Mutant("order", "threads at one time count as ordered, and races of barriers are not looked at", g.scanned_in_threads,
+           (_blind("same time"), NO_RACES)),
+    Mutant("obligations", "open obligations are not seen", g.uncollected, (NO_OBLIGATIONS,)),
+    Mutant("obligations", "open obligations are not seen, and races of barriers are not looked at", g.uncollected,
+           (NO_OBLIGATIONS, NO_RACES)),
+    Mutant("obligations", "the question is not asked; threads that update different elements are combined", g.mixed,
+           (NO_OBLIGATIONS, MIXING)),
+    Mutant("cover", "the question is not asked; split forgets the last part", g.split, (NO_COVER, SHORT_SPLIT)),
+    Mutant("flow", "the question is not asked; one slot too few", lambda: g.pipelined(3, 2), (NO_FLOW,)),
+    Mutant("flow", "the question is not asked; a buffer one cell too small", g.chained_in_threads, (NO_FLOW, SMALL)),
+    Mutant("flow", "copies of what nobody wrote are let through", g.strays, (Patch("explorer.poly.flow", "check_strays", returning(())),)),
+    Mutant("flow", "a copy is known by its name alone", g.cut_copies,
+           (*(Patch(f"explorer.poly.{m}", "plan_copy", _by_name) for m in ("flow", "footprint", "plan_facts")),)),
+    Mutant("asynchronous copies", "the question is not asked; a wait lets one group more go on", g.pipelined, (NO_ASYNC, LATE_WAITS)),
+    Mutant("asynchronous copies", "the question is not asked; no wait at all", g.pipelined,
+           (NO_ASYNC, _rewrite("pipeline", "Pipeline", _without_syncs("wait")))),
+)
+TRANSFORMATIONS = (
+    Mutant("split", "the last part is forgotten", g.split, (SHORT_SPLIT,)),
+    Mutant("reverse", "one iteration off", g.reversed_points, (_rewrite("reverse", "Reverse", _off_by_one),)),
+    Mutant("pipeline", "one slot too few", lambda: g.pipelined(3, 2)),
+    Mutant("pipeline", "a wait lets one group more go on", g.pipelined, (LATE_WAITS,)),
+    Mutant("pipeline", "no wait", g.pipelined, (_rewrite("pipeline", "Pipeline", _without_syncs("wait")),)),
+    Mutant("pipeline", "no commit", g.pipelined, (_rewrite("pipeline", "Pipeline", _without_syncs("commit")),)),
+    Mutant("pipeline", "the prologue fills one slot too few", g.pipelined, (_rewrite("pipeline", "Pipeline", _short_prologue),)),
+    Mutant("contract", "a buffer one cell too small", g.chained_in_threads, (SMALL,)),
+    Mutant("stage", "the neighbouring row is copied", g.staged, (_rewrite("stage", "Stage", _neighbour),)),
+    Mutant("collect", "threads that update different elements are combined", g.mixed, (MIXING,)),
+    Mutant("rfactor", "partial results are not started", g.rfactored, (_rewrite("rfactor", "Rfactor", _uninitialised),)),
+)
+CODE = (
+    Mutant("barriers", "the first of a staged tile is dropped", g.staged, (_no_barrier(0),)),
+    Mutant("barriers", "the second of a staged tile is dropped", g.staged, (_no_barrier(1),)),
+    Mutant("barriers", "the one of a pipeline is dropped", g.pipelined, (_no_barrier(0),)),
+    Mutant("barriers", "the one between two loops is dropped", g.chained_in_threads, (_no_barrier(0),)),
+    Mutant("barriers", "__syncwarp for __syncthreads", g.chained_in_threads, text=(("__syncthreads();\n", "__syncwarp();\n"),)),
+    Mutant("barriers", "half of the threads meet", g.chained_in_threads,
+           text=(("  __syncthreads();\n", "  if (threadIdx.x < 16) __syncthreads();\n"),)),
+    Mutant("guards", "one element too many", g.split, (_guards(1),)),
+    Mutant("guards", "one element too few", g.split, (_guards(-1),)),
+    Mutant("loops", "one iteration too few", g.scanned, text=(("j < 5", "j < 4"),)),
+    Mutant("asynchronous copies", "a wait is not written", g.pipelined, text=(("async_wait<1>();", ""),)),
+    Mutant("asynchronous copies", "a wait lets one group more go on", g.pipelined, text=(("async_wait<1>();", "async_wait<2>();"),)),
+    Mutant("asynchronous copies", "a commit is not written", g.pipelined, text=(("async_commit();  // k.pro.commit", ""),)),
+    Mutant("asynchronous copies", "beyond the edge the source is read", g.pipelined,
+           (Patch("explorer.codegen.async_copy", "inside_conditions", returning(())),)),
+    Mutant("asynchronous copies", "beyond the edge nothing is written", g.pipelined,
+           text=(("async_copy<4>(&b_s[(k + 2)", "if (k + i_i < 1) async_copy<4>(&b_s[(k + 2)"),)),
+    Mutant("staged copies", "ones instead of zeros beyond the edge", g.staged, text=((": 0.0f;", ": 1.0f;"),)),
+    Mutant("launches", "the kernels run in another order", g.atomics,
+           (Patch("explorer.codegen.emit", "_launches", after(lambda found, *_: reversed(list(found)))),)),
+    Mutant("vectors", "the lanes are swapped", g.vectors, text=(("t_i_i.at[i_i]", "t_i_i.at[1 - i_i]"),)),
+    Mutant("vectors", "alignment is not looked at", g.misaligned,
+           (Patch("explorer.transforms.vectorize", "_strides", returning(YES)), Patch("explorer.codegen.vector", "gcd", returning(4)))),
+    Mutant("collectives", "every thread updates memory", g.atomics,
+           (Patch("explorer.codegen.collective", "Collective.writers", returning(())),)),
+    Mutant("collectives", "a plain update for an atomic one", g.atomics, text=(("atomic_add(&y[0], y_sum)", "y[0] += y_sum"),)),
+    Mutant("collectives", "the identity of max is 0", g.warps, text=(("float peak_p = -INFINITY", "float peak_p = 0.0f"),)),
+    Mutant("device library", "shuffles over half of the lanes", g.warps, text=(("int lanes = WIDTH / 2;", "int lanes = WIDTH / 4;"),)),
+    Mutant("device library", "shuffles within groups of 16 lanes", g.warps, text=(("warp_reduce<reduce_max, 32>", "warp_reduce<reduce_max, 16>"),)),
+    Mutant("device library", "no barrier in a reduction's tree", g.blocks, text=(("        }\n        __syncthreads();\n", "        }\n"),)),
+    Mutant("device library", "nothing but zeros is copied", g.pipelined,
+           text=(("simt_async_copy(shared, global, BYTES, valid_bytes)", "simt_async_copy(shared, global, BYTES, 0)"),)),
+    Mutant("operations", "min for max", g.warps, text=(("fmaxf(peak, peak_max)", "fminf(peak, peak_max)"),)),
+)
+MUTANTS = (*QUESTIONS, *TRANSFORMATIONS, *CODE)

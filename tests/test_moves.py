@@ -1,0 +1,140 @@
+"""The moves at a node: every transformation, each with arguments that really apply or a reason why not."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import explorer as ex
+from explorer.ir.finding import Verdict
+from explorer.ir.interpret import interpret
+from explorer.moves import Move, Moves, moves
+from explorer.transforms.base import catalogue, misfit
+from tests.run_plan import run_plan
+
+M, N = ex.sizes("M N")
+NAMES = ("cross_entropy", "gauss_seidel", "layernorm", "matmul", "softmax", "stencil1d", "triangular_matmul")
+
+
+@ex.program
+def scaled_sum(x: ex.f32[M, N], y: ex.f32[M]):
+    for i in range(M):
+        total = ex.local(ex.f32)
+        total = 0.0
+        for k in range(N):
+            total += x[i, k] * 2.0
+        y[i] = total
+
+
+def start() -> ex.Schedule:
+    return scaled_sum.schedule(M=5, N=7)
+
+
+def workload(name: str) -> ex.Schedule:
+    found = ex.workloads.get(name)
+    return found.definition.into(ex.Definition).schedule(**found.tiny)
+
+
+def check(schedule: ex.Schedule, found: Moves) -> None:
+    """Everything that holds of any list of moves."""
+    assert {m.name for m in found} == catalogue().keys()
+    assert [m.applies for m in found] == sorted((m.applies for m in found), reverse=True)
+    for group in (True, False):
+        names = [m.name for m in found if m.applies is group]
+        assert names == sorted(names)
+    for m in found:
+        assert m.step is None or type(m.step) is catalogue()[m.name]
+        if not m.applies:
+            assert m.verdict.what.strip(), m.name
+            continue
+        assert m.step is not None
+        assert not any(misfit(f, getattr(m.step, f.name)) for f in dataclasses.fields(m.step))  # type: ignore[arg-type]
+        after = schedule.apply(m.step)
+        assert after.judgement.legal
+        assert after.plan != schedule.plan, str(m)
+        assert after.steps == (*schedule.steps, m.step)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_node_of_a_workload(name: str) -> None:
+    schedule = workload(name)
+    for node in schedule.plan.ids:
+        check(schedule, schedule.moves(node))
+
+
+@pytest.mark.parametrize("name", ["matmul", "softmax"])
+def test_every_node_of_a_schedule_with_places_and_storage(name: str) -> None:
+    schedule = ex.strategies.default(workload(name))
+    assert schedule.plan.buffers
+    for node in schedule.plan.ids:
+        check(schedule, schedule.moves(node))
+
+
+def test_what_is_offered_computes_the_same() -> None:
+    schedule = start()
+    given = {"x": np.random.default_rng(0).standard_normal((5, 7)).astype(np.float32)}
+    wanted = interpret(schedule.source, given)["y"]
+    ran = set()
+    for node in schedule.plan.ids:
+        for m in schedule.moves(node):
+            if m.applies and m.step is not None and not (after := schedule.apply(m.step)).obligations:
+                np.testing.assert_allclose(run_plan(after.plan, given)["y"], wanted, rtol=1e-5, err_msg=str(m))
+                ran.add(m.name)
+    assert ran >= {"split", "bind", "interchange", "contract", "unroll", "cut", "reverse", "stage"} - {"interchange"}
+
+
+def test_what_is_expected_is_there() -> None:
+    found = start().moves("k")
+    shown = {str(m.step) for m in found if m.applies}
+    assert {"split('k', 2)", "split('k', 4)", "bind('k', 'thread.x')", "unroll('k')", "reverse('k')"} <= shown
+    assert not shown & {"bind('k', 'block.x')"} or start().bind("k", "block.x").obligations
+    refused = {m.name: m.verdict for m in found if not m.applies}
+    assert "interchange" in refused
+    assert isinstance(refused["fuse"], Verdict)
+
+
+def test_a_refusal_by_the_questions_brings_its_witness() -> None:
+    schedule = workload("gauss_seidel")
+    found = [m for m in schedule.moves("i") if m.step is not None and not m.applies and m.verdict.finding is not None]
+    assert found
+    for m in found:
+        finding = m.verdict.finding
+        assert finding is not None
+        assert finding.why
+        with pytest.raises(ex.IllegalSchedule) as caught:
+            schedule.apply(m.step)  # type: ignore[arg-type]
+        assert caught.value.finding == finding
+
+
+def test_the_text_names_the_node_and_counts() -> None:
+    found = start().moves("i")
+    applying = sum(m.applies for m in found)
+    lines = str(found).splitlines()
+    assert lines[0] == f"moves at i: {applying} apply, {len(found) - applying} do not"
+    assert len(lines) == len(found) + 1
+    assert all(line.startswith("✓ ") for line in lines[1: applying + 1])
+    assert all(line.startswith("✗ ") and ": " in line for line in lines[applying + 1:])
+    assert repr(found) == str(found)
+
+
+def test_a_move_without_a_step_does_not_apply() -> None:
+    assert not Move("split", None, Verdict()).applies
+    assert str(Move("split", None, Verdict("nothing to split"))) == "✗ split: nothing to split"
+
+
+def test_an_unknown_node_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ex.TransformError, match="there is no node 'K'") as caught:
+        start().moves("K")
+    assert "k" in caught.value.hint
+    with pytest.raises(ex.TransformError, match="there is no node 3"):
+        moves(start(), 3)  # type: ignore[arg-type]
+
+
+def test_asking_changes_nothing() -> None:
+    schedule = start()
+    before = str(schedule), schedule.steps, hash(schedule.plan)
+    for node in schedule.plan.ids:
+        schedule.moves(node)
+    assert (str(schedule), schedule.steps, hash(schedule.plan)) == before

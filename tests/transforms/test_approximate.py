@@ -1,0 +1,59 @@
+"""Approximate: special-function units instead of library functions; the tolerance knows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import explorer as ex
+from explorer.ir.plan import initial
+from explorer.transforms.approximate import Approximate, as_computed
+from tests.transforms.nests import copy, softmax
+from tests.transforms.storage import refusal, right
+
+N = ex.sizes("N")
+
+
+@ex.program
+def ratio(x: ex.f32[N], y: ex.f32[N]):
+    for i in range(N):
+        y[i] = ex.exp(x[i]) / (ex.log(x[i]) + 1.0)
+
+
+@ex.program
+def ratio_in_double(x: ex.f64[N], y: ex.f64[N]):
+    for i in range(N):
+        y[i] = ex.exp(x[i]) / x[i]
+
+
+def test_the_text_names_the_intrinsics() -> None:
+    text = ratio.schedule(N=5).approximate("S0").cuda
+    assert "__fdividef(__expf(x[i]), __logf(x[i]) + 1.0f)" in text
+    assert "exp(" not in text.replace("__expf(", "")
+
+
+def test_every_statement_keeps_its_order() -> None:
+    right(softmax(3, 5), ("approximate", "S3"))
+
+
+def test_the_tolerance_grows_with_the_argument() -> None:
+    x = np.full(3, 80.0, np.float32)
+    exact, fast = (s.run({"x": x}, time=False, ragged=False) for s in (ratio.schedule(N=3), ratio.schedule(N=3).approximate("S0")))
+    assert exact.correct
+    assert fast.correct
+    assert fast.checks[0].tolerance.absolute > 3 * exact.checks[0].tolerance.absolute
+
+
+def test_the_reference_stays_the_users_program_elsewhere() -> None:
+    plain = ratio.schedule(N=3)
+    assert as_computed(plain.source, plain.plan.program) is plain.source
+
+
+def test_double_precision_has_no_approximations() -> None:
+    verdict, _ = ratio_in_double.schedule(N=3).try_step(Approximate("S0"))
+    assert "nothing in f32" in verdict.what
+
+
+def test_refusals() -> None:
+    assert "nothing in f32" in refusal(copy(), ("approximate", "S0"))
+    assert "there is no statement" in refusal(copy(), ("approximate", "Q"))
+    assert not Approximate.offers(initial(copy()), "S0")
