@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Tests run on all cores: one process each.
 WORKERS ?= auto
+# In a container one is often root, which JupyterLab wants to be told.
+LABFLAGS := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: help tour test check lint types format docs wheel clean
 
@@ -12,7 +14,7 @@ help:                      ## what can be made
 
 tour: .venv/lab            ## open the tour in JupyterLab (no GPU needed)
 	$(BIN)/jupyter trust notebooks/*.ipynb
-	$(BIN)/jupyter lab notebooks/00_tour.ipynb
+	$(BIN)/jupyter lab $(LABFLAGS) notebooks/00_tour.ipynb
 
 test: .venv/test           ## run the test suite (no GPU needed)
 	$(BIN)/python -m pytest -n $(WORKERS)

@@ -38,23 +38,33 @@ class Question:
 
 
 def moves_at(schedule: Schedule, node: str) -> Iterator[Move]:
-    """The moves at a node; at a buffer, also those at the place where it lives that speak of it."""
-    buffer = schedule.plan.buffer_of.get(node)
-    if buffer is None:
+    """The moves at a node; at a buffer, also those at its loop and at its users that speak of it."""
+    if node not in schedule.plan.buffer_of:
         yield from judged(schedule, node)
         return
-    users = (k.id for leaf, _, k in schedule.plan.leaves for _, v in leaf.views if v.buffer == node)
     told = set()
-    for move in judged(schedule, buffer.scope or next(users, schedule.plan.kernels[0].id)):
-        if move.step is not None and _speaks_of(move.step, node):
-            told.add(move.name)
-            yield move
+    for step in _steps_on(schedule.plan, node):
+        told.add(step.name)
+        yield Move(step.name, step, schedule.try_step(step)[0])
     if node in schedule.plan.ids:  # the statement that fills it has the same name
         yield from (move for move in judged(schedule, node) if move.name not in told)
         return
     for name in catalogue():
         if name not in told:
             yield Move(name, None, Verdict(f"{name} has nothing to do with the buffer {node}", hint="select a loop or a statement"))
+
+
+def _steps_on(plan: Plan, buffer: str) -> Iterator[Transform]:
+    """Steps that are offered at the buffer's loop and at the statements that use it, and that speak of it."""
+    users = [leaf.id for leaf, _, _ in plan.leaves if any(v.buffer == buffer for _, v in leaf.views)]
+    scope = plan.buffer_of[buffer].scope
+    seen = set()
+    for kind in catalogue().values():
+        for place in (*([scope] if scope else []), *users):
+            for step in kind.candidates(plan, place) if kind.offers(plan, place) else ():
+                if step not in seen and _speaks_of(step, buffer):
+                    seen.add(step)
+                    yield step
 
 
 def _speaks_of(step: Transform, buffer: str) -> bool:

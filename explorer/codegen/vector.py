@@ -8,7 +8,7 @@ certain, every lane is on its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from ..ir.expr import Expr
@@ -28,13 +28,18 @@ SIZES = (2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Wide:
-    """All lanes of an access: its storage, the lvalue of the first lane, the local that holds them, and what it is for."""
+    """All lanes of an access: its storage, the lvalue of the first lane, the local that holds them, and what it is for.
+
+    With a `guard`, the lanes are loaded where it holds and are `fill` elsewhere.
+    """
 
     store: Store
     first: str
     local: str
     loaded: bool
     written: bool
+    guard: str = ""
+    fill: str = ""
 
 
 def is_wide(low: Lowered, site: Site, slot: int, loop: Loop) -> bool:
@@ -96,20 +101,34 @@ class Lanes:
             wide = [(s, n) for s, n in users if self.may_hold(s, n)]
             if written and len(wide) < len(users):
                 continue
-            by_place: dict[str, Wide] = {}
+            by_place: dict[tuple[str, ...], Wide] = {}
             for site, slot in wide:
-                first = self.first_lane(site, slot)
-                if first not in by_place:
+                read = slot < len(site.statement.reads)
+                first, inside = self.first_lane(site, slot), inside_conditions(site, self.first) if read else ()
+                guard = guard_text(inside, site.around, enclosed=True)
+                if (first, guard) not in by_place:
                     store = self.low.store(site.leaf, slot)
-                    loaded = slot < len(site.statement.reads) or site.statement.update is not None
                     local = self.low.taken.take(f"{store.name}_{self.lane}")
-                    by_place[first] = Wide(store, first, local, loaded, written)
-                out[site.leaf.id, slot] = by_place[first]
+                    fill = self.filling(site, store) if inside else ""
+                    by_place[first, guard] = Wide(store, first, local, read or site.statement.update is not None, written, guard, fill)
+                out[site.leaf.id, slot] = by_place[first, guard]
         return out
 
     def may_hold(self, site: Site, slot: int) -> bool:
-        """Whether the access is contiguous and happens in every lane (reads under `inside` may not)."""
-        return is_wide(self.low, site, slot, self.loop) and not (site.statement.inside and slot < len(site.statement.reads))
+        """Whether the access is contiguous and happens in all lanes or in none."""
+        if not is_wide(self.low, site, slot, self.loop):
+            return False
+        return slot == len(site.statement.reads) or not site.statement.inside or self.together(site)
+
+    def together(self, site: Site) -> bool:
+        """Whether `inside`, of a plain copy, is the same for all lanes, and not known to fail."""
+        inside = inside_conditions(site)
+        return is_move(self.low, site) and inside != (NEVER,) and all(self.lane not in c.variables() for c in inside)
+
+    def filling(self, site: Site, store: Store) -> str:
+        """All lanes as they are outside of `inside`."""
+        one = narrow(literal(site.statement.fill, store.dtype), store.dtype)[0]
+        return self.declare(store) + ("{}" if site.statement.fill == 0 else f"{{{{{', '.join([one] * self.loop.extent)}}}}}")
 
     def text(self, plain: Callable[..., list[str]], prepared: Callable[[Sequence[Out]], Sequence[Out]]) -> list[Out]:
         """The pieces, to be put under one guard; `plain` writes a statement, `prepared` declares what a lane needs."""
@@ -129,7 +148,8 @@ class Lanes:
     def declaration(self, w: Wide) -> str:
         """``const vec<float, 4> x_v = …``, or without a value where the lanes write first."""
         kind = f"{'' if w.written else 'const '}{self.declare(w.store)} {w.local}"
-        return f"{kind} = {self.fetch(w.store, w.first)};" if w.loaded else f"{kind};"
+        value = self.fetch(w.store, w.first)
+        return f"{kind} = {f'{w.guard} ? {value} : {w.fill}' if w.guard else value};" if w.loaded else f"{kind};"
 
     def first_lane(self, site: Site, slot: int) -> str:
         """The lvalue that the first lane accesses."""
@@ -155,7 +175,9 @@ class Lanes:
             wide = held.get((site.leaf.id, slot))
             return f"{wide.local}.at[{self.offset()}]" if wide else access_text(low, site, slot, reader(low, site, element))
 
-        return Lines(tuple(plain(site, element, element(target))), (site.leaf.id,))
+        whole = any((w := held.get((site.leaf.id, slot))) and w.guard for slot in range(target))
+        lane = replace(site, statement=replace(site.statement, inside=())) if whole else site
+        return Lines(tuple(plain(lane, element, element(target))), (site.leaf.id,))
 
     def offset(self) -> str:
         """The lane's number."""
@@ -174,9 +196,7 @@ class Lanes:
         if site.leaf.mechanism == "async" and self.asynchronous and async_copy.possible(low, site, self.loop.extent):
             return async_copy.lines(low, site, self.loop.extent, self.library, self.first)
         value = self.fetch(low.store(site.leaf, source), source_text)
-        inside = inside_conditions(site, self.first)
-        one = narrow(literal(site.statement.fill, store.dtype), store.dtype)[0]
-        fill = self.declare(store) + ("{}" if site.statement.fill == 0 else f"{{{{{', '.join([one] * self.loop.extent)}}}}}")
+        inside, fill = inside_conditions(site, self.first), self.filling(site, store)
         if inside == (NEVER,):
             value = fill
         elif inside:

@@ -10,11 +10,12 @@ from ..ir.expr import Expr, var
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
+from .deduce import whole
 from .isl import smallest
 from .linear import Tuple, box, build_map, equal, holds
 from .placed import Placed
 from .plan_facts import run_set_of
-from .relations import domain
+from .relations import bounds, domain
 
 Maps = tuple[tuple[tuple[str, Expr], ...], tuple[tuple[str, Expr], ...], tuple[tuple[str, int, int], ...]]
 """A leaf's maps `at` and `when`, and its loops' boxes."""
@@ -107,25 +108,9 @@ def _inverts(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tup
     loops = {x: (start, start + extent - 1) for x, start, extent in boxes}
     when, forward = dict(inverse), dict(at)
     if all(extent > 0 for _, _, extent in boxes) and all(e.variables() <= loops.keys() for e in forward.values()):
-        back = all(when[x].substitute(forward, loops) == var(x) for x, _, _ in boxes)
-        if back and all(forward[d].substitute(when, bounds(dims, constraints)) == var(d) for d in dims):
+        back = all(whole(when[x].substitute(forward, loops), loops) == var(x) for x, _, _ in boxes)
+        inside = bounds(constraints)
+        if back and all(whole(forward[d].substitute(when, inside), inside) == var(d) for d in dims):
             return True
     one, two = _both(dims, constraints, at, inverse, boxes)
     return one.is_equal(two)
-
-
-def bounds(dims: tuple[str, ...], constraints: tuple[Constraint, ...]) -> dict[str, tuple[int, int]]:
-    """Inclusive bounds of the dimensions that constraints on single dimensions give."""
-    out: dict[str, tuple[int, int]] = {}
-    for c in constraints:
-        name, k = c.expr.terms[0] if len(c.expr.terms) == 1 else ("", 0)
-        if not isinstance(name, str) or name not in dims or c.equality:
-            continue
-        const = c.expr.const
-        low, high = out.get(name, (-FAR, FAR))
-        out[name] = (max(low, -(const // k)), high) if k > 0 else (low, min(high, const // -k))
-    return out
-
-
-FAR = 1 << 200
-"""Beyond every index."""

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from math import gcd
 
-from ..ir.expr import ZERO, Expr, Quotient, Ranges, Remainder, var
+from ..ir.expr import ZERO, Expr, Quotient, Ranges, Remainder, quotient, remainder, var
 from .linear import Case, Condition
 
 
@@ -39,6 +39,21 @@ def combined(condition: Condition) -> Expr:
 def marked(ranges: Ranges, side: str) -> dict[str, tuple[int, int]]:
     """Ranges of the marked variables."""
     return {f"{side}:{v}": r for v, r in ranges.items()}
+
+
+def whole(expr: Expr, ranges: Ranges = {}) -> Expr:  # noqa: B006
+    """The expression with digits put back together: ``c*by*(x // by) + c*(x % by)`` is ``c*x``, however the two are written."""
+    for atom, c in expr.terms:
+        if isinstance(atom, str):
+            continue
+        one, x, by = Expr(((atom, 1),)), atom.expr, atom.by
+        if isinstance(atom, Remainder):
+            zero = (x - quotient(x, by, ranges) * by - one) * c
+        else:
+            zero = (x - one * by - remainder(x, by, ranges)) * (c // by)
+        if len((joined := expr + zero).terms) < len(expr.terms):
+            return whole(joined, ranges)
+    return expr
 
 
 class Facts:

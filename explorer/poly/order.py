@@ -14,11 +14,13 @@ from ..ir.expr import Expr
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.program import Statement
+from .alike import dimension_facts, least
+from .deduce import over
 from .dependence import Dependence
 from .isl import smallest
 from .placed import Placed, place_exprs
 from .plan_facts import facts
-from .relations import value_map
+from .relations import FAR, value_map
 
 Values = tuple[tuple[Expr, ...], tuple[Expr, ...]]
 """The same coordinates of source and sink, over their statements' dimensions."""
@@ -88,9 +90,36 @@ def _equal(a: Statement, b: Statement, values: Values) -> isl.Map:
     return value_map(a, values[0]).apply_range(value_map(b, values[1]).reverse())
 
 
+def _in_order(d: Dependence, source: Statement, sink: Statement, times: Values, turn: int) -> bool:
+    """Whether substitution shows that every source comes first: the first times that differ, or else the text, say so."""
+    known = dimension_facts(d, source, sink)
+    if known is None:
+        return True
+    for mine, theirs in zip(*times, strict=True):
+        later = known.reduced(over(theirs, "b") - over(mine, "a"))
+        low = max(later.interval(known.ranges)[0], _least(d, later, source, sink))
+        if low > 0:
+            return True
+        if low < 0:
+            return False
+    return turn < 0
+
+
+def _least(d: Dependence, later: Expr, source: Statement, sink: Statement) -> int:
+    """The least value of ``second - first + const``, two plain dimensions of sink and source."""
+    found = {c: a for a, c in later.terms if isinstance(a, str)}
+    first, second = found.get(-1, ""), found.get(1, "")
+    if len(later.terms) != 2 or not (first.startswith("a:") and second.startswith("b:")):
+        return -FAR
+    distance = least(d, source.dims.index(first[2:]), sink.dims.index(second[2:]))
+    return -FAR if distance is None else distance + later.const
+
+
 @lru_cache(maxsize=8192)
 def _late(d: Dependence, key_a: tuple, key_b: tuple, times: Values, turn: int, sets: _Sets) -> isl.Map | None:
     """The pairs whose source does not come first in time, or None; a function of the first five arguments."""
+    if _in_order(d, key_a[0], key_b[0], times, turn):
+        return None
     pairs = _pairs(d, key_a, key_b, sets)
     if not times[0]:
         return None if turn < 0 or pairs.is_empty() else pairs
@@ -123,6 +152,9 @@ def _launches(a: Placed, b: Placed) -> Values:
 def _apart(d: Dependence, key_a: tuple, key_b: tuple, places: Values, launches: Values, everywhere: bool,
            sets: _Sets) -> isl.Map | None:
     """The pairs of one launch whose places differ (all of them, if one side runs everywhere), or None."""
+    known = dimension_facts(d, key_a[0], key_b[0])
+    if known is None or (not everywhere and all(known.zero(over(e, "a") - over(f, "b")) for e, f in zip(*places, strict=True))):
+        return None
     pairs = _pairs(d, key_a, key_b, sets)
     if launches[0]:
         pairs = pairs.intersect(_equal(key_a[0], key_b[0], launches))

@@ -17,9 +17,10 @@ from ..ir.expr import Expr
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.tree import Leaf, Loop
+from .deduce import whole
 from .dependence import Dependence, Flow, analyse, same_element
-from .linear import box, build_set, function, holds
-from .relations import instance
+from .linear import Case, box, build_set, function, holds
+from .relations import bounds, domain, instance
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +43,34 @@ def run_set(statement: Statement, leaf: Leaf, above: tuple[Loop, ...]) -> isl.Se
 @lru_cache(maxsize=8192)
 def run_set_of(statement: Statement, inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> isl.Set:
     """The instances whose loop values lie in the boxes (id, start, extent)."""
-    when = dict(inverse)
-    inside = box(((when[loop], start, extent) for loop, start, extent in boxes), "d")
-    return build_set(instance(statement), [*(holds(c, "d") for c in statement.domain), *inside])
+    inside = narrowing(statement, inverse, boxes)
+    return build_set(instance(statement), [*(holds(c, "d") for c in statement.domain), *inside]) if inside else domain(statement)
 
 
 @lru_cache(maxsize=8192)
-def _supply(statement: Statement, element: tuple[Expr, ...], inverse: tuple[tuple[str, Expr], ...],
-            boxes: tuple[tuple[str, int, int], ...], copy: str) -> isl.Map:
-    when = dict(inverse)
-    relation = function(instance(statement), copy, [e.substitute(when) for e in element])
-    return relation.intersect_domain(run_set_of(statement, inverse, boxes))
+def narrowing(statement: Statement, inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> Case:
+    """That the loop values lie in the boxes, without what intervals of the domain prove."""
+    when, known = dict(inverse), bounds(statement.domain)
+    values = [(when[loop], start, extent) for loop, start, extent in boxes]
+    outside = [v for v in values if not _within(v[0].interval(known), *v[1:])]
+    return box(outside, "d")
+
+
+def _within(interval: tuple[int, int], start: int, extent: int) -> bool:
+    return start <= interval[0] and interval[1] < start + extent
+
+
+@lru_cache(maxsize=8192)
+def _supply(statement: Statement, element: tuple[Expr, ...], narrow: Case, copy: str) -> isl.Map:
+    """``{ consumer -> copy }`` for an element over the consumer's dimensions, where its leaf runs."""
+    return function(instance(statement), copy, element, [*(holds(c, "d") for c in statement.domain), *narrow])
+
+
+@lru_cache(maxsize=8192)
+def _over_dims(statement: Statement, element: tuple[Expr, ...], inverse: tuple[tuple[str, Expr], ...]) -> tuple[Expr, ...]:
+    """An element over the loops, written over the statement's dimensions: the same however the loops were split."""
+    when, known = dict(inverse), bounds(statement.domain)
+    return tuple(whole(e.substitute(when, known), known) for e in element)
 
 
 def supplies(plan: Plan) -> tuple[Supply, ...]:
@@ -65,9 +83,10 @@ def supplies(plan: Plan) -> tuple[Supply, ...]:
             copy = plan_copy(plan, view.buffer)
             if slot < len(statement.reads) and view.element and copy in copies:
                 boxes = tuple((x.id, x.start, x.extent) for x in above)
-                relation = _supply(statement, view.element, leaf.when, boxes, copy)
-                found.append(Supply(leaf.id, statement.name, slot, copy, relation,
-                                    (statement.name, slot, copy, view.element, leaf.when, boxes)))
+                element = _over_dims(statement, view.element, leaf.when)
+                narrow = narrowing(statement, leaf.when, boxes)
+                relation = _supply(statement, element, narrow, copy)
+                found.append(Supply(leaf.id, statement.name, slot, copy, relation, (statement.name, slot, copy, element, narrow)))
     return tuple(found)
 
 
@@ -133,7 +152,7 @@ def _with_copies(keyed: _Keyed) -> PlanFacts:
         if consumer.name in by_name:
             continue
         array = consumer.reads[s.slot].array
-        for chain, copy in _source_copies(s, served):
+        for chain, copy in source_copies(s, served):
             for d in base.ordered:
                 if d.array == array and d.kind == "flow" and d.sink == s.consumer:
                     pairs = _through(plan, d.source, copy, d.relation.apply_range(chain))
@@ -155,8 +174,8 @@ def _through(plan: Plan, writer: str, copy: str, pairs: isl.Map) -> isl.Map:
     return pairs.intersect(same_element(plan.program, statement, len(statement.reads), plan.statement_of[copy], 0))
 
 
-def _source_copies(supply: Supply, served: tuple[Supply, ...]) -> Iterator[tuple[isl.Map, str]]:
-    """The copies that read the array itself, as ``{ consumer -> copy }``: a copy, or some of its leaves, may read from another."""
+def source_copies(supply: Supply, served: tuple[Supply, ...]) -> Iterator[tuple[isl.Map, str]]:
+    """The copies that read the array itself, as ``{ consumer -> copy }`` (a copy, or some of its leaves, may read from another)."""
     waiting = [(supply.relation, supply.copy)]
     while waiting:
         relation, copy = waiting.pop()

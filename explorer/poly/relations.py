@@ -11,7 +11,7 @@ from functools import lru_cache
 import islpy as isl
 
 from ..ir.expr import Expr, var
-from ..ir.program import Array, Statement
+from ..ir.program import Array, Constraint, Statement
 from ..ir.tree import Kernel, Loop, Node
 from .linear import Tuple, at_least, at_most, build_map, build_set, equal, function, holds
 
@@ -41,6 +41,23 @@ def value_map(statement: Statement, values: tuple[Expr, ...], name: str = "V") -
 def domain(statement: Statement) -> isl.Set:
     """All instances of the statement."""
     return build_set(instance(statement), [holds(c, "d") for c in statement.domain])
+
+
+@lru_cache(maxsize=8192)
+def bounds(constraints: tuple[Constraint, ...]) -> dict[str, tuple[int, int]]:
+    """Inclusive bounds of the dimensions that constraints on single dimensions give (not to be changed)."""
+    out: dict[str, tuple[int, int]] = {}
+    for c in constraints:
+        name, k = c.expr.terms[0] if len(c.expr.terms) == 1 else (None, 0)
+        if not isinstance(name, str) or c.equality:
+            continue
+        low, high = out.get(name, (-FAR, FAR))
+        out[name] = (max(low, -(c.expr.const // k)), high) if k > 0 else (low, min(high, c.expr.const // -k))
+    return out
+
+
+FAR = 1 << 200
+"""Beyond every index."""
 
 
 @lru_cache(maxsize=8192)

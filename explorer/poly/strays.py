@@ -18,7 +18,7 @@ from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan, grid_extents
 from ..ir.program import Array, Statement
 from .isl import smallest
-from .plan_facts import facts
+from .plan_facts import facts, source_copies
 from .relations import access
 
 
@@ -34,15 +34,16 @@ def check_strays(plan: Plan) -> Iterator[Finding]:
     Finding
         Question ``"flow"``; its sink is the smallest such instance of the copy.
     """
-    copies, flows = {c.name for c in plan.copies}, facts(plan).flow
+    copies, served = {c.name for c in plan.copies}, facts(plan).supplies
+    wanted = [end for s in served if s.consumer not in copies for end in source_copies(s, served)]
     for copy in plan.copies:
         array = plan.array_of[copy.reads[0].array]
         if array.name in copies or array.role == "in" or (array.role == "inout" and not _in_blocks(plan, copy)):
             continue
         stray = (_changed(plan, copy, array) if array.role == "inout" else access(copy, 0, array)).domain()
-        for f in flows:
-            if f.sink == copy.name and f.slot == 0:
-                stray = stray.subtract(f.relation.range())
+        for reads, name in wanted:
+            if name == copy.name:
+                stray = stray.subtract(reads.range())
         if not stray.is_empty():
             yield _finding(plan, copy, smallest(stray))
 

@@ -13,13 +13,12 @@ from functools import cached_property, lru_cache
 import islpy as isl
 
 from ..ir.expr import Expr, var
-from ..ir.program import Statement
 from ..ir.tree import ranges
+from .alike import dimension_facts, equalities
 from .deduce import Facts, deduce, marked, over
-from .dependence import Dependence, Flow
+from .dependence import Flow
 from .events import instances, relation
-from .linear import Case, Condition, build_map, equal
-from .relations import domain, instance
+from .linear import Case, Condition, equal
 from .sites import Site
 
 
@@ -82,7 +81,7 @@ def _viewed(writer: Site, reader: Site) -> tuple[Case, bool]:
 def _pulled_back(flow: Flow, writer: Site, reader: Site) -> tuple[Case, bool]:
     """The flow's equalities between dimensions, as equalities between loops."""
     alike, exact = equalities(flow, writer.statement, reader.statement)
-    dims = deduce(alike, {})
+    dims = dimension_facts(flow, writer.statement, reader.statement)
     if dims is None:
         return (), False
     theirs: dict[Expr, str] = {}
@@ -98,38 +97,3 @@ def _pulled_back(flow: Flow, writer: Site, reader: Site) -> tuple[Case, bool]:
     at = {"a": (dict(writer.leaf.at), ranges(writer.above)), "b": (dict(reader.leaf.at), ranges(reader.above))}
     rest = [Condition(tuple((e.substitute(*at[side]), side, k) for e, side, k in c.parts), c.const, True) for c in alike]
     return (*loops, *(c for c in rest if not facts.holds(c))), exact
-
-
-@lru_cache(maxsize=4096)
-def equalities(of: Flow | Dependence, source: Statement, sink: Statement) -> tuple[Case, bool]:
-    """Equalities between the dimensions of source (side ``a``) and sink (side ``b``) that hold on every pair.
-
-    Returns
-    -------
-    case : tuple of Condition
-    exact : bool
-        Whether together with the domains of the two statements they are the relation.
-    """
-    found = tuple(_rows(of.relation.affine_hull(), source, sink))
-    whole = build_map(instance(source, "a"), instance(sink, "b"), found)
-    whole = whole.intersect_domain(domain(source)).intersect_range(domain(sink))
-    return found, whole.is_equal(of.relation)
-
-
-def _rows(basic: isl.BasicMap, source: Statement, sink: Statement) -> list[Condition]:
-    """The equalities of a basic map that involve no quotient."""
-    d, out = isl.dim_type, []
-    for row in basic.get_constraints():
-        if not row.is_equality() or any(int(row.get_coefficient_val(d.div, i).to_python()) for i in range(row.dim(d.div))):
-            continue
-        sides = ((d.in_, source.dims, "a"), (d.out, sink.dims, "b"))
-        parts = tuple((_sum(row, kind, dims), side, 1) for kind, dims, side in sides)
-        out.append(Condition(parts, int(row.get_constant_val().to_python()), True))
-    return out
-
-
-def _sum(row: isl.Constraint, kind: isl.dim_type, dims: tuple[str, ...]) -> Expr:
-    total = Expr()
-    for i, name in enumerate(dims):
-        total = total + var(name) * int(row.get_coefficient_val(kind, i).to_python())
-    return total

@@ -69,7 +69,7 @@ class Transform:
         return f"{self.name}({', '.join(parts)})"
 
 
-_NEW_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+NEW_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 def misfit(declared: Field[Any], value: Any) -> str:
@@ -93,7 +93,7 @@ def misfit(declared: Field[Any], value: Any) -> str:
         return "" if fits else "names"
     if not isinstance(value, str):
         return "a name"
-    return "" if kind != "name" or _NEW_NAME.fullmatch(value) else "a name of letters, digits, _ and ."
+    return "" if kind != "name" or NEW_NAME.fullmatch(value) else "a name of letters, digits, _ and ."
 
 
 def get_loop(plan: Plan, name: str) -> Loop | Verdict:

@@ -10,7 +10,7 @@ from ..ir.finding import Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, ranges, retime
 from ._nest import overrun
-from .base import Transform, get_loop
+from .base import NEW_NAME, Transform, get_loop
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Split(Transform):
             return no(f"a loop is split by an integer of at least 1, not {self.factor!r}")
         if loop.role != "seq":
             return no(f"{self.loop} is already {loop.role}", hint="split before it is bound, unrolled or vectorised")
+        if self.inner and not NEW_NAME.fullmatch(self.inner):  # it will stand in comments of the text
+            return no(f"{self.inner!r} is no name for a loop", hint="letters, digits, _ and .")
         if self.inner and self.inner in plan.ids:
             return no(f"the name {self.inner!r} is taken")
         return overrun(plan, loop, loop.start, loop.start - (-loop.extent // self.factor) * self.factor - 1)

@@ -82,7 +82,7 @@ def _accesses(facts: Facts) -> str:
     notes += ["~ counted on a sample"] if any(a.sampled for a in shown) else []
     more = len(facts.accesses) - len(shown)
     notes += [f"{more} more accesses: print the value"] if more else []
-    listed = table(columns, [_access(facts, a) for a in shown], frozenset(columns[2:]))
+    listed = table(columns, [_access(facts, a) for a in shown], frozenset(columns[2:]), wide=("access",))
     return f'{listed}<div class="soft">{" · ".join(notes)}</div>'
 
 

@@ -106,7 +106,7 @@ def test_a_buffer_has_moves_that_speak_of_it() -> None:
     f = front("softmax", "contract('peak', 'register')", M=6, N=12)
     moves = f.moves("peak")
     assert {m["name"] for m in moves} == set(catalogue())
-    assert "contract('peak', 'global')" in [m["call"] for m in moves if m["applies"]]
+    assert "contract('peak', space='global')" in [m["call"] for m in moves if m["applies"]]
 
 
 def test_equal_reasons_are_said_once() -> None:

@@ -61,7 +61,9 @@ def test_selection_is_marked_everywhere_before_the_kernel_answers(kernel: Kernel
 
 def test_a_line_of_cuda_selects_the_innermost_node(kernel: Kernel) -> None:
     kernel.page.locator(".cl").nth(4).click()
-    assert kernel.wait("select")["node"] == "S0"
+    first = kernel.wait("select")
+    assert first["node"] == "S0"
+    kernel.panes(first, selection={"node": "S0"})
     kernel.page.locator(".cl").nth(2).click()
     assert kernel.wait("select", 2)["node"] == "i"
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.ir.expr import Expr, quotient, remainder, var
-from explorer.poly.deduce import combined, deduce, marked, over
+from explorer.poly.deduce import combined, deduce, marked, over, whole
 from explorer.poly.linear import Condition, equal, less
 from tests.poly.test_linear import NAMES, exprs
 
@@ -53,7 +53,8 @@ def test_digits_are_equal_one_by_one() -> None:
     ranges = {"t": (0, 15), "s": (0, 15), "i": (0, 3), "v": (0, 3)}
     rows = i * 8 + quotient(t, 2)
     columns = remainder(t, 2) * 64 + s * 4 + v
-    facts = deduce((equal(rows, "a", rows, "b"), equal(columns, "a", columns, "b")), {**marked(ranges, "a"), **marked(ranges, "b")})
+    same = (equal(rows, "a", rows, "b"), equal(columns, "a", columns, "b"))
+    facts = deduce(same, {**marked(ranges, "a"), **marked(ranges, "b")})
     assert facts is not None
     assert all(facts.zero(over(x, "a") - over(x, "b")) for x in (t, s, i, v))
     assert facts.refutes([less(t * 16 + s, "a", t * 16 + s, "b")])
@@ -68,3 +69,22 @@ def test_contradictions() -> None:
     assert deduce((equal(x * 8 + y, "a", x * 8 + y + 4, "b"),), {**marked({"x": (0, 9), "y": (0, 1)}, "a"),
                                                                 **marked({"x": (0, 9), "y": (0, 1)}, "b")}) is None
     assert deduce((equal(x, "a", y, "b"),), RANGES) is not None
+
+
+@settings(max_examples=300, deadline=None)
+@given(exprs())
+def test_digits_put_together_have_the_same_value(e: Expr) -> None:
+    for scope in ({}, BOX):
+        joined = whole(e, scope)
+        assert len(joined.terms) <= len(e.terms)
+        assert all(joined.evaluate(p) == e.evaluate(p) for p in ({"x": x, "y": y} for x in range(4) for y in range(-2, 4)))
+
+
+def test_digits_of_digits() -> None:
+    j = var("j")
+    outer = quotient(j + 63, 64) * 64
+    inner = remainder(j + 63, 64)
+    assert whole(outer + quotient(inner, 4) * 4 + remainder(inner, 4) - 64) == j - 1
+    n, t = var("n") * 256 + var("t"), {"n": (0, 6271), "t": (0, 255)}
+    digits = quotient(n, 200704, t) * 200704 + remainder(quotient(n, 3136, t), 64, t) * 3136 + remainder(n, 3136, t)
+    assert whole(digits, t) == n

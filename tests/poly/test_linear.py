@@ -36,7 +36,8 @@ def test_sets_equal_their_text(e: Expr, f: Expr, equality: bool) -> None:
     t = Tuple("S", "a", NAMES)
     inside = [*(at_least(var(n), "a", -9) for n in NAMES), *(at_most(var(n), "a", 9) for n in NAMES)]
     built = build_set(t, [*inside, Condition(((e, "a", 1), (f, "a", -3)), 2, equality)])
-    wanted = read_set(["-9 <= d0 <= 9", "-9 <= d1 <= 9", f"({text(e, SIDE)}) - 3*({text(f, SIDE)}) + 2 {'=' if equality else '>='} 0"])
+    difference = f"({text(e, SIDE)}) - 3*({text(f, SIDE)}) + 2 {'=' if equality else '>='} 0"
+    wanted = read_set(["-9 <= d0 <= 9", "-9 <= d1 <= 9", difference])
     assert built.is_equal(wanted)
     assert built.complement().is_equal(wanted.complement())
 

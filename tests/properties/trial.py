@@ -59,10 +59,10 @@ class Trial:
         self.waiting: list[Accepted] = []
         self.shrinks = shrinks
 
-    def run(self, seeds: Iterable[str]) -> Tally:
-        """All chains of these seeds."""
-        for seed in seeds:
-            self.chain(seed)
+    def run(self, seed: int, chains: Iterable[int]) -> Tally:
+        """Chains of a seed, by their numbers."""
+        for number in chains:
+            self.chain(f"{seed}:{number}")
             if len(self.waiting) >= BATCH:
                 self.flush()
         self.flush()
@@ -79,9 +79,9 @@ class Trial:
     # -- one chain -----------------------------------------------------------------------------------------------
 
     def chain(self, seed: str) -> None:
-        """A program, and moves until enough are made."""
-        pick = random.Random(seed)
-        focus = pick.choice(list(catalogue()))
+        """A program, and moves until enough are made; the transformations take turns at being favoured."""
+        pick, known = random.Random(seed), list(catalogue())
+        focus = known[int(seed.split(":")[1]) % len(known)]
         with self._timed("programs"):
             schedule = self._start(seed, pick, focus)
         if schedule is None:

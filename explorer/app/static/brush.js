@@ -1,8 +1,7 @@
 /**
  * The one selected node of a widget.  Every pane marks it and may change it: loops, CUDA lines, points, bars, table rows.
+ * One question is under way at a time; a reader who walks fast is asked for where they have arrived.
  */
-
-import { debounce } from "./dom.js";
 
 export class Brush {
   constructor(link) {
@@ -10,7 +9,7 @@ export class Brush {
     this.node = null;
     this.wanted = undefined;
     this.listeners = [];
-    this.send = debounce((node) => this.#send(node), 40);
+    this.asking = false;
     link.on("selection", (data) => this.#heard(data?.node ?? null));
   }
 
@@ -24,12 +23,18 @@ export class Brush {
     if (node === this.node) return;
     this.wanted = node;
     this.#become(node);
-    this.send(node);
+    if (!this.asking) this.#ask();
   }
 
-  async #send(node) {
+  async #ask() {
+    const node = this.wanted;
+    this.asking = true;
     await this.link.act("select", { node });
-    if (this.wanted !== node) return;
+    this.asking = false;
+    if (this.wanted !== node) {
+      this.#ask();
+      return;
+    }
     this.wanted = undefined;
     this.#heard(this.link.panes.selection?.node ?? null);
   }

@@ -35,7 +35,7 @@ FIGURES: dict[str, Entry] = {e.name: e for e in (
     Entry("roofline", "Roofline", "arithmetic intensity against the limits of a GPU, with the measured point", "roofline"),
     Entry("occupancy", "Occupancy", "how many blocks fit on a multiprocessor, and what limits them", "occupancy"),
     Entry("dependences", "Dependences", "which statement must come after which, at what distance, and how the schedule sees to it",
-          "dependences_draw"),
+          "dependences"),
 )}
 """In the order of their tabs."""
 

@@ -1,0 +1,70 @@
+"""What is alike in all pairs of a dependence: equalities between the dimensions of source and sink, and least distances.
+
+Asked of isl once for each dependence of a program; for each schedule they answer most questions by substitution.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import islpy as isl
+
+from ..ir.expr import Expr, var
+from ..ir.program import Statement
+from .deduce import Facts, deduce, marked
+from .dependence import Dependence, Flow
+from .linear import Case, Condition, build_map
+from .relations import bounds, domain, instance
+
+
+@lru_cache(maxsize=4096)
+def equalities(of: Flow | Dependence, source: Statement, sink: Statement) -> tuple[Case, bool]:
+    """Equalities between the dimensions of source (side ``a``) and sink (side ``b``) that hold on every pair.
+
+    Returns
+    -------
+    case : tuple of Condition
+    exact : bool
+        Whether together with the domains of the two statements they are the relation.
+    """
+    found = tuple(_rows(of.relation.affine_hull(), source, sink))
+    whole = build_map(instance(source, "a"), instance(sink, "b"), found)
+    whole = whole.intersect_domain(domain(source)).intersect_range(domain(sink))
+    return found, whole.is_equal(of.relation)
+
+
+@lru_cache(maxsize=4096)
+def dimension_facts(of: Flow | Dependence, source: Statement, sink: Statement) -> Facts | None:
+    """What follows from :func:`equalities` within the bounds of the dimensions; None where there are no pairs."""
+    case, _ = equalities(of, source, sink)
+    return deduce(case, marked(bounds(source.domain), "a") | marked(bounds(sink.domain), "b"))
+
+
+@lru_cache(maxsize=8192)
+def least(of: Flow | Dependence, first: int, second: int) -> int | None:
+    """The least value, over all pairs, of the sink's dimension `second` minus the source's dimension `first`; None: no bound."""
+    pairs = of.relation.wrap()
+    inner = of.relation.dim(isl.dim_type.in_)
+    distance = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(pairs.get_space()))
+    distance = distance.set_coefficient_val(isl.dim_type.in_, first, -1).set_coefficient_val(isl.dim_type.in_, inner + second, 1)
+    value = pairs.min_val(distance)
+    return int(value.to_python()) if value.is_int() else None
+
+
+def _rows(basic: isl.BasicMap, source: Statement, sink: Statement) -> list[Condition]:
+    """The equalities of a basic map that involve no quotient."""
+    d, out = isl.dim_type, []
+    for row in basic.get_constraints():
+        if not row.is_equality() or any(int(row.get_coefficient_val(d.div, i).to_python()) for i in range(row.dim(d.div))):
+            continue
+        sides = ((d.in_, source.dims, "a"), (d.out, sink.dims, "b"))
+        parts = tuple((_sum(row, kind, dims), side, 1) for kind, dims, side in sides)
+        out.append(Condition(parts, int(row.get_constant_val().to_python()), True))
+    return out
+
+
+def _sum(row: isl.Constraint, kind: isl.dim_type, dims: tuple[str, ...]) -> Expr:
+    total = Expr()
+    for i, name in enumerate(dims):
+        total = total + var(name) * int(row.get_coefficient_val(kind, i).to_python())
+    return total
