@@ -30,6 +30,7 @@ import random
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -94,7 +95,7 @@ def forked(work: Callable[[], Any]) -> Any:
         try:
             answer: Any = (True, work())
         except Exception as error:
-            answer = (False, f"{type(error).__name__}: {error}")
+            answer = (False, "".join(traceback.format_exception(error)))
         with os.fdopen(write, "wb") as out:
             out.write(pickle.dumps(answer))
         os._exit(0)

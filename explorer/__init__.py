@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from .app.explore import explore
     from .app.magic import load_ipython_extension
     from .gpu.spec import gpu
+    from .views.compare import compare
 else:
     from . import gpu
 
@@ -91,6 +92,7 @@ __all__ = [
     "bf16",
     "bool_",
     "cast",
+    "compare",
     "erf",
     "exp",
     "explore",
@@ -120,7 +122,7 @@ __all__ = [
 ]
 
 
-_LATER = {"explore": ".app.explore", "load_ipython_extension": ".app.magic"}
+_LATER = {"compare": ".views.compare", "explore": ".app.explore", "load_ipython_extension": ".app.magic"}
 """Names whose modules are imported on first use."""
 
 

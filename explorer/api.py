@@ -34,6 +34,7 @@ from .transforms.base import Transform, catalogue, misfit
 if TYPE_CHECKING:
     from .run.facts import Facts
     from .run.kernel import Compiled, Kernel
+    from .views.figures.plots import Plots
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,13 @@ class Schedule(_Schedule):
         from .run.facts import Facts
 
         return Facts(self.source, self.plan, default_gpu())
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures: ``.domain()``, ``.memory("A")``, ``.pipeline()``, ``.roofline()``, ``.occupancy()``, ``.dependences()``."""
+        from .views.figures.plots import Plots
+
+        return Plots(self)
 
     def run(self, arrays: Mapping[str, Any] | None = None, **options: Any) -> Any:
         """Run, verify and time; see :func:`explorer.run.execute.execute` for the options."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..api import Schedule
@@ -14,15 +15,29 @@ from ..run.nvrtc import ARCHITECTURES, compile_module
 from ..run.ragged import own_again, require_emittable
 from ..run.result import Run
 from ..transforms.base import Transform
+from ..views.compare import compare
+from ..views.figures import figure_data
+from .history import State
 from .panes import problems
-from .protocol import Counterexample, FigureData
+from .protocol import Compared, Counterexample, FigureData
 
 
-def figure(schedule: Schedule, name: str, options: Mapping[str, Any], node: str | None, run: Run | None) -> FigureData:
-    """A figure as data."""
-    from ..views.figures import figure_data
+def figure(schedule: Schedule, name: str, options: Mapping[str, Any], node: str | None, run: Run | None,
+           step: Transform | None = None) -> FigureData:  # fmt: skip
+    """A figure as data; with a step, of the schedule that it would make, and with the pair of instances that refuses it."""
+    finding = None
+    if step is not None:
+        verdict, plan = schedule.try_step(step)
+        if plan is not None:
+            schedule, run, finding = replace(schedule, plan=plan), None, verdict.finding
+    return figure_data(schedule, name, dict(options), node=node, run=run, finding=finding)  # type: ignore[return-value]
 
-    return figure_data(schedule, name, dict(options), node=node, run=run)  # type: ignore[return-value]
+
+def compared(a: State, b: State) -> Compared:
+    """Two states of the history side by side; the table's first row names them."""
+    found = compare(a.schedule, b.schedule, names=(a.title, b.title), runs=(a.run, b.run)).data()
+    return {"a": a.id, "b": b.id, "loops": found["loops"], "cuda": found["cuda"],
+            "rows": [["", a.title, b.title], *([str(cell) for cell in row] for row in found["rows"])]}
 
 
 def ptx(schedule: Schedule, arch: str) -> dict[str, str]:

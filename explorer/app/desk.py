@@ -9,15 +9,16 @@ from threading import RLock, get_ident
 from typing import Any
 
 from ..errors import ExplorerError, ScheduleError
+from ..run.timing import Timing
 from ..views.plotlyjs import plotly_source
 from . import answers
 from .calls import construct, find, read_call
 from .devices import devices, gpu_is_likely
 from .errands import Errands
+from .history import State
 from .jobs import Job, Order, Snapshot
 from .judging import MoveJudge
 from .panes import problems
-from .panes.compare import compared
 from .panes.cuda import cuda
 from .panes.head import head
 from .panes.history import history
@@ -250,9 +251,8 @@ class Desk:
         device = session.device or "cpu"
         line = tree.line()
         before = line[-2] if len(line) > 1 else None
-        known = before.run.timing if before and before.run and (before.run.device == "cpu") == (device == "cpu") else None
         order = Order(tree.current, session.schedule, device, bool(message.get("time", True)), line[0].schedule,
-                      before.schedule if before else None, known)
+                      before.schedule if before else None, known_time(before, device))
         self._job = Job(order, lambda snapshot: self._reported(serial, snapshot))
         self._job.start()
         self._panes(serial, {"run": self._run_pane(), "head": head(session, self._busy())})
@@ -264,7 +264,7 @@ class Desk:
 
     def _on_compare(self, serial: int, message: Mapping[str, Any]) -> None:
         pair = [self.session.history.get(str(message.get(side))) for side in ("a", "b")]
-        self._later(serial, "compare", lambda: compared(*pair))
+        self._later(serial, "compare", lambda: answers.compared(*pair))
 
     def _on_counterexample(self, serial: int, message: Mapping[str, Any]) -> None:
         schedule, step = self.session.schedule, read_call(str(message.get("call", "")))
@@ -274,11 +274,19 @@ class Desk:
         session, name, asked = self.session, str(message.get("name", "")), message.get("options")
         schedule, node, run = session.schedule, session.selected, session.history.state.run
         options = asked if isinstance(asked, Mapping) else {}
-        self._later(serial, "figure", lambda: answers.figure(schedule, name, options, node, run))
+        step = read_call(str(message["call"])) if message.get("call") else None
+        self._later(serial, "figure", lambda: answers.figure(schedule, name, options, node, run, step))
 
     def _on_ptx(self, serial: int, message: Mapping[str, Any]) -> None:
-        schedule, arch = self.session.schedule, str(message.get("arch") or "sm_90")
-        self._later(serial, "ptx", lambda: answers.ptx(schedule, arch))
+        state, arch = self.session.history.state, str(message.get("arch") or "sm_90")
+
+        def work() -> dict[str, str]:
+            found = answers.ptx(state.schedule, arch)
+            if "text" in found:
+                self.session.accepted(state.id, arch)
+            return found
+
+        self._later(serial, "ptx", work)
 
     def _on_export(self, serial: int, message: Mapping[str, Any]) -> None:
         schedule, what = self.session.schedule, str(message.get("what"))
@@ -328,3 +336,9 @@ class Desk:
                 self._changed()
         except Exception as error:
             self._failed(serial, "run", error)
+
+
+def known_time(state: State | None, device: str) -> Timing | None:
+    """The timing of a state on this kind of device, if it has been taken."""
+    run = state.run if state is not None else None
+    return run.timing if run is not None and (run.device == "cpu") == (device == "cpu") else None

@@ -41,6 +41,8 @@ class State:
         Comments of the script.
     run : Run or None
         The last run of this very schedule, without its arrays.
+    compiled : tuple of str
+        Architectures that have accepted its text.
     """
 
     id: str
@@ -51,6 +53,7 @@ class State:
     title: str
     notes: Notes = field(default_factory=Notes)
     run: Run | None = None
+    compiled: tuple[str, ...] = ()
 
     @property
     def call(self) -> str:
@@ -136,7 +139,7 @@ class History:
         return ids
 
     def change(self, state: str, **changes: object) -> State:
-        """Replace some of a state's title, notes and run."""
+        """Replace some of a state's title, notes, run and architectures."""
         self.states[state] = replace(self.get(state), **changes)  # type: ignore[arg-type]
         return self.states[state]
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
 from ..api import Schedule
-from ..ir.finding import Verdict
+from ..ir.finding import no
 from ..ir.plan import Plan
 from ..moves import Move, judged
 from ..transforms.base import Transform, catalogue
@@ -51,7 +51,7 @@ def moves_at(schedule: Schedule, node: str) -> Iterator[Move]:
         return
     for name in catalogue():
         if name not in told:
-            yield Move(name, None, Verdict(f"{name} has nothing to do with the buffer {node}", hint="select a loop or a statement"))
+            yield Move(name, None, no(f"{name} has nothing to do with the buffer {node}", hint="select a loop or a statement"))
 
 
 def _steps_on(plan: Plan, buffer: str) -> Iterator[Transform]:

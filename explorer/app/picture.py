@@ -21,7 +21,7 @@ def static_html(session: Session) -> str:
     state = session.history.state
     loops = schedule_html(state.schedule)
     loops = loops if len(loops) <= LIMIT else ""
-    run = picture_of(state.run) or "" if state.run else ""
+    run = (picture_of(state.run) or "") if state.run is not None else ""
     script = f'<details><summary>the script</summary><div class="body">{code_html(session.script, numbers=False)}</div></details>'
     back = page("to go on after a restart", "run the cell with the program, then this line",
                 code_html(rebuild(state.schedule), numbers=False), script)

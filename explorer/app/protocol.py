@@ -32,11 +32,13 @@ request            fields                                               answer
 ``run``            time: bool                                           pane ``run``, again and again while it runs
 ``cancel``         —                                                    pane ``run``
 ``counterexample`` call: str                                            answer: Counterexample
-``figure``         name: str, options: {name: value}                    answer: FigureData
+``figure``         name, options: {name: value}, call (optional)        answer: FigureData
 ``ptx``            arch: str                                            answer: {"text": str} (or "why" it is not there)
 ``export``         what: "cu" | "json" | "script" | "share"             answer: {"filename": str, "text": str}
 ``plotly``         —                                                    answer with one binary buffer: the plotly.js source
 =================  ===================================================  ====================================================
+
+With `call`, a figure shows what that step would make, with the pair of instances that refuses it.
 
 Node ids are those of the schedule (``i``, ``k.i``, ``S0``, ``a_s``): the same string selects a loop row, CUDA lines, points
 of the domain, bars of the pipeline and rows of the traffic table (brushing).

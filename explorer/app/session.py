@@ -195,6 +195,13 @@ class Session:
             self.history.change(state, run=replace(run, outputs={}, module=None))
             self._tell()
 
+    def accepted(self, state: str, arch: str) -> None:
+        """Keep that a compiler has accepted a state's text for an architecture."""
+        with self.lock:
+            known = self.history.get(state).compiled
+            self.history.change(state, compiled=tuple(dict.fromkeys((*known, arch))))
+            self._tell()
+
     def _root_at(self, sizes: Mapping[str, Any], line: int = 0) -> Schedule:
         """The program as written, at these sizes."""
         now = self.schedule

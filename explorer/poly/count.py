@@ -14,7 +14,7 @@ from ..ir.scalar import flops as scalar_flops
 from ..ir.tree import Loop, ranges
 from .dependence import analyse
 from .isl import Undecided, alone, budget
-from .linear import Tuple, build_set, equal, function, holds
+from .linear import Tuple, box, build_set, equal, function, holds
 from .relations import access
 from .sites import Site
 
@@ -136,12 +136,18 @@ def _count_images(relations: list[isl.Map], array: Array) -> tuple[int, bool]:
     try:
         with budget(BUDGET):
             image = reduce(isl.Set.union, (r.range() for r in relations)).coalesce()
-            count = int(image.count_val().to_python())
+            count = array.size if _whole(array).is_subset(image) else int(image.count_val().to_python())
             if all(r.is_single_valued() for r in relations):
                 return count, True
             return min(count, sum(int(r.domain().count_val().to_python()) for r in relations)), False
     except Undecided:
         return array.size, False
+
+
+def _whole(array: Array) -> isl.Set:
+    """All elements of an array: counting them one by one takes isl long, and most programs reach them all."""
+    element = Tuple(array.name, "=", tuple(map(str, range(len(array.shape)))))
+    return build_set(element, box(((var(v), 0, n) for v, n in zip(element.variables, array.shape, strict=True)), "="))
 
 
 @alone

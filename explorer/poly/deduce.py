@@ -82,12 +82,13 @@ class Facts:
 
     def zero(self, expr: Expr) -> bool:
         """Whether the expression surely is 0."""
-        return self.reduced(expr) == ZERO
+        e = self.reduced(expr)
+        return e == ZERO or e in self.pending or -e in self.pending
 
     def holds(self, condition: Condition) -> bool:
         """Whether the condition surely holds."""
-        low, high = self.reduced(combined(condition)).interval(self.ranges)
-        return low == high == 0 if condition.equality else low >= 0
+        expr = combined(condition)
+        return self.zero(expr) if condition.equality else self.reduced(expr).interval(self.ranges)[0] >= 0
 
     def refutes(self, case: Iterable[Condition]) -> bool:
         """Whether the facts together with these conditions surely have no solution."""
@@ -100,7 +101,10 @@ class Facts:
         todo = list(self.pending)
         more: list[Expr] = []
         for c in case:
-            (todo if c.equality else more).append(combined(c))
+            if c.equality:
+                todo.append(new.reduced(combined(c)))
+            else:
+                more.append(combined(c))
         if not new._settle(todo):
             return None
         if any(new.reduced(e).interval(new.ranges)[1] < 0 for e in more):
@@ -113,22 +117,24 @@ class Facts:
         """Use up the equalities ``e == 0``; False if one cannot hold."""
         left: list[Expr] = []
         while todo:
-            e = self.reduced(todo.pop())
+            e = todo.pop()
+            if not self.values.keys().isdisjoint(e.variables()):
+                e = self.reduced(e)
             if e.is_constant:
                 if e.const:
                     return False
                 continue
-            known = len(self.values)
             parts = self._parts(e)
             if parts is None:
                 return False
-            if not parts and not self._assign(e):
+            if parts:
+                todo += parts
+            elif name := self._assign(e):
+                todo += [x for x in left if name in x.variables()]
+                left = [x for x in left if name not in x.variables()]
+            else:
                 left.append(e)
-            todo += parts
-            if len(self.values) > known or parts:
-                todo += left
-                left = []
-            elif not todo and (joined := _joined(left)):
+            if not todo and (joined := _joined(left)):
                 todo.append(joined[0])
                 left = [x for x in left if x not in joined[1:]]
         self.pending = tuple(left)
@@ -157,13 +163,13 @@ class Facts:
                 return None
         return []
 
-    def _assign(self, e: Expr) -> bool:
-        """Take ``v = w + c`` or ``v = c`` as a substitution."""
+    def _assign(self, e: Expr) -> str:
+        """Take ``v = w + c`` or ``v = c`` as a substitution for ``v``; empty if it is neither."""
         if not e.terms or len(e.terms) > 2 or any(not isinstance(a, str) or abs(c) != 1 for a, c in e.terms):
-            return False
+            return ""
         (name, c), *other = list(e.terms)
         if other and other[0][1] == c:
-            return False
+            return ""
         value = Expr(tuple((a, -k * c) for a, k in other), -e.const * c)
         assert isinstance(name, str)
         if other:
@@ -174,7 +180,7 @@ class Facts:
             self.ranges[kept] = max(bottom, low - value.const), min(top, high - value.const)
         change = {name: value}
         self.values = {v: x.substitute(change, self.ranges) for v, x in self.values.items()} | change
-        return True
+        return name
 
 
 _FAR = 1 << 200

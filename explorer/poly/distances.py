@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 import islpy as isl
 
-from ..ir.expr import Expr
+from ..ir.expr import Expr, var
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from .dependence import Dependence, analyse
-from .isl import Undecided, alone, budget, conjunction, read_map, read_set, smallest, text
+from .isl import CONTEXT, Undecided, alone, budget, smallest
 from .obligations import obligations
 from .placed import Placed, place_exprs, place_leaves
-from .relations import dim_names, space
+from .relations import value_map
 
+LOST = "✗"
+"""First sign of a way in which the plan does not keep the order (a plan that was refused)."""
+ZERO = isl.Val.zero(CONTEXT)
 BUDGET = 300_000
 """Operations of isl for one dependence; beyond, the row says that it is not known."""
 
@@ -90,7 +93,7 @@ def _in_program(d: Dependence, a: Statement, b: Statement) -> tuple[tuple[str, .
         return (), (), ("",)
     try:
         with budget(BUDGET):
-            deltas = _deltas(d.relation, a, b, tuple(Expr(((x, 1),)) for x in dims), tuple(Expr(((x, 1),)) for x in dims))
+            deltas = _deltas(d.relation, a, b, *(tuple(map(var, dims)),) * 2)
             span = tuple((_edge(deltas.dim_min_val(i)), _edge(deltas.dim_max_val(i))) for i in range(len(dims)))
             return dims, span, tuple(dims[i] if i < len(dims) else "" for i in _levels(deltas, len(dims)))
     except Undecided:
@@ -99,10 +102,7 @@ def _in_program(d: Dependence, a: Statement, b: Statement) -> tuple[tuple[str, .
 
 def _deltas(relation: isl.Map, a: Statement, b: Statement, first: tuple[Expr, ...], second: tuple[Expr, ...]) -> isl.Set:
     """Differences of some values between the two instances of each pair."""
-    names = dim_names(a), dim_names(b)
-    one = read_map(f"{{ {space(a)} -> V[{', '.join(text(e, names[0]) for e in first)}] }}")
-    two = read_map(f"{{ {space(b)} -> V[{', '.join(text(e, names[1]) for e in second)}] }}")
-    return relation.apply_domain(one).apply_range(two).deltas()
+    return relation.apply_domain(value_map(a, first)).apply_range(value_map(b, second)).deltas()
 
 
 def _edge(value: isl.Val) -> int | None:
@@ -111,11 +111,13 @@ def _edge(value: isl.Val) -> int | None:
 
 def _levels(deltas: isl.Set, depth: int) -> Iterator[int]:
     """Positions at which differences are first not zero; `depth` if some are zero throughout."""
-    names = [f"v{i}" for i in range(deltas.dim(isl.dim_type.set))]
-    for level in range(depth + 1):
-        held = [f"{n} = 0" for n in names[:level]] + ([f"{names[level]} != 0"] if level < depth else [])
-        if not deltas.intersect(read_set(f"{{ V[{', '.join(names)}]{conjunction(held)} }}")).is_empty():
+    for level in range(depth):
+        zero = _zero(deltas, [level])
+        if not deltas.is_subset(zero):
             yield level
+        deltas = zero
+    if not deltas.is_empty():
+        yield depth
 
 
 def _reduced(plan: Plan, d: Dependence) -> tuple[str, ...]:
@@ -129,49 +131,64 @@ def _reduced(plan: Plan, d: Dependence) -> tuple[str, ...]:
 def _kept(plan: Plan, d: Dependence, placed: dict[str, list[Placed]]) -> Iterator[str]:
     for a in placed.get(d.source, []):
         for b in placed.get(d.sink, []):
-            if a.launch < b.launch:
-                if not d.relation.intersect_domain(a.run).intersect_range(b.run).is_empty():
-                    yield f"kernel {a.kernel.id} ends before {b.kernel.id} starts"
-            elif a.launch == b.launch:
-                yield from _within(plan, d, a, b)
+            if a.launch == b.launch:
+                yield from _within(d, a, b)
+            elif not d.relation.intersect_domain(a.run).intersect_range(b.run).is_empty():
+                yield f"kernel {a.kernel.id} ends before {b.kernel.id} starts" if a.launch < b.launch else f"{LOST} in a later kernel"
 
 
-def _within(plan: Plan, d: Dependence, a: Placed, b: Placed) -> Iterator[str]:
+def _within(d: Dependence, a: Placed, b: Placed) -> Iterator[str]:
     """How pairs of two leaves of one kernel are ordered: by which loop or by the text, and across threads or not."""
-    common = [x for x, y in zip(a.above, b.above, strict=False) if x.id == y.id and not x.is_place]
-    axes = [i for i in range(3, 6) if not (a.free[i] or b.free[i])]
+    common = tuple(x for x, y in zip(a.above, b.above, strict=False) if x.id == y.id and not x.is_place)
+    axes = tuple(i for i in range(6) if not (a.free[i] or b.free[i]))
     try:
         with budget(BUDGET):
-            found = _ordered(d, a, b, tuple(x.id for x in common), tuple(axes))
+            found = _ordered(d, a, b, tuple(x.id for x in common), axes)
     except Undecided:
-        yield "in order (proved; the way is not listed: too large)"
+        yield "not listed: too large"
         return
-    for level, apart in found:
+    threads = any(x.is_thread for x in a.above)
+    for level, later, where in found:
         loop = common[level] if level < len(common) else None
-        how = f"an earlier launch of {loop.id}" if loop and loop.role == "launch" else f"an earlier {loop.id}" if loop else "earlier in the text"
-        if apart and not (loop and loop.role == "launch"):
-            ways = sorted({way for _, way in a.leaf.collect})
-            how += f", combined by {' and '.join(ways)} for all threads" if ways else ", in another thread behind a barrier"
-        elif not (loop and loop.role == "launch") and any(x.is_thread for x in a.above):
-            how += ", in the same thread"
-        yield how
+        if loop and loop.role == "launch" and not later:
+            yield f"an earlier launch of {loop.id}"
+        elif where == "block" or later:
+            at_once = "at one time in another thread" if a.leaf.id == b.leaf.id and where == "thread" else "not earlier in the text"
+            yield f"{LOST} " + ("in another block of one launch" if where == "block" else f"a later {loop.id}" if loop else at_once)
+        else:
+            ways = " and ".join(sorted({way for _, way in a.leaf.collect}))
+            across = f", combined by {ways} for all threads" if ways else ", in another thread behind a barrier"
+            yield (f"an earlier {loop.id}" if loop else "earlier in the text") + (across if where == "thread" else ", in the same thread" if threads else "")
 
 
-def _ordered(d: Dependence, a: Placed, b: Placed, common: tuple[str, ...], axes: tuple[int, ...]) -> tuple[tuple[int, bool], ...]:
-    """Levels at which the pairs are ordered, each with whether the two run in different threads."""
+def _ordered(d: Dependence, a: Placed, b: Placed, common: tuple[str, ...], axes: tuple[int, ...]) -> list[tuple[int, bool, str]]:
+    """Levels at which the two instances of the pairs differ, whether the source is the later one there, and whether they
+    run in the same thread, in another thread of the block, or in another block."""
     pairs = d.relation.intersect_domain(a.run).intersect_range(b.run)
     if pairs.is_empty():
-        return ()
+        return []
     where_a, where_b = place_exprs(a), place_exprs(b)
     when_a, when_b = dict(a.leaf.when), dict(b.leaf.when)
     used = [i for i in axes if where_a[i] != Expr() or where_b[i] != Expr()]
     first = (*(when_a[x] for x in common), *(where_a[i] for i in used))
     second = (*(when_b[x] for x in common), *(where_b[i] for i in used))
+    late = a.path >= b.path
     if not first:
-        return ((0, False),)
-    deltas = _deltas(pairs, a.statement, b.statement, first, second)
-    names = [f"v{i}" for i in range(len(first))]
-    differ = " or ".join(f"{n} != 0" for n in names[len(common):]) or "0 = 1"
-    apart = read_set(f"{{ V[{', '.join(names)}] : {differ} }}")
-    return tuple((level, bool(there)) for there, part in ((False, deltas.subtract(apart)), (True, deltas.intersect(apart)))
-                 for level in _levels(part, len(common)))
+        return [(0, late, "same")]
+    deltas, out = _deltas(pairs, a.statement, b.statement, first, second), []
+    blocks = [len(common) + n for n, i in enumerate(used) if i < 3]
+    block = _zero(deltas, blocks)
+    thread = _zero(block, range(len(common), len(first)))
+    for where, part in (("same", thread), ("thread", block.subtract(thread)), ("block", deltas.subtract(block))):
+        for level in _levels(part, len(common)):
+            here = _zero(part, range(level))
+            edges = [_edge(v) for v in (here.dim_min_val(level), here.dim_max_val(level))] if level < len(common) else [-1 if late else 1]
+            out += [(level, later, where) for later in (False, True) if any(e is None or (e < 0 if later else e > 0) for e in edges)]
+    return out
+
+
+def _zero(deltas: isl.Set, dims: Iterable[int]) -> isl.Set:
+    """The differences that are zero in these positions."""
+    for i in dims:
+        deltas = deltas.fix_val(isl.dim_type.set, i, ZERO)
+    return deltas

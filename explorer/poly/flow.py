@@ -3,7 +3,8 @@
 A cell is (replica, buffer, physical index): one replica per thread for registers, per block for shared memory, one
 for global memory; registers and shared memory end with a launch.  For a supplier W and a reader R of a value:
 
-- *visibility*: W writes the cell that R reads, in R's replica, earlier;
+- *visibility*: W writes the cell that R reads, in R's replica, earlier, and while the buffer lives (in one iteration of the
+  loop in whose body it is declared, and of the loops around that);
 - *no clobber*: no other write of that cell, not itself a supplier of R, runs after W and before R (an asynchronous
   copy counts from its issue on; an equal time in another thread counts as between);
 - *footprint* (footprint.py): every cell lies inside its buffer, and a copy holds the element that its consumer wants.
@@ -25,7 +26,7 @@ import islpy as isl
 from ..ir.expr import Expr, const, var
 from ..ir.finding import Finding
 from ..ir.plan import Plan
-from ..ir.tree import ranges
+from ..ir.tree import Loop, ranges
 from .deduce import Facts, deduce
 from .dependence import Flow
 from .events import Event, common_loops, earlier, either, events, instances, relation, same_cell, same_replica, same_time, witness
@@ -142,7 +143,7 @@ def _visible(plan: Plan, s: Supplier) -> Finding | None:
         axes = range(7) if a.space == "register" else range(3)
         if any(extents[i] > 1 and b.place[i] is None and a.place[i] is not None for i in axes):
             return hidden(plan, a, b, *witness(s.pairs, a, b))
-    wrong = _failure(s)
+    wrong = _pair_failure(s.link, _late(s.writer, s.reader, "a", "b"), _lifetime(plan, a.storage) if a.space != "global" else ())
     if wrong is None:
         return None
     reason, first, last = wrong
@@ -152,8 +153,10 @@ def _visible(plan: Plan, s: Supplier) -> Finding | None:
 Failure = tuple[str, tuple[int, ...], tuple[int, ...]]
 
 
-def _failure(s: Supplier) -> Failure | None:
-    return _pair_failure(s.link, _late(s.writer, s.reader, "a", "b"))
+def _lifetime(plan: Plan, buffer: str) -> tuple[str, ...]:
+    """Loops of whose iterations each has a buffer of its own: the one in whose body it lives, and those around that."""
+    hit = plan.find(plan.buffer_of[buffer].scope)
+    return tuple(x.id for x in (*hit[1], hit[0]) if isinstance(x, Loop) and not x.is_place) if hit else ()
 
 
 def _late(first: Event, second: Event, p: str, q: str, agreed: int = 0) -> Cases:
@@ -162,7 +165,7 @@ def _late(first: Event, second: Event, p: str, q: str, agreed: int = 0) -> Cases
 
 
 @lru_cache(maxsize=4096)
-def _pair_failure(by: Link, late: Cases) -> Failure | None:
+def _pair_failure(by: Link, late: Cases, lifetime: tuple[str, ...]) -> Failure | None:
     """The first way in which some pair fails, with the smallest pair that fails so."""
     a, b = by.writer, by.reader
     for reason, pairs in (("place", same_replica(a, b)), ("cell", same_cell(a, b))):
@@ -171,9 +174,15 @@ def _pair_failure(by: Link, late: Cases) -> Failure | None:
             continue
         cases = tuple(case for e, f in pairs for case in differ(e, "a", f, "b"))
         return reason, *witness(by.pairs.intersect(either(a, b, cases)), a, b)
-    if all(by.facts.refutes(case) or by.pairs.is_disjoint(relation(a, b, case)) for case in late):
+    if not all(by.facts.refutes(case) or by.pairs.is_disjoint(relation(a, b, case)) for case in late):
+        return "time", *witness(by.pairs.intersect(either(a, b, late)), a, b)
+    if not {x.id for x in a.above} & {x.id for x in b.above} >= set(lifetime):
+        return "life", *witness(by.pairs, a, b)
+    alike = tuple(equal(var(x), "a", var(x), "b") for x in lifetime)
+    if all(map(by.facts.holds, alike)) or by.pairs.is_subset(relation(a, b, alike)):
         return None
-    return "time", *witness(by.pairs.intersect(either(a, b, late)), a, b)
+    cases = tuple(case for x in lifetime for case in differ(var(x), "a", var(x), "b"))
+    return "life", *witness(by.pairs.intersect(either(a, b, cases)), a, b)
 
 
 # -- clobbering --------------------------------------------------------------------------------------------------
@@ -244,9 +253,10 @@ def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[L
         harmless.append(_peer_cells(c, b))
     tuples, within = (a.loops("a"), b.loops("b"), c.loops("c")), loop_ranges(c, "c")
     held = (*a.conditions("a"), *b.conditions("b"), *c.conditions("c"), *by.same, *same)
+    together = by.facts.given(same, within)
     kept: list[tuple[Case, Case]] = []
-    for case in early:
-        if not _may_harm(facts, case, harmless) or (given := by.facts.given((*same, *case), within)) is None:
+    for case in early if together else ():
+        if (harmless and not _may_harm(facts, case, harmless)) or (given := together.given(case)) is None:
             continue
         kept += [(case, x) for x in late if not given.refutes(x) and feasible(tuples, (*held, *case, *x))]
     if not kept:

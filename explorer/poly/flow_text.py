@@ -64,6 +64,10 @@ def undecided(site: Site) -> Finding:
                    hints=("simpler indices: split by divisors, coalesce fewer loops",))
 
 
+def _scope(plan: Plan, a: Site) -> str:
+    return plan.buffer_of[a.storage].scope if a.storage in plan.buffer_of else ""
+
+
 def lost(plan: Plan, a: Site, b: Site, first: Point, last: Point, reason: str) -> Finding:
     """The value is not in the cell that is read: other storage, another launch, another cell, or a later time."""
     array = b.statement.accesses[b.slot].array
@@ -74,6 +78,8 @@ def lost(plan: Plan, a: Site, b: Site, first: Point, last: Point, reason: str) -
         "storage": (cells, (f"contract('{array}', '{a.space}')",)),
         "launch": (ends, (f"contract('{array}', 'global')",)),
         "cell": (cells, (f"contract('{array}', '{a.space}') anew after changing the loops",)),
+        "life": (f"{a.storage} lives for one iteration of {_scope(plan, a)}: {source} writes it in another one than {sink} reads it",
+                 (f"stage or contract {array} at a loop outside of {_scope(plan, a)}",)),
         "time": (f"{source} would run after {sink}, or in another thread at the same time", _time_hints(plan, a)),
     }[reason]
     return _finding(why, (a, b), first, last, hints)

@@ -132,8 +132,19 @@ def _value(number: int) -> isl.Val:
     return isl.Val.int_from_si(CONTEXT, number) if -_WORD < number < _WORD else isl.Val.read_from_str(CONTEXT, str(number))
 
 
+_CHUNK = 4
+"""Rows of the matrices that are filled in element by element: each element set copies its matrix."""
+
+
 def _matrix(rows: list[Row], count: int) -> isl.Mat:
     """The rows' coefficients, the constant last."""
+    parts = [_filled(rows[i : i + _CHUNK], count) for i in range(0, len(rows), _CHUNK)] or [_filled([], count)]
+    while len(parts) > 1:
+        parts = [parts[i].concat(parts[i + 1]) if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
+    return parts[0]
+
+
+def _filled(rows: list[Row], count: int) -> isl.Mat:
     matrix = isl.Mat.alloc(CONTEXT, 0, count + 1).add_zero_rows(len(rows))
     for number, row in enumerate(rows):
         for column, c in row.items():

@@ -14,11 +14,11 @@ from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.program import Array, Statement
 from ..ir.tree import Loop
+from .deduce import deduce, marked
 from .linear import build_map, differ, equal
 from .placed import Placed, place_leaves
 from .plan_facts import run_set_of
-from .relations import access, instance
-
+from .relations import access, bounds, instance
 
 TOGETHER = ("shuffle", "shared")
 """Strategies that combine the values of a group of threads into one update."""
@@ -76,13 +76,17 @@ def _carries(plan: Plan, p: Placed, loop: Loop) -> bool:
 @lru_cache(maxsize=4096)
 def _carried(statement: Statement, array: Array, loop: str, same: tuple[str, ...], inverse: tuple[tuple[str, Expr], ...],
              boxes: tuple[tuple[str, int, int], ...]) -> bool:
-    when = dict(inverse)
+    when, index = dict(inverse), [e for e in statement.target.index if isinstance(e, Expr)]
+    cases = differ(when[loop], "a", when[loop], "b")
+    level = tuple(equal(when[x], "a", when[x], "b") for x in same)
+    known = bounds(statement.domain)
+    facts = deduce((*level, *(equal(e, "a", e, "b") for e in index)), marked(known, "a") | marked(known, "b"))
+    if facts is None or all(map(facts.refutes, cases)):
+        return False
     touch = access(statement, len(statement.reads), array).intersect_domain(run_set_of(statement, inverse, boxes))
     pairs = touch.apply_range(touch.reverse())
     first, second = instance(statement, "a"), instance(statement, "b")
-    level = [equal(when[x], "a", when[x], "b") for x in same]
-    cases = (build_map(first, second, [*level, *case]) for case in differ(when[loop], "a", when[loop], "b"))
-    return any(not pairs.is_disjoint(case) for case in cases)
+    return any(not pairs.is_disjoint(build_map(first, second, [*level, *case])) for case in cases)
 
 
 def _mixes(plan: Plan, p: Placed) -> bool:

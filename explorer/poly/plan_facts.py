@@ -175,7 +175,7 @@ def _through(plan: Plan, writer: str, copy: str, pairs: isl.Map) -> isl.Map:
 
 
 def source_copies(supply: Supply, served: tuple[Supply, ...]) -> Iterator[tuple[isl.Map, str]]:
-    """The copies that read the array itself, as ``{ consumer -> copy }`` (a copy, or some of its leaves, may read from another)."""
+    """The copies that read the array itself, as ``{ consumer -> copy }`` (some may read from another)."""
     waiting = [(supply.relation, supply.copy)]
     while waiting:
         relation, copy = waiting.pop()

@@ -16,6 +16,7 @@ from ..ir.plan import Plan, block_extents, grid_extents
 from ..ir.program import Statement
 from ..ir.tree import PLACE_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges
 from .isl import alone, smallest
+from .relations import bounds as single_bounds
 from .relations import domain, position_path
 
 PLACE = PLACE_ROLES[:6]
@@ -102,12 +103,9 @@ def bounds(plan: Plan, statement: str) -> dict[str, tuple[int, int]]:
             low, high = e.interval(scope)
             before = box.get(dim, (low, high))
             box[dim] = (min(before[0], low), max(before[1], high))
-    for c in s.domain:
-        names = tuple(c.expr.variables())
-        if len(names) == 1 and names[0] in box and abs(a := c.expr.coefficient(names[0])) == 1 and len(c.expr.terms) == 1:
-            low, high = box[names[0]]
-            edge = -c.expr.const * a
-            box[names[0]] = (max(low, edge) if a > 0 or c.equality else low, min(high, edge) if a < 0 or c.equality else high)
+    for dim, (low, high) in single_bounds(s.domain).items():
+        if dim in box:
+            box[dim] = (max(box[dim][0], low), min(box[dim][1], high))
     return box
 
 

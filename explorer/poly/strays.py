@@ -42,8 +42,9 @@ def check_strays(plan: Plan) -> Iterator[Finding]:
             continue
         stray = (_changed(plan, copy, array) if array.role == "inout" else access(copy, 0, array)).domain()
         for reads, name in wanted:
-            if name == copy.name:
-                stray = stray.subtract(reads.range())
+            stray = stray.subtract(reads.range()) if name == copy.name else stray
+        for s in served:  # what is read through another copy
+            stray = stray.subtract(s.relation.domain()) if s.consumer == copy.name else stray
         if not stray.is_empty():
             yield _finding(plan, copy, smallest(stray))
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ..errors import TransformError
 from ..ir.plan import Plan
-from ..ir.tree import Loop
+from ..ir.tree import Loop, walk
 from ..schedule import Schedule
 from ..transforms.base import Transform
 from ..transforms.bind import Bind
@@ -64,8 +64,10 @@ def default(schedule: S, threads: int = THREADS) -> S:
                              hint="program.schedule(M=…) makes one")
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024:
         raise TransformError(f"a block has 1 to 1024 threads, not {threads!r}", hint=f"default(schedule, threads={THREADS})")
-    schedule = _separate(schedule)
-    for number in range(len(schedule.plan.kernels)):
+    schedule = separate(schedule)
+    for number, kernel in enumerate(schedule.plan.kernels):
+        if any(isinstance(n, Loop) and n.is_place for n in walk(kernel.body)):
+            continue
         schedule = _spread(schedule, schedule.plan.kernels[number].id, threads)
     for temporary in schedule.plan.program.temporaries:
         contracted = _attempt(schedule, [Contract(temporary.name, "register")])
@@ -89,7 +91,7 @@ def _attempt(schedule: S, steps: Iterable[Transform]) -> S:
     return new
 
 
-def _separate(schedule: S) -> S:
+def separate(schedule: S) -> S:
     """One kernel for each node at the top, as far as a cut is legal."""
     kernel = 0
     while kernel < len(schedule.plan.kernels):

@@ -12,7 +12,9 @@ from ._steps import Builder, chain, leaves_of
 from .rows import WIDE
 
 S = TypeVar("S", bound=Schedule)
-THREADS = 256
+THREADS = 128
+ENOUGH = 1024
+"""Blocks that keep every multiprocessor busy; fewer, and a thread takes one access."""
 
 
 def is_elementwise(schedule: Schedule, kernel: str) -> bool:
@@ -23,7 +25,7 @@ def is_elementwise(schedule: Schedule, kernel: str) -> bool:
     return bool(nest) and all(isinstance(n, Leaf) for n in nest[-1].body) and not any(s.update for s in statements)
 
 
-def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int = 1) -> S:
+def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int = 0) -> S:
     """Spread a nest without reductions over all threads of the GPU.
 
     Parameters
@@ -34,7 +36,7 @@ def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int
     threads : int
         Threads of a block.
     each : int
-        Accesses of 16 bytes of one thread and array.
+        Accesses of 16 bytes of one thread and array; by default 4, or 2 where more than four arrays keep as much in flight.
 
     Returns
     -------
@@ -48,6 +50,7 @@ def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int
     nest = chain(next(k.body for k in b.plan.kernels if k.id == kernel)[0])
     if any(x.extent == 0 or x.role != "seq" for x in nest):
         return schedule
+    each = each or (4 if len(_parameters(schedule, nest)) <= 4 else 2)
     loop, width = nest[0].id, vector_width(schedule, nest)
     if len(nest) > 1:
         b.do("coalesce", tuple(x.id for x in nest))
@@ -58,7 +61,7 @@ def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int
     if b.extent(loop) > threads:
         part = b.plan.fresh(f"{loop}.t")
         b.do("split", loop, threads, inner=part)
-        if each > 1:
+        if each > 1 and b.extent(loop) >= each * ENOUGH:
             several = b.plan.fresh(f"{loop}.u")
             b.do("split", loop, each, inner=several).do("reorder", (part, several))
         if not b.attempt("bind", loop, "block.x"):
@@ -72,6 +75,13 @@ def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int
     if several:
         b.attempt("unroll", several)
     return b.schedule
+
+
+def _parameters(schedule: Schedule, nest: list[Loop]) -> set[str]:
+    """The user's arrays that a nest reads or writes."""
+    plan = schedule.plan
+    used = {a.array for leaf in leaves_of(nest[-1]) for a in plan.statement_of[leaf.statement].accesses}
+    return {name for name in used if plan.array_of[name].role != "temporary"}
 
 
 def vector_width(schedule: Schedule, nest: list[Loop]) -> int:

@@ -201,9 +201,10 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
 
     stay = () if apart else u.above[: u.outside(early)]
     clones: dict[str, Loop] = {}
+    made: set[str] = set()
     for x in u.above[len(stay):]:
         if u.parallel(x) or x in u.factored:
-            clones[x.id] = Loop(fresh_loop(plan, f"{x.id}.{suffix}", taken), x.extent, (), _side_role(x, x in u.factored, apart),
+            clones[x.id] = Loop(fresh_loop(plan, f"{x.id}.{suffix}", taken, made), x.extent, (), _side_role(x, x in u.factored, apart),
                                 x.start)
     here = {x.id: x.id for x in stay} | {old: x.id for old, x in clones.items()}
     parting = {x.id for x in u.factored if not u.parallel(x)}
@@ -216,7 +217,7 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
                   "undo the skew or coalesce that mixes them")
     clones = {old: x for old, x in clones.items() if old in parting or not when[old].variables() & lost}
     alone = [names[d] for d in plain if d in lost] + [d for d in extra if d not in tie]
-    own = [Loop(fresh_loop(plan, n, taken), box[n][1] - box[n][0] + 1, (), start=box[n][0]) for n in alone]
+    own = [Loop(fresh_loop(plan, n, taken, made), box[n][1] - box[n][0] + 1, (), start=box[n][0]) for n in alone]
     own_of = {n: x.id for n, x in zip(alone, own, strict=True)}
     values = {old: var(new) for old, new in here.items()}
     inside = {**scope, **{x.id: x.range for x in (*clones.values(), *own)}}
@@ -235,10 +236,11 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
                 tuple(sorted(inverse.items())), here)
 
 
-def fresh_loop(plan: Plan, name: str, taken: set[str]) -> str:
-    """A loop name that no node and no other new loop has; it may be the name of the dimension it runs through."""
-    new = name if name not in plan.ids else plan.fresh(name, frozenset(taken))
+def fresh_loop(plan: Plan, name: str, taken: set[str], made: set[str]) -> str:
+    """A loop name that no node and none of the loops made before has; it may be the name of the dimension it runs through."""
+    new = name if name not in plan.ids | made else plan.fresh(name, frozenset(taken))
     taken.add(new)
+    made.add(new)
     return new
 
 

@@ -42,7 +42,9 @@ class Approximate(Transform):
         if isinstance(leaf, Verdict):
             return leaf
         statement = plan.statement_of[leaf.statement]
-        if changed(plan.program, statement) == statement:
+        if statement in plan.copies:
+            return no(f"{leaf.id} copies, it computes nothing")
+        if leaf.statement not in plan.program.statement_of or changed(plan.program, statement) == statement:
             names = ", ".join("/" if op == "div" else op for op in APPROXIMATE)
             return no(f"{leaf.id} computes nothing in f32 that has an approximate form", f"these have one: {names}")
         return YES

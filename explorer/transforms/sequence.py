@@ -37,7 +37,7 @@ class Sequence(Transform):
     """
 
     name = "sequence"
-    aliases = ("reorder_stmts", "sink", "move_after", "swap")
+    aliases = ("reorder_stmts", "sink", "move_after")
 
     node: str = field(metadata={"kind": "node", "help": "the statement or loop to move"})
     after: str = field(metadata={"kind": "node", "help": "the later sibling it goes behind"})

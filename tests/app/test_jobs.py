@@ -172,7 +172,7 @@ def test_execute_names_its_phases_and_ends_when_progress_raises() -> None:
 
 
 def test_a_program_that_only_has_a_workloads_name_gets_no_reference() -> None:
-    M, N = ex.sizes("M N")  # noqa: F841
+    M, N = ex.sizes("M N")
 
     @ex.program
     def softmax(x: ex.f32[M, N], y: ex.f32[M, N]) -> None:

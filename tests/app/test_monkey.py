@@ -21,7 +21,8 @@ def anything(rng: random.Random, f: Front, kind: str) -> dict[str, Any]:
     nodes = [r["node"] for r in f.panes["loops"] if r["node"]]
     states = [s["id"] for s in f.panes["history"]["states"]]
     moves = f.panes["moves"]["moves"]
-    calls = [m["call"] for m in moves if m["call"]] + [h["call"] for m in moves if m["problem"] for h in m["problem"]["hints"] if h["call"]]
+    calls = [m["call"] for m in moves if m["call"]]
+    calls += [h["call"] for m in moves if m["problem"] for h in m["problem"]["hints"] if h["call"]]
     call = rng.choice([*calls, "split('i', 2)", "reverse('k')", "nonsense", "split('i'", "bind('i', 'thread.x')"])
     if kind == "script":
         lines = f.session.script.splitlines()
@@ -31,8 +32,10 @@ def anything(rng: random.Random, f: Front, kind: str) -> dict[str, Any]:
     size = rng.choice([name for name, _ in f.session.schedule.source.sizes])
     return {
         "select": {"node": rng.choice([*nodes, None, "zz"])}, "apply": {"call": call}, "preview": {"call": call},
-        "check": {"name": rng.choice(["split", "tile", "stage", "zz"]), "arguments": {"loop": rng.choice(nodes), "factor": rng.choice([2, "3", "x"])}},
-        "goto": {"state": rng.choice([*states, "h999"])}, "rename": {"state": rng.choice(states), "title": rng.choice(["", "mine"])},
+        "check": {"name": rng.choice(["split", "tile", "stage", "zz"]),
+                  "arguments": {"loop": rng.choice(nodes), "factor": rng.choice([2, "3", "x"])}},
+        "goto": {"state": rng.choice([*states, "h999"])},
+        "rename": {"state": rng.choice(states), "title": rng.choice(["", "mine"])},
         "sizes": {"sizes": {size: rng.choice([3, 5, 8, -1, "q"])}}, "device": {"device": rng.choice(["cpu", "cuda", "x"])},
         "export": {"what": rng.choice(["share", "json", "script", "zip"])}, "compare": {"a": rng.choice(states), "b": "h0"},
     }.get(kind, {})

@@ -107,9 +107,11 @@ def test_errors_are_at_their_line_and_change_nothing(tail: str, line: int, words
 
 
 @pytest.mark.parametrize("text", [
-    "", "\n\n", "# nothing\n", "softmax", "s = matmul.schedule(M=1)\n", "s = softmax.schedule(6, 12)\n", "s = softmax.schedule(M=6)\n",
+    "", "\n\n", "# nothing\n", "softmax", "s = matmul.schedule(M=1)\n", "s = softmax.schedule(6, 12)\n",
+    "s = softmax.schedule(M=6)\n",
     "s = softmax.schedule(M=6, N=None)\n", "s = softmax.schedule(M=6, N=True)\n", "s = softmax.schedule(**{'M': 6})\n",
-    "s = softmax.schedule(M=-6, N=12)\n", "import os\n" + FIRST, "from sys import exit\n" + FIRST, "\0", "s = " + "(" * 500, "a\ud800",
+    "s = softmax.schedule(M=-6, N=12)\n", "import os\n" + FIRST, "from sys import exit\n" + FIRST, "\0", "s = " + "(" * 500,
+    "a\ud800",
     "s = softmax.schedule(M=6, N=12)" + ".reverse('i')" * 3000, "x" * 300_000, "s = softmax.split('k', 2)\n",
     "M = sizes(__import__('os').getcwd())\n" + FIRST, "def softmax(): pass\n" + FIRST, "class A: pass\n" + FIRST,
 ])
@@ -124,7 +126,8 @@ def test_scripts_that_are_none(text: str) -> None:
 def test_nothing_is_run(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     s = session()
-    hostile = [f"__import__('pathlib').Path({str(mark)!r}).touch()", f"open({str(mark)!r}, 'w')", f"exec('open({str(mark)!r}, \"w\")')"]
+    hostile = [f"__import__('pathlib').Path({str(mark)!r}).touch()", f"open({str(mark)!r}, 'w')",
+               f"exec('open({str(mark)!r}, \"w\")')"]
     for code in hostile:
         for text in (code + "\n" + FIRST, FIRST + code + "\n", f"s = softmax.schedule(M=6, N=({code}, 12)[1])\n",
                      FIRST + f"s = s.split('k', ({code}, 2)[1])\n", f"@{code}\ndef softmax(): pass\n" + FIRST,

@@ -6,6 +6,7 @@ Once by mouse and once by keyboard alone; both end at the same schedule.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
@@ -54,6 +55,12 @@ def walk_to(page: Page, node: str) -> None:
             return
         page.keyboard.press("ArrowDown")
     raise AssertionError(f"the arrow keys do not reach {node}")
+
+
+def ran(page: Page) -> None:
+    """Wait for the end of the run, which was right."""
+    expect(page.locator(".exw .run")).to_have_attribute("data-status", re.compile("done|failed|cancelled"), timeout=120_000)
+    expect(page.locator(".exw .verdict")).to_contain_text("✓")
 
 
 def steps(book: Notebook) -> list[str]:
@@ -118,7 +125,7 @@ def test_by_mouse(notebook: Make) -> None:
 
     # run on the CPU
     page.locator(".exw").get_by_role("button", name="Run and time").click()
-    expect(page.locator(".exw .verdict")).to_contain_text("✓", timeout=120_000)
+    ran(page)
     expect(page.locator(".exw .badge.earned", has_text="emulated")).to_be_visible()
     book.settle()
 
@@ -209,7 +216,7 @@ def test_by_keyboard_alone(notebook: Make) -> None:
 
     # run, history, return, script
     keys.press("Control+Enter")
-    expect(page.locator(".exw .verdict")).to_contain_text("✓", timeout=120_000)
+    ran(page)
     book.settle()
     page.locator(".exw .headrun").focus()
     keys.press("h")

@@ -188,6 +188,7 @@ CORPUS = (
     Hazard("the readers one iteration later", "flow", lambda: tiles().pipeline("k", 2, **PLAIN).shift("k", 1, of="k.i")),
     Hazard("the readers one iteration later, with a slot to spare", "proved",
            lambda: tiles().pipeline("k", 2, buffers=3, **PLAIN).shift("k", 1, of="k.i")),
+    Hazard("registers of one iteration read in the next", "flow", lambda: registers().shift("k.i", 1, of="S1")),
     Hazard("copies and readers in loops of their own", "flow", lambda: tiles(K=19).pipeline("k", 3, **PLAIN).distribute("k", "b_s")),
     Hazard("copies and readers in loops of their own, a slot for every tile", "proved",
            lambda: tiles().pipeline("k", 3, **PLAIN).distribute("k", "b_s")),

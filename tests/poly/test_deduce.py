@@ -85,6 +85,3 @@ def test_digits_of_digits() -> None:
     outer = quotient(j + 63, 64) * 64
     inner = remainder(j + 63, 64)
     assert whole(outer + quotient(inner, 4) * 4 + remainder(inner, 4) - 64) == j - 1
-    n, t = var("n") * 256 + var("t"), {"n": (0, 6271), "t": (0, 255)}
-    digits = quotient(n, 200704, t) * 200704 + remainder(quotient(n, 3136, t), 64, t) * 3136 + remainder(n, 3136, t)
-    assert whole(digits, t) == n

@@ -24,6 +24,7 @@ from explorer.ir.plan import Plan
 from explorer.poly.judge import judge
 from explorer.run.cpu import CpuBuilt, CpuDevice
 from explorer.run.inputs import seeded_arrays
+from explorer.transforms.approximate import as_computed
 from explorer.transforms.base import Transform, catalogue
 
 from .equal import difference
@@ -214,9 +215,9 @@ class Trial:
         """Run in two thread orders, on inputs of the chain's own."""
         schedule, number = accepted.schedule, int.from_bytes(hashlib.sha1(accepted.seed.encode()).digest()[:2])
         try:
-            arrays = seeded_arrays(schedule.source, number)
+            arrays, wanted = seeded_arrays(schedule.source, number), as_computed(schedule.source, schedule.plan.program)
             results = CpuDevice(seeds=(1, 2 + number), time_limit_s=20.0).run_seeds(built, arrays)
-            wrong = next((w for outputs in results if (w := difference(schedule.source, arrays, outputs))), "")
+            wrong = next((w for outputs in results if (w := difference(wanted, arrays, outputs))), "")
         except ExplorerError as error:
             kind = f"a fault ({getattr(error, 'kind', type(error).__name__)})"
             self._problem(accepted.seed, kind, f"{error}\n{accepted.module.text}", schedule)

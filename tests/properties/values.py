@@ -161,9 +161,9 @@ class _Machine:
         names = list(dict.fromkeys(run.instance for run in group))
         cells = dict.fromkeys(cell(self.plan, run, len(statement.reads)) for run in group)
         if first.leaf is not None and target_space(self.plan, first.leaf, statement) == "register":
-            storage, _, index = next(iter(cells))
+            storage, _, index, life = next(iter(cells))
             threads = product(*(range(n) for n in block_extents(self.plan.kernels[first.launch[0]])))
-            cells = dict.fromkeys((storage, (first.block, t), index) for t in threads
+            cells = dict.fromkeys((storage, (first.block, t), index, life) for t in threads
                                   if self.apart(first.leaf, t) == self.apart(first.leaf, first.thread))
         for at in cells:
             self.memory[at] = [*self.memory.get(at, []), *names]

@@ -114,14 +114,20 @@ def target_space(plan: Plan, leaf: Leaf, statement: Statement) -> str:
 
 
 def cell(plan: Plan, run: Execution, slot: int) -> tuple:
-    """(storage, replica, index) of an access; an index that is data is None."""
+    """(storage, replica, index, lifetime) of an access; an index that is data is None.
+
+    A buffer in the body of a loop is a new one in each iteration of it and of the loops around it.
+    """
     assert run.leaf is not None
     statement, view = plan.statement_of[run.instance[0]], run.leaf.view(slot)
     if view is None:
         access = statement.accesses[slot]
-        return access.array, (), element(statement, slot, run.instance[1])
+        return access.array, (), element(statement, slot, run.instance[1]), ()
     replica = {"register": (run.block, run.thread), "shared": run.block, "global": ()}[plan.buffer_of[view.buffer].space]
-    return view.buffer, replica, tuple(int(e.evaluate(run.values)) for e in view.index)
+    buffer = plan.buffer_of[view.buffer]
+    hit = plan.find(buffer.scope) if buffer.space != "global" else None
+    life = tuple(run.values.get(x.id) for x in (*hit[1], hit[0]) if isinstance(x, Loop) and not x.is_place) if hit else ()
+    return view.buffer, replica, tuple(int(e.evaluate(run.values)) for e in view.index), life
 
 
 def element(statement: Statement, slot: int, point: tuple[int, ...]) -> tuple[int | None, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...codegen.slices import cost
 from ...run.facts import scaled
 from ...run.result import Evidence
@@ -31,12 +33,14 @@ def head(session: Session, busy: str = "") -> Head:
 
 def badges(session: Session) -> list[Badge]:
     """The five ticks of the evidence badge for the schedule that is shown."""
-    judgement, run = session.schedule.judgement, session.history.state.run
+    judgement, run, known = session.schedule.judgement, session.history.state.run, session.history.state.compiled
     proved = "cover, order, flow and obligations hold for every instance at these sizes"
     todo = "legal, but a reduction's updates still have to be collected"
     done = judgement.emittable
     out: list[Badge] = [{"name": "proved", "state": "earned" if done else "open", "detail": proved if done else todo}]
-    for tick in (run.evidence if run else Evidence()).ticks[1:]:
+    for tick in (Evidence() if run is None else run.evidence).ticks[1:]:
+        if tick.name == "compiled" and known:
+            tick = replace(tick, earned=True, detail=", ".join(dict.fromkeys((*known, *filter(None, tick.detail.split(", "))))))
         refuted = not tick.earned and tick.detail == "failed"
         out.append({"name": tick.name, "state": "refuted" if refuted else "earned" if tick.earned else "open",
                     "detail": tick.detail or f"not done: {_HOW[tick.name]}"})

@@ -17,6 +17,7 @@ def _state(entry: Entry) -> State:
     run, judgement = entry.run, entry.schedule.judgement
     return {
         "id": entry.id, "parent": entry.parent, "title": entry.title, "call": entry.call, "legal": judgement.legal,
-        "obligations": len(judgement.obligations), "correct": run.correct if run else None,
-        "time_us": run.time_us if run else None, "share": run.share if run else None, "device": run.device if run else "",
+        "obligations": len(judgement.obligations), "correct": None if run is None else run.correct,
+        "time_us": None if run is None else run.time_us, "share": None if run is None else run.share,
+        "device": "" if run is None else run.device,
     }

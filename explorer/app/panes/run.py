@@ -20,18 +20,19 @@ def run_pane(session: Session, job: Snapshot, devices: list[DeviceChoice]) -> Ru
     """The job at work or just done if it is of the state that is shown, else the last run of that state."""
     state = session.history.state
     mine = job.status == "running" or job.state == state.id
-    run = job.run if mine and job.run else state.run if not (mine and job.status == "running") else None
-    shown = job if mine else Snapshot("done" if run else "idle")
-    timing = run.timing if run else None
+    run = job.run if mine and job.run is not None else None if mine and job.status == "running" else state.run
+    shown = job if mine else Snapshot("idle" if run is None else "done")
+    timing = None if run is None else run.timing
+    timings = [] if run is None else list(run.timings.values())
     against = [_against(name, t, timing) for name, t in shown.against] if timing else []
-    samples = {f"this ({t.l2} L2)" if t.l2 else "this": _samples(t) for t in run.timings.values()} if run else {}
+    samples = {f"this ({t.l2} L2)" if t.l2 else "this": _samples(t) for t in timings}
     samples |= {name: _samples(t) for name, t in shown.against}
     return {
         "status": shown.status, "doing": shown.doing, "fraction": shown.fraction,  # type: ignore[typeddict-item]
         "device": job.device if mine and job.device else session.device, "devices": devices,
-        "sizes": dict(session.schedule.source.sizes), "correct": run.correct if run else None, "verdict": verdict(run),
+        "sizes": dict(session.schedule.source.sizes), "correct": None if run is None else run.correct, "verdict": verdict(run),
         "wrong": wrong(run), "samples": samples, "against": against,
-        "timings": [str(t) for t in run.timings.values()] if run else [],
+        "timings": [str(t) for t in timings],
         "facts": [*facts(run), *(("note", note) for note in shown.notes)],
         "problem": problems.of_error(shown.error, session.schedule) if shown.error else None,
     }

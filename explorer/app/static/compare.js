@@ -59,11 +59,12 @@ export class Compare {
       return;
     }
     const { a, b, loops, cuda, rows } = answer.data;
-    const wide = rows[0]?.length ?? 0;
+    const named = rows[0]?.[0] === "";
+    const header = named ? rows[0] : ["", this.#title(a), this.#title(b)];
     this.body.replaceChildren(
       h("table.facts", null, h("caption.ex-sr", null, "facts of the two schedules"),
-        h("thead", null, h("tr", null, h("th", { scope: "col" }, ""), h("th", { scope: "col" }, this.#title(a)), h("th", { scope: "col" }, this.#title(b)), wide > 3 ? h("th", { scope: "col" }, "") : null)),
-        h("tbody", null, ...rows.map(([name, ...cells]) => h("tr", null, h("th", { scope: "row" }, name), ...cells.map((cell) => h("td", null, cell)))))),
+        h("thead", null, h("tr", null, ...header.map((name) => h("th", { scope: "col" }, name)))),
+        h("tbody", null, ...rows.slice(named ? 1 : 0).map(([name, ...cells]) => h("tr", null, h("th", { scope: "row" }, name), ...cells.map((cell) => h("td", null, cell)))))),
       h("h5", null, "Loops"), diff(loops, 4), h("h5", null, "CUDA"), diff(cuda, 2));
   }
 }

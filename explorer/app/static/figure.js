@@ -74,6 +74,7 @@ export class Figure {
     this.#tabulate(data);
     attr(this.plot, "role", "img");
     attr(this.plot, "aria-label", `${data.title}. ${data.note} The table below holds the same.`);
+    this.plot.style.minHeight = data.spec?.layout?.height ? `${Math.min(data.spec.layout.height, 720)}px` : "";
     if (show(this.plot, traces.length > 0)) await this.#plot(traces, data);
     else this.picture.replaceChildren();
     this.#highlight(this.app.brush.node);

@@ -173,7 +173,7 @@ export class Moves {
 
   #key(event) {
     const main = event.target.closest(".mmain");
-    if (!main) return;
+    if (!main || event.ctrlKey || event.metaKey || event.altKey) return;
     const row = main.closest("li");
     if (event.key === "Enter") {
       event.preventDefault();

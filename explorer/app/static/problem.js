@@ -9,6 +9,12 @@ function nodes(finding, brush) {
   return (finding.nodes ?? []).map((node) => h("button.nodelink", { type: "button", title: `select ${node}`, onclick: () => brush.set(node) }, node));
 }
 
+/** The words of a hint with its call as code, once. */
+function called({ text, call }) {
+  const at = text.indexOf(call);
+  return at < 0 ? [`${text} `, h("code", null, call)] : [text.slice(0, at), h("code", null, call), text.slice(at + call.length)];
+}
+
 /**
  * @param {object} problem Problem of the protocol
  * @param {object} tools `{ brush, apply(call), run(call, host), call }`; `call` is the refused step
@@ -17,8 +23,8 @@ export function problemBox(problem, { brush, apply, run, call } = {}) {
   const finding = problem.finding;
   const host = h("div.counter", { "aria-live": "polite" });
   const hints = (problem.hints ?? []).map((hint) =>
-    hint.call && apply ? h("button.hint", { type: "button", "data-call": hint.call, onclick: () => apply(hint.call) }, hint.text === hint.call ? "" : `${hint.text} `,
-      h("code", null, hint.call), h("span", { "aria-hidden": "true" }, " →")) : h("span.hintword", null, hint.text));
+    hint.call && apply ? h("button.hint", { type: "button", "data-call": hint.call, title: `apply ${hint.call}`, onclick: () => apply(hint.call) },
+      ...called(hint), h("span", { "aria-hidden": "true" }, " →")) : h("span.hintword", null, hint.text));
   const execute = finding && run && call
     ? h("button.hint.execute", { type: "button", onclick: (event) => run(call, host, event.currentTarget) }, "run the counterexample") : null;
   return h("div.problem", { role: "group", "aria-label": `refused: ${problem.what}` },

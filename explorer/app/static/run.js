@@ -34,6 +34,7 @@ export class Run {
 
   update(pane) {
     const running = pane.status === "running";
+    attr(this.element, "data-status", pane.status);
     keyed(this.device, pane.devices, (device) => device.name, () => h("option"), (option, device) => {
       option.value = device.name;
       option.textContent = device.available ? device.label : `${device.label} (not here)`;

@@ -57,21 +57,24 @@ class Asked:
     options: Mapping[str, Any] = field(default_factory=dict)
     strict: bool = False
     controls: list[Control] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)
 
-    def one_of(self, name: str, label: str, choices: Sequence[str] | Mapping[str, str], default: str, show: bool = True) -> str:
+    def one_of(self, name: str, label: str, choices: Sequence[str] | Mapping[str, str], default: str) -> str:
         """One of several words; a mapping gives each its label.  A single choice needs no control."""
+        self.known.add(name)
         words = tuple(choices)
         value = self.options.get(name)
         if value is not None and str(value) not in words and self.strict:
             raise FigureError(f"{name}={value!r} is not a choice here", hint=f"one of {', '.join(words)}")
         chosen = str(value) if value is not None and str(value) in words else default
-        if show and len(words) > 1:
+        if len(words) > 1:
             labels = tuple(choices.values()) if isinstance(choices, Mapping) else words
             self.controls.append(Control(name, label, chosen, words, labels))
         return chosen
 
     def number(self, name: str, label: str, low: int, high: int, default: int) -> int:
         """A whole number from `low` to `high`."""
+        self.known.add(name)
         value = self.options.get(name)
         try:
             chosen = default if value is None else int(value)
@@ -87,5 +90,5 @@ class Asked:
         return chosen
 
     def unread(self) -> list[str]:
-        """Options that no control belongs to."""
-        return [name for name in self.options if name not in {c.name for c in self.controls}]
+        """Options that nothing asked about."""
+        return [name for name in self.options if name not in self.known]

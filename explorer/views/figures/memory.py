@@ -162,13 +162,14 @@ def _tile(plan: Plan, site: Site, asked: Asked) -> TileAccess | str:
     axes = (rank - 2, rank - 1) if rank > 1 else (0,)
     others = {d: found.span(d)[0] for d in range(rank) if d not in axes}
     slice_ = found.at(others)
-    first, cell, size = zip(*(_bins(*slice_.span(d), found.shape[d], most) for d, most in zip(axes, (ROWS, COLUMNS)[-len(axes):], strict=True)), strict=True)
+    bins = [_bins(*slice_.span(d), found.shape[d], most) for d, most in zip(axes, (ROWS, COLUMNS)[-len(axes):], strict=True)]
+    first, cell, size = zip(*bins, strict=True)
     touches, distinct = slice_.binned(axes, first, cell, size)
     mean = (touches / np.maximum(distinct, 1)).reshape(-1, size[-1]).tolist()
     there = distinct.reshape(-1, size[-1]).tolist()
     counts = tuple(tuple(round(t, 2) if n else None for t, n in zip(*row, strict=True)) for row in zip(mean, there, strict=True))
     return TileAccess(site.leaf.id, site.storage, access_text(plan, site.leaf, site.slot), words, found.shape, axes, tuple(others.items()),
-                      (0, *first)[-2:], (1, *cell)[-2:], counts, found.elements, found.touches, found.elements * found.element_bytes, found.cut)
+                      (first[0] if rank > 1 else 0, first[-1]), (cell[0] if rank > 1 else 1, cell[-1]), counts, found.elements, found.touches, found.elements * found.element_bytes, found.cut)
 
 
 def _bins(low: int, high: int, extent: int, most: int) -> tuple[int, int, int]:

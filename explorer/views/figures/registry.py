@@ -77,7 +77,7 @@ def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = N
     asked = Asked(given, strict)
     drawing: Drawing | str = import_module(f"{__package__}.{entry.module}").make(schedule, asked, look)
     if strict and (odd := asked.unread()):
-        raise FigureError(f"the {name} figure has no option {odd[0]!r} here", hint=", ".join(c.name for c in asked.controls) or "it has none here")
+        raise FigureError(f"the {name} figure has no option {odd[0]!r} here", hint=", ".join(sorted(asked.known)) or "it has none here")
     controls = tuple(c.data() for c in asked.controls)
     if isinstance(drawing, str):
         return Picture(name, entry.title, {}, drawing, controls)

@@ -117,7 +117,7 @@ def _scatter(t: dict[str, Any], x: Place, y: Place) -> list[str]:
     if "lines" in mode:
         path, pen = "", "M"
         for p in at:
-            path += f"{pen}{p[0]:.1f} {p[1]:.1f}" if p else ""
+            path += f"{pen}{_n(p[0])} {_n(p[1])}" if p else ""
             pen = "L" if p else "M"
         line = t["line"]
         dash = f' stroke-dasharray="{_DASH[line["dash"]]}"' if line.get("dash") in _DASH else ""
@@ -166,19 +166,24 @@ def _markers(t: dict[str, Any], at: list[tuple[float, float] | None]) -> list[st
 
 
 def _mark(symbol: str, x: float, y: float, size: float, angle: float) -> str:
-    r = size / 2
+    r, s = _n(size / 2), _n(size)
     if symbol == "circle":
-        return f"M{x - r:.1f} {y:.1f}a{r:.1f} {r:.1f} 0 1 0 {size:.1f} 0a{r:.1f} {r:.1f} 0 1 0 {-size:.1f} 0z"
+        return f"M{_n(x - size / 2)} {_n(y)}a{r} {r} 0 1 0 {s} 0a{r} {r} 0 1 0-{s} 0z"
     if symbol == "diamond":
-        return f"M{x:.1f} {y - r:.1f}l{r:.1f} {r:.1f}l{-r:.1f} {r:.1f}l{-r:.1f} {-r:.1f}z"
+        return f"M{_n(x)} {_n(y - size / 2)}l{r} {r}l-{r} {r}l-{r}-{r}z"
     if symbol == "triangle-up":
-        return f"M{x:.1f} {y - r:.1f}l{r:.1f} {size:.1f}h{-size:.1f}z"
+        return f"M{_n(x)} {_n(y - size / 2)}l{r} {s}h-{s}z"
     if symbol == "triangle-down":
-        return f"M{x:.1f} {y + r:.1f}l{r:.1f} {-size:.1f}h{-size:.1f}z"
+        return f"M{_n(x)} {_n(y + size / 2)}l{r}-{s}h-{s}z"
     if symbol == "arrow":
-        wings = [(x - size * cos(angle + s), y - size * sin(angle + s)) for s in (pi / 7, -pi / 7)]
-        return f"M{x:.1f} {y:.1f}L{wings[0][0]:.1f} {wings[0][1]:.1f}L{wings[1][0]:.1f} {wings[1][1]:.1f}z"
-    return f"M{x - r:.1f} {y - r:.1f}h{size:.1f}v{size:.1f}h{-size:.1f}z"
+        wings = [(x - size * cos(angle + turn), y - size * sin(angle + turn)) for turn in (pi / 7, -pi / 7)]
+        return f"M{_n(x)} {_n(y)}" + "".join(f"L{_n(a)} {_n(b)}" for a, b in wings) + "z"
+    return f"M{_n(x - size / 2)} {_n(y - size / 2)}h{s}v{s}h-{s}z"
+
+
+def _n(value: float) -> str:
+    """A coordinate with one digit, if it needs one."""
+    return f"{value:.1f}".removesuffix(".0")
 
 
 def _bars(t: dict[str, Any], x: Place, y: Place) -> list[str]:

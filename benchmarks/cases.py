@@ -1,0 +1,93 @@
+"""Public reduction cases of the literature: name, shape, reduced axes, type, operation.
+
+Shapes whose names begin with P are from Panamera's figures 9 and 10, with A from AStitch.
+"""
+
+from __future__ import annotations
+
+import random
+
+Case = tuple[str, tuple[int, ...], tuple[int, ...], str, str]
+
+REDUCTIONS: list[Case] = [
+    # all-reduce
+    ("all-64M", (64 * 1024 * 1024,), (0,), "f32", "sum"),
+    ("all-1M", (1024 * 1024,), (0,), "f32", "sum"),
+    ("all-4d", (64, 128, 56, 56), (0, 1, 2, 3), "f32", "sum"),
+    ("P-all-65536", (65536,), (0,), "f32", "sum"),
+    ("P-all-1024x1024", (1024, 1024), (0, 1), "f32", "sum"),
+    ("P-all-21128x768", (21128, 768), (0, 1), "f32", "sum"),
+    ("P-all-21128x768-max", (21128, 768), (0, 1), "f32", "max"),
+    # rows (x-reduce)
+    ("row-32kx1k", (32768, 1024), (1,), "f32", "sum"),
+    ("row-64x1M", (64, 1048576), (1,), "f32", "sum"),
+    ("row-1Mx64", (1048576, 64), (1,), "f32", "sum"),
+    ("row-1x33M", (1, 33554432), (1,), "f32", "sum"),
+    ("row-8192x8192", (8192, 8192), (1,), "f32", "sum"),
+    ("row-30522x768", (30522, 768), (1,), "f32", "sum"),
+    ("row-8192x8192-h", (8192, 8192), (1,), "f16", "sum"),
+    ("P-row-768x768", (768, 768), (1,), "f32", "sum"),
+    ("P-row-768x21128", (768, 21128), (1,), "f32", "sum"),
+    ("P-row-1024x32768-h", (1024, 32768), (1,), "f16", "sum"),
+    ("A-row-750000x32", (750000, 32), (1,), "f32", "sum"),
+    ("A-row-64x30000", (64, 30000), (1,), "f32", "sum"),
+    # columns (y-reduce)
+    ("col-8192x8192", (8192, 8192), (0,), "f32", "sum"),
+    ("col-1Mx64", (1048576, 64), (0,), "f32", "sum"),
+    ("col-16384x768", (16384, 768), (0,), "f32", "sum"),
+    ("col-4096x30522", (4096, 30522), (0,), "f32", "sum"),
+    ("col-33Mx1", (33554432, 1), (0,), "f32", "sum"),
+    ("col-8192x8192-h", (8192, 8192), (0,), "f16", "sum"),
+    ("P-col-768x768", (768, 768), (0,), "f32", "sum"),
+    ("P-col-21128x768", (21128, 768), (0,), "f32", "sum"),
+    ("P-col-32768x1024-h", (32768, 1024), (0,), "f16", "sum"),
+    ("P-col-200704x256", (256, 56, 56, 256), (0, 1, 2), "f32", "sum"),
+    # interleaved
+    ("P-nchw-256x256x56x56", (256, 256, 56, 56), (0, 2, 3), "f32", "sum"),
+    ("bn-256x64x112x112", (256, 64, 112, 112), (0, 2, 3), "f32", "sum"),
+    ("bn-256x512x28x28", (256, 512, 28, 28), (0, 2, 3), "f32", "sum"),
+    ("bn-32x2048x7x7", (32, 2048, 7, 7), (0, 2, 3), "f32", "sum"),
+    ("mid-128x512x1024", (128, 512, 1024), (1,), "f32", "sum"),
+    ("mid-16x8192x256", (16, 8192, 256), (1,), "f32", "sum"),
+    ("even-64x64x56x56", (64, 64, 56, 56), (0, 2), "f32", "sum"),
+]
+
+FUSED: list[tuple[str, str, dict[str, int]]] = [
+    ("softmax-16384x1024", "softmax", {"M": 16384, "N": 1024}),
+    ("softmax-4096x32000", "softmax", {"M": 4096, "N": 32000}),
+    ("softmax-1Mx64", "softmax", {"M": 1048576, "N": 64}),
+    ("attnsoftmax-32x12x512x512", "attention_softmax", {"B": 32, "H": 12, "Q": 512, "K": 512}),
+    ("layernorm-16384x768", "layernorm", {"M": 16384, "N": 768}),
+    ("layernorm-32768x4096", "layernorm", {"M": 32768, "N": 4096}),
+    ("rmsnorm-16384x4096", "rmsnorm", {"M": 16384, "N": 4096}),
+    ("biasgelu-16384x3072", "bias_gelu", {"M": 16384, "N": 3072}),
+    ("biasresln-16384x768", "bias_residual_layernorm", {"M": 16384, "N": 768}),
+    ("bntrain-64x256x56x56", "batchnorm_relu", {"B": 64, "C": 256, "P": 3136}),
+    ("xent-8192x32000", "cross_entropy", {"M": 8192, "N": 32000}),
+    ("lngrad-16384x768", "layernorm_gradient", {"M": 16384, "N": 768}),
+    ("adam-64M", "adam", {"M": 67108864}),
+]
+"""Fused chains: name, program of fused_programs.py, sizes."""
+
+
+def drawn(count: int, seed: int, most: int = 1 << 26) -> list[Case]:
+    """Random shapes of rank 1 to 5, primes and odd sizes among them, f16 and f32, any set of reduced axes."""
+    rng, out = random.Random(seed), []
+    primes = [n for n in range(3, 4000) if all(n % d for d in range(2, int(n**0.5) + 1))]
+    while len(out) < count:
+        rank = rng.randint(1, 5)
+        shape = []
+        for _ in range(rank):
+            kind = rng.random()
+            n = int(2 ** rng.uniform(1, 24 / rank + 1))
+            shape.append(max(1, min(primes, key=lambda p, n=n: abs(p - n)) if kind < 0.4 else n if kind < 0.8 else 1 << n.bit_length() - 1))
+        size = 1
+        for n in shape:
+            size *= n
+        if not 1 << 14 <= size <= most:
+            continue
+        axes = tuple(a for a in range(rank) if rng.random() < 0.5) or (rng.randrange(rank),)
+        dtype, op = rng.choice(("f16", "f32")), rng.choice(("sum", "max"))
+        name = f"{'x'.join(map(str, shape))}/{','.join(map(str, axes))}-{dtype}-{op}"
+        out.append((name, tuple(shape), axes, dtype, op))
+    return out

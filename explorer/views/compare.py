@@ -1,0 +1,174 @@
+"""Two schedules side by side: what changed in the loops, in the CUDA text, and in what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from html import escape
+from typing import Any
+
+from ..codegen.emit import emit
+from ..errors import ExplorerError
+from ..gpu.spec import default_gpu
+from ..ir.text import loops_text
+from ..run.facts import Facts, scaled
+from ..run.result import Run
+from ..schedule import Schedule
+from .style import page, table
+
+CONTEXT = 3
+"""Unchanged lines around a change."""
+LINES = 160
+"""Lines of a difference in a notebook's picture; the value has them all."""
+
+Line = tuple[str, str]
+"""Sign (space, plus, minus) and text."""
+
+
+@dataclass(frozen=True, repr=False)
+class Compared:
+    """Two schedules compared.
+
+    Attributes
+    ----------
+    a, b : str
+        Their names.
+    loops, cuda : tuple of (str, str)
+        Differing lines with their surroundings: sign (``" "``, ``"-"`` only in the first, ``"+"`` only in the second) and text.
+        No CUDA where one of the two cannot be emitted yet.
+    rows : tuple of (str, str, str)
+        Name of a fact, its value for each.
+    """
+
+    a: str
+    b: str
+    loops: tuple[Line, ...]
+    cuda: tuple[Line, ...]
+    rows: tuple[tuple[str, str, str], ...]
+
+    def data(self) -> dict[str, Any]:
+        """As plain data, for a front end."""
+        def lines(diff: tuple[Line, ...]) -> list[dict[str, str]]:
+            return [{"sign": sign, "text": text} for sign, text in diff]
+
+        return {"a": self.a, "b": self.b, "loops": lines(self.loops), "cuda": lines(self.cuda), "rows": [list(row) for row in self.rows]}
+
+    def __str__(self) -> str:
+        wide = [max(len(row[i]) for row in (("", self.a, self.b), *self.rows)) for i in range(3)]
+        out = ["  ".join(cell.ljust(n) for cell, n in zip(row, wide, strict=True)).rstrip() for row in (("", self.a, self.b), *self.rows)]
+        for name, diff in (("loops", self.loops), ("CUDA", self.cuda)):
+            out += ["", f"{name}: {_count(diff)}", *(f"{sign} {text}".rstrip() for sign, text in diff)]
+        return "\n".join(out)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = [tuple(f"<b>{escape(c)}</b>" if i and row[1] != row[2] else escape(c) for i, c in enumerate(row)) for row in self.rows]
+        facts = table(("", self.a, self.b), rows)
+        return page(f"{self.a} → {self.b}", "what changed", facts, *(_html(name, diff) for name, diff in (("loops", self.loops), ("CUDA", self.cuda))))
+
+
+def compare(a: Schedule, b: Schedule, *, names: tuple[str, str] = ("before", "after"), runs: tuple[Run | None, Run | None] = (None, None)) -> Compared:
+    """Compare two schedules: their loops, their CUDA text, their facts.
+
+    Parameters
+    ----------
+    a, b : Schedule
+        Of one program, or of two.
+    names : tuple of str
+        What to call them.
+    runs : tuple of (Run or None)
+        Their runs, if there are some: times and verdicts are then among the facts.
+
+    Returns
+    -------
+    Compared
+        ``print`` shows it as text; a notebook as a picture.
+
+    Examples
+    --------
+    >>> ex.compare(s.undo(), s)
+    """
+    texts = (_cuda(a), _cuda(b))
+    cuda = () if texts[0] is None or texts[1] is None else tuple(difference(texts[0].splitlines(), texts[1].splitlines()))
+    loops = tuple(difference(loops_text(a.plan).splitlines(), loops_text(b.plan).splitlines()))
+    facts = [dict(_facts(s, run, text is not None)) for s, run, text in zip((a, b), runs, texts, strict=True)]
+    every = dict.fromkeys([*facts[0], *facts[1]])
+    return Compared(*names, loops, cuda, tuple((name, facts[0].get(name, "–"), facts[1].get(name, "–")) for name in every))
+
+
+def difference(a: list[str], b: list[str], context: int = CONTEXT) -> Iterator[Line]:
+    """Lines that differ, with those around them; ``⋯`` stands for lines that are left out.
+
+    Parameters
+    ----------
+    a, b : list of str
+    context : int
+        Unchanged lines kept before and after a change.
+    """
+    last = 0
+    for group in SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(context):
+        if group[0][1] > last:
+            yield " ", "⋯"
+        for tag, i, j, k, m in group:
+            yield from ((" ", text) for text in (a[i:j] if tag == "equal" else ()))
+            yield from (("-", text) for text in (a[i:j] if tag in ("replace", "delete") else ()))
+            yield from (("+", text) for text in (b[k:m] if tag in ("replace", "insert") else ()))
+        last = group[-1][2]
+    if 0 < last < len(a):
+        yield " ", "⋯"
+
+
+def _cuda(s: Schedule) -> str | None:
+    """The text, or None while something is open."""
+    if not s.judgement.emittable:
+        return None
+    try:
+        return emit(s.plan).text
+    except ExplorerError:
+        return None
+
+
+def _facts(s: Schedule, run: Run | None, emitted: bool) -> Iterator[tuple[str, str]]:
+    """Name and value of what is known, in an order that reads well."""
+    facts, judgement = Facts(s.source, s.plan, default_gpu()), s.judgement
+    yield "sizes", ", ".join(f"{n}={v}" for n, v in s.source.sizes)
+    yield "steps", str(len(s.steps))
+    yield "proved", "yes" if judgement.emittable else f"{len(judgement.obligations)} obligations open" if judgement.legal else "not legal"
+    if emitted:
+        yield "kernels", str(len(facts.resources))
+        for r in facts.resources[:4]:
+            name = "" if len(facts.resources) == 1 else f" {r.kernel}"
+            yield f"grid × block{name}", f"{' × '.join(map(str, r.grid))} blocks of {' × '.join(map(str, r.block))} threads"
+            yield f"shared memory{name}", scaled(r.shared_bytes, "B")
+            yield f"occupancy at most{name}", f"{facts.occupancy[r.kernel].fraction:.0%} (limited by {facts.occupancy[r.kernel].limiter})"
+        moved = [x for x in facts.accesses if x.space == "global" and x.requests]
+        yield "requested by warps", scaled(facts.requested_bytes, "B")
+        if sectors := sum(x.requests * x.sectors_per_request for x in moved):
+            yield "sectors of use", f"{sum(x.requests * x.minimum for x in moved) / sectors:.0%}"
+        if banks := [x.conflicts for x in facts.accesses if x.space == "shared"]:
+            yield "bank passes at worst", f"{max(banks):.3g}"
+    yield "compulsory traffic", scaled(facts.compulsory_bytes, "B")
+    yield f"floor on the {facts.gpu.name}", f"{facts.roofline.floor_us:.4g} µs ({facts.roofline.bound}-bound)"
+    if run:
+        yield "result", {True: "right", False: "WRONG", None: "not checked"}[run.correct]
+        if run.time_us is not None:
+            yield f"time on {run.device}", f"{run.time_us:.4g} µs"
+        if run.share is not None:
+            yield "share of the floor", f"{run.share:.0%}"
+
+
+def _count(diff: tuple[Line, ...]) -> str:
+    added, removed = (sum(1 for s, _ in diff if s == sign) for sign in "+-")
+    return f"{removed} lines less, {added} more" if diff else "the same, or not there yet"
+
+
+def _html(name: str, diff: tuple[Line, ...]) -> str:
+    """A difference folded under its count; signs say what the colours do."""
+    colour = {"+": "good", "-": "bad", " ": "soft"}
+    lines = "\n".join(f'<span class="{colour[sign]}">{sign} {escape(text)}</span>' for sign, text in diff[:LINES])
+    more = f'\n<span class="soft">… {len(diff) - LINES} more lines: print the value</span>' if len(diff) > LINES else ""
+    opened = " open" if name == "loops" else ""
+    return f'<details{opened}><summary>{name}: {_count(diff)}</summary><div class="body"><pre>{lines}{more}</pre></div></details>' if diff else ""

@@ -1,0 +1,146 @@
+"""``schedule.plot``: the figures as methods, their options as arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...errors import FigureError
+from ...ir.finding import Finding
+from ...schedule import Schedule
+
+if TYPE_CHECKING:
+    from ...run.result import Run
+    from .picture import Picture
+
+
+@dataclass(frozen=True, repr=False)
+class Plots:
+    """The figures of one schedule.  Each method returns a :class:`.picture.Picture`; its ``figure`` is a Plotly figure.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    """
+
+    schedule: Schedule
+
+    def domain(self, node: str | None = None, *, x: str | None = None, y: str | None = None, z: str | None = None,
+               colour: str | None = None, at: Mapping[str, int] | None = None, start: Mapping[str, int] | None = None,
+               size: str | None = None, show: str | None = None, finding: Finding | None = None, theme: str = "light") -> Picture:
+        """Instances of a statement: which block and thread runs each, in which order, and what depends on what.
+
+        Parameters
+        ----------
+        node : str, optional
+            A statement, or a loop around it.
+        x, y, z : str, optional
+            Dimensions to show across, down, and as a third axis.
+        colour : {"thread", "block", "time", "leaf"}, optional
+        at : mapping of str to int, optional
+            Values of the dimensions that are not shown.
+        start : mapping of str to int, optional
+            First values of the shown window.
+        size : {"small", "large"}, optional
+            Of the window.
+        show : {"corner", "whole"}, optional
+            Neighbouring instances, or every n-th of the whole.
+        finding : Finding, optional
+            A refusal whose pair is drawn in red.
+        theme : {"light", "dark"}
+
+        Raises
+        ------
+        FigureError
+            If an option does not fit.
+        """
+        more = {f"at.{d}": v for d, v in (at or {}).items()} | {f"from.{d}": v for d, v in (start or {}).items()}
+        return self._draw("domain", node, {"x": x, "y": y, "z": z, "colour": colour, "size": size, "show": show, **more}, theme, finding)
+
+    def memory(self, of: str | None = None, *, access: str | None = None, view: str | None = None, warp: int | None = None,
+               group: int | None = None, at: Mapping[str, int] | None = None, scope: str | None = None, theme: str = "light") -> Picture:
+        """What one request of a warp asks of memory, or which elements a block touches.
+
+        Parameters
+        ----------
+        of : str, optional
+            An array, buffer, statement or loop to open on.
+        access : str, optional
+            One access as ``"S1:0"``: leaf and slot.
+        view : {"warp", "tile"}, optional
+        warp, group : int, optional
+            Which warp of the block; which of its lanes that are served together.
+        at : mapping of str to int, optional
+            Values of the loops at the request.
+        scope : str, optional
+            Who touches: ``"one block"``, ``"one thread"``, …
+
+        Raises
+        ------
+        FigureError
+            If an option does not fit.
+        """
+        more = {f"at.{d}": v for d, v in (at or {}).items()}
+        return self._draw("memory", of, {"access": access, "view": view, "warp": warp, "group": group, "scope": scope, **more}, theme)
+
+    def pipeline(self, loop: str | None = None, *, iterations: int | None = None, finding: Finding | None = None, theme: str = "light") -> Picture:
+        """Copies and computation of a loop over time, and which slot holds which tile.
+
+        Parameters
+        ----------
+        loop : str, optional
+            The loop that makes the copies.
+        iterations : int, optional
+            How many to draw.
+        finding : Finding, optional
+            A refusal to mark in red.
+
+        Raises
+        ------
+        FigureError
+            If an option does not fit.
+        """
+        return self._draw("pipeline", loop, {"iterations": iterations}, theme, finding)
+
+    def roofline(self, *, gpu: str | None = None, run: Run | None = None, theme: str = "light") -> Picture:
+        """Arithmetic intensity under the roof of a GPU; with `run`, the measured point.
+
+        Raises
+        ------
+        FigureError
+            If the GPU is not in the catalogue.
+        """
+        return self._draw("roofline", None, {"gpu": gpu}, theme, run=run)
+
+    def occupancy(self, kernel: str | None = None, *, gpu: str | None = None, registers: int | None = None, theme: str = "light") -> Picture:
+        """How many blocks fit on a multiprocessor, and what limits them; `registers` per thread as a compiler says.
+
+        Raises
+        ------
+        FigureError
+            If an option does not fit.
+        """
+        return self._draw("occupancy", None, {"kernel": kernel, "gpu": gpu, "registers": registers}, theme)
+
+    def dependences(self, kind: str | None = None, *, finding: Finding | None = None, theme: str = "light") -> Picture:
+        """Which statement must come after which, at what distance, and how the schedule keeps it.
+
+        Raises
+        ------
+        FigureError
+            If there is no dependence of the kind.
+        """
+        return self._draw("dependences", None, {"kind": kind}, theme, finding)
+
+    def _draw(self, name: str, node: str | None, options: Mapping[str, Any], theme: str, finding: Finding | None = None,
+              run: Run | None = None) -> Picture:
+        from .registry import picture
+
+        plan = self.schedule.plan
+        if node is not None and not (node in plan.ids or node in plan.statement_of or node in plan.array_of or node in plan.buffer_of):
+            raise FigureError(f"nothing in this schedule is called {node!r}", hint=", ".join([*plan.loops, *plan.statement_of, *plan.buffer_of][:12]))
+        return picture(self.schedule, name, options, node=node, finding=finding, run=run, theme=theme, strict=True)
+
+    def __repr__(self) -> str:
+        return "schedule.plot: .domain() .memory('A') .pipeline() .roofline() .occupancy() .dependences()"
