@@ -67,7 +67,7 @@ def mutants(write: bool) -> int:
     found = caught()
     print(table(found))
     survived = [c for c in found if c.survived]
-    print(f"\n{len(found)} mutants, {len(survived)} survived; control {'clean' if not unclean else unclean}; "
+    print(f"\n{len(found)} mutants, {len(survived)} survived; control {unclean or 'clean'}; "
           f"{time.perf_counter() - begin:.1f} s")
     if write:
         (ROOT / "docs" / "mutants.md").write_text(page(found), encoding="utf-8")

@@ -12,7 +12,7 @@ from ..api import Schedule
 from ..errors import ExplorerError
 from ..run.cancel import Cancel, Cancelled, cancellable
 from ..run.execute import PHASES, execute
-from ..run.peers import seconds_at_worst, time_cupy, time_numpy, time_schedule
+from ..run.peers import LIBRARIES, libraries, seconds_at_worst, time_library, time_numpy, time_schedule
 from ..run.reference import NumpyReference
 from ..run.result import Run
 from ..run.timing import Timing
@@ -171,7 +171,9 @@ class Job:
         if function is not None and order.device == "cpu":
             self._add("NumPy (the reference, in float64)", lambda: time_numpy(order.schedule, function))
         elif function is not None:
-            self._add("CuPy (the NumPy reference, in float64)", lambda: time_cupy(order.schedule, function))
+            for package in libraries():
+                title = f"{LIBRARIES[package][0]} (the NumPy reference, in float64)"
+                self._add(title, lambda package=package: time_library(package, order.schedule, function))
 
     def _timed(self, name: str, schedule: Schedule) -> None:
         worst = seconds_at_worst(schedule, self.order.device)

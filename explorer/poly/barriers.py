@@ -191,7 +191,13 @@ def conflict(q: Question, launch: tuple[int, ...]) -> bool | None:
 
 
 def _meets(q: Question, launch: tuple[int, ...]) -> bool:
-    return _can_meet(q.first.loops("a"), q.second.loops("b"), _same_cell(q), _different_threads(q, launch))
+    return _pair_meets(q.first, q.second, q.relation, launch)
+
+
+@lru_cache(maxsize=16384)
+def _pair_meets(first: Site, second: Site, relation: tuple[tuple[str, str], ...], launch: tuple[int, ...]) -> bool:
+    q = Question(first, second, relation, frozenset())
+    return _can_meet(first.loops("a"), second.loops("b"), _same_cell(q), _different_threads(q, launch))
 
 
 @lru_cache(maxsize=16384)

@@ -255,8 +255,8 @@ def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[L
     held = (*a.conditions("a"), *b.conditions("b"), *c.conditions("c"), *by.same, *same)
     together = by.facts.given(same, within)
     kept: list[tuple[Case, Case]] = []
-    for case in early if together else ():
-        if (harmless and not _may_harm(facts, case, harmless)) or (given := together.given(case)) is None:
+    for case in early:
+        if together is None or (harmless and not _may_harm(facts, case, harmless)) or (given := together.given(case)) is None:
             continue
         kept += [(case, x) for x in late if not given.refutes(x) and feasible(tuples, (*held, *case, *x))]
     if not kept:

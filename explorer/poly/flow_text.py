@@ -78,7 +78,7 @@ def lost(plan: Plan, a: Site, b: Site, first: Point, last: Point, reason: str) -
         "storage": (cells, (f"contract('{array}', '{a.space}')",)),
         "launch": (ends, (f"contract('{array}', 'global')",)),
         "cell": (cells, (f"contract('{array}', '{a.space}') anew after changing the loops",)),
-        "life": (f"{a.storage} lives for one iteration of {_scope(plan, a)}: {source} writes it in another one than {sink} reads it",
+        "life": (f"{a.storage} lives for one iteration of {_scope(plan, a)}: {source} writes it in one, {sink} reads in another",
                  (f"stage or contract {array} at a loop outside of {_scope(plan, a)}",)),
         "time": (f"{source} would run after {sink}, or in another thread at the same time", _time_hints(plan, a)),
     }[reason]

@@ -206,6 +206,9 @@ def touched(plan: Plan, leaf: str, slot: int, fixed: Mapping[str, int]) -> Footp
     at = dict(site.leaf.at)
     guards = list(site.guards) + [Constraint(c.expr.substitute(at), c.equality) for c in (() if site.writes else site.statement.inside)]
     loops = {x.id: x for x in site.above if x.id not in fixed}
+    values = {x.id: fixed.get(x.id, x.start) for x in site.above}
+    if not all(g.holds(values) for g in guards if not g.expr.variables() & loops.keys()):
+        return Footprint(shape or (1,), size, (), 0, ())
     parts, factor, cut = [], 1, []
     for group in _groups(set(loops), [e.variables() for e in cells], [g.expr.variables() for g in guards]):
         run = [loops[name] for name in loops if name in group]
@@ -220,11 +223,8 @@ def touched(plan: Plan, leaf: str, slot: int, fixed: Mapping[str, int]) -> Footp
             parts.append(part)
         else:
             factor *= int(part.times.sum())
-    values = {x.id: fixed.get(x.id, x.start) for x in site.above}
     alone = [d for d, e in enumerate(cells) if not e.variables() & loops.keys()]
     parts += [Part((d,), np.asarray([[cells[d].evaluate(values)]]), np.ones(1, np.int64)) for d in alone]
-    if not all(g.holds(values) for g in guards if not g.expr.variables() & loops.keys()):
-        factor = 0
     return Footprint(shape or (1,), size, tuple(parts) or (Part((0,), np.zeros((1, 1), np.int64), np.ones(1, np.int64)),), factor, tuple(cut))
 
 

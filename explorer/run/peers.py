@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time as clock
 
 import numpy as np
@@ -60,18 +61,38 @@ def time_schedule(schedule: Schedule, device: str, *, seed: int = 0, repeats: in
     return Timing.of(Samples(samples, l2="warm", method="fast build on the CPU"))
 
 
-def time_cupy(schedule: Schedule, function: NumpyReference, *, seed: int = 0, repeats: int = 10) -> Timing:
-    """The time of a NumPy function on the GPU, called with CuPy arrays (floats as float64, as it takes them).
+LIBRARIES = {"cupy": ("CuPy", "time_cupy"), "torch": ("torch.compile", "time_torch")}
+"""Packages that can run a NumPy function on the GPU: their name for the reader, and the worker's method."""
+
+
+def libraries() -> tuple[str, ...]:
+    """Those of :data:`LIBRARIES` that are installed."""
+    return tuple(package for package in LIBRARIES if importlib.util.find_spec(package) is not None)
+
+
+def time_library(package: str, schedule: Schedule, function: NumpyReference, *, seed: int = 0, repeats: int = 10) -> Timing:
+    """The time of a NumPy function that a library runs on the GPU (floats as float64, as the function takes them).
+
+    Parameters
+    ----------
+    package : str
+        One of :func:`libraries`.
+    schedule : Schedule
+        Whose program's inputs it gets.
+    function : callable
+        Defined at the top of a module.
+    seed, repeats : int
 
     Raises
     ------
     DeviceError
-        If the function does something that CuPy cannot, or is not defined at the top of a module.
+        If the function does something that the library cannot.
     """
     name = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
     worker = Worker("explorer.run.peers_worker:Backend", noun="library")
     try:
-        taken = worker.call("time_cupy", name, _given(schedule, seed), dict(schedule.source.sizes), repeats, limit_s=TIME_LIMIT_S)
+        taken = worker.call(LIBRARIES[package][1], name, _given(schedule, seed), dict(schedule.source.sizes), repeats,
+                            limit_s=TIME_LIMIT_S)
     finally:
         worker.close()
     return Timing.of(Samples(taken, l2="cold", method="CUDA events around the call"))

@@ -7,9 +7,10 @@ from typing import TypeVar
 from ..errors import ScheduleError
 from ..gpu.spec import Gpu, default_gpu
 from ..gpu.spec import gpu as find_gpu
+from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
-from ._steps import Builder
-from .default import default, separate
+from ._steps import Builder, leaves_of
+from .default import default
 from .elementwise import elementwise
 from .reductions import reduce
 from .rows import rows
@@ -20,7 +21,7 @@ S = TypeVar("S", bound=Schedule)
 def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True) -> S:
     """A fast schedule for a memory-bound program, without tuning.
 
-    1. Nests at the top become kernels of their own (`launch`).
+    1. Nests at the top become kernels of their own (`launch`), each with the statements that start or end it.
     2. A kernel without reductions is spread flat over the GPU (:mod:`explorer.strategies.elementwise`).
     3. One reduction under parallel loops gets its canonical form (:mod:`explorer.strategies.reductions`).
     4. A chain of loops over rows is stitched in registers (:mod:`explorer.strategies.rows`).
@@ -42,8 +43,9 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True) ->
         Legal and without open obligations; its steps show what was done and can be replayed one by one.
     """
     target = find_gpu(gpu) if isinstance(gpu, str) else gpu or default_gpu()
-    schedule = separate(schedule)
     b = Builder(schedule)
+    _cut(b)
+    schedule = b.schedule
     if approximate:
         for leaf, _, _ in schedule.plan.leaves:
             b.attempt("approximate", leaf.id)
@@ -57,3 +59,27 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True) ->
                 b.schedule = new
                 break
     return default(b.schedule)
+
+
+def _cut(b: Builder) -> None:
+    """One launch for each nest at the top; a statement beside goes with the nest that it starts, else with the one before."""
+    number = 0
+    while number < len(b.plan.kernels):
+        kernel = b.plan.kernels[number]
+        loops = [n for n, node in enumerate(kernel.body) if isinstance(node, Loop)]
+        if len(loops) > 1:
+            here, following = loops[0], kernel.body[loops[1]]
+            wanted = {a.array for leaf in leaves_of(following) for a in b.plan.statement_of[leaf.statement].accesses}
+            last = here
+            for node in kernel.body[here + 1 : loops[1]]:
+                target = b.plan.statement_of[node.statement].target.array if isinstance(node, Leaf) else ""
+                if target in wanted and all(target != t for t in _targets(b, kernel.body[: here + 1])):
+                    break
+                last += 1
+            b.attempt("launch", kernel.id, after=kernel.body[last].id)
+        number += 1
+
+
+def _targets(b: Builder, nodes: tuple[Node, ...]) -> set[str]:
+    """Arrays that some nodes write."""
+    return {b.plan.statement_of[leaf.statement].target.array for node in nodes for leaf in leaves_of(node)}

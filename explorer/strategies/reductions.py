@@ -142,7 +142,7 @@ def choose(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> Shape:
     tiles = -(-run // (x * vector)) * (results // run)
     while y > 1 and y // 2 >= length:
         y //= 2
-    parts = max(1, min(places * 16 // (y * x) // tiles, length // (y * unroll)))
+    parts = max(1, min(places * BLOCK // (y * x) // tiles, length // (y * unroll)))
     return Shape(x, y, vector, max(1, min(unroll, length // y)), parts)
 
 

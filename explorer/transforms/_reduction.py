@@ -204,8 +204,8 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
     made: set[str] = set()
     for x in u.above[len(stay):]:
         if u.parallel(x) or x in u.factored:
-            clones[x.id] = Loop(fresh_loop(plan, f"{x.id}.{suffix}", taken, made), x.extent, (), _side_role(x, x in u.factored, apart),
-                                x.start)
+            name, role = fresh_loop(plan, f"{x.id}.{suffix}", taken, made), _side_role(x, x in u.factored, apart)
+            clones[x.id] = Loop(name, x.extent, (), role, x.start)
     here = {x.id: x.id for x in stay} | {old: x.id for old, x in clones.items()}
     parting = {x.id for x in u.factored if not u.parallel(x)}
     usable = here.keys() - parting

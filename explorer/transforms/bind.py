@@ -18,6 +18,8 @@ THREADS_PER_BLOCK = 1024
 Specifications per Compute Capability"; the next two constants likewise)."""
 BLOCK_LIMITS = {"thread.x": 1024, "thread.y": 1024, "thread.z": 64}
 GRID_LIMITS = {"block.x": 2**31 - 1, "block.y": 65535, "block.z": 65535}
+MOST_LAUNCHES = 1 << 18
+"""Most launches of one kernel: at some microseconds each (a queued launch of an empty kernel) they take about a second."""
 _CHOICES = (*PLACE_ROLES, "launch", "seq")
 _SAME_AXIS = {"thread.x": ("thread.x", "warp", "lane"), "warp": ("warp", "thread.x"), "lane": ("lane", "thread.x")}
 
@@ -137,6 +139,10 @@ def _outermost(plan: Plan, loop: Loop, count: int | None) -> Verdict:
     """Whether the host can run this loop: its kernel holds nothing else, around it are only such loops."""
     if count is not None:
         return no("the host runs all iterations of a loop", hint=f"bind('{loop.id}', 'launch') without a count")
+    launches = prod(n.extent for n in (loop, *enclosing(plan, loop.id)) if n is loop or n.role == "launch")
+    if launches > MOST_LAUNCHES:
+        return no(f"that would be {launches:,} launches", why=f"a launch takes some microseconds; {MOST_LAUNCHES:,} is the limit",
+                  hint=f"split('{loop.id}', …) first, so that the host runs fewer iterations")
     body, holder = body_of(plan, loop.id)
     if inner := next((n for n in enclosing(plan, loop.id) if n.role != "launch"), None):
         return no(f"{loop.id} is not outermost: {inner.id} is around it", why="the host runs whole kernels",

@@ -170,7 +170,7 @@ def _one_element(u: Updates, chosen: tuple[Loop, ...], how: str) -> Verdict:
     mixed = ", ".join(x.id for x in chosen if x.id in used)
     if how == "atomic" or not mixed:
         return YES
-    return no(f"{how} cannot combine {mixed}", f"its threads update several elements of {target.array}", "collect them by atomics")
+    return no(f"{how} cannot combine {mixed}", f"its threads update several elements of {target.array}", "how='atomic'")
 
 
 def own_launch(plan: Plan, leaf_id: str) -> Plan:

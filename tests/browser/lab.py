@@ -18,7 +18,8 @@ from playwright.sync_api import Page
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXPLORER = ".exw.ex-live"
-OURS = ("exw", "blob:", "explorer", "anywidget", "Uncaught")
+OURS = ("exw", "blob:", "explorer", "anywidget")
+"""Words of an exception of ours: the front end is loaded from a Blob."""
 
 
 @dataclass
@@ -48,7 +49,8 @@ class Lab:
                "JUPYTERLAB_WORKSPACES_DIR": str(base / "workspaces"), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
         log = base / "server.log"
         command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ServerApp.port_retries=0", "--ip=127.0.0.1",
-                   f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True"]
+                   f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
+                   "--JupyterNotebookApp.expose_app_in_browser=True"]
         process = subprocess.Popen(command, env=env, cwd=folder, stdout=log.open("wb"), stderr=subprocess.STDOUT)
         lab = cls(f"http://127.0.0.1:{port}", token, folder, log, process)
         deadline = time.monotonic() + 90
@@ -92,8 +94,13 @@ class Notebook:
     faults: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.page.on("pageerror", lambda error: self.faults.append(f"{error}\n{error.stack or ''}"))
+        self.page.on("pageerror", lambda error: self._fault(f"{error}\n{error.stack or ''}"))
         self.page.on("console", lambda message: message.type == "error" and self._console(message.text, message.location.get("url", "")))
+
+    def _fault(self, text: str) -> None:
+        """An exception; the host's own are not ours to judge."""
+        if any(word in text for word in OURS):
+            self.faults.append(text)
 
     def _console(self, text: str, url: str) -> None:
         if any(word in text or word in url for word in OURS) and "favicon" not in url:
@@ -101,6 +108,8 @@ class Notebook:
 
     def open(self, run: bool = True) -> Notebook:
         """Open it in JupyterLab, and run all cells."""
+        for choice in self.lab.folder.parent.glob("settings/**/themes.jupyterlab-settings"):
+            choice.unlink()
         self.page.goto(f"{self.lab.url}/lab/tree/{self.name}.ipynb?token={self.lab.token}&reset")
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
         self.page.wait_for_function("""() => {
@@ -143,7 +152,7 @@ class Notebook:
     def dark(self) -> None:
         """Change to JupyterLab's dark theme."""
         self.command("apputils:change-theme", theme="JupyterLab Dark")
-        self.page.wait_for_selector("body[data-jp-theme-light=false]")
+        self.page.wait_for_selector("body[data-jp-theme-light=false]", state="attached")
         self.page.wait_for_selector(".exw[data-theme=dark]")
 
     def save(self) -> Path:

@@ -9,7 +9,7 @@ from explorer.api import Schedule
 from explorer.codegen.emit import emit
 from explorer.codegen.module import CudaModule
 from explorer.errors import CompileError, ExplorerError, IllegalSchedule
-from explorer.run.cpu import CpuDevice
+from explorer.run.cpu import CpuBuilt, CpuDevice
 from explorer.run.inputs import seeded_arrays
 from tests.properties.equal import difference
 
@@ -38,7 +38,8 @@ def caught(mutants: Sequence[Mutant] = MUTANTS) -> list[Caught]:
     made = [_made(m) for m in mutants]
     running = {n: answer for n, answer in enumerate(made) if not isinstance(answer, str)}
     by = _runs(running)
-    return [Caught(m, answer if isinstance(answer, str) else by[n]) for n, (m, answer) in enumerate(zip(mutants, made, strict=True))]
+    answers = [answer if isinstance(answer, str) else by[n] for n, answer in enumerate(made)]
+    return [Caught(m, answer) for m, answer in zip(mutants, answers, strict=True)]
 
 
 def control() -> dict[str, str]:
@@ -87,7 +88,7 @@ def _runs(made: dict[int, tuple[Schedule, CudaModule]]) -> dict[int, str]:
     return out
 
 
-def _run(schedule: Schedule, built) -> str:  # noqa: ANN001
+def _run(schedule: Schedule, built: CpuBuilt) -> str:
     arrays = seeded_arrays(schedule.source, 1)
     try:
         results = CpuDevice(seeds=SEEDS, time_limit_s=20.0).run_seeds(built, arrays)

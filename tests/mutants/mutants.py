@@ -110,7 +110,7 @@ def _short_prologue(plan: Plan) -> Plan:
 
 
 def _small_buffers(plan: Plan) -> Plan:
-    return replace(plan, buffers=tuple(replace(b, shape=(*b.shape[:-1], b.shape[-1] - 1)) if b.shape else b for b in plan.buffers))
+    return replace(plan, buffers=tuple(replace(b, shape=(*b.shape[:-1], b.shape[-1] - 1)) for b in plan.buffers))
 
 
 def _neighbour(plan: Plan) -> Plan:
@@ -172,10 +172,12 @@ QUESTIONS = (
     Mutant("cover", "the question is not asked; split forgets the last part", g.split, (NO_COVER, SHORT_SPLIT)),
     Mutant("flow", "the question is not asked; one slot too few", lambda: g.pipelined(3, 2), (NO_FLOW,)),
     Mutant("flow", "the question is not asked; a buffer one cell too small", g.chained_in_threads, (NO_FLOW, SMALL)),
-    Mutant("flow", "copies of what nobody wrote are let through", g.strays, (Patch("explorer.poly.flow", "check_strays", returning(())),)),
+    Mutant("flow", "copies of what nobody wrote are let through", g.strays,
+           (Patch("explorer.poly.flow", "check_strays", returning(())),)),
     Mutant("flow", "a copy is known by its name alone", g.cut_copies,
            (*(Patch(f"explorer.poly.{m}", "plan_copy", _by_name) for m in ("flow", "footprint", "plan_facts")),)),
-    Mutant("asynchronous copies", "the question is not asked; a wait lets one group more go on", g.pipelined, (NO_ASYNC, LATE_WAITS)),
+    Mutant("asynchronous copies", "the question is not asked; a wait lets one group more go on", g.pipelined,
+           (NO_ASYNC, LATE_WAITS)),
     Mutant("asynchronous copies", "the question is not asked; no wait at all", g.pipelined,
            (NO_ASYNC, _rewrite("pipeline", "Pipeline", _without_syncs("wait")))),
 )
@@ -204,7 +206,8 @@ CODE = (
     Mutant("guards", "one element too few", g.split, (_guards(-1),)),
     Mutant("loops", "one iteration too few", g.scanned, text=(("j < 5", "j < 4"),)),
     Mutant("asynchronous copies", "a wait is not written", g.pipelined, text=(("async_wait<1>();", ""),)),
-    Mutant("asynchronous copies", "a wait lets one group more go on", g.pipelined, text=(("async_wait<1>();", "async_wait<2>();"),)),
+    Mutant("asynchronous copies", "a wait lets one group more go on", g.pipelined,
+           text=(("async_wait<1>();", "async_wait<2>();"),)),
     Mutant("asynchronous copies", "a commit is not written", g.pipelined, text=(("async_commit();  // k.pro.commit", ""),)),
     Mutant("asynchronous copies", "beyond the edge the source is read", g.pipelined,
            (Patch("explorer.codegen.async_copy", "inside_conditions", returning(())),)),
@@ -215,14 +218,18 @@ CODE = (
            (Patch("explorer.codegen.emit", "_launches", after(lambda found, *_: reversed(list(found)))),)),
     Mutant("vectors", "the lanes are swapped", g.vectors, text=(("t_i_i.at[i_i]", "t_i_i.at[1 - i_i]"),)),
     Mutant("vectors", "alignment is not looked at", g.misaligned,
-           (Patch("explorer.transforms.vectorize", "_strides", returning(YES)), Patch("explorer.codegen.vector", "gcd", returning(4)))),
+           (Patch("explorer.transforms.vectorize", "_strides", returning(YES)),
+            Patch("explorer.codegen.vector", "gcd", returning(4)))),
     Mutant("collectives", "every thread updates memory", g.atomics,
            (Patch("explorer.codegen.collective", "Collective.writers", returning(())),)),
     Mutant("collectives", "a plain update for an atomic one", g.atomics, text=(("atomic_add(&y[0], y_sum)", "y[0] += y_sum"),)),
     Mutant("collectives", "the identity of max is 0", g.warps, text=(("float peak_p = -INFINITY", "float peak_p = 0.0f"),)),
-    Mutant("device library", "shuffles over half of the lanes", g.warps, text=(("int lanes = WIDTH / 2;", "int lanes = WIDTH / 4;"),)),
-    Mutant("device library", "shuffles within groups of 16 lanes", g.warps, text=(("warp_reduce<reduce_max, 32>", "warp_reduce<reduce_max, 16>"),)),
-    Mutant("device library", "no barrier in a reduction's tree", g.blocks, text=(("        }\n        __syncthreads();\n", "        }\n"),)),
+    Mutant("device library", "shuffles over half of the lanes", g.warps,
+           text=(("int lanes = WIDTH / 2;", "int lanes = WIDTH / 4;"),)),
+    Mutant("device library", "shuffles within groups of 16 lanes", g.warps,
+           text=(("warp_reduce<reduce_max, 32>", "warp_reduce<reduce_max, 16>"),)),
+    Mutant("device library", "no barrier in a reduction's tree", g.blocks,
+           text=(("        }\n        __syncthreads();\n", "        }\n"),)),
     Mutant("device library", "nothing but zeros is copied", g.pipelined,
            text=(("simt_async_copy(shared, global, BYTES, valid_bytes)", "simt_async_copy(shared, global, BYTES, 0)"),)),
     Mutant("operations", "min for max", g.warps, text=(("fmaxf(peak, peak_max)", "fminf(peak, peak_max)"),)),

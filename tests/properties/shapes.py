@@ -145,8 +145,8 @@ def logical(w: Writer) -> None:
     w.add(0, f"for i in {w.span(m)}:")
     t = w.local(1, dtype="bool_")
     other = w.pick.choice(("0", f"{x}[i, k + 1]"))
-    w.add(1, f"{t} = {start}", f"for k in {w.span(n, ('i',))}:", f"    {t} = {t} {word} ({x}[i, k] {w.pick.choice('<>')} {other})",
-          f"{y}[i] = {t}")
+    test = f"{x}[i, k] {w.pick.choice('<>')} {other}"
+    w.add(1, f"{t} = {start}", f"for k in {w.span(n, ('i',))}:", f"    {t} = {t} {word} ({test})", f"{y}[i] = {t}")
 
 
 def product(w: Writer) -> None:
@@ -175,7 +175,8 @@ def stencil(w: Writer) -> None:
     half = "0.25 * " if w.real else ""
     if w.pick.random() < 0.5:
         u = w.array("u", n, halo=2)
-        w.add(0, "for t in range(3):", f"    for i in {w.span(n)}:", f"        {u}[i + 1] = {half}({u}[i] + {u}[i + 2] + {u}[i + 1])")
+        w.add(0, "for t in range(3):", f"    for i in {w.span(n)}:",
+              f"        {u}[i + 1] = {half}({u}[i] + {u}[i + 2] + {u}[i + 1])")
     else:
         u = w.array("u", "2", n, halo=2)
         w.add(0, "for t in range(3):", f"    for i in range(1, {n} + 1):",
@@ -225,7 +226,8 @@ def two_reductions(w: Writer) -> None:
     value = f"ex.exp({x}[i, k] - {t})" if w.real else f"{x}[i, k] - {t}"
     w.add(1, f"{t} = {'-ex.inf' if w.real else '-100'}", f"for k in range({n}):", f"    {t} = max({t}, {x}[i, k])")
     s = w.local(1)
-    w.add(1, f"{s} = 0", f"for k in range({n}):", f"    {s} += {value}", f"for k in {w.span(n)}:", f"    {y}[i, k] = {value} + {s}")
+    w.add(1, f"{s} = 0", f"for k in range({n}):", f"    {s} += {value}", f"for k in {w.span(n)}:",
+          f"    {y}[i, k] = {value} + {s}")
 
 
 def gather(w: Writer) -> None:

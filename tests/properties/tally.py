@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from explorer.transforms.base import catalogue
@@ -37,8 +37,10 @@ class Tally:
         Moves that were made, and moves that a question refused, by transformation.
     ran : Counter
         Moves in the schedules that were run.
-    counts, seconds : Counter
-        What else happened, and where the time went.
+    counts : Counter
+        What else happened.
+    seconds : dict
+        Where the time went.
     found : list of Counterexample
     """
 
@@ -47,14 +49,16 @@ class Tally:
     refused: Counter = field(default_factory=Counter)
     ran: Counter = field(default_factory=Counter)
     counts: Counter = field(default_factory=Counter)
-    seconds: Counter = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     found: list[Counterexample] = field(default_factory=list)
 
     def merge(self, other: Tally) -> None:
         """Add another run."""
         self.pairs |= other.pairs
-        for name in ("made", "refused", "ran", "counts", "seconds"):
+        for name in ("made", "refused", "ran", "counts"):
             getattr(self, name).update(getattr(other, name))
+        for name, seconds in other.seconds.items():
+            self.seconds[name] += seconds
         self.found += other.found
 
     def of(self, outcome: str) -> int:
@@ -73,5 +77,5 @@ class Tally:
         rows += [f"{k:<42}{n:>8,}" for k, n in sorted(self.counts.items())]
         rows += ["", f"{'move':<14}{'made':>8}{'refused':>9}{'in runs':>9}"]
         rows += [f"{name:<14}{self.made[name]:>8,}{self.refused[name]:>9,}{self.ran[name]:>9,}" for name in catalogue()]
-        rows += ["", "seconds: " + ", ".join(f"{k} {n:.1f}" for k, n in self.seconds.most_common())]
+        rows += ["", "seconds: " + ", ".join(f"{k} {n:.1f}" for k, n in sorted(self.seconds.items(), key=lambda item: -item[1]))]
         return "\n".join(rows)

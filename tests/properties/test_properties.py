@@ -13,6 +13,7 @@ import pytest
 
 from explorer.errors import IllegalSchedule
 from explorer.ir.finding import Finding, Instance
+from explorer.ir.plan import Plan
 from explorer.poly.judge import judge
 from explorer.run.inputs import seeded_arrays
 from explorer.transforms.base import catalogue
@@ -68,8 +69,8 @@ def test_a_chain_is_the_same_again() -> None:
 def test_programs_are_rich() -> None:
     """What a few hundred texts hold: conditions, shaped and strided ranges, temporaries, reductions, types."""
     texts = [random_text(random.Random(n)) for n in range(300)]
-    for word in ("if ", ", 2):", ", 3):", ", -1):", "range(i, ", "min(i + 1", "// 2", "% 2", "ex.local(", "+=", "*=", "= max(", "= min(",
-                 " and ", " or ", "ex.i8", "ex.f64", "ex.bf16", "range(3)", "[n"):
+    for word in ("if ", ", 2):", ", 3):", ", -1):", "range(i, ", "min(i + 1", "// 2", "% 2", "ex.local(", "+=", "*=", "= max(",
+                 "= min(",                 " and ", " or ", "ex.i8", "ex.f64", "ex.bf16", "range(3)", "[n"):
         assert sum(word in text for text in texts) > 2, word
 
 
@@ -98,8 +99,8 @@ def test_a_script_is_made_shorter() -> None:
 # -- its oracles -------------------------------------------------------------------------------------------------
 
 
-def refusal(move: str, *arguments: str):  # noqa: ANN202
-    """A refused plan and its finding."""
+def refusal(move: str, *arguments: str) -> tuple[Plan, Plan, Finding]:
+    """A legal plan, the plan that a refused step makes of it, and the finding."""
     s = define(SCAN, "scan.py").schedule(M=3, N=5)
     step = catalogue()[move](*arguments)
     with pytest.raises(IllegalSchedule):

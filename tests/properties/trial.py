@@ -150,7 +150,8 @@ class Trial:
                     self.tally.counts[f"not counted: {finding.question} refusal {why}"] += 1
                     return
                 if why:
-                    self._problem(seed, f"a witness of {finding.question} that does not hold", f"{finding}\nbut {why}", schedule, step)
+                    kind = f"a witness of {finding.question} that does not hold"
+                    self._problem(seed, kind, f"{finding}\nbut {why}", schedule, step)
                     return
                 self.tally.counts["witnesses confirmed"] += 1
         self.tally.pairs[key] = findings[0].question

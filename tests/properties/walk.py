@@ -70,7 +70,8 @@ def _kernel(plan: Plan, number: int, kernel: Kernel) -> Iterator[Execution]:
                 for value in range(node.start, node.start + node.extent):
                     here = {**place, node.role: value} if node.is_place else place
                     launched = (*launch, value) if node.role == "launch" else launch
-                    yield from visit(node.body, {**values, node.id: value}, here, launched, (*time, index, 0 if node.is_place else value))
+                    inner = (*time, index, 0 if node.is_place else value)
+                    yield from visit(node.body, {**values, node.id: value}, here, launched, inner)
             elif isinstance(node, Sync):
                 for at in product(*(range(n) for n in grid)):
                     yield Execution((number, *launch), at, (*time, index), (), None, node, ("", ()), values)

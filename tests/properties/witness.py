@@ -54,8 +54,8 @@ def _cover(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
         if leaf.statement == name[0]:
             place = {loop: int(e.evaluate(dims)) for loop, e in leaf.when}
             named = all(x.start <= place[x.id] < x.start + x.extent for x in above)
-            runs = [r.values for r in mine if r.leaf is leaf]
-            if runs != ([place] if named else []):
+            found = [r.values for r in mine if r.leaf is leaf]
+            if bool(found) != named or any(values != place for values in found):
                 return ""
     return f"{finding.source} runs once, where its leaf says"
 

@@ -84,14 +84,15 @@ class Writer:
 
     def condition(self, names: tuple[str, ...]) -> str:
         a, b = self.pick.choice(names), self.pick.choice(names)
-        return self.pick.choice((f"{a} + {b} < 6", f"({a} + {b}) % 2 == 0", f"{a} <= 2 * {b}", f"{a} >= {b}", f"0 < {a} and {b} < 4",
-                                 f"{a} == {b}", f"{a} // 2 == 1", f"{a} % 3 < 2"))
+        return self.pick.choice((f"{a} + {b} < 6", f"({a} + {b}) % 2 == 0", f"{a} <= 2 * {b}", f"{a} >= {b}",
+                                 f"0 < {a} and {b} < 4", f"{a} == {b}", f"{a} // 2 == 1", f"{a} % 3 < 2"))
 
     def map(self, a: str, b: str) -> str:
         """A value of two operands, continuous in both and of moderate size."""
         forms = [a, f"{a} + {b}", f"{a} - {b}", f"max({a}, {b})", f"min({a}, {b})", f"2 * {a}", f"abs({a})", f"{a} + 1"]
         if self.real:
-            forms += [f"0.5 * {a} * {b}", f"ex.tanh({a})", f"ex.exp(0.25 * {a})", f"({a} + {b}) / 4", f"ex.where({a} > 0, {a}, {b})"]
+            forms += [f"0.5 * {a} * {b}", f"ex.tanh({a})", f"ex.exp(0.25 * {a})", f"({a} + {b}) / 4",
+                      f"ex.where({a} > 0, {a}, {b})"]
         return self.pick.choice(forms)
 
     def reduction(self, among: tuple[str, ...] = ("sum", "sum", "sum", "max", "min", "prod")) -> tuple[str, str]:

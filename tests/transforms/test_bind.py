@@ -11,7 +11,7 @@ from explorer.ir.expr import const, var
 from explorer.ir.plan import Buffer, block_extents, grid_extents, initial
 from explorer.ir.text import loops_text
 from explorer.ir.tree import PLACE_ROLES, View
-from explorer.transforms.bind import Bind
+from explorer.transforms.bind import MOST_LAUNCHES, Bind
 from explorer.transforms.launch import Launch
 from explorer.transforms.shift import Shift
 from explorer.transforms.split import Split
@@ -141,6 +141,13 @@ def test_the_host_runs_outermost_loops() -> None:
     twice = plan(cube(), Bind("i", "launch"), Bind("j", "launch"))
     assert "is run by the host" in refusal(twice, Bind("i", "seq")).what
     assert "without a count" in refusal(initial(seidel()), Bind("t", "launch", count=2)).hint
+
+
+def test_the_host_does_not_launch_for_ever() -> None:
+    verdict = refusal(initial(copy(MOST_LAUNCHES + 1)), Bind("i", "launch"))
+    assert verdict.what == f"that would be {MOST_LAUNCHES + 1:,} launches"
+    assert "split('i'" in verdict.hint
+    assert Bind("i", "launch").check(initial(copy(MOST_LAUNCHES)))
 
 
 def test_candidates_are_the_free_places() -> None:

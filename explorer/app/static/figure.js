@@ -72,7 +72,7 @@ export class Figure {
     show(this.note, Boolean(data.note));
     this.#controls(data.options ?? []);
     this.#tabulate(data);
-    attr(this.plot, "role", "img");
+    attr(this.plot, "role", "group");
     attr(this.plot, "aria-label", `${data.title}. ${data.note} The table below holds the same.`);
     this.plot.style.minHeight = data.spec?.layout?.height ? `${Math.min(data.spec.layout.height, 720)}px` : "";
     if (show(this.plot, traces.length > 0)) await this.#plot(traces, data);
