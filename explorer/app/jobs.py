@@ -12,7 +12,7 @@ from ..api import Schedule
 from ..errors import ExplorerError
 from ..run.cancel import Cancel, Cancelled, cancellable
 from ..run.execute import PHASES, execute
-from ..run.peers import LIBRARIES, libraries, seconds_at_worst, time_library, time_numpy, time_schedule
+from ..run.peers import LIBRARIES, libraries, seconds_at_worst, time_library, time_numpy, time_schedule, time_together
 from ..run.reference import NumpyReference
 from ..run.result import Run
 from ..run.timing import Timing
@@ -43,8 +43,8 @@ class Snapshot:
     device : str
     run : Run or None
         As soon as there is one; comparisons may follow.
-    against : tuple of (str, Timing)
-        Times to compare with, by what was timed.
+    against : tuple of (str, Timing, Timing or None)
+        Times to compare with, by what was timed; with this schedule's own time if it was taken in turn with the other.
     notes : tuple of str
         What was not timed, and why.
     error : BaseException or None
@@ -56,7 +56,7 @@ class Snapshot:
     state: str = ""
     device: str = ""
     run: Run | None = None
-    against: tuple[tuple[str, Timing], ...] = ()
+    against: tuple[tuple[str, Timing, Timing | None], ...] = ()
     notes: tuple[str, ...] = ()
     error: BaseException | None = field(default=None, compare=False)
 
@@ -160,11 +160,10 @@ class Job:
         """The previous step, the program as written, and libraries, each as far as it can be had in seconds."""
         order = self.order
         self._phase("compare")
-        if order.known is not None:
+        if order.known is not None and order.device == "cpu":
             self._add("the step before", lambda: order.known)
         elif order.before is not None:
-            before = order.before
-            self._timed("the step before", before)
+            self._timed("the step before", order.before)
         if order.schedule.steps and (order.before is None or order.before.steps):
             self._timed("as written, one thread", order.baseline)
         function = numpy_reference(order.schedule)
@@ -180,9 +179,12 @@ class Job:
         if worst > WORTH_S and not any(x.is_place for x in schedule.plan.loops.values()):
             self._tell(notes=(*self.snapshot.notes, f"{name}: not timed, it would take about {worst:.0f} s in one thread"))
             return
-        self._add(name, lambda: time_schedule(schedule, self.order.device))
+        if self.order.device == "cuda":
+            self._add(name, lambda: time_together([schedule, self.order.schedule]))
+        else:
+            self._add(name, lambda: time_schedule(schedule, self.order.device))
 
-    def _add(self, name: str, measure: Callable[[], Timing | None]) -> None:
+    def _add(self, name: str, measure: Callable[[], Timing | tuple[Timing, ...] | None]) -> None:
         """Time one thing to compare with; one that fails is a note, not the end of the run."""
         self._cancel.check()
         try:
@@ -190,11 +192,12 @@ class Job:
         except Cancelled:
             raise
         except ExplorerError as error:
-            self._tell(notes=(*self.snapshot.notes, f"{name}: not timed: {error.what}"))
+            self._tell(notes=(*self.snapshot.notes, f"{name}: not timed: {error.what.splitlines()[0][:160]}"))
             return
         self._cancel.check()
         if timing is not None:
-            self._tell(against=(*self.snapshot.against, (name, timing)))
+            other, own = timing if isinstance(timing, tuple) else (timing, None)
+            self._tell(against=(*self.snapshot.against, (name, other, own)))
 
 
 def numpy_reference(schedule: Schedule) -> NumpyReference | None:

@@ -7,7 +7,7 @@ from math import prod
 
 from ..errors import ScheduleError
 from ..ir.expr import Expr
-from ..ir.scalar import REDUCTIONS
+from ..ir.scalar import REDUCTIONS, Read
 from ..ir.scalar import type_of as scalar_type
 from ..ir.tree import WARP_SIZE
 from .access import access_text, value_of
@@ -44,8 +44,9 @@ class Collective:
         self.target = low.store(site.leaf, self.target_slot)
         self.wide = self.target.dtype.wide
         self.lvalue = access_text(low, site, self.target_slot)
-        kind = scalar_type(site.statement.value, low.dtypes(site))
-        kind = kind.wide if kind.kind == "float" else kind  # a float is widened where it is read
+        kind = scalar_type(site.statement.value, low.dtypes(site)).wide
+        if isinstance(read := site.statement.value, Read) and low.dtypes(site)[read.slot].kind == "int":
+            kind = low.dtypes(site)[read.slot]  # only floats are widened where they are read
         value = value_of(low, site, site.statement.value)
         self.value = value if kind.name == self.wide.name else cast(value, self.wide, kind)
 

@@ -18,26 +18,22 @@ from .relations import bounds, domain, instance
 
 
 @lru_cache(maxsize=4096)
-def equalities(of: Flow | Dependence, source: Statement, sink: Statement) -> tuple[Case, bool]:
-    """Equalities between the dimensions of source (side ``a``) and sink (side ``b``) that hold on every pair.
+def equalities(of: Flow | Dependence, source: Statement, sink: Statement) -> Case:
+    """Equalities between the dimensions of source (side ``a``) and sink (side ``b``) that hold on every pair."""
+    return tuple(_rows(of.relation.affine_hull(), source, sink))
 
-    Returns
-    -------
-    case : tuple of Condition
-    exact : bool
-        Whether together with the domains of the two statements they are the relation.
-    """
-    found = tuple(_rows(of.relation.affine_hull(), source, sink))
-    whole = build_map(instance(source, "a"), instance(sink, "b"), found)
-    whole = whole.intersect_domain(domain(source)).intersect_range(domain(sink))
-    return found, whole.is_equal(of.relation)
+
+@lru_cache(maxsize=4096)
+def are_all(of: Flow | Dependence, source: Statement, sink: Statement) -> bool:
+    """Whether the :func:`equalities` together with the domains of the two statements are the relation."""
+    whole = build_map(instance(source, "a"), instance(sink, "b"), equalities(of, source, sink))
+    return whole.intersect_domain(domain(source)).intersect_range(domain(sink)).is_equal(of.relation)
 
 
 @lru_cache(maxsize=4096)
 def dimension_facts(of: Flow | Dependence, source: Statement, sink: Statement) -> Facts | None:
     """What follows from :func:`equalities` within the bounds of the dimensions; None where there are no pairs."""
-    case, _ = equalities(of, source, sink)
-    return deduce(case, marked(bounds(source.domain), "a") | marked(bounds(sink.domain), "b"))
+    return deduce(equalities(of, source, sink), marked(bounds(source.domain), "a") | marked(bounds(sink.domain), "b"))
 
 
 @lru_cache(maxsize=8192)

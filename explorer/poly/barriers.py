@@ -200,7 +200,7 @@ def _pair_meets(first: Site, second: Site, relation: tuple[tuple[str, str], ...]
     return _can_meet(first.loops("a"), second.loops("b"), _same_cell(q), _different_threads(q, launch))
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=4096)
 def _can_meet(a: Tuple, b: Tuple, same_cell: Case, apart: Cases) -> bool:
     with budget(BUDGET):
         if basic_map(a, b, same_cell).is_empty():

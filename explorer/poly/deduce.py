@@ -21,13 +21,13 @@ from ..ir.expr import ZERO, Expr, Quotient, Ranges, Remainder, quotient, remaind
 from .linear import Case, Condition
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def over(expr: Expr, side: str) -> Expr:
     """The expression with its variables marked by their side."""
     return expr.substitute({v: var(f"{side}:{v}") for v in expr.variables()})
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def combined(condition: Condition) -> Expr:
     """The left hand side of ``… >= 0`` or ``… == 0`` over marked variables."""
     total = ZERO + condition.const

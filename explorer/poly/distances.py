@@ -86,7 +86,9 @@ def _first(d: Dependence) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _in_program(d: Dependence, a: Statement, b: Statement) -> tuple[tuple[str, ...], tuple[tuple[int | None, int | None], ...], tuple[str, ...]]:
+def _in_program(
+    d: Dependence, a: Statement, b: Statement
+) -> tuple[tuple[str, ...], tuple[tuple[int | None, int | None], ...], tuple[str, ...]]:
     """Common loops, the range of distances in each, and which of them carry the dependence."""
     dims = tuple(x for x, y in zip(a.dims, b.dims, strict=False) if x == y)
     if not dims:
@@ -134,7 +136,11 @@ def _kept(plan: Plan, d: Dependence, placed: dict[str, list[Placed]]) -> Iterato
             if a.launch == b.launch:
                 yield from _within(d, a, b)
             elif not d.relation.intersect_domain(a.run).intersect_range(b.run).is_empty():
-                yield f"kernel {a.kernel.id} ends before {b.kernel.id} starts" if a.launch < b.launch else f"{LOST} in a later kernel"
+                yield (
+                    f"kernel {a.kernel.id} ends before {b.kernel.id} starts"
+                    if a.launch < b.launch
+                    else f"{LOST} in a later kernel"
+                )
 
 
 def _within(d: Dependence, a: Placed, b: Placed) -> Iterator[str]:
@@ -153,17 +159,25 @@ def _within(d: Dependence, a: Placed, b: Placed) -> Iterator[str]:
         if loop and loop.role == "launch" and not later:
             yield f"an earlier launch of {loop.id}"
         elif where == "block" or later:
-            at_once = "at one time in another thread" if a.leaf.id == b.leaf.id and where == "thread" else "not earlier in the text"
-            yield f"{LOST} " + ("in another block of one launch" if where == "block" else f"a later {loop.id}" if loop else at_once)
+            at_once = (
+                "at one time in another thread" if a.leaf.id == b.leaf.id and where == "thread" else "not earlier in the text"
+            )
+            yield f"{LOST} " + (
+                "in another block of one launch" if where == "block" else f"a later {loop.id}" if loop else at_once
+            )
         else:
             ways = " and ".join(sorted({way for _, way in a.leaf.collect}))
             across = f", combined by {ways} for all threads" if ways else ", in another thread behind a barrier"
-            yield (f"an earlier {loop.id}" if loop else "earlier in the text") + (across if where == "thread" else ", in the same thread" if threads else "")
+            yield (f"an earlier {loop.id}" if loop else "earlier in the text") + (
+                across if where == "thread" else ", in the same thread" if threads else ""
+            )
 
 
 def _ordered(d: Dependence, a: Placed, b: Placed, common: tuple[str, ...], axes: tuple[int, ...]) -> list[tuple[int, bool, str]]:
-    """Levels at which the two instances of the pairs differ, whether the source is the later one there, and whether they
-    run in the same thread, in another thread of the block, or in another block."""
+    """Levels at which the two instances of the pairs differ, whether the source is the later one there, and where they run.
+
+    In the same thread, in another thread of the block, or in another block.
+    """
     pairs = d.relation.intersect_domain(a.run).intersect_range(b.run)
     if pairs.is_empty():
         return []
@@ -182,8 +196,14 @@ def _ordered(d: Dependence, a: Placed, b: Placed, common: tuple[str, ...], axes:
     for where, part in (("same", thread), ("thread", block.subtract(thread)), ("block", deltas.subtract(block))):
         for level in _levels(part, len(common)):
             here = _zero(part, range(level))
-            edges = [_edge(v) for v in (here.dim_min_val(level), here.dim_max_val(level))] if level < len(common) else [-1 if late else 1]
-            out += [(level, later, where) for later in (False, True) if any(e is None or (e < 0 if later else e > 0) for e in edges)]
+            edges = (
+                [_edge(v) for v in (here.dim_min_val(level), here.dim_max_val(level))]
+                if level < len(common)
+                else [-1 if late else 1]
+            )
+            out += [
+                (level, later, where) for later in (False, True) if any(e is None or (e < 0 if later else e > 0) for e in edges)
+            ]
     return out
 
 

@@ -256,7 +256,8 @@ def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[L
     together = by.facts.given(same, within)
     kept: list[tuple[Case, Case]] = []
     for case in early:
-        if together is None or (harmless and not _may_harm(facts, case, harmless)) or (given := together.given(case)) is None:
+        given = together.given(case) if together else None
+        if given is None or any(all(map(given.holds, known)) for known in harmless):
             continue
         kept += [(case, x) for x in late if not given.refutes(x) and feasible(tuples, (*held, *case, *x))]
     if not kept:
@@ -269,12 +270,6 @@ def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[L
     if peers:
         strangers = strangers.subtract(relation(c, b, _peer_cells(c, b), ("c", "b")))
     return _first_triple(by, c, strangers, either(a, c, tuple(dict.fromkeys(x for _, x in kept)), ("a", "c")))
-
-
-def _may_harm(facts: Facts, case: Case, harmless: list[Case]) -> bool:
-    """Whether the case, by what is known, is possible and not in one of the harmless ones."""
-    given = facts.given(case)
-    return given is not None and not any(all(map(given.holds, known)) for known in harmless)
 
 
 def _on_side_c(condition: Condition) -> Condition:

@@ -54,8 +54,12 @@ class Request:
     @property
     def sectors(self) -> tuple[int, ...]:
         """Numbers of the 32-byte sectors touched, counted from the array's first byte."""
-        return tuple(sorted({b // SECTOR_BYTES for x in self.lanes for b in (x.first, x.first + x.width - 1)}
-                            | {s for x in self.lanes for s in range(x.first // SECTOR_BYTES, (x.first + x.width - 1) // SECTOR_BYTES + 1)}))
+        return tuple(
+            sorted(
+                {b // SECTOR_BYTES for x in self.lanes for b in (x.first, x.first + x.width - 1)}
+                | {s for x in self.lanes for s in range(x.first // SECTOR_BYTES, (x.first + x.width - 1) // SECTOR_BYTES + 1)}
+            )
+        )
 
     @property
     def fewest(self) -> int:
@@ -108,8 +112,13 @@ def warp_request(plan: Plan, leaf: str, slot: int, warp: int, at: Mapping[str, i
     width = size * (vector.extent if vector is not None and step == 1 else 1)
     thread = (warp * WARP_SIZE + np.arange(WARP_SIZE))[None, :]
     x, y, z = thread % block[0], thread // block[0] % block[1], thread // (block[0] * block[1])
-    values: dict[str, np.ndarray] = {"@3": x // WARP_SIZE if split else x, "@4": x % WARP_SIZE if split else x * 0, "@5": y, "@6": z,
-                                     "@": thread < prod(block)}
+    values: dict[str, np.ndarray] = {
+        "@3": x // WARP_SIZE if split else x,
+        "@4": x % WARP_SIZE if split else x * 0,
+        "@5": y,
+        "@6": z,
+        "@": thread < prod(block),
+    }
     role = {"thread.x": x, "thread.y": y, "thread.z": z, "warp": x // WARP_SIZE, "lane": x % WARP_SIZE}
     for loop in site.above:
         if loop.is_thread:
@@ -119,8 +128,11 @@ def warp_request(plan: Plan, leaf: str, slot: int, warp: int, at: Mapping[str, i
             values[loop.id] = np.full_like(thread, at.get(loop.id, loop.start))
     active = _active(site, values)[0]
     first = (_address(site, values, shape) * size)[0]
-    lanes = tuple(Lane(i, int(thread[0, i]), int(first[i]), width, tuple(map(int, np.unravel_index(int(first[i]) // size, shape or (1,)))))
-                  for i in range(WARP_SIZE) if active[i])
+    lanes = tuple(
+        Lane(i, int(thread[0, i]), int(first[i]), width, tuple(map(int, np.unravel_index(int(first[i]) // size, shape or (1,)))))
+        for i in range(WARP_SIZE)
+        if active[i]
+    )
     together = WARP_SIZE if site.space == "global" or width <= WORD_BYTES else max(WARP_SIZE * WORD_BYTES // width, 1)
     groups = tuple(tuple(range(i, i + together)) for i in range(0, WARP_SIZE, together))
     return Request(lanes, size, groups)
@@ -182,7 +194,9 @@ class Footprint:
         values = next(p.index[:, p.dims.index(dim)] for p in self.parts if dim in p.dims)
         return int(values.min()), int(values.max())
 
-    def binned(self, axes: tuple[int, ...], origin: tuple[int, ...], cell: tuple[int, ...], size: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    def binned(
+        self, axes: tuple[int, ...], origin: tuple[int, ...], cell: tuple[int, ...], size: tuple[int, ...]
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Touches and different elements in cells of several indices each, along one or two dimensions."""
         touches, distinct = np.full(size, float(self.factor)), np.ones(size)
         for p in self.parts:
@@ -204,7 +218,9 @@ def touched(plan: Plan, leaf: str, slot: int, fixed: Mapping[str, int]) -> Footp
     shape, size = _storage(plan, site)
     cells = [e for e in site.cell if e is not None]
     at = dict(site.leaf.at)
-    guards = list(site.guards) + [Constraint(c.expr.substitute(at), c.equality) for c in (() if site.writes else site.statement.inside)]
+    guards = list(site.guards) + [
+        Constraint(c.expr.substitute(at), c.equality) for c in (() if site.writes else site.statement.inside)
+    ]
     loops = {x.id: x for x in site.above if x.id not in fixed}
     values = {x.id: fixed.get(x.id, x.start) for x in site.above}
     if not all(g.holds(values) for g in guards if not g.expr.variables() & loops.keys()):
@@ -225,7 +241,9 @@ def touched(plan: Plan, leaf: str, slot: int, fixed: Mapping[str, int]) -> Footp
             factor *= int(part.times.sum())
     alone = [d for d, e in enumerate(cells) if not e.variables() & loops.keys()]
     parts += [Part((d,), np.asarray([[cells[d].evaluate(values)]]), np.ones(1, np.int64)) for d in alone]
-    return Footprint(shape or (1,), size, tuple(parts) or (Part((0,), np.zeros((1, 1), np.int64), np.ones(1, np.int64)),), factor, tuple(cut))
+    return Footprint(
+        shape or (1,), size, tuple(parts) or (Part((0,), np.zeros((1, 1), np.int64), np.ones(1, np.int64)),), factor, tuple(cut)
+    )
 
 
 def _groups(names: set[str], *ties: list[frozenset[str]]) -> list[frozenset[str]]:

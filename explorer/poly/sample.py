@@ -138,8 +138,8 @@ def links(plan: Plan, statement: str, points: np.ndarray, most: int = 400) -> tu
     """Direct dependences of a program's statement on itself among some instances, and how many there are in all.
 
     From every write to the reads up to the next write among these points, from those reads to that write, and from
-    write to write where nothing reads between; updates of one reduction are chained.  All other dependences among these points follow by
-    transitivity; instances that are not among the points are passed over.
+    write to write where nothing reads between; updates of one reduction are chained.  All other dependences among these
+    points follow by transitivity; instances that are not among the points are passed over.
     """
     s = plan.statement_of[statement]
     if s.origin != "program" or not len(points):

@@ -89,6 +89,7 @@ AXES = 7
 lanes, else (thread.x, 0); thread y, z.  With the digits apart, a leaf can be replicated over lanes alone."""
 
 
+@lru_cache(maxsize=1024)
 def launch_extents(kernel: Kernel) -> tuple[int, ...]:
     """Extents of the seven coordinates."""
     x, y, z = block_extents(kernel)

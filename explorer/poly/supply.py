@@ -14,7 +14,7 @@ import islpy as isl
 
 from ..ir.expr import Expr, var
 from ..ir.tree import ranges
-from .alike import dimension_facts, equalities
+from .alike import are_all, dimension_facts, equalities
 from .deduce import Facts, deduce, marked, over
 from .dependence import Flow
 from .events import instances, relation
@@ -75,12 +75,15 @@ def _viewed(writer: Site, reader: Site) -> tuple[Case, bool]:
     """The copy's loops at the element that the reader's view names."""
     view, at = reader.leaf.view(reader.slot), dict(writer.leaf.at)
     assert view is not None
-    return tuple(equal(at[d], "a", e, "b") for d, e in zip(writer.statement.dims, view.element, strict=True)), True
+    same = tuple(equal(at[d], "a", e, "b") for d, e in zip(writer.statement.dims, view.element, strict=True))
+    own, scope = dict(reader.leaf.at), ranges(reader.above)
+    inside = (Constraint(c.expr.substitute(own, scope), c.equality) for c in reader.statement.inside)
+    return (*same, *(holds(c, "b") for c in inside)), True  # a copy of a copy reads nothing beyond the edge
 
 
 def _pulled_back(flow: Flow, writer: Site, reader: Site) -> tuple[Case, bool]:
     """The flow's equalities between dimensions, as equalities between loops."""
-    alike, exact = equalities(flow, writer.statement, reader.statement)
+    alike = equalities(flow, writer.statement, reader.statement)
     dims = dimension_facts(flow, writer.statement, reader.statement)
     if dims is None:
         return (), False
@@ -96,4 +99,4 @@ def _pulled_back(flow: Flow, writer: Site, reader: Site) -> tuple[Case, bool]:
         return tuple(loops), False
     at = {"a": (dict(writer.leaf.at), ranges(writer.above)), "b": (dict(reader.leaf.at), ranges(reader.above))}
     rest = [Condition(tuple((e.substitute(*at[side]), side, k) for e, side, k in c.parts), c.const, True) for c in alike]
-    return (*loops, *(c for c in rest if not facts.holds(c))), exact
+    return (*loops, *(c for c in rest if not facts.holds(c))), are_all(flow, writer.statement, reader.statement)

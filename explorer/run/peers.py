@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import time as clock
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,6 +31,22 @@ def seconds_at_worst(schedule: Schedule, device: str) -> float:
     return cost(schedule.source) / ONE_THREAD_PER_S[device]
 
 
+def time_together(schedules: Sequence[Schedule], *, seed: int = 0, repeats: int = 30) -> tuple[Timing, ...]:
+    """The times of several schedules of one program on the GPU, taken in turn, so that a drifting clock hits all alike.
+
+    Raises
+    ------
+    IllegalSchedule, ResourceError, DeviceError
+        As :func:`explorer.run.execute.execute`.
+    """
+    for schedule in schedules:
+        require_emittable(schedule)
+    gpu, program = cuda.device(), schedules[0].source
+    inputs = {n: v for n, v in seeded_arrays(program, seed).items() if program.array_of[n].role != "out"}
+    built = [(gpu.build(emit(s.plan)), inputs) for s in schedules]
+    return tuple(map(Timing.of, gpu.time_interleaved(built, repeats=repeats, l2="cold")))
+
+
 def time_schedule(schedule: Schedule, device: str, *, seed: int = 0, repeats: int = 30) -> Timing:
     """The time of a schedule, without checking what it computes.
 
@@ -47,13 +64,10 @@ def time_schedule(schedule: Schedule, device: str, *, seed: int = 0, repeats: in
     IllegalSchedule, ResourceError, DeviceError
         As :func:`explorer.run.execute.execute`.
     """
-    require_emittable(schedule)
-    module = emit(schedule.plan)
-    held = seeded_arrays(schedule.source, seed)
     if device == "cuda":
-        gpu = cuda.device()
-        inputs = {n: v for n, v in held.items() if schedule.source.array_of[n].role != "out"}
-        return Timing.of(gpu.time(gpu.build(module), inputs, repeats=repeats, l2="cold"))
+        return time_together([schedule], seed=seed, repeats=repeats)[0]
+    require_emittable(schedule)
+    module, held = emit(schedule.plan), seeded_arrays(schedule.source, seed)
     cpu = CpuDevice(checked=False, time_limit_s=TIME_LIMIT_S)
     built = cpu.build(module)
     first = cpu.time(built, held, repeats=1, warmup=0)[0] * 1e-6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ..errors import ScheduleError
+from ..errors import ScheduleError, TransformError
 from ..gpu.spec import Gpu, default_gpu
 from ..gpu.spec import gpu as find_gpu
 from ..ir.tree import Leaf, Loop, Node
@@ -12,6 +12,7 @@ from ..schedule import Schedule
 from ._steps import Builder, leaves_of
 from .default import default
 from .elementwise import elementwise
+from .gather import gather
 from .reductions import reduce
 from .rows import rows
 
@@ -21,6 +22,7 @@ S = TypeVar("S", bound=Schedule)
 def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True) -> S:
     """A fast schedule for a memory-bound program, without tuning.
 
+    0. A result's start and updates come under the same loops (:mod:`explorer.strategies.gather`).
     1. Nests at the top become kernels of their own (`launch`), each with the statements that start or end it.
     2. A kernel without reductions is spread flat over the GPU (:mod:`explorer.strategies.elementwise`).
     3. One reduction under parallel loops gets its canonical form (:mod:`explorer.strategies.reductions`).
@@ -43,7 +45,9 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True) ->
         Legal and without open obligations; its steps show what was done and can be replayed one by one.
     """
     target = find_gpu(gpu) if isinstance(gpu, str) else gpu or default_gpu()
-    b = Builder(schedule)
+    if not isinstance(schedule, Schedule):
+        raise TransformError(f"a strategy takes a schedule, not a {type(schedule).__name__}", hint="program.schedule(M=…) makes one")
+    b = Builder(gather(schedule))
     _cut(b)
     schedule = b.schedule
     if approximate:
@@ -55,7 +59,7 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True) ->
                 new = strategy(b.schedule, kernel)
             except ScheduleError:  # a form it was not made for: the next one may fit
                 continue
-            if new is not b.schedule:
+            if new is not b.schedule and len(new.judgement.obligations) <= len(b.schedule.judgement.obligations):
                 b.schedule = new
                 break
     return default(b.schedule)

@@ -134,12 +134,14 @@ def choose(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> Shape:
     places = gpu.multiprocessors * BLOCKS_PER_SM
     if form.rows:
         return _row_shape(length, results, vector, places)
-    x = 16
+    narrow = array.dtype.bytes < 4
+    x = max(1, (128 if narrow else 64) // vector)
     while x > 1 and (x // 2) * vector >= run:
         x //= 2
-    narrow = array.dtype.bytes < 4
-    y, unroll = (32 if narrow else BLOCK // 16), (8 if narrow else 4)
+    y, unroll = max(1, (2 * BLOCK if narrow else BLOCK) // x), (8 if narrow else 4)
     tiles = -(-run // (x * vector)) * (results // run)
+    if tiles >= places and run >= 4 * x * vector:  # enough blocks: longer pieces of a row, fewer rows at once
+        x, y, unroll, tiles = 4 * x, max(1, y // 4), 8, -(-tiles // 4)
     while y > 1 and y // 2 >= length:
         y //= 2
     parts = max(1, min(places * BLOCK // (y * x) // tiles, length // (y * unroll)))

@@ -180,7 +180,8 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
                               element=tuple(e.substitute(old, scope) for e in v.element)))
                   for s, v in leaf.views)
     collect = tuple((mine.get(x, x), how) for x, how in leaf.collect)
-    new = replace(leaf, at=tuple(at.items()), when=tuple(sorted(when.items())), views=views, collect=collect)
+    sums = tuple((e, v) for e, v in leaf.sums if not v.variables() & old.keys())
+    new = replace(leaf, at=tuple(at.items()), when=tuple(sorted(when.items())), views=views, collect=collect, sums=sums)
     return new, loops, {u.leaf.id for u in others}, dropped
 
 

@@ -52,11 +52,20 @@ class Compared:
         def lines(diff: tuple[Line, ...]) -> list[dict[str, str]]:
             return [{"sign": sign, "text": text} for sign, text in diff]
 
-        return {"a": self.a, "b": self.b, "loops": lines(self.loops), "cuda": lines(self.cuda), "rows": [list(row) for row in self.rows]}
+        return {
+            "a": self.a,
+            "b": self.b,
+            "loops": lines(self.loops),
+            "cuda": lines(self.cuda),
+            "rows": [list(row) for row in self.rows],
+        }
 
     def __str__(self) -> str:
         wide = [max(len(row[i]) for row in (("", self.a, self.b), *self.rows)) for i in range(3)]
-        out = ["  ".join(cell.ljust(n) for cell, n in zip(row, wide, strict=True)).rstrip() for row in (("", self.a, self.b), *self.rows)]
+        out = [
+            "  ".join(cell.ljust(n) for cell, n in zip(row, wide, strict=True)).rstrip()
+            for row in (("", self.a, self.b), *self.rows)
+        ]
         for name, diff in (("loops", self.loops), ("CUDA", self.cuda)):
             out += ["", f"{name}: {_count(diff)}", *(f"{sign} {text}".rstrip() for sign, text in diff)]
         return "\n".join(out)
@@ -65,12 +74,21 @@ class Compared:
         return str(self)
 
     def _repr_html_(self) -> str:
-        rows = [tuple(f"<b>{escape(c)}</b>" if i and row[1] != row[2] else escape(c) for i, c in enumerate(row)) for row in self.rows]
+        rows = [
+            tuple(f"<b>{escape(c)}</b>" if i and row[1] != row[2] else escape(c) for i, c in enumerate(row)) for row in self.rows
+        ]
         facts = table(("", self.a, self.b), rows)
-        return page(f"{self.a} → {self.b}", "what changed", facts, *(_html(name, diff) for name, diff in (("loops", self.loops), ("CUDA", self.cuda))))
+        return page(
+            f"{self.a} → {self.b}",
+            "what changed",
+            facts,
+            *(_html(name, diff) for name, diff in (("loops", self.loops), ("CUDA", self.cuda))),
+        )
 
 
-def compare(a: Schedule, b: Schedule, *, names: tuple[str, str] = ("before", "after"), runs: tuple[Run | None, Run | None] = (None, None)) -> Compared:
+def compare(
+    a: Schedule, b: Schedule, *, names: tuple[str, str] = ("before", "after"), runs: tuple[Run | None, Run | None] = (None, None)
+) -> Compared:
     """Compare two schedules: their loops, their CUDA text, their facts.
 
     Parameters
@@ -136,14 +154,20 @@ def _facts(s: Schedule, run: Run | None, emitted: bool) -> Iterator[tuple[str, s
     facts, judgement = Facts(s.source, s.plan, default_gpu()), s.judgement
     yield "sizes", ", ".join(f"{n}={v}" for n, v in s.source.sizes)
     yield "steps", str(len(s.steps))
-    yield "proved", "yes" if judgement.emittable else f"{len(judgement.obligations)} obligations open" if judgement.legal else "not legal"
+    yield (
+        "proved",
+        "yes" if judgement.emittable else f"{len(judgement.obligations)} obligations open" if judgement.legal else "not legal",
+    )
     if emitted:
         yield "kernels", str(len(facts.resources))
         for r in facts.resources[:4]:
             name = "" if len(facts.resources) == 1 else f" {r.kernel}"
             yield f"grid × block{name}", f"{' × '.join(map(str, r.grid))} blocks of {' × '.join(map(str, r.block))} threads"
             yield f"shared memory{name}", scaled(r.shared_bytes, "B")
-            yield f"occupancy at most{name}", f"{facts.occupancy[r.kernel].fraction:.0%} (limited by {facts.occupancy[r.kernel].limiter})"
+            yield (
+                f"occupancy at most{name}",
+                f"{facts.occupancy[r.kernel].fraction:.0%} (limited by {facts.occupancy[r.kernel].limiter})",
+            )
         moved = [x for x in facts.accesses if x.space == "global" and x.requests]
         yield "requested by warps", scaled(facts.requested_bytes, "B")
         if sectors := sum(x.requests * x.sectors_per_request for x in moved):
@@ -152,7 +176,7 @@ def _facts(s: Schedule, run: Run | None, emitted: bool) -> Iterator[tuple[str, s
             yield "bank passes at worst", f"{max(banks):.3g}"
     yield "compulsory traffic", scaled(facts.compulsory_bytes, "B")
     yield f"floor on the {facts.gpu.name}", f"{facts.roofline.floor_us:.4g} µs ({facts.roofline.bound}-bound)"
-    if run:
+    if run is not None:
         yield "result", {True: "right", False: "WRONG", None: "not checked"}[run.correct]
         if run.time_us is not None:
             yield f"time on {run.device}", f"{run.time_us:.4g} µs"
@@ -171,4 +195,8 @@ def _html(name: str, diff: tuple[Line, ...]) -> str:
     lines = "\n".join(f'<span class="{colour[sign]}">{sign} {escape(text)}</span>' for sign, text in diff[:LINES])
     more = f'\n<span class="soft">… {len(diff) - LINES} more lines: print the value</span>' if len(diff) > LINES else ""
     opened = " open" if name == "loops" else ""
-    return f'<details{opened}><summary>{name}: {_count(diff)}</summary><div class="body"><pre>{lines}{more}</pre></div></details>' if diff else ""
+    return (
+        f'<details{opened}><summary>{name}: {_count(diff)}</summary><div class="body"><pre>{lines}{more}</pre></div></details>'
+        if diff
+        else ""
+    )

@@ -24,9 +24,9 @@ def run_pane(session: Session, job: Snapshot, devices: list[DeviceChoice]) -> Ru
     shown = job if mine else Snapshot("idle" if run is None else "done")
     timing = None if run is None else run.timing
     timings = [] if run is None else list(run.timings.values())
-    against = [_against(name, t, timing) for name, t in shown.against] if timing else []
+    against = [_against(name, other, own or timing) for name, other, own in shown.against] if timing else []
     samples = {f"this ({t.l2} L2)" if t.l2 else "this": _samples(t) for t in timings}
-    samples |= {name: _samples(t) for name, t in shown.against}
+    samples |= {name: _samples(other) for name, other, _ in shown.against}
     return {
         "status": shown.status, "doing": shown.doing, "fraction": shown.fraction,  # type: ignore[typeddict-item]
         "device": job.device if mine and job.device else session.device, "devices": devices,
@@ -83,8 +83,7 @@ def facts(run: Run | None) -> list[tuple[str, str]]:
     return [*out, *(("note", note) for note in run.notes)]
 
 
-def _against(name: str, other: Timing, own: Timing | None) -> Against:
-    assert own is not None
+def _against(name: str, other: Timing, own: Timing) -> Against:
     found = compare(other, own)
     return {"name": name, "time_us": other.median_us, "ratio": found.ratio, "verdict": found.verdict}
 

@@ -3,7 +3,7 @@
  * it.  Points carry their node: the selected ones stand out, a click selects.
  */
 
-import { attr, h, say, show } from "./dom.js";
+import { attr, debounce, h, say, show } from "./dom.js";
 import { plotly, themed } from "./plotly.js";
 import { problemBox } from "./problem.js";
 
@@ -28,6 +28,7 @@ export class Figure {
     this.details = h("details.astable", null, h("summary", null, "as a table"), h("div.tscroll", { tabindex: 0, role: "region", "aria-label": "the figure as a table" }, this.table));
     this.problem = h("div");
     this.element = h("div.figure", null, h("div.vhead", null, this.title, h("span.grow"), this.options), this.problem, this.picture, this.plot, this.note, this.details);
+    this.restyle = debounce(() => this.#restyle(), 60);
     this.watch = new ResizeObserver(() => this.#fit());
     this.watch.observe(this.plot);
   }
@@ -109,13 +110,21 @@ export class Figure {
       row.classList.toggle("on", on);
       attr(row, "aria-current", on ? "true" : null);
     }
-    if (!this.drawn) return;
+    if (this.drawn) this.restyle();
+  }
+
+  /** Points of the selected node stand out; all traces at once, and after the cheap panes have been painted. */
+  #restyle() {
+    const node = this.app.brush.node;
+    const [points, traces] = [[], []];
     this.plot.data?.forEach((trace, index) => {
       if (!Array.isArray(trace.customdata) || trace.type === "heatmap") return;
-      const hits = trace.customdata.map((custom, at) => (nodeOf(custom) === node ? at : -1)).filter((at) => at >= 0);
-      const wanted = node !== null && this.nodes.has(node) ? hits : null;
-      if (JSON.stringify(trace.selectedpoints ?? null) !== JSON.stringify(wanted)) this.drawn.restyle(this.plot, { selectedpoints: [wanted] }, [index]);
+      const wanted = node !== null && this.nodes.has(node) ? trace.customdata.flatMap((custom, at) => (nodeOf(custom) === node ? [at] : [])) : null;
+      if (JSON.stringify(trace.selectedpoints ?? null) === JSON.stringify(wanted)) return;
+      points.push(wanted);
+      traces.push(index);
     });
+    if (traces.length) this.drawn.restyle(this.plot, { selectedpoints: points }, traces);
   }
 
   #controls(options) {

@@ -10,7 +10,7 @@ from ...schedule import Schedule
 from .asked import Asked, Look
 from .palette import Theme
 from .picture import Drawing
-from .spec import Spec, axis, box, layout, lines, note, points, spec
+from .spec import Spec, axis, box, counted, layout, lines, note, points, spec
 
 LANES = 9
 """Lines beside the statements at most; the table has every dependence."""
@@ -88,14 +88,21 @@ def dependences(schedule: Schedule, asked: Asked, look: Look) -> Dependences | s
     kind = asked.one_of("kind", "show", {"all": "all kinds"} | {k: f"{k}: {KINDS[k]}" for k in kinds}, "all")
     chosen = tuple(r for r in rows if kind in ("all", r.kind))
     leaf_of = {leaf.statement: leaf.id for leaf, _, _ in reversed(plan.leaves)}
-    nodes = tuple(Node(s.name, written_text(s, plan.array_of, own=True), leaf_of[s.name]) for s in plan.program.statements if s.name in leaf_of)
+    nodes = tuple(
+        Node(s.name, written_text(s, plan.array_of, own=True), leaf_of[s.name])
+        for s in plan.program.statements
+        if s.name in leaf_of
+    )
     groups: dict[tuple[str, str, str], list[Distance]] = {}
     for r in chosen:
         groups.setdefault((r.kind, r.source, r.sink), []).append(r)
     edges = [Edge(*key, tuple(found)) for key, found in groups.items()]
     accused = tuple(x.statement for x in (look.finding.source, look.finding.sink) if x) if look.finding else ()
     order = {n.name: i for i, n in enumerate(nodes)}
-    near = sorted(edges, key=lambda e: ((e.source, e.sink) != accused, list(KINDS).index(e.kind) in (1, 2), abs(order[e.source] - order[e.sink])))
+    near = sorted(
+        edges,
+        key=lambda e: ((e.source, e.sink) != accused, list(KINDS).index(e.kind) in (1, 2), abs(order[e.source] - order[e.sink])),
+    )
     apart = [e for e in near if e.source != e.sink]
     shown = tuple(e for e in near if e not in apart[LANES:])
     return Dependences(nodes, chosen, shown, len(near) - len(shown), accused)
@@ -107,8 +114,20 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
     if isinstance(data, str):
         return data
     leaf = {n.name: n.leaf for n in data.nodes}
-    rows: list[list[str | None]] = [[leaf.get(r.sink), r.kind, f"{r.source} → {r.sink}", r.array, _over(r), distance_text(r), _carried(r), "; ".join(r.kept),
-                                     f"{_instance(r.source, r.first[0])} → {_instance(r.sink, r.first[1])}"] for r in data.rows]
+    rows: list[list[str | None]] = [
+        [
+            leaf.get(r.sink),
+            r.kind,
+            f"{r.source} → {r.sink}",
+            r.array,
+            _over(r),
+            distance_text(r),
+            _carried(r),
+            "; ".join(r.kept),
+            f"{_instance(r.source, r.first[0])} → {_instance(r.sink, r.first[1])}",
+        ]
+        for r in data.rows
+    ]
     return Drawing(f"Dependences of {schedule.source.name}", _remark(data), lambda theme: draw(data, theme),
                    ["kind", "from → to", "through", "loops", "distance", "carried by", "kept by", "first pair"], rows)
 
@@ -134,12 +153,19 @@ Places = dict[str, tuple[float, float]]
 
 def draw(data: Dependences, theme: Theme) -> Spec:
     """Statements as a column, their dependences on themselves in their boxes; the others as lines from source to sink."""
-    looks = {"flow": (theme.block, "solid"), "anti": (theme.thread, "dash"), "output": (theme.copy, "dashdot"), "reduction": (theme.vector, "dot")}
+    looks = {
+        "flow": (theme.block, "solid"),
+        "anti": (theme.thread, "dash"),
+        "output": (theme.copy, "dashdot"),
+        "reduction": (theme.vector, "dot"),
+    }
     selves = {n.name: [e for e in data.edges if e.source == e.sink == n.name] for n in data.nodes}
     rows, bottom = _rows(data, selves)
     shown = {n.name: n.text if len(n.text) <= 46 else f"{n.text[:45]}…" for n in data.nodes}
     says = {n: [f"↻ {e.kind} {e.what}, carried by {_carried(e.rows[0])}" for e in own] for n, own in selves.items()}
-    column = 0.5 + 0.125 * max(*(len(n) + len(t) + 3 for n, t in shown.items()), *(len(t) for own in says.values() for t in own), 10)
+    column = 0.5 + 0.125 * max(
+        *(len(n) + len(t) + 3 for n, t in shown.items()), *(len(t) for own in says.values() for t in own), 10
+    )
     apart = [e for e in data.edges if e.source != e.sink]
     lanes, ports = _lanes(apart, rows), _ports(apart, rows)
     right = column + 0.4 + (max(lanes.values(), default=-1) + 1) + 2.6
@@ -151,34 +177,78 @@ def draw(data: Dependences, theme: Theme) -> Spec:
         colour = theme.bad if (e.source, e.sink) == data.accused[:2] else colour
         x, (start, end) = column + 0.5 + lanes[e], ports[e]
         node = next(n.leaf for n in data.nodes if n.name == e.sink)
-        traces.append(lines([column, x, x, column + 0.16], [start, start, end, end], color=colour, width=2, dash=dash, node=node, hover=_hover(e)))
+        traces.append(
+            lines(
+                [column, x, x, column + 0.16],
+                [start, start, end, end],
+                color=colour,
+                width=2,
+                dash=dash,
+                node=node,
+                hover=_hover(e),
+            )
+        )
         head = points([x, column + 0.02], [end, end], None, color=colour, size=[0, 10], symbol="arrow")
         head["marker"]["angleref"] = "previous"
         traces.append(head)
         text = f"{e.kind} {e.what}"
-        notes.append(note(text, x + 0.08, _free(taken, x, start, end, len(text) * 0.125), theme, refs=("x", "y"), color=colour, size=11,
-                          bgcolor=theme.paper if theme.name != "static" else "rgba(0,0,0,0)"))
+        notes.append(
+            note(
+                text,
+                x + 0.08,
+                _free(taken, x, start, end, len(text) * 0.125),
+                theme,
+                refs=("x", "y"),
+                color=colour,
+                size=11,
+                bgcolor=theme.paper if theme.name != "static" else "rgba(0,0,0,0)",
+            )
+        )
     for n in data.nodes:
         middle, half = rows[n.name]
         ink = theme.bad if n.name in data.accused else theme.ink
-        notes.append(note(f"<b>{n.name}</b>  {shown[n.name]}", 0.15, middle - half + 0.3, theme, refs=("x", "y"), size=12, color=ink))
+        notes.append(
+            note(f"<b>{n.name}</b>  {shown[n.name]}", 0.15, middle - half + 0.3, theme, refs=("x", "y"), size=12, color=ink)
+        )
         for line, (e, text) in enumerate(zip(selves[n.name], says[n.name], strict=True)):
             colour = theme.bad if (e.source, e.sink) == data.accused[:2] else looks[e.kind][0]
             notes.append(note(text, 0.15, middle - half + 0.3 + SELF * (line + 1), theme, refs=("x", "y"), size=11, color=colour))
     hover = ["<br>".join([f"<b>{n.name}</b> {n.text}", *map(_hover, selves[n.name])]) for n in data.nodes]
-    traces.append(points([column - 0.02] * len(data.nodes), [middle for middle, _ in rows.values()], [n.leaf for n in data.nodes], color=solid, size=9,
-                         symbol="circle", hover=hover))
-    page = layout(theme, round(52 * bottom) + 16, left=8, right=8, top=6, bottom=6,
-                  xaxis=axis(theme, "", (0, max(right, 11)), [], visible=False), yaxis=axis(theme, "", (bottom, 0), [], visible=False))
-    page["shapes"] += [box(0, middle - half, column, middle + half, line=solid, layer="below", opacity=0.6) for middle, half in rows.values()]
+    traces.append(
+        points(
+            [column - 0.02] * len(data.nodes),
+            [middle for middle, _ in rows.values()],
+            [n.leaf for n in data.nodes],
+            color=solid,
+            size=9,
+            symbol="circle",
+            hover=hover,
+        )
+    )
+    page = layout(
+        theme,
+        round(52 * bottom) + 16,
+        left=8,
+        right=8,
+        top=6,
+        bottom=6,
+        xaxis=axis(theme, "", (0, max(right, 11)), [], visible=False),
+        yaxis=axis(theme, "", (bottom, 0), [], visible=False),
+    )
+    page["shapes"] += [
+        box(0, middle - half, column, middle + half, line=solid, layer="below", opacity=0.6) for middle, half in rows.values()
+    ]
     page["annotations"] += notes
     return spec(traces, page)
 
 
 def _hover(e: Edge) -> str:
     """The first pairs, and how the schedule keeps their order."""
-    pairs = [f"<b>{r.kind}</b> {_instance(r.source, r.first[0])} → {_instance(r.sink, r.first[1])} through {r.array}, distance {distance_text(r) or '–'}"
-             for r in e.rows[:6]]
+    pairs = [
+        f"<b>{r.kind}</b> {_instance(r.source, r.first[0])} → {_instance(r.sink, r.first[1])} through {r.array}, "
+        f"distance {distance_text(r) or '–'}"
+        for r in e.rows[:6]
+    ]
     return "<br>".join([*pairs, *(f"kept: {k}" for k in dict.fromkeys(k for r in e.rows for k in r.kept))])
 
 
@@ -233,4 +303,7 @@ def _free(taken: list[tuple[float, float, float]], x: float, start: float, end: 
 def _remark(data: Dependences) -> str:
     kinds = "; ".join(f"{k}: {KINDS[k]}" for k in KINDS if any(r.kind == k for r in data.rows))
     hidden = f" {data.hidden} more in the table." if data.hidden else ""
-    return (f"{len(data.rows)} dependences, exact for every instance ({kinds}). The distance counts iterations of the common loops, outermost first.{hidden}")
+    return (
+        f"{counted(len(data.rows), 'dependence')}, exact for every instance ({kinds}). "
+        f"The distance counts iterations of the common loops, outermost first.{hidden}"
+    )

@@ -19,7 +19,10 @@ from ...poly.sample import EVERYWHERE, Instances, Link, bounds, first_point, gri
 from ...schedule import Schedule
 from .asked import Asked, Look
 
-ROOM: dict[str, dict[int, tuple[int, ...]]] = {"small": {1: (16,), 2: (16, 12), 3: (6,) * 3}, "large": {1: (64,), 2: (32, 20), 3: (9,) * 3}}
+ROOM: dict[str, dict[int, tuple[int, ...]]] = {
+    "small": {1: (16,), 2: (16, 12), 3: (6,) * 3},
+    "large": {1: (64,), 2: (32, 20), 3: (9,) * 3},
+}
 """Cells of the window along each axis, by size and number of axes."""
 ARROWS = 600
 
@@ -123,12 +126,38 @@ def domain(schedule: Schedule, asked: Asked, look: Look) -> Domain | str:
     blocks, threads = int(np.prod(grid_extents(kernel))), int(np.prod(block_extents(kernel)))
     colour = asked.one_of("colour", "colour by", _colours(blocks, threads, len(found.leaves)),
                           "thread" if threads > 1 else "block" if blocks > 1 else "time")
-    cells = tuple(Cell(tuple(p), found.leaves[leaf], tuple(place[:3]), tuple(place[3:]), number, step) for p, leaf, place, number, step in
-                  zip(found.points.tolist(), found.leaf.tolist(), found.place.tolist(), found.thread.tolist(), found.step.tolist(), strict=True))
+    cells = tuple(
+        Cell(tuple(p), found.leaves[leaf], tuple(place[:3]), tuple(place[3:]), number, step)
+        for p, leaf, place, number, step in zip(
+            found.points.tolist(),
+            found.leaf.tolist(),
+            found.place.tolist(),
+            found.thread.tolist(),
+            found.step.tolist(),
+            strict=True,
+        )
+    )
     bound = _roles(plan, s)
     roles = tuple(" · ".join(bound.get(d, ())) for d in axes)
-    return Domain(s.name, written_text(s, plan.array_of, own=True), s.dims, axes, roles, tuple(at.items()), window, tuple(box[d] for d in axes), colour,
-                  cells, tuple(arrows), count, _marked(plan, s, axes, look), instances(plan)[s.name], found.steps, threads, blocks)
+    return Domain(
+        s.name,
+        written_text(s, plan.array_of, own=True),
+        s.dims,
+        axes,
+        roles,
+        tuple(at.items()),
+        window,
+        tuple(box[d] for d in axes),
+        colour,
+        cells,
+        tuple(arrows),
+        count,
+        _marked(plan, s, axes, look),
+        instances(plan)[s.name],
+        found.steps,
+        threads,
+        blocks,
+    )
 
 
 def _colours(blocks: int, threads: int, parts: int) -> dict[str, str]:
@@ -180,10 +209,14 @@ def _marked(plan: Plan, s: Statement, axes: tuple[str, ...], look: Look) -> tupl
     if len(pair) < 1 or not look.finding:
         return ()
     ends = [x for x in (look.finding.source, look.finding.sink) if x][: len(pair)]
-    return tuple(Marked(str(x), tuple(float(dict(zip(s.dims, p, strict=True))[d]) for d in axes)) for x, p in zip(ends, pair, strict=True))
+    return tuple(
+        Marked(str(x), tuple(float(dict(zip(s.dims, p, strict=True))[d]) for d in axes)) for x, p in zip(ends, pair, strict=True)
+    )
 
 
-def _axes(plan: Plan, s: Statement, asked: Asked, box: dict[str, tuple[int, int]], pair: tuple[tuple[int, ...], ...]) -> tuple[str, ...]:
+def _axes(
+    plan: Plan, s: Statement, asked: Asked, box: dict[str, tuple[int, int]], pair: tuple[tuple[int, ...], ...]
+) -> tuple[str, ...]:
     """The dimensions to show: those in which a pair differs, those bound to places, the longest."""
     if not s.dims:
         return ()
@@ -281,7 +314,11 @@ def remark(data: Domain) -> str:
     """What is shown, what is left out, how to read it."""
     shown = " × ".join(f"{d} {start} … {start + (count - 1) * step}" + (f" (every {_nth(step)})" if step > 1 else "")
                        for d, (start, count, step) in zip(data.axes, data.window, strict=True))
-    parts = [f"{len(data.cells):,} of {data.total:,} instances: {shown}" if len(data.cells) < data.total else f"All {data.total:,} instances"]
+    parts = [
+        f"{len(data.cells):,} of {data.total:,} instances: {shown}"
+        if len(data.cells) < data.total
+        else f"All {data.total:,} instances"
+    ]
     if data.arrow_count:
         kinds = ", ".join(sorted({a.kind for a in data.arrows}))
         count = f"{len(data.arrows)} of {data.arrow_count:,}" if len(data.arrows) < data.arrow_count else f"{data.arrow_count}"

@@ -48,9 +48,21 @@ def _plane(data: Domain, theme: Theme) -> Spec:
     text_size = min(11, int(size / (0.62 * max(longest, 1))) + 1)
     shown = labels if text_size >= 7 and nx <= 40 else None
     hover = [f"<b>{data.statement}[{', '.join(map(str, c.point))}]</b><br>{words(data, c)}" for c in data.cells]
-    traces = [*_borders(data, theme),
-              points(x, y, nodes, color=fills, size=size, hover=hover, text=shown, text_color=[on(f) if f[0] == "#" else f for f in fills],
-                     text_size=text_size, name="instances")]
+    traces = [
+        *_borders(data, theme),
+        points(
+            x,
+            y,
+            nodes,
+            color=fills,
+            size=size,
+            hover=hover,
+            text=shown,
+            text_color=[on(f) if f[0] == "#" else f for f in fills],
+            text_size=text_size,
+            name="instances",
+        ),
+    ]
     traces += [*_arrows(data, theme, [*where.values()]), *_pair(data, theme, size)]
     room = 30 if data.pair else 14
     height = round(max(ny, 1) * min(pitch, 30) + 64 + room + (78 if data.steps > 1 else 0))
@@ -59,7 +71,9 @@ def _plane(data: Domain, theme: Theme) -> Spec:
                   yaxis=axis(theme, _name(data, 1), (y0 + (ny - 0.3) * dy, y0 - dy * 0.7),
                              _ticks(y0, ny, dy) if len(data.axes) > 1 else []))
     page["annotations"] += _pair_labels(data, theme)
-    frames, controls = _play(data, theme, where, fills, len(traces), traces.index(next(t for t in traces if t.get("name") == "instances")))
+    frames, controls = _play(
+        data, theme, where, fills, len(traces), traces.index(next(t for t in traces if t.get("name") == "instances"))
+    )
     if frames:
         traces.append(points([], [], None, color=[], size=size + 2, outline=(theme.ink, 2), name="now"))
         page |= controls
@@ -213,8 +227,21 @@ def _pair_labels(data: Domain, theme: Theme) -> list[Spec]:
         side = (x - x0) / max((nx - 1) * dx, 1)
         anchor = "left" if side < 0.34 else "right" if side > 0.66 else "center"
         above = first == (len(data.pair) < 2 or data.pair[0].at[-1] <= data.pair[-1].at[-1])
-        out.append(note(f"<b>{mark.name}</b> {say}", x, y, theme, refs=("x", "y"), anchor=anchor, valign="bottom" if above else "top", size=12,
-                        color=theme.bad, yshift=15 if above else -15, bgcolor=theme.paper if theme.name != "static" else "rgba(0,0,0,0)"))
+        out.append(
+            note(
+                f"<b>{mark.name}</b> {say}",
+                x,
+                y,
+                theme,
+                refs=("x", "y"),
+                anchor=anchor,
+                valign="bottom" if above else "top",
+                size=12,
+                color=theme.bad,
+                yshift=15 if above else -15,
+                bgcolor=theme.paper if theme.name != "static" else "rgba(0,0,0,0)",
+            )
+        )
     return out
 
 
@@ -239,15 +266,30 @@ def _play(data: Domain, theme: Theme, where: dict[Cell, tuple[float, float]], fi
                {"label": "❚❚", "method": "animate", "args": [[None], still]}]
     menu = {"type": "buttons", "direction": "left", "x": 0, "y": 0, "xanchor": "left", "yanchor": "top", "showactive": False,
             "pad": {"t": 52, "l": 0, "r": 8}, "buttons": buttons, **style}
-    slider = {"active": 0, "x": 0.24, "y": 0, "len": 0.76, "xanchor": "left", "yanchor": "top", "pad": {"t": 38, "b": 0},
-              "currentvalue": {"prefix": "", "font": {"size": 12, "color": theme.ink}, "xanchor": "left"}, "minorticklen": 0, "ticklen": 0,
-              "font": {"size": 1, "color": "rgba(0,0,0,0)"}, "bgcolor": theme.grid, "bordercolor": theme.grid, "activebgcolor": theme.block,
-              "steps": [{"label": f["name"], "method": "animate", "args": [[f["name"]], still]} for f in frames]}
+    slider = {
+        "active": 0,
+        "x": 0.24,
+        "y": 0,
+        "len": 0.76,
+        "xanchor": "left",
+        "yanchor": "top",
+        "pad": {"t": 38, "b": 0},
+        "currentvalue": {"prefix": "", "font": {"size": 12, "color": theme.ink}, "xanchor": "left"},
+        "minorticklen": 0,
+        "ticklen": 0,
+        "font": {"size": 1, "color": "rgba(0,0,0,0)"},
+        "bgcolor": theme.grid,
+        "bordercolor": theme.grid,
+        "activebgcolor": theme.block,
+        "steps": [{"label": f["name"], "method": "animate", "args": [[f["name"]], still]} for f in frames],
+    }
     return frames, {"updatemenus": [menu], "sliders": [slider]}
 
 
 def _cube(data: Domain, theme: Theme) -> Spec:
-    """Three axes: cells as cubes to turn around."""
+    """Three axes: cells as cubes to turn around; as a static picture, looked at from one side."""
+    if theme.name == "static":
+        return _projected(data, theme)
     named = [dict(zip(data.dims, c.point, strict=True)) for c in data.cells]
     x, y, z = ([n[d] for n in named] for d in data.axes)
     marker = {"symbol": "square", "size": 7, "color": _fills(data, theme), "line": {"width": 0}}
@@ -260,15 +302,80 @@ def _cube(data: Domain, theme: Theme) -> Spec:
         for i in range(3):
             coordinates[i].extend((ends[link.source][i], ends[link.sink][i], None))
     if data.arrows:
-        traces.append({"type": "scatter3d", "mode": "lines", "x": coordinates[0], "y": coordinates[1], "z": coordinates[2],
-                       "line": {"color": theme.ink if theme.ink[0] == "#" else "#888888", "width": 2}, "opacity": 0.5, "hoverinfo": "skip"})
+        traces.append(
+            {
+                "type": "scatter3d",
+                "mode": "lines",
+                "x": coordinates[0],
+                "y": coordinates[1],
+                "z": coordinates[2],
+                "line": {"color": theme.ink if theme.ink[0] == "#" else "#888888", "width": 2},
+                "opacity": 0.5,
+                "hoverinfo": "skip",
+            }
+        )
     if len(data.pair) == 2:
         a, b = (m.at for m in data.pair)
         traces.append({"type": "scatter3d", "mode": "lines+markers+text", "x": [a[0], b[0]], "y": [a[1], b[1]], "z": [a[2], b[2]],
                        "line": {"color": theme.bad, "width": 6}, "marker": {"color": theme.bad, "size": 9, "symbol": "circle"},
                        "text": [m.name for m in data.pair], "textfont": {"color": theme.bad}, "hoverinfo": "skip"})
-    sides = {key: {"title": {"text": d}, "color": theme.soft, "gridcolor": theme.grid, "backgroundcolor": "rgba(0,0,0,0)", "zeroline": False}
-             for key, d in zip(("xaxis", "yaxis", "zaxis"), data.axes, strict=True)}
+    sides = {
+        key: {
+            "title": {"text": d},
+            "color": theme.soft,
+            "gridcolor": theme.grid,
+            "backgroundcolor": "rgba(0,0,0,0)",
+            "zeroline": False,
+        }
+        for key, d in zip(("xaxis", "yaxis", "zaxis"), data.axes, strict=True)
+    }
     sides["zaxis"]["autorange"] = "reversed"
-    return spec(traces, layout(theme, 520, left=0, right=0, top=0, bottom=0, scene={**sides, "aspectmode": "cube",
-                                                                                  "camera": {"eye": {"x": 1.5, "y": -1.6, "z": 1.0}}}))
+    return spec(
+        traces,
+        layout(
+            theme,
+            520,
+            left=0,
+            right=0,
+            top=0,
+            bottom=0,
+            scene={**sides, "aspectmode": "cube", "camera": {"eye": {"x": 1.5, "y": -1.6, "z": 1.0}}},
+        ),
+    )
+
+
+def _projected(data: Domain, theme: Theme) -> Spec:
+    """The cube in cabinet projection: the third axis runs up to the right, at half length; far cells first."""
+    (x0, nx, dx), (y0, ny, dy), (z0, nz, _) = data.window
+    ends: list[tuple[float, float, float]] = []
+    for cell in data.cells:
+        named = dict(zip(data.dims, cell.point, strict=True))
+        x, y, z = ((named[d] - first) / step for d, (first, _, step) in zip(data.axes, data.window, strict=True))
+        ends.append((z, x + 0.45 * z, y - 0.45 * z))
+    order = sorted(range(len(ends)), key=lambda i: -ends[i][0])
+    fills, labels = _fills(data, theme), _labels(data)
+    cells = points(
+        [ends[i][1] for i in order],
+        [ends[i][2] for i in order],
+        [data.cells[i].leaf for i in order],
+        color=[fills[i] for i in order],
+        size=17,
+        text=[labels[i] if len(labels[i]) < 4 else "" for i in order],
+        text_color=[on(fills[i]) if fills[i][0] == "#" else fills[i] for i in order],
+        outline=("#8d97a5", 0.6),
+    )
+    page = layout(
+        theme,
+        420,
+        left=58,
+        top=16,
+        bottom=50,
+        xaxis=axis(
+            theme,
+            f"{_name(data, 0)}, and {data.axes[2]} from {z0} up to the right",
+            (-0.7, nx + 0.45 * nz),
+            [((v - x0) / dx, t) for v, t in _ticks(x0, nx, dx)],
+        ),
+        yaxis=axis(theme, _name(data, 1), (ny - 0.3, -0.45 * nz - 0.7), [((v - y0) / dy, t) for v, t in _ticks(y0, ny, dy)]),
+    )
+    return spec([cells], page)

@@ -100,7 +100,10 @@ def memory(schedule: Schedule, asked: Asked, look: Look) -> WarpAccess | TileAcc
     offered = accesses(plan)
     if not offered:
         return "Every access of this schedule is to registers: nothing moves to or from memory."
-    labels = {key: f"{'writes' if s.writes else 'reads'} {access_text(plan, s.leaf, s.slot)} ({s.leaf.id}, {s.space})" for key, s in offered.items()}
+    labels = {
+        key: f"{'writes' if s.writes else 'reads'} {access_text(plan, s.leaf, s.slot)} ({s.leaf.id}, {s.space})"
+        for key, s in offered.items()
+    }
     key = asked.one_of("access", "access", labels, _focus(offered, look))
     site, view = offered[key], asked.one_of("view", "show", {"warp": "one request of a warp", "tile": "elements touched"}, "warp")
     return _tile(plan, site, asked) if view == "tile" else _warp(plan, site, asked)
@@ -137,8 +140,19 @@ def _warp(plan: Plan, site: Site, asked: Asked) -> WarpAccess | str:
     if not request.lanes:
         where = ", ".join(f"{k} = {v}" for k, v in at.items())
         return f"No lane of warp {warp} runs {site.leaf.id}" + (f" at {where}." if where else ".")
-    return WarpAccess(site.leaf.id, site.storage, access_text(plan, site.leaf, site.slot), site.space, site.writes, request, group, warp,
-                      tuple(at.items()), facts, shape)
+    return WarpAccess(
+        site.leaf.id,
+        site.storage,
+        access_text(plan, site.leaf, site.slot),
+        site.space,
+        site.writes,
+        request,
+        group,
+        warp,
+        tuple(at.items()),
+        facts,
+        shape,
+    )
 
 
 def _first_active(plan: Plan, site: Site, warp: int) -> dict[str, int]:
@@ -168,8 +182,22 @@ def _tile(plan: Plan, site: Site, asked: Asked) -> TileAccess | str:
     mean = (touches / np.maximum(distinct, 1)).reshape(-1, size[-1]).tolist()
     there = distinct.reshape(-1, size[-1]).tolist()
     counts = tuple(tuple(round(t, 2) if n else None for t, n in zip(*row, strict=True)) for row in zip(mean, there, strict=True))
-    return TileAccess(site.leaf.id, site.storage, access_text(plan, site.leaf, site.slot), words, found.shape, axes, tuple(others.items()),
-                      (first[0] if rank > 1 else 0, first[-1]), (cell[0] if rank > 1 else 1, cell[-1]), counts, found.elements, found.touches, found.elements * found.element_bytes, found.cut)
+    return TileAccess(
+        site.leaf.id,
+        site.storage,
+        access_text(plan, site.leaf, site.slot),
+        words,
+        found.shape,
+        axes,
+        tuple(others.items()),
+        (first[0] if rank > 1 else 0, first[-1]),
+        (cell[0] if rank > 1 else 1, cell[-1]),
+        counts,
+        found.elements,
+        found.touches,
+        found.elements * found.element_bytes,
+        found.cut,
+    )
 
 
 def _bins(low: int, high: int, extent: int, most: int) -> tuple[int, int, int]:

@@ -17,9 +17,15 @@ from ...schedule import Schedule
 from .asked import Asked, Look
 from .palette import Theme, on
 from .picture import Drawing
-from .spec import Spec, axis, bars, layout, lines, note, points, spec
+from .spec import Spec, axis, bars, counted, layout, lines, note, points, spec
 
-RESOURCES = {"warps": "warps", "blocks": "block slots", "registers": "registers", "shared": "shared memory", "barriers": "named barriers"}
+RESOURCES = {
+    "warps": "warps",
+    "blocks": "block slots",
+    "registers": "registers",
+    "shared": "shared memory",
+    "barriers": "named barriers",
+}
 
 
 @dataclass(frozen=True)
@@ -67,21 +73,31 @@ class Occupancy:
     register_words: int
 
 
-def occupancy(schedule: Schedule, asked: Asked, look: Look) -> Occupancy | str:
+def occupancy(schedule: Schedule, asked: Asked, look: Look) -> Occupancy:
     """The limits of one kernel of the schedule on one GPU."""
     plan, known = schedule.plan, catalogue()
-    installed = look.run.device if look.run and look.run.device in known else default_gpu().name
+    installed = look.run.device if look.run is not None and look.run.device in known else default_gpu().name
     gpu = known[asked.one_of("gpu", "GPU", {name: str(g) for name, g in known.items()}, installed)]
     owner = plan.kernel_of(look.node) if look.node else None
     names = [k.id for k in plan.kernels]
     chosen = asked.one_of("kernel", "kernel", names, owner.id if owner else names[0])
     r = resources(plan, next(k for k in plan.kernels if k.id == chosen))
     registers = asked.number("registers", "registers per thread (0: unknown)", 0, gpu.max_registers_per_thread, 0)
-    if r.threads_per_block > gpu.max_threads_per_block:
-        return f"A block of {chosen} has {r.threads_per_block:,} threads; the {gpu.name} takes {gpu.max_threads_per_block:,} at most. Split the loops bound to threads."
     fill = fill_of(gpu, r.threads_per_block, registers, r.shared_bytes)
-    return Occupancy(chosen, gpu.name, r.threads_per_block, registers, r.shared_bytes, r.block, r.grid, fill, gpu.max_warps_per_sm,
-                     waves(gpu, r.grid, fill.blocks_per_sm), _curves(gpu, r.threads_per_block, registers, r.shared_bytes), r.register_words)
+    return Occupancy(
+        chosen,
+        gpu.name,
+        r.threads_per_block,
+        registers,
+        r.shared_bytes,
+        r.block,
+        r.grid,
+        fill,
+        gpu.max_warps_per_sm,
+        waves(gpu, r.grid, fill.blocks_per_sm),
+        _curves(gpu, r.threads_per_block, registers, r.shared_bytes),
+        r.register_words,
+    )
 
 
 def _curves(gpu: Gpu, threads: int, registers: int, shared: int) -> tuple[Curve, ...]:
@@ -90,19 +106,35 @@ def _curves(gpu: Gpu, threads: int, registers: int, shared: int) -> tuple[Curve,
     words = tuple(range(16, gpu.max_registers_per_thread + 1))
     step = max(gpu.shared_bytes_per_block_optin // 96 // 1024, 1) * 1024
     sizes = tuple(range(0, gpu.shared_bytes_per_block_optin + 1, step))
-    return (Curve("warps", "threads per block", counts, tuple(fill_of(gpu, n, registers, shared).fraction for n in counts), threads),
-            Curve("registers", "registers per thread", words, tuple(fill_of(gpu, threads, n, shared).fraction for n in words), registers or None),
-            Curve("shared", "shared memory per block", sizes, tuple(fill_of(gpu, threads, registers, n).fraction for n in sizes), shared))
+    return (
+        Curve("warps", "threads per block", counts, tuple(fill_of(gpu, n, registers, shared).fraction for n in counts), threads),
+        Curve(
+            "registers",
+            "registers per thread",
+            words,
+            tuple(fill_of(gpu, threads, n, shared).fraction for n in words),
+            registers or None,
+        ),
+        Curve(
+            "shared", "shared memory per block", sizes, tuple(fill_of(gpu, threads, registers, n).fraction for n in sizes), shared
+        ),
+    )
 
 
-def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
-    """The figure of a schedule, or a sentence."""
+def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing:
+    """The figure of a schedule."""
     data = occupancy(schedule, asked, look)
-    if isinstance(data, str):
-        return data
-    rows: list[list[str | None]] = [[data.kernel, RESOURCES[name], f"{n}", "limits" if name == data.fill.limiter else ""] for name, n in data.fill.limits.items()]
-    return Drawing(f"Occupancy of {data.kernel} on the {data.gpu}: {data.fill.fraction:.0%}", _remark(data), lambda theme: draw(data, theme),
-                   ["resource", "blocks it allows", ""], rows)
+    rows: list[list[str | None]] = [
+        [data.kernel, RESOURCES[name], f"{n}", "limits" if name == data.fill.limiter else ""]
+        for name, n in data.fill.limits.items()
+    ]
+    return Drawing(
+        f"Occupancy of {data.kernel} on the {data.gpu}: {data.fill.fraction:.0%}",
+        _remark(data),
+        lambda theme: draw(data, theme),
+        ["resource", "blocks it allows", ""],
+        rows,
+    )
 
 
 def draw(data: Occupancy, theme: Theme) -> Spec:
@@ -111,32 +143,90 @@ def draw(data: Occupancy, theme: Theme) -> Spec:
     most = max(data.fill.limits["blocks"], 1)
     shown = {n: min(v, most) for n, v in data.fill.limits.items()}
     fills = [theme.thread if n == data.fill.limiter else theme.plain for n in names]
-    text = [f"{data.fill.limits[n]} block{'s' * (data.fill.limits[n] != 1)}" + (" ◀ limits" if n == data.fill.limiter else "") for n in names]
+    text = [
+        counted(data.fill.limits[n], "block") + (" ◀ limits" if n == data.fill.limiter else "")
+        for n in names
+    ]
     inside = [shown[n] > most * 0.3 for n in names]
     rows = [float(i) for i in range(len(names))]
-    traces = [bars([0.0] * len(names), [float(shown[n]) for n in names], rows, [data.kernel] * len(names), color=fills, width=0.66,
-                   hover=[f"{RESOURCES[n]} would allow {data.fill.limits[n]} blocks on one multiprocessor" for n in names])]
-    page = layout(theme, 430, left=118, top=12, bottom=52,
-                  xaxis=axis(theme, "blocks on one multiprocessor", (0, most * 1.02), _ticks(most), domain=(0.0, 1.0), anchor="y"),
-                  yaxis=axis(theme, "", (len(names) - 0.4, -0.6), [(r, RESOURCES[n]) for r, n in zip(rows, names, strict=True)], domain=(0.62, 1.0)))
+    traces = [
+        bars(
+            [0.0] * len(names),
+            [float(shown[n]) for n in names],
+            rows,
+            [data.kernel] * len(names),
+            color=fills,
+            width=0.66,
+            hover=[f"{RESOURCES[n]} would allow {data.fill.limits[n]} blocks on one multiprocessor" for n in names],
+        )
+    ]
+    page = layout(
+        theme,
+        430,
+        left=118,
+        top=12,
+        bottom=52,
+        xaxis=axis(theme, "blocks on one multiprocessor", (0, most * 1.02), _ticks(most), domain=(0.0, 1.0), anchor="y"),
+        yaxis=axis(
+            theme, "", (len(names) - 0.4, -0.6), [(r, RESOURCES[n]) for r, n in zip(rows, names, strict=True)], domain=(0.62, 1.0)
+        ),
+    )
     for r, words, dark, fill, n in zip(rows, text, inside, fills, names, strict=True):
         colour = (on(fill) if fill[0] == "#" else "") if dark else ""
         x = shown[n] - most * 0.008 if dark else shown[n] + most * 0.008
-        page["annotations"].append(note(words, x, r, theme, refs=("x", "y"), anchor="right" if dark else "left", color=colour or theme.ink))
+        page["annotations"].append(
+            note(words, x, r, theme, refs=("x", "y"), anchor="right" if dark else "left", color=colour or theme.ink)
+        )
     for i, curve in enumerate(data.curves):
         a = f"{i + 2}"
-        page[f"xaxis{a}"] = axis(theme, curve.title, (curve.values[0], curve.values[-1]), _curve_ticks(curve), domain=(i * 0.355, i * 0.355 + 0.29), anchor=f"y{a}")
-        page[f"yaxis{a}"] = axis(theme, "", (0, 1.06), [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")] if i == 0 else [(0.0, ""), (0.5, ""), (1.0, "")],
-                                 domain=(0.0, 0.4), anchor=f"x{a}", grid=True)
+        page[f"xaxis{a}"] = axis(
+            theme,
+            curve.title,
+            (curve.values[0], curve.values[-1]),
+            _curve_ticks(curve),
+            domain=(i * 0.355, i * 0.355 + 0.29),
+            anchor=f"y{a}",
+        )
+        page[f"yaxis{a}"] = axis(
+            theme,
+            "",
+            (0, 1.06),
+            [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")] if i == 0 else [(0.0, ""), (0.5, ""), (1.0, "")],
+            domain=(0.0, 0.4),
+            anchor=f"x{a}",
+            grid=True,
+        )
         limiting = curve.resource == data.fill.limiter
         words = [f"{v:,} {curve.title}: {f:.0%}" for v, f in zip(curve.values, curve.fractions, strict=True)]
-        traces.append(lines(curve.values, curve.fractions, color=theme.thread if limiting else theme.block, width=2, axes=(f"x{a}", f"y{a}"), line_shape="hv") |
-                      {"hovertext": words, "hovertemplate": "%{hovertext}<extra></extra>", "hoverinfo": "text"})
+        traces.append(
+            lines(
+                curve.values,
+                curve.fractions,
+                color=theme.thread if limiting else theme.block,
+                width=2,
+                axes=(f"x{a}", f"y{a}"),
+                line_shape="hv",
+            )
+            | {"hovertext": words, "hovertemplate": "%{hovertext}<extra></extra>", "hoverinfo": "text"}
+        )
         if curve.now is not None:
-            traces.append(points([curve.now], [data.fill.fraction], [data.kernel], color=theme.thread if limiting else theme.block, size=12, symbol="circle",
-                                 axes=(f"x{a}", f"y{a}"), hover=[f"<b>here</b>: {curve.now:,} {curve.title}, {data.fill.fraction:.0%}"], outline=(theme.paper, 1.5)))
+            traces.append(
+                points(
+                    [curve.now],
+                    [data.fill.fraction],
+                    [data.kernel],
+                    color=theme.thread if limiting else theme.block,
+                    size=12,
+                    symbol="circle",
+                    axes=(f"x{a}", f"y{a}"),
+                    hover=[f"<b>here</b>: {curve.now:,} {curve.title}, {data.fill.fraction:.0%}"],
+                    outline=(theme.paper, 1.5),
+                )
+            )
         else:
-            page["annotations"].append(note("not known: compile to learn", i * 0.355 + 0.29, 0.4, theme, anchor="right", valign="top", size=10))
+            page["annotations"].append(
+                note("not known: compile to learn", i * 0.355 + 0.29, 0.4, theme, anchor="right", valign="top", size=10)
+            )
     return spec(traces, page)
 
 
@@ -157,9 +247,14 @@ def _curve_ticks(curve: Curve) -> list[tuple[float, str]]:
 def _remark(data: Occupancy) -> str:
     fill, size = data.fill, " × ".join(map(str, data.block))
     if not fill.blocks_per_sm:
-        return f"No block fits: {RESOURCES[fill.limiter]} is exceeded ({size} threads, {data.shared_bytes:,} bytes of shared memory)."
+        asked = f"{size} threads, {data.shared_bytes:,} bytes of shared memory"
+        return f"No block fits: {RESOURCES[fill.limiter]} is exceeded ({asked})."
     known = (f"{data.registers} registers per thread" if data.registers else
              f"registers not counted (the text's own arrays take {data.register_words}; a compiler says how many it needs)")
     grid = data.grid[0] * data.grid[1] * data.grid[2]
-    return (f"Blocks of {size} threads with {scaled(data.shared_bytes, 'B')} of shared memory, {known}: {fill.blocks_per_sm} blocks, {fill.active_warps} of "
-            f"{data.max_warps} warps; {RESOURCES[fill.limiter]} limit{'s' * (fill.limiter == 'shared')}. The grid of {grid:,} blocks fills the GPU {data.waves:.3g} times.")
+    return (
+        f"Blocks of {size} threads with {scaled(data.shared_bytes, 'B')} of shared memory, {known}: "
+        f"{counted(fill.blocks_per_sm, 'block')}, {fill.active_warps} of {data.max_warps} warps; "
+        f"{RESOURCES[fill.limiter]} limit{'s' * (fill.limiter == 'shared')}. "
+        f"The grid of {counted(grid, 'block')} fills the GPU {data.waves:.3g} times."
+    )

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-CYCLE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#F0C96B", "#8FCB9B", "#E3B5D0")
-"""Fills of neighbouring threads or blocks."""
+CYCLE = ("#0072B2", "#E69F00", "#F0C96B", "#56B4E9", "#E3B5D0", "#009E73", "#8FCB9B", "#CC79A7")
+"""Fills of neighbouring threads or blocks; each differs in lightness from the next one and from the third after it."""
 CIVIDIS = ("#00224E", "#123570", "#3B496C", "#575D6D", "#707173", "#8A8678", "#A59C74", "#C3B369", "#E1CC55", "#FEE838")
 """Small to large amounts."""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
@@ -48,9 +48,23 @@ class Theme:
     plain: str
 
 
-LIGHT = Theme("light", "#1d2430", "#5b6474", "#e2e5ea", "#ffffff", "#0072B2", "#b45f06", "#007a5a", "#8a4f9e", "#b3261e", "#c9d0da")
+LIGHT = Theme(
+    "light", "#1d2430", "#5b6474", "#e2e5ea", "#ffffff", "#0072B2", "#b45f06", "#007a5a", "#8a4f9e", "#b3261e", "#c9d0da"
+)
 DARK = Theme("dark", "#e6e9ee", "#a3acba", "#2f3742", "#171b21", "#6cb6ee", "#f0a958", "#5fd0a8", "#cf9be0", "#f28b82", "#48525f")
-STATIC = Theme("static", "currentColor", "currentColor", "currentColor", "none", "#2f86bd", "#c07622", "#2a9072", "#a06bb3", "#cf4b43", "#8d97a5")
+STATIC = Theme(
+    "static",
+    "currentColor",
+    "currentColor",
+    "currentColor",
+    "none",
+    "#2f86bd",
+    "#c07622",
+    "#2a9072",
+    "#a06bb3",
+    "#cf4b43",
+    "#8d97a5",
+)
 """For pictures without JavaScript: text takes the host's colour, hues are of middle lightness and serve both themes."""
 THEMES = {theme.name: theme for theme in (LIGHT, DARK, STATIC)}
 

@@ -129,8 +129,12 @@ def pipeline(schedule: Schedule, asked: Asked, look: Look) -> Pipeline | str:
     loops = [x for x in plan.loops.values() if x.role in ("seq", "unroll") and copy_nests(plan, x) and _uses(plan, x)]
     if not loops:
         made = ", ".join(c.name for c in plan.copies)
-        return (f"{made} is copied once, outside of every sequential loop, so there is nothing to overlap." if made else
-                "Nothing is staged: no loop makes a copy that could run ahead of its use. stage('…', 'k') an array that a loop reads, then pipeline('k', 3).")
+        return (
+            f"{made} is copied once, outside of every sequential loop, so there is nothing to overlap."
+            if made
+            else "Nothing is staged: no loop makes a copy that could run ahead of its use. "
+            "stage('…', 'k') an array that a loop reads, then pipeline('k', 3)."
+        )
     words = {x.id: f"{x.id} ({', '.join(_names(plan, x))})" for x in loops}
     chosen = asked.one_of("loop", "loop", words, _focus(plan, loops, look))
     loop = plan.loops[chosen]
@@ -148,7 +152,7 @@ def _names(plan: Plan, loop: Loop) -> tuple[str, ...]:
 
 
 def _focus(plan: Plan, loops: list[Loop], look: Look) -> str:
-    """The loop that is selected, or in which the selected node stands, or that makes the selected copy; else one that runs ahead."""
+    """The loop that is selected, that is around the selected node, or that makes the selected copy; else one that runs ahead."""
     wanted = (look.node, *(look.finding.nodes if look.finding else ()))
     for node in wanted:
         hit = plan.find(node) if node else None
@@ -165,7 +169,9 @@ def _prologue(plan: Plan, loop: Loop) -> tuple[Loop, ...]:
     assert hit is not None
     body = hit[1][-1].body if hit[1] else next(k.body for k in plan.kernels if any(n.id == loop.id for n in k.body))
     before, names = body[: [n.id for n in body].index(loop.id)], set(_names(plan, loop))
-    return tuple(n for n in before if isinstance(n, Loop) and (held := {leaf.statement for leaf, _ in leaves((n,))}) and held <= names)
+    return tuple(
+        n for n in before if isinstance(n, Loop) and (held := {leaf.statement for leaf, _ in leaves((n,))}) and held <= names
+    )
 
 
 def _stops(plan: Plan, loop: Loop, count: int, look: Look) -> list[Stop]:
@@ -240,14 +246,31 @@ def _follow(plan: Plan, loop: Loop, stops: list[Stop], look: Look) -> Pipeline:
     buffers = tuple((n, buffer_text(plan.buffer_of[n])) for n in names)
     slots = tuple((n, plan.buffer_of[n].shape[0] if _slotted(plan, n) else 1) for n in names)
     shown = sum(1 for s in stops if s.loop is loop and not s.hidden)
-    return Pipeline(loop.id, loop.extent, ahead, any(leaf.mechanism == "async" for n in loop.body for leaf, _ in leaves((n,))), buffers, slots,
-                    _alive(lives), tuple(b for b in bars if not b.hidden), tuple(marks), lives, _phases(bars, now), tuple(gaps), shown)
+    return Pipeline(
+        loop.id,
+        loop.extent,
+        ahead,
+        any(leaf.mechanism == "async" for n in loop.body for leaf, _ in leaves((n,))),
+        buffers,
+        slots,
+        _alive(lives),
+        tuple(b for b in bars if not b.hidden),
+        tuple(marks),
+        lives,
+        _phases(bars, now),
+        tuple(gaps),
+        shown,
+    )
 
 
 def _says(sync: Sync) -> str:
     if sync.kind == "commit":
         return "commit: the copies issued since the last one are a group"
-    return f"wait until at most {sync.pending} group{'s' * (sync.pending != 1)} of copies are in flight" if sync.pending else "wait for all copies"
+    return (
+        f"wait until at most {sync.pending} group{'s' * (sync.pending != 1)} of copies are in flight"
+        if sync.pending
+        else "wait for all copies"
+    )
 
 
 def _bars(plan: Plan, node: Node, stop: Stop, now: float, pace: float, names: tuple[str, ...]) -> Iterator[Bar]:
@@ -257,8 +280,19 @@ def _bars(plan: Plan, node: Node, stop: Stop, now: float, pace: float, names: tu
         last = next((leaf for leaf, _ in inside if plan.statement_of[leaf.statement].update), inside[-1][0]) if inside else None
         if last is not None:
             statements, end = tuple(dict.fromkeys(leaf.statement for leaf, _ in inside)), now + COMPUTE * pace
-            yield Bar("compute", last.id, f"use {stop.loop.id}={stop.value}", stop.value, stop.value, stop.phase, now, end, end, statements,
-                      hidden=stop.hidden)
+            yield Bar(
+                "compute",
+                last.id,
+                f"use {stop.loop.id}={stop.value}",
+                stop.value,
+                stop.value,
+                stop.phase,
+                now,
+                end,
+                end,
+                statements,
+                hidden=stop.hidden,
+            )
         return
     for leaf, above in inside:
         value = dict(leaf.at)[scope_dim(plan, leaf)].evaluate({stop.loop.id: stop.value})
@@ -305,7 +339,7 @@ def _lives(plan: Plan, loop: Loop, bars: list[Bar], names: tuple[str, ...], gaps
 
 
 def _judged(plan: Plan, loop: Loop, bars: list[Bar], lives: tuple[Life, ...], accused: set[tuple[str, int]]) -> list[Bar]:
-    """The bars, those marked that a finding names, that overwrite a tile before its last read, or read one before it has landed."""
+    """The bars, marked where a finding names them, or they overwrite a tile before its last read or read it before it lands."""
     over = {(b.buffer, b.iteration) for a in lives for b in lives
             if (a.buffer, a.slot) == (b.buffer, b.slot) and a.iteration != b.iteration and a.start <= b.start < a.end
             and (not accused or (a.buffer, a.iteration) in accused)}
@@ -313,7 +347,9 @@ def _judged(plan: Plan, loop: Loop, bars: list[Bar], lives: tuple[Life, ...], ac
     late = {n: _read_at(plan, loop, n) for n, _ in landed}
 
     def wrong(b: Bar) -> bool:
-        if any((s, b.iteration) in accused for s in b.statements) or (b.kind == "copy" and (b.statements[0], b.iteration) in over):
+        if any((s, b.iteration) in accused for s in b.statements) or (
+            b.kind == "copy" and (b.statements[0], b.iteration) in over
+        ):
             return True
         tiles = [landed[n, b.runs - by] for n, by in late.items() if (n, b.runs - by) in landed]
         return b.kind == "compute" and not accused and any(at is None or at > b.start for at in tiles)

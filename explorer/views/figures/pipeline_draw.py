@@ -19,7 +19,9 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
         return data
     names = ", ".join(name for name, _ in data.buffers)
     stages = f"{data.ahead + 1} stages" if data.ahead else "copy, then use"
-    return Drawing(f"Copies and uses of {names} over {data.loop} · {stages}", _note(data), lambda theme: draw(data, theme), *_table(data))
+    return Drawing(
+        f"Copies and uses of {names} over {data.loop} · {stages}", _note(data), lambda theme: draw(data, theme), *_table(data)
+    )
 
 
 def draw(data: Pipeline, theme: Theme) -> Spec:
@@ -32,7 +34,12 @@ def draw(data: Pipeline, theme: Theme) -> Spec:
     upper, lower = len(rows) + sync, len(held)
     height = ROW * (upper + lower) + 118
     cut = (lower + 0.2) * ROW / (ROW * (upper + lower) + 34)
-    traces = [*_flights(data, theme, rows), *_work(data, theme, rows, end), *_syncs(data, theme, len(rows)), *_slots(held, data, theme, end)]
+    traces = [
+        *_flights(data, theme, rows),
+        *_work(data, theme, rows, end),
+        *_syncs(data, theme, len(rows)),
+        *_slots(held, data, theme, end),
+    ]
     labels = [(float(i), f"{data.loop}={z}") for z, i in rows.items()] + ([(float(len(rows)), "sync")] if sync else [])
     names = [(float(i), name) for i, name in enumerate(held)]
     wide = max(len(t) for _, t in (*labels, *names))
@@ -41,7 +48,18 @@ def draw(data: Pipeline, theme: Theme) -> Spec:
                   yaxis=axis(theme, "", (upper - 0.4, -0.6), labels, domain=(cut + 0.05, 1.0)),
                   yaxis2=axis(theme, "", (lower - 0.4, -0.6), names, domain=(0.0, cut - 0.02), anchor="x"))
     for name, start, stop in data.phases:
-        page["annotations"].append(note(f"<b>{name}</b>", (start + min(stop, end)) / 2, 1.0, theme, refs=("x", "paper"), anchor="center", valign="bottom", yshift=4))
+        page["annotations"].append(
+            note(
+                f"<b>{name}</b>",
+                (start + min(stop, end)) / 2,
+                1.0,
+                theme,
+                refs=("x", "paper"),
+                anchor="center",
+                valign="bottom",
+                yshift=4,
+            )
+        )
         if start > 0:
             page["shapes"].append(rule(start - 0.12, 0, start - 0.12, 1, theme.soft, dash="dash", refs=("x", "paper")))
     for start, stop in data.gaps:
@@ -56,14 +74,34 @@ def _work(data: Pipeline, theme: Theme, rows: dict[int, int], end: float) -> lis
     for kind, colour in (("copy", theme.copy), ("compute", theme.block)):
         some = [b for b in data.bars if b.kind == kind]
         if some:
-            out.append(bars([b.start for b in some], [b.end - b.start for b in some], [rows[b.iteration] for b in some], [b.node for b in some],
-                            color=colour, width=0.72, text=[_label(data, b, end) for b in some], text_color=on(colour),
-                            outline=([theme.bad if b.wrong else colour for b in some], [3 if b.wrong else 0 for b in some]),
-                            hover=[_words(data, b) for b in some]))
+            out.append(
+                bars(
+                    [b.start for b in some],
+                    [b.end - b.start for b in some],
+                    [rows[b.iteration] for b in some],
+                    [b.node for b in some],
+                    color=colour,
+                    width=0.72,
+                    text=[_label(data, b, end) for b in some],
+                    text_color=on(colour),
+                    outline=([theme.bad if b.wrong else colour for b in some], [3 if b.wrong else 0 for b in some]),
+                    hover=[_words(data, b) for b in some],
+                )
+            )
     wrong = sorted((b for b in data.bars if b.wrong), key=lambda b: b.start)
     if wrong:
-        out.append(points([(b.start + b.end) / 2 for b in wrong], [rows[b.iteration] - 0.42 for b in wrong], None, color="rgba(0,0,0,0)", size=1,
-                          text=["✗"] * len(wrong), text_color=theme.bad, text_size=14))
+        out.append(
+            points(
+                [(b.start + b.end) / 2 for b in wrong],
+                [rows[b.iteration] - 0.42 for b in wrong],
+                None,
+                color="rgba(0,0,0,0)",
+                size=1,
+                text=["✗"] * len(wrong),
+                text_color=theme.bad,
+                text_size=14,
+            )
+        )
     return out
 
 
@@ -95,8 +133,17 @@ def _syncs(data: Pipeline, theme: Theme, row: int) -> list[Spec]:
         some = [m for m in data.marks if m.kind == kind]
         if some:
             fill = colour if colour[0] == "#" else "#8d97a5"
-            out.append(points([m.at + 0.1 for m in some], [float(row)] * len(some), [m.node for m in some], color=fill, size=10, symbol=symbol,
-                              hover=[f"{data.loop}={m.runs}: {m.text}" for m in some]))
+            out.append(
+                points(
+                    [m.at + 0.1 for m in some],
+                    [float(row)] * len(some),
+                    [m.node for m in some],
+                    color=fill,
+                    size=10,
+                    symbol=symbol,
+                    hover=[f"{data.loop}={m.runs}: {m.text}" for m in some],
+                )
+            )
     return out
 
 
@@ -120,16 +167,36 @@ def _slots(held: dict[str, list[Life]], data: Pipeline, theme: Theme, end: float
     some = [(i, x) for i, lives in enumerate(held.values()) for x in lives]
     fill = theme.vector
     fits = [len(f"{data.loop}={x.iteration}") * 6.4 < (x.end - x.start) / (end + 0.3) * 590 for _, x in some]
-    return [bars([x.start for _, x in some], [x.end - x.start for _, x in some], [float(i) for i, _ in some], [x.buffer for _, x in some], color=fill,
-                 width=0.6, axes=("x", "y2"), text=[f"{data.loop}={x.iteration}" if fit else "" for (_, x), fit in zip(some, fits, strict=True)],
-                 text_color=on(fill), hover=[f"{x.buffer} slot {x.slot} holds the tile of {data.loop}={x.iteration}" +
-                                             ("" if x.read else "<br>read in an iteration that is not drawn") for _, x in some])]
+    return [
+        bars(
+            [x.start for _, x in some],
+            [x.end - x.start for _, x in some],
+            [float(i) for i, _ in some],
+            [x.buffer for _, x in some],
+            color=fill,
+            width=0.6,
+            axes=("x", "y2"),
+            text=[f"{data.loop}={x.iteration}" if fit else "" for (_, x), fit in zip(some, fits, strict=True)],
+            text_color=on(fill),
+            hover=[
+                f"{x.buffer} slot {x.slot} holds the tile of {data.loop}={x.iteration}"
+                + ("" if x.read else "<br>read in an iteration that is not drawn")
+                for _, x in some
+            ],
+        )
+    ]
 
 
 def _words(data: Pipeline, bar: Bar) -> str:
     if bar.kind == "compute":
         return f"iteration {data.loop}={bar.iteration} computes ({', '.join(bar.statements)})"
-    lands = "" if bar.landed == bar.end else "<br>asynchronous: in flight until the wait" if bar.landed is not None else "<br>no wait here covers it"
+    lands = (
+        ""
+        if bar.landed == bar.end
+        else "<br>asynchronous: in flight until the wait"
+        if bar.landed is not None
+        else "<br>no wait here covers it"
+    )
     return f"{bar.statements[0]}: the tile of {data.loop}={bar.iteration} is copied" + (
         f" in iteration {data.loop}={bar.runs}" if bar.phase != "prologue" and bar.runs != bar.iteration else "") + lands
 
@@ -138,8 +205,11 @@ def _note(data: Pipeline) -> str:
     parts = ["; ".join(text for _, text in data.buffers), "a row is one iteration: its copies, named by buffer, then its use"]
     slots = max(n for _, n in data.slots)
     if data.ahead:
-        parts.append(f"copies run {data.ahead} iteration{'s' * (data.ahead != 1)} ahead" + (", asynchronously (dotted: in flight)" if data.asynchronous else "") +
-                     f"; {slots} slots, at most {data.alive} tile{'s' * (data.alive != 1)} of a buffer alive at once")
+        parts.append(
+            f"copies run {data.ahead} iteration{'s' * (data.ahead != 1)} ahead"
+            + (", asynchronously (dotted: in flight)" if data.asynchronous else "")
+            + f"; {slots} slots, at most {data.alive} tile{'s' * (data.alive != 1)} of a buffer alive at once"
+        )
     else:
         parts.append("each iteration waits for its own copy; pipeline it to let the next copy run during the computation")
     if data.marks:
@@ -148,7 +218,9 @@ def _note(data: Pipeline) -> str:
     if data.shown < data.extent:
         parts.append(f"{data.shown} of {data.extent} iterations are drawn")
     if any(b.wrong for b in data.bars):
-        parts.append("✗ red: what the refusal names, and what overwrites a tile before its last read or reads it before it has landed")
+        parts.append(
+            "✗ red: what the refusal names, and what overwrites a tile before its last read or reads it before it has landed"
+        )
     return ". ".join(p[0].upper() + p[1:] for p in parts) + "."
 
 
@@ -157,7 +229,14 @@ def _table(data: Pipeline) -> tuple[list[str], list[list[str | None]]]:
     rows: list[list[str | None]] = []
     for e in events:
         if isinstance(e, Bar):
-            rows.append([e.node, "prologue" if e.phase == "prologue" else f"{data.loop}={e.runs}", e.text if e.kind == "copy" else "use", f"{data.loop}={e.iteration}"])
+            rows.append(
+                [
+                    e.node,
+                    "prologue" if e.phase == "prologue" else f"{data.loop}={e.runs}",
+                    e.text if e.kind == "copy" else "use",
+                    f"{data.loop}={e.iteration}",
+                ]
+            )
         else:
             rows.append([e.node, f"{data.loop}={e.runs}", e.kind, e.text.partition(":")[2].strip() or e.text])
     return ["runs in", "what", "tile or meaning"], rows

@@ -56,10 +56,22 @@ class Plots:
             If an option does not fit.
         """
         more = {f"at.{d}": v for d, v in (at or {}).items()} | {f"from.{d}": v for d, v in (start or {}).items()}
-        return self._draw("domain", node, {"x": x, "y": y, "z": z, "colour": colour, "size": size, "show": show, **more}, theme, finding)
+        return self._draw(
+            "domain", node, {"x": x, "y": y, "z": z, "colour": colour, "size": size, "show": show, **more}, theme, finding
+        )
 
-    def memory(self, of: str | None = None, *, access: str | None = None, view: str | None = None, warp: int | None = None,
-               group: int | None = None, at: Mapping[str, int] | None = None, scope: str | None = None, theme: str = "light") -> Picture:
+    def memory(
+        self,
+        of: str | None = None,
+        *,
+        access: str | None = None,
+        view: str | None = None,
+        warp: int | None = None,
+        group: int | None = None,
+        at: Mapping[str, int] | None = None,
+        scope: str | None = None,
+        theme: str = "light",
+    ) -> Picture:
         """What one request of a warp asks of memory, or which elements a block touches.
 
         Parameters
@@ -82,9 +94,13 @@ class Plots:
             If an option does not fit.
         """
         more = {f"at.{d}": v for d, v in (at or {}).items()}
-        return self._draw("memory", of, {"access": access, "view": view, "warp": warp, "group": group, "scope": scope, **more}, theme)
+        return self._draw(
+            "memory", of, {"access": access, "view": view, "warp": warp, "group": group, "scope": scope, **more}, theme
+        )
 
-    def pipeline(self, loop: str | None = None, *, iterations: int | None = None, finding: Finding | None = None, theme: str = "light") -> Picture:
+    def pipeline(
+        self, loop: str | None = None, *, iterations: int | None = None, finding: Finding | None = None, theme: str = "light"
+    ) -> Picture:
         """Copies and computation of a loop over time, and which slot holds which tile.
 
         Parameters
@@ -113,7 +129,9 @@ class Plots:
         """
         return self._draw("roofline", None, {"gpu": gpu}, theme, run=run)
 
-    def occupancy(self, kernel: str | None = None, *, gpu: str | None = None, registers: int | None = None, theme: str = "light") -> Picture:
+    def occupancy(
+        self, kernel: str | None = None, *, gpu: str | None = None, registers: int | None = None, theme: str = "light"
+    ) -> Picture:
         """How many blocks fit on a multiprocessor, and what limits them; `registers` per thread as a compiler says.
 
         Raises
@@ -138,8 +156,13 @@ class Plots:
         from .registry import picture
 
         plan = self.schedule.plan
-        if node is not None and not (node in plan.ids or node in plan.statement_of or node in plan.array_of or node in plan.buffer_of):
-            raise FigureError(f"nothing in this schedule is called {node!r}", hint=", ".join([*plan.loops, *plan.statement_of, *plan.buffer_of][:12]))
+        if node is not None and not (
+            node in plan.ids or node in plan.statement_of or node in plan.array_of or node in plan.buffer_of
+        ):
+            raise FigureError(
+                f"nothing in this schedule is called {node!r}",
+                hint=", ".join([*plan.loops, *plan.statement_of, *plan.buffer_of][:12]),
+            )
         return picture(self.schedule, name, options, node=node, finding=finding, run=run, theme=theme, strict=True)
 
     def __repr__(self) -> str:

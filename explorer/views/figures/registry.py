@@ -28,15 +28,27 @@ class Entry:
     module: str
 
 
-FIGURES: dict[str, Entry] = {e.name: e for e in (
-    Entry("domain", "Domain", "which block and thread runs each instance of a statement, in which order, and what depends on what", "domain_draw"),
-    Entry("memory", "Memory", "what one access of a warp asks of memory, and which elements a block touches", "memory_draw"),
-    Entry("pipeline", "Pipeline", "copies and computation over time, and how long each buffer holds a tile", "pipeline_draw"),
-    Entry("roofline", "Roofline", "arithmetic intensity against the limits of a GPU, with the measured point", "roofline"),
-    Entry("occupancy", "Occupancy", "how many blocks fit on a multiprocessor, and what limits them", "occupancy"),
-    Entry("dependences", "Dependences", "which statement must come after which, at what distance, and how the schedule sees to it",
-          "dependences"),
-)}
+FIGURES: dict[str, Entry] = {
+    e.name: e
+    for e in (
+        Entry(
+            "domain",
+            "Domain",
+            "which block and thread runs each instance of a statement, in which order, and what depends on what",
+            "domain_draw",
+        ),
+        Entry("memory", "Memory", "what one access of a warp asks of memory, and which elements a block touches", "memory_draw"),
+        Entry("pipeline", "Pipeline", "copies and computation over time, and how long each buffer holds a tile", "pipeline_draw"),
+        Entry("roofline", "Roofline", "arithmetic intensity against the limits of a GPU, with the measured point", "roofline"),
+        Entry("occupancy", "Occupancy", "how many blocks fit on a multiprocessor, and what limits them", "occupancy"),
+        Entry(
+            "dependences",
+            "Dependences",
+            "which statement must come after which, at what distance, and how the schedule sees to it",
+            "dependences",
+        ),
+    )
+}
 """In the order of their tabs."""
 
 
@@ -77,7 +89,9 @@ def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = N
     asked = Asked(given, strict)
     drawing: Drawing | str = import_module(f"{__package__}.{entry.module}").make(schedule, asked, look)
     if strict and (odd := asked.unread()):
-        raise FigureError(f"the {name} figure has no option {odd[0]!r} here", hint=", ".join(sorted(asked.known)) or "it has none here")
+        raise FigureError(
+            f"the {name} figure has no option {odd[0]!r} here", hint=", ".join(sorted(asked.known)) or "it has none here"
+        )
     controls = tuple(c.data() for c in asked.controls)
     if isinstance(drawing, str):
         return Picture(name, entry.title, {}, drawing, controls)

@@ -22,7 +22,7 @@ from .spec import Spec, axis, layout, lines, note, points, spec
 
 @dataclass(frozen=True)
 class Point:
-    """A point or a line under the roof: operations per byte, operations per second (None: a line up to the roof), its name and source."""
+    """A point or a line under the roof: its name, operations per byte, operations per second (None: a line), its source."""
 
     name: str
     intensity: float
@@ -59,25 +59,44 @@ class Roofline:
 def roofline(schedule: Schedule, asked: Asked, look: Look) -> Roofline | str:
     """Intensities and the roof of the chosen GPU, or a sentence where there is no arithmetic to place."""
     known = catalogue()
-    installed = look.run.device if look.run and look.run.device in known else default_gpu().name
+    installed = look.run.device if look.run is not None and look.run.device in known else default_gpu().name
     gpu = known[asked.one_of("gpu", "GPU", {name: str(g) for name, g in known.items()}, installed)]
     facts = Facts(schedule.source, schedule.plan, gpu)
     if not facts.flops or not facts.compulsory_bytes:
-        return (f"The program does no arithmetic that is counted; it moves {scaled(facts.compulsory_bytes, 'B')} at least, which takes "
-                f"{facts.roofline.floor_us:.3g} µs on the {gpu.name}.")
+        return (
+            f"The program does no arithmetic that is counted; it moves {scaled(facts.compulsory_bytes, 'B')} at least, "
+            f"which takes {facts.roofline.floor_us:.3g} µs on the {gpu.name}."
+        )
     types = [facts.program.array_of[s.target.array].dtype for s in facts.program.statements]
     dtype = common(types).name if types else "f32"
-    found = [Point("compulsory", facts.intensity, None, f"each input read once, each output written once: {scaled(facts.compulsory_bytes, 'B')}")]
+    found = [
+        Point(
+            "compulsory",
+            facts.intensity,
+            None,
+            f"each input read once, each output written once: {scaled(facts.compulsory_bytes, 'B')}",
+        )
+    ]
     if facts.requested_bytes and schedule.judgement.emittable:
         found.append(Point("requested", facts.flops / facts.requested_bytes, None,
                            f"what the warps ask for in whole sectors, before any cache: {scaled(facts.requested_bytes, 'B')}"))
     run = look.run
-    if run and run.timing and run.timing.net_us and run.device == gpu.name and run.flops and run.bytes:
+    if run is not None and run.timing and run.timing.net_us and run.device == gpu.name and run.flops and run.bytes:
         net = run.timing.net_us
         share = f", {run.share:.0%} of the floor" if run.share is not None else ""
-        found.append(Point("measured", run.flops / run.bytes, run.flops / net * 1e6, f"{net:.4g} µs without an empty launch{share}"))
-    return Roofline(gpu.name, dtype, facts.roofline, roof_of(gpu, facts.compulsory_bytes, facts.flops, dtype, measured=False), facts.compulsory_bytes,
-                    facts.requested_bytes, facts.flops, tuple(found))
+        found.append(
+            Point("measured", run.flops / run.bytes, run.flops / net * 1e6, f"{net:.4g} µs without an empty launch{share}")
+        )
+    return Roofline(
+        gpu.name,
+        dtype,
+        facts.roofline,
+        roof_of(gpu, facts.compulsory_bytes, facts.flops, dtype, measured=False),
+        facts.compulsory_bytes,
+        facts.requested_bytes,
+        facts.flops,
+        tuple(found),
+    )
 
 
 def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
@@ -85,7 +104,16 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
     data = roofline(schedule, asked, look)
     if isinstance(data, str):
         return data
-    rows = [[None, p.name, f"{p.intensity:.3g}", scaled(p.flops_per_s or data.roof.attainable_flops_per_s(p.intensity), "flop/s"), p.words] for p in data.points]
+    rows = [
+        [
+            None,
+            p.name,
+            f"{p.intensity:.3g}",
+            scaled(p.flops_per_s or data.roof.attainable_flops_per_s(p.intensity), "flop/s"),
+            p.words,
+        ]
+        for p in data.points
+    ]
     return Drawing(f"{schedule.source.name} under the roof of the {data.gpu}", _remark(data), lambda theme: draw(data, theme),
                    ["what", "flop per byte", "flop/s (at most, or measured)", "from"], rows)
 
@@ -94,24 +122,59 @@ def draw(data: Roofline, theme: Theme) -> Spec:
     """Logarithmic axes; the roof, and an upright line up to it for each intensity."""
     low, high = _span(data)
     traces, top = [], max(data.roof.attainable_flops_per_s(high), data.datasheet.attainable_flops_per_s(high))
-    bottom = min([data.roof.attainable_flops_per_s(p.intensity) for p in data.points] + [p.flops_per_s for p in data.points if p.flops_per_s]) / 12
+    bottom = (
+        min(
+            [data.roof.attainable_flops_per_s(p.intensity) for p in data.points]
+            + [p.flops_per_s for p in data.points if p.flops_per_s]
+        )
+        / 12
+    )
     bottom = min(bottom, top / 1e3)
-    for roof, dash, colour, words in ((data.datasheet, "dot", theme.soft, "datasheet"), (data.roof, "solid", theme.ink, "reachable")):
+    for roof, dash, colour, words in (
+        (data.datasheet, "dot", theme.soft, "datasheet"),
+        (data.roof, "solid", theme.ink, "reachable"),
+    ):
         corner = [roof.ridge] if isfinite(roof.ridge) and low < roof.ridge < high else []
         x = [low, *corner, high]
-        traces.append(lines(x, [roof.attainable_flops_per_s(v) for v in x], color=colour, width=2.5 if dash == "solid" else 1.3, dash=dash, opacity=1 if dash == "solid" else 0.7,
-                            hoverinfo="skip", name=words))
+        traces.append(
+            lines(
+                x,
+                [roof.attainable_flops_per_s(v) for v in x],
+                color=colour,
+                width=2.5 if dash == "solid" else 1.3,
+                dash=dash,
+                opacity=1 if dash == "solid" else 0.7,
+                hoverinfo="skip",
+                name=words,
+            )
+        )
     for p, colour, dash in zip(data.points, (theme.block, theme.thread, theme.vector), ("solid", "dash", "solid"), strict=False):
         limit = data.roof.attainable_flops_per_s(p.intensity)
         y = p.flops_per_s or limit
         if p.flops_per_s is None:
             traces.append(lines([p.intensity, p.intensity], [bottom, limit], color=colour, width=1.6, dash=dash))
         symbol = {"compulsory": "circle", "requested": "diamond", "measured": "triangle-up"}[p.name]
-        hover = f"<b>{p.name}</b>: {p.intensity:.3g} flop/byte<br>{scaled(y, 'flop/s')}{'' if p.flops_per_s else ' at most'}<br>{p.words}"
+        rate = scaled(y, "flop/s") + ("" if p.flops_per_s else " at most")
+        hover = f"<b>{p.name}</b>: {p.intensity:.3g} flop/byte<br>{rate}<br>{p.words}"
         traces.append(points([p.intensity], [y], [None], color=colour, size=13, symbol=symbol, hover=[hover]))
-    page = layout(theme, 380, left=78, top=16, bottom=52,
-                  xaxis=axis(theme, "arithmetic intensity (flop per byte)", (log10(low), log10(high)), _decades(low, high), grid=True, log=True),
-                  yaxis=axis(theme, "performance (flop/s)", (log10(bottom), log10(top * 2)), [(v, scaled(v, "")) for v, _ in _decades(bottom, top * 2)], grid=True, log=True))
+    page = layout(
+        theme,
+        380,
+        left=78,
+        top=16,
+        bottom=52,
+        xaxis=axis(
+            theme, "arithmetic intensity (flop per byte)", (log10(low), log10(high)), _decades(low, high), grid=True, log=True
+        ),
+        yaxis=axis(
+            theme,
+            "performance (flop/s)",
+            (log10(bottom), log10(top * 2)),
+            [(v, scaled(v, "")) for v, _ in _decades(bottom, top * 2)],
+            grid=True,
+            log=True,
+        ),
+    )
     page["annotations"] += _names(data, theme, low, high, bottom)
     return spec(traces, page)
 
@@ -120,14 +183,39 @@ def _names(data: Roofline, theme: Theme, low: float, high: float, bottom: float)
     """The words on the lines."""
     roof = data.roof
     which = "measured" if roof.measured_bandwidth else "datasheet"
-    out = [_at(f"{scaled(roof.bandwidth_bytes_per_s, 'B/s')} ({which})", low * 1.8, roof.attainable_flops_per_s(low * 1.8) / 2.6, theme, "left")]
+    out = [
+        _at(
+            f"{scaled(roof.bandwidth_bytes_per_s, 'B/s')} ({which})",
+            low * 1.8,
+            roof.attainable_flops_per_s(low * 1.8) / 2.6,
+            theme,
+            "left",
+        )
+    ]
     if roof.peak_flops_per_s:
         which = "measured" if roof.measured_peak else "datasheet"
-        out.append(_at(f"{data.dtype} peak {scaled(roof.peak_flops_per_s, 'flop/s')} ({which})", high / 1.1, roof.peak_flops_per_s * 1.12, theme, "right"))
+        out.append(
+            _at(
+                f"{data.dtype} peak {scaled(roof.peak_flops_per_s, 'flop/s')} ({which})",
+                high / 1.1,
+                roof.peak_flops_per_s * 1.12,
+                theme,
+                "right",
+            )
+        )
     for i, (p, colour) in enumerate(zip(data.points, (theme.block, theme.thread, theme.vector), strict=False)):
         left = log10(p.intensity / low) < 0.62 * log10(high / low)
         y = (p.flops_per_s / 1.25) if p.flops_per_s else bottom * (1.6 + 2.2 * i)
-        out.append(_at(f"<b>{p.name}</b> {p.intensity:.3g}", p.intensity * (1.12 if left else 1 / 1.12), y, theme, "left" if left else "right", colour))
+        out.append(
+            _at(
+                f"<b>{p.name}</b> {p.intensity:.3g}",
+                p.intensity * (1.12 if left else 1 / 1.12),
+                y,
+                theme,
+                "left" if left else "right",
+                colour,
+            )
+        )
     return out
 
 
@@ -152,6 +240,11 @@ def _remark(data: Roofline) -> str:
     reuse = ""
     if len(data.points) > 1 and data.points[1].name == "requested":
         times = data.requested_bytes / data.compulsory_bytes
-        reuse = f" Its warps request {times:.3g} times the compulsory bytes" + ("; caches or staging must absorb the difference." if times > 1.05 else ".")
-    return (f"{scaled(data.flops, 'flop')} over {scaled(data.compulsory_bytes, 'B')} of compulsory traffic is {roof.intensity:.3g} flop per byte: {side}. "
-            f"The floor is {roof.floor_us:.4g} µs.{reuse} Solid: rates that can be reached; dotted: the datasheet's.")
+        reuse = f" Its warps request {times:.3g} times the compulsory bytes" + (
+            "; caches or staging must absorb the difference." if times > 1.05 else "."
+        )
+    return (
+        f"{scaled(data.flops, 'flop')} over {scaled(data.compulsory_bytes, 'B')} of compulsory traffic is "
+        f"{roof.intensity:.3g} flop per byte: {side}. The floor is {roof.floor_us:.4g} µs.{reuse} "
+        f"Solid: rates that can be reached; dotted: the datasheet's."
+    )

@@ -25,8 +25,19 @@ def layout(theme: Theme, height: int, *, left: int = 64, right: int = 18, top: i
             "hoverlabel": {"font": {"family": FONT, "size": 12}, "align": "left"}, "annotations": [], "shapes": [], **more}
 
 
-def axis(theme: Theme, title: str, span: tuple[float, float], ticks: Sequence[tuple[float, str]] | None = None, *, grid: bool = False,
-         domain: tuple[float, float] = (0.0, 1.0), anchor: str = "", log: bool = False, mono: bool = False, **more: Any) -> Spec:
+def axis(
+    theme: Theme,
+    title: str,
+    span: tuple[float, float],
+    ticks: Sequence[tuple[float, str]] | None = None,
+    *,
+    grid: bool = False,
+    domain: tuple[float, float] = (0.0, 1.0),
+    anchor: str = "",
+    log: bool = False,
+    mono: bool = False,
+    **more: Any,
+) -> Spec:
     """An axis with an explicit range (reversed if `span` falls) and, where given, explicit ticks (value, words)."""
     out: Spec = {"title": {"text": title, "font": {"size": 12, "color": theme.ink}, "standoff": 8}, "range": list(span),
                  "domain": list(domain), "showgrid": grid, "gridcolor": theme.grid, "zeroline": False, "showline": False,
@@ -55,7 +66,13 @@ def points(x: Numbers, y: Numbers, nodes: Sequence[str | None] | None, *, color:
 def lines(x: Numbers, y: Numbers, *, color: str, width: float = 1.5, dash: str = "solid", node: str | None = None,
           hover: str = "", axes: tuple[str, str] = ("x", "y"), arrow: bool = False, **more: Any) -> Spec:
     """Line segments (None ends one); with `arrow` each segment of two points ends in a head."""
-    out: Spec = {"type": "scatter", "mode": "lines", "x": list(x), "y": list(y), "line": {"color": color, "width": width, "dash": dash}}
+    out: Spec = {
+        "type": "scatter",
+        "mode": "lines",
+        "x": list(x),
+        "y": list(y),
+        "line": {"color": color, "width": width, "dash": dash},
+    }
     if arrow:
         heads = [0 if i % 3 == 0 else 8 if i % 3 == 1 else 0 for i in range(len(out["x"]))]
         out |= {"mode": "lines+markers", "marker": {"symbol": "arrow", "angleref": "previous", "size": heads, "color": color,
@@ -64,23 +81,66 @@ def lines(x: Numbers, y: Numbers, *, color: str, width: float = 1.5, dash: str =
     return _finish(out, named, [hover] * len(out["x"]) if hover else None, axes) | more
 
 
-def bars(base: Sequence[float], length: Sequence[float], y: Sequence[float], nodes: Sequence[str | None] | None, *, color: Any,
-         width: float = 0.7, hover: Sequence[str] | None = None, text: Sequence[str] | None = None, text_color: Any = None, text_size: int = 10,
-         axes: tuple[str, str] = ("x", "y"), outline: tuple[Any, Any] | None = None, **more: Any) -> Spec:
+def bars(
+    base: Sequence[float],
+    length: Sequence[float],
+    y: Sequence[float],
+    nodes: Sequence[str | None] | None,
+    *,
+    color: Any,
+    width: float = 0.7,
+    hover: Sequence[str] | None = None,
+    text: Sequence[str] | None = None,
+    text_color: Any = None,
+    text_size: int = 10,
+    axes: tuple[str, str] = ("x", "y"),
+    outline: tuple[Any, Any] | None = None,
+    **more: Any,
+) -> Spec:
     """Horizontal bars from `base`, a word inside each if `text` is given."""
     out: Spec = {"type": "bar", "orientation": "h", "base": list(base), "x": list(length), "y": list(y), "width": width,
                  "marker": {"color": color, "line": {"color": outline[0], "width": outline[1]} if outline else {"width": 0}}}
     if text:
-        out |= {"text": list(text), "textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "constraintext": "none",
-                "insidetextfont": {"size": text_size, "color": text_color}, "cliponaxis": False}
+        out |= {
+            "text": list(text),
+            "textposition": "inside",
+            "insidetextanchor": "middle",
+            "textangle": 0,
+            "constraintext": "none",
+            "insidetextfont": {"size": text_size, "color": text_color},
+            "cliponaxis": False,
+        }
     return _finish(out, nodes, hover, axes) | more
 
 
-def heat(x: Sequence[float], y: Sequence[float], z: Sequence[Sequence[float | None]], nodes: str | None, *, scale: list[list[Any]],
-         top: float, hover: Sequence[Sequence[str]] | None = None, axes: tuple[str, str] = ("x", "y"), **more: Any) -> Spec:
+def heat(
+    x: Sequence[float],
+    y: Sequence[float],
+    z: Sequence[Sequence[float | None]],
+    nodes: str | None,
+    *,
+    scale: list[list[Any]],
+    top: float,
+    hover: Sequence[Sequence[str]] | None = None,
+    axes: tuple[str, str] = ("x", "y"),
+    **more: Any,
+) -> Spec:
     """Cells of a plane by amount (None stays empty), 0 to `top`."""
-    out: Spec = {"type": "heatmap", "x": list(x), "y": list(y), "z": [list(row) for row in z], "zmin": 0, "zmax": top,
-                 "colorscale": scale, "showscale": False, "xgap": 1, "ygap": 1, "hoverongaps": False, "xaxis": axes[0], "yaxis": axes[1]}
+    out: Spec = {
+        "type": "heatmap",
+        "x": list(x),
+        "y": list(y),
+        "z": [list(row) for row in z],
+        "zmin": 0,
+        "zmax": top,
+        "colorscale": scale,
+        "showscale": False,
+        "xgap": 1,
+        "ygap": 1,
+        "hoverongaps": False,
+        "xaxis": axes[0],
+        "yaxis": axes[1],
+    }
     if nodes is not None:
         out["customdata"] = [[nodes] * len(row) for row in out["z"]]
     if hover is None:
@@ -93,8 +153,19 @@ def heat(x: Sequence[float], y: Sequence[float], z: Sequence[Sequence[float | No
 def note(text: str, x: float, y: float, theme: Theme, *, refs: tuple[str, str] = ("paper", "paper"), anchor: str = "left",
          valign: str = "middle", size: int = 11, color: str = "", **more: Any) -> Spec:
     """Words at a place, without an arrow."""
-    return {"text": text, "x": x, "y": y, "xref": refs[0], "yref": refs[1], "xanchor": anchor, "yanchor": valign, "showarrow": False,
-            "align": anchor, "font": {"size": size, "color": color or theme.soft}, **more}
+    return {
+        "text": text,
+        "x": x,
+        "y": y,
+        "xref": refs[0],
+        "yref": refs[1],
+        "xanchor": anchor,
+        "yanchor": valign,
+        "showarrow": False,
+        "align": anchor,
+        "font": {"size": size, "color": color or theme.soft},
+        **more,
+    }
 
 
 def rule(x0: float, y0: float, x1: float, y1: float, color: str, *, width: float = 1.0, dash: str = "solid",
@@ -117,6 +188,11 @@ def spec(data: Sequence[Spec], layout_: Spec, frames: Sequence[Spec] = ()) -> Sp
             "config": {"displaylogo": False, "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d", "toImage"]}}
 
 
+def counted(number: float, thing: str) -> str:
+    """``1 block``, ``1,024 blocks``."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
 def figure(spec_: Spec) -> Any:
     """A ``plotly.graph_objects.Figure`` of a spec.
 
@@ -135,7 +211,9 @@ def figure(spec_: Spec) -> Any:
 def _finish(out: Spec, nodes: Sequence[str | None] | None, hover: Sequence[str] | None, axes: tuple[str, str]) -> Spec:
     if nodes is not None:
         out["customdata"] = list(nodes)
-    out |= {"hovertext": list(hover), "hovertemplate": "%{hovertext}<extra></extra>"} if hover is not None else {"hoverinfo": "skip"}
+    out |= (
+        {"hovertext": list(hover), "hovertemplate": "%{hovertext}<extra></extra>"} if hover is not None else {"hoverinfo": "skip"}
+    )
     if axes != ("x", "y"):
         out |= {"xaxis": axes[0], "yaxis": axes[1]}
     return out

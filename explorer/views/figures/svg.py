@@ -31,10 +31,12 @@ def render(spec: dict[str, Any], title: str) -> str:
     words = [_words(page, a) for a in spec["layout"]["annotations"]]
     inside = "".join((*page.axes(), *kept, *body, *over, *words))
     height = round(page.height)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
-            f'aria-label="{escape(title)}" style="max-width:100%;height:auto;color-scheme:light dark;'
-            f'color:var(--jp-content-font-color0,var(--vscode-editor-foreground,light-dark(#1d2430,#e6e9ee)))" '
-            f'font-family="{escape(FONT)}" font-size="11" fill="currentColor"><title>{escape(title)}</title>{inside}</svg>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
+        f'aria-label="{escape(title)}" style="max-width:100%;height:auto;color-scheme:light dark;'
+        f'color:var(--jp-content-font-color0,var(--vscode-editor-foreground,light-dark(#1d2430,#e6e9ee)))" '
+        f'font-family="{escape(FONT)}" font-size="11" fill="currentColor"><title>{escape(title)}</title>{inside}</svg>'
+    )
 
 
 class _Page:
@@ -99,8 +101,12 @@ class _Page:
             out.insert(0, f'<path d="{grid}" stroke="currentColor" opacity=".14" fill="none"/>')
         middle = (self._pixel(axis["domain"][0], across) + self._pixel(axis["domain"][1], across)) / 2
         if text := axis["title"]["text"]:
-            out.append(f'<text x="{middle:.1f}" y="{near + 33:.1f}" text-anchor="middle" font-size="12">{_rich(text)}</text>' if across else
-                       f'<text transform="translate({max(near - 42, 11):.1f} {middle:.1f}) rotate(-90)" text-anchor="middle" font-size="12">{_rich(text)}</text>')
+            out.append(
+                f'<text x="{middle:.1f}" y="{near + 33:.1f}" text-anchor="middle" font-size="12">{_rich(text)}</text>'
+                if across
+                else f'<text transform="translate({max(near - 42, 11):.1f} {middle:.1f}) rotate(-90)" text-anchor="middle" '
+                f'font-size="12">{_rich(text)}</text>'
+            )
         return out
 
 
@@ -137,8 +143,13 @@ def _labels(t: dict[str, Any], at: list[tuple[float, float] | None]) -> list[str
     for i, (p, text) in enumerate(zip(at, t["text"], strict=True)):
         if p and text:
             colour = _item(font.get("color") or "currentColor", i)
-            groups[colour] = groups.get(colour, "") + f'<text x="{p[0] + dx:.0f}" y="{p[1] + dy + font["size"] * 0.36:.0f}">{_rich(text)}</text>'
-    return [f'<g text-anchor="{anchor}" font-size="{font["size"]}" fill="{colour}">{inner}</g>' for colour, inner in groups.items()]
+            groups[colour] = (
+                groups.get(colour, "")
+                + f'<text x="{p[0] + dx:.0f}" y="{p[1] + dy + font["size"] * 0.36:.0f}">{_rich(text)}</text>'
+            )
+    return [
+        f'<g text-anchor="{anchor}" font-size="{font["size"]}" fill="{colour}">{inner}</g>' for colour, inner in groups.items()
+    ]
 
 
 def _beside(position: str) -> tuple[float, str, float]:
@@ -156,7 +167,11 @@ def _markers(t: dict[str, Any], at: list[tuple[float, float] | None]) -> list[st
         if p and size:
             before = at[i - 1] if i and marker.get("angleref") else None
             angle = atan2(p[1] - before[1], p[0] - before[0]) if before else 0.0
-            key = (_item(marker["color"], i), str(_item(marker.get("line", {}).get("color", ""), i)), _item(marker.get("line", {}).get("width", 0), i))
+            key = (
+                _item(marker["color"], i),
+                str(_item(marker.get("line", {}).get("color", ""), i)),
+                _item(marker.get("line", {}).get("width", 0), i),
+            )
             looks[key] = looks.get(key, "") + _mark(_item(marker["symbol"], i), p[0], p[1], size, angle)
     out = []
     for (fill, stroke, width), path in looks.items():
@@ -199,8 +214,14 @@ def _bars(t: dict[str, Any], x: Place, y: Place) -> list[str]:
             font, outside = t.get("insidetextfont", {}), t.get("textposition") == "outside"
             fill = _item(font.get("color") or "currentColor", i) if not outside else "currentColor"
             where = f'x="{b + 5:.1f}" text-anchor="start"' if outside else f'x="{(a + b) / 2:.1f}" text-anchor="middle"'
-            texts.append(f'<text {where} y="{(top + low) / 2 + 3.6:.1f}" font-size="{font.get("size", 10)}" fill="{fill}">{_rich(t["text"][i])}</text>')
-    paths = [f'<path d="{d}" fill="{_paint(f)}"' + (f' stroke="{_paint(s)}" stroke-width="{w}"' if w else "") + "/>" for (f, s, w), d in looks.items()]
+            texts.append(
+                f'<text {where} y="{(top + low) / 2 + 3.6:.1f}" font-size="{font.get("size", 10)}" fill="{fill}">'
+                f"{_rich(t['text'][i])}</text>"
+            )
+    paths = [
+        f'<path d="{d}" fill="{_paint(f)}"' + (f' stroke="{_paint(s)}" stroke-width="{w}"' if w else "") + "/>"
+        for (f, s, w), d in looks.items()
+    ]
     return [*paths, *texts]
 
 
@@ -235,11 +256,15 @@ def _words(page: _Page, a: dict[str, Any]) -> str:
     x = page.paper(True) if a["xref"] == "paper" else page.place(a["xref"], True)
     y = page.paper(False) if a["yref"] == "paper" else page.place(a["yref"], True)
     size, lines = a["font"]["size"], re.split(r"<br>", a["text"])
-    drop = {"top": size, "middle": size * 0.36 - (len(lines) - 1) * size * 0.65, "bottom": -3 - (len(lines) - 1) * size * 1.3}[a["yanchor"]]
+    drop = {"top": size, "middle": size * 0.36 - (len(lines) - 1) * size * 0.65, "bottom": -3 - (len(lines) - 1) * size * 1.3}[
+        a["yanchor"]
+    ]
     left, top = x(a["x"]) + a.get("xshift", 0), y(a["y"]) - a.get("yshift", 0) + drop
     anchor = {"left": "start", "center": "middle", "right": "end"}[a["xanchor"]]
     fade = ' opacity=".72"' if a["font"]["color"] == "currentColor" else ""
-    rows = "".join(f'<tspan x="{left:.1f}" dy="{size * 1.3 if i else 0:.1f}">{_rich(line)}</tspan>' for i, line in enumerate(lines))
+    rows = "".join(
+        f'<tspan x="{left:.1f}" dy="{size * 1.3 if i else 0:.1f}">{_rich(line)}</tspan>' for i, line in enumerate(lines)
+    )
     return f'<text y="{top:.1f}" text-anchor="{anchor}" font-size="{size}" fill="{a["font"]["color"]}"{fade}>{rows}</text>'
 
 

@@ -43,15 +43,18 @@ def matmul(M: int = 8, N: int = 8, K: int = 12, stages: int = 0, depth: int = 4,
 
 SCHEDULES = {
     "matmul as written": lambda: written("matmul"),
-    "matmul tiled": lambda: written("matmul", M=9, N=7, K=5).tile(["i", "j"], (4, 4)).bind("i", "block.y").bind("j.i", "thread.x"),
+    "matmul tiled": lambda: (
+        written("matmul", M=9, N=7, K=5).tile(["i", "j"], (4, 4)).bind("i", "block.y").bind("j.i", "thread.x")
+    ),
     "matmul staged": matmul,
     "matmul pipelined": lambda: matmul(stages=3),
     "triangle": lambda: written("triangular_matmul").split("j", 2).bind("i", "block.x").bind("j.i", "thread.x"),
     "jacobi by the host": lambda: default(written("jacobi2d"), threads=4),
     "wavefront": lambda: default(written("gauss_seidel"), threads=4),
     "columns": lambda: default(written("sum_columns"), threads=4),
-    "rows by warps": lambda: written("sum_rows", M=4, N=70).split("i", 2).bind("i", "block.x").bind("i.i", "warp").split("k", 32)
-    .bind("k.i", "lane"),
+    "rows by warps": lambda: (
+        written("sum_rows", M=4, N=70).split("i", 2).bind("i", "block.x").bind("i.i", "warp").split("k", 32).bind("k.i", "lane")
+    ),
     "all in one block": lambda: default(written("sum_all"), threads=8),
     "softmax rows": lambda: default(written("softmax", M=3, N=40), threads=8),
     "reversed": lambda: written("stencil1d").reverse("i"),

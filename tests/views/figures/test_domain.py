@@ -24,8 +24,15 @@ def test_cells_are_the_instances_of_the_plane(name):
         data = domain(s, Asked({"statement": statement, "size": "large"}), Look())
         assert data.statement == statement
         fixed = dict(data.fixed)
-        inside = {p for p in where if all(dict(zip(data.dims, p, strict=True))[d] == v for d, v in fixed.items())
-                  and all(start <= dict(zip(data.dims, p, strict=True))[d] < start + count for d, (start, count, _) in zip(data.axes, data.window, strict=True))}
+        inside = {
+            p
+            for p in where
+            if all(dict(zip(data.dims, p, strict=True))[d] == v for d, v in fixed.items())
+            and all(
+                start <= dict(zip(data.dims, p, strict=True))[d] < start + count
+                for d, (start, count, _) in zip(data.axes, data.window, strict=True)
+            )
+        }
         assert {c.point for c in data.cells} == inside
         assert data.total == len(where)
         assert data.sampled == any(start > low or start + count - 1 < high
@@ -33,7 +40,13 @@ def test_cells_are_the_instances_of_the_plane(name):
 
 
 def test_the_axes_are_those_bound_to_blocks_and_threads_and_can_be_chosen():
-    s = written("matmul", M=64, N=64, K=64).tile(["i", "j"], (8, 8)).bind("i", "block.y").bind("j", "block.x").bind("i.i", "thread.y")
+    s = (
+        written("matmul", M=64, N=64, K=64)
+        .tile(["i", "j"], (8, 8))
+        .bind("i", "block.y")
+        .bind("j", "block.x")
+        .bind("i.i", "thread.y")
+    )
     data = domain(s, Asked(), Look())
     assert (data.statement, data.axes, data.fixed) == ("S1", ("j", "i"), (("k", 0),))
     assert data.roles == ("block.x", "block.y · thread.y")
@@ -87,14 +100,22 @@ def test_a_refused_pair_is_drawn_where_it_is(name, step, arguments):
         named = dict(zip(plan.statement_of[end.statement].dims, end.point, strict=True))
         where = {d: named[d] for d in data.axes if d in named}
         assert {d: v for d, v in zip(data.axes, mark.at, strict=True) if d in where} == where
-        assert all(start <= v <= start + (count - 1) * stride for v, (start, count, stride) in zip(mark.at, data.window, strict=True))
+        assert all(
+            start <= v <= start + (count - 1) * stride for v, (start, count, stride) in zip(mark.at, data.window, strict=True)
+        )
     words = str(draw(data, DARK)["layout"]["annotations"])
     assert "must run first" in words
     assert str(sink) in words
 
 
 def test_colours_and_words_tell_threads_and_blocks_apart():
-    s = written("matmul", M=8, N=8, K=2).tile(["i", "j"], (4, 4)).bind("i", "block.y").bind("j", "block.x").bind("j.i", "thread.x")
+    s = (
+        written("matmul", M=8, N=8, K=2)
+        .tile(["i", "j"], (4, 4))
+        .bind("i", "block.y")
+        .bind("j", "block.x")
+        .bind("j.i", "thread.x")
+    )
     data = domain(s, Asked({"colour": "thread"}), Look())
     trace = next(t for t in draw(data, LIGHT)["data"] if t.get("name") == "instances")
     at = {(x, y): (t, c) for x, y, t, c in zip(trace["x"], trace["y"], trace["text"], trace["marker"]["color"], strict=True)}

@@ -23,8 +23,9 @@ def _of(s, look: Look = Look(), **options: object) -> Pipeline:  # noqa: B008
 def test_a_staged_loop_copies_then_uses():
     data = _of(matmul())
     assert (data.loop, data.extent, data.ahead, data.asynchronous) == ("k", 3, 0, False)
-    assert [(b.kind, b.node, b.iteration) for b in data.bars] == [(kind, node, k) for k in range(3)
-                                                                 for kind, node in (("copy", "a_s"), ("copy", "b_s"), ("compute", "S1"))]
+    assert [(b.kind, b.node, b.iteration) for b in data.bars] == [
+        (kind, node, k) for k in range(3) for kind, node in (("copy", "a_s"), ("copy", "b_s"), ("compute", "S1"))
+    ]
     assert {m.kind for m in data.marks} == {"barrier"}
     assert len([m for m in data.marks if m.runs == 1]) == 2, "before the copies overwrite, and before they are read"
     assert data.alive == 1

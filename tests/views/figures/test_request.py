@@ -73,8 +73,11 @@ def test_the_mean_over_all_requests_is_what_the_analysis_says(name):
         loops = free_loops(site) if not any(v.role == "vector" for v in site.above) else ()
         if not loops and free_loops(site):
             continue
-        requests = [warp_request(plan, facts.leaf, facts.slot, warp, dict(zip([v.id for v in loops], at, strict=True)))
-                    for warp in range(-(-x * y * z // 32)) for at in product(*(range(v.start, v.start + v.extent) for v in loops))]
+        requests = [
+            warp_request(plan, facts.leaf, facts.slot, warp, dict(zip([v.id for v in loops], at, strict=True)))
+            for warp in range(-(-x * y * z // 32))
+            for at in product(*(range(v.start, v.start + v.extent) for v in loops))
+        ]
         busy = [r for r in requests if r.lanes]
         if facts.space == "global":
             assert sum(len(r.sectors) for r in busy) / len(busy) == pytest.approx(facts.sectors_per_request)
@@ -114,7 +117,9 @@ def test_footprints_are_those_of_the_walk(name):
                 assert (found.elements, found.touches) == (len(wanted), sum(wanted.values())), (leaf.id, slot, fixed)
                 if wanted and len(found.shape) == 2:
                     times, distinct = found.binned((0, 1), (0, 0), (1, 1), found.shape)
-                    assert {(r, c): times[r, c] for r in range(found.shape[0]) for c in range(found.shape[1]) if distinct[r, c]} == wanted
+                    assert {
+                        (r, c): times[r, c] for r in range(found.shape[0]) for c in range(found.shape[1]) if distinct[r, c]
+                    } == wanted
                 checked += 1
     assert checked > 4
 

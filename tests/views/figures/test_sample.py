@@ -24,11 +24,15 @@ def test_place_and_time_are_those_of_the_walk(name):
         assert {tuple(p) for p in found.points.tolist()} == set(where)
         times = sorted({time for _, time in where.values()})
         kernel_of = {leaf.id: k for leaf, _, k in plan.leaves}
-        for point, leaf, place, thread, step in zip(found.points.tolist(), found.leaf, found.place.tolist(), found.thread, found.step, strict=True):
+        for point, leaf, place, thread, step in zip(
+            found.points.tolist(), found.leaf, found.place.tolist(), found.thread, found.step, strict=True
+        ):
             who, time = where[tuple(point)]
             kernel = kernel_of[found.leaves[leaf]]
             size = block_extents(kernel)
-            blocks = product(*([b] if b != EVERYWHERE else range(n) for b, n in zip(place[:3], grid_extents(kernel), strict=True)))
+            blocks = product(
+                *([b] if b != EVERYWHERE else range(n) for b, n in zip(place[:3], grid_extents(kernel), strict=True))
+            )
             threads = product(*([t] if t != EVERYWHERE else range(n) for t, n in zip(place[3:], size, strict=True)))
             numbers = [x + size[0] * (y + size[1] * z) for x, y, z in threads]
             assert who == {(b, t) for b in blocks for t in numbers}, (statement, point)
@@ -72,8 +76,17 @@ def _touching(statement, points: list[tuple[int, ...]]) -> set[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize(("name", "statement"), [("gauss_seidel", "S0"), ("jacobi2d", "S0"), ("matmul", "S1"), ("triangular_matmul", "S1"),
-                                                 ("stencil1d", "S0"), ("sum_columns", "S1")])
+@pytest.mark.parametrize(
+    ("name", "statement"),
+    [
+        ("gauss_seidel", "S0"),
+        ("jacobi2d", "S0"),
+        ("matmul", "S1"),
+        ("triangular_matmul", "S1"),
+        ("stencil1d", "S0"),
+        ("sum_columns", "S1"),
+    ],
+)
 def test_links_are_few_and_imply_every_dependence(name, statement):
     plan = written(name).plan
     s = plan.statement_of[statement]

@@ -1,0 +1,118 @@
+"""Roofline and occupancy: the numbers under the pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log10
+
+import pytest
+
+from explorer.errors import FigureError
+from explorer.gpu.occupancy import occupancy as fill_of
+from explorer.gpu.spec import catalogue, gpu
+from explorer.run.result import Run
+from explorer.views.figures import picture
+from explorer.views.figures.asked import Asked, Look
+from explorer.views.figures.occupancy import occupancy
+from explorer.views.figures.palette import LIGHT
+from explorer.views.figures.roofline import draw, roofline
+from tests.views.figures.support import matmul, written
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A timing with one number."""
+
+    net_us: float
+
+    @property
+    def median_us(self) -> float:
+        return self.net_us
+
+
+def test_intensity_is_arithmetic_over_compulsory_bytes():
+    data = roofline(written("matmul", M=64, N=32, K=16), Asked({"gpu": "H200"}), Look())
+    flops, bytes_ = 2 * 64 * 32 * 16, 4 * (64 * 16 + 16 * 32 + 64 * 32)
+    point = data.points[0]
+    assert (data.flops, data.compulsory_bytes) == (flops, bytes_)
+    assert point.intensity == pytest.approx(flops / bytes_)
+    assert data.roof.bound == "memory"
+    requested = data.points[1]
+    assert requested.intensity == pytest.approx(flops / data.requested_bytes)
+    assert data.requested_bytes > bytes_
+
+
+def test_the_roof_is_that_of_the_chosen_gpu_and_the_lines_reach_it():
+    s = matmul()
+    for name, card in catalogue().items():
+        data = roofline(s, Asked({"gpu": name}), Look())
+        assert data.gpu == name
+        assert data.datasheet.bandwidth_bytes_per_s == card.memory_bandwidth_bytes_per_s
+        spec = draw(data, LIGHT)
+        solid = next(t for t in spec["data"] if t.get("name") == "reachable")
+        assert solid["y"][-1] == pytest.approx(data.roof.peak_flops_per_s)
+        for p, line in zip(data.points, (t for t in spec["data"] if t["mode"] == "lines" and "name" not in t), strict=False):
+            assert line["y"][1] == pytest.approx(min(p.intensity * data.roof.bandwidth_bytes_per_s, data.roof.peak_flops_per_s))
+        low, high = (10**v for v in spec["layout"]["xaxis"]["range"])
+        assert all(low < p.intensity < high for p in data.points)
+
+
+def test_a_measured_point_stands_at_its_time_on_its_gpu_only():
+    s = matmul()
+    run = Run("matmul", "H200", (), (), timings={"cold": Fixed(2.0)}, bytes=1000, flops=4000)  # type: ignore[dict-item]
+    data = roofline(s, Asked(), Look(run=run))
+    measured = next(p for p in data.points if p.name == "measured")
+    assert (measured.intensity, measured.flops_per_s) == (4.0, pytest.approx(2e9))
+    mark = next(t for t in draw(data, LIGHT)["data"] if t["mode"] == "markers" and t["marker"]["symbol"] == "triangle-up")
+    assert (mark["x"], mark["y"]) == ([4.0], [pytest.approx(2e9)])
+    assert log10(2e9) > draw(data, LIGHT)["layout"]["yaxis"]["range"][0]
+    assert not any(p.name == "measured" for p in roofline(s, Asked({"gpu": "T4"}), Look(run=run)).points)
+
+
+def test_a_program_without_arithmetic_gets_a_sentence():
+    import explorer as ex
+
+    n = ex.sizes("n")
+
+    @ex.program
+    def flip(x: ex.f32[n], y: ex.f32[n]):
+        for i in range(n):
+            y[i] = x[n - 1 - i]
+
+    shown = picture(flip.schedule(n=64), "roofline")
+    assert shown.spec == {}
+    assert "512 B" in shown.note
+
+
+@pytest.mark.parametrize("name", ["T4", "H200"])
+def test_occupancy_is_that_of_the_arithmetic(name):
+    s = matmul()
+    data = occupancy(s, Asked({"gpu": name, "registers": 80}), Look())
+    assert (data.threads, data.shared_bytes) == (4, 128)
+    assert data.fill == fill_of(gpu(name), 4, 80, 128)
+    threads, registers, shared = data.curves
+    assert threads.now == 4
+    assert registers.now == 80
+    assert dict(zip(registers.values, registers.fractions, strict=True))[200] == fill_of(gpu(name), 4, 200, 128).fraction
+    assert dict(zip(threads.values, threads.fractions, strict=True))[512] == fill_of(gpu(name), 512, 80, 128).fraction
+    assert shared.fractions[-1] == fill_of(gpu(name), 4, 80, shared.values[-1]).fraction
+    assert list(shared.fractions) == sorted(shared.fractions, reverse=True)
+
+
+def test_the_limiting_resource_is_named_and_marked():
+    shown = picture(matmul(), "occupancy", {"gpu": "H200"})
+    limiter = next(row for row in shown.table if row[3] == "limits")
+    assert limiter[1] == "block slots"
+    bar = shown.spec["data"][0]
+    assert [c == LIGHT.thread for c in bar["marker"]["color"]] == [row[3] == "limits" for row in shown.table]
+    assert "◀ limits" in str(shown.spec["layout"]["annotations"])
+
+
+def test_a_block_that_does_not_fit_says_so_and_an_unknown_gpu_is_an_error():
+    s = written("matmul", M=8, N=8, K=32768).bind("i", "block.x").bind("j", "thread.x").stage("a", "i")
+    small = picture(s, "occupancy", {"gpu": "T4"})
+    assert small.title == "Occupancy of matmul on the T4: 0%"
+    assert small.note.startswith("No block fits: shared memory is exceeded (8 × 1 × 1 threads, 131,072 bytes")
+    assert "1 blocks" in picture(s, "occupancy", {"gpu": "H200"}).note
+    with pytest.raises(FigureError, match="gpu='H900' is not a choice"):
+        s.plot.roofline(gpu="H900")
