@@ -80,7 +80,8 @@ def drawn(count: int, seed: int, most: int = 1 << 26) -> list[Case]:
         for _ in range(rank):
             kind = rng.random()
             n = int(2 ** rng.uniform(1, 24 / rank + 1))
-            shape.append(max(1, min(primes, key=lambda p, n=n: abs(p - n)) if kind < 0.4 else n if kind < 0.8 else 1 << n.bit_length() - 1))
+            near = min(primes, key=lambda p, n=n: abs(p - n))
+            shape.append(max(1, near if kind < 0.4 else n if kind < 0.8 else 1 << n.bit_length() - 1))
         size = 1
         for n in shape:
             size *= n

@@ -45,8 +45,8 @@ def peer(name: str, sizes: dict[str, int]) -> tuple[dict[str, torch.Tensor], Cal
 
     m, n = sizes.get("M", 1), sizes.get("N", 1)
     if name == "softmax":
-        x = {"x": new(m, n)}
-        return x, lambda x: torch.softmax(x, -1), ("y",), 4 * m * n, lambda x: jax.nn.softmax(x.astype(jnp.float32), -1).astype(x.dtype)
+        return {"x": new(m, n)}, lambda x: torch.softmax(x, -1), ("y",), 4 * m * n, (
+            lambda x: jax.nn.softmax(x.astype(jnp.float32), -1).astype(x.dtype))
     if name == "attention_softmax":
         b, h, q, k = (sizes[s] for s in "BHQK")
         return ({"x": new(b, h, q, k), "m": new(b, k)}, lambda x, m: torch.softmax(x * 0.125 + m[:, None, None, :], -1), ("y",),
@@ -65,7 +65,8 @@ def peer(name: str, sizes: dict[str, int]) -> tuple[dict[str, torch.Tensor], Cal
                 lambda x, r, b, w, c: normal(x + b + r, w, c))
     if name == "batchnorm_relu":
         shape = (sizes["B"], sizes["C"], sizes["P"])
-        given = {"x": new(*shape, dtype=torch.float32), "w": new(shape[1], dtype=torch.float32), "c": new(shape[1], dtype=torch.float32)}
+        w, c = (new(shape[1], dtype=torch.float32) for _ in "wc")
+        given = {"x": new(*shape, dtype=torch.float32), "w": w, "c": c}
         count = shape[0] * shape[1] * shape[2]
         return given, lambda x, w, c: F.relu(F.batch_norm(x, None, None, w, c, True)), ("y",), 12 * count, None
     if name == "cross_entropy":

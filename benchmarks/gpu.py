@@ -125,7 +125,8 @@ def finish(bench: Any, suite: str, name: str, times: dict[str, float], error: fl
     """One row."""
     best = min((v for k, v in times.items() if k != "ours"), default=math.nan)
     ratio = best / times["ours"] if "ours" in times else 0.0
-    note = {"problem": built[:200]} if isinstance(built, str) else {"schedule_s": round(built[2], 2), "launches": len(built[0].launches)}
+    note: dict[str, Any] = {"problem": built[:200]} if isinstance(built, str) else {}
+    note = note or {"schedule_s": round(built[2], 2), "launches": len(built[0].launches)}
     bench.row(suite, name, **times, floor=nbytes / bench.copy_bytes_per_us, ratio=ratio, error=error, **note)
 
 

@@ -58,6 +58,8 @@ WALK: tuple[tuple[str, tuple[tuple[str, dict[str, Any]], ...]], ...] = (
 )
 """Stages of a session, each with the moves that lead to it from the one before; moves that do not apply are left out."""
 
+PAGE = {"step on": "by_workload", "kind of move": "by_move", "stage": "by_stage", "palette on": "palettes_by_workload"}
+"""Tables of the written page, by title."""
 BIG = {
     "matmul 512": ("matmul", {"M": 512, "N": 512, "K": 512}),
     "matmul 4096": ("matmul", {"M": 4096, "N": 4096, "K": 4096}),
@@ -262,6 +264,24 @@ def table(title: str, rows: dict[str, Any]) -> None:
         print(f"{name:22s} {row['samples']:7d} {row['p50']:7.1f} {row['p95']:7.1f} {row['worst']:7.1f}  {row['worst_step'][:90]}")
 
 
+def markdown(result: dict[str, Any]) -> str:
+    """The result as a page."""
+    def rows(title: str, of: dict[str, Any]) -> list[str]:
+        head = [f"| {title} | samples | p50 | p95 | worst | the slowest |", "|---|--:|--:|--:|--:|---|"]
+        return [*head, *(f"| {name} | {r['samples']} | {r['p50']} | {r['p95']} | {r['worst']} | `{r['worst_step']}` |"
+                         for name, r in of.items()), ""]
+
+    where = result["machine"]
+    lines = ["# Latency of an interactive step", "",
+             "Milliseconds of CPU time of one process; `python benchmarks/latency.py` makes this page and says what is measured.", "",
+             f"{where['cpu']}, {where['cores']} cores, load average {where['load_average'][0]}, Python {where['python']}, "
+             f"islpy {where['islpy']}; `import explorer` {result['import_explorer']} ms.", ""]
+    lines += rows("all", {"steps": result["steps"], "palettes": result["palettes"]})
+    for title, key in PAGE.items():
+        lines += rows(title, result[key])
+    return "\n".join(lines)
+
+
 def import_time() -> float:
     """Milliseconds of CPU time of ``import explorer`` beyond an empty interpreter's; the median of five."""
     def once(code: str) -> float:
@@ -330,6 +350,7 @@ def report(found: Sequence[Sample], out: Path | None) -> int:
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        out.with_suffix(".md").write_text(markdown(result), encoding="utf-8")
         print(f"written to {out}")
     return int(result["steps"]["p95"] > STEP_TARGET_MS or result["palettes"]["p95"] > PALETTE_TARGET_MS)
 

@@ -49,7 +49,8 @@ def softmaxes(bench: Bench, sweep: bool) -> None:
         x = torch.randn(m, n, device="cuda")
         right = torch.softmax(x.double(), -1)
         floor = 8 * m * n / bench.copy_bytes_per_us
-        candidates = {t: Ours.of(softmax_rows(m, n, t), {"x": x}) for t in ((128, 256, 512, 1024) if sweep else (256,)) if 4 * t <= n}
+        sizes = [t for t in ((128, 256, 512, 1024) if sweep else (256,)) if 4 * t <= n]
+        candidates = {t: Ours.of(softmax_rows(m, n, t), {"x": x}) for t in sizes}
         for call in candidates.values():
             call()
         worst = max(difference(call["y"], right) for call in candidates.values())
@@ -66,13 +67,13 @@ def jacobis(bench: Bench, sweep: bool) -> None:
         start = torch.rand(2, n, n, device="cuda")
         start[1] = start[0]
 
-        def prepared(make: Callable[..., ex.Schedule], start: torch.Tensor = start, n: int = n, t: int = t, **options: Any) -> Ours:
-            return Ours.of(make(t, n, n, **options), {"u": start.clone()})
+        def prepared(make: Callable[..., ex.Schedule], start: torch.Tensor = start, n: int = n, t: int = t) -> Ours:
+            return Ours.of(make(t, n, n), {"u": start.clone()})
 
         plain = {f"rows {r}": partial(jacobi_steps, rows=r) for r in ((1, 2, 4, 8) if sweep else (4,))}
         shapes = itertools.product((4, 8, 16), (64, 128), (128,), (8,), (False, True)) if sweep else [(8, 64, 128, 8, False)]
-        tiled = {f"steps {a} rows {b} threads {c}x{d}{' unrolled' * e}": partial(jacobi_tiles, steps=a, rows=b, threads=c, ty=d, unroll=e)
-                 for a, b, c, d, e in shapes}
+        tiled = {f"steps {a} rows {b} threads {c}x{d}{' unrolled' * e}":
+                 partial(jacobi_tiles, steps=a, rows=b, threads=c, ty=d, unroll=e) for a, b, c, d, e in shapes}
         reference = prepared(jacobi_naive)
         reference()
         wanted, figures = reference["u"].clone(), {"naive": bench.time_us(reference)}

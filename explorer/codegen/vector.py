@@ -110,7 +110,8 @@ class Lanes:
                     store = self.low.store(site.leaf, slot)
                     local = self.low.taken.take(f"{store.name}_{self.lane}")
                     fill = self.filling(site, store) if inside else ""
-                    by_place[first, guard] = Wide(store, first, local, read or site.statement.update is not None, written, guard, fill)
+                    loaded = read or site.statement.update is not None
+                    by_place[first, guard] = Wide(store, first, local, loaded, written, guard, fill)
                 out[site.leaf.id, slot] = by_place[first, guard]
         return out
 

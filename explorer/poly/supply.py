@@ -77,8 +77,8 @@ def _viewed(writer: Site, reader: Site) -> tuple[Case, bool]:
     assert view is not None
     same = tuple(equal(at[d], "a", e, "b") for d, e in zip(writer.statement.dims, view.element, strict=True))
     own, scope = dict(reader.leaf.at), ranges(reader.above)
-    inside = (Constraint(c.expr.substitute(own, scope), c.equality) for c in reader.statement.inside)
-    return (*same, *(holds(c, "b") for c in inside)), True  # a copy of a copy reads nothing beyond the edge
+    inside = (Condition(((c.expr.substitute(own, scope), "b", 1),), 0, c.equality) for c in reader.statement.inside)
+    return (*same, *inside), True  # a copy of a copy reads nothing beyond the edge
 
 
 def _pulled_back(flow: Flow, writer: Site, reader: Site) -> tuple[Case, bool]:

@@ -46,7 +46,8 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True) ->
     """
     target = find_gpu(gpu) if isinstance(gpu, str) else gpu or default_gpu()
     if not isinstance(schedule, Schedule):
-        raise TransformError(f"a strategy takes a schedule, not a {type(schedule).__name__}", hint="program.schedule(M=…) makes one")
+        raise TransformError(f"a strategy takes a schedule, not a {type(schedule).__name__}",
+                             hint="program.schedule(M=…) makes one")
     b = Builder(gather(schedule))
     _cut(b)
     schedule = b.schedule
@@ -62,7 +63,7 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True) ->
             if new is not b.schedule and len(new.judgement.obligations) <= len(b.schedule.judgement.obligations):
                 b.schedule = new
                 break
-    return default(b.schedule)
+    return default(b.schedule)  # type: ignore[return-value]
 
 
 def _cut(b: Builder) -> None:

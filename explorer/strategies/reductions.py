@@ -102,16 +102,28 @@ def _axes(arrays: dict, statement: Statement, leaf: Leaf) -> tuple[str, tuple[st
     loops = []
     for e in access.index:
         index = e.substitute(at) if isinstance(e, Expr) else None
-        if index is None or len(index.terms) != 1 or index.const or index.terms[0][1] != 1 or not isinstance(index.terms[0][0], str):
+        name = next(iter(index.variables()), "") if index else ""
+        if index != Expr(((name, 1),)):
             return None
-        loops.append(index.terms[0][0])
+        loops.append(name)
     return (access.array, tuple(loops)) if len(set(loops)) == len(loops) else None
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How a reduction is spread: threads along the contiguous loop and across it, elements of an access, accesses of a thread that
-    are written out, and parts that blocks of their own reduce."""
+    """How a reduction is spread.
+
+    Attributes
+    ----------
+    x, y : int
+        Threads along the contiguous loop, and across it.
+    vector : int
+        Elements of one access.
+    unroll : int
+        Accesses of a thread that are written out.
+    parts : int
+        Parts of the reduced loops that blocks of their own take.
+    """
 
     x: int
     y: int

@@ -218,9 +218,9 @@ def _store(b: Builder, scope: str, shared: list[str], form: RowForm, threads: in
     pieces = -(-form.extent // (threads * vector)) * vector
     for array in shared:
         words = pieces * b.plan.array_of[array].dtype.bytes / 4
-        if scope and words <= REGISTERS:
-            if not b.attempt("stage", array, scope, space="register", vector=vector):
-                b.attempt("stage", array, scope, space="register")
+        fits = scope and words <= REGISTERS
+        if fits and not b.attempt("stage", array, scope, space="register", vector=vector):
+            b.attempt("stage", array, scope, space="register")
     for statement in list(b.plan.program.statements):
         if statement.update and b.plan.resolve(statement.name):
             b.attempt("collect", statement.name, "shuffle")

@@ -75,7 +75,8 @@ def changed(program: Program, statement: Statement) -> Statement:
 
 def as_computed(source: Program, program: Program) -> Program:
     """The user's program with the approximations that a schedule has chosen: what its results have to be checked against."""
-    fast = {s.name for s in program.statements if any(isinstance(n, Call) and n.op in APPROXIMATE.values() for n in walk(s.value))}
+    chosen = APPROXIMATE.values()
+    fast = {s.name for s in program.statements if any(isinstance(n, Call) and n.op in chosen for n in walk(s.value))}
     if not fast:
         return source
     return replace(source, statements=tuple(changed(source, s) if s.name in fast else s for s in source.statements))

@@ -18,8 +18,8 @@ THREADS_PER_BLOCK = 1024
 Specifications per Compute Capability"; the next two constants likewise)."""
 BLOCK_LIMITS = {"thread.x": 1024, "thread.y": 1024, "thread.z": 64}
 GRID_LIMITS = {"block.x": 2**31 - 1, "block.y": 65535, "block.z": 65535}
-MOST_LAUNCHES = 1 << 18
-"""Most launches of one kernel: at some microseconds each (a queued launch of an empty kernel) they take about a second."""
+MOST_LAUNCHES = 1 << 16
+"""Most launches of one kernel: at some microseconds each (a queued launch of an empty kernel) some tenths of a second."""
 _CHOICES = (*PLACE_ROLES, "launch", "seq")
 _SAME_AXIS = {"thread.x": ("thread.x", "warp", "lane"), "warp": ("warp", "thread.x"), "lane": ("lane", "thread.x")}
 

@@ -26,10 +26,12 @@ from reduction_program import reduction
 NAMES = ex.workloads.names()
 H200 = ex.gpu("H200")
 SHAPES = [
-    ((5, 64), (1,), "f32", "sum"), ((300, 49), (1,), "f32", "max"), ((7, 4096), (1,), "f16", "sum"), ((65536,), (0,), "f32", "sum"),
+    ((5, 64), (1,), "f32", "sum"), ((300, 49), (1,), "f32", "max"), ((7, 4096), (1,), "f16", "sum"),
+    ((65536,), (0,), "f32", "sum"),
     ((100, 64), (0,), "f32", "sum"), ((700, 768), (0,), "f16", "sum"), ((8, 64, 12, 12), (0, 2, 3), "f32", "sum"),
     ((6, 33, 40), (1,), "f32", "max"), ((6, 5, 8, 12), (0, 2), "f32", "min"), ((3, 4, 5, 6), (0, 1, 2, 3), "f32", "sum"),
-    ((31, 7, 13), (0, 2), "f64", "sum"), ((97, 101), (0,), "f32", "sum"), ((2000, 1), (0,), "f32", "sum"), ((1, 1), (1,), "f32", "prod"),
+    ((31, 7, 13), (0, 2), "f64", "sum"), ((97, 101), (0,), "f32", "sum"), ((2000, 1), (0,), "f32", "sum"),
+    ((1, 1), (1,), "f32", "prod"),
 ]  # fmt: skip
 
 
@@ -38,7 +40,8 @@ def test_workloads_are_right(name: str) -> None:
     workload = ex.workloads.get(name)
     schedule = auto(workload.definition.into(ex.Definition).schedule(**workload.tiny))
     assert schedule.judgement.emittable
-    run = schedule.run(workload.arrays(workload.tiny), device="cpu", seeds=1, time=False, ragged=False, reference=workload.reference)
+    run = schedule.run(workload.arrays(workload.tiny), device="cpu", seeds=1, time=False, ragged=False,
+                       reference=workload.reference)
     assert run.correct
     threads = [n for k in schedule.plan.kernels for n in walk(k.body) if isinstance(n, Loop) and n.is_thread]
     assert threads
@@ -55,7 +58,8 @@ def test_reductions_of_every_shape_are_right() -> None:
         wanted = {"sum": np.sum, "max": np.max, "min": np.min, "prod": np.prod}[op](x.astype(np.float64), axis=axes)
         (found,) = device.run_seeds(built, {"x": x})
         scale = np.sqrt(prod(shape[a] for a in axes)) * (1e-3 if dtype == "f16" else 1e-6) * 8
-        np.testing.assert_allclose(found["y"].reshape(wanted.shape).astype(np.float64), wanted, atol=scale, rtol=1e-3, err_msg=str(case))
+        got = found["y"].reshape(wanted.shape).astype(np.float64)
+        np.testing.assert_allclose(got, wanted, atol=scale, rtol=1e-3, err_msg=str(case))
         assert schedule.judgement.emittable
 
 
@@ -100,7 +104,8 @@ def test_rows_are_read_once() -> None:
     assert reads[0].width_bytes == 16
 
 
-@pytest.mark.parametrize(("extent", "vector", "threads"), [(64, 8, 4), (768, 8, 32), (1024, 8, 64), (4096, 8, 128), (32000, 8, 512), (3, 1, 1)])
+@pytest.mark.parametrize(("extent", "vector", "threads"), [
+    (64, 8, 4), (768, 8, 32), (1024, 8, 64), (4096, 8, 128), (32000, 8, 512), (3, 1, 1)])
 def test_threads_for_a_row(extent: int, vector: int, threads: int) -> None:
     assert group_size(extent, vector) == threads
 
@@ -125,7 +130,8 @@ def test_the_steps_replay() -> None:
     assert written.replay(schedule.steps).cuda == schedule.cuda
 
 
-@pytest.mark.parametrize("name", ["softmax", "layernorm_backward", "batchnorm_statistics", "sum_columns", "max_interleaved", "adam"])
+@pytest.mark.parametrize("name", [
+    "softmax", "layernorm_backward", "batchnorm_statistics", "sum_columns", "max_interleaved", "adam"])
 def test_typical_sizes_compile(name: str) -> None:
     workload = ex.workloads.get(name)
     schedule = auto(workload.definition.into(ex.Definition).schedule(**workload.typical))

@@ -37,7 +37,8 @@ def test_every_statement_keeps_its_order() -> None:
 
 def test_the_tolerance_grows_with_the_argument() -> None:
     x = np.full(3, 80.0, np.float32)
-    exact, fast = (s.run({"x": x}, time=False, ragged=False) for s in (ratio.schedule(N=3), ratio.schedule(N=3).approximate("S0")))
+    plain = ratio.schedule(N=3)
+    exact, fast = (s.run({"x": x}, time=False, ragged=False) for s in (plain, plain.approximate("S0")))
     assert exact.correct
     assert fast.correct
     assert fast.checks[0].tolerance.absolute > 3 * exact.checks[0].tolerance.absolute

@@ -8,7 +8,7 @@ from explorer.ir.plan import initial
 from explorer.ir.text import loops_text
 from explorer.transforms.sequence import Sequence
 from tests.transforms.programs import matmul, row_sum
-from tests.transforms.storage import judged_illegal, refusal, right, rewritten
+from tests.transforms.storage import judged_illegal, refusal, rewritten, right
 
 PARTS = (("split", "k", 4), ("rfactor", "total", "k"))
 

@@ -90,8 +90,10 @@ export class Cuda {
   }
 
   #reveal() {
-    const first = this.lines.querySelector(".on");
-    if (first) reveal(first, this.code);
+    const marked = [...this.lines.querySelectorAll(".on:not([hidden])")];
+    const [box, last] = [this.code.getBoundingClientRect(), marked.at(-1)?.getBoundingClientRect()];
+    if (last && (last.bottom > box.bottom || last.bottom < box.top)) reveal(last.bottom > box.bottom ? marked.at(-1) : marked[0], this.code);
+    if (marked.length) reveal(marked[0], this.code, 0.3);
   }
 
   #select(index) {

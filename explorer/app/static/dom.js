@@ -126,12 +126,14 @@ export function duration(us) {
   return `${value >= 100 ? value.toFixed(0) : value.toPrecision(3)} ${unit}`;
 }
 
-/** Scroll `element` into view inside its own scroller only, never the page. */
-export function reveal(element, scroller) {
+/** Scroll `element` into view inside its own scroller only, never the page; `place` 0 … 1 is where it lands, near the edge without. */
+export function reveal(element, scroller, place = null) {
   if (!element || !scroller || element.hidden) return;
   const inner = element.getBoundingClientRect();
   const outer = scroller.getBoundingClientRect();
-  if (inner.top < outer.top) scroller.scrollTop -= outer.top - inner.top + 12;
+  const outside = inner.top < outer.top || inner.bottom > outer.bottom;
+  if (outside && place !== null) scroller.scrollTop += inner.top - outer.top - place * outer.height;
+  else if (inner.top < outer.top) scroller.scrollTop -= outer.top - inner.top + 12;
   else if (inner.bottom > outer.bottom) scroller.scrollTop += inner.bottom - outer.bottom + 12;
 }
 

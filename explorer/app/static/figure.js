@@ -50,11 +50,14 @@ export class Figure {
     if (answer.data) await this.#draw(answer.data);
   }
 
-  /** Mark the selected node; a figure that does not know it is asked anew. */
+  /** Mark the selected node. */
   mark(node) {
-    if (!this.data) return;
-    this.#highlight(node);
-    if (node !== null && !this.nodes.has(node)) this.fresh(true);
+    if (this.data) this.#highlight(node);
+  }
+
+  /** Whether the figure has something of this node. */
+  knows(node) {
+    return node === null || !this.data || this.nodes.has(node);
   }
 
   /** The theme has changed. */

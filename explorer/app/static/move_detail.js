@@ -21,8 +21,8 @@ export class MoveDetail {
     this.shown = h("div.shown", { "aria-live": "polite" });
     this.button = h("button.primary", { type: "button", onclick: () => this.apply() }, "Apply");
     this.call = h("code.call");
-    this.element = h("div.mdetail", { onkeydown: (event) => this.#key(event) }, this.help, this.formHost, this.variants, this.shown,
-      h("div.mapply", null, this.button, this.call));
+    this.element = h("div.mdetail", { onkeydown: (event) => this.#key(event) }, this.help, this.formHost, this.shown,
+      h("div.mapply", null, this.button, this.call), this.variants);
     this.check = debounce(() => this.#check(), 150);
     this.tools = { brush: app.brush, apply: (call) => app.apply(call), run: (call, host, button) => this.#counter(call, host, button) };
   }
@@ -41,7 +41,7 @@ export class MoveDetail {
     this.help.replaceChildren(...words(move.help));
     this.formHost.replaceChildren(...(form ? [form.element] : []));
     this.variants.replaceChildren(...(group.moves.length > 1 ? group.moves.map((one) =>
-      h("button.variant", { type: "button", "aria-pressed": String(one === move), onclick: () => this.#choose(one) }, h("code", null, one.call ?? one.title))) : []));
+      h("button.variant", { type: "button", "aria-pressed": String(one === move), "aria-label": one.call ?? one.title, onclick: () => this.#choose(one) }, h("code", null, one.call ? one.call.slice(one.call.indexOf("(") + 1, -1) : one.title))) : []));
     this.button.hidden = !group.applies;
     this.shown.replaceChildren(...(move.problem ? [problemBox(move.problem, { ...this.tools, call: move.call })] : []));
     this.#say(move.call);

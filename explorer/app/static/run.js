@@ -102,7 +102,7 @@ export class Run {
 
 const text = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value) : String(value));
 
-const facts = (rows, kind) => h(`dl.facts.${kind}`, null, ...rows.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+const facts = (rows, kind) => h(`dl.facts.${kind}`, null, ...rows.map(([name, value]) => h("div", null, h("dt", null, name), h(value.length > 48 ? "dd.long" : "dd", null, value))));
 
 function against(rows) {
   return h("table.against", null, h("thead", null, h("tr", null, h("th", { scope: "col" }, "against"), h("th.n", { scope: "col" }, "time"), h("th.n", { scope: "col" }, "ratio"), h("th", { scope: "col" }, ""))),

@@ -25,7 +25,8 @@ export class Views {
     this.body = h("div.vbody", null, h("div.vmain", null, ...this.tabs.entries.map((one) => one.panel)), this.aside);
     this.element = h("section.pane.viewpane", { "aria-label": "views" }, this.tabs.strip, this.body);
     this.cudaPanel.append(this.cuda.element);
-    app.brush.on((node) => this.#brushed(node));
+    app.brush.on((node) => this.figures.get(this.tabs.current)?.mark(node));
+    app.link.on("selection", (pane) => this.#selected(pane?.node ?? null));
     app.link.on("panes", (panes) => this.#changed(panes));
     new ResizeObserver(() => this.#arrange()).observe(this.element);
   }
@@ -63,10 +64,11 @@ export class Views {
     this.#opened();
   }
 
-  #brushed(node) {
-    for (const [name, figure] of this.figures) {
-      if (name === this.tabs.current) figure.mark(node);
-      else if (node !== null && figure.data && !figure.nodes.has(node)) figure.spoil();
-    }
+  /** The kernel has the selection, too: a figure that does not know the node is asked anew. */
+  #selected(node) {
+    if (node !== this.app.brush.node || node === this.shown) return;
+    this.shown = node;
+    for (const figure of this.figures.values()) if (!figure.knows(node)) figure.spoil();
+    this.#opened();
   }
 }

@@ -1,17 +1,16 @@
-"""Drawing of a window of an iteration space: cells, borders of blocks, arrows, a violating pair, and the order as frames."""
+"""Drawing of a window of an iteration space: a plane or a cube of cells, and the order of execution as frames."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from math import ceil
 
-from ...poly.sample import EVERYWHERE
 from ...schedule import Schedule
 from .asked import Asked, Look
 from .domain import Cell, Domain, domain, remark, table, words
-from .palette import CYCLE, Theme, amount, on
+from .domain_marks import arrows, borders, fills_of, labels_of, pair_labels, pair_marks, place_of, side_of
+from .palette import Theme, on
 from .picture import Drawing
-from .spec import Spec, axis, layout, lines, note, points, spec
+from .spec import Spec, axis, layout, points, spec
 
 FRAMES = 24
 """Pictures of the order of execution at most; each shows several steps where there are more."""
@@ -38,10 +37,10 @@ def title(data: Domain) -> str:
 
 
 def _plane(data: Domain, theme: Theme) -> Spec:
-    where = {cell: _at(data, cell) for cell in data.cells}
+    where = {cell: place_of(data, cell) for cell in data.cells}
     x, y = [w[0] for w in where.values()], [w[1] for w in where.values()]
-    (x0, nx, dx), (y0, ny, dy) = _side(data, 0), _side(data, 1)
-    fills, labels, nodes = _fills(data, theme), _labels(data), [c.leaf for c in data.cells]
+    (x0, nx, dx), (y0, ny, dy) = side_of(data, 0), side_of(data, 1)
+    fills, labels, nodes = fills_of(data, theme), labels_of(data), [c.leaf for c in data.cells]
     pitch = min(max(600 / max(nx, 1), 19.0), 36.0)
     size = round(pitch * (0.62 if data.arrows else 0.78), 1)
     longest = max((len(t) for t in labels), default=0)
@@ -49,7 +48,7 @@ def _plane(data: Domain, theme: Theme) -> Spec:
     shown = labels if text_size >= 7 and nx <= 40 else None
     hover = [f"<b>{data.statement}[{', '.join(map(str, c.point))}]</b><br>{words(data, c)}" for c in data.cells]
     traces = [
-        *_borders(data, theme),
+        *borders(data, theme),
         points(
             x,
             y,
@@ -63,14 +62,14 @@ def _plane(data: Domain, theme: Theme) -> Spec:
             name="instances",
         ),
     ]
-    traces += [*_arrows(data, theme, [*where.values()]), *_pair(data, theme, size)]
+    traces += [*arrows(data, theme, [*where.values()]), *pair_marks(data, theme, size)]
     room = 30 if data.pair else 14
     height = round(max(ny, 1) * min(pitch, 30) + 64 + room + (78 if data.steps > 1 else 0))
     page = layout(theme, height, left=58, top=room, bottom=50 + (78 if data.steps > 1 else 0),
                   xaxis=axis(theme, _name(data, 0), (x0 - dx * 0.7, x0 + (nx - 0.3) * dx), _ticks(x0, nx, dx)),
                   yaxis=axis(theme, _name(data, 1), (y0 + (ny - 0.3) * dy, y0 - dy * 0.7),
                              _ticks(y0, ny, dy) if len(data.axes) > 1 else []))
-    page["annotations"] += _pair_labels(data, theme)
+    page["annotations"] += pair_labels(data, theme)
     frames, controls = _play(
         data, theme, where, fills, len(traces), traces.index(next(t for t in traces if t.get("name") == "instances"))
     )
@@ -80,11 +79,6 @@ def _plane(data: Domain, theme: Theme) -> Spec:
     return spec(traces, page, frames)
 
 
-def _side(data: Domain, i: int) -> tuple[int, int, int]:
-    """First value, count and stride of an axis; one cell where there is none."""
-    return data.window[i] if i < len(data.window) else (0, 1, 1)
-
-
 def _name(data: Domain, i: int) -> str:
     """The dimension of an axis, with what it is spread over."""
     if i >= len(data.axes):
@@ -92,157 +86,9 @@ def _name(data: Domain, i: int) -> str:
     return f"<b>{data.axes[i]}</b>" + (f"  ({data.roles[i]})" if data.roles[i] else "")
 
 
-def _at(data: Domain, cell: Cell) -> tuple[float, float]:
-    named = dict(zip(data.dims, cell.point, strict=True))
-    x, y = (*(float(named[d]) for d in data.axes[:2]), 0.0, 0.0)[:2]
-    return x, y
-
-
 def _ticks(start: int, count: int, step: int) -> list[tuple[float, str]]:
     stride = next(s for s in (1, 2, 4, 8, 16, 32, 64) if ceil(count / s) <= 10)
     return [(start + i * step, f"{start + i * step}") for i in range(0, count, stride)]
-
-
-def _group(data: Domain) -> Callable[[Cell], tuple[int, ...]]:
-    """What cells of one colour have in common."""
-    order = {leaf: i for i, leaf in enumerate(dict.fromkeys(c.leaf for c in data.cells))}
-    return {"thread": lambda c: (c.number, *c.thread), "block": lambda c: c.block, "time": lambda c: (c.step,),
-            "leaf": lambda c: (order[c.leaf],)}[data.colour]
-
-
-def _fills(data: Domain, theme: Theme) -> list[str]:
-    if data.colour == "time":
-        return [amount(c.step / max(data.steps - 1, 1)) for c in data.cells]
-    group = _group(data)
-    out = []
-    for cell in data.cells:
-        key = group(cell)
-        x, y, z = (*(key[1:] if data.colour == "thread" else key), 0, 0)[:3]
-        out.append(theme.plain if EVERYWHERE in key else CYCLE[(x + 3 * y + 5 * z) % len(CYCLE)])
-    return out
-
-
-def _labels(data: Domain) -> list[str]:
-    """The word in each cell: so that no one has to tell colours apart."""
-    if data.colour == "time":
-        return [f"{c.step + 1}" for c in data.cells]
-    if data.colour == "thread":
-        return ["all" if c.number == EVERYWHERE else f"{c.number}" for c in data.cells]
-    if data.colour == "block":
-        used = [i for i in range(3) if any(c.block[i] for c in data.cells)] or [0]
-        return ["all" if EVERYWHERE in c.block else ",".join(f"{c.block[i]}" for i in reversed(used)) for c in data.cells]
-    order = {leaf: i for i, leaf in enumerate(dict.fromkeys(c.leaf for c in data.cells))}
-    return [chr(ord("a") + order[c.leaf] % 26) for c in data.cells]
-
-
-def _borders(data: Domain, theme: Theme) -> list[Spec]:
-    """Lines between neighbouring cells that run in different blocks (and, thin, in different threads)."""
-    at = {_at(data, c): c for c in data.cells}
-    block = _edges(data, at, lambda c: c.block)
-    thread = _edges(data, at, lambda c: (c.block, c.number))
-    out = []
-    if 0 < len(thread) < 1.2 * len(at) and len(thread) > len(block):
-        out.append(lines(*_joined(thread - block), color=theme.soft, width=0.8, opacity=0.6))
-    if block:
-        out.append(lines(*_joined(block), color=theme.ink, width=2))
-    return out
-
-
-Edge = tuple[bool, float, float, float]
-"""Upright, its fixed coordinate, and from where to where."""
-
-
-def _edges(data: Domain, at: dict[tuple[float, float], Cell], group: Callable[[Cell], object]) -> set[Edge]:
-    (_, _, dx), (_, _, dy) = _side(data, 0), _side(data, 1)
-    found: set[Edge] = set()
-    for (x, y), cell in at.items():
-        right, below = at.get((x + dx, y)), at.get((x, y + dy))
-        if right and group(right) != group(cell):
-            found.add((True, x + dx / 2, y - dy / 2, y + dy / 2))
-        if below and group(below) != group(cell):
-            found.add((False, y + dy / 2, x - dx / 2, x + dx / 2))
-    return found
-
-
-def _joined(edges: set[Edge]) -> tuple[list[float | None], list[float | None]]:
-    """Adjoining edges as one line each."""
-    x: list[float | None] = []
-    y: list[float | None] = []
-    runs: list[list] = []
-    for upright, fixed, start, end in sorted(edges):
-        if runs and runs[-1][:2] == [upright, fixed] and runs[-1][3] == start:
-            runs[-1][3] = end
-        else:
-            runs.append([upright, fixed, start, end])
-    for upright, fixed, start, end in runs:
-        x += [fixed, fixed, None] if upright else [start, end, None]
-        y += [start, end, None] if upright else [fixed, fixed, None]
-    return x, y
-
-
-def _arrows(data: Domain, theme: Theme, where: Sequence[tuple[float, float]]) -> list[Spec]:
-    """One trace for the ordered dependences, one (dotted) for those of a reduction."""
-    out = []
-    for kinds, dash, opacity in ((("flow", "anti", "output"), "solid", 0.75), (("reduction",), "dot", 0.75)):
-        x: list[float | None] = []
-        y: list[float | None] = []
-        for link in data.arrows:
-            if link.kind in kinds:
-                (a, b), (c, d) = where[link.source], where[link.sink]
-                x += [a + (c - a) * 0.22, c - (c - a) * 0.22, None]
-                y += [b + (d - b) * 0.22, d - (d - b) * 0.22, None]
-        if x:
-            out.append(lines(x, y, color=theme.ink, width=1.1, dash=dash, arrow=True, opacity=opacity))
-    return out
-
-
-def _pair(data: Domain, theme: Theme, size: float) -> list[Spec]:
-    """Both ends ringed, a bent arrow from the one that must run first."""
-    if not data.pair:
-        return []
-    ends = [(*m.at, 0.0, 0.0)[:2] for m in data.pair]
-    rings = points([e[0] for e in ends], [e[1] for e in ends], None, color="rgba(0,0,0,0)", size=size + 6, symbol="circle",
-                   outline=(theme.bad, 3))
-    if len(ends) < 2:
-        return [rings]
-    (a, b), (c, d) = ends
-    bend = 0.22
-    middle = ((a + c) / 2 + (b - d) * bend, (b + d) / 2 + (c - a) * bend)
-    x, y = [], []
-    for i in range(13):
-        t = 0.06 + i / 12 * 0.84
-        u = 1 - t
-        x.append(u * u * a + 2 * u * t * middle[0] + t * t * c)
-        y.append(u * u * b + 2 * u * t * middle[1] + t * t * d)
-    arrow = lines(x, y, color=theme.bad, width=2.5)
-    head = points([x[-2], x[-1]], [y[-2], y[-1]], None, color=theme.bad, size=[0, 13], symbol="arrow")
-    head["marker"]["angleref"] = "previous"
-    return [arrow, head, rings]
-
-
-def _pair_labels(data: Domain, theme: Theme) -> list[Spec]:
-    (x0, nx, dx), out = _side(data, 0), []
-    for mark, say, first in zip(data.pair, ("must run first", "must run later"), (True, False), strict=False):
-        x, y = (*mark.at, 0.0, 0.0)[:2]
-        side = (x - x0) / max((nx - 1) * dx, 1)
-        anchor = "left" if side < 0.34 else "right" if side > 0.66 else "center"
-        above = first == (len(data.pair) < 2 or data.pair[0].at[-1] <= data.pair[-1].at[-1])
-        out.append(
-            note(
-                f"<b>{mark.name}</b> {say}",
-                x,
-                y,
-                theme,
-                refs=("x", "y"),
-                anchor=anchor,
-                valign="bottom" if above else "top",
-                size=12,
-                color=theme.bad,
-                yshift=15 if above else -15,
-                bgcolor=theme.paper if theme.name != "static" else "rgba(0,0,0,0)",
-            )
-        )
-    return out
 
 
 def _play(data: Domain, theme: Theme, where: dict[Cell, tuple[float, float]], fills: list[str], now: int,
@@ -292,7 +138,7 @@ def _cube(data: Domain, theme: Theme) -> Spec:
         return _projected(data, theme)
     named = [dict(zip(data.dims, c.point, strict=True)) for c in data.cells]
     x, y, z = ([n[d] for n in named] for d in data.axes)
-    marker = {"symbol": "square", "size": 7, "color": _fills(data, theme), "line": {"width": 0}}
+    marker = {"symbol": "square", "size": 7, "color": fills_of(data, theme), "line": {"width": 0}}
     hover = [f"<b>{data.statement}[{', '.join(map(str, c.point))}]</b><br>{words(data, c)}" for c in data.cells]
     traces: list[Spec] = [{"type": "scatter3d", "mode": "markers", "x": x, "y": y, "z": z, "marker": marker, "hovertext": hover,
                            "hovertemplate": "%{hovertext}<extra></extra>", "customdata": [c.leaf for c in data.cells]}]
@@ -353,7 +199,7 @@ def _projected(data: Domain, theme: Theme) -> Spec:
         x, y, z = ((named[d] - first) / step for d, (first, _, step) in zip(data.axes, data.window, strict=True))
         ends.append((z, x + 0.45 * z, y - 0.45 * z))
     order = sorted(range(len(ends)), key=lambda i: -ends[i][0])
-    fills, labels = _fills(data, theme), _labels(data)
+    fills, labels = fills_of(data, theme), labels_of(data)
     cells = points(
         [ends[i][1] for i in order],
         [ends[i][2] for i in order],

@@ -6,8 +6,9 @@ from ...schedule import Schedule
 from .asked import Asked, Look
 from .palette import Theme, on
 from .picture import Drawing
-from .pipeline import Bar, Life, Mark, Pipeline, pipeline
+from .pipeline import Pipeline, pipeline
 from .spec import Spec, axis, bars, box, layout, lines, note, points, rule, spec
+from .timeline import Bar, Life, Mark
 
 ROW = 25
 

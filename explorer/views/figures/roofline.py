@@ -183,13 +183,14 @@ def _names(data: Roofline, theme: Theme, low: float, high: float, bottom: float)
     """The words on the lines."""
     roof = data.roof
     which = "measured" if roof.measured_bandwidth else "datasheet"
+    beside = low * (min(roof.ridge, high) / low) ** 0.92
     out = [
         _at(
             f"{scaled(roof.bandwidth_bytes_per_s, 'B/s')} ({which})",
-            low * 1.8,
-            roof.attainable_flops_per_s(low * 1.8) / 2.6,
+            beside,
+            roof.attainable_flops_per_s(beside) * 1.25,
             theme,
-            "left",
+            "right",
         )
     ]
     if roof.peak_flops_per_s:
@@ -240,9 +241,7 @@ def _remark(data: Roofline) -> str:
     reuse = ""
     if len(data.points) > 1 and data.points[1].name == "requested":
         times = data.requested_bytes / data.compulsory_bytes
-        reuse = f" Its warps request {times:.3g} times the compulsory bytes" + (
-            "; caches or staging must absorb the difference." if times > 1.05 else "."
-        )
+        reuse = f" Its warps request {times:.3g} times as much, which caches have to absorb." if times > 1.05 else " Its warps request no more."
     return (
         f"{scaled(data.flops, 'flop')} over {scaled(data.compulsory_bytes, 'B')} of compulsory traffic is "
         f"{roof.intensity:.3g} flop per byte: {side}. The floor is {roof.floor_us:.4g} µs.{reuse} "

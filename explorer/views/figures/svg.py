@@ -16,6 +16,11 @@ from .palette import FONT, MONO
 
 WIDTH = 680
 _DASH = {"dot": "1.5 2.5", "dash": "6 4", "dashdot": "6 3 1.5 3"}
+HALO = (
+    ' style="paint-order:stroke" stroke-width="4" stroke-linejoin="round" '
+    'stroke="var(--jp-layout-color0,var(--vscode-editor-background,Canvas))"'
+)
+"""Behind words that stand over marks."""
 Place = Callable[[float], float]
 
 
@@ -265,7 +270,8 @@ def _words(page: _Page, a: dict[str, Any]) -> str:
     rows = "".join(
         f'<tspan x="{left:.1f}" dy="{size * 1.3 if i else 0:.1f}">{_rich(line)}</tspan>' for i, line in enumerate(lines)
     )
-    return f'<text y="{top:.1f}" text-anchor="{anchor}" font-size="{size}" fill="{a["font"]["color"]}"{fade}>{rows}</text>'
+    halo = HALO if "bgcolor" in a else ""
+    return f'<text y="{top:.1f}" text-anchor="{anchor}" font-size="{size}" fill="{a["font"]["color"]}"{fade}{halo}>{rows}</text>'
 
 
 def _rich(text: str) -> str:

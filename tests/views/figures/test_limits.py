@@ -113,6 +113,6 @@ def test_a_block_that_does_not_fit_says_so_and_an_unknown_gpu_is_an_error():
     small = picture(s, "occupancy", {"gpu": "T4"})
     assert small.title == "Occupancy of matmul on the T4: 0%"
     assert small.note.startswith("No block fits: shared memory is exceeded (8 × 1 × 1 threads, 131,072 bytes")
-    assert "1 blocks" in picture(s, "occupancy", {"gpu": "H200"}).note
+    assert ": 1 block, 1 of 64 warps" in picture(s, "occupancy", {"gpu": "H200"}).note
     with pytest.raises(FigureError, match="gpu='H900' is not a choice"):
         s.plot.roofline(gpu="H900")
