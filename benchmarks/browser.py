@@ -10,6 +10,7 @@ and a Chromium.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -33,9 +34,12 @@ TOUR = {
     "matmul, scheduled": "from examples.matmul import schedule\ns = schedule()",
 }
 """The schedules of the tour, as written and as they end."""
-SHOWN = "import time\nstart = time.time()\ne = explore(s)\ne"
-WATCH = """() => { const look = () => document.querySelector('.exw .row') ? requestAnimationFrame(() => { window.painted ??= Date.now(); }) : requestAnimationFrame(look);
-    requestAnimationFrame(look); }"""
+SHOWN = "import time\nstart = time.time()\ne = ex.explore(s)\ne"
+WATCH = """() => {
+    const paint = () => requestAnimationFrame(() => { window.painted ??= Date.now(); });
+    const look = () => document.querySelector('.exw .row') ? paint() : requestAnimationFrame(look);
+    requestAnimationFrame(look);
+}"""
 CLICK = """async (selector) => {
     const one = document.querySelector(selector);
     if (!one || one.disabled) return null;
@@ -63,7 +67,9 @@ def clicks(book: Notebook) -> dict[str, list[float]]:
         if (took := page.evaluate(CLICK, selector)) is not None:
             found.setdefault(kind, []).append(took)
 
-    nodes = page.locator(".exw [role=tree][aria-label=loops] .row").evaluate_all("rows => rows.map((row) => row.dataset.node).filter(Boolean)")
+    nodes = page.locator(".exw [role=tree][aria-label=loops] .row").evaluate_all(
+        "rows => rows.map((row) => row.dataset.node).filter(Boolean)"
+    )
     for node in [*nodes, *reversed(nodes)]:
         click("select", f".exw [role=tree][aria-label=loops] .row[data-node='{node}']")
     for _ in range(8):
@@ -83,7 +89,7 @@ def latency(lab: Lab, browser: Browser) -> None:
     for title, make in TOUR.items():
         page = browser.new_context(viewport={"width": 1440, "height": 1000}).new_page()
         name = title.replace(", ", "_").replace(" ", "_")
-        lab.write(name, f"import explorer as ex\nfrom explorer.app.explore import explore\n{make}", SHOWN)
+        lab.write(name, f"import explorer as ex\n{make}", SHOWN)
         page.add_init_script(f"({WATCH})()")
         book = Notebook(lab, page, name).open()
         first = page.evaluate("() => window.painted") / 1000 - float(book.python("print(start)"))
@@ -91,10 +97,16 @@ def latency(lab: Lab, browser: Browser) -> None:
         times = np.array([one for kind in found.values() for one in kind])
         together += times.tolist()
         kinds = ", ".join(f"{kind} {np.percentile(values, 95):.0f}" for kind, values in found.items())
-        print(f"{title:24}{first:12.2f} s  {np.percentile(times, 50):6.0f} {np.percentile(times, 95):6.0f} ms{times.max():6.0f}  {len(times)} (p95: {kinds})", flush=True)
+        print(f"{title:24}{first:12.2f} s  {figures(times)}  {len(times)} (p95: {kinds})", flush=True)
         book.command("notebook:shutdown-kernel")
         page.context.close()
-    print(f"{'all':24}{'':14}  {np.percentile(together, 50):6.0f} {np.percentile(together, 95):6.0f} ms{max(together):6.0f}  {len(together)}")
+    print(f"{'all':24}{'':14}  {figures(np.array(together))}  {len(together)}")
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+
+
+def figures(times: np.ndarray) -> str:
+    """Median, p95 and most, in milliseconds."""
+    return f"{np.percentile(times, 50):6.0f} {np.percentile(times, 95):6.0f} ms{times.max():6.0f}"
 
 
 def monkey(lab: Lab, browser: Browser, seed: int, count: int) -> None:
@@ -119,7 +131,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play_:
         lab = Lab.start(Path(folder) / "lab")
         try:
-            browser = play_.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            browser = play_.chromium.launch(
+                executable_path=shutil.which("chromium") or shutil.which("google-chrome"), args=["--no-sandbox"]
+            )
             if "latency" in chosen.what:
                 latency(lab, browser)
             if "monkey" in chosen.what:

@@ -210,10 +210,10 @@ def palettes(name: str, stage: str, schedule: Schedule) -> Iterator[Sample]:
 
 def matmul_chain(bm: int = 128, bn: int = 128, bk: int = 32, tm: int = 8, tn: int = 4, stages: int = 2) -> list[Transform]:
     """The moves from the matrix product as written to a register-tiled, double-buffered, vectorised one."""
-    k = catalogue()
-    cuts = [k["distribute"](loop, after=after) for loop in ("uj", "j.i", "ui") for after in ("S1", "S0")]  # type: ignore[call-arg]
+    k: dict[str, Any] = dict(catalogue())
+    cuts = [k["distribute"](loop, after=after) for loop in ("uj", "j.i", "ui") for after in ("S1", "S0")]
     roles = {"i": "block.y", "j": "block.x", "i.i": "thread.y", "tj": "thread.x"}
-    return [  # type: ignore[return-value]
+    return [
         k["tile"](("i", "j"), (bm, bn)), k["split"]("i.i", tm, inner="ui"), k["split"]("j.i", bn // 2, inner="tj"),
         k["split"]("tj", tn, inner="uj"), k["reorder"](("i.i", "tj", "ui", "j.i", "uj")),
         *(k["bind"](loop, role) for loop, role in roles.items()), *cuts,
@@ -273,7 +273,7 @@ def markdown(result: dict[str, Any]) -> str:
 
     where = result["machine"]
     lines = ["# Latency of an interactive step", "",
-             "Milliseconds of CPU time of one process; `python benchmarks/latency.py` makes this page and says what is measured.", "",
+             "Milliseconds of CPU time; `python benchmarks/latency.py` makes this page and says what is measured.", "",
              f"{where['cpu']}, {where['cores']} cores, load average {where['load_average'][0]}, Python {where['python']}, "
              f"islpy {where['islpy']}; `import explorer` {result['import_explorer']} ms.", ""]
     lines += rows("all", {"steps": result["steps"], "palettes": result["palettes"]})

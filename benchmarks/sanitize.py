@@ -29,6 +29,7 @@ from explorer.run.nvrtc import compile_module
 from explorer.run.reference import references
 from explorer.run.verify import check_outputs
 from explorer.schedule import Schedule
+from explorer.strategies.auto import auto
 from explorer.strategies.default import default
 
 
@@ -38,11 +39,26 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         work = workloads.get(name)
         plain = work.definition.into(Definition).schedule(**work.tiny)
         yield f"{name}, default", default(plain)
+        yield f"{name}, auto", auto(plain)
     import spine_schedules as spine
+    from reduction_program import reduction
 
+    for case in (((20_000,), (0,), "f32", "sum"), ((300, 264), (0,), "f16", "max"), ((8, 6, 12, 12), (0, 2, 3), "f32", "sum")):
+        yield f"reduction in parts {case}", auto(reduction(*case))
+    yield "column sums by atomics", column_sums("atomic")
+    yield "column sums in shared memory", column_sums("shared")
     yield "matmul, pipelined", spine.tiled_matmul(40, 72, 24, bm=16, bn=32, bk=8, tm=2, stages=3)
     yield "softmax, rows in registers", spine.softmax_rows(5, 132, 32)
     yield "jacobi, tiles", spine.jacobi_tiles(6, 30, 70, steps=4, rows=8, threads=32, ty=2)
+
+
+def column_sums(how: str) -> Schedule:
+    """Sums of columns, combined in one of the ways there are."""
+    written = workloads.get("sum_columns").definition.into(Definition).schedule(M=70, N=40)
+    written = written.launch("sum_columns", after="j")
+    place = "block.y" if how == "atomic" else "thread.y"
+    split = written.split("i", 8).bind("i.i" if how == "shared" else "i", place)
+    return split.bind("j", "thread.x").bind("j_2", "thread.x").collect("y", how)
 
 
 def run(engine: CupyEngine, schedule: Schedule) -> str:

@@ -1,7 +1,8 @@
 """Runs the notebooks from top to bottom and stores what they show.
 
 ``python docs/run_notebooks.py`` runs every notebook in ``notebooks/``; with names, only those.  Counters and outputs are
-stored, times of execution and machine details are not.
+stored, times of execution and machine details are not.  What needs JavaScript or a kernel (Plotly figures, widgets) is
+stored as its static picture alone, which every reader of notebooks shows, light or dark.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from nbclient import NotebookClient
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"}}
+ALIVE = ("application/vnd.plotly.v1+json", "application/vnd.jupyter.widget-view+json")
+"""Forms of an output that are not stored."""
 
 
 def run(path: Path, timeout_s: int = 600) -> nbformat.NotebookNode:
@@ -29,6 +32,9 @@ def run(path: Path, timeout_s: int = 600) -> nbformat.NotebookNode:
     client = NotebookClient(notebook, timeout=timeout_s, kernel_name="python3", record_timing=False,
                             resources={"metadata": {"path": str(path.parent)}})  # fmt: skip
     client.execute()
+    for output in (output for cell in notebook.cells for output in cell.get("outputs", ())):
+        for form in ALIVE:
+            output.get("data", {}).pop(form, None)
     notebook.metadata = nbformat.from_dict(METADATA)
     return notebook
 

@@ -64,7 +64,7 @@ class Compiler:
             return (*common, "-O3", _native(), "-DSIMT_CHECKED=0")
         if self.kind == "gcc":
             exact = ("-fsanitize=thread,bounds,alignment,integer-divide-by-zero", "-fno-tree-loop-distribute-patterns",
-                     "-fno-store-merging", "-fno-tree-vectorize")
+                     "-fno-tree-loop-im", "-fno-store-merging", "-fno-tree-vectorize")
         else:
             exact = ("-fsanitize=thread,array-bounds,alignment,integer-divide-by-zero", "-fno-vectorize", "-fno-slp-vectorize",
                      "-mllvm", "-tsan-instrument-read-before-write=1")

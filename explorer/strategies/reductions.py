@@ -5,9 +5,7 @@ and y-reductions (columns), parallel loops on the block's y axis and reduced one
 contiguous axis decides: where it is reduced, a group of lanes walks it (rows); where it is parallel, neighbouring lanes take
 neighbouring results and the block's y axis walks the reduced loops (columns).  Few results mean few blocks: then each block
 reduces a part and a second launch joins the parts, always in one order.
-
-The constants were found on an H200 (132 multiprocessors); they aim at bytes in flight, not at one shape: at least 32 KB of loads
-per multiprocessor reach 95 % of the memory's speed.
+How many threads, parts and loads in flight: the cheapest by the model of reduction_model.py.
 """
 
 from __future__ import annotations
@@ -22,13 +20,12 @@ from ..ir.program import Statement
 from ..ir.tree import Leaf, Loop
 from ..schedule import Schedule
 from ._steps import Builder, chain
+from .reduction_model import Problem, Shape, cost, shapes
 from .rows import WIDE
 
 S = TypeVar("S", bound=Schedule)
 BLOCK = 256
-"""Threads of a block where several would do."""
-BLOCKS_PER_SM = 4
-"""Blocks of 256 threads (or their equal) that one multiprocessor needs to keep enough loads in flight."""
+"""Threads of a block that joins parts."""
 
 
 @dataclass(frozen=True)
@@ -109,70 +106,18 @@ def _axes(arrays: dict, statement: Statement, leaf: Leaf) -> tuple[str, tuple[st
     return (access.array, tuple(loops)) if len(set(loops)) == len(loops) else None
 
 
-@dataclass(frozen=True)
-class Shape:
-    """How a reduction is spread.
-
-    Attributes
-    ----------
-    x, y : int
-        Threads along the contiguous loop, and across it.
-    vector : int
-        Elements of one access.
-    unroll : int
-        Accesses of a thread that are written out.
-    parts : int
-        Parts of the reduced loops that blocks of their own take.
-    """
-
-    x: int
-    y: int
-    vector: int
-    unroll: int
-    parts: int
-
-
 def choose(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> Shape:
-    """The shape for a reduction on a GPU, from the number of results, their length and the bytes of an element."""
+    """The cheapest shape by the model (:mod:`explorer.strategies.reduction_model`); of equal ones, the one with fewer parts."""
     loops, array = schedule.plan.loops, schedule.plan.array_of[form.array]
-    sizes = {name: loops[name].extent for name in form.axes}
     length, results = prod(loops[n].extent for n in form.reduced), prod(loops[n].extent for n in form.parallel)
     run = 1
     for name in reversed(form.axes):
         if (name in form.reduced) != form.rows:
             break
-        run *= sizes[name]
+        run *= loops[name].extent
+    problem = Problem(form.rows, length, results, run, array.dtype.bytes)
     vector = gcd(run, WIDE // array.dtype.bytes)
-    places = gpu.multiprocessors * BLOCKS_PER_SM
-    if form.rows:
-        return _row_shape(length, results, vector, places)
-    narrow = array.dtype.bytes < 4
-    x = max(1, (128 if narrow else 64) // vector)
-    while x > 1 and (x // 2) * vector >= run:
-        x //= 2
-    y, unroll = max(1, (2 * BLOCK if narrow else BLOCK) // x), (8 if narrow else 4)
-    tiles = -(-run // (x * vector)) * (results // run)
-    if tiles >= places and run >= 4 * x * vector:  # enough blocks: longer pieces of a row, fewer rows at once
-        x, y, unroll, tiles = 4 * x, max(1, y // 4), 8, -(-tiles // 4)
-    while y > 1 and y // 2 >= length:
-        y //= 2
-    parts = max(1, min(places * BLOCK // (y * x) // tiles, length // (y * unroll)))
-    return Shape(x, y, vector, max(1, min(unroll, length // y)), parts)
-
-
-def _row_shape(length: int, results: int, vector: int, places: int) -> Shape:
-    pieces = -(-length // vector)
-    if pieces <= 256:
-        x = 1
-        while x < 32 and pieces >= 4 * x:
-            x *= 2
-        return Shape(x, max(1, BLOCK // x), vector, min(16, -(-pieces // x)), 1)
-    if results >= places // 2:
-        x = 512 if pieces >= 1024 else 128
-        return Shape(x, 1, vector, min(8, max(1, pieces // x)) if results < 2 * places else 4 if pieces > 2 * 4 * x else 2, 1)
-    x = 512 if pieces * results >= 2**17 else 256
-    parts = max(1, min(-(-places * BLOCK // x // results), -(-pieces // x)))
-    return Shape(x, 1, vector, max(1, min(8 if x == 512 and pieces * results >= 2**21 else 4, pieces // (x * parts) or 1)), parts)
+    return min(shapes(problem, vector, gpu), key=lambda s: (round(cost(problem, s, gpu).total, 2), s.parts, s.x, -s.unroll))
 
 
 def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape | None = None) -> S:

@@ -217,8 +217,8 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
                   "undo the skew or coalesce that mixes them")
     clones = {old: x for old, x in clones.items() if old in parting or not when[old].variables() & lost}
     alone = [names[d] for d in plain if d in lost] + [d for d in extra if d not in tie]
-    own = [Loop(fresh_loop(plan, n, taken, made), box[n][1] - box[n][0] + 1, (), start=box[n][0]) for n in alone]
-    own_of = {n: x.id for n, x in zip(alone, own, strict=True)}
+    own_of = {n: fresh_loop(plan, f"{n}.{suffix}" if n in shared else n, taken, made) for n in alone}
+    own = [Loop(own_of[n], box[n][1] - box[n][0] + 1, (), start=box[n][0]) for n in alone]
     values = {old: var(new) for old, new in here.items()}
     inside = {**scope, **{x.id: x.range for x in (*clones.values(), *own)}}
     place = [(names[d], var(own_of[names[d]]) if d in lost else at[d].substitute(values, inside)) for d in plain]

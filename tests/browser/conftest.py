@@ -16,7 +16,9 @@ from tests.browser.lab import Lab, Notebook
 def browser() -> Iterator[Browser]:
     """The system's Chromium, or else Playwright's own."""
     with sync_playwright() as play:
-        chromium = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        chromium = play.chromium.launch(
+            executable_path=shutil.which("chromium") or shutil.which("google-chrome"), args=["--no-sandbox"]
+        )
         yield chromium
         chromium.close()
 
@@ -32,8 +34,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """A page 1440 px wide that may use the clipboard."""
-    context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True, reduced_motion="reduce",
-                                  permissions=["clipboard-read", "clipboard-write"])
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 1000},
+        accept_downloads=True,
+        reduced_motion="reduce",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
     context.set_default_timeout(30_000)
     yield context.new_page()
     context.close()

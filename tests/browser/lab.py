@@ -44,13 +44,32 @@ class Lab:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         token = secrets.token_hex(16)
-        env = {**os.environ, "JUPYTER_CONFIG_DIR": str(base / "config"), "JUPYTER_RUNTIME_DIR": str(base / "runtime"),
-               "JUPYTER_DATA_DIR": str(base / "data"), "IPYTHONDIR": str(base / "ipython"), "JUPYTERLAB_SETTINGS_DIR": str(settings),
-               "JUPYTERLAB_WORKSPACES_DIR": str(base / "workspaces"), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+        env = {
+            **os.environ,
+            "JUPYTER_CONFIG_DIR": str(base / "config"),
+            "JUPYTER_RUNTIME_DIR": str(base / "runtime"),
+            "JUPYTER_DATA_DIR": str(base / "data"),
+            "IPYTHONDIR": str(base / "ipython"),
+            "JUPYTERLAB_SETTINGS_DIR": str(settings),
+            "JUPYTERLAB_WORKSPACES_DIR": str(base / "workspaces"),
+            "PYTHONPATH": str(ROOT),
+            "PYTHONUNBUFFERED": "1",
+        }
         log = base / "server.log"
-        command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ServerApp.port_retries=0", "--ip=127.0.0.1",
-                   f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
-                   "--JupyterNotebookApp.expose_app_in_browser=True"]
+        command = [
+            sys.executable,
+            "-m",
+            "jupyterlab",
+            "--no-browser",
+            "--allow-root",
+            f"--port={port}",
+            "--ServerApp.port_retries=0",
+            "--ip=127.0.0.1",
+            f"--IdentityProvider.token={token}",
+            f"--ServerApp.root_dir={folder}",
+            "--LabApp.expose_app_in_browser=True",
+            "--JupyterNotebookApp.expose_app_in_browser=True",
+        ]
         process = subprocess.Popen(command, env=env, cwd=folder, stdout=log.open("wb"), stderr=subprocess.STDOUT)
         lab = cls(f"http://127.0.0.1:{port}", token, folder, log, process)
         deadline = time.monotonic() + 90
@@ -95,7 +114,9 @@ class Notebook:
 
     def __post_init__(self) -> None:
         self.page.on("pageerror", lambda error: self._fault(f"{error}\n{error.stack or ''}"))
-        self.page.on("console", lambda message: message.type == "error" and self._console(message.text, message.location.get("url", "")))
+        self.page.on(
+            "console", lambda message: message.type == "error" and self._console(message.text, message.location.get("url", ""))
+        )
 
     def _fault(self, text: str) -> None:
         """An exception; the host's own are not ours to judge."""
@@ -112,10 +133,13 @@ class Notebook:
             choice.unlink()
         self.page.goto(f"{self.lab.url}/lab/tree/{self.name}.ipynb?token={self.lab.token}&reset")
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
-        self.page.wait_for_function("""() => {
+        self.page.wait_for_function(
+            """() => {
             const kernel = window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel;
             return kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
-        }""", timeout=60_000)
+        }""",
+            timeout=60_000,
+        )
         if run:
             self.run_all()
         return self
@@ -132,12 +156,16 @@ class Notebook:
 
     def settle(self) -> None:
         """Wait until nothing is under way: no request unanswered, no move unjudged."""
-        self.page.wait_for_function("""() => [...document.querySelectorAll('.exw.ex-live')].every((one) =>
-            !one.hasAttribute('aria-busy') && !one.querySelector('.movepane[aria-busy]'))""", timeout=60_000)
+        self.page.wait_for_function(
+            """() => [...document.querySelectorAll('.exw.ex-live')].every((one) =>
+            !one.hasAttribute('aria-busy') && !one.querySelector('.movepane[aria-busy]'))""",
+            timeout=60_000,
+        )
 
     def python(self, code: str) -> str:
         """Run code in the notebook's kernel and return what it prints."""
-        return self.page.evaluate("""async (code) => {
+        return self.page.evaluate(
+            """async (code) => {
             const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
             const future = kernel.requestExecute({ code, store_history: false });
             let text = '';
@@ -147,7 +175,9 @@ class Notebook:
             };
             await future.done;
             return text;
-        }""", code)
+        }""",
+            code,
+        )
 
     def dark(self) -> None:
         """Change to JupyterLab's dark theme."""

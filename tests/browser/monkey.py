@@ -8,15 +8,44 @@ from playwright.sync_api import Error
 
 from tests.browser.lab import EXPLORER, Notebook
 
-TARGETS = f"{EXPLORER} :is(button, summary, .row, .cl, select, input, [role=option]):not(:disabled)"
-KEYS = ("Enter", "Escape", "ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "Tab", "Shift+Tab", "Home", "End", "Control+z", "Control+Shift+z", "l", "m", "v", "h", "Space")
+TARGETS = (
+    ".mmain",
+    ".quick, .mdetail button, .owed .hint",
+    ".row",
+    ".cl",
+    ".tab",
+    ".state",
+    ".undo, .redo",
+    "select, input",
+    "button, summary",
+)
+"""Kinds of things to click; each is as likely as any other."""
+KEYS = (
+    "Enter",
+    "Escape",
+    "ArrowDown",
+    "ArrowUp",
+    "ArrowLeft",
+    "ArrowRight",
+    "Tab",
+    "Shift+Tab",
+    "Home",
+    "End",
+    "Control+z",
+    "Control+Shift+z",
+    "l",
+    "m",
+    "v",
+    "h",
+    "Space",
+)
 REBUILDS = """
-from explorer.app.explore import explore as _again
-_copy = _again(row_sum, e.script)
+_copy = ex.explore(row_sum, e.script)
 print("SAME" if str(_copy.schedule) == str(e.schedule) else f"{_copy.schedule}\\n--- is not ---\\n{e.schedule}\\n{e.script}")
 """
 CHOOSE = """([selector, pick, value]) => {
-    const all = [...document.querySelectorAll(selector)].filter((one) => one.offsetParent && !one.matches('.headrun, .runbutton, .execute, [data-tab=script] ~ *'));
+    const runs = '.headrun, .runbutton, .execute';
+    const all = [...document.querySelectorAll(selector)].filter((one) => one.offsetParent && !one.matches(runs));
     const one = all[Math.floor(pick * all.length)];
     if (!one) return '';
     one.scrollIntoView({ block: 'nearest' });
@@ -48,7 +77,11 @@ def play(book: Notebook, seed: int, count: int, check_every: int = 25) -> list[s
                     book.page.keyboard.press(key)
                 done.append(f"key {key}")
             else:
-                done.append(book.page.evaluate(CHOOSE, [TARGETS, chance.random(), chance.random()]))
+                done.append(
+                    book.page.evaluate(
+                        CHOOSE, [f"{EXPLORER} :is({chance.choice(TARGETS)}):not(:disabled)", chance.random(), chance.random()]
+                    )
+                )
         except Error as error:
             raise AssertionError(f"seed {seed}, step {number}: {error}\nlast: {done[-5:]}") from error
         book.page.wait_for_timeout(chance.choice((0, 5, 40, 150)))

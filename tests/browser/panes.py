@@ -9,8 +9,18 @@ HOSTILE = '<img src=x onerror="window.harmed = true">'
 
 
 def row(node: str | None, depth: int, text: str, kind: str = "loop", role: str = "seq", **more: Any) -> dict[str, Any]:
-    return {"key": node or text, "node": node, "kind": kind, "depth": depth, "role": role, "glyph": "↻", "chips": [],
-            "spans": [{"text": text, "class": ""}], "label": text, **more}
+    return {
+        "key": node or text,
+        "node": node,
+        "kind": kind,
+        "depth": depth,
+        "role": role,
+        "glyph": "↻",
+        "chips": [],
+        "spans": [{"text": text, "class": ""}],
+        "label": text,
+        **more,
+    }
 
 
 def problem(what: str, **more: Any) -> dict[str, Any]:
@@ -18,22 +28,61 @@ def problem(what: str, **more: Any) -> dict[str, Any]:
 
 
 def move(name: str, call: str | None, applies: bool = True, **more: Any) -> dict[str, Any]:
-    return {"key": call or name, "name": name, "title": f"{name} title", "help": f"what {name} does", "applies": applies, "call": call,
-            "form": [], "problem": None if applies else problem(f"{name} is not legal"), **more}
+    return {
+        "key": call or name,
+        "name": name,
+        "title": f"{name} title",
+        "help": f"what {name} does",
+        "applies": applies,
+        "call": call,
+        "form": [],
+        "problem": None if applies else problem(f"{name} is not legal"),
+        **more,
+    }
 
 
-WITNESS = {"question": "order", "kind": "flow", "array": "y", "element": [0], "source": "S0[0]", "sink": "S1[0, 1]", "source_order": "after",
-           "sink_order": "before", "nodes": ["i", "S1"], "lines": [3]}
+WITNESS = {
+    "question": "order",
+    "kind": "flow",
+    "array": "y",
+    "element": [0],
+    "source": "S0[0]",
+    "sink": "S1[0, 1]",
+    "source_order": "after",
+    "sink_order": "before",
+    "nodes": ["i", "S1"],
+    "lines": [3],
+}
 
-FORM = [{"name": "loop", "kind": "loop", "help": "which", "required": True, "value": "k", "choices": ["i", "k"]},
-        {"name": "factor", "kind": "int", "help": "how many", "required": True, "value": 4, "min": 2, "max": 64}]
+FORM = [
+    {"name": "loop", "kind": "loop", "help": "which", "required": True, "value": "k", "choices": ["i", "k"]},
+    {"name": "factor", "kind": "int", "help": "how many", "required": True, "value": 4, "min": 2, "max": 64},
+]
 
-LINES = ["// program", 'extern "C" __global__ void f() {', "for (int i = 0; i < 4; ++i)", "for (int k = 0; k < 8; ++k)", "y[i] += x[i];", "}"]
+LINES = [
+    "// program",
+    'extern "C" __global__ void f() {',
+    "for (int i = 0; i < 4; ++i)",
+    "for (int k = 0; k < 8; ++k)",
+    "y[i] += x[i];",
+    "}",
+]
 
 
 def state(name: str, parent: str | None, **more: Any) -> dict[str, Any]:
-    return {"id": name, "parent": parent, "title": f"step {name}", "call": f"step('{name}')", "legal": True, "obligations": 0, "correct": None,
-            "time_us": None, "share": None, "device": "", **more}
+    return {
+        "id": name,
+        "parent": parent,
+        "title": f"step {name}",
+        "call": f"step('{name}')",
+        "legal": True,
+        "obligations": 0,
+        "correct": None,
+        "time_us": None,
+        "share": None,
+        "device": "",
+        **more,
+    }
 
 
 def history(*states: dict[str, Any], current: str, path: list[str]) -> dict[str, Any]:
@@ -41,29 +90,90 @@ def history(*states: dict[str, Any], current: str, path: list[str]) -> dict[str,
 
 
 RUN: dict[str, Any] = {
-    "status": "idle", "doing": "", "fraction": None, "device": "cpu", "sizes": {"M": 4, "N": 8}, "correct": None, "verdict": "", "wrong": None,
-    "devices": [{"name": "cpu", "label": "CPU", "available": True, "why": ""}, {"name": "cuda", "label": "GPU", "available": False, "why": "no driver"}],
-    "samples": {}, "timings": [], "against": [], "facts": [], "problem": None}
+    "status": "idle",
+    "doing": "",
+    "fraction": None,
+    "device": "cpu",
+    "sizes": {"M": 4, "N": 8},
+    "correct": None,
+    "verdict": "",
+    "wrong": None,
+    "devices": [
+        {"name": "cpu", "label": "CPU", "available": True, "why": ""},
+        {"name": "cuda", "label": "GPU", "available": False, "why": "no driver"},
+    ],
+    "samples": {},
+    "timings": [],
+    "against": [],
+    "facts": [],
+    "problem": None,
+}
 
 
 def everything() -> dict[str, Any]:
     """Every pane, for the answer to ``ready``."""
     return {
-        "head": {"program": "f", "signature": HOSTILE, "undo": "split k", "redo": None, "obligations": [], "busy": "", "large": "",
-                 "badges": [{"name": "proved", "state": "earned", "detail": "all four questions"}, {"name": "timed", "state": "open", "detail": ""}]},
-        "loops": [row("f", 0, "kernel f", "kernel"), row("i", 1, "for i"), row("k", 2, "for k"), row("S0", 3, HOSTILE, "statement"), row("n", 1, "for n")],
+        "head": {
+            "program": "f",
+            "signature": HOSTILE,
+            "undo": "split k",
+            "redo": None,
+            "obligations": [],
+            "busy": "",
+            "large": "",
+            "badges": [
+                {"name": "proved", "state": "earned", "detail": "all four questions"},
+                {"name": "timed", "state": "open", "detail": ""},
+            ],
+        },
+        "loops": [
+            row("f", 0, "kernel f", "kernel"),
+            row("i", 1, "for i"),
+            row("k", 2, "for k"),
+            row("S0", 3, HOSTILE, "statement"),
+            row("n", 1, "for n"),
+        ],
         "tree": [row("i", 0, "band i", "band")],
         "selection": {"node": "k"},
-        "moves": {"node": "k", "title": "2 apply · 1 do not", "pending": False, "moves": [
-            move("split", "split('k', 4)", form=FORM), move("split", "split('k', 8)"), move("reverse", "reverse('k')"),
-            move("fuse", "fuse('k', 'n')", False, problem=problem(HOSTILE, finding=WITNESS, hints=[{"text": "cut first", "call": "cut('k', 1)"}]))]},
-        "cuda": {"lines": [[{"text": text, "class": ""}] for text in LINES], "nodes": {"i": [3, 4, 5], "k": [4, 5], "S0": [5]}, "arch": "sm_90", "problem": None, "truncated": ""},
-        "history": history(state("a", None), state("b", "a"), state("c", "b"), state("d", "a"), current="b", path=["a", "b", "c"]),
+        "moves": {
+            "node": "k",
+            "title": "2 apply · 1 do not",
+            "pending": False,
+            "moves": [
+                move("split", "split('k', 4)", form=FORM),
+                move("split", "split('k', 8)"),
+                move("reverse", "reverse('k')"),
+                move(
+                    "fuse",
+                    "fuse('k', 'n')",
+                    False,
+                    problem=problem(HOSTILE, finding=WITNESS, hints=[{"text": "cut first", "call": "cut('k', 1)"}]),
+                ),
+            ],
+        },
+        "cuda": {
+            "lines": [[{"text": text, "class": ""}] for text in LINES],
+            "nodes": {"i": [3, 4, 5], "k": [4, 5], "S0": [5]},
+            "arch": "sm_90",
+            "problem": None,
+            "truncated": "",
+        },
+        "history": history(
+            state("a", None), state("b", "a"), state("c", "b"), state("d", "a"), current="b", path=["a", "b", "c"]
+        ),
         "run": RUN,
         "script": {"text": "s = f.schedule(M=4)\ns = s.split('k', 4)", "steps": [["a", 1], ["b", 2]], "error": None},
     }
 
 
 def figure(name: str = "domain") -> dict[str, Any]:
-    return {"name": name, "title": "Instances", "spec": {}, "note": "nothing to draw", "options": [], "header": ["node", "points"],
-            "table": [["i", "i", "4"], ["k", "k", "32"]], "svg": ""}
+    return {
+        "name": name,
+        "title": "Instances",
+        "spec": {},
+        "note": "nothing to draw",
+        "options": [],
+        "header": ["node", "points"],
+        "table": [["i", "i", "4"], ["k", "k", "32"]],
+        "svg": "",
+    }

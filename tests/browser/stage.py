@@ -1,4 +1,4 @@
-"""The front end on a plain page, without Jupyter: on the other side stands a real Desk of this process, or a test that plays the kernel."""
+"""The front end on a plain page, without Jupyter; on the other side stands a real kernel side, or a test that plays it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ document.head.append(style);
 window.sent = [];
 window.receive = (content, buffers) => handlers.forEach((run) => run(content, buffers.map((text) =>
     new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer))));
-const model = { send: (content) => { window.sent.push(content); window.post?.(JSON.stringify(content)); }, on: (_, run) => handlers.add(run),
+const send = (content) => { window.sent.push(content); window.post?.(JSON.stringify(content)); };
+const model = { send, on: (_, run) => handlers.add(run),
     off: (_, run) => handlers.delete(run), get: () => undefined };
 const widget = (await import(URL.createObjectURL(new Blob([SOURCE], { type: "text/javascript" })))).default;
 window.leave = widget.render({ model, el: document.getElementById("host") });
@@ -42,7 +43,9 @@ class Stage:
         the test reads ``window.sent`` and answers with :meth:`tell`.
     """
 
-    def __init__(self, page: Page, kernel: Callable[[Callable[[Any, list[bytes]], None]], Callable[[Any], None]] | None = None) -> None:
+    def __init__(
+        self, page: Page, kernel: Callable[[Callable[[Any, list[bytes]], None]], Callable[[Any], None]] | None = None
+    ) -> None:
         self.page = page
         self.faults: list[str] = []
         self.requests: queue.Queue[Any] = queue.Queue()

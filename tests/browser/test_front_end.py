@@ -20,7 +20,9 @@ class Kernel(Stage):
 
     def wait(self, kind: str, count: int = 1) -> dict[str, Any]:
         """The newest request of a kind, once there are `count`."""
-        self.page.wait_for_function("([kind, count]) => window.sent.filter((one) => one.kind === kind).length >= count", arg=[kind, count])
+        self.page.wait_for_function(
+            "([kind, count]) => window.sent.filter((one) => one.kind === kind).length >= count", arg=[kind, count]
+        )
         return self.sent(kind)[-1]
 
     def panes(self, request: dict[str, Any], **changed: Any) -> None:
@@ -85,8 +87,28 @@ def test_a_preview_asked_anew_drops_the_older_answer(kernel: Kernel) -> None:
     page.locator("[data-field=factor]").fill("16")
     second = kernel.wait("check")
     assert second["arguments"] == {"loop": "k", "factor": 16}
-    kernel.answer(second, {"call": "split('k', 16)", "applies": True, "diff": [{"sign": "+", "text": "newer"}], "problem": None, "errors": {}, "effects": []})
-    kernel.answer(first, {"call": "split('k', 4)", "applies": True, "diff": [{"sign": "+", "text": "older"}], "problem": None, "errors": {}, "effects": []})
+    kernel.answer(
+        second,
+        {
+            "call": "split('k', 16)",
+            "applies": True,
+            "diff": [{"sign": "+", "text": "newer"}],
+            "problem": None,
+            "errors": {},
+            "effects": [],
+        },
+    )
+    kernel.answer(
+        first,
+        {
+            "call": "split('k', 4)",
+            "applies": True,
+            "diff": [{"sign": "+", "text": "older"}],
+            "problem": None,
+            "errors": {},
+            "effects": [],
+        },
+    )
     expect(page.locator(".mdetail .dl.add .dt")).to_have_text("newer")
     expect(page.locator(".mdetail .mapply .call")).to_have_text(".split('k', 16)")
 
@@ -96,7 +118,10 @@ def test_a_wrong_field_says_so_beside_itself(kernel: Kernel) -> None:
     page.locator("li[data-name=split] .mmain").click()
     expect(page.locator(".field:has([data-field=factor]) .range")).to_have_text("2 … 64")
     page.locator("[data-field=factor]").fill("1000")
-    kernel.answer(kernel.wait("check"), {"call": "", "applies": False, "diff": [], "problem": None, "errors": {"factor": "at most 64"}, "effects": []})
+    kernel.answer(
+        kernel.wait("check"),
+        {"call": "", "applies": False, "diff": [], "problem": None, "errors": {"factor": "at most 64"}, "effects": []},
+    )
     expect(page.locator(".field:has([data-field=factor]) .err")).to_have_text("at most 64")
     expect(page.locator("[data-field=factor]")).to_have_attribute("aria-invalid", "true")
 
@@ -119,9 +144,21 @@ def test_a_refused_move_shows_its_pair_and_runs_its_counterexample(kernel: Kerne
     row.locator(".mmain").click()
     expect(row.locator(".problem dl")).to_contain_text("S0[0] → S1[0, 1] on y[0]")
     row.get_by_role("button", name="run the counterexample").click()
-    kernel.answer(kernel.wait("counterexample"), {
-        "call": "fuse('k', 'n')", "sizes": {"M": 3}, "caught": True, "verdict": "y[0] is wrong", "array": "y", "element": [0], "got": "1", "expected": "3",
-        "cells": [["y[0]", "1", "3", "wrong"], ["y[1]", "3", "3", "right"]], "finding": None})
+    kernel.answer(
+        kernel.wait("counterexample"),
+        {
+            "call": "fuse('k', 'n')",
+            "sizes": {"M": 3},
+            "caught": True,
+            "verdict": "y[0] is wrong",
+            "array": "y",
+            "element": [0],
+            "got": "1",
+            "expected": "3",
+            "cells": [["y[0]", "1", "3", "wrong"], ["y[1]", "3", "3", "right"]],
+            "finding": None,
+        },
+    )
     expect(row.locator(".counterbox td.bad")).to_have_text("✗ wrong")
     expect(row.locator(".counterbox")).to_contain_text("M = 3")
     row.locator(".mrow .hint").click()
@@ -136,7 +173,10 @@ def test_redrawing_keeps_elements_and_focus(kernel: Kernel) -> None:
     loops.insert(3, panes.row("k.i", 3, "for k.i"))
     kernel.panes({"serial": 10_000}, loops=loops)
     expect(page.locator(".tree:visible .row")).to_have_count(6)
-    assert page.evaluate("() => [...document.querySelectorAll('[role=tree][aria-label=loops] .row')].filter((row) => !row.kept).map((row) => row.dataset.node)") == ["k.i"]
+    assert page.evaluate(
+        "() => [...document.querySelectorAll('[role=tree][aria-label=loops] .row')]"
+        ".filter((row) => !row.kept).map((row) => row.dataset.node)"
+    ) == ["k.i"]
     assert page.evaluate("() => document.activeElement.dataset.node") == "k"
     kernel.panes({"serial": 10_000}, loops=[row for row in loops if row["node"] != "k"], selection={"node": "i"})
     assert page.evaluate("() => document.activeElement.dataset.node") == "i"
@@ -169,7 +209,10 @@ def test_unsaved_edits_are_kept_and_an_error_stands_at_its_line(kernel: Kernel) 
     request = None
     page.locator(".script").get_by_role("button", name="Apply").click()
     request = kernel.wait("script")
-    kernel.panes(request, script={"text": request["text"], "steps": [], "error": {"line": 2, "problem": panes.problem("there is no splat")}})
+    kernel.panes(
+        request,
+        script={"text": request["text"], "steps": [], "error": {"line": 2, "problem": panes.problem("there is no splat")}},
+    )
     expect(page.locator(".serror")).to_contain_text("line 2; nothing has changed")
     expect(page.locator(".gutter .bad")).to_have_text("2")
     expect(area).to_have_attribute("aria-invalid", "true")
@@ -191,7 +234,9 @@ def test_history_branches_take_lanes_and_any_two_are_compared(kernel: Kernel) ->
     page.locator("[data-state=c]").click()
     request = kernel.wait("compare")
     assert {request["a"], request["b"]} == {"b", "c"}
-    kernel.answer(request, {"a": "c", "b": "b", "loops": [{"sign": "+", "text": "for k"}], "cuda": [], "rows": [["threads", "1", "32"]]})
+    kernel.answer(
+        request, {"a": "c", "b": "b", "loops": [{"sign": "+", "text": "for k"}], "cuda": [], "rows": [["threads", "1", "32"]]}
+    )
     expect(page.locator(".compared tbody")).to_contain_text("threads132")
 
 
@@ -217,8 +262,18 @@ def test_a_run_shows_progress_cancel_and_the_wrong_cell(kernel: Kernel) -> None:
     kernel.panes(request, run={**panes.RUN, "status": "running", "doing": "compiling", "fraction": 0.25})
     expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "25")
     page.locator(".run .cancel").click()
-    kernel.panes(kernel.wait("cancel"), run={**panes.RUN, "status": "done", "correct": False, "verdict": "y differs", "wrong": {"cell": "y[3]", "got": 1, "expected": 2},
-                                             "samples": {"warm": [10.0, 11.0, 12.5]}, "against": [{"name": "previous", "time_us": 20.0, "ratio": 0.55, "verdict": "faster"}]})
+    kernel.panes(
+        kernel.wait("cancel"),
+        run={
+            **panes.RUN,
+            "status": "done",
+            "correct": False,
+            "verdict": "y differs",
+            "wrong": {"cell": "y[3]", "got": 1, "expected": 2},
+            "samples": {"warm": [10.0, 11.0, 12.5]},
+            "against": [{"name": "previous", "time_us": 20.0, "ratio": 0.55, "verdict": "faster"}],
+        },
+    )
     expect(page.locator(".verdict")).to_have_text("✗ y differs")
     expect(page.locator("dl.wrong")).to_contain_text("y[3]")
     expect(page.get_by_role("img", name="median 11.0 µs")).to_be_visible()
@@ -250,7 +305,8 @@ def test_two_widgets_on_a_page_do_not_mix(kernel: Kernel) -> None:
     ids = kernel.page.evaluate("""async () => {
         const host = document.body.appendChild(document.createElement('div'));
         const source = [...document.querySelectorAll('script')].pop().textContent;
-        const text = JSON.parse(source.slice(source.indexOf('[', source.indexOf('new Blob(')) + 1, source.lastIndexOf('], { type')));
+        const from = source.indexOf('[', source.indexOf('new Blob(')) + 1;
+        const text = JSON.parse(source.slice(from, source.lastIndexOf('], { type')));
         const widget = (await import(URL.createObjectURL(new Blob([text], { type: 'text/javascript' })))).default;
         widget.render({ model: { send() {}, on() {}, off() {} }, el: host });
         const all = [...document.querySelectorAll('.exw [id]')].map((one) => one.id);

@@ -52,8 +52,12 @@ def test_saved_and_reopened_shows_the_static_picture(notebook: Make) -> None:
 def violations(page: Page) -> list[str]:
     """Serious and critical findings of axe inside the explorer."""
     found = Axe().run(page, context=EXPLORER, options={"resultTypes": ["violations"]}).response["violations"]
-    return [f"{one['id']} ({one['impact']}): {one['help']}\n    " + "\n    ".join(f"{node['html'][:200]}\n      {node.get('failureSummary', '')}" for node in one["nodes"][:4])
-            for one in found if one["impact"] in ("serious", "critical")]
+    return [
+        f"{one['id']} ({one['impact']}): {one['help']}\n    "
+        + "\n    ".join(f"{node['html'][:200]}\n      {node.get('failureSummary', '')}" for node in one["nodes"][:4])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -106,7 +110,10 @@ def test_nothing_overflows_and_all_panes_are_there(notebook: Make, width: int) -
 def test_dark_theme_follows_the_host(notebook: Make) -> None:
     book = notebook(CELL)
     page = book.page
-    colours = "() => { const style = getComputedStyle(document.querySelector('.exw')); return [style.backgroundColor, style.color, style.colorScheme]; }"
+    colours = """() => {
+        const style = getComputedStyle(document.querySelector('.exw'));
+        return [style.backgroundColor, style.color, style.colorScheme];
+    }"""
     light = page.evaluate(colours)
     book.dark()
     dark = page.evaluate(colours)
@@ -116,7 +123,7 @@ def test_dark_theme_follows_the_host(notebook: Make) -> None:
 
 
 def test_two_explorers_in_one_notebook_are_independent(notebook: Make) -> None:
-    book = notebook(CELL, "e2 = explore(row_sum, M=5, N=6)\ne2")
+    book = notebook(CELL, "e2 = ex.explore(row_sum, M=5, N=6)\ne2")
     page = book.page
     page.wait_for_function("() => document.querySelectorAll('.exw.ex-live .row').length > 8")
     book.settle()
@@ -135,7 +142,9 @@ def test_notebook_7_shows_it_too(notebook: Make) -> None:
     page = book.page
     page.goto(f"{book.lab.url}/tree/{book.name}.ipynb?token={book.lab.token}".replace("/tree/", "/notebooks/"))
     page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
-    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'", timeout=60_000)
+    page.wait_for_function(
+        "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'", timeout=60_000
+    )
     book.run_all()
     row(page, "k").click()
     book.settle()

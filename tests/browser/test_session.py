@@ -14,7 +14,6 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.lab import Notebook
 
 CELL = """import explorer as ex
-from explorer.app.explore import explore
 M, N = ex.sizes("M N")
 
 @ex.program
@@ -24,7 +23,7 @@ def row_sum(x: ex.f32[M, N], y: ex.f32[M]):
         for k in range(N):
             y[i] += x[i, k]
 
-e = explore(row_sum, M=37, N=100)
+e = ex.explore(row_sum, M=37, N=100)
 e"""
 
 Make = Callable[..., Notebook]

@@ -11,6 +11,7 @@ import hashlib
 import random
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from explorer.codegen.module import CudaModule
 from explorer.errors import CompileError, ExplorerError, IllegalSchedule
 from explorer.ir.finding import Finding
 from explorer.ir.plan import Plan
+from explorer.ir.tree import walk
 from explorer.poly.judge import judge
 from explorer.run.cpu import CpuBuilt, CpuDevice
 from explorer.run.inputs import seeded_arrays
@@ -133,6 +135,8 @@ class Trial:
             self.tally.counts["moves whose own precondition failed"] += 1
         elif verdict:
             self.tally.made[step.name] += 1
+            if twice := _twice(new.plan):
+                self._problem(seed, f"two nodes of one name after {step.name}", twice, schedule, step)
         else:
             self.tally.refused[step.name] += 1
             self._refused(seed, plan, judge(plan).refusals, schedule, step)
@@ -272,6 +276,12 @@ def _kinds(schedule: Schedule, step: Transform | None) -> set[str]:
         trial.conclude("again", schedule)
         trial.flush()
     return {c.kind for c in trial.tally.found}
+
+
+def _twice(plan: Plan) -> str:
+    """A name that two loops or two leaves have, or nothing."""
+    names = Counter(node.id for kernel in plan.kernels for node in walk(kernel.body))
+    return ", ".join(name for name, count in names.items() if count > 1)
 
 
 def _digest(schedule: Schedule, step: Transform | None = None) -> bytes:

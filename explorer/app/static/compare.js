@@ -10,7 +10,12 @@ export class Compare {
     this.a = h("select", { "aria-label": "first schedule", onchange: () => this.ask() });
     this.b = h("select", { "aria-label": "second schedule", onchange: () => this.ask() });
     this.body = h("div.compared");
-    this.element = h("div.compare", null, h("div.vhead", null, h("h4", null, "Compare"), this.a, h("span.soft", null, "with"), this.b), this.body);
+    this.element = h(
+      "div.compare",
+      null,
+      h("div.vhead", null, h("h4", null, "Compare"), this.a, h("span.soft", null, "with"), this.b),
+      this.body,
+    );
     app.link.on("history", (pane) => this.#choices(pane));
   }
 
@@ -30,9 +35,15 @@ export class Compare {
   #choices(pane) {
     const before = [this.a.value, this.b.value];
     for (const select of [this.a, this.b]) {
-      keyed(select, pane.states, (state) => state.id, (state) => h("option", { value: state.id }), (option, state) => {
-        option.textContent = `${pane.states.indexOf(state)} · ${state.title || state.call || "start"}`;
-      });
+      keyed(
+        select,
+        pane.states,
+        (state) => state.id,
+        (state) => h("option", { value: state.id }),
+        (option, state) => {
+          option.textContent = `${pane.states.indexOf(state)} · ${state.title || state.call || "start"}`;
+        },
+      );
     }
     const current = pane.states.find((state) => state.id === pane.current);
     if (this.touched && before.every((id) => pane.states.some((state) => state.id === id))) [this.a.value, this.b.value] = before;
@@ -62,9 +73,25 @@ export class Compare {
     const named = rows[0]?.[0] === "";
     const header = named ? rows[0] : ["", this.#title(a), this.#title(b)];
     this.body.replaceChildren(
-      h("table.facts", null, h("caption.ex-sr", null, "facts of the two schedules"),
+      h(
+        "table.facts",
+        null,
+        h("caption.ex-sr", null, "facts of the two schedules"),
         h("thead", null, h("tr", null, ...header.map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", null, ...rows.slice(named ? 1 : 0).map(([name, ...cells]) => h("tr", null, h("th", { scope: "row" }, name), ...cells.map((cell) => h("td", null, cell)))))),
-      h("h5", null, "Loops"), diff(loops, 4), h("h5", null, "CUDA"), diff(cuda, 2));
+        h(
+          "tbody",
+          null,
+          ...rows
+            .slice(named ? 1 : 0)
+            .map(([name, ...cells]) =>
+              h("tr", null, h("th", { scope: "row" }, name), ...cells.map((cell) => h("td", null, cell))),
+            ),
+        ),
+      ),
+      h("h5", null, "Loops"),
+      diff(loops, 4),
+      h("h5", null, "CUDA"),
+      diff(cuda, 2),
+    );
   }
 }

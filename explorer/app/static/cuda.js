@@ -22,19 +22,33 @@ export class Cuda {
     this.owner = [];
     this.open = false;
     this.cursor = 0;
-    this.lines = h("div.lines", { role: "listbox", tabindex: 0, "aria-label": "CUDA, a line selects its loop", onkeydown: (event) => this.#key(event),
-      onclick: (event) => this.#click(event) });
+    this.lines = h("div.lines", {
+      role: "listbox",
+      tabindex: 0,
+      "aria-label": "CUDA, a line selects its loop",
+      onkeydown: (event) => this.#key(event),
+      onclick: (event) => this.#click(event),
+    });
     this.fold = h("button.libfold", { type: "button", onclick: () => this.#unfold(!this.open) });
     this.code = h("div.code-scroll", null, this.fold, this.lines);
     this.problem = h("div.cproblem", { hidden: true });
     this.ptx = h("pre.ptx", { tabindex: 0, hidden: true, "aria-label": "PTX" });
-    this.arch = h("select", { "aria-label": "architecture of the PTX", hidden: true, onchange: () => this.#ptx() },
-      ...ARCHITECTURES.map((name) => h("option", { value: name }, name)));
+    this.arch = h(
+      "select",
+      { "aria-label": "architecture of the PTX", hidden: true, onchange: () => this.#ptx() },
+      ...ARCHITECTURES.map((name) => h("option", { value: name }, name)),
+    );
     this.toggle = h("button.small", { type: "button", "aria-pressed": "false", onclick: () => this.#toggle() }, "PTX");
     this.copied = h("button.small", { type: "button", onclick: () => this.#copy() }, "copy");
     this.note = h("span.soft");
-    this.element = h("div.cuda", null, h("div.vhead", null, h("h4", null, "CUDA"), this.note, h("span.grow"), this.arch, this.toggle, this.copied),
-      this.problem, this.code, this.ptx);
+    this.element = h(
+      "div.cuda",
+      null,
+      h("div.vhead", null, h("h4", null, "CUDA"), this.note, h("span.grow"), this.arch, this.toggle, this.copied),
+      this.problem,
+      this.code,
+      this.ptx,
+    );
     this.mark = debounce(() => this.#reveal(), 0);
     app.brush.on(() => this.#mark(true));
     app.link.on("cuda", (pane) => this.update(pane));
@@ -54,11 +68,25 @@ export class Cuda {
     }
     say(this.note, [pane.arch, pane.truncated].filter(Boolean).join(" · "));
     if (show(this.problem, Boolean(pane.problem))) {
-      this.problem.replaceChildren(this.app.isOwed(pane.problem) ? h("p.owing", null, "There is no CUDA text yet: the reduction above is still open.")
-        : problemBox(pane.problem, { brush: this.app.brush, apply: (call) => this.app.apply(call) }));
+      this.problem.replaceChildren(
+        this.app.isOwed(pane.problem)
+          ? h("p.owing", null, "There is no CUDA text yet: the reduction above is still open.")
+          : problemBox(pane.problem, { brush: this.app.brush, apply: (call) => this.app.apply(call) }),
+      );
     }
-    keyed(this.lines, pane.lines, (_, index) => index, (_, index) => h("div.cl", { role: "option", id: `${this.#id()}-${index}` }, h("span.no", { "aria-hidden": "true" }, String(index + 1)), h("code")),
-      (element, line) => element.lastChild.replaceChildren(...spans(line)));
+    keyed(
+      this.lines,
+      pane.lines,
+      (_, index) => index,
+      (_, index) =>
+        h(
+          "div.cl",
+          { role: "option", id: `${this.#id()}-${index}` },
+          h("span.no", { "aria-hidden": "true" }, String(index + 1)),
+          h("code"),
+        ),
+      (element, line) => element.lastChild.replaceChildren(...spans(line)),
+    );
     show(this.fold, Boolean(fold));
     this.#unfold(this.open);
     this.#mark(false);
@@ -92,7 +120,8 @@ export class Cuda {
   #reveal() {
     const marked = [...this.lines.querySelectorAll(".on:not([hidden])")];
     const [box, last] = [this.code.getBoundingClientRect(), marked.at(-1)?.getBoundingClientRect()];
-    if (last && (last.bottom > box.bottom || last.bottom < box.top)) reveal(last.bottom > box.bottom ? marked.at(-1) : marked[0], this.code);
+    if (last && (last.bottom > box.bottom || last.bottom < box.top))
+      reveal(last.bottom > box.bottom ? marked.at(-1) : marked[0], this.code);
     if (marked.length) reveal(marked[0], this.code, 0.3);
   }
 

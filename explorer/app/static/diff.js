@@ -10,7 +10,9 @@ const WORDS = { "+": "added: ", "-": "removed: ", " ": "" };
  */
 export function diff(lines, around = 2) {
   const margin = Math.min(...lines.filter((line) => line.text.trim()).map((line) => line.text.search(/\S/)), 40);
-  const near = lines.map((_, index) => lines.slice(Math.max(0, index - around), index + around + 1).some((line) => line.sign !== " "));
+  const near = lines.map((_, index) =>
+    lines.slice(Math.max(0, index - around), index + around + 1).some((line) => line.sign !== " "),
+  );
   const box = h("div.diff", { role: "group", "aria-label": "before and after" });
   let folded = 0;
   const fold = () => {
@@ -24,8 +26,15 @@ export function diff(lines, around = 2) {
     }
     fold();
     const kind = line.sign === "+" ? "add" : line.sign === "-" ? "del" : "same";
-    box.append(h(`div.dl.${kind}`, null, h("span.sign", { "aria-hidden": "true" }, line.sign),
-      h("span.ex-sr", null, WORDS[line.sign]), h("span.dt", null, line.text.slice(margin))));
+    box.append(
+      h(
+        `div.dl.${kind}`,
+        null,
+        h("span.sign", { "aria-hidden": "true" }, line.sign),
+        h("span.ex-sr", null, WORDS[line.sign]),
+        h("span.dt", null, line.text.slice(margin)),
+      ),
+    );
   });
   fold();
   if (!lines.some((line) => line.sign !== " ")) box.replaceChildren(h("div.fold", null, "no visible change"));

@@ -8,7 +8,7 @@ const PROPERTIES = { value: 1, checked: 1, disabled: 1, hidden: 1, selected: 1 }
 const PAGE = Math.random().toString(36).slice(2, 7);
 let counter = 0;
 
-/** A page-wide unique id for `aria-controls` and friends; several widgets, each with its copy of this module, may live on one page. */
+/** An id unique on a page with several widgets, each with its copy of this module: for `aria-controls` and friends. */
 export const uid = (stem) => `ex-${stem}-${PAGE}${++counter}`;
 
 function put(element, props) {
@@ -126,11 +126,12 @@ export function duration(us) {
   return `${value >= 100 ? value.toFixed(0) : value.toPrecision(3)} ${unit}`;
 }
 
-/** Scroll `element` into view inside its own scroller only, never the page; `place` 0 … 1 is where it lands, near the edge without. */
+/** Scroll `element` into view inside its own scroller, never the page; `place` 0 … 1 is where it lands, else near the edge. */
 export function reveal(element, scroller, place = null) {
   if (!element || !scroller || element.hidden) return;
   const inner = element.getBoundingClientRect();
   const outer = scroller.getBoundingClientRect();
+  if (inner.height > outer.height - 24) place ??= 0.02;
   const outside = inner.top < outer.top || inner.bottom > outer.bottom;
   if (outside && place !== null) scroller.scrollTop += inner.top - outer.top - place * outer.height;
   else if (inner.top < outer.top) scroller.scrollTop -= outer.top - inner.top + 12;

@@ -22,11 +22,25 @@ export function dots(samples) {
   const [from, to] = [back(scale(low) - room), back(scale(high) + room)];
   const x = (value) => left + ((scale(value) - scale(from)) / (scale(to) - scale(from))) * (WIDTH - left - 12);
   const height = TOP + rows.length * ROW + 18;
-  const words = rows.map(([name, values]) => `${name}: median ${duration(median(values))}, ${values.length} runs from ${duration(Math.min(...values))} to ${duration(Math.max(...values))}`);
-  const drawing = svg("svg", { class: "dots", viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": `timings. ${words.join(". ")}` });
+  const words = rows.map(([name, values]) => {
+    const [least, most] = [Math.min(...values), Math.max(...values)].map(duration);
+    return `${name}: median ${duration(median(values))}, ${values.length} runs from ${least} to ${most}`;
+  });
+  const drawing = svg("svg", {
+    class: "dots",
+    viewBox: `0 0 ${WIDTH} ${height}`,
+    role: "img",
+    "aria-label": `timings. ${words.join(". ")}`,
+  });
   drawing.append(svg("path", { class: "axis", d: `M${left} ${height - 16} H${WIDTH - 12}` }));
   for (const value of [from, back((scale(from) + scale(to)) / 2), to]) {
-    drawing.append(svg("text", { class: "tick", x: x(value), y: height - 4, "text-anchor": value === to ? "end" : value === from ? "start" : "middle" }, duration(value)));
+    drawing.append(
+      svg(
+        "text",
+        { class: "tick", x: x(value), y: height - 4, "text-anchor": value === to ? "end" : value === from ? "start" : "middle" },
+        duration(value),
+      ),
+    );
   }
   if (logarithmic) drawing.append(svg("text", { class: "tick", x: left - 8, y: height - 4, "text-anchor": "end" }, "log"));
   rows.forEach(([name, values], index) => {

@@ -7,11 +7,17 @@ import { attr, debounce, h, say, show } from "./dom.js";
 import { plotly, themed } from "./plotly.js";
 import { problemBox } from "./problem.js";
 
-const CONFIG = { displaylogo: false, responsive: false, displayModeBar: "hover", scrollZoom: false,
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"] };
+const CONFIG = {
+  displaylogo: false,
+  responsive: false,
+  displayModeBar: "hover",
+  scrollZoom: false,
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
+};
 
 /** The node of a point: customdata is it, or a list that begins with it. */
-const nodeOf = (custom) => (Array.isArray(custom) ? custom[0] : custom && typeof custom === "object" ? custom.node : custom) ?? null;
+const nodeOf = (custom) =>
+  (Array.isArray(custom) ? custom[0] : custom && typeof custom === "object" ? custom.node : custom) ?? null;
 
 export class Figure {
   constructor(app, name) {
@@ -25,9 +31,23 @@ export class Figure {
     this.plot = h("div.plot");
     this.picture = h("div.picture");
     this.table = h("table");
-    this.details = h("details.astable", null, h("summary", null, "as a table"), h("div.tscroll", { tabindex: 0, role: "region", "aria-label": "the figure as a table" }, this.table));
+    this.details = h(
+      "details.astable",
+      null,
+      h("summary", null, "as a table"),
+      h("div.tscroll", { tabindex: 0, role: "region", "aria-label": "the figure as a table" }, this.table),
+    );
     this.problem = h("div");
-    this.element = h("div.figure", null, h("div.vhead", null, this.title, h("span.grow"), this.options), this.problem, this.picture, this.plot, this.note, this.details);
+    this.element = h(
+      "div.figure",
+      null,
+      h("div.vhead", null, this.title, h("span.grow"), this.options),
+      this.problem,
+      this.picture,
+      this.plot,
+      this.note,
+      this.details,
+    );
     this.restyle = debounce(() => this.#restyle(), 60);
     this.watch = new ResizeObserver(() => this.#fit());
     this.watch.observe(this.plot);
@@ -43,7 +63,11 @@ export class Figure {
     if (!this.stale && !force) return;
     this.stale = false;
     attr(this.element, "aria-busy", "true");
-    const answer = await this.app.link.ask("figure", { name: this.name, options: { ...this.chosen, theme: this.app.root.dataset.theme ?? "light" } }, `figure ${this.name}`);
+    const answer = await this.app.link.ask(
+      "figure",
+      { name: this.name, options: { ...this.chosen, theme: this.app.root.dataset.theme ?? "light" } },
+      `figure ${this.name}`,
+    );
     if (!answer) return;
     attr(this.element, "aria-busy", null);
     this.problem.replaceChildren(...(answer.problem ? [problemBox(answer.problem, { brush: this.app.brush })] : []));
@@ -70,7 +94,10 @@ export class Figure {
   async #draw(data) {
     this.data = data;
     const traces = data.spec?.data ?? [];
-    this.nodes = new Set([...traces.flatMap((trace) => (Array.isArray(trace.customdata) ? trace.customdata.flat(1).map(nodeOf) : [])), ...data.table.map((row) => row[0])]);
+    this.nodes = new Set([
+      ...traces.flatMap((trace) => (Array.isArray(trace.customdata) ? trace.customdata.flat(1).map(nodeOf) : [])),
+      ...data.table.map((row) => row[0]),
+    ]);
     say(this.title, data.title);
     say(this.note, data.note);
     show(this.note, Boolean(data.note));
@@ -90,7 +117,12 @@ export class Figure {
     try {
       const Plotly = await plotly(this.app.link);
       if (this.data !== sign) return;
-      await Plotly.react(this.plot, { data: traces.map((trace) => ({ ...trace })), layout: themed(data.spec.layout ?? {}, this.element), config: CONFIG, frames: data.spec.frames ?? [] });
+      await Plotly.react(this.plot, {
+        data: traces.map((trace) => ({ ...trace })),
+        layout: themed(data.spec.layout ?? {}, this.element),
+        config: CONFIG,
+        frames: data.spec.frames ?? [],
+      });
       if (!this.drawn) this.plot.on("plotly_click", (event) => this.#picked(event));
       this.drawn = Plotly;
       this.picture.replaceChildren();
@@ -122,7 +154,10 @@ export class Figure {
     const [points, traces] = [[], []];
     this.plot.data?.forEach((trace, index) => {
       if (!Array.isArray(trace.customdata) || trace.type === "heatmap") return;
-      const wanted = node !== null && this.nodes.has(node) ? trace.customdata.flatMap((custom, at) => (nodeOf(custom) === node ? [at] : [])) : null;
+      const wanted =
+        node !== null && this.nodes.has(node)
+          ? trace.customdata.flatMap((custom, at) => (nodeOf(custom) === node ? [at] : []))
+          : null;
       if (JSON.stringify(trace.selectedpoints ?? null) === JSON.stringify(wanted)) return;
       points.push(wanted);
       traces.push(index);
@@ -135,18 +170,35 @@ export class Figure {
     if (sign === this.optionSign) return;
     this.optionSign = sign;
     const focused = this.options.contains(document.activeElement) ? document.activeElement.dataset.option : null;
-    this.options.replaceChildren(...options.map((option) => h("label", null, `${option.label} `, option.kind === "int" ? this.#number(option) : this.#choice(option))));
+    this.options.replaceChildren(
+      ...options.map((option) =>
+        h("label", null, `${option.label} `, option.kind === "int" ? this.#number(option) : this.#choice(option)),
+      ),
+    );
     if (focused) this.options.querySelector(`[data-option="${CSS.escape(focused)}"]`)?.focus();
   }
 
   #choice(option) {
-    return h("select", { "data-option": option.name, onchange: (event) => this.#set(option, option.choices[event.target.selectedIndex]) },
-      ...option.choices.map((choice, index) => h("option", { selected: choice === option.value }, String(option.labels?.[index] ?? choice))));
+    return h(
+      "select",
+      { "data-option": option.name, onchange: (event) => this.#set(option, option.choices[event.target.selectedIndex]) },
+      ...option.choices.map((choice, index) =>
+        h("option", { selected: choice === option.value }, String(option.labels?.[index] ?? choice)),
+      ),
+    );
   }
 
   #number(option) {
-    return h("input", { type: "number", "data-option": option.name, min: option.min, max: option.max, step: 1, value: option.value, title: `${option.min} … ${option.max}`,
-      onchange: (event) => this.#set(option, Number(event.target.value)) });
+    return h("input", {
+      type: "number",
+      "data-option": option.name,
+      min: option.min,
+      max: option.max,
+      step: 1,
+      value: option.value,
+      title: `${option.min} … ${option.max}`,
+      onchange: (event) => this.#set(option, Number(event.target.value)),
+    });
   }
 
   #set(option, value) {
@@ -156,12 +208,30 @@ export class Figure {
 
   #tabulate(data) {
     const header = data.header ?? [];
-    this.table.replaceChildren(h("caption.ex-sr", null, data.title), h("thead", null, h("tr", null, ...header.map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", null, ...data.table.map(([node, ...cells]) => {
-        const shown = cells.length < header.length ? [node ?? "", ...cells] : cells;
-        return h("tr", { "data-node": node }, ...shown.map((cell, index) => h("td", null,
-          index === 0 && node ? h("button.nodelink", { type: "button", onclick: () => this.app.brush.set(node) }, String(cell ?? node)) : String(cell ?? ""))));
-      })));
+    this.table.replaceChildren(
+      h("caption.ex-sr", null, data.title),
+      h("thead", null, h("tr", null, ...header.map((name) => h("th", { scope: "col" }, name)))),
+      h(
+        "tbody",
+        null,
+        ...data.table.map(([node, ...cells]) => {
+          const shown = cells.length < header.length ? [node ?? "", ...cells] : cells;
+          return h(
+            "tr",
+            { "data-node": node },
+            ...shown.map((cell, index) =>
+              h(
+                "td",
+                null,
+                index === 0 && node
+                  ? h("button.nodelink", { type: "button", onclick: () => this.app.brush.set(node) }, String(cell ?? node))
+                  : String(cell ?? ""),
+              ),
+            ),
+          );
+        }),
+      ),
+    );
     show(this.details, data.table.length > 0);
     if (!(data.spec?.data ?? []).length && data.table.length) this.details.open = true;
   }
@@ -181,7 +251,8 @@ export function picture(text) {
   if (root.localName !== "svg") return [];
   for (const element of [root, ...root.querySelectorAll("*")]) {
     if (["script", "foreignObject", "image", "use", "a"].includes(element.localName)) element.remove();
-    for (const { name } of [...element.attributes]) if (name.startsWith("on") || name.endsWith("href")) element.removeAttribute(name);
+    for (const { name } of [...element.attributes])
+      if (name.startsWith("on") || name.endsWith("href")) element.removeAttribute(name);
   }
   return [document.importNode(root, true)];
 }

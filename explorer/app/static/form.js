@@ -2,22 +2,48 @@
 
 import { attr, h, say, uid } from "./dom.js";
 
-const LISTS = { ints: (text) => text.split(/[\s,]+/).filter(Boolean).map(Number), loops: (text) => text.split(/[\s,]+/).filter(Boolean),
-  arrays: (text) => text.split(/[\s,]+/).filter(Boolean) };
+const LISTS = {
+  ints: (text) =>
+    text
+      .split(/[\s,]+/)
+      .filter(Boolean)
+      .map(Number),
+  loops: (text) => text.split(/[\s,]+/).filter(Boolean),
+  arrays: (text) => text.split(/[\s,]+/).filter(Boolean),
+};
 
 function control(field, id) {
   if (field.kind === "bool") return h("input", { type: "checkbox", id, checked: Boolean(field.value) });
   if (field.kind === "int") {
-    return h("input", { type: "number", id, value: field.value ?? "", min: field.min, max: field.max, step: 1, inputmode: "numeric" });
+    return h("input", {
+      type: "number",
+      id,
+      value: field.value ?? "",
+      min: field.min,
+      max: field.max,
+      step: 1,
+      inputmode: "numeric",
+    });
   }
   if (field.choices?.length && !(field.kind in LISTS)) {
     const options = field.choices.map(String);
     const value = field.value === null || field.value === undefined ? "" : String(field.value);
     if (!options.includes(value)) options.unshift(value);
-    return h("select", { id }, ...options.map((choice) => h("option", { value: choice, selected: choice === value }, choice || "—")));
+    return h(
+      "select",
+      { id },
+      ...options.map((choice) => h("option", { value: choice, selected: choice === value }, choice || "—")),
+    );
   }
-  const value = Array.isArray(field.value) ? field.value.join(", ") : field.value ?? "";
-  return h("input", { type: "text", id, value, spellcheck: "false", autocomplete: "off", size: Math.max(4, Math.min(16, String(value).length + 1)) });
+  const value = Array.isArray(field.value) ? field.value.join(", ") : (field.value ?? "");
+  return h("input", {
+    type: "text",
+    id,
+    value,
+    spellcheck: "false",
+    autocomplete: "off",
+    size: Math.max(4, Math.min(16, String(value).length + 1)),
+  });
 }
 
 /** What the reader may enter, in words. */
@@ -35,10 +61,14 @@ export class Form {
     this.controls = new Map();
     this.errors = new Map();
     this.touched = false;
-    this.element = h("div.form", { role: "group", "aria-label": "arguments", oninput: () => {
-      this.touched = true;
-      changed(this.values());
-    } });
+    this.element = h("div.form", {
+      role: "group",
+      "aria-label": "arguments",
+      oninput: () => {
+        this.touched = true;
+        changed(this.values());
+      },
+    });
     for (const field of fields) {
       const id = uid("field");
       const input = control(field, id);

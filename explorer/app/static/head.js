@@ -4,20 +4,48 @@ import { attr, copy, download, h, keyed, rove, say, show, uid } from "./dom.js";
 import { owedLine } from "./problem.js";
 
 const STATES = { earned: ["✓", "good"], open: ["○", "soft"], refuted: ["✗", "bad"] };
-const EXPORTS = [["cu", "CUDA file (.cu), checks itself"], ["script", "copy the Python script"], ["share", "copy a share string"], ["json", "save as JSON"]];
+const EXPORTS = [
+  ["cu", "CUDA file (.cu), checks itself"],
+  ["script", "copy the Python script"],
+  ["share", "copy a share string"],
+  ["json", "save as JSON"],
+];
 
 /** A button with a menu, after the ARIA pattern. */
 function menu(title, items, chosen) {
   const id = uid("menu");
-  const list = h("div.menu", { role: "menu", id, hidden: true, "aria-label": title, onkeydown: (event) => {
-    if (event.key === "Escape" || event.key === "Tab") {
-      toggle(false);
-      if (event.key === "Escape") event.stopPropagation();
-    } else rove(event, [...list.children]);
-  } }, ...items.map(([name, words]) => h("button", { type: "button", role: "menuitem", tabindex: -1, "data-rove": "", "data-export": name, onclick: () => {
-    toggle(false);
-    chosen(name);
-  } }, words)));
+  const list = h(
+    "div.menu",
+    {
+      role: "menu",
+      id,
+      hidden: true,
+      "aria-label": title,
+      onkeydown: (event) => {
+        if (event.key === "Escape" || event.key === "Tab") {
+          toggle(false);
+          if (event.key === "Escape") event.stopPropagation();
+        } else rove(event, [...list.children]);
+      },
+    },
+    ...items.map(([name, words]) =>
+      h(
+        "button",
+        {
+          type: "button",
+          role: "menuitem",
+          tabindex: -1,
+          "data-rove": "",
+          "data-export": name,
+          onclick: () => {
+            toggle(false);
+            chosen(name);
+          },
+        },
+        words,
+      ),
+    ),
+  );
   const toggle = (open) => {
     const changed = list.hidden === open;
     show(list, open);
@@ -25,8 +53,19 @@ function menu(title, items, chosen) {
     if (open) list.firstChild.focus();
     else if (changed && list.contains(document.activeElement)) button.focus();
   };
-  const button = h("button", { type: "button", "aria-haspopup": "menu", "aria-expanded": "false", "aria-controls": id, onclick: () => toggle(list.hidden),
-    onkeydown: (event) => event.key === "ArrowDown" && (event.preventDefault(), toggle(true)) }, title, h("span", { "aria-hidden": "true" }, " ▾"));
+  const button = h(
+    "button",
+    {
+      type: "button",
+      "aria-haspopup": "menu",
+      "aria-expanded": "false",
+      "aria-controls": id,
+      onclick: () => toggle(list.hidden),
+      onkeydown: (event) => event.key === "ArrowDown" && (event.preventDefault(), toggle(true)),
+    },
+    title,
+    h("span", { "aria-hidden": "true" }, " ▾"),
+  );
   const box = h("div.menubox", { onfocusout: (event) => !box.contains(event.relatedTarget) && toggle(false) }, button, list);
   return box;
 }
@@ -41,12 +80,40 @@ export class Head {
     this.undo = h("button.undo", { type: "button", "aria-keyshortcuts": "Control+Z", onclick: () => app.act("undo") });
     this.redo = h("button.redo", { type: "button", "aria-keyshortcuts": "Control+Shift+Z", onclick: () => app.act("redo") });
     this.run = h("button.primary.headrun", { type: "button", "aria-keyshortcuts": "Control+Enter", onclick: () => app.run() });
-    this.wide = h("button.icon", { type: "button", "aria-pressed": "false", "aria-label": "fill the window", title: "fill the window", onclick: () => app.fill() }, "⤢");
-    this.help = h("button.icon", { type: "button", "aria-label": "keyboard help", title: "keyboard help (?)", onclick: () => app.help() }, "?");
+    this.wide = h(
+      "button.icon",
+      {
+        type: "button",
+        "aria-pressed": "false",
+        "aria-label": "fill the window",
+        title: "fill the window",
+        onclick: () => app.fill(),
+      },
+      "⤢",
+    );
+    this.help = h(
+      "button.icon",
+      { type: "button", "aria-label": "keyboard help", title: "keyboard help (?)", onclick: () => app.help() },
+      "?",
+    );
     this.line = h("div.loading", { "aria-hidden": "true" });
     this.notes = h("div.notes");
-    this.element = h("header.head", null, h("div.titles", null, this.name, this.signature, this.badges, this.busy), h("div.actions", null, this.undo, this.redo,
-      menu("Export", EXPORTS, (what) => this.export(what)), this.wide, this.help, this.run), this.line);
+    this.element = h(
+      "header.head",
+      null,
+      h("div.titles", null, this.name, this.signature, this.badges, this.busy),
+      h(
+        "div.actions",
+        null,
+        this.undo,
+        this.redo,
+        menu("Export", EXPORTS, (what) => this.export(what)),
+        this.wide,
+        this.help,
+        this.run,
+      ),
+      this.line,
+    );
     app.link.on("head", (pane) => this.update(pane));
     this.progress(false);
   }
@@ -54,12 +121,22 @@ export class Head {
   update(pane) {
     say(this.name, pane.program);
     say(this.signature, pane.signature);
-    keyed(this.badges, pane.badges, (badge) => badge.name, () => h("li.badge"), (item, badge) => {
-      const [glyph, colour] = STATES[badge.state];
-      item.className = `badge ${badge.state}`;
-      attr(item, "title", badge.detail);
-      item.replaceChildren(h(`span.${colour}`, { "aria-hidden": "true" }, glyph), ` ${badge.name}`, h("span.ex-sr", null, `: ${badge.state}. ${badge.detail}`));
-    });
+    keyed(
+      this.badges,
+      pane.badges,
+      (badge) => badge.name,
+      () => h("li.badge"),
+      (item, badge) => {
+        const [glyph, colour] = STATES[badge.state];
+        item.className = `badge ${badge.state}`;
+        attr(item, "title", badge.detail);
+        item.replaceChildren(
+          h(`span.${colour}`, { "aria-hidden": "true" }, glyph),
+          ` ${badge.name}`,
+          h("span.ex-sr", null, `: ${badge.state}. ${badge.detail}`),
+        );
+      },
+    );
     this.#button(this.undo, "↶", "undo", pane.undo);
     this.#button(this.redo, "↷", "redo", pane.redo);
     say(this.busy, pane.busy);
@@ -67,8 +144,10 @@ export class Head {
     const sign = JSON.stringify([pane.obligations, pane.large]);
     if (sign === this.sign) return;
     this.sign = sign;
-    this.notes.replaceChildren(...(pane.large ? [h("p.large", null, h("span", { "aria-hidden": "true" }, "ⓘ "), pane.large)] : []),
-      ...pane.obligations.map((one) => owedLine(one, tools)));
+    this.notes.replaceChildren(
+      ...(pane.large ? [h("p.large", null, h("span", { "aria-hidden": "true" }, "ⓘ "), pane.large)] : []),
+      ...pane.obligations.map((one) => owedLine(one, tools)),
+    );
   }
 
   /** While a run goes on, Run is Cancel. */
@@ -87,7 +166,9 @@ export class Head {
       this.app.tell(`saved ${outcome.data.filename}`);
     } else {
       const worked = await copy(outcome.data.text);
-      this.app.tell(worked ? `${what === "share" ? "share string" : "script"} copied` : "the browser does not allow copying here");
+      this.app.tell(
+        worked ? `${what === "share" ? "share string" : "script"} copied` : "the browser does not allow copying here",
+      );
     }
   }
 

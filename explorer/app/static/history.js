@@ -24,7 +24,10 @@ export function lanes(states) {
     ends[lane] = column;
     place.set(state.id, { column, lane });
     const next = children.get(state.id) ?? [];
-    next.slice().reverse().forEach((child, index) => stack.push([child, column + 1, index === next.length - 1 ? lane : lane + 1]));
+    next
+      .slice()
+      .reverse()
+      .forEach((child, index) => stack.push([child, column + 1, index === next.length - 1 ? lane : lane + 1]));
   }
   return place;
 }
@@ -40,7 +43,12 @@ export class History {
     this.scroll = h("div.hscroll", null, this.field);
     this.note = h("span.soft.hnote", { "aria-live": "polite" });
     this.button = h("button.small", { type: "button", onclick: () => this.mark() }, "compare with …");
-    this.element = h("section.pane.history", { "aria-label": "history" }, h("div.phead", null, h("h3", null, "History"), this.note, h("span.grow"), this.button), this.scroll);
+    this.element = h(
+      "section.pane.history",
+      { "aria-label": "history" },
+      h("div.phead", null, h("h3", null, "History"), this.note, h("span.grow"), this.button),
+      this.scroll,
+    );
     this.cards.addEventListener("keydown", (event) => this.#key(event));
     app.link.on("history", (pane) => this.update(pane));
   }
@@ -50,14 +58,32 @@ export class History {
     this.place = lanes(pane.states);
     const best = Math.max(...pane.states.map((state) => state.time_us ?? 0), 0);
     const path = new Set(pane.path);
-    keyed(this.cards, pane.states.map((state, index) => ({ ...state, index, best, ...this.place.get(state.id), here: state.id === pane.current, path: path.has(state.id), marked: state.id === this.marked })),
-      (state) => state.id, (state) => this.#card(state), (card, state) => this.#fill(card, state));
+    keyed(
+      this.cards,
+      pane.states.map((state, index) => ({
+        ...state,
+        index,
+        best,
+        ...this.place.get(state.id),
+        here: state.id === pane.current,
+        path: path.has(state.id),
+        marked: state.id === this.marked,
+      })),
+      (state) => state.id,
+      (state) => this.#card(state),
+      (card, state) => this.#fill(card, state),
+    );
     const columns = Math.max(...[...this.place.values()].map((one) => one.column)) + 1;
     const rows = Math.max(...[...this.place.values()].map((one) => one.lane)) + 1;
     this.field.style.width = `${columns * (WIDTH + GAP_X)}px`;
     this.field.style.height = `${rows * (HEIGHT + GAP_Y)}px`;
     this.#draw(path);
-    say(this.note, this.marked ? "choose the other schedule" : `${pane.states.length} ${pane.states.length === 1 ? "schedule" : "schedules"}; click one to return to it`);
+    say(
+      this.note,
+      this.marked
+        ? "choose the other schedule"
+        : `${pane.states.length} ${pane.states.length === 1 ? "schedule" : "schedules"}; click one to return to it`,
+    );
     attr(this.button, "aria-pressed", String(Boolean(this.marked)));
     this.button.disabled = pane.states.length < 2;
     this.#follow();
@@ -81,12 +107,21 @@ export class History {
   }
 
   #card(state) {
-    return h("button.state", { type: "button", "data-rove": "", "data-state": state.id, onclick: () => this.#pick(state.id), ondblclick: (event) => this.#rename(event.currentTarget) });
+    return h("button.state", {
+      type: "button",
+      "data-rove": "",
+      "data-state": state.id,
+      onclick: () => this.#pick(state.id),
+      ondblclick: (event) => this.#rename(event.currentTarget),
+    });
   }
 
   #fill(card, state) {
-    const facts = [state.legal ? (state.obligations ? `◌ ${state.obligations} open` : "") : "✗ illegal",
-      state.correct === null ? "" : state.correct ? "✓ correct" : "✗ wrong", state.share === null ? "" : `${Math.round(100 * state.share)} % of the floor`].filter(Boolean);
+    const facts = [
+      state.legal ? (state.obligations ? `◌ ${state.obligations} open` : "") : "✗ illegal",
+      state.correct === null ? "" : state.correct ? "✓ correct" : "✗ wrong",
+      state.share === null ? "" : `${Math.round(100 * state.share)} % of the floor`,
+    ].filter(Boolean);
     const title = state.title || state.call || "start";
     card.style.transform = `translate(${state.column * (WIDTH + GAP_X)}px, ${state.lane * (HEIGHT + GAP_Y)}px)`;
     card.classList.toggle("off", !state.path);
@@ -94,10 +129,25 @@ export class History {
     attr(card, "aria-current", state.here ? "step" : null);
     card.tabIndex = state.here ? 0 : -1;
     attr(card, "title", state.call ? `.${state.call}` : null);
-    attr(card, "aria-label", [`schedule ${state.index}: ${title}`, state.here ? "current" : "", duration(state.time_us), ...facts].filter(Boolean).join(", "));
+    attr(
+      card,
+      "aria-label",
+      [`schedule ${state.index}: ${title}`, state.here ? "current" : "", duration(state.time_us), ...facts]
+        .filter(Boolean)
+        .join(", "),
+    );
     const share = state.time_us !== null && state.best ? Math.max(0.02, state.time_us / state.best) : 0;
-    card.replaceChildren(h("span.stitle", null, title), h("span.sbar", null, h("i", { style: `width:${(100 * share).toFixed(1)}%` })),
-      h("span.sfacts", null, state.time_us === null ? (facts.length ? "" : "not run") : h("b", null, duration(state.time_us)), " ", facts.join(" · ")));
+    card.replaceChildren(
+      h("span.stitle", null, title),
+      h("span.sbar", null, h("i", { style: `width:${(100 * share).toFixed(1)}%` })),
+      h(
+        "span.sfacts",
+        null,
+        state.time_us === null ? (facts.length ? "" : "not run") : h("b", null, duration(state.time_us)),
+        " ",
+        facts.join(" · "),
+      ),
+    );
   }
 
   #draw(path) {
@@ -110,8 +160,13 @@ export class History {
       const [y1, y2] = [from, to].map((one) => one.lane * (HEIGHT + GAP_Y) + HEIGHT / 2);
       const x2 = to.column * (WIDTH + GAP_X);
       const middle = (x1 + x2) / 2;
-      lines.push(svg("path", { d: `M${x1} ${y1} C${middle} ${y1} ${middle} ${y2} ${x2 - 3} ${y2}`, class: path.has(state.id) ? "edge" : "edge off" }),
-        svg("path", { d: `M${x2 - 8} ${y2 - 4} l5 4 l-5 4`, class: "edge" }));
+      lines.push(
+        svg("path", {
+          d: `M${x1} ${y1} C${middle} ${y1} ${middle} ${y2} ${x2 - 3} ${y2}`,
+          class: path.has(state.id) ? "edge" : "edge off",
+        }),
+        svg("path", { d: `M${x2 - 8} ${y2 - 4} l5 4 l-5 4`, class: "edge" }),
+      );
     }
     this.edges.replaceChildren(...lines);
   }
@@ -139,11 +194,16 @@ export class History {
       card.focus();
       if (keep && text && text !== state.title) this.app.act("rename", { state: state.id, title: text });
     };
-    this.editor = h("input.rename", { type: "text", value: state.title || state.call, "aria-label": "name of this schedule", onblur: () => done(true),
+    this.editor = h("input.rename", {
+      type: "text",
+      value: state.title || state.call,
+      "aria-label": "name of this schedule",
+      onblur: () => done(true),
       onkeydown: (event) => {
         event.stopPropagation();
         if (event.key === "Enter" || event.key === "Escape") done(event.key === "Enter");
-      } });
+      },
+    });
     this.editor.style.transform = card.style.transform;
     this.field.append(this.editor);
     this.editor.select();
@@ -154,9 +214,18 @@ export class History {
     if (!card || event.ctrlKey || event.metaKey || event.altKey) return;
     const { id, column, lane, parent } = card.exItem;
     const others = this.pane.states.map((state) => ({ id: state.id, parent: state.parent, ...this.place.get(state.id) }));
-    const near = (list) => list.sort((a, b) => Math.abs(a.lane - lane) - Math.abs(b.lane - lane) || Math.abs(a.column - column) - Math.abs(b.column - column))[0]?.id;
-    const goal = { ArrowLeft: () => parent, ArrowRight: () => near(others.filter((one) => one.parent === id)), ArrowDown: () => near(others.filter((one) => one.lane > lane)),
-      ArrowUp: () => near(others.filter((one) => one.lane < lane)), Home: () => others[0].id, End: () => others.at(-1).id }[event.key]?.();
+    const near = (list) =>
+      list.sort(
+        (a, b) => Math.abs(a.lane - lane) - Math.abs(b.lane - lane) || Math.abs(a.column - column) - Math.abs(b.column - column),
+      )[0]?.id;
+    const goal = {
+      ArrowLeft: () => parent,
+      ArrowRight: () => near(others.filter((one) => one.parent === id)),
+      ArrowDown: () => near(others.filter((one) => one.lane > lane)),
+      ArrowUp: () => near(others.filter((one) => one.lane < lane)),
+      Home: () => others[0].id,
+      End: () => others.at(-1).id,
+    }[event.key]?.();
     if (event.key === "F2") this.#rename(card);
     else if (event.key === "Escape" && this.marked) this.mark();
     else if (!goal) return;

@@ -3,21 +3,39 @@
 import { h } from "./dom.js";
 
 export const KEYS = [
-  ["Ctrl+Z", "undo the last step"], ["Shift+Ctrl+Z", "redo"], ["Ctrl+Enter", "run (in the script: apply it)"],
-  ["/", "filter the moves"], ["l", "go to the loops"], ["m", "go to the moves"], ["v", "go to the views"], ["h", "go to the history"], ["r", "go to the run"], ["?", "this help"],
-  ["↑ ↓ Home End", "walk the rows: loops, moves, lines of CUDA"], ["← →", "fold and unfold a loop; other tab; other schedule of the history"],
-  ["Enter", "on a loop: its moves; on a move: apply it; on a schedule: return to it"], ["F2", "on a schedule: name it"], ["Esc", "leave a form, close a dialog"],
+  ["Ctrl+Z", "undo the last step"],
+  ["Shift+Ctrl+Z", "redo"],
+  ["Ctrl+Enter", "run (in the script: apply it)"],
+  ["/", "filter the moves"],
+  ["l", "go to the loops"],
+  ["m", "go to the moves"],
+  ["v", "go to the views"],
+  ["h", "go to the history"],
+  ["r", "go to the run"],
+  ["?", "this help"],
+  ["↑ ↓ Home End", "walk the rows: loops, moves, lines of CUDA"],
+  ["← →", "fold and unfold a loop; other tab; other schedule of the history"],
+  ["Enter", "on a loop: its moves; on a move: apply it; on a schedule: return to it"],
+  ["F2", "on a schedule: name it"],
+  ["Esc", "leave a form, close a dialog"],
 ];
 
 /** @param {KeyboardEvent} event @returns {boolean} whether the key was one of ours */
 export function shortcut(event, app) {
   const command = event.ctrlKey || event.metaKey;
   const key = event.key.toLowerCase();
-  if (command && key === "z" && !event.altKey) return app.act(event.shiftKey ? "redo" : "undo"), true;
-  if (command && key === "enter") return app.run(), true;
+  if (command && key === "z" && !event.altKey) return (app.act(event.shiftKey ? "redo" : "undo"), true);
+  if (command && key === "enter") return (app.run(), true);
   if (command || event.altKey || event.target.closest("input, textarea, select")) return false;
-  const plain = { "/": () => app.moves.filter.focus(), l: () => app.focusLoops(), m: () => app.moves.focus(), v: () => app.views.tabs.strip.querySelector('[tabindex="0"]').focus(),
-    h: () => app.history.cards.querySelector('[tabindex="0"]')?.focus(), r: () => app.runpane.start.focus(), "?": () => app.help() }[key];
+  const plain = {
+    "/": () => app.moves.filter.focus(),
+    l: () => app.focusLoops(),
+    m: () => app.moves.focus(),
+    v: () => app.views.tabs.strip.querySelector('[tabindex="0"]').focus(),
+    h: () => app.history.cards.querySelector('[tabindex="0"]')?.focus(),
+    r: () => app.runpane.start.focus(),
+    "?": () => app.help(),
+  }[key];
   if (!plain) return false;
   plain();
   return true;
@@ -25,10 +43,21 @@ export function shortcut(event, app) {
 
 /** The dialog of all keys. */
 export function helpDialog() {
-  const dialog = h("dialog.help", { "aria-label": "keyboard help" }, h("h3", null, "Keys"),
-    h("dl", null, ...KEYS.flatMap(([key, words]) => [h("dt", null, ...key.split(" ").map((one) => h("kbd", null, one))), h("dd", null, words)])),
+  const dialog = h(
+    "dialog.help",
+    { "aria-label": "keyboard help" },
+    h("h3", null, "Keys"),
+    h(
+      "dl",
+      null,
+      ...KEYS.flatMap(([key, words]) => [
+        h("dt", null, ...key.split(" ").map((one) => h("kbd", null, one))),
+        h("dd", null, words),
+      ]),
+    ),
     h("p.soft", null, "Selecting anything, a loop, a line of CUDA, a point, a bar or a table row, selects its loop everywhere."),
-    h("form", { method: "dialog" }, h("button.primary", null, "Close")));
+    h("form", { method: "dialog" }, h("button.primary", null, "Close")),
+  );
   dialog.addEventListener("keydown", (event) => event.stopPropagation());
   return dialog;
 }

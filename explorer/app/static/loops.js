@@ -18,8 +18,12 @@ export class Tree {
     this.enter = enter;
     this.folded = new Set();
     this.rows = [];
-    this.element = h("div.tree", { role: "tree", "aria-label": label, onkeydown: (event) => this.#key(event),
-      onclick: (event) => this.#click(event) });
+    this.element = h("div.tree", {
+      role: "tree",
+      "aria-label": label,
+      onkeydown: (event) => this.#key(event),
+      onclick: (event) => this.#click(event),
+    });
     brush.on(() => this.#mark(true));
   }
 
@@ -27,7 +31,13 @@ export class Tree {
   update(rows) {
     const focused = this.element.contains(document.activeElement);
     this.rows = rows ?? [];
-    keyed(this.element, this.rows, (row) => row.key, () => h("div.row", { role: "treeitem", "data-rove": "" }), (element, row) => this.#fill(element, row));
+    keyed(
+      this.element,
+      this.rows,
+      (row) => row.key,
+      () => h("div.row", { role: "treeitem", "data-rove": "" }),
+      (element, row) => this.#fill(element, row),
+    );
     this.#layout();
     this.#mark(false);
     if (focused && !this.element.contains(document.activeElement)) this.focus();
@@ -49,8 +59,14 @@ export class Tree {
     element.replaceChildren(
       h("span.twist", { "aria-hidden": "true" }),
       h(`span.glyph.c-${colour}`, { "aria-hidden": "true" }, row.glyph || ""),
-      h("span.words", null, h("span.code", null, ...spans(row.spans)), row.bounds && !plain(row.spans).includes(row.bounds) ? h("span.bounds", null, row.bounds) : "",
-        ...(row.chips ?? []).map((chip) => h(`span.chip.c-${roleClass(chip.role)}`, { title: chip.title || null }, chip.text))));
+      h(
+        "span.words",
+        null,
+        h("span.code", null, ...spans(row.spans)),
+        row.bounds && !plain(row.spans).includes(row.bounds) ? h("span.bounds", null, row.bounds) : "",
+        ...(row.chips ?? []).map((chip) => h(`span.chip.c-${roleClass(chip.role)}`, { title: chip.title || null }, chip.text)),
+      ),
+    );
   }
 
   #layout() {
@@ -109,7 +125,11 @@ export class Tree {
     if (event.key === "ArrowRight" && expanded === "false") this.#fold(element, false);
     else if (event.key === "ArrowRight" && expanded === "true") goal = visible[here + 1];
     else if (event.key === "ArrowLeft" && expanded === "true") this.#fold(element, true);
-    else if (event.key === "ArrowLeft") goal = visible.slice(0, here).reverse().find((row) => row.exItem.depth < depth);
+    else if (event.key === "ArrowLeft")
+      goal = visible
+        .slice(0, here)
+        .reverse()
+        .find((row) => row.exItem.depth < depth);
     else if (event.key === "Enter") this.enter();
     else if (event.key === " ") this.brush.set(element.exItem.node);
     else if (!goal) return;

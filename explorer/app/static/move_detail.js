@@ -1,6 +1,6 @@
 /** The open move: its help, its form or its other calls, before and after, or the refusal with its pair of instances. */
 
-import { debounce, h, say, words } from "./dom.js";
+import { debounce, h, reveal, say, words } from "./dom.js";
 import { diff } from "./diff.js";
 import { Form } from "./form.js";
 import { counterBox, problemBox } from "./problem.js";
@@ -8,8 +8,12 @@ import { counterBox, problemBox } from "./problem.js";
 /** What a preview shows: the change and its effects, or why not. */
 export function previewBox(preview, tools) {
   if (preview.problem) return problemBox(preview.problem, { ...tools, call: preview.call });
-  return h("div.preview", null, preview.diff?.length ? diff(preview.diff) : null,
-    preview.effects?.length ? h("ul.effects", null, ...preview.effects.map((effect) => h("li", null, effect))) : null);
+  return h(
+    "div.preview",
+    null,
+    preview.diff?.length ? diff(preview.diff) : null,
+    preview.effects?.length ? h("ul.effects", null, ...preview.effects.map((effect) => h("li", null, effect))) : null,
+  );
 }
 
 export class MoveDetail {
@@ -21,10 +25,21 @@ export class MoveDetail {
     this.shown = h("div.shown", { "aria-live": "polite" });
     this.button = h("button.primary", { type: "button", onclick: () => this.apply() }, "Apply");
     this.call = h("code.call");
-    this.element = h("div.mdetail", { onkeydown: (event) => this.#key(event) }, this.help, this.formHost, this.shown,
-      h("div.mapply", null, this.button, this.call), this.variants);
+    this.element = h(
+      "div.mdetail",
+      { onkeydown: (event) => this.#key(event) },
+      this.help,
+      this.formHost,
+      this.shown,
+      h("div.mapply", null, this.button, this.call),
+      this.variants,
+    );
     this.check = debounce(() => this.#check(), 150);
-    this.tools = { brush: app.brush, apply: (call) => app.apply(call), run: (call, host, button) => this.#counter(call, host, button) };
+    this.tools = {
+      brush: app.brush,
+      apply: (call) => app.apply(call),
+      run: (call, host, button) => this.#counter(call, host, button),
+    };
   }
 
   /** Show one move of a group of calls. */
@@ -40,8 +55,22 @@ export class MoveDetail {
     this.typed = null;
     this.help.replaceChildren(...words(move.help));
     this.formHost.replaceChildren(...(form ? [form.element] : []));
-    this.variants.replaceChildren(...(group.moves.length > 1 ? group.moves.map((one) =>
-      h("button.variant", { type: "button", "aria-pressed": String(one === move), "aria-label": one.call ?? one.title, onclick: () => this.#choose(one) }, h("code", null, one.call ? one.call.slice(one.call.indexOf("(") + 1, -1) : one.title))) : []));
+    this.variants.replaceChildren(
+      ...(group.moves.length > 1
+        ? group.moves.map((one) =>
+            h(
+              "button.variant",
+              {
+                type: "button",
+                "aria-pressed": String(one === move),
+                "aria-label": one.call ?? one.title,
+                onclick: () => this.#choose(one),
+              },
+              h("code", null, one.call ? one.call.slice(one.call.indexOf("(") + 1, -1) : one.title),
+            ),
+          )
+        : []),
+    );
     this.button.hidden = !group.applies;
     this.shown.replaceChildren(...(move.problem ? [problemBox(move.problem, { ...this.tools, call: move.call })] : []));
     this.#say(move.call);
@@ -91,6 +120,7 @@ export class MoveDetail {
 
   #render(preview) {
     this.shown.replaceChildren(previewBox(preview, this.tools));
+    this.app.moves.follow();
   }
 
   async #counter(call, host, button) {
@@ -100,6 +130,7 @@ export class MoveDetail {
     button.disabled = false;
     if (!answer) return;
     host.replaceChildren(answer.problem ? problemBox(answer.problem, { brush: this.app.brush }) : counterBox(answer.data));
+    reveal(host, this.app.moves.body);
   }
 
   #key(event) {

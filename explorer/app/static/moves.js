@@ -24,12 +24,21 @@ const argumentsOf = (move) => (move.call ? move.call.slice(move.call.indexOf("("
 function matching(groups, words) {
   const holds = (text) => words.every((word) => text.toLowerCase().includes(word));
   const named = groups.filter((group) => holds(group.name));
-  return new Set(named.length ? named : groups.filter((group) =>
-    holds(group.moves.map((move) => `${move.name} ${move.title} ${move.help} ${move.call ?? ""} ${move.problem?.what ?? ""}`).join(" "))));
+  return new Set(
+    named.length
+      ? named
+      : groups.filter((group) =>
+          holds(
+            group.moves
+              .map((move) => `${move.name} ${move.title} ${move.help} ${move.call ?? ""} ${move.problem?.what ?? ""}`)
+              .join(" "),
+          ),
+        ),
+  );
 }
 
 /** The reason of a refusal in one sentence: the pair against it says more than that it is not legal. */
-const why = (problem) => (problem?.finding && problem.why ? problem.why.split(/\. |: this order/)[0] : problem?.what ?? "");
+const why = (problem) => (problem?.finding && problem.why ? problem.why.split(/\. |: this order/)[0] : (problem?.what ?? ""));
 
 export class Moves {
   /** @param {object} app the widget: link, brush, apply(call), card (the floating preview) */
@@ -37,15 +46,25 @@ export class Moves {
     this.app = app;
     this.active = null;
     this.node = undefined;
-    this.filter = h("input.filter", { type: "search", placeholder: "filter moves", "aria-label": "filter moves", spellcheck: "false",
-      oninput: () => this.#sift(), onkeydown: (event) => this.#down(event) });
+    this.filter = h("input.filter", {
+      type: "search",
+      placeholder: "filter moves",
+      "aria-label": "filter moves",
+      spellcheck: "false",
+      oninput: () => this.#sift(),
+      onkeydown: (event) => this.#down(event),
+    });
     this.title = h("span.mtitle");
     this.count = h("span.soft.mcount", { "aria-live": "polite" });
     this.list = h("ul.moves", { role: "list", onkeydown: (event) => this.#key(event) });
     this.empty = h("p.empty.soft", { hidden: true });
     this.body = h("div.mbody", { tabindex: -1 }, this.list, this.empty);
-    this.element = h("section.pane.movepane", { "aria-label": "moves" },
-      h("div.phead", null, h("h3", null, "Moves ", this.title), this.filter, this.count), this.body);
+    this.element = h(
+      "section.pane.movepane",
+      { "aria-label": "moves" },
+      h("div.phead", null, h("h3", null, "Moves ", this.title), this.filter, this.count),
+      this.body,
+    );
     this.detail = new MoveDetail(app);
     this.hover = debounce((move, row) => this.#peek(move, row), 160);
     app.link.on("moves", (pane) => this.update(pane));
@@ -57,9 +76,15 @@ export class Moves {
     (rows.find((row) => row.tabIndex === 0) ?? rows[0] ?? this.filter).focus();
   }
 
+  /** The open move has grown: keep it in sight. */
+  follow() {
+    if (this.active) reveal(this.active, this.body);
+  }
+
   update(pane) {
     const stays = pane.pending && !pane.moves.length && pane.node === this.node;
-    if (this.list.contains(document.activeElement)) this.lost = { name: document.activeElement.closest("li")?.dataset.name, field: document.activeElement.dataset.field };
+    if (this.list.contains(document.activeElement))
+      this.lost = { name: document.activeElement.closest("li")?.dataset.name, field: document.activeElement.dataset.field };
     else if (document.activeElement !== this.body) this.lost = null;
     if (pane.node !== this.node) this.#activate(null);
     this.node = pane.node;
@@ -67,8 +92,15 @@ export class Moves {
     say(this.count, pane.pending ? "judging every move …" : pane.moves.length ? pane.title : "");
     attr(this.element, "aria-busy", pane.pending ? "true" : null);
     if (stays) return;
-    keyed(this.list, grouped(pane.moves), (group) => group.key, (group) => this.#row(group), (row, group) => this.#fill(row, group));
-    if (show(this.empty, !pane.moves.length)) say(this.empty, pane.pending ? "…" : "Select a loop or a statement: every move it has, or why not, appears here.");
+    keyed(
+      this.list,
+      grouped(pane.moves),
+      (group) => group.key,
+      (group) => this.#row(group),
+      (row, group) => this.#fill(row, group),
+    );
+    if (show(this.empty, !pane.moves.length))
+      say(this.empty, pane.pending ? "…" : "Select a loop or a statement: every move it has, or why not, appears here.");
     this.#sift();
     if (this.active && !this.list.contains(this.active)) this.#activate(null);
     if (this.active) this.detail.show(this.active.exMove, this.active.exItem);
@@ -83,12 +115,28 @@ export class Moves {
   }
 
   #row(group) {
-    const main = h("button.mmain", { type: "button", "data-rove": "", "aria-expanded": "false", onclick: () => this.#toggle(row),
-      ondblclick: () => this.#apply(row), onfocus: () => this.#focused(row) });
-    const row = h(`li.move.${group.applies ? "ok" : "no"}`, { "data-name": group.name,
-      onpointerenter: (event) => event.pointerType === "mouse" && this.hover(row.exMove, row),
-      onpointerleave: () => { this.hover.cancel(); this.app.card.hide(); } },
-    h("div.mrow", null, main, h("span.mside")), h("div.reason"), h("div.mslot"));
+    const main = h("button.mmain", {
+      type: "button",
+      "data-rove": "",
+      "aria-expanded": "false",
+      onclick: () => this.#toggle(row),
+      ondblclick: () => this.#apply(row),
+      onfocus: () => this.#focused(row),
+    });
+    const row = h(
+      `li.move.${group.applies ? "ok" : "no"}`,
+      {
+        "data-name": group.name,
+        onpointerenter: (event) => event.pointerType === "mouse" && this.hover(row.exMove, row),
+        onpointerleave: () => {
+          this.hover.cancel();
+          this.app.card.hide();
+        },
+      },
+      h("div.mrow", null, main, h("span.mside")),
+      h("div.reason"),
+      h("div.mslot"),
+    );
     row.exMain = main;
     return row;
   }
@@ -97,15 +145,37 @@ export class Moves {
     const first = group.moves[0];
     row.exMove = group.moves.find((move) => move.key === row.exMove?.key) ?? first;
     const more = group.moves.length - 1;
-    row.exMain.replaceChildren(h(`span.sign.${group.applies ? "good" : "bad"}`, { "aria-hidden": "true" }, group.applies ? "✓" : "✗"),
-      h("b", null, group.name), first.call ? h("code", null, argumentsOf(first)) : "", more ? h("span.more", null, `+${more}`) : "",
-      group.applies ? h("span.mhelp", null, first.title) : "");
-    attr(row.exMain, "aria-label", group.applies ? `${group.name}: applies${more ? ` in ${more + 1} ways` : ""}. ${first.title}` : `${group.name}: refused. ${why(first.problem)}`);
+    row.exMain.replaceChildren(
+      h(`span.sign.${group.applies ? "good" : "bad"}`, { "aria-hidden": "true" }, group.applies ? "✓" : "✗"),
+      h("b", null, group.name),
+      first.call ? h("code", null, argumentsOf(first)) : "",
+      more ? h("span.more", null, `+${more}`) : "",
+      group.applies ? h("span.mhelp", null, first.title) : "",
+    );
+    attr(
+      row.exMain,
+      "aria-label",
+      group.applies
+        ? `${group.name}: applies${more ? ` in ${more + 1} ways` : ""}. ${first.title}`
+        : `${group.name}: refused. ${why(first.problem)}`,
+    );
     const [side, reason] = [row.querySelector(".mside"), row.querySelector(".reason")];
     const hint = first.problem?.hints?.find((one) => one.call);
-    side.replaceChildren(group.applies
-      ? h("button.quick", { type: "button", tabindex: -1, "aria-label": `apply ${first.call}`, onclick: () => this.#apply(row) }, "apply")
-      : hint ? h("button.hint", { type: "button", "data-call": hint.call, title: hint.text, onclick: () => this.app.apply(hint.call) }, `${hint.call.split("(")[0]} first →`) : "");
+    side.replaceChildren(
+      group.applies
+        ? h(
+            "button.quick",
+            { type: "button", tabindex: -1, "aria-label": `apply ${first.call}`, onclick: () => this.#apply(row) },
+            "apply",
+          )
+        : hint
+          ? h(
+              "button.hint",
+              { type: "button", "data-call": hint.call, title: hint.text, onclick: () => this.app.apply(hint.call) },
+              `${hint.call.split("(")[0]} first →`,
+            )
+          : "",
+    );
     say(reason, group.applies ? "" : why(first.problem));
   }
 
@@ -116,7 +186,10 @@ export class Moves {
   #sift() {
     const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const rows = [...this.list.children];
-    const kept = matching(rows.map((row) => row.exItem), words);
+    const kept = matching(
+      rows.map((row) => row.exItem),
+      words,
+    );
     let stop = null;
     for (const row of rows) {
       if (show(row, kept.has(row.exItem)) && (!stop || row === this.active)) stop = row;

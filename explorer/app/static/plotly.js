@@ -16,8 +16,11 @@ async function load(link) {
   const answer = await link.ask("plotly", {}, "plotly");
   if (!answer?.buffers?.length) throw new Error(answer?.problem?.what ?? "plotly.js did not arrive");
   // The page may have an AMD loader or a global of that name: the wrapper keeps plotly.js from both.
-  const wrapper = ["const module = { exports: {} }, exports = module.exports, define = undefined, window = globalThis;\n(function () {\n", answer.buffers[0],
-    "\n}).call(globalThis);\nexport default module.exports;"];
+  const wrapper = [
+    "const module = { exports: {} }, exports = module.exports, define = undefined, window = globalThis;\n(function () {\n",
+    answer.buffers[0],
+    "\n}).call(globalThis);\nexport default module.exports;",
+  ];
   const before = globalThis.Plotly;
   const url = URL.createObjectURL(new Blob(wrapper, { type: "text/javascript" }));
   try {
@@ -35,13 +38,35 @@ export function themed(layout, host) {
   const style = getComputedStyle(host);
   const value = (name) => resolve(host, style.getPropertyValue(name).trim());
   const [fg, soft, line] = ["--fg", "--soft", "--line"].map(value);
-  const axis = { gridcolor: line, linecolor: line, zerolinecolor: line, tickcolor: line, tickfont: { color: soft }, automargin: true };
-  const result = { ...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", autosize: true, width: undefined, height: undefined,
-    font: { ...layout.font, color: fg, family: style.fontFamily, size: layout.font?.size ?? 12 }, hoverlabel: { ...layout.hoverlabel, font: { family: style.fontFamily } },
-    clickmode: "event", dragmode: layout.dragmode ?? "pan", modebar: { bgcolor: "rgba(0,0,0,0)", color: soft, activecolor: fg } };
+  const axis = {
+    gridcolor: line,
+    linecolor: line,
+    zerolinecolor: line,
+    tickcolor: line,
+    tickfont: { color: soft },
+    automargin: true,
+  };
+  const result = {
+    ...layout,
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    autosize: true,
+    width: undefined,
+    height: undefined,
+    font: { ...layout.font, color: fg, family: style.fontFamily, size: layout.font?.size ?? 12 },
+    hoverlabel: { ...layout.hoverlabel, font: { family: style.fontFamily } },
+    clickmode: "event",
+    dragmode: layout.dragmode ?? "pan",
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: soft, activecolor: fg },
+  };
   for (const name of new Set([...Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key)), "xaxis", "yaxis"])) {
     const own = layout[name] ?? {};
-    result[name] = { ...own, ...axis, gridcolor: own.gridcolor ?? line, title: typeof own.title === "string" ? { text: own.title } : own.title };
+    result[name] = {
+      ...own,
+      ...axis,
+      gridcolor: own.gridcolor ?? line,
+      title: typeof own.title === "string" ? { text: own.title } : own.title,
+    };
   }
   return result;
 }
@@ -55,5 +80,10 @@ function resolve(host, colour) {
   const found = getComputedStyle(probe).color;
   probe.remove();
   const parts = /^color\(srgb ([\d.e-]+) ([\d.e-]+) ([\d.e-]+)/.exec(found);
-  return parts ? `rgb(${parts.slice(1).map((part) => Math.round(255 * Number(part))).join(",")})` : found;
+  return parts
+    ? `rgb(${parts
+        .slice(1)
+        .map((part) => Math.round(255 * Number(part)))
+        .join(",")})`
+    : found;
 }

@@ -6,7 +6,9 @@ import { h } from "./dom.js";
 const pair = (term, ...content) => (content.some(Boolean) ? [h("dt", null, term), h("dd", null, ...content)] : []);
 
 function nodes(finding, brush) {
-  return (finding.nodes ?? []).map((node) => h("button.nodelink", { type: "button", title: `select ${node}`, onclick: () => brush.set(node) }, node));
+  return (finding.nodes ?? []).map((node) =>
+    h("button.nodelink", { type: "button", title: `select ${node}`, onclick: () => brush.set(node) }, node),
+  );
 }
 
 /** The words of a hint with its call as code, once. */
@@ -23,42 +25,136 @@ export function problemBox(problem, { brush, apply, run, call } = {}) {
   const finding = problem.finding;
   const host = h("div.counter", { "aria-live": "polite" });
   const hints = (problem.hints ?? []).map((hint) =>
-    hint.call && apply ? h("button.hint", { type: "button", "data-call": hint.call, title: `apply ${hint.call}`, onclick: () => apply(hint.call) },
-      ...called(hint), h("span", { "aria-hidden": "true" }, " →")) : h("span.hintword", null, hint.text));
-  const execute = finding && run && call
-    ? h("button.hint.execute", { type: "button", onclick: (event) => run(call, host, event.currentTarget) }, "run the counterexample") : null;
-  return h("div.problem", { role: "group", "aria-label": `refused: ${problem.what}` },
+    hint.call && apply
+      ? h(
+          "button.hint",
+          { type: "button", "data-call": hint.call, title: `apply ${hint.call}`, onclick: () => apply(hint.call) },
+          ...called(hint),
+          h("span", { "aria-hidden": "true" }, " →"),
+        )
+      : h("span.hintword", null, hint.text),
+  );
+  const execute =
+    finding && run && call
+      ? h(
+          "button.hint.execute",
+          { type: "button", onclick: (event) => run(call, host, event.currentTarget) },
+          "run the counterexample",
+        )
+      : null;
+  return h(
+    "div.problem",
+    { role: "group", "aria-label": `refused: ${problem.what}` },
     h("p.what", null, h("span.bad", { "aria-hidden": "true" }, "✗ "), problem.what),
-    problem.why || problem.where || finding || hints.length ? h("dl", null,
-      ...pair("why", problem.why && problem.why !== problem.what ? problem.why : ""),
-      ...pair("where", problem.where),
-      ...(finding?.source && finding.sink ? pair("pair", h("code", null, finding.source), " → ", h("code", null, finding.sink),
-        finding.array ? h("span.soft", null, ` on ${finding.array}${finding.element?.length ? `[${finding.element.join(", ")}]` : ""}`) : "",
-        h("span.nodes", null, ...nodes(finding, brush))) : []),
-      ...(finding && (finding.source_order || finding.sink_order) ? pair("order",
-        h("span.order", null, h("code", null, finding.source), " at ", h("code", null, finding.source_order)),
-        h("span.order", null, h("code", null, finding.sink), " at ", h("code", null, finding.sink_order))) : []),
-      ...pair("try", ...hints, execute)) : null,
-    host);
+    problem.why || problem.where || finding || hints.length
+      ? h(
+          "dl",
+          null,
+          ...pair("why", problem.why && problem.why !== problem.what ? problem.why : ""),
+          ...pair("where", problem.where),
+          ...(finding?.source && finding.sink
+            ? pair(
+                "pair",
+                h("code", null, finding.source),
+                " → ",
+                h("code", null, finding.sink),
+                finding.array
+                  ? h(
+                      "span.soft",
+                      null,
+                      ` on ${finding.array}${finding.element?.length ? `[${finding.element.join(", ")}]` : ""}`,
+                    )
+                  : "",
+                h("span.nodes", null, ...nodes(finding, brush)),
+              )
+            : []),
+          ...(finding && (finding.source_order || finding.sink_order)
+            ? pair(
+                "order",
+                h("span.order", null, h("code", null, finding.source), " at ", h("code", null, finding.source_order)),
+                h("span.order", null, h("code", null, finding.sink), " at ", h("code", null, finding.sink_order)),
+              )
+            : []),
+          ...pair("try", ...hints, execute),
+        )
+      : null,
+    host,
+  );
 }
 
 /** An open obligation on one line: what is owed, and the steps that settle it. */
 export function owedLine(problem, { apply }) {
-  return h("div.owed", { role: "group", "aria-label": `open: ${problem.what}` }, h("span", { "aria-hidden": "true" }, "◌ "), h("b", null, "open "), h("span.what", null, problem.what),
-    ...(problem.hints ?? []).map((hint) => (hint.call ? h("button.hint", { type: "button", "data-call": hint.call, title: hint.text, onclick: () => apply(hint.call) }, h("code", null, hint.call),
-      h("span", { "aria-hidden": "true" }, " →")) : h("span.hintword", null, hint.text))));
+  return h(
+    "div.owed",
+    { role: "group", "aria-label": `open: ${problem.what}` },
+    h("span", { "aria-hidden": "true" }, "◌ "),
+    h("b", null, "open "),
+    h("span.what", null, problem.what),
+    ...(problem.hints ?? []).map((hint) =>
+      hint.call
+        ? h(
+            "button.hint",
+            { type: "button", "data-call": hint.call, title: hint.text, onclick: () => apply(hint.call) },
+            h("code", null, hint.call),
+            h("span", { "aria-hidden": "true" }, " →"),
+          )
+        : h("span.hintword", null, hint.text),
+    ),
+  );
 }
 
 /** The illegal order, executed: where it went wrong, beside the pair that says why. */
 export function counterBox(data) {
   const rows = data.cells ?? [];
-  const sizes = Object.entries(data.sizes ?? {}).map(([name, value]) => `${name} = ${value}`).join(", ");
+  const sizes = Object.entries(data.sizes ?? {})
+    .map(([name, value]) => `${name} = ${value}`)
+    .join(", ");
   const cell = data.array ? `${data.array}${data.element?.length ? `[${data.element.join(", ")}]` : ""}` : "";
-  return h("div.counterbox", { role: "group", "aria-label": "the counterexample, executed" },
-    h("p.what", null, h(`span.${data.caught ? "bad" : "soft"}`, { "aria-hidden": "true" }, data.caught ? "✗ " : "· "), data.verdict),
-    h("dl", null, ...pair("run at", sizes), ...(cell && data.got ? pair("first wrong", h("code", null, cell), " is ", h("b.bad", null, data.got),
-      ", must be ", h("b.good", null, data.expected)) : [])),
-    rows.length ? h("table", null, h("thead", null, h("tr", null, ...["cell", "got", "must be", ""].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", null, ...rows.map((row) => h("tr", null, ...row.map((value, index) =>
-        index === 3 ? h(`td.${value === "wrong" ? "bad" : "good"}`, null, value === "wrong" ? "✗ wrong" : "✓ right") : h("td", null, h("code", null, value))))))) : null);
+  return h(
+    "div.counterbox",
+    { role: "group", "aria-label": "the counterexample, executed" },
+    h(
+      "p.what",
+      null,
+      h(`span.${data.caught ? "bad" : "soft"}`, { "aria-hidden": "true" }, data.caught ? "✗ " : "· "),
+      data.verdict,
+    ),
+    h(
+      "dl",
+      null,
+      ...pair("run at", sizes),
+      ...(cell && data.got
+        ? pair(
+            "first wrong",
+            h("code", null, cell),
+            " is ",
+            h("b.bad", null, data.got),
+            ", must be ",
+            h("b.good", null, data.expected),
+          )
+        : []),
+    ),
+    rows.length
+      ? h(
+          "table",
+          null,
+          h("thead", null, h("tr", null, ...["cell", "got", "must be", ""].map((name) => h("th", { scope: "col" }, name)))),
+          h(
+            "tbody",
+            null,
+            ...rows.map((row) =>
+              h(
+                "tr",
+                null,
+                ...row.map((value, index) =>
+                  index === 3
+                    ? h(`td.${value === "wrong" ? "bad" : "good"}`, null, value === "wrong" ? "✗ wrong" : "✓ right")
+                    : h("td", null, h("code", null, value)),
+                ),
+              ),
+            ),
+          ),
+        )
+      : null,
+  );
 }

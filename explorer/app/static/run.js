@@ -1,4 +1,4 @@
-/** Run: where, how large, with progress and Cancel; then the verdict, the first wrong cell, the times and what they compare with. */
+/** Run: where, how large, progress and Cancel; then the verdict, the first wrong cell, the times and what they compare with. */
 
 import { attr, duration, h, keyed, say, show } from "./dom.js";
 import { dots } from "./dots.js";
@@ -11,15 +11,41 @@ export class Run {
     this.why = h("span.soft.why");
     this.sizes = h("form.sizes", { "aria-label": "sizes", onsubmit: (event) => this.#resize(event) });
     this.resize = h("button.small", { type: "submit", hidden: true }, "use these sizes");
-    this.start = h("button.primary.runbutton", { type: "button", onclick: () => this.run(true) }, h("span", { "aria-hidden": "true" }, "▸ "), "Run and time");
+    this.start = h(
+      "button.primary.runbutton",
+      { type: "button", onclick: () => this.run(true) },
+      h("span", { "aria-hidden": "true" }, "▸ "),
+      "Run and time",
+    );
     this.checkOnly = h("button", { type: "button", onclick: () => this.run(false) }, "Check only");
     this.cancel = h("button.cancel", { type: "button", hidden: true, onclick: () => this.stop() }, "Cancel");
-    this.bar = h("div.progress", { role: "progressbar", "aria-label": "progress of the run", "aria-valuemin": 0, "aria-valuemax": 100, hidden: true }, h("i"));
+    this.bar = h(
+      "div.progress",
+      { role: "progressbar", "aria-label": "progress of the run", "aria-valuemin": 0, "aria-valuemax": 100, hidden: true },
+      h("i"),
+    );
     this.doing = h("span.soft.doing", { "aria-live": "polite" });
     this.verdict = h("div.verdict", { role: "status" });
     this.body = h("div.rbody");
-    this.element = h("section.pane.run", { "aria-label": "run" },
-      h("div.phead", null, h("h3", null, "Run"), h("label", null, "on ", this.device), this.sizes, this.start, this.checkOnly, this.cancel, this.doing, this.why), this.bar, this.verdict, this.body);
+    this.element = h(
+      "section.pane.run",
+      { "aria-label": "run" },
+      h(
+        "div.phead",
+        null,
+        h("h3", null, "Run"),
+        h("label", null, "on ", this.device),
+        this.sizes,
+        this.start,
+        this.checkOnly,
+        this.cancel,
+        this.doing,
+        this.why,
+      ),
+      this.bar,
+      this.verdict,
+      this.body,
+    );
     app.link.on("run", (pane) => this.update(pane));
   }
 
@@ -35,11 +61,17 @@ export class Run {
   update(pane) {
     const running = pane.status === "running";
     attr(this.element, "data-status", pane.status);
-    keyed(this.device, pane.devices, (device) => device.name, () => h("option"), (option, device) => {
-      option.value = device.name;
-      option.textContent = device.available ? device.label : `${device.label} (not here)`;
-      option.disabled = !device.available;
-    });
+    keyed(
+      this.device,
+      pane.devices,
+      (device) => device.name,
+      () => h("option"),
+      (option, device) => {
+        option.value = device.name;
+        option.textContent = device.available ? device.label : `${device.label} (not here)`;
+        option.disabled = !device.available;
+      },
+    );
     this.device.value = pane.device;
     const missing = pane.devices.filter((device) => !device.available && device.why);
     say(this.why, missing.map((device) => `${device.label}: ${device.why}`).join(" "));
@@ -59,16 +91,29 @@ export class Run {
   }
 
   #sizes(sizes) {
-    keyed(this.sizes, Object.entries(sizes), ([name]) => name, ([name]) => h("label", null, h("span", null, `${name} `), h("input", { type: "number", min: 1, step: 1, "data-size": name,
-      oninput: () => show(this.resize, true) })), (label, [, value]) => {
-      label.lastChild.value = value;
-    });
+    keyed(
+      this.sizes,
+      Object.entries(sizes),
+      ([name]) => name,
+      ([name]) =>
+        h(
+          "label",
+          null,
+          h("span", null, `${name} `),
+          h("input", { type: "number", min: 1, step: 1, "data-size": name, oninput: () => show(this.resize, true) }),
+        ),
+      (label, [, value]) => {
+        label.lastChild.value = value;
+      },
+    );
     if (this.resize.parentNode !== this.sizes || this.sizes.lastChild !== this.resize) this.sizes.append(this.resize);
   }
 
   async #resize(event) {
     event.preventDefault();
-    const sizes = Object.fromEntries([...this.sizes.querySelectorAll("input")].map((input) => [input.dataset.size, Number(input.value)]));
+    const sizes = Object.fromEntries(
+      [...this.sizes.querySelectorAll("input")].map((input) => [input.dataset.size, Number(input.value)]),
+    );
     const outcome = await this.app.act("sizes", { sizes });
     if (!outcome?.problem) {
       const focused = document.activeElement === this.resize;
@@ -84,14 +129,37 @@ export class Run {
     if (running || sign === this.sign) return;
     this.sign = sign;
     const mark = pane.correct === null ? ["·", "soft"] : pane.correct ? ["✓", "good"] : ["✗", "bad"];
-    const words = pane.verdict || (status === "cancelled" ? "cancelled" : status === "failed" ? "the run failed" : "Not run yet. A run checks every cell against an independent reference, then measures.");
-    this.verdict.replaceChildren(h(`span.${mark[1]}`, { "aria-hidden": "true" }, `${mark[0]} `), h(pane.correct === null ? "span.soft" : "b", null, words));
+    const words =
+      pane.verdict ||
+      (status === "cancelled"
+        ? "cancelled"
+        : status === "failed"
+          ? "the run failed"
+          : "Not run yet. A run checks every cell against an independent reference, then measures.");
+    this.verdict.replaceChildren(
+      h(`span.${mark[1]}`, { "aria-hidden": "true" }, `${mark[0]} `),
+      h(pane.correct === null ? "span.soft" : "b", null, words),
+    );
     const parts = [];
-    if (pane.problem && this.app.isOwed(pane.problem)) parts.push(h("p.owing", null, "It cannot run yet: the reduction above is still open."));
+    if (pane.problem && this.app.isOwed(pane.problem))
+      parts.push(h("p.owing", null, "It cannot run yet: the reduction above is still open."));
     else if (pane.problem) parts.push(problemBox(pane.problem, { brush: this.app.brush, apply: (call) => this.app.apply(call) }));
-    if (pane.wrong) parts.push(facts(Object.entries(pane.wrong).map(([name, value]) => [name.replaceAll("_", " "), text(value)]), "wrong"));
+    if (pane.wrong)
+      parts.push(
+        facts(
+          Object.entries(pane.wrong).map(([name, value]) => [name.replaceAll("_", " "), text(value)]),
+          "wrong",
+        ),
+      );
     if (pane.timings?.length || pane.facts?.length) {
-      parts.push(h("div.rfacts", null, ...pane.timings.map((line) => h("p.timing", null, line)), pane.facts.length ? facts(pane.facts, "facts") : null));
+      parts.push(
+        h(
+          "div.rfacts",
+          null,
+          ...pane.timings.map((line) => h("p.timing", null, line)),
+          pane.facts.length ? facts(pane.facts, "facts") : null,
+        ),
+      );
     }
     const samples = pane.samples ?? {};
     if (Object.values(samples).some((values) => values.length)) parts.push(h("div.rdots", null, dots(samples)));
@@ -102,9 +170,42 @@ export class Run {
 
 const text = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value) : String(value));
 
-const facts = (rows, kind) => h(`dl.facts.${kind}`, null, ...rows.map(([name, value]) => h("div", null, h("dt", null, name), h(value.length > 48 ? "dd.long" : "dd", null, value))));
+const facts = (rows, kind) =>
+  h(
+    `dl.facts.${kind}`,
+    null,
+    ...rows.map(([name, value]) => h("div", null, h("dt", null, name), h(value.length > 48 ? "dd.long" : "dd", null, value))),
+  );
 
 function against(rows) {
-  return h("table.against", null, h("thead", null, h("tr", null, h("th", { scope: "col" }, "against"), h("th.n", { scope: "col" }, "time"), h("th.n", { scope: "col" }, "ratio"), h("th", { scope: "col" }, ""))),
-    h("tbody", null, ...rows.map((row) => h("tr", null, h("th", { scope: "row" }, row.name), h("td.n", null, duration(row.time_us)), h("td.n", null, `${row.ratio.toFixed(2)} ×`), h("td", null, row.verdict)))));
+  return h(
+    "table.against",
+    null,
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        h("th", { scope: "col" }, "against"),
+        h("th.n", { scope: "col" }, "time"),
+        h("th.n", { scope: "col" }, "ratio"),
+        h("th", { scope: "col" }, ""),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      ...rows.map((row) =>
+        h(
+          "tr",
+          null,
+          h("th", { scope: "row" }, row.name),
+          h("td.n", null, duration(row.time_us)),
+          h("td.n", null, `${row.ratio.toFixed(2)} ×`),
+          h("td", null, row.verdict),
+        ),
+      ),
+    ),
+  );
 }

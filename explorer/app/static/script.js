@@ -12,17 +12,41 @@ export class Script {
     this.clean = "";
     this.numbers = h("div.gutter", { "aria-hidden": "true" });
     const id = uid("script");
-    this.area = h("textarea", { id, spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off", "aria-label": "the schedule as Python", "aria-describedby": `${id}-say`,
-      oninput: () => this.#typed(), onscroll: () => this.#scrolled(), onkeydown: (event) => this.#key(event), onclick: () => this.#caret() });
+    this.area = h("textarea", {
+      id,
+      spellcheck: "false",
+      autocapitalize: "off",
+      autocomplete: "off",
+      wrap: "off",
+      "aria-label": "the schedule as Python",
+      "aria-describedby": `${id}-say`,
+      oninput: () => this.#typed(),
+      onscroll: () => this.#scrolled(),
+      onkeydown: (event) => this.#key(event),
+      onclick: () => this.#caret(),
+    });
     this.line = h("div.errline", { hidden: true });
     this.error = h("div.serror", { id: `${id}-say`, role: "alert" });
     this.button = h("button.primary", { type: "button", onclick: () => this.apply() }, "Apply");
     this.revert = h("button", { type: "button", onclick: () => this.#take() }, "drop my edits");
-    this.copied = h("button.small", { type: "button", onclick: async () => app.tell((await copy(this.area.value)) ? "script copied" : "the browser does not allow copying here") }, "copy");
+    this.copied = h(
+      "button.small",
+      {
+        type: "button",
+        onclick: async () =>
+          app.tell((await copy(this.area.value)) ? "script copied" : "the browser does not allow copying here"),
+      },
+      "copy",
+    );
     this.state = h("span.soft", { role: "status" });
     this.here = h("button.small", { type: "button", hidden: true, onclick: () => this.#visit() });
-    this.element = h("div.script", null, h("div.editor", null, this.numbers, h("div.textwrap", null, this.line, this.area)), this.error,
-      h("div.mapply", null, this.button, this.revert, this.here, this.state, h("span.grow"), this.copied));
+    this.element = h(
+      "div.script",
+      null,
+      h("div.editor", null, this.numbers, h("div.textwrap", null, this.line, this.area)),
+      this.error,
+      h("div.mapply", null, this.button, this.revert, this.here, this.state, h("span.grow"), this.copied),
+    );
     app.link.on("script", (pane) => this.update(pane));
   }
 
@@ -78,12 +102,20 @@ export class Script {
 
   #refresh() {
     const count = this.area.value.split("\n").length;
-    if (this.numbers.childElementCount !== count) this.numbers.replaceChildren(...Array.from({ length: count }, (_, index) => h("div", null, String(index + 1))));
+    if (this.numbers.childElementCount !== count)
+      this.numbers.replaceChildren(...Array.from({ length: count }, (_, index) => h("div", null, String(index + 1))));
     const wrong = this.pane?.error?.line ?? 0;
     [...this.numbers.children].forEach((number, index) => number.classList.toggle("bad", this.shownError && index + 1 === wrong));
     this.button.disabled = !this.dirty && !this.shownError;
     show(this.revert, this.dirty);
-    say(this.state, this.changed ? "unsaved edits, kept; the schedule has changed since" : this.dirty ? "unsaved edits (Ctrl+Enter applies)" : "this text makes the schedule shown");
+    say(
+      this.state,
+      this.changed
+        ? "unsaved edits, kept; the schedule has changed since"
+        : this.dirty
+          ? "unsaved edits (Ctrl+Enter applies)"
+          : "this text makes the schedule shown",
+    );
     this.#scrolled();
     this.#caret();
   }
@@ -91,7 +123,11 @@ export class Script {
   #complain(error) {
     this.shownError = Boolean(error);
     attr(this.area, "aria-invalid", error ? "true" : null);
-    this.error.replaceChildren(...(error ? [h("p.soft", null, `line ${error.line}; nothing has changed`), problemBox(error.problem, { brush: this.app.brush })] : []));
+    this.error.replaceChildren(
+      ...(error
+        ? [h("p.soft", null, `line ${error.line}; nothing has changed`), problemBox(error.problem, { brush: this.app.brush })]
+        : []),
+    );
     if (show(this.line, Boolean(error))) this.line.style.setProperty("--line-no", error.line - 1);
   }
 

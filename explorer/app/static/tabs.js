@@ -16,8 +16,19 @@ export class Tabs {
     for (const entry of entries) {
       const id = uid("tab");
       entry.panel.id ||= uid("panel");
-      entry.tab = h("button.tab", { type: "button", role: "tab", id, "data-rove": "", "data-tab": entry.name,
-        "aria-controls": entry.panel.id, onclick: () => this.open(entry.name) }, entry.title);
+      entry.tab = h(
+        "button.tab",
+        {
+          type: "button",
+          role: "tab",
+          id,
+          "data-rove": "",
+          "data-tab": entry.name,
+          "aria-controls": entry.panel.id,
+          onclick: () => this.open(entry.name),
+        },
+        entry.title,
+      );
       attr(entry.panel, "role", "tabpanel");
       attr(entry.panel, "aria-labelledby", id);
       this.strip.append(entry.tab);

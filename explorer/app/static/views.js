@@ -6,7 +6,14 @@ import { Cuda } from "./cuda.js";
 import { Figure } from "./figure.js";
 import { Tabs } from "./tabs.js";
 
-const FIGURES = { domain: "Domain", memory: "Memory", pipeline: "Pipeline", roofline: "Roofline", occupancy: "Occupancy", dependences: "Dependences" };
+const FIGURES = {
+  domain: "Domain",
+  memory: "Memory",
+  pipeline: "Pipeline",
+  roofline: "Roofline",
+  occupancy: "Occupancy",
+  dependences: "Dependences",
+};
 const BESIDE = 1120;
 
 export class Views {
@@ -17,11 +24,18 @@ export class Views {
     this.figures = new Map(Object.keys(FIGURES).map((name) => [name, new Figure(app, name)]));
     this.cudaPanel = h("div.vpanel");
     this.aside = h("div.vpanel.beside", { role: "region", "aria-label": "CUDA" });
-    const entry = (name, title, content) => ({ name, title, panel: content instanceof HTMLElement ? content : h("div.vpanel", null, content.element) });
+    const entry = (name, title, content) => ({
+      name,
+      title,
+      panel: content instanceof HTMLElement ? content : h("div.vpanel", null, content.element),
+    });
     const figure = ([name, title]) => entry(name, title, this.figures.get(name));
     const [domain, ...others] = Object.entries(FIGURES);
-    this.tabs = new Tabs("views", [figure(domain), entry("cuda", "CUDA", this.cudaPanel), ...others.map(figure), entry("compare", "Compare", this.compare)],
-      () => this.#opened());
+    this.tabs = new Tabs(
+      "views",
+      [figure(domain), entry("cuda", "CUDA", this.cudaPanel), ...others.map(figure), entry("compare", "Compare", this.compare)],
+      () => this.#opened(),
+    );
     this.body = h("div.vbody", null, h("div.vmain", null, ...this.tabs.entries.map((one) => one.panel)), this.aside);
     this.element = h("section.pane.viewpane", { "aria-label": "views" }, this.tabs.strip, this.body);
     this.cudaPanel.append(this.cuda.element);

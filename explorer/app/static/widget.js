@@ -1,4 +1,4 @@
-/** The explorer in one notebook cell: five linked panes on one line to the kernel.  The default export is what anywidget renders. */
+/** The explorer in one notebook cell: five linked panes on one line to the kernel.  anywidget renders the default export. */
 
 import { attr, debounce, h, say, show, uid } from "./dom.js";
 import { Brush } from "./brush.js";
@@ -21,7 +21,12 @@ class App {
     this.link = new Link(model);
     this.brush = new Brush(this.link);
     this.previews = new Map();
-    this.root = h("div.exw.ex-live", { role: "region", "aria-label": "schedule explorer", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => this.#key(event) });
+    this.root = h("div.exw.ex-live", {
+      role: "region",
+      "aria-label": "schedule explorer",
+      "data-lm-suppress-shortcuts": "true",
+      onkeydown: (event) => this.#key(event),
+    });
     this.head = new Head(this);
     this.loops = new Tree("loops", this.brush, () => this.moves.focus());
     this.tree = new Tree("schedule tree", this.brush, () => this.moves.focus());
@@ -110,17 +115,36 @@ class App {
       return;
     }
     const call = problem.call ?? null;
-    this.alert.replaceChildren(problemBox(problem, { brush: this.brush, apply: (step) => this.apply(step), call }),
-      h("button.icon", { type: "button", "aria-label": "dismiss", onclick: () => this.complain(null) }, "×"));
+    this.alert.replaceChildren(
+      problemBox(problem, { brush: this.brush, apply: (step) => this.apply(step), call }),
+      h("button.icon", { type: "button", "aria-label": "dismiss", onclick: () => this.complain(null) }, "×"),
+    );
   }
 
   #lay() {
-    const left = [["loops", "Loops", this.loops], ["tree", "Schedule tree", this.tree], ["script", "Script", this.script]]
-      .map(([name, title, pane]) => ({ name, title, panel: h("div.lpanel", null, pane.element) }));
+    const left = [
+      ["loops", "Loops", this.loops],
+      ["tree", "Schedule tree", this.tree],
+      ["script", "Script", this.script],
+    ].map(([name, title, pane]) => ({ name, title, panel: h("div.lpanel", null, pane.element) }));
     this.leftTabs = new Tabs("program", left);
-    const program = h("section.pane.program", { "aria-label": "program" }, this.leftTabs.strip, h("div.lbody", null, ...left.map((one) => one.panel)));
-    this.root.append(this.head.element, this.alert, this.head.notes, h("div.main", null, h("div.left", null, program, this.moves.element), this.views.element),
-      this.runpane.element, this.history.element, this.card.element, this.toast, this.dialog);
+    const program = h(
+      "section.pane.program",
+      { "aria-label": "program" },
+      this.leftTabs.strip,
+      h("div.lbody", null, ...left.map((one) => one.panel)),
+    );
+    this.root.append(
+      this.head.element,
+      this.alert,
+      this.head.notes,
+      h("div.main", null, h("div.left", null, program, this.moves.element), this.views.element),
+      this.runpane.element,
+      this.history.element,
+      this.card.element,
+      this.toast,
+      this.dialog,
+    );
   }
 
   #listen() {
@@ -128,7 +152,9 @@ class App {
     this.link.on("tree", (rows) => this.tree.update(rows));
     this.link.on("history", () => this.previews.clear());
     this.link.on("problem", (problem) => this.complain(problem));
-    this.link.on("fault", (words) => this.complain({ what: "the explorer's front end failed", where: "", why: words, hints: [], finding: null }));
+    this.link.on("fault", (words) =>
+      this.complain({ what: "the explorer's front end failed", where: "", why: words, hints: [], finding: null }),
+    );
     const slow = debounce(() => this.root.classList.add("working"), 150);
     this.link.on("busy", (busy) => {
       if (busy) slow();

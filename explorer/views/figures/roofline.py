@@ -241,7 +241,8 @@ def _remark(data: Roofline) -> str:
     reuse = ""
     if len(data.points) > 1 and data.points[1].name == "requested":
         times = data.requested_bytes / data.compulsory_bytes
-        reuse = f" Its warps request {times:.3g} times as much, which caches have to absorb." if times > 1.05 else " Its warps request no more."
+        more = f"{times:.3g} times as much, which caches have to absorb" if times > 1.05 else "no more"
+        reuse = f" Its warps request {more}."
     return (
         f"{scaled(data.flops, 'flop')} over {scaled(data.compulsory_bytes, 'B')} of compulsory traffic is "
         f"{roof.intensity:.3g} flop per byte: {side}. The floor is {roof.floor_us:.4g} µs.{reuse} "

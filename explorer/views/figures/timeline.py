@@ -99,7 +99,8 @@ class Timeline:
             opens, pace = self.now, UNSEEN if stop.hidden else 1.0
             for index, node in enumerate(stop.loop.body):
                 if (stop.loop.id, index) in self.barriers:
-                    self._moment(Mark("barrier", None, "barrier: all threads of the block meet", self.now, stop.value), stop, pace)
+                    barrier = Mark("barrier", None, "barrier: all threads of the block meet", self.now, stop.value)
+                    self._moment(barrier, stop, pace)
                 if isinstance(node, Sync):
                     self._sync(node, stop, pace)
                 else:

@@ -1,0 +1,154 @@
+"""What property runs have found wrong, each in its smallest schedule: judged rightly now, and run where it is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from explorer.api import Schedule
+from explorer.errors import ExplorerError, IllegalSchedule
+
+from .programs import define
+from .tally import ACCEPTED
+from .trial import Trial
+
+ROWS = """@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[M]):
+    for i in range(M):
+        y[i] = 0.0
+    for i in range(M):
+        for k in range(N):
+            y[i] += x[i, k]
+"""
+NARROW = """@ex.program
+def f(x: ex.i8[M, N], y: ex.i32[M]):
+    for i in range(M):
+        t = ex.local(ex.i32)
+        t = 0
+        for k in range(N):
+            t += x[i, k]
+        y[i] = t
+"""
+ANY = """@ex.program
+def f(x: ex.i8[M, N], y: ex.bool_[M]):
+    for i in range(M):
+        t = ex.local(ex.bool_)
+        t = False
+        for k in range(1, N):
+            t = t or (x[i, k] < 0)
+        y[i] = t
+"""
+GUARDED = """@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            if i >= j:
+                t = ex.local(ex.f32)
+                t = 2 * x[i, j]
+                y[i, j] = t + 1
+"""
+EVERY_OTHER = """@ex.program
+def f(u: ex.f32[2 * N + 1], y: ex.f32[M]):
+    for i in range(M):
+        y[i] = 1.0
+    for i in range(N):
+        u[2 * i + 1] = 0.5 * (u[2 * i] + u[2 * i + 2])
+"""
+LANES = """@ex.program
+def f(x: ex.f32[M, 8], y: ex.f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            y[i, j] = x[i, 0] + x[i, 3]
+"""
+CUBE = """@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[3, M, N]):
+    t = ex.local(ex.f32, M, N, 3)
+    for i in range(M):
+        for j in range(N):
+            for k in range(3):
+                t[i, j, k] = 0.5 * x[i, j] * k
+    for k in range(3):
+        for i in range(M):
+            for j in range(N):
+                y[k, i, j] = t[i, j, k] - x[i, j]
+"""
+PARTLY = """@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[M]):
+    for i in range(M):
+        t = ex.local(ex.f32)
+        t = 1.0
+        for k in range(N):
+            t += x[i, k]
+        y[i] = t
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, a chain of moves, and what must come of it: accepted (and run), or the question that refuses it."""
+
+    what: str
+    text: str
+    chain: Callable[[Schedule], Schedule]
+    outcome: str = ACCEPTED
+
+
+CASES = (
+    Case("copies of a cut loop were no copies to question flow", ROWS,
+         lambda s: s.stage("x", "k").cut("k", 1).distribute("k.2", "x_s.2"), "flow"),
+    Case("registers outlived the loop they are declared in", ROWS,
+         lambda s: s.stage("x", "k", space="register").shift("k", 1, of="S1"), "flow"),
+    Case("copies of elements that nobody writes", GUARDED, lambda s: s.stage("t", "j"), "flow"),
+    Case("copies of elements that another block writes", EVERY_OTHER,
+         lambda s: s.stage("u", "i_2", space="register").bind("i", "block.x"), "flow"),
+    Case("... within a block they do no harm", EVERY_OTHER,
+         lambda s: s.stage("u", "i_2", space="register").bind("i", "thread.x")),
+    Case("shuffles over threads that update several elements", ROWS,
+         lambda s: s.coalesce(("i_2", "k")).bind("i_2", "thread.x"), "obligation"),
+    Case("shuffles of narrow integers", NARROW, lambda s: s.bind("k", "thread.x").collect("t", "shuffle")),
+    Case("shared memory for sums of narrow integers", NARROW, lambda s: s.bind("k", "thread.x").collect("t", "shared")),
+    Case("partial results of a coalesced loop", ROWS, lambda s: s.coalesce(("i_2", "k")).rfactor("S1", "i_2")),
+    Case("partial results of a skewed loop: two loops of one name", ROWS,
+         lambda s: s.interchange("i_2", "k").skew("i_2", "k", factor=2).rfactor("S1", "i_2")),
+    Case("partial results of a coalesced loop: two loops of one name", ROWS,
+         lambda s: s.coalesce(("i_2", "k")).rfactor("S1", "i_2").skew("i_2.c", "i_2.c_2")),
+    Case("a load that the compiler made up", ANY, lambda s: s.cut("k", 1).contract("t", space="shared").split("i", 2)),
+    Case("register copies in a vector loop", LANES, lambda s: s.vectorize("j").stage("x", "j", space="register")),
+    Case("a coalesced producer at its consumer, twice", CUBE,
+         lambda s: s.compute_at("S0", "j_2").coalesce(("i_2", "j_2")).distribute("i_2", "S0").compute_at("S0", "i_2.2")),
+    Case("a copy of a temporary in registers read before the block has it", PARTLY,
+         lambda s: s.stage("t", "i").contract("t").bind("k", "warp"), "flow"),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.what)
+def test_found(case: Case) -> None:
+    definition = define(case.text, "found.py")
+    start = definition.schedule(**{name: {"M": 5, "N": 4}[name] for name in definition.sizes})
+    trial = Trial(shrinks=0)
+    if case.outcome in ("flow", "order"):
+        with pytest.raises(IllegalSchedule) as caught:
+            case.chain(start)
+        assert caught.value.finding.question == case.outcome
+        return
+    trial.conclude("0:0", case.chain(start))
+    trial.flush()
+    assert not trial.tally.found, str(trial.tally.found[0])
+    assert ACCEPTED in trial.tally.pairs.values()
+    assert case.outcome in trial.tally.pairs.values()
+
+
+@pytest.mark.parametrize(("sizes", "chain"), [
+    ({"M": 5, "N": 0}, lambda s: s.bind("k", "thread.x").stage("x", "k")),
+    ({"M": 4, "N": 4}, lambda s: s.stage("x", "i_2").vectorize("k").stage("x", "k")),
+    ({"M": 5, "N": 4}, lambda s: s.coalesce(("i_2", "k")).bind("i_2", "thread.x").collect("y", "shuffle")),
+    ({"M": 5, "N": 4}, lambda s: s.stage("x", "k").approximate("x_s")),
+], ids=["a loop without iterations", "shared copies in a vector loop", "mixed elements", "a copy computes nothing"])
+def test_refused_in_words(sizes: dict[str, int], chain: Callable[[Schedule], Schedule]) -> None:
+    """A precondition with a reason, where there was a crash or wrong text."""
+    with pytest.raises(ExplorerError) as caught:
+        chain(define(ROWS, "found.py").schedule(**sizes))
+    assert caught.value.what
+    assert not isinstance(caught.value, IllegalSchedule)
