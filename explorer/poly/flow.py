@@ -279,7 +279,7 @@ def _on_side_c(condition: Condition) -> Condition:
 
 def _peer_cells(c: Site, b: Site) -> Case:
     """Two updates of one element by one reduction."""
-    ours, theirs = dict(c.leaf.at), dict(b.leaf.at)
+    ours, theirs = c.leaf.places, b.leaf.places
     index = [e for e in c.statement.target.index if isinstance(e, Expr)]
     return tuple(equal(e.substitute(ours, ranges(c.above)), "c", e.substitute(theirs, ranges(b.above)), "b") for e in index)
 

@@ -1,7 +1,7 @@
 """The one owner of islpy's oddities: text to isl objects, points back to integers, errors to sentences, budgets.
 
-Expressions go to isl as text and never come back.  Statement dimensions are renamed ``d0, d1, …`` on the way, so
-that a user's name can never be read as a keyword or a parameter.
+Expressions that people read never come back from isl.  They go there as rows (:mod:`~explorer.poly.linear`), or as text
+for the schedule tree, statement dimensions renamed ``d0, d1, …`` so that no user's name is read as a keyword.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import ParamSpec, TypeVar
 import islpy as isl
 
 from ..ir.expr import Expr, Quotient
-from ..ir.program import Constraint
 
 CONTEXT = isl.DEFAULT_CONTEXT
 
@@ -73,11 +72,6 @@ def text(expr: Expr, names: Mapping[str, str]) -> str:
             body = f"(({text(atom.expr, names)}) mod {atom.by})"
         parts.append(f"{c}*{body}")
     return " + ".join(parts)
-
-
-def condition(constraint: Constraint, names: Mapping[str, str]) -> str:
-    """A constraint in isl's notation."""
-    return f"{text(constraint.expr, names)} {'=' if constraint.equality else '>='} 0"
 
 
 def conjunction(conditions: list[str]) -> str:

@@ -97,6 +97,6 @@ def _pulled_back(flow: Flow, writer: Site, reader: Site) -> tuple[Case, bool]:
     facts = deduce(tuple(loops), loop_ranges(writer, "a") | loop_ranges(reader, "b"))
     if facts is None:
         return tuple(loops), False
-    at = {"a": (dict(writer.leaf.at), ranges(writer.above)), "b": (dict(reader.leaf.at), ranges(reader.above))}
+    at = {"a": (writer.leaf.places, ranges(writer.above)), "b": (reader.leaf.places, ranges(reader.above))}
     rest = [Condition(tuple((e.substitute(*at[side]), side, k) for e, side, k in c.parts), c.const, True) for c in alike]
     return (*loops, *(c for c in rest if not facts.holds(c))), are_all(flow, writer.statement, reader.statement)

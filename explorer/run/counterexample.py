@@ -183,13 +183,15 @@ def _places(plan: Plan) -> int:
 
 
 def _orders(plan: Plan) -> tuple[Order, ...]:
-    """The orders that are tried: several only where blocks or threads leave them open."""
+    """The orders that are tried: several only where blocks, threads or asynchronous copies leave them open."""
     loops = [n for k in plan.kernels for n in walk(k.body) if isinstance(n, Loop)]
     orders = [Order()]
     if any(x.is_place for x in loops):
         orders.append(Order("together", False))
     if any(x.is_block for x in loops):
         orders += [Order("last to first"), Order("first to last")]
+    if any(leaf.mechanism == "async" for leaf, _, _ in plan.leaves):
+        orders.append(Order(early=True))
     return tuple(orders)
 
 

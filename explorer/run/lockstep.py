@@ -4,7 +4,7 @@ All places (threads of blocks) run every statement together: at one instant all 
 to one cell one survives.  Every barrier that could stand between two statements of a block is thereby respected, so what goes
 wrong goes wrong with any barriers.  Blocks of a launch run together too, or one after the other in either direction: no
 barrier orders them.  Floats are computed in float64 and not rounded; storage starts as NaN, and again whenever its scope is
-entered; an asynchronous copy lands at the wait for its group.
+entered; an asynchronous copy lands at the wait for its group, or as soon as it is issued: it may at any time between.
 
 It takes any plan, legal or not; for a legal one every order gives what the program says.
 """
@@ -42,14 +42,18 @@ class Order:
         ``"together"``, ``"first to last"`` or ``"last to first"``.
     last_wins : bool
         Of several places that write one cell at one instant, whether the last one's value stays.
+    early : bool
+        Whether asynchronous copies land as soon as they are issued.
     """
 
     blocks: str = "together"
     last_wins: bool = True
+    early: bool = False
 
     def __str__(self) -> str:
         blocks = "all blocks at once" if self.blocks == "together" else f"the blocks from {self.blocks}"
-        return f"{blocks}, the {'last' if self.last_wins else 'first'} thread's write kept"
+        early = ", asynchronous copies landing at once" if self.early else ""
+        return f"{blocks}, the {'last' if self.last_wins else 'first'} thread's write kept{early}"
 
 
 def run_lockstep(plan: Plan, arrays: Mapping[str, np.ndarray], order: Order) -> dict[str, np.ndarray]:
@@ -179,7 +183,7 @@ class _Machine:
             return
         value = self.value(leaf, statement, _some(env, active), _some(point, active), active)
         cells, where = self.place(leaf, statement, len(statement.reads), _some(env, active), _some(point, active), active, [])
-        if leaf.mechanism == "async":
+        if leaf.mechanism == "async" and not self.order.early:
             self.open.append((cells, where, value))
         elif statement.update is None:
             self.write(cells, where, value)

@@ -21,6 +21,8 @@ CONTEXT = 3
 """Unchanged lines around a change."""
 LINES = 160
 """Lines of a difference in a notebook's picture; the value has them all."""
+OPENED = 40
+"""Lines up to which a difference of the CUDA text stands open; that of the loops always does."""
 
 Line = tuple[str, str]
 """Sign (space, plus, minus) and text."""
@@ -194,7 +196,7 @@ def _html(name: str, diff: tuple[Line, ...]) -> str:
     colour = {"+": "good", "-": "bad", " ": "soft"}
     lines = "\n".join(f'<span class="{colour[sign]}">{sign} {escape(text)}</span>' for sign, text in diff[:LINES])
     more = f'\n<span class="soft">… {len(diff) - LINES} more lines: print the value</span>' if len(diff) > LINES else ""
-    opened = " open" if name == "loops" else ""
+    opened = " open" if name == "loops" or len(diff) <= OPENED else ""
     return (
         f'<details{opened}><summary>{name}: {_count(diff)}</summary><div class="body"><pre>{lines}{more}</pre></div></details>'
         if diff

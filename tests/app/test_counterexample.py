@@ -19,7 +19,7 @@ from explorer.strategies.default import default
 from .front import front, schedule
 
 M, N = ex.sizes("M N")
-ORDERS = (Order(), Order("together", False), Order("first to last"), Order("last to first"))
+ORDERS = (Order(), Order("together", False), Order("first to last"), Order("last to first"), Order(early=True))
 
 
 @ex.program
@@ -193,3 +193,11 @@ def test_a_race_shows_a_lost_update() -> None:
     held = {"x": np.array([[1.0], [2.0], [4.0]], np.float32)}
     assert run_lockstep(plan, held, Order())["y"].item() == 4.0
     assert run_lockstep(plan, held, Order("together", False))["y"].item() == 1.0
+
+
+def test_a_slot_too_few_shows_where_copies_land_early() -> None:
+    start = schedule("matmul", "bind('i', 'block.x')", "bind('j', 'thread.x')", "split('k', 2)", "stage('a', 'k')", M=2, N=2, K=9)
+    answer = found(start, "pipeline('k', 3, buffers=2)")
+    assert answer.caught
+    assert "landing at once" in answer.verdict
+    assert not found(start, "pipeline('k', 3)").caught

@@ -25,8 +25,9 @@ def test_a_run_reports_its_phases_and_what_it_has_shown() -> None:
     f.ask("run", wait=True, time=True)
     seen = [m["panes"]["run"] for m in f.messages if "run" in m["panes"]]
     doing = list(dict.fromkeys(p["doing"] for p in seen if p["status"] == "running"))
-    assert doing == ["starting", "writing the CUDA text", "compiling", "running", "comparing with the reference", "timing",
-                     "running at sizes that do not divide", "timing what to compare with"]
+    assert doing[doing[0] == "starting":] == [  # the first may be over before it is shown
+        "writing the CUDA text", "compiling", "running", "comparing with the reference", "timing",
+        "running at sizes that do not divide", "timing what to compare with"]
     shares = [p["fraction"] for p in seen if p["fraction"] is not None]
     assert shares == sorted(shares)
     last = f.panes["run"]
