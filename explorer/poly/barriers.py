@@ -111,6 +111,11 @@ def barriers(plan: Plan, kernel: Kernel) -> Barriers:
     return Barriers(frozenset((s.parent, s.index) for s in chosen), _distinct(races), undecided)
 
 
+def check_races(plan: Plan) -> tuple[Finding, ...]:
+    """Conflicts of threads that no barrier can order, in any kernel of a plan without open obligations."""
+    return tuple(race for kernel in plan.kernels for race in barriers(plan, kernel).races)
+
+
 def _may_skip(plan: Plan, kernel: Kernel) -> frozenset[str]:
     """Leaves that whole blocks may skip in some iteration: a guard on them mentions no thread."""
     out = set()

@@ -21,7 +21,8 @@ class Judgement:
     Attributes
     ----------
     refusals : tuple of Finding
-        Cover, order and flow findings: with one of these the plan computes something else.
+        Cover, order and flow findings, and races that no barrier can order: with one of these the plan computes something
+        else.
     obligations : tuple of Finding
         Open obligations: the plan is legal, but cannot be emitted until each is discharged.
     """
@@ -54,6 +55,7 @@ def judge(plan: Plan) -> Judgement:
     Judgement
     """
     from .asynchronous import check_async
+    from .barriers import check_races
     from .flow import check_flow
 
     placed = place_leaves(plan)
@@ -61,4 +63,6 @@ def judge(plan: Plan) -> Judgement:
                      lambda: check_async(plan)):
         if refusals := question():
             return Judgement(refusals, ())
-    return Judgement((), check_obligations(plan, placed))
+    if obligations := check_obligations(plan, placed):
+        return Judgement((), obligations)  # their updates race until they are collected
+    return Judgement(check_races(plan), ())

@@ -7,6 +7,7 @@ one by one.  Not every illegal order shows: the value that it spoils may never b
 
 from __future__ import annotations
 
+import textwrap
 import time as clock
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ RELATIVE = 1e-6
 """Larger differences than this between two orders in float64 are not rounding."""
 SHOWN = 8
 """Cells shown around the first wrong one."""
+WIDTH = 100
+"""Characters of a line of text."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ class Counterexample:
 
     def __str__(self) -> str:
         wrong = [f"  {cell}: {got}, should be {expected}" for cell, got, expected, mark in self.cells if mark == "wrong"]
-        return "\n".join([self.verdict, *wrong, *([f"  because {self.finding.what}"] if self.finding else [])])
+        verdict = textwrap.wrap(self.verdict, WIDTH, subsequent_indent="  ")
+        return "\n".join([*verdict, *wrong, *([f"  because {self.finding.what}"] if self.finding else [])])
 
 
 @dataclass(frozen=True)

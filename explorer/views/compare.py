@@ -38,7 +38,7 @@ class Compared:
         Their names.
     loops, cuda : tuple of (str, str)
         Differing lines with their surroundings: sign (``" "``, ``"-"`` only in the first, ``"+"`` only in the second) and text.
-        No CUDA where one of the two cannot be emitted yet.
+        The CUDA is that of the kernels, without the device library; none where one of the two cannot be emitted yet.
     rows : tuple of (str, str, str)
         Name of a fact, its value for each.
     """
@@ -142,11 +142,12 @@ def difference(a: list[str], b: list[str], context: int = CONTEXT) -> Iterator[L
 
 
 def _cuda(s: Schedule) -> str | None:
-    """The text, or None while something is open."""
+    """The text of the kernels, without the device library above them; or None while something is open."""
     if not s.judgement.emittable:
         return None
     try:
-        return emit(s.plan).text
+        text = emit(s.plan).text
+        return text[max(text.find('extern "C"'), 0) :]
     except ExplorerError:
         return None
 

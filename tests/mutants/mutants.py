@@ -65,7 +65,8 @@ NO_ORDER = Patch("explorer.poly.judge", "check_order", returning(()))
 NO_OBLIGATIONS = Patch("explorer.poly.judge", "check_obligations", returning(()))
 NO_FLOW = Patch("explorer.poly.flow", "check_flow", returning(()))
 NO_ASYNC = Patch("explorer.poly.asynchronous", "check_async", returning(()))
-NO_RACES = Patch("explorer.codegen.body", "Builder.without_races", lambda _: lambda builder, found: frozenset(found.before))
+NO_RACES = (Patch("explorer.codegen.body", "Builder.without_races", lambda _: lambda builder, found: frozenset(found.before)),
+            Patch("explorer.poly.barriers", "check_races", lambda _: lambda plan: ()))
 
 
 # -- defects of transformations ----------------------------------------------------------------------------------
@@ -163,12 +164,12 @@ QUESTIONS = (
     Mutant("order", "threads at one time count as ordered", g.scanned_in_threads, (_blind("same time"),)),
     Mutant("order", "blocks of one launch count as ordered", g.chained_in_blocks, (_blind("different blocks"),)),
     Mutant("order", "threads at one time count as ordered, and races of barriers are not looked at", g.scanned_in_threads,
-           (_blind("same time"), NO_RACES)),
+           (_blind("same time"), *NO_RACES)),
     Mutant("obligations", "open obligations are not seen", g.uncollected, (NO_OBLIGATIONS,)),
     Mutant("obligations", "open obligations are not seen, and races of barriers are not looked at", g.uncollected,
-           (NO_OBLIGATIONS, NO_RACES)),
+           (NO_OBLIGATIONS, *NO_RACES)),
     Mutant("obligations", "the question is not asked; threads that update different elements are combined", g.mixed,
-           (NO_OBLIGATIONS, MIXING)),
+           (NO_OBLIGATIONS, MIXING, NO_RACES[1])),
     Mutant("cover", "the question is not asked; split forgets the last part", g.split, (NO_COVER, SHORT_SPLIT)),
     Mutant("flow", "the question is not asked; one slot too few", lambda: g.pipelined(3, 2), (NO_FLOW,)),
     Mutant("flow", "the question is not asked; a buffer one cell too small", g.chained_in_threads, (NO_FLOW, SMALL)),
