@@ -20,7 +20,7 @@ ALIVE = ("application/vnd.plotly.v1+json", "application/vnd.jupyter.widget-view+
 """Forms of an output that are not stored."""
 
 
-def run(path: Path, timeout_s: int = 600) -> nbformat.NotebookNode:
+def run(notebook: nbformat.NotebookNode, timeout_s: int = 600) -> nbformat.NotebookNode:
     """The notebook with the outputs of a fresh kernel.
 
     Raises
@@ -28,9 +28,8 @@ def run(path: Path, timeout_s: int = 600) -> nbformat.NotebookNode:
     nbclient.exceptions.CellExecutionError
         At the first cell that fails.
     """
-    notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(notebook, timeout=timeout_s, kernel_name="python3", record_timing=False,
-                            resources={"metadata": {"path": str(path.parent)}})  # fmt: skip
+                            resources={"metadata": {"path": str(NOTEBOOKS)}})  # fmt: skip
     client.execute()
     for output in (output for cell in notebook.cells for output in cell.get("outputs", ())):
         for form in ALIVE:
@@ -41,5 +40,5 @@ def run(path: Path, timeout_s: int = 600) -> nbformat.NotebookNode:
 
 if __name__ == "__main__":
     for path in [NOTEBOOKS / name for name in sys.argv[1:]] or sorted(NOTEBOOKS.glob("*.ipynb")):
-        nbformat.write(run(path), path)
+        nbformat.write(run(nbformat.read(path, as_version=4)), path)
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")

@@ -128,9 +128,9 @@ class Exercise:
         proved = _proved(schedule)
         goals = tuple(_line(goal, schedule) for goal in self.goals)
         right = (_right(schedule),) if proved.passed and not untouched else ()
-        report = Report("reached", (proved, *right, *goals))
         if untouched:
-            return Report("nothing done yet: this is the start", (proved, *goals))
+            return Report("nothing done yet", (Line("a step of your own", False, "this is the start"), *goals))
+        report = Report("reached", (proved, *right, *goals))
         return report if report else Report("not yet", report.lines)
 
 
@@ -173,7 +173,7 @@ def sectors(array: str, at_most: float) -> Goal:
         costs = [a.sectors_per_request for a in _accesses(schedule, "global", array)]
         return bool(costs) and max(costs) <= at_most, f"{max(costs):.3g}" if costs else f"no access of {array}"
 
-    return Goal(f"a request for {array} moves at most {at_most:g} sectors", measure)
+    return Goal(f"a request for {array} moves at most {at_most:g} sector{'s' * (at_most != 1)}", measure)
 
 
 def lanes(at_least: float) -> Goal:
@@ -202,7 +202,7 @@ def bank_passes(at_most: float) -> Goal:
         passes = [a.conflicts for a in _accesses(schedule, "shared")]
         return bool(passes) and max(passes) <= at_most, f"at worst {max(passes):.3g}" if passes else "no shared memory is used"
 
-    return Goal(f"a request to shared memory takes at most {at_most:g} passes over the banks", measure)
+    return Goal(f"a request to shared memory takes at most {at_most:g} pass{'es' * (at_most != 1)} over the banks", measure)
 
 
 def traffic(at_most: float) -> Goal:
@@ -229,7 +229,7 @@ def blocks(at_least: int) -> Goal:
         most = max(prod(r.grid) for r in schedule.facts.resources)
         return most >= at_least, str(most)
 
-    return Goal(f"at least {at_least} blocks", measure)
+    return Goal(f"at least {at_least} block{'s' * (at_least != 1)}", measure)
 
 
 def threads(at_least: int) -> Goal:
@@ -238,7 +238,7 @@ def threads(at_least: int) -> Goal:
         most = max(r.threads_per_block for r in schedule.facts.resources)
         return most >= at_least, str(most)
 
-    return Goal(f"at least {at_least} threads in a block", measure)
+    return Goal(f"at least {at_least} thread{'s' * (at_least != 1)} in a block", measure)
 
 
 def off_global(temporary: str) -> Goal:

@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom, and its stored outputs are clean and small."""
+"""Every notebook runs from top to bottom, its solutions solve its exercises, and its stored outputs are clean and small."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from docs.run_notebooks import METADATA, NOTEBOOKS, run
+from docs.run_notebooks import ALIVE, METADATA, NOTEBOOKS, run
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 PLACES = re.compile(r"(?<![\w.:/<])(/(home|root|tmp|work|usr|opt|var|mnt|Users)/|[A-Z]:\\\\)|ipykernel_\d|0x[0-9a-f]{10,}")
 WARNINGS = re.compile(r"Warning\b|Traceback|\[IPKernelApp\]")
+SOLUTION = re.compile(r"<summary>A solution</summary>\n\n```python\n(?P<work>.*?)(?P<task>\w+)\.check\(mine\)\n```", re.S)
+"""A folded solution: what it does, and the exercise that checks it."""
 SMALL = 300_000
 """Bytes of a stored notebook at most."""
 
@@ -38,14 +40,36 @@ def check_clean(notebook: nbformat.NotebookNode) -> None:
         assert not WARNINGS.search(text), f"cell {number} shows a warning"
 
 
-def test_there_is_a_tour() -> None:
-    assert "00_tour.ipynb" in [p.name for p in PATHS]
+def solved(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook with each folded solution as a cell of its own, which fails where the exercise is not solved."""
+    cells = []
+    for cell in notebook.cells:
+        cells.append(cell)
+        if cell.cell_type == "markdown" and (found := SOLUTION.search(cell.source)):
+            text = f"{found['work']}report = {found['task']}.check(mine)\nassert report, report"
+            cells.append(nbformat.v4.new_code_cell(text, metadata={"tags": ["solution"]}))
+    return nbformat.from_dict({**notebook, "cells": cells})
+
+
+def test_there_are_a_tour_and_lessons() -> None:
+    assert [p.stem for p in PATHS] == ["00_tour", "01_coalescing", "02_fusion", "03_binding", "04_pipelining"]
+
+
+@pytest.mark.parametrize("path", [p for p in PATHS if p.stem != "00_tour"], ids=lambda p: p.stem)
+def test_every_lesson_has_exercises_with_hints_and_solutions(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    text = "\n".join(cell.source for cell in notebook.cells)
+    assert text.count("= Exercise(") == text.count("<summary>Hint</summary>") == len(SOLUTION.findall(text)) >= 2
+    checks = [cell for cell in notebook.cells if cell.cell_type == "code" and ".check(mine)" in cell.source]
+    assert all(re.match(r"not yet|nothing done yet", shown(cell.outputs[0])) for cell in checks), "stored unsolved"
+    assert len(checks) == text.count("= Exercise(")
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
 def test_runs_from_top_to_bottom(path: Path) -> None:
     stored = nbformat.read(path, as_version=4)
-    fresh = run(path)
+    fresh = run(solved(stored))
+    fresh.cells = [cell for cell in fresh.cells if "solution" not in cell.metadata.get("tags", ())]
     check_clean(fresh)
     cells = [[n for n, _ in outputs(book)] for book in (stored, fresh)]
     assert cells[0] == cells[1], "the stored outputs are of other cells: python docs/run_notebooks.py"
@@ -68,6 +92,7 @@ def test_every_picture_has_a_text_beside_it(path: Path) -> None:
     for number, output in outputs(nbformat.read(path, as_version=4)):
         if "text/html" in output.get("data", {}):
             assert len(output.data["text/plain"]) > 20, f"cell {number}"
+        assert not set(ALIVE) & set(output.get("data", {})), f"cell {number} is stored with what needs JavaScript or a kernel"
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
