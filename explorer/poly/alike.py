@@ -13,7 +13,7 @@ from ..ir.expr import Expr, var
 from ..ir.program import Statement
 from .deduce import Facts, deduce, marked
 from .dependence import Dependence, Flow
-from .linear import Case, Condition, build_map
+from .linear import Case, Condition, build_map, equal
 from .relations import bounds, domain, instance
 
 
@@ -24,9 +24,20 @@ def equalities(of: Flow | Dependence, source: Statement, sink: Statement) -> Cas
 
 
 @lru_cache(maxsize=4096)
+def elements(of: Flow | Dependence, source: Statement, sink: Statement) -> Case:
+    """The equalities of a flow's array indices that hold quotients or remainders: partial results of loops that were coalesced."""
+    if not isinstance(of, Flow):
+        return ()
+    index = zip(source.target.index, sink.accesses[of.slot].index, strict=True)
+    return tuple(equal(e, "a", f, "b") for e, f in index if isinstance(e, Expr) and isinstance(f, Expr)
+                 and any(not isinstance(atom, str) for atom, _ in (*e.terms, *f.terms)))
+
+
+@lru_cache(maxsize=4096)
 def are_all(of: Flow | Dependence, source: Statement, sink: Statement) -> bool:
-    """Whether the :func:`equalities` together with the domains of the two statements are the relation."""
-    whole = build_map(instance(source, "a"), instance(sink, "b"), equalities(of, source, sink))
+    """Whether the :func:`equalities` and :func:`elements` together with the domains of the two statements are the relation."""
+    same = (*equalities(of, source, sink), *elements(of, source, sink))
+    whole = build_map(instance(source, "a"), instance(sink, "b"), same)
     return whole.intersect_domain(domain(source)).intersect_range(domain(sink)).is_equal(of.relation)
 
 

@@ -14,7 +14,7 @@ import islpy as isl
 
 from ..ir.expr import Expr, var
 from ..ir.tree import ranges
-from .alike import are_all, dimension_facts, equalities
+from .alike import are_all, dimension_facts, elements, equalities
 from .deduce import Facts, deduce, marked, over
 from .dependence import Flow
 from .events import instances, relation
@@ -83,7 +83,7 @@ def _viewed(writer: Site, reader: Site) -> tuple[Case, bool]:
 
 def _pulled_back(flow: Flow, writer: Site, reader: Site) -> tuple[Case, bool]:
     """The flow's equalities between dimensions, as equalities between loops."""
-    alike = equalities(flow, writer.statement, reader.statement)
+    alike = (*equalities(flow, writer.statement, reader.statement), *elements(flow, writer.statement, reader.statement))
     dims = dimension_facts(flow, writer.statement, reader.statement)
     if dims is None:
         return (), False
