@@ -34,7 +34,18 @@ def check_order(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Finding, .
             for b in placed.get(d.sink, []):
                 if a.launch >= b.launch and (finding := _order_pair(plan, d, a, b)) is not None:
                     found.append(finding)
+    for d in facts(plan).reductions:
+        for a in placed.get(d.source, []):
+            for b in placed.get(d.sink, []):
+                if _separate(a, b) and (across := _across(plan, d, a, b)) is not None:
+                    found.append(_order_finding(plan, d, a, b, across, "another block of the same launch"))
     return tuple(found)
+
+
+def _separate(a: Placed, b: Placed) -> bool:
+    """Whether two leaves update in one launch, not both by atomics: updates of one leaf are for *obligations* to judge."""
+    atomics = all("atomic" in dict(x.leaf.collect).values() for x in (a, b))
+    return a.leaf.id != b.leaf.id and a.launch == b.launch and not atomics
 
 
 def _order_pair(plan: Plan, d: Dependence, a: Placed, b: Placed) -> Finding | None:
@@ -178,7 +189,8 @@ def _own_copy(plan: Plan, d: Dependence, p: Placed, axis: int) -> bool:
     return bool(views) and all(v is not None and plan.buffer_of[v.buffer].space in ("register", "shared") for v in views)
 
 
-_WORDS = {"flow": ("writes", "reads"), "anti": ("reads", "overwrites"), "output": ("writes", "overwrites")}
+_WORDS = {"flow": ("writes", "reads"), "anti": ("reads", "overwrites"), "output": ("writes", "overwrites"),
+          "reduction": ("updates", "updates too")}
 
 
 def _order_finding(plan: Plan, d: Dependence, a: Placed, b: Placed, pairs: isl.Map, when: str) -> Finding:

@@ -85,6 +85,15 @@ def f(x: ex.f32[M, N], y: ex.f32[M]):
 """
 
 
+COLUMNS = """
+@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[M]):
+    for k in range(N):
+        for i in range(M):
+            y[i] += x[i, k]
+"""
+
+
 @dataclass(frozen=True)
 class Case:
     """A program, a chain of moves, and what must come of it: accepted (and run), or the question that refuses it."""
@@ -120,6 +129,8 @@ CASES = (
          lambda s: s.compute_at("S0", "j_2").coalesce(("i_2", "j_2")).distribute("i_2", "S0").compute_at("S0", "i_2.2")),
     Case("a copy of a temporary in registers read before the block has it", PARTLY,
          lambda s: s.stage("t", "i").contract("t").bind("k", "warp"), "flow"),
+    Case("updates of one element by two parts of a cut loop, in different blocks", COLUMNS,
+         lambda s: s.cut("k", 1).bind("i.2", "block.x"), "order"),
 )
 
 
