@@ -25,7 +25,7 @@ def equalities(of: Flow | Dependence, source: Statement, sink: Statement) -> Cas
 
 @lru_cache(maxsize=4096)
 def elements(of: Flow | Dependence, source: Statement, sink: Statement) -> Case:
-    """The equalities of a flow's array indices that hold quotients or remainders: partial results of loops that were coalesced."""
+    """Equalities of a flow's indices that hold quotients or remainders: partial results of loops that were coalesced."""
     if not isinstance(of, Flow):
         return ()
     index = zip(source.target.index, sink.accesses[of.slot].index, strict=True)
