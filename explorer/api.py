@@ -32,6 +32,7 @@ from .schedule import Schedule as _Schedule
 from .transforms.base import Transform, catalogue, misfit
 
 if TYPE_CHECKING:
+    from .run.counterexample import Counterexample
     from .run.facts import Facts
     from .run.kernel import Compiled, Kernel
     from .views.figures.plots import Plots
@@ -84,6 +85,32 @@ class Schedule(_Schedule):
         if not isinstance(step, Transform):
             raise TransformError(f"{step!r} is no transformation"[:200], hint='schedule.split("k", 4), or one of other.steps')
         return super().apply(step)
+
+    def counterexample(self, move: str | Transform, *args: Any, **kwargs: Any) -> Counterexample:
+        """Run the order that a refused move would make, at the smallest sizes that show a wrong output cell.
+
+        Parameters
+        ----------
+        move : str or Transform
+            A move's name with its arguments behind it, or a step.
+
+        Returns
+        -------
+        Counterexample
+            The wrong cell beside the pair of instances; or in words why there is nothing to see.
+
+        Examples
+        --------
+        >>> print(s.counterexample("bind", "k", "thread.x"))
+        """
+        from .run.counterexample import counterexample
+
+        kind = _kind(move) if isinstance(move, str) else None
+        if kind is None and isinstance(move, str):
+            raise TransformError(f"there is no move {move!r}", hint=f"one of {', '.join(catalogue())}")
+        step = _construct(kind, args, kwargs) if kind else move
+        again = None if self.definition is None else lambda sizes: self.at(**sizes)
+        return counterexample(self, step, again=again)  # type: ignore[arg-type]
 
     def undo(self, count: int = 1) -> Schedule:
         """The schedule before its last `count` steps."""

@@ -10,6 +10,7 @@ import pytest
 
 import explorer as ex
 from explorer.transforms.base import catalogue
+from explorer.transforms.bind import Bind
 from explorer.transforms.split import Split
 
 M, N = ex.sizes("M N")
@@ -190,3 +191,14 @@ def test_files(tmp_path: Path) -> None:
     text = (tmp_path / "row_sum.cu").read_text()
     assert "s = s.split('k', 32)" in text
     assert "int main" in text
+
+
+def test_a_refused_move_can_be_run() -> None:
+    s = row_sum.schedule(M=3, N=8)
+    found = s.counterexample("bind", "k", "thread.x")
+    assert found.caught
+    assert found.array == "y"
+    assert found.got != found.expected
+    assert s.counterexample(Bind("k", "thread.x")).caught
+    with pytest.raises(ex.TransformError, match="no move 'bound'"):
+        s.counterexample("bound", "k")
