@@ -235,3 +235,46 @@ def test_by_keyboard_alone(notebook: Make) -> None:
     expect(page.locator(".exw .script [role=status]")).to_contain_text("makes the schedule shown")
     book.settle()
     assert steps(book) == ["split('k', 32)", "reverse('k')"]
+
+    # compare with another state
+    page.locator(".exw").get_by_role("button", name="compare with").focus()
+    keys.press("Enter")
+    tab_to(page, "matches?.('.state')")
+    keys.press("ArrowLeft")
+    keys.press("Enter")
+    expect(page.locator(".exw .compared .dl.add").first).to_be_visible(timeout=60_000)
+
+    # a failing line of the script, and back
+    page.get_by_role("tab", name="Script").focus()
+    keys.press("Tab")
+    keys.press("Control+End")
+    keys.type("\ns = s.reverse('q')")
+    keys.press("Control+Enter")
+    expect(page.locator(".exw .serror .problem")).to_be_visible()
+    assert steps(book) == ["split('k', 32)", "reverse('k')"]
+
+    # export
+    page.locator(".exw").get_by_role("button", name="Export").focus()
+    keys.press("Enter")
+    with page.expect_download() as download:
+        tab_to(page, "getAttribute('role') === 'menuitem'")
+        keys.press("Enter")
+    assert "__global__" in download.value.path().read_text()
+
+
+def test_a_counterexample_by_keyboard(notebook: Make) -> None:
+    book = notebook(CELL)
+    page = book.page
+    keys = page.keyboard
+    page.locator(".exw .headrun").focus()
+    keys.press("l")
+    walk_to(page, "S0")
+    book.settle()
+    keys.press("/")
+    keys.press("Control+a")
+    keys.type("sequence")
+    keys.press("ArrowDown")
+    expect(page.locator(".exw .move.active .problem")).to_be_visible()
+    tab_to(page, "textContent.includes('counterexample')")
+    keys.press("Enter")
+    expect(page.locator(".exw .move.active .counterbox td.bad").first).to_have_text("✗ wrong", timeout=60_000)
