@@ -7,6 +7,7 @@ these does anything by itself: used outside a program they say so.
 from __future__ import annotations
 
 import builtins
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,16 +19,16 @@ inf: float = float("inf")
 """Positive infinity, the usual start of a minimum; ``-inf`` starts a maximum."""
 
 
-class SizeValue:
+class SizeValue(ABC):
     """An integer that becomes known at ``.at(...)``: a size, or arithmetic on sizes."""
 
+    @abstractmethod
     def evaluate(self, sizes: Mapping[str, int]) -> int:
         """The integer for given sizes; raises KeyError for a missing one and ZeroDivisionError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def names(self) -> Iterable[str]:
         """The sizes it depends on, in order of appearance."""
-        raise NotImplementedError
 
     def __add__(self, other: Any) -> SizeValue:
         return _combine("+", self, other)
