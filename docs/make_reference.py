@@ -28,7 +28,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Loops": ("split", "tile", "coalesce", "interchange", "reorder", "reverse", "shift", "skew", "cut", "fuse", "distribute",
               "sequence", "unroll", "vectorize"),
     "Places": ("bind", "launch"),
-    "Reductions": ("rfactor", "collect", "accumulate"),
+    "Reductions": ("rfactor", "rescale", "collect", "accumulate"),
     "Storage": ("contract", "stage", "pipeline"),
     "Producers": ("compute_at", "inline"),
     "Arithmetic": ("approximate",),

@@ -19,7 +19,7 @@ from explorer.ir.dtype import DType, bf16_to_f32, f32_to_bf16
 from explorer.ir.expr import Expr
 from explorer.ir.plan import Buffer, Plan, block_extents, grid_extents
 from explorer.ir.program import Constraint, Indirect, Statement
-from explorer.ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type
+from explorer.ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, argument_types
 from explorer.ir.tree import WARP_SIZE, Kernel, Leaf, Loop, Node, Sync
 
 ATOMIC = -2
@@ -68,8 +68,11 @@ class Machine:
 
     def run(self) -> dict[str, np.ndarray]:
         with np.errstate(all="ignore"):
-            for kernel in self.plan.kernels:
-                self.launch(kernel, kernel.body, {})
+            for group in self.plan.launched:
+                if len(group) == 1:
+                    self.launch(group[0], group[0].body, {})
+                else:
+                    self.together(group)
         out = {}
         for a in self.plan.program.parameters:
             if a.role != "in":
@@ -91,11 +94,39 @@ class Machine:
         for z, y, x in blocks:
             self.run_block(body, env, (x, y, z))
 
-    def run_block(self, body: tuple[Node, ...], env: Env, place: tuple[int, int, int]) -> None:
+    def together(self, group: tuple[Kernel, ...]) -> None:
+        """One launch of several phases: behind a ticket a block goes on as early as it may, whatever others have to do."""
+        starts = [i for i, k in enumerate(group) if i == 0 or k.join != "ticket"]
+        for first, end in zip(starts, (*starts[1:], len(group)), strict=True):
+            phases = group[first:end]
+            owners = [{name: np.full_like(c.owner, -1) for name, c in self.globals.items()} for _ in phases]
+            counts: list[dict[tuple[int, ...], int]] = [{} for _ in phases]
+            blocks = list(product(*(range(n) for n in reversed(self.plan.extents[phases[0].id][:3]))))
+            self.rng.shuffle(blocks)
+            for z, y, x in blocks:
+                self.phase(phases, 0, (x, y, z), owners, counts)
+
+    def phase(self, phases: tuple[Kernel, ...], number: int, place: tuple[int, ...], owners: list[dict[str, np.ndarray]],
+              counts: list[dict[tuple[int, ...], int]]) -> None:
+        """One block of a phase, and the block of the next one that it was the last to be waited for."""
+        extents = self.plan.extents[phases[number].id]
+        self.grid, self.block = extents[:3], extents[3:]
+        for name, cells in self.globals.items():
+            cells.owner = owners[number][name]
+        self.run_block(phases[number].body, {}, place)
+        if number + 1 == len(phases):
+            return
+        after = self.plan.extents[phases[number + 1].id][:3]
+        here = tuple(c if n > 1 else 0 for c, n in zip(place, after, strict=True))
+        counts[number + 1][here] = counts[number + 1].get(here, 0) + 1
+        if counts[number + 1][here] == prod(n for n, m in zip(extents[:3], after, strict=True) if m == 1):
+            self.phase(phases, number + 1, here, owners, counts)
+
+    def run_block(self, body: tuple[Node, ...], env: Env, place: tuple[int, ...]) -> None:
         self.threads = prod(self.block)
         flat = np.arange(self.threads)
         tx, ty, tz = flat % self.block[0], flat // self.block[0] % self.block[1], flat // (self.block[0] * self.block[1])
-        self.coordinate = dict(zip(("block.x", "block.y", "block.z"), place, strict=True))
+        self.coordinate: dict[str, Any] = dict(zip(("block.x", "block.y", "block.z"), place, strict=True))
         self.coordinate |= {"thread.x": tx, "thread.y": ty, "thread.z": tz, "warp": tx // WARP_SIZE, "lane": tx % WARP_SIZE}
         self.number = place[0] + self.grid[0] * (place[1] + self.grid[1] * place[2])
         self.local = {b.name: Cells(b.name, b.dtype, self.shape(b)) for b in self.plan.buffers if b.space != "global"}
@@ -216,7 +247,7 @@ class Machine:
         wide = cells.data.dtype
         value = value.astype(wide)
         together = [loop.role for loop in above if how.get(loop.id) in ("shuffle", "shared")]
-        atomic = [loop for loop in above if how.get(loop.id) == "atomic"]
+        atomic = [loop for loop in above if how.get(loop.id) in ("atomic", "cluster")]  # one after the other, in any order
         if atomic and space == "register":
             raise Hazard(f"{leaf.id} collects registers by atomics")
         if together:
@@ -294,7 +325,6 @@ def evaluate(node: Scalar, types: list[DType], point: Env, read: list[Any], shap
     if isinstance(node, Cast):
         return Cells("", node.dtype, ()).rounded(evaluate(node.arg, types, point, read, shape))
     assert isinstance(node, Call)
-    kind = operand_type(node, types).numpy
-    parts = [evaluate(a, types, point, read, shape) for a in node.args]
-    parts = [p if node.op == "where" and n == 0 else p.astype(kind) for n, p in enumerate(parts)]
+    kinds = [t.numpy for t in argument_types(node, types)]
+    parts = [evaluate(a, types, point, read, shape).astype(kind) for kind, a in zip(kinds, node.args, strict=True)]
     return np.asarray(OPERATIONS[node.op].numpy(*parts))

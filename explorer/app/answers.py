@@ -75,4 +75,5 @@ def counterexample_of(schedule: Schedule, step: Transform) -> Counterexample:
         "call": str(step), "sizes": dict(found.sizes), "caught": found.caught, "verdict": found.verdict, "array": found.array,
         "element": list(found.element), "got": found.got, "expected": found.expected, "cells": [list(row) for row in found.cells],
         "finding": problems.witness(found.finding) if found.finding else None,
+        "shown": f"{found.shown_by}: {found.order}" if found.shown_by else "", "device": found.device, "text": found.text,
     }

@@ -16,6 +16,7 @@ from ..run.peers import LIBRARIES, libraries, seconds_at_worst, time_library, ti
 from ..run.reference import NumpyReference
 from ..run.result import Run
 from ..run.timing import Timing
+from ..run.vectorised import vectorised
 
 log = logging.getLogger("explorer")
 
@@ -173,6 +174,19 @@ class Job:
             for package in libraries():
                 title = f"{LIBRARIES[package][0]} (the NumPy reference, in float64)"
                 self._add(title, lambda package=package: time_library(package, order.schedule, function))
+        else:
+            self._derived()
+
+    def _derived(self) -> None:
+        """A program of the user's own has no function of a library; NumPy's is made from its loops."""
+        schedule = self.order.schedule
+        none = f"no library peer: {schedule.source.name} is not the text of a program in explorer.workloads"
+        found = vectorised(schedule) if self.order.device == "cpu" else "it runs on the CPU"
+        if isinstance(found, str):
+            self._tell(notes=(*self.snapshot.notes, f"{none}; NumPy: not timed: {found}"))
+            return
+        self._tell(notes=(*self.snapshot.notes, f"{none}; NumPy was made from the program as written, in whole arrays"))
+        self._add("NumPy (vectorised, in float64)", lambda: time_numpy(schedule, found))
 
     def _timed(self, name: str, schedule: Schedule) -> None:
         worst = seconds_at_worst(schedule, self.order.device)

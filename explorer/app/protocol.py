@@ -322,7 +322,9 @@ class Compared(TypedDict):
 class Counterexample(TypedDict):
     """The illegal order, executed: `sizes` it was run at, and the first wrong cell beside the pair of instances.
 
-    `cells` are rows (cell, got, expected, "wrong" or "right") around the first wrong cell.
+    `cells` are rows (cell, got, expected, "wrong" or "right") around the first wrong cell.  `shown` says who showed it, in which
+    order (the emitted text on the CPU device, or the interpreter); `device` what the CPU device says besides; `text` is the
+    CUDA of the illegal order, or empty where it cannot be written.
     """
 
     call: str
@@ -335,3 +337,6 @@ class Counterexample(TypedDict):
     expected: str
     cells: list[list[str]]
     finding: Witness | None
+    shown: str
+    device: str
+    text: str

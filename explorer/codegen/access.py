@@ -42,9 +42,14 @@ def indirect_text(low: Lowered, site: Site, index: Indirect, read: Callable[[int
     return text if kind.kind == "int" else cast(text, DTYPES["i32"], kind)
 
 
+def loaded_text(low: Lowered, site: Site, slot: int) -> str:
+    """What one access reads: the element, or the value of a sum that keeps more than that."""
+    return access_text(low, site, slot) + (".value()" if low.store(site.leaf, slot).method else "")
+
+
 def read_text(low: Lowered, site: Site, slot: int) -> Text:
     """The value of one read, widened to its compute type."""
-    return widen((access_text(low, site, slot), PRIMARY), low.store(site.leaf, slot).dtype)
+    return widen((loaded_text(low, site, slot), PRIMARY), low.store(site.leaf, slot).dtype)
 
 
 def value_of(low: Lowered, site: Site, value: Scalar, read: Callable[[int], Text] | None = None) -> Text:
@@ -83,7 +88,7 @@ def stored_value(low: Lowered, site: Site, element: Callable[[int], str] | None 
     if is_move(low, site):
         assert isinstance(site.statement.value, Read)
         slot = site.statement.value.slot
-        text: Text = element(slot) if element else access_text(low, site, slot), PRIMARY
+        text: Text = element(slot) if element else loaded_text(low, site, slot), PRIMARY
     else:
         text = narrow(value_of(low, site, site.statement.value, reader(low, site, element)), target)
     return filled(site, text, narrow(literal(site.statement.fill, target), target), inside_conditions(site))

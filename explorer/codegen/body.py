@@ -28,6 +28,7 @@ from .index import INT_MAX, is_wide, to_c
 from .lower import Lowered, Site, Store
 from .overrun import Overrun
 from .printer import Block, Lines, Out, code, tagged
+from .scalar import PRIMARY
 from .scalar import type_of as scalar_type
 from .scalar import update_text
 from .shorten import shortened
@@ -88,9 +89,12 @@ class Builder:
         ``(plan, kernel)`` to an object whose ``before`` says where barriers stand: before the child of a parent, by
         index; its ``races`` are conflicts that none can order.
     arch : str
+    scratch : dict, optional
+        Shared arrays that reductions of the launch's earlier phases work in; added to.
     """
 
-    def __init__(self, low: Lowered, barriers: Callable[[Plan, Kernel], Any], arch: str = "sm_90") -> None:
+    def __init__(self, low: Lowered, barriers: Callable[[Plan, Kernel], Any], arch: str = "sm_90",
+                 scratch: dict[str, Store] | None = None) -> None:
         self.low = low
         self.asynchronous = int(re.sub(r"\D", "", arch) or 0) >= FIRST_ASYNC_COPY
         self.sites = {leaf.id: low.site(leaf, above) for leaf, above in leaves(low.kernel.body)}
@@ -99,7 +103,7 @@ class Builder:
         self.register_loops = self._register_loops()
         self.library: set[str] = set()
         self.aligned: set[str] = set()
-        self.scratch: dict[str, Store] = {}
+        self.scratch: dict[str, Store] = {} if scratch is None else scratch
 
     def positions(self, barriers: Callable[[Plan, Kernel], Any]) -> frozenset[tuple[str, int]]:
         """Where barriers stand, leaves that overrun included."""
@@ -188,13 +192,16 @@ class Builder:
         if store is None or store.space != "register":
             return None
         shape = "".join(f"[{n}]" for n in store.shape)
-        return Item(Lines((f"{store.dtype.cuda} {store.name}{shape};",)), neutral=True, name="" if shape else store.name)
+        self.library |= {"sums"} if store.method else set()
+        return Item(Lines((f"{store.cuda} {store.name}{shape};",)), neutral=True, name="" if shape else store.name)
 
     # -- loops --------------------------------------------------------------------------------------------------
 
     def loop(self, loop: Loop, above: tuple[Loop, ...]) -> list[Item]:
         """A sequential loop: the guards that all its leaves share become its bounds or move out of it."""
         name = self.low.variable[loop.id]
+        if together := self.lanes_collected(loop):
+            return together
         items = self.items(loop.id, loop.body, (*above, loop))
         if all(item.neutral for item in items) and not any(item.barrier or item.counted for item in items):
             return []
@@ -324,12 +331,16 @@ class Builder:
         if not sites:
             return []
         kept = {self.overrun.kept(site) for site in sites}
-        if len(kept) > 1 or any(site.leaf.collect for site in sites):
+        if len(kept) > 1 or any(site.leaf.collect or self.keeps_more(site) for site in sites):
             return self.loop(replace(loop, role="unroll"), above)
         guards = kept.pop()
         ranges = {k: v for s in sites for k, v in s.around.items()}
         lanes = vector.Lanes(self.low, loop, sites, self.library, self.aligned, self.asynchronous)
         return [Item(out, guards, ranges) for out in lanes.text(self.plain, lambda body: self.with_registers(loop, body))]
+
+    def keeps_more(self, site: Site) -> bool:
+        """Whether the leaf uses a sum that is more than its value."""
+        return any(self.low.store(site.leaf, slot).method for slot in range(len(site.statement.accesses)))
 
     def with_registers(self, loop: Loop, body: Sequence[Out]) -> list[Out]:
         """One lane's text behind the declarations of the registers that belong to a lane."""
@@ -339,15 +350,46 @@ class Builder:
     def collected(self, site: Site) -> list[Item]:
         """An update whose values are combined across threads or blocks."""
         collect = collective.Collective(self.low, site, self.library, self.scratch)
-        if not collect.threads:
+        if not collect.threads and not collect.blocks:
             return [self.piece(site, collect.alone())]
 
         def render(guards: tuple[Condition, ...]) -> Out:
-            return Lines(tuple(collect.together(guards)), (site.leaf.id, *places))
+            return Lines(tuple(collect.together(site.conditions if collect.blocks else guards)), (site.leaf.id, *places))
 
         places = [loop.id for loop in site.loops if not self.low.is_counter(loop)]
         placeholder = Lines((collect.value[0], collect.lvalue))
-        return [Item(placeholder, site.conditions, dict(site.around), barrier=True, render=render)]
+        guards = () if collect.blocks else site.conditions  # that a block does not contribute is nothing to the others
+        return [Item(placeholder, guards, dict(site.around), barrier=True, render=render)]
+
+    def lanes_collected(self, loop: Loop) -> list[Item]:
+        """An unrolled loop over nothing but an update that threads combine: one call for all its iterations."""
+        node: Node = loop
+        while isinstance(node, Loop) and len(node.body) == 1 and (node is loop or node.is_place):
+            node = node.body[0]
+        unrolled = loop.role in ("unroll", "vector") or loop.id in self.register_loops
+        if not isinstance(node, Leaf) or not node.collect or not unrolled or loop.start or loop.extent < 2:
+            return []
+        site = self.sites[node.id]
+        collect = collective.Collective(self.low, site, self.library, self.scratch)
+        if site.conditions == (NEVER,) or not collect.takes_lanes():
+            return []
+        name, values = self.low.variable[loop.id], self.low.taken.take(f"{collect.target.name}_{collect.update}")
+        ids = (loop.id, site.leaf.id, *(x.id for x in site.loops if not self.low.is_counter(x)))
+
+        def every(text: str) -> Out:
+            header = f"for (int {name} = 0; {name} < {loop.extent}; ++{name})"
+            return Block(header, (Lines((f"{text}  // {site.leaf.id}",), (site.leaf.id,)),), ids, ("#pragma unroll",), loop.id)
+
+        mine = f"{values}[{name}]"
+        around = dict(site.around)
+        return [
+            Item(Lines((f"{collect.wide.cuda} {values}[{loop.extent}];",), ids), neutral=True),
+            Item(every(collect.value[0]), site.conditions, around,
+                 render=lambda guards: every(f"{mine} = {collect.contribution(guards)[0]};")),
+            Item(Lines((collect.call_lanes(values, loop.extent),), ids), barrier=True, neutral=True),
+            Item(every(collect.lvalue), site.conditions, around, barrier=True,
+                 render=lambda guards: every(collect.written((mine, PRIMARY), guards))),
+        ]
 
     def scratch_stores(self) -> list[Store]:
         """Shared arrays that reductions work in."""

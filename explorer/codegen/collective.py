@@ -11,7 +11,7 @@ from ..ir.scalar import REDUCTIONS, Read
 from ..ir.scalar import type_of as scalar_type
 from ..ir.tree import WARP_SIZE
 from .access import access_text, value_of
-from .device import reduce_scratch_elements
+from .device import reduce_lanes_scratch_elements, reduce_scratch_elements
 from .guards import Condition, condition, guard_text
 from .lower import Lowered, Site, Store
 from .scalar import CONDITIONAL, PRIMARY, cast, enclose, literal, narrow, update_text
@@ -38,6 +38,7 @@ class Collective:
         loops = {loop.id: loop for loop in site.loops}
         ways = [(loops[loop_id], how) for loop_id, how in site.leaf.collect if loop_id in loops]
         self.threads = {loop.role: how for loop, how in ways if loop.is_thread and how != "atomic"}
+        self.blocks = tuple(loop.role for loop, how in ways if how == "cluster")
         self.atomic = any(how == "atomic" for _, how in ways)
         self.update = site.statement.update or "sum"
         self.target_slot = len(site.statement.reads)
@@ -64,19 +65,55 @@ class Collective:
         return [f"{self.apply(self.value)}  // {self.site.leaf.id}"]
 
     def together(self, guards: tuple[Condition, ...]) -> list[str]:
-        """The text of a reduction over threads, which all threads of the block reach; `guards` say who contributes."""
+        """The text of a reduction over threads (and blocks), which all of them reach; `guards` say who contributes."""
         low, site = self.low, self.site
-        value = self.value
-        if guards:
-            identity = literal(REDUCTIONS[self.update].identity(self.wide), self.wide)
-            test = guard_text(guards, site.around, enclosed=True)
-            value = f"{test} ? {enclose(value, CONDITIONAL + 1)} : {enclose(identity, CONDITIONAL)}", CONDITIONAL
+        value = self.contribution(guards)
         result = low.taken.take(f"{self.target.name}_{self.update}")
-        update = self.apply((result, PRIMARY))
-        if self.target.space != "register":
-            writers = self.writers(guards)
-            update = f"if ({guard_text(writers, site.around)}) {update}" if writers else update
-        return [f"const {self.wide.cuda} {result} = {self.call(value[0])};  // {site.leaf.id}", update]
+        return [f"const {self.wide.cuda} {result} = {self.combined(value[0])};  // {site.leaf.id}",
+                self.written((result, PRIMARY), guards)]
+
+    def combined(self, value: str) -> str:
+        """The call that combines `value` over threads, and around it the one over the blocks of the cluster."""
+        inner = self.call(value) if self.threads else value
+        if not self.blocks:
+            return inner
+        self.library |= {"reduce", "cluster"}
+        count = prod(self.low.plan.clusters[self.low.kernel.id])
+        return f"cluster_reduce<reduce_{self.update}, {count}>({inner}, {self.slots_name()})"
+
+    def slots_name(self) -> str:
+        """The shared array in which a cluster's blocks see each other's values of this type."""
+        key = f"{self.wide.name} of a cluster"
+        name = self.scratch[key].name if key in self.scratch else self.low.taken.take("slots")
+        self.scratch[key] = Store(name, self.wide, (prod(self.low.block),), "shared")
+        return name
+
+    def contribution(self, guards: tuple[Condition, ...]) -> tuple[str, int]:
+        """A thread's own value, or the identity where the guards do not hold."""
+        if not guards:
+            return self.value
+        identity = literal(REDUCTIONS[self.update].identity(self.wide), self.wide)
+        test = guard_text(guards, self.site.around, enclosed=True)
+        return f"{test} ? {enclose(self.value, CONDITIONAL + 1)} : {enclose(identity, CONDITIONAL)}", CONDITIONAL
+
+    def written(self, value: tuple[str, int], guards: tuple[Condition, ...]) -> str:
+        """The update of the target by the combined value: in every thread's register, or by one thread in memory."""
+        update = self.apply(value)
+        writers = self.writers(guards) if self.target.space != "register" else ()
+        return f"if ({guard_text(writers, self.site.around)}) {update}" if writers else update
+
+    def takes_lanes(self) -> bool:
+        """Whether the values of all lanes of a loop can be combined by one call."""
+        return bool(self.threads) and not self.blocks and set(self.threads.values()) == {"shuffle"} and set(self.threads) != {"lane"}
+
+    def call_lanes(self, values: str, count: int) -> str:
+        """The call of the device library that combines an array of `count` values a thread."""
+        self.library |= {"reduce", "reduce_lanes"}
+        box, axes = self.box(set(self.threads))
+        elements = reduce_lanes_scratch_elements(box, axes, count)
+        scratch = self.scratch_name(elements) if elements else f"({self.wide.cuda}*)nullptr"
+        extents = ", ".join([*map(str, box), *("true" if a in axes else "false" for a in "xyz"), str(count)])
+        return f"block_reduce_lanes<reduce_{self.update}, {extents}>({values}, {scratch});"
 
     def writers(self, guards: Sequence[Condition]) -> tuple[Condition, ...]:
         """Which thread of a group updates memory: the first one, where the group's own conditions hold and the cell exists.
@@ -85,7 +122,7 @@ class Collective:
         the target's index is tested again.
         """
         low, site = self.low, self.site
-        names = {low.role_name[role] for role in self.threads}
+        names = {low.role_name[role] for role in (*self.threads, *self.blocks)}
         first = [Condition(Expr(((name, 1),)), True) for name in sorted(names)]
         own = [c for c in guards if not (c.variables() & names)]
         if len(own) < len(guards):

@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, walk
 from .body import Builder
-from .lower import Lowered, Store
+from .joined import Phase, joined, require_clusters
+from .lower import Lowered, Store, stores_of
 from .module import Buffer, CudaModule, Launch
 from .names import Names, kernel_identifier
 from .preamble import preamble
@@ -24,17 +26,38 @@ LINE = 120
 
 @dataclass(frozen=True)
 class Function:
-    """One kernel's text before printing."""
+    """One launch's text before printing: a kernel, or several that are its phases."""
 
-    kernel: Kernel
+    kernels: tuple[Kernel, ...]
     name: str
-    low: Lowered
+    lows: tuple[Lowered, ...]
     parameters: tuple[tuple[tuple[str, str], Store], ...]
     head: tuple[Out, ...]
     body: tuple[Out, ...]
     library: frozenset[str]
     static_bytes: int
     dynamic_bytes: int
+    counters: tuple[str, ...] = ()
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Blocks of the launch (the first phase has them all)."""
+        return self.lows[0].grid
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Threads of its blocks."""
+        return self.lows[0].block
+
+    @property
+    def cluster(self) -> tuple[int, int, int]:
+        """Blocks of a cluster."""
+        return self.lows[0].plan.clusters[self.kernels[0].id]
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether all blocks wait for each other."""
+        return any(k.join == "grid" for k in self.kernels[1:])
 
 
 def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
@@ -63,8 +86,8 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
         barriers = exact
     names = Names()
     functions = []
-    for kernel in plan.kernels:
-        function = _function(plan, kernel, kernel_identifier(names, kernel.id), barriers, arch)
+    for kernels in plan.launched:
+        function = _function(plan, kernels, names, barriers, arch)
         if function is not None:
             functions.append(function)
     printer = Printer()
@@ -73,26 +96,45 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
         printer.line(line)
     for function in functions:
         printer.line()
+        for line in function.counters:
+            printer.line(line)
         _print(printer, function, min_blocks)
     buffers, launches = _buffers(plan, functions), tuple(_launches(plan, functions))
     return CudaModule(plan.program.name, printer.text(), buffers, launches, printer.source_map())
 
 
-def _function(plan: Plan, kernel: Kernel, name: str, barriers: Callable[[Plan, Kernel], Any], arch: str) -> Function | None:
-    """One kernel, or None if none of its leaves runs."""
-    low = Lowered(plan, kernel)
-    builder = Builder(low, barriers, arch)
-    body = builder.kernel()
-    leaf_ids = {n.id for n in walk(kernel.body) if isinstance(n, Leaf)}
-    if not any(leaf_ids & set(_ids(out)) for out in body):
+def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: Callable[[Plan, Kernel], Any],
+              arch: str) -> Function | None:
+    """The kernels of one launch, or None if none of their leaves runs."""
+    require_clusters(plan, kernels[0], arch)
+    name = kernel_identifier(names, kernels[0].id)
+    stores = stores_of(plan, kernels)
+    scratch: dict[str, Store] = {}
+    builders = [Builder(Lowered(plan, k, stores), barriers, arch, scratch) for k in kernels]
+    bodies = [b.kernel() for b in builders]
+    leaf_ids = {n.id for k in kernels for n in walk(k.body) if isinstance(n, Leaf)}
+    if not any(leaf_ids & set(_ids(out)) for body in bodies for out in body):
         return None
-    shared = [s for s in low.stores.values() if s.space == "shared"]
-    declarations, static_bytes, dynamic_bytes = carve(shared, builder.scratch_stores(), frozenset(builder.aligned))
+    shared = [s for s in stores.values() if s.space == "shared"]
+    aligned, library = frozenset().union(*(b.aligned for b in builders)), frozenset().union(*(b.library for b in builders))
+    declarations, static_bytes, dynamic_bytes = carve(shared, [*scratch.values()], aligned)
+    lows = tuple(b.low for b in builders)
+    declared = [Lines((line,)) for line in declarations]
+    parameters = tuple((key, s) for key, s in stores.items() if s.space == "global")
+    if len(kernels) == 1:
+        head = (*_roles(lows[0], bodies[0]), *declared)
+        return Function(kernels, name, lows, parameters, head, bodies[0], library, static_bytes, dynamic_bytes)
+    phases = [Phase(low, (*roles, *([Lines(("",))] if roles else []), *body))
+              for low, body in zip(lows, bodies, strict=True) for roles in (_roles(low, body),)]
+    text = joined(plan, phases, lambda kernel, kind: names.take(f"{kernel.id}_{kind}"))
+    return Function(kernels, name, lows, parameters, tuple(declared), text.body, library | text.library, static_bytes,
+                    dynamic_bytes, text.counters)
+
+
+def _roles(low: Lowered, body: tuple[Out, ...]) -> list[Out]:
+    """Declarations of the role variables that a kernel's body uses."""
     words = set(re.findall(r"\w+", "\n".join(code(body))))
-    head: list[Out] = [Lines((line,), ids) for line, ids in low.role_declarations(words)]
-    head += [Lines((line,)) for line in declarations]
-    parameters = tuple((key, s) for key, s in low.stores.items() if s.space == "global")
-    return Function(kernel, name, low, parameters, tuple(head), body, frozenset(builder.library), static_bytes, dynamic_bytes)
+    return [Lines((line,), ids) for line, ids in low.role_declarations(words)]
 
 
 def _ids(out: Out) -> list[str]:
@@ -105,13 +147,13 @@ def _all_text(function: Function) -> str:
 
 def _print(printer: Printer, function: Function, min_blocks: int) -> None:
     first = len(printer.lines) + 1
-    threads = function.low.block[0] * function.low.block[1] * function.low.block[2]
+    threads = prod(function.block)
     bounds = f"{threads}, {min_blocks}" if min_blocks else str(threads)
-    written = function.low.written
-    pointers = [f"{'' if key in written else 'const '}{s.dtype.cuda}* __restrict__ {s.name}" for key, s in function.parameters]
-    counters = [f"const int {function.low.variable[loop.id]}" for loop in function.low.launch_loops]
+    pointers = [_pointer(function, key, s) for key, s in function.parameters]
+    counters = [f"const int {low.variable[loop.id]}" for low in function.lows for loop in low.launch_loops]
     parameters = [*pointers, *counters]
-    start = f'extern "C" __global__ void __launch_bounds__({bounds}) {function.name}('
+    clusters = f"__cluster_dims__({', '.join(map(str, function.cluster))}) " if prod(function.cluster) > 1 else ""
+    start = f'extern "C" __global__ void {clusters}__launch_bounds__({bounds}) {function.name}('
     if len(start) + sum(len(p) + 2 for p in parameters) <= LINE:
         printer.line(f"{start}{', '.join(parameters)}) {{")
     else:
@@ -125,7 +167,14 @@ def _print(printer: Printer, function: Function, min_blocks: int) -> None:
     for out in function.body:
         printer.print(out, 1)
     printer.line("}")
-    printer.mark((function.kernel.id,), first)
+    printer.mark((function.kernels[0].id,), first)
+
+
+def _pointer(function: Function, key: tuple[str, str], store: Store) -> str:
+    """A parameter: constant if the launch never writes it, restricted unless a phase reads what another one wrote."""
+    written = [key in low.written for low in function.lows]
+    passed_on = any(written) and sum(key in low.stores for low in function.lows) > 1
+    return f"{'' if any(written) else 'const '}{store.dtype.cuda}*{'' if passed_on else ' __restrict__'} {store.name}"
 
 
 def _buffers(plan: Plan, functions: list[Function]) -> tuple[Buffer, ...]:
@@ -145,7 +194,9 @@ def _launches(plan: Plan, functions: list[Function]) -> Iterator[Launch]:
     """The launches in order: one for each kernel, or one for each iteration of the loops that the host runs."""
     for function in functions:
         arguments = tuple(_buffer_name(key, plan) for key, _ in function.parameters)
-        for counters in product(*(range(loop.start, loop.start + loop.extent) for loop in function.low.launch_loops)):
-            yield Launch(function.name, function.low.grid, function.low.block, arguments,
-                         function.static_bytes, function.dynamic_bytes, counters)
+        hosted = [range(x.start, x.start + x.extent) for low in function.lows for x in low.launch_loops]
+        for counters in product(*hosted):
+            yield Launch(function.name, function.grid, function.block, arguments,
+                         function.static_bytes, function.dynamic_bytes, counters, function.cooperative,
+                         function.cluster)
 

@@ -64,11 +64,16 @@ PROPAGATED = {
     "and": "fmax({e0}, {e1})",
     "or": "fmax({e0}, {e1})",
     "not": "{e0}",
+    **dict.fromkeys(("argmax_key", "argmin_key"), "({e0} > 0 ? (double)reference_key({v0} + {e0}, 0, 1) "
+                    "- (double)reference_key({v0} - {e0}, 0, 1) + 8589934592.0 * {e0} : 0.0)"),
+    **dict.fromkeys(("argmax_index", "argmin_index"), "({e0} == INFINITY ? {e0} : 0.0)"),
     **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne"),
                     "({e0} + {e1} > 0 && fabs((double){v0} - (double){v1}) <= {e0} + {e1})"),
 }
 """The bound of an operation's result from the values ``v``, the bounds ``e`` of its operands and its own value ``t``: the sum of
-|derivative| times bound.  A comparison that the operands' errors can turn has bound 1, which `where` makes a bound of."""
+|derivative| times bound.  A comparison that the operands' errors can turn has bound 1, which `where` makes a bound
+of.  The bound of an argmax_key is that of its value; where two keys may change places, the larger has an infinite bound, and so
+has its index."""
 
 HELPERS = """\
 /* |factor| * bound, where no error stays none whatever the factor */

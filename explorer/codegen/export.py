@@ -5,17 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Protocol
 
 from ..ir.dtype import DType
 from ..ir.program import Array, Program
 from .export_host import COMPARE, CONVERSIONS, INPUTS, MAIN_HEAD, MAIN_TAIL
 from .module import CudaModule, Launch
+from .preamble import HEADERS
 from .reference import c_name, c_type, reference_text
 from .slices import Slice, slices
 
 _DYNAMIC_BY_DEFAULT = 48 * 1024
 """Bytes of shared memory that a kernel may ask for without an attribute (CUDA C++ Programming Guide, compute capabilities)."""
+
+_PORTABLE_CLUSTER = 8
+"""Blocks of a cluster that every GPU with clusters takes."""
 
 _INLINE_LAUNCHES = 32
 """Launches written out one by one; more become a table."""
@@ -92,9 +97,11 @@ def export_text(
     str
         The program exits with 0 when every checked cell is right, 1 when one is not, 2 on a CUDA error.
     """
+    types = {a.dtype.cuda for a in program.parameters}
+    headers = [line for name, line in HEADERS.items() if name in types and line not in module.text]  # where no kernel runs
     body = "\n".join([
-        "#include <cuda_runtime.h>", "#include <math.h>", "#include <stdio.h>", "#include <stdlib.h>", "#include <string.h>", "",
-        _section("The kernels"), module.text.strip("\n"), "",
+        "#include <cuda_runtime.h>", "#include <math.h>", "#include <stdio.h>", "#include <stdlib.h>", "#include <string.h>",
+        *headers, "", _section("The kernels"), module.text.strip("\n"), "",
         _section("The launcher: all kernels on one stream"), _launcher(module), "",
         _section("The reference: the loops as written, in float64, without the schedule"), "namespace self_check {", "",
         reference_text(program, slices(program) if sample else ()), "",
@@ -140,17 +147,32 @@ def _launcher(module: CudaModule) -> str:
         if size > _DYNAMIC_BY_DEFAULT:
             lines += [f"    error = cudaFuncSetAttribute({kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, {size});",
                       "    if (error != cudaSuccess) return error;"]
+    for kernel in dict.fromkeys(x.kernel for x in module.launches if prod(x.cluster) > _PORTABLE_CLUSTER):
+        lines += [f"    error = cudaFuncSetAttribute({kernel}, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);",
+                  "    if (error != cudaSuccess) return error;"]
     runs = [launch for launch in module.launches if min(*launch.grid, *launch.block) > 0]
-    lines += _inline(runs) if len(runs) <= _INLINE_LAUNCHES else _table(runs)
+    lines += _inline(runs) if len(runs) <= _INLINE_LAUNCHES or any(x.cooperative for x in runs) else _table(runs)
     return "\n".join([*lines, "    return error;", "}"])
 
 
 def _inline(launches: Sequence[Launch]) -> list[str]:
     lines: list[str] = []
     for launch in launches:
+        if launch.cooperative:
+            lines += _cooperative(launch)
+            continue
         lines += [f"    {_call(launch, [str(v) for v in launch.scalars])}", "    error = cudaGetLastError();",
                   "    if (error != cudaSuccess) return error;"]
     return lines
+
+
+def _cooperative(launch: Launch) -> list[str]:
+    """A launch whose blocks wait for each other: CUDA refuses it where they do not all fit the GPU at once."""
+    grid, block = (f"dim3({', '.join(map(str, e))})" for e in (launch.grid, launch.block))
+    arguments = ", ".join(f"&{_pointer(name)}" for name in launch.arguments)
+    return [f"    void* arguments_{launch.kernel}[] = {{{arguments}}};",
+            f"    error = cudaLaunchCooperativeKernel((const void*){launch.kernel}, {grid}, {block}, arguments_{launch.kernel}, "
+            f"{launch.dynamic_shared_bytes}, stream);", "    if (error != cudaSuccess) return error;"]
 
 
 def _table(launches: Sequence[Launch]) -> list[str]:

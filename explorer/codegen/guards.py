@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 
-from ..ir.expr import Expr, Quotient, Ranges
+from ..ir.expr import Expr, Ranges
+from ..ir.inequality import free_of_quotient
 from .index import to_c
 
 
@@ -34,11 +35,8 @@ NEVER = Condition(Expr((), -1))
 @lru_cache(maxsize=65536)
 def _reduced(expr: Expr, equality: bool) -> Condition:
     """The condition divided by the gcd of its coefficients (exact for integers), and free of a lone quotient."""
-    atom, c = expr.terms[0] if len(expr.terms) == 1 else ("", 0)
-    if isinstance(atom, Quotient) and not equality:
-        bound = -(expr.const // c) if c > 0 else expr.const // -c
-        lone = atom.expr - bound * atom.by if c > 0 else -atom.expr + (bound * atom.by + atom.by - 1)
-        return _reduced(lone, equality)
+    if not equality:
+        expr = free_of_quotient(expr)
     g = gcd(*(c for _, c in expr.terms))
     if g <= 1:
         return Condition(expr, equality)

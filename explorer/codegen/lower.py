@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
+from typing import Any
 
+from ..errors import ScheduleError
 from ..ir.dtype import DType
 from ..ir.expr import Expr, Places, Ranges, const, gather, rejoin, var
-from ..ir.plan import Buffer, Plan, block_extents, grid_extents
+from ..ir.plan import Buffer, Plan
 from ..ir.program import Access, Array, Constraint, Indirect, Statement
+from ..ir.rounding import SUMS
 from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, leaves, walk
 from ..ir.tree import ranges as loop_ranges
 from .guards import Condition, condition, conjunction
@@ -39,6 +43,10 @@ class Store:
     buffer : Buffer or None
     array : Array or None
         One of the two is set.
+    method : str
+        How a register's terms are added: one of :data:`~explorer.ir.rounding.SUMS`, or nothing.
+    terms : int
+        At most so many.
     """
 
     name: str
@@ -47,6 +55,15 @@ class Store:
     space: str
     buffer: Buffer | None = None
     array: Array | None = None
+    method: str = ""
+    terms: int = 0
+
+    @property
+    def cuda(self) -> str:
+        """The type of an element as it is declared."""
+        if self.method == "pairwise":
+            return f"pairwise_sum<{self.dtype.cuda}, {max(self.terms.bit_length(), 1)}>"
+        return f"kahan_sum<{self.dtype.cuda}>" if self.method == "kahan" else self.dtype.cuda
 
 
 @dataclass(frozen=True)
@@ -80,6 +97,52 @@ class Site:
     named: tuple[tuple[Condition, Constraint], ...] = ()
 
 
+def _used(plan: Plan, kernel: Kernel) -> frozenset[tuple[str, str]]:
+    """The storage that a kernel's leaves use: ``("array", name)`` or ``("buffer", name)``."""
+    used: set[tuple[str, str]] = set()
+    for leaf, _ in leaves(kernel.body):
+        for slot, access in enumerate(plan.statement_of[leaf.statement].accesses):
+            view = leaf.view(slot)
+            used.add(("buffer", view.buffer) if view else ("array", access.array))
+    return frozenset(used)
+
+
+def stores_of(plan: Plan, kernels: Sequence[Kernel]) -> dict[tuple[str, str], Store]:
+    """The storage that the kernels of one launch use, by ``("array", name)`` or ``("buffer", name)``, in order of declaration."""
+    used, names = frozenset().union(*(_used(plan, k) for k in kernels)), Names()
+    out: dict[tuple[str, str], Store] = {}
+    for name, array in plan.array_of.items():
+        if ("array", name) in used:
+            out["array", name] = Store(names.take(name), array.dtype, array.shape, "global", array=array)
+    for name, buffer in plan.buffer_of.items():
+        if ("buffer", name) in used:
+            out["buffer", name] = Store(names.take(name), buffer.dtype, buffer.padded_shape, buffer.space, buffer=buffer,
+                                        **_summed(plan, buffer))
+    return out
+
+
+def _summed(plan: Plan, buffer: Buffer) -> dict[str, Any]:
+    """How the terms of a buffer are added, and how many there are at most."""
+    for leaf, above, _ in plan.leaves:
+        view = leaf.view(len(plan.statement_of[leaf.statement].reads))
+        if leaf.mechanism in SUMS and view is not None and view.buffer == buffer.name:
+            return {"method": leaf.mechanism, "terms": prod(x.extent for x in above if not x.is_place)}
+    return {}
+
+
+def _require_registers(plan: Plan, kernel: Kernel) -> None:
+    """Refuse sums that keep more than their value, where that is no thread's own."""
+    for leaf, _ in leaves(kernel.body):
+        statement = plan.statement_of[leaf.statement]
+        view = leaf.view(len(statement.reads)) if leaf.mechanism in SUMS else None
+        buffer = plan.buffer_of[view.buffer] if view else None
+        space = buffer.space if buffer else "global"
+        if leaf.mechanism in SUMS and (buffer is None or space != "register" or buffer.dtype.name != buffer.dtype.wide.name):
+            raise ScheduleError(f"{leaf.id} adds with method={leaf.mechanism!r} into {space} memory",
+                                why="what such a sum keeps beside its value belongs to one thread, in the type that it adds in",
+                                hint=f"contract('{statement.target.array}', 'register')")
+
+
 class Lowered:
     """A kernel's names, extents and stores, from which its text is written.
 
@@ -87,15 +150,22 @@ class Lowered:
     ----------
     plan : Plan
     kernel : Kernel
+    stores : mapping of (str, str) to Store, optional
+        Those of the whole launch, where the kernel is one of its phases.
     """
 
-    def __init__(self, plan: Plan, kernel: Kernel) -> None:
+    def __init__(self, plan: Plan, kernel: Kernel, stores: Mapping[tuple[str, str], Store] | None = None) -> None:
         self.plan, self.kernel = plan, kernel
+        _require_registers(plan, kernel)
         self.indices: dict[tuple[str, int, tuple[str, ...]], tuple[Expr | Indirect, ...]] = {}
-        self.block, self.grid = block_extents(kernel), grid_extents(kernel)
+        extents = plan.extents[kernel.id]
+        self.grid, self.block = extents[:3], extents[3:]
         self.loops = tuple(n for n in walk(kernel.body) if isinstance(n, Loop))
+        known = stores_of(plan, (kernel,)) if stores is None else stores
         self.taken = Names()
-        self.stores = self._stores()
+        self.taken.taken |= {s.name for s in known.values()}
+        used = _used(plan, kernel)
+        self.stores = {key: s for key, s in known.items() if key in used}
         self.launch_loops = tuple(loop for loop in self.loops if loop.role == "launch")
         present = {loop.role for loop in self.loops}
         bound = [role for role in _SHORT if role in present]
@@ -123,22 +193,6 @@ class Lowered:
         return rename(expr, {x.id: self.variable[x.id] for x in loops})
 
     # -- storage ------------------------------------------------------------------------------------------------
-
-    def _stores(self) -> dict[tuple[str, str], Store]:
-        """Stores by ``("array", name)`` or ``("buffer", name)``, in order of declaration."""
-        used: set[tuple[str, str]] = set()
-        for leaf, _ in leaves(self.kernel.body):
-            for slot, access in enumerate(self.plan.statement_of[leaf.statement].accesses):
-                view = leaf.view(slot)
-                used.add(("buffer", view.buffer) if view else ("array", access.array))
-        out: dict[tuple[str, str], Store] = {}
-        for name, array in self.plan.array_of.items():
-            if ("array", name) in used:
-                out["array", name] = Store(self.taken.take(name), array.dtype, array.shape, "global", array=array)
-        for name, buffer in self.plan.buffer_of.items():
-            if ("buffer", name) in used:
-                out["buffer", name] = Store(self.taken.take(name), buffer.dtype, buffer.padded_shape, buffer.space, buffer=buffer)
-        return out
 
     @cached_property
     def written(self) -> frozenset[tuple[str, str]]:

@@ -56,6 +56,10 @@ class Launch:
         Shared memory declared in the text, and asked for at launch (``extern __shared__``).
     scalars : tuple of int
         Values of the ``int`` parameters that follow them (the iterations of loops that the host runs).
+    cooperative : bool
+        All blocks have to be resident at once, since the grid has a barrier (``cudaLaunchCooperativeKernel``).
+    cluster : tuple of int
+        Blocks (x, y, z) of a cluster, as the text declares them (``__cluster_dims__``).
     """
 
     kernel: str
@@ -65,6 +69,8 @@ class Launch:
     static_shared_bytes: int = 0
     dynamic_shared_bytes: int = 0
     scalars: tuple[int, ...] = ()
+    cooperative: bool = False
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
     @property
     def threads_per_block(self) -> int:

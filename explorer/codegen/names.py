@@ -12,7 +12,7 @@ mutable namespace new noexcept not not_eq nullptr operator or or_eq private prot
 restrict return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try
 typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
 threadIdx blockIdx blockDim gridDim warpSize dim3 min max abs llabs exp log sqrt rsqrt tanh erf pow fabs fmin fmax half vec
-INFINITY NAN NULL size_t shared_memory main unix linux
+INFINITY NAN NULL size_t shared_memory main unix linux max_nan min_nan argmax_key argmin_key
 """
 RESERVED = frozenset(_WORDS.split())
 

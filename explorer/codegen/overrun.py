@@ -35,7 +35,7 @@ import numpy as np
 from ..ir.expr import Expr, Ranges, quotient, remainder, var
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Constraint, Statement
-from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, Literal, Read, Scalar, operand_type
+from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, Literal, Read, Scalar, argument_types
 from ..ir.tree import ranges as loop_ranges
 from .guards import Condition
 from .lower import Lowered, Site
@@ -113,6 +113,8 @@ class Overrun:
             store, view = self.low.store(leaf, slot), leaf.view(slot)
             if view is None or store.buffer is None or store.space == "global":
                 return False
+            if slot < target and store.space == "shared" and view.buffer not in self.copy_of:
+                return False  # a temporary's cells beyond its elements are never written
             scope = loop_ranges(site.loops)
             for e, extent in zip(view.index, store.buffer.shape, strict=True):
                 first, last = e.interval(scope)
@@ -248,10 +250,9 @@ class Overrun:
         if any(a is DATA for a in args):
             zero = value.op == "mul" and any(a is not DATA and a == 0 for a in args)
             return 0 if zero else DATA if value.op in _KEEPS_FINITE else None
-        kind = operand_type(value, [self.low.plan.array_of[a.array].dtype for a in statement.reads])
+        kinds = argument_types(value, [self.low.plan.array_of[a.array].dtype for a in statement.reads])
         with np.errstate(all="ignore"):
-            first = args[:1] if value.op == "where" else []
-            return OPERATIONS[value.op].numpy(*first, *(kind.numpy.type(a) for a in args[len(first):]))
+            return OPERATIONS[value.op].numpy(*(kind.numpy.type(a) for kind, a in zip(kinds, args, strict=True)))
 
     def copied(self, copy: Statement, element: Sequence[Expr], failing: Expr, scope: Ranges) -> Any:
         """The value of an element of a staged copy where ``failing < 0``: its fill, :data:`DATA`, or None if it may not exist."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from ..ir.plan import Plan
-from .device import library_text
+from .device import PART_OF, library_text
 
 _MACROS = {
     "INFINITY": "#define INFINITY __int_as_float(0x7f800000)",
     "NAN": "#define NAN __int_as_float(0x7fffffff)",
 }
-_HEADERS = {"__half": "#include <cuda_fp16.h>", "__nv_bfloat16": "#include <cuda_bf16.h>"}
+HEADERS = {"__half": "#include <cuda_fp16.h>", "__nv_bfloat16": "#include <cuda_bf16.h>"}
+"""What defines an element type that C++ lacks."""
 
 
 def preamble(plan: Plan, code: str, library: frozenset[str]) -> list[str]:
@@ -23,11 +24,12 @@ def preamble(plan: Plan, code: str, library: frozenset[str]) -> list[str]:
     code : str
         All kernels' code, without comments.
     library : frozenset of str
-        Parts of the device library.
+        Parts of the device library that collectives and copies use; those of scalar operations are found in the code.
     """
     words = set(re.findall(r"\w+", code))
+    library = library | {part for name, part in PART_OF.items() if name in words}
     lines = [f"// {plan.program.name}: {', '.join(f'{name} = {size}' for name, size in plan.program.sizes)}".rstrip(": ")]
-    lines += [header for name, header in _HEADERS.items() if name in words]
+    lines += [header for name, header in HEADERS.items() if name in words]
     for name, definition in _MACROS.items():
         if name in words:
             lines += [f"#ifndef {name}", definition, "#endif"]

@@ -28,7 +28,7 @@ class Block:
     Attributes
     ----------
     header : str
-        ``if (…)`` or ``for (…)``.
+        ``if (…)`` or ``for (…)``; empty for a scope.
     body : tuple
     ids : tuple of str
     before : tuple of str
@@ -86,7 +86,7 @@ class Printer:
                 self.line(text, depth)
             bare = _is_single(out)
             comment = f"  // {out.comment}" if out.comment else ""
-            self.line(f"{out.header}{'' if bare else ' {'}{comment}", depth)
+            self.line(f"{out.header}{'' if bare else ' {'}{comment}".lstrip(), depth)
             for child in out.body:
                 self.print(child, depth + 1)
             if not bare:

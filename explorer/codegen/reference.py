@@ -41,6 +41,20 @@ static long long reference_mod(long long a, long long by) { return a % by + (a %
 static long long reference_min(long long a, long long b) { return a < b ? a : b; }
 
 static long long reference_max(long long a, long long b) { return a > b ? a : b; }
+
+static double reference_lower(double a, double b) { return a < b || a != a ? a : b; }
+
+static double reference_upper(double a, double b) { return a > b || a != a ? a : b; }
+
+/* argmax_key (largest = 1) and argmin_key of a value that is an f32 */
+static long long reference_key(double value, long long index, int largest) {
+    union { float number; int bits; } f32;
+    long long rank;
+    f32.number = value != 0.0 ? (float)value : largest ? 0.0f : -0.0f;
+    rank = f32.bits < 0 ? f32.bits ^ 0x7fffffff : f32.bits;
+    if (value != value) rank = largest ? 0x7fffffffLL : -0x80000000LL;
+    return rank * 0x100000000LL + (largest ? 0xffffffffLL - index : index);
+}
 """
 
 
@@ -245,6 +259,11 @@ class _Leaf:
             lines += [f"    bound = reference_scaled((double){cell}, bound) + reference_scaled((double){value}, {bound});",
                       f"    {cell} = {stored(f'{cell} * {value}', dtype)};",
                       f"    bound += reference_rounded((double){cell}, {u!r});"]
+        elif update and getattr(self.statement.value, "op", "") in ("argmax_key", "argmin_key"):
+            unclear = f"bound + {bound} > 0.0 && fabs((double){cell} - (double){value}) <= bound + {bound}"
+            lines += [f"    if ({unclear}) bound = {bound} = INFINITY;",
+                      f"    bound = {self.combined(cell, value)} == {value} ? bound : {bound};",
+                      f"    {cell} = {stored(self.combined(cell, value), dtype)};"]
         elif update:
             lines += [f"    {cell} = {stored(self.combined(cell, value), dtype)};", f"    bound = fmax(bound, {bound});"]
         else:

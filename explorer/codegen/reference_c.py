@@ -17,7 +17,10 @@ _TAKEN = re.compile(
 """Names that the C library or the text itself uses where a name of the program could hide it."""
 
 _SPELLED_IN_C = {"rsqrt": ("1.0 / sqrt({0})", 13)}
-_INTEGER_CALLS = {"min": "reference_min({0}, {1})", "max": "reference_max({0}, {1})", "abs": "llabs({0})"}
+_FLOAT_CALLS = {"min": "reference_lower({0}, {1})", "max": "reference_upper({0}, {1})",
+                "argmax_key": "reference_key({0}, {1}, 1)", "argmin_key": "reference_key({0}, {1}, 0)"}
+_INTEGER_CALLS = {"min": "reference_min({0}, {1})", "max": "reference_max({0}, {1})", "abs": "llabs({0})",
+                  "argmax_key": "({0}) * 0x100000000LL + 0xffffffffLL - ({1})", "argmin_key": "({0}) * 0x100000000LL + ({1})"}
 
 
 def c_name(name: str) -> str:
@@ -38,8 +41,9 @@ def exact(number: float | int | bool) -> bool:
 
 def spelling_of(op: str, kind: DType) -> tuple[str, int]:
     """Format and precedence of an operation: the table's float64 spelling, or C's where CUDA has a function that C has not."""
-    if kind.kind != "float" and op in _INTEGER_CALLS:
-        return _INTEGER_CALLS[op], 100
+    calls = _FLOAT_CALLS if kind.kind == "float" else _INTEGER_CALLS
+    if op in calls:
+        return (calls[op], 100) if calls[op][0] != "(" else (f"({calls[op]})", 100)
     if op in _SPELLED_IN_C:
         return _SPELLED_IN_C[op]
     row = OPERATIONS[op]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ..ir.plan import Plan, block_extents, grid_extents
+from ..ir.plan import Plan
 from ..ir.tree import Kernel, leaves
 from .lower import Store
 
@@ -50,7 +50,8 @@ def resources(plan: Plan, kernel: Kernel) -> Resources:
     buffers = [b for b in plan.buffers if b.name in used]
     shared = sum(_rounded(b.nbytes) for b in buffers if b.space == "shared")
     registers = sum(-(-b.nbytes // 4) for b in buffers if b.space == "register")
-    return Resources(kernel.id, block_extents(kernel), grid_extents(kernel), shared, registers)
+    extents = plan.extents[kernel.id]
+    return Resources(kernel.id, extents[3:], extents[:3], shared, registers)
 
 
 def _rounded(nbytes: int) -> int:

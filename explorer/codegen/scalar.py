@@ -4,8 +4,8 @@ Floats narrower than 32 bits are widened when read and rounded when stored (``__
 arithmetic on them is f32, as in the interpreter.  Floating-point sums are never regrouped: a right operand of equal
 precedence keeps its parentheses.
 
-``max`` and ``min`` are ``fmaxf`` and ``fminf``, the IEEE 754-2008 maxNum and minNum: of a NaN and a number they return
-the number, where NumPy's ``maximum`` returns NaN.  Results differ only on data that holds NaN.
+``max`` and ``min`` of floats are ``max_nan`` and ``min_nan`` of the device library: NaN where an operand is NaN, as NumPy's are.
+``fmaxf`` and ``fminf`` (IEEE 754-2008 maxNum and minNum) would return the number.
 """
 
 from __future__ import annotations
@@ -17,7 +17,19 @@ import numpy as np
 
 from ..ir.dtype import DType
 from ..ir.expr import Expr
-from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type, type_of
+from ..ir.scalar import (
+    OPERATIONS,
+    REDUCTIONS,
+    Call,
+    Cast,
+    IndexValue,
+    Literal,
+    Read,
+    Scalar,
+    argument_types,
+    operand_type,
+    type_of,
+)
 
 PRIMARY, UNARY, CONDITIONAL = 100, 14, 2
 Text = tuple[str, int]
@@ -114,11 +126,8 @@ def _call_text(call: Call, types: Sequence[DType], text_of: Callable[[Scalar], T
     operation = OPERATIONS[call.op]
     spelling = operation.cuda.get(kind.name) or operation.cuda.get("*") or operation.cuda["f32"]
     arguments: list[Text] = []
-    for position, arg in enumerate(call.args):
-        if call.op == "where" and position == 0:
-            arguments.append(text_of(arg))
-        else:
-            arguments.append(_operand(arg, kind, types, text_of, exact=operation.precedence == PRIMARY))
+    for arg, own in zip(call.args, argument_types(call, types), strict=True):
+        arguments.append(_operand(arg, own, types, text_of, exact=operation.precedence == PRIMARY))
     if call.op == "div" and all(type_of(a, types).kind != "float" for a in call.args):
         arguments[0] = cast(arguments[0], kind, type_of(call.args[0], types))
     return apply(spelling, operation.precedence, arguments)

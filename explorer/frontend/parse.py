@@ -11,6 +11,7 @@ from ..errors import ProgramError
 from ..ir.expr import var
 from ..ir.program import Array, Program, Statement
 from ..ir.tree import Leaf, Node
+from .parse_arg import arg_of, expanded
 from .parse_condition import conjunction
 from .parse_index import constant
 from .parse_loop import range_of, surrounding
@@ -93,6 +94,8 @@ class _Parser:
         for node in nodes:
             if isinstance(node, ast.Assign) and self._is_local(node.value, scope):
                 scope = self._declare(node, scope)
+            elif isinstance(node, ast.Assign) and arg_of(node.value, scope):
+                out += self.block(*expanded(node, scope, self._free))
             elif isinstance(node, ast.For):
                 out += self._loop(node, scope)
             elif isinstance(node, ast.If):
@@ -123,6 +126,14 @@ class _Parser:
             number += 1
             candidate = f"{name}_{number}"
         self.taken.add(candidate)
+        return candidate
+
+    def _free(self, name: str) -> str:
+        """`name`, or with a number: no word of the user's and no array of the program's."""
+        candidate, number = name, 1
+        while candidate in self.taken or candidate in self.words:
+            number += 1
+            candidate = f"{name}_{number}"
         return candidate
 
     def _fresh(self, node: ast.AST, name: str, what: str, scope: Scope) -> None:

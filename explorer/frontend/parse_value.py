@@ -15,7 +15,7 @@ from ..ir.scalar import OPERATIONS, Call, Cast, IndexValue, Literal, Read, Scala
 from .parse_index import index, is_index
 from .refuse import EXPRESSIONS, OPERATORS, refuse_expression
 from .scope import MISSING, Scope
-from .types import OPERATION_OF, Element, cast, local
+from .types import OPERATION_OF, Element, argmax, argmin, cast, local
 
 _BINARY: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}
 _COMPARE: dict[type[ast.cmpop], str] = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
@@ -40,6 +40,8 @@ _LOOPS = {
     "dot": "a loop with +=",
     "matmul": "a loop with +=",
     "mean": "a loop with +=, then a division by the size",
+    "argmax": "ex.argmax(x[i, k] for k in range(N))",
+    "argmin": "ex.argmin(x[i, k] for k in range(N))",
 }
 
 
@@ -240,6 +242,8 @@ class ValueParser:
             return self._cast(node)
         assert name is not None
         arity = OPERATIONS[name].arity
+        if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
+            raise refuse_expression(self.scope.source, node.args[0])
         many = name in ("min", "max")
         if len(node.args) != arity and not (many and len(node.args) > arity):
             raise self.scope.refuse(
@@ -251,7 +255,23 @@ class ValueParser:
         if name == "where":
             return Call("where", (self._truth(node.args[0]), self.parse(node.args[1]), self.parse(node.args[2])))
         arguments = [self.parse(a) for a in node.args]
+        self._check_key(node, name, arguments)
         return self._chain(name, arguments) if many else fold(Call(name, tuple(arguments)))
+
+    def _check_key(self, node: ast.Call, name: str, arguments: list[Scalar]) -> None:
+        """Keys have 32 bits for a value and 32 for its index; an index is taken from a key."""
+        kinds = [self.type_of(a) for a in arguments]
+        if name in ("argmax_key", "argmin_key"):
+            if kinds[0].bytes > 4 and not isinstance(arguments[0], Literal):
+                hint = f"y[i] = ex.{name[:6]}(… for k in range(N)), which takes two passes, or ex.cast(…, ex.f32)"
+                raise self.scope.refuse(node.args[0], f"a value of type {kinds[0]} does not fit a key",
+                                        why="a key has 32 bits for the value and 32 for its index", hint=hint)
+            if kinds[1].name != "i32":
+                raise self.scope.refuse(node.args[1], f"the index in a key is an i32, not {kinds[1]}",
+                                        why="a key has 32 bits for the value and 32 for its index", hint="a loop variable")
+        if name in ("argmax_index", "argmin_index") and kinds[0].name != "i64":
+            raise self.scope.refuse(node.args[0], f"{name} takes a key, an i64, not {kinds[0]}",
+                                    hint=f"the {name[3:6]} of ex.{name[:6]}_key(…) in an i64")
 
     def _cast(self, node: ast.Call) -> Scalar:
         dtype = self.scope.outside(node.args[1]) if len(node.args) == 2 else None
@@ -265,6 +285,10 @@ class ValueParser:
         words = ast.unparse(node.func)
         if called is local:
             return self.scope.refuse(node, "a temporary is declared on a line of its own", hint="t = ex.local(ex.f32)")
+        if called in (argmax, argmin):
+            name = called.__name__
+            return self.scope.refuse(node, f"{name} stands on a line of its own", why="it is a loop over its elements",
+                                     hint=f"y[i] = ex.{name}(x[i, k] for k in range(N)), and then y[i]")  # fmt: skip
         if isinstance(called, type) and issubclass(called, (Element, float, int, bool)):
             return self.scope.refuse(node, f"{words}(…) is not accepted", why=_CLOSED, hint="ex.cast(x[i], ex.f32)")
         short = words.rsplit(".", 1)[-1]
@@ -305,9 +329,8 @@ def settle(scalar: Scalar, context: DType, reads: list[DType]) -> Scalar:
     weak = not any(isinstance(n, (Read, Cast)) for n in walk(scalar))
     if weak and own.name == "f32" and context.name == "f64" and OPERATIONS[scalar.op].result != "bool":
         own = context
-    if scalar.op == "where":
-        return Call("where", (settle(scalar.args[0], DTYPES["bool"], reads), *(settle(a, own, reads) for a in scalar.args[1:])))
-    return Call(scalar.op, tuple(settle(a, own, reads) for a in scalar.args))
+    fixed = zip(scalar.args, OPERATIONS[scalar.op].takes or ("",) * len(scalar.args), strict=True)
+    return Call(scalar.op, tuple(settle(a, DTYPES[name] if name else own, reads) for a, name in fixed))
 
 
 def _settled(node: Literal, context: DType) -> Literal:

@@ -318,6 +318,43 @@ def pow(base: Any, exponent: Any) -> Any:
     return _outside(word="pow")
 
 
+def argmax(elements: Any) -> Any:
+    """Index of the first largest element: ``y[i] = ex.argmax(x[i, k] for k in range(N))``, on a line of its own.
+
+    As `numpy.argmax`: of equal elements the first, and the first NaN if there is one.  The index is the value of the
+    loop variable.  An empty range is refused.
+    """
+    return _outside(word="argmax")
+
+
+def argmin(elements: Any) -> Any:
+    """Index of the first smallest element; as :func:`argmax`."""
+    return _outside(word="argmin")
+
+
+def argmax_key(value: Any, index: Any) -> Any:
+    """A 64-bit integer of which the largest is that of the first largest `value`: what :func:`argmax` is made of.
+
+    ``key = max(key, ex.argmax_key(x[i, k], k))`` starts at ``-2**63``; ``ex.argmax_index(key)`` is the index.
+    """
+    return _outside(word="argmax_key")
+
+
+def argmin_key(value: Any, index: Any) -> Any:
+    """A 64-bit integer of which the smallest is that of the first smallest `value`; starts at ``2**63 - 1``."""
+    return _outside(word="argmin_key")
+
+
+def argmax_index(key: Any) -> Any:
+    """The index in the largest :func:`argmax_key`; -1 if there was none."""
+    return _outside(word="argmax_index")
+
+
+def argmin_index(key: Any) -> Any:
+    """The index in the smallest :func:`argmin_key`; -1 if there was none."""
+    return _outside(word="argmin_index")
+
+
 OPERATION_OF: dict[Any, str] = {
     exp: "exp",
     log: "log",
@@ -330,6 +367,10 @@ OPERATION_OF: dict[Any, str] = {
     min: "min",
     max: "max",
     pow: "pow",
+    argmax_key: "argmax_key",
+    argmin_key: "argmin_key",
+    argmax_index: "argmax_index",
+    argmin_index: "argmin_index",
     builtins.abs: "abs",
     builtins.min: "min",
     builtins.max: "max",

@@ -6,7 +6,7 @@ shared memory carve-out at its largest, which is what the driver picks when a ke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Protocol
@@ -136,6 +136,61 @@ def check_launch(gpu: Gpu, launch: LaunchShape, registers: int | None = None) ->
     if breaches:
         raise ResourceError(f"The launch is too big for the {gpu.name}.", where=where, why="; ".join(map(str, breaches)),
                             hint="; ".join(dict.fromkeys(b.shrink for b in breaches)), breaches=breaches)
+    if getattr(launch, "cooperative", False):
+        _check_resident(gpu, launch, registers or 0, where)
+
+
+def _check_resident(gpu: Gpu, launch: LaunchShape, registers: int, where: str) -> None:
+    """Refuse a cooperative launch whose blocks do not all fit at once: those that run would wait for those that cannot."""
+    fill = occupancy(gpu, prod(launch.block), registers, launch.static_shared_bytes + launch.dynamic_shared_bytes)
+    blocks, room = prod(launch.grid), gpu.multiprocessors * fill.blocks_per_sm
+    if blocks > room:
+        raise ResourceError(
+            f"The grid does not fit the {gpu.name} at once, and its blocks wait for each other.", where=where,
+            why=f"{blocks:,} blocks; {gpu.multiprocessors} multiprocessors hold {fill.blocks_per_sm} each, {room:,} in all "
+                f"(limited by {fill.limiter})",
+            hint=f"at most {room:,} blocks (bind a block loop with a count: the blocks then stride over the rest), "
+                 "or join(…, 'ticket') where no block waits", breaches=(), blocks=blocks, room=room)
+
+
+class Held(Protocol):
+    """An array in global memory (code generation's ``Buffer``)."""
+
+    @property
+    def name(self) -> str:
+        """Name."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """``"workspace"`` for what the schedule needs beyond the program's arrays."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes."""
+        ...
+
+
+def check_memory(gpu: Gpu, buffers: Sequence[Held]) -> None:
+    """Accept arrays and workspaces that the GPU's memory can hold together.
+
+    Raises
+    ------
+    ResourceError
+        Naming the largest and their bytes; `nbytes` is the sum.
+    """
+    total = sum(b.nbytes for b in buffers)
+    if total <= gpu.memory_bytes:
+        return
+    largest = sorted(buffers, key=lambda b: -b.nbytes)[:4]
+    work = sum(b.nbytes for b in buffers if b.kind == "workspace")
+    raise ResourceError(
+        f"The arrays do not fit the memory of the {gpu.name}.",
+        why=f"{total:,} bytes are needed and {int(gpu.memory_bytes):,} are there; "
+            + ", ".join(f"{b.name}: {b.nbytes:,}{' (workspace)' if b.kind == 'workspace' else ''}" for b in largest),
+        hint="smaller sizes" + ("; fewer blocks that share an element, or how='atomic'" if work > total // 4 else ""),
+        nbytes=total)
 
 
 def waves(gpu: Gpu, grid: tuple[int, int, int], blocks_per_sm: int) -> float:

@@ -14,7 +14,7 @@ from ..errors import ProgramError
 from .dtype import DTYPES, DType, bf16_to_f32, f32_to_bf16
 from .expr import Expr
 from .program import Access, Array, Indirect, Program, Statement
-from .scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type, walk
+from .scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, argument_types, walk
 from .tree import Leaf, Node, Sync
 
 Values = dict[str, int]
@@ -164,11 +164,11 @@ class _Run:
 
     def call(self, node: Call, types: list[DType]) -> Evaluate:
         parts = [self.scalar(a, types) for a in node.args]
-        kind = self.numpy(operand_type(node, types)).type
+        kinds = [self.numpy(t).type for t in argument_types(node, types)]
         op = OPERATIONS[node.op].numpy
         if node.op == "where":
-            return lambda at, read: kind(parts[1](at, read) if parts[0](at, read) else parts[2](at, read))
-        return lambda at, read: op(*(kind(p(at, read)) for p in parts))
+            return lambda at, read: kinds[1](parts[1](at, read) if parts[0](at, read) else parts[2](at, read))
+        return lambda at, read: op(*(kind(p(at, read)) for kind, p in zip(kinds, parts, strict=True)))
 
 
 class _Reads:

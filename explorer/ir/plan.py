@@ -11,7 +11,7 @@ from .dtype import DType
 from .expr import var
 from .hashing import cached_hash
 from .program import Array, Program, Statement
-from .tree import PLACE_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Node, find, leaves, map_leaves, rewrite, walk
+from .tree import BLOCK_ROLES, PLACE_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Node, find, leaves, map_leaves, rewrite, walk
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,50 @@ class Plan:
     def ids(self) -> frozenset[str]:
         """Ids of all kernels and nodes."""
         return frozenset([k.id for k in self.kernels] + [n.id for k in self.kernels for n in walk(k.body)])
+
+    @cached_property
+    def launched(self) -> tuple[tuple[Kernel, ...], ...]:
+        """The kernels by launch: one that is joined runs in the launch of the kernel before it."""
+        groups: list[list[Kernel]] = []
+        for kernel in self.kernels:
+            if groups and kernel.join:
+                groups[-1].append(kernel)
+            else:
+                groups.append([kernel])
+        return tuple(tuple(g) for g in groups)
+
+    @cached_property
+    def extents(self) -> dict[str, tuple[int, int, int, int, int, int]]:
+        """For each kernel by id, how many blocks (x, y, z) and threads (x, y, z) run it.
+
+        Those of its launch, the largest of its phases'; but one block alone runs a kernel joined by a ticket along an
+        axis of the grid that the kernel does not spread over.
+        """
+        out = {}
+        for group in self.launched:
+            grid = tuple(map(max, zip(*map(grid_extents, group), strict=True)))
+            block = tuple(map(max, zip(*map(block_extents, group), strict=True)))
+            for position, kernel in enumerate(group):
+                alone = kernel.join == "ticket" and position > 0
+                mine = (n if own > 1 or not alone else 1 for n, own in zip(grid, grid_extents(kernel), strict=True))
+                out[kernel.id] = (*mine, *block)
+        return out
+
+    def ticket_axes(self, kernel: Kernel) -> tuple[int, ...]:
+        """Axes of the grid (0, 1, 2) along which a kernel joined by a ticket has several blocks, each with its own counter."""
+        return tuple(axis for axis in range(3) if self.extents[kernel.id][axis] > 1)
+
+    @cached_property
+    def clusters(self) -> dict[str, tuple[int, int, int]]:
+        """For each kernel by id, the blocks (x, y, z) of a cluster: the whole grid along the axes that are combined so."""
+        out = {}
+        for group in self.launched:
+            roles = {loop.role for leaf, above, k in self.leaves if k in group
+                     for loop in above if dict(leaf.collect).get(loop.id) == "cluster"}
+            for kernel in group:
+                grid = self.extents[group[0].id][:3]
+                out[kernel.id] = tuple(n if role in roles else 1 for n, role in zip(grid, BLOCK_ROLES, strict=True))
+        return out
 
     def kernel_of(self, node_id: str) -> Kernel | None:
         """The kernel with this id, or the one that holds the node."""

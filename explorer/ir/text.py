@@ -8,8 +8,9 @@ from math import isinf
 from .expr import Expr, Ranges
 from .plan import Buffer, Plan
 from .program import Access, Array, Constraint, Indirect, Statement
+from .rounding import SUMS
 from .scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar
-from .tree import Leaf, Loop, Node, Sync, View, ranges
+from .tree import Kernel, Leaf, Loop, Node, Sync, View, ranges
 
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 _PRECEDENCE = {"not": 6, **dict.fromkeys(_COMPARISONS, 9)}
@@ -24,10 +25,16 @@ def loops_text(plan: Plan) -> str:
     """
     lines: list[str] = []
     for kernel in plan.kernels:
-        lines += [f"kernel {kernel.id}", *_buffers(plan, kernel.id, "    ")]
+        lines += [f"kernel {kernel.id}{join_text(kernel)}", *_buffers(plan, kernel.id, "    ")]
         for node in kernel.body:
             lines += _node_lines(plan, node, (), "    ")
     return "\n".join(lines)
+
+
+def join_text(kernel: Kernel) -> str:
+    """How a kernel joins the launch before it, behind its name: ``  # in the same launch, by the last block (ticket)``."""
+    return {"": "", "ticket": "  # in the same launch, by the last block (ticket)",
+            "grid": "  # in the same launch, behind a barrier of the grid"}[kernel.join]
 
 
 def loop_text(loop: Loop) -> str:
@@ -41,6 +48,7 @@ def leaf_text(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:
     statement, at, scope = plan.statement_of[leaf.statement], dict(leaf.at), ranges(above)
     notes = [guard] if (guard := guard_text(statement.domain, at, scope)) else []
     notes = [f"where {guard}" for guard in notes] + [f"{name} combined by {how}" for name, how in leaf.collect]
+    notes += [{"kahan": "compensated (Kahan)", "pairwise": "in pairs"}[leaf.mechanism]] if leaf.mechanism in SUMS else []
     text = statement_text(plan, leaf)
     text = f"async {text}" if leaf.mechanism == "async" else text
     return f"{text}  # {'; '.join(notes)}" if notes else text

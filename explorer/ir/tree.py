@@ -21,6 +21,8 @@ PLACE_ROLES = (*BLOCK_ROLES, *THREAD_ROLES, *WARP_ROLES)
 TIME_ROLES = ("seq", "unroll", "vector", "launch")
 """``launch``: an outermost loop that the host runs, one launch of its kernel for each iteration."""
 ROLES = (*TIME_ROLES, *PLACE_ROLES)
+JOINS = ("", "ticket", "grid")
+"""How a kernel can follow the one before it: see :class:`Kernel`."""
 WARP_SIZE = 32
 """Threads in a warp on every CUDA GPU (CUDA C++ Programming Guide, "SIMT architecture")."""
 
@@ -57,11 +59,13 @@ class Leaf:
     views : tuple of (int, View)
         Access slot (as in ``statement.accesses``; the target is ``len(reads)``) to the storage it uses instead.
     mechanism : str
-        ``"plain"`` or ``"async"`` (cp.async: the write is visible after the wait for its group).
+        ``"plain"`` or ``"async"`` (cp.async: the write is visible after the wait for its group); for the updates of a
+        sum in registers also ``"kahan"`` or ``"pairwise"`` (see :mod:`~explorer.ir.rounding`).
     collect : tuple of (str, str)
         Bound loop to the way updates of one cell that differ in it are combined: ``"shuffle"`` (warp shuffles,
         shared memory across warps), ``"shared"`` (tree in shared memory), both over threads, every thread of the
-        group gets the result; ``"atomic"`` over threads or blocks.
+        group gets the result; ``"atomic"`` over threads or blocks; ``"cluster"`` over blocks that are a cluster
+        (distributed shared memory), of which the first one updates the target.
     sums : tuple of (Expr, Expr)
         Sums of the statement's dimensions that were one loop once (`coalesce`), with their values over the loops'
         variables: what makes one flat offset of the indices of an array that the loop ran through.
@@ -148,10 +152,21 @@ class Loop:
 @cached_hash
 @dataclass(frozen=True)
 class Kernel:
-    """One launch: everything in `body` runs in one kernel, after the kernels before it have finished."""
+    """One launch, or one phase of a launch: everything in `body` runs after the kernels before it have finished.
+
+    Attributes
+    ----------
+    id : str
+    body : tuple of Node
+    join : str
+        How it follows the kernel before it.  ``""``: as a launch of its own.  ``"grid"``: in the same launch, behind a
+        barrier of the whole grid (a cooperative launch).  ``"ticket"``: in the same launch, each of its blocks run by
+        the block that finishes last among those with its coordinates, along the axes that it binds.
+    """
 
     id: str
     body: tuple[Node, ...]
+    join: str = ""
 
 
 Node = Loop | Leaf | Sync

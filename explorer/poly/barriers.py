@@ -86,7 +86,7 @@ def barriers(plan: Plan, kernel: Kernel) -> Barriers:
     -------
     Barriers
     """
-    launch = launch_extents(kernel)
+    launch = launch_extents(plan, kernel)
     if prod(launch[3:]) == 1:
         return Barriers()
     order = text_order(kernel, launch, _may_skip(plan, kernel))

@@ -143,6 +143,7 @@ def analyse(program: Program) -> ProgramFacts:
     uses = [(s, slot) for s in program.statements for slot in range(len(s.accesses))]
     ordered: dict[tuple[str, str, str, str], isl.Map] = {}
     reductions: list[Dependence] = []
+    written: dict[tuple[str, str, int], isl.Map] = {}
     for a, slot_a in uses:
         for b, slot_b in uses:
             if a.accesses[slot_a].array != b.accesses[slot_b].array:
@@ -154,6 +155,8 @@ def analyse(program: Program) -> ProgramFacts:
             if pairs.is_empty():
                 continue
             name = a.accesses[slot_a].array
+            if writes_a:
+                written[a.name, b.name, slot_b] = pairs
             if a.name == b.name and writes_a and writes_b and a.update:
                 reductions.append(Dependence("reduction", a.name, b.name, name, pairs))
                 continue
@@ -162,10 +165,14 @@ def analyse(program: Program) -> ProgramFacts:
             key = (kind, a.name, b.name, name)
             ordered[key] = ordered[key].union(pairs) if key in ordered else pairs
     found = tuple(Dependence(*key, relation.coalesce()) for key, relation in ordered.items())
-    return ProgramFacts(program, found, tuple(reductions), tuple(_value_flow(program, order)))
+    return ProgramFacts(program, found, tuple(reductions), tuple(_value_flow(program, order, written)))
 
 
-def _value_flow(program: Program, order: dict[str, isl.Map]) -> Iterator[Flow]:
+Written = dict[tuple[str, str, int], isl.Map]
+"""Writer, user and the user's slot to the pairs of instances on one element, the write first."""
+
+
+def _value_flow(program: Program, order: dict[str, isl.Map], written: Written) -> Iterator[Flow]:
     """Suppliers of each read: the last plain write of the element and all updates after it."""
     for reader in program.statements:
         slots = [*range(len(reader.reads)), *([len(reader.reads)] if reader.update else [])]
@@ -174,26 +181,34 @@ def _value_flow(program: Program, order: dict[str, isl.Map]) -> Iterator[Flow]:
             writers = [w for w in program.statements if w.target.array == array.name]
             if not writers:
                 continue
-            sink = access(reader, slot, array)
-            info = isl.UnionAccessInfo.from_sink(isl.UnionMap.from_map(sink))
-            must, may = isl.UnionMap("{ }"), isl.UnionMap("{ }")
-            for w in writers:
-                relation = isl.UnionMap.from_map(access(w, len(w.reads), array))
-                if w.update:
-                    may = may.union(relation)
-                else:
-                    must = must.union(relation)
-            schedule = isl.UnionMap("{ }")
-            for name in {reader.name, *(w.name for w in writers)}:
-                schedule = schedule.union(isl.UnionMap.from_map(order[name]))
-            info = info.set_must_source(must).set_may_source(may).set_schedule_map(schedule)
-            flow = info.compute_flow()
-            pairs = flow.get_may_dependence()
-            for part in (pairs.get_map_list().get_at(i) for i in range(pairs.n_map())):
-                source = part.get_tuple_name(isl.dim_type.in_)
-                if source == reader.name and slot == len(reader.reads):
-                    continue
-                yield Flow(source, reader.name, slot, array.name, part.coalesce())
+            found = (((w.name, pairs) for w in writers if (pairs := written.get((w.name, reader.name, slot))) is not None)
+                     if _written_once(writers, written) else _last_writes(program, order, reader, slot, writers))
+            for source, pairs in found:
+                if source != reader.name or slot < len(reader.reads):
+                    yield Flow(source, reader.name, slot, array.name, pairs.coalesce())
+
+
+def _written_once(writers: list[Statement], written: Written) -> bool:
+    """Whether nothing ever overwrites an element: then every write before a read supplies it."""
+    plain = [w for w in writers if not w.update]
+    return len(plain) <= 1 and not any((w.name, p.name, len(p.reads)) in written for p in plain for w in writers)
+
+
+def _last_writes(program: Program, order: dict[str, isl.Map], reader: Statement, slot: int,
+                 writers: list[Statement]) -> Iterator[tuple[str, isl.Map]]:
+    """Each supplier of a read with its pairs, by isl's dataflow analysis."""
+    array = program.array_of[reader.accesses[slot].array]
+    info = isl.UnionAccessInfo.from_sink(isl.UnionMap.from_map(access(reader, slot, array)))
+    must, may, schedule = isl.UnionMap("{ }"), isl.UnionMap("{ }"), isl.UnionMap("{ }")
+    for w in writers:
+        relation = isl.UnionMap.from_map(access(w, len(w.reads), array))
+        must, may = (must, may.union(relation)) if w.update else (must.union(relation), may)
+    for name in {reader.name, *(w.name for w in writers)}:
+        schedule = schedule.union(isl.UnionMap.from_map(order[name]))
+    info = info.set_must_source(must).set_may_source(may).set_schedule_map(schedule)
+    pairs = info.compute_flow().get_may_dependence()
+    for part in (pairs.get_map_list().get_at(i) for i in range(pairs.n_map())):
+        yield part.get_tuple_name(isl.dim_type.in_), part
 
 
 def uninitialised(program: Program) -> tuple[str, int, tuple[int, ...]] | None:

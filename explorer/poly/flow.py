@@ -139,7 +139,7 @@ def _visible(plan: Plan, s: Supplier) -> Finding | None:
     if a.space != "global":
         if s.writer.launch != s.reader.launch:
             return lost(plan, a, b, *witness(s.pairs, a, b), "launch")
-        extents = launch_extents(plan.kernels[s.reader.launch])
+        extents = launch_extents(plan, plan.kernels[s.reader.launch])
         axes = range(7) if a.space == "register" else range(3)
         if any(extents[i] > 1 and b.place[i] is None and a.place[i] is not None for i in axes):
             return hidden(plan, a, b, *witness(s.pairs, a, b))

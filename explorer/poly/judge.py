@@ -57,10 +57,11 @@ def judge(plan: Plan) -> Judgement:
     from .asynchronous import check_async
     from .barriers import check_races
     from .flow import check_flow
+    from .joins import check_joins
 
     placed = place_leaves(plan)
-    for question in (lambda: check_cover(plan, placed), lambda: check_order(plan, placed), lambda: check_flow(plan),
-                     lambda: check_async(plan)):
+    for question in (lambda: check_cover(plan, placed), lambda: check_order(plan, placed), lambda: check_joins(plan),
+                     lambda: check_flow(plan), lambda: check_async(plan)):
         if refusals := question():
             return Judgement(refusals, ())
     if obligations := check_obligations(plan, placed):

@@ -20,8 +20,8 @@ from .placed import Placed, place_leaves
 from .plan_facts import run_set_of
 from .relations import access, bounds, instance
 
-TOGETHER = ("shuffle", "shared")
-"""Strategies that combine the values of a group of threads into one update."""
+TOGETHER = ("shuffle", "shared", "cluster")
+"""Strategies that combine the values of a group of threads or blocks into one update."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def check_obligations(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Find
             continue
         statement = plan.statement_of[plan.resolve(o.leaf)[0].statement]  # type: ignore[index]
         thread = not o.role.startswith("block")
-        hows = ("shuffle", "shared", "atomic") if thread else ("atomic", "kernel")
+        hows = ("shuffle", "shared", "atomic") if thread else ("atomic", "kernel", "ticket")
         what = f"updates of {o.array} from different iterations of {o.loop} ({o.role}) would race"
         why = f"{o.leaf} updates one element of {o.array} in several {'threads' if thread else 'blocks'} at once"
         if o.mixed:

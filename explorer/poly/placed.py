@@ -8,7 +8,7 @@ from functools import lru_cache
 import islpy as isl
 
 from ..ir.expr import Expr
-from ..ir.plan import Plan, block_extents, grid_extents
+from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.tree import BLOCK_ROLES, THREAD_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Node
 from .plan_facts import run_set
@@ -55,7 +55,7 @@ def place_leaves(plan: Plan) -> dict[str, list[Placed]]:
     out: dict[str, list[Placed]] = {}
     for number, kernel in enumerate(plan.kernels):
         paths = _paths(kernel.body)
-        launch = (*grid_extents(kernel), *block_extents(kernel))
+        launch = plan.extents[kernel.id]
         for leaf, above, owner in plan.leaves:
             if owner is not kernel:
                 continue

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from ..ir.expr import Expr
-from ..ir.plan import Plan, block_extents
+from ..ir.plan import Plan
 from ..ir.program import Constraint
 from ..ir.tree import WARP_SIZE, Kernel, Loop
 from .sites import Site, launch_extents, sites
@@ -106,7 +106,7 @@ def warp_request(plan: Plan, leaf: str, slot: int, warp: int, at: Mapping[str, i
     """
     site, kernel = find_site(plan, leaf, slot)
     shape, size = _storage(plan, site)
-    block, split = block_extents(kernel), launch_extents(kernel)[4] > 1
+    block, split = plan.extents[kernel.id][3:], launch_extents(plan, kernel)[4] > 1
     vector = next((x for x in site.above if x.role == "vector"), None)
     step = _stride(site, shape, vector)
     width = size * (vector.extent if vector is not None and step == 1 else 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir.expr import Expr
-from ..ir.plan import Plan, block_extents, grid_extents
+from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.tree import PLACE_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges
 from .isl import alone, smallest
@@ -205,7 +205,7 @@ def _place(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, loop
     view = leaf.view(len(plan.statement_of[leaf.statement].reads))
     space = plan.buffer_of[view.buffer].space if view else "global"
     own = {"register": 6, "shared": 3, "global": 0}[space]
-    launch = (*grid_extents(kernel), *block_extents(kernel))
+    launch = plan.extents[kernel.id]
     for axis in range(own):
         warps = axis == 3 and bound & {"warp", "lane"}
         if launch[axis] > 1 and PLACE[axis] not in bound and not warps:
@@ -227,7 +227,7 @@ def _time(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, loops
 def _number(plan: Plan, own: Sequence[tuple[Leaf, tuple[Loop, ...], Kernel]], index: np.ndarray, place: np.ndarray) -> np.ndarray:
     out = np.zeros(len(index), np.int64)
     for number, (_, _, kernel) in enumerate(own):
-        x, y, _ = block_extents(kernel)
+        x, y, _ = plan.extents[kernel.id][3:]
         here = index == number
         coordinates = place[here][:, 3:]
         total = coordinates @ np.asarray([1, x, x * y])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from ..ir.expr import ZERO, Expr, const, quotient, remainder, var
-from ..ir.plan import Plan, block_extents, grid_extents
+from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from ..ir.tree import WARP_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges, walk
 from .linear import Case, Tuple, box, holds
@@ -90,11 +90,11 @@ lanes, else (thread.x, 0); thread y, z.  With the digits apart, a leaf can be re
 
 
 @lru_cache(maxsize=1024)
-def launch_extents(kernel: Kernel) -> tuple[int, ...]:
-    """Extents of the seven coordinates."""
-    x, y, z = block_extents(kernel)
+def launch_extents(plan: Plan, kernel: Kernel) -> tuple[int, ...]:
+    """Extents of the seven coordinates, of the places that run the kernel."""
+    *grid, x, y, z = plan.extents[kernel.id]
     split = any(isinstance(n, Loop) and n.role in WARP_ROLES for n in walk(kernel.body))
-    return (*grid_extents(kernel), *((-(-x // WARP_SIZE), min(x, WARP_SIZE)) if split else (x, 1)), y, z)
+    return (*grid, *((-(-x // WARP_SIZE), min(x, WARP_SIZE)) if split else (x, 1)), y, z)
 
 
 def thread_weights(launch: tuple[int, ...]) -> tuple[int, int, int, int]:
@@ -121,11 +121,11 @@ def _leaf_place(bound: dict[int, Expr], space: str, launch: tuple[int, ...]) -> 
 
 
 def _target_place(place: tuple[Expr | None, ...], leaf: Leaf, above: tuple[Loop, ...], space: str) -> tuple[Expr | None, ...]:
-    """Where the target is written: a thread collect serves every thread's register, or writes memory once."""
+    """Where the target is written: a collect serves the register of every thread (or block), or writes memory once."""
     out = list(place)
     collected = {loop for loop, how in leaf.collect if how != "atomic"}
     for loop in above:
-        if loop.id not in collected or not loop.is_thread:
+        if loop.id not in collected or not (loop.is_thread or loop.is_block):
             continue
         for axis, at in enumerate(place):
             if at is not None and loop.id in at.variables():
@@ -138,7 +138,7 @@ def sites(plan: Plan) -> dict[str, tuple[Site, ...]]:
     """Every access of every leaf, by kernel."""
     out: dict[str, tuple[Site, ...]] = {}
     for kernel in plan.kernels:
-        launch, found = launch_extents(kernel), []
+        launch, found = launch_extents(plan, kernel), []
         for leaf, above, owner in plan.leaves:
             if owner.id != kernel.id:
                 continue

@@ -15,7 +15,7 @@ import islpy as isl
 
 from ..ir.expr import Expr
 from ..ir.finding import Finding, Instance
-from ..ir.plan import Plan, grid_extents
+from ..ir.plan import Plan
 from ..ir.program import Array, Statement
 from .isl import smallest
 from .plan_facts import facts, source_copies
@@ -51,7 +51,7 @@ def check_strays(plan: Plan) -> Iterator[Finding]:
 
 def _in_blocks(plan: Plan, copy: Statement) -> bool:
     """Whether the copy stands in a kernel of several blocks."""
-    return any(leaf.statement == copy.name and max(grid_extents(kernel)) > 1 for leaf, _, kernel in plan.leaves)
+    return any(leaf.statement == copy.name and max(plan.extents[kernel.id][:3]) > 1 for leaf, _, kernel in plan.leaves)
 
 
 def _changed(plan: Plan, copy: Statement, array: Array) -> isl.Map:

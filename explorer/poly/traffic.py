@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from ..ir.plan import Plan, block_extents
+from ..ir.plan import Plan
 from ..ir.tree import WARP_SIZE, Loop
 from .sites import Site, launch_extents, sites
 
@@ -102,7 +102,7 @@ def traffic(plan: Plan, kernel: str = "", leaf: str = "") -> tuple[AccessFacts, 
         for site in sites(plan)[k.id]:
             if site.space != "register" and (not leaf or site.leaf.id == leaf):
                 shape, size = _storage(plan, site)
-                out.append(_facts(site, shape, size, launch_extents(k), block_extents(k)))
+                out.append(_facts(site, shape, size, launch_extents(plan, k), plan.extents[k.id][3:]))
     return tuple(out)
 
 

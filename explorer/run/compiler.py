@@ -52,8 +52,8 @@ class Compiler:
     kind: str
     version: str
 
-    def flags(self, checked: bool) -> tuple[str, ...]:
-        """The options that a kernel's text is compiled with; `checked` instruments every access.
+    def flags(self, checked: bool, watched: bool = True) -> tuple[str, ...]:
+        """The options that a kernel's text is compiled with; `checked` instruments every access, unless it is not `watched`.
 
         Type punning is how CUDA text widens accesses, hence ``-fno-strict-aliasing``.  Optimisations that would merge or
         invent accesses are off in the checked build, so that what is checked is what was written.
@@ -62,6 +62,8 @@ class Compiler:
                   "-fno-math-errno", "-ffp-contract=fast", "-fno-stack-protector")
         if not checked:
             return (*common, "-O3", _native(), "-DSIMT_CHECKED=0")
+        if not watched:
+            return (*common, "-O1", "-DSIMT_CHECKED=1")
         if self.kind == "gcc":
             exact = ("-fsanitize=thread,bounds,alignment,integer-divide-by-zero", "-fno-tree-loop-distribute-patterns",
                      "-fno-tree-loop-im", "-fno-store-merging", "-fno-tree-vectorize")

@@ -1,44 +1,44 @@
 """A refused step, executed all the same: the illegal order at the smallest sizes that show a wrong cell.
 
-The step is taken without judgement, its plan is run in orders that a machine may choose (:mod:`explorer.run.lockstep`), and the
-outputs are compared with the program's own loops, all in float64.  Sizes are tried from small to large and then made smaller
-one by one.  Not every illegal order shows: the value that it spoils may never be used.  Then the result says so.
+The step is taken without judgement, and the CUDA text of its plan runs on the CPU device, in the orders that device offers, and
+is compared with the program's own loops.  What the text does not show there, or what cannot be written as CUDA, an interpreter
+runs with all lanes in lockstep (:mod:`explorer.run.illegal` has both; the answer says which of them showed it).  Sizes are
+tried by the work they take, each on its own, and are then made smaller one by one.  Not every illegal order shows: the value
+that it spoils may never be used.  Then the result says so.
 """
 
 from __future__ import annotations
 
 import textwrap
 import time as clock
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
-import numpy as np
-
-from ..errors import DeviceError, ExplorerError
+from ..errors import ExplorerError
 from ..ir.finding import Finding, Verdict
-from ..ir.interpret import interpret
 from ..ir.plan import Plan
-from ..ir.program import Program
-from ..ir.tree import Loop, walk
+from ..ir.tree import Loop
 from ..poly.count import instances
 from ..poly.judge import judge
 from ..schedule import Schedule, Step
-from .inputs import poisoned, seeded_arrays, widened
-from .lockstep import Order, run_lockstep
+from ..transforms.approximate import as_computed
+from .illegal import Answer, Trial, Wrong, cell_name, in_lockstep, on_device, watched
 from .ragged import Again
+from .smallest import smallest_first
 
-TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 33, 40, 48, 64, 65, 96, 128, 129, 256, 300)
-"""Values of every size, one after the other: small ones, and a little more than the usual tiles."""
 MOST_INSTANCES = 20_000
 """Statement instances that are interpreted in one attempt."""
 SECONDS = 5.0
 """After which the search ends."""
-RELATIVE = 1e-6
-"""Larger differences than this between two orders in float64 are not rounding."""
-SHOWN = 8
-"""Cells shown around the first wrong one."""
+PATIENCE = 24
+"""Sizes at which the CPU device may still show what the interpreter has shown already."""
+TOGETHER = 8
+"""Most texts that are compiled at once."""
 WIDTH = 100
 """Characters of a line of text."""
+ON_DEVICE = "the emitted text on the CPU device"
+IN_LOCKSTEP = "the interpreter, lanes in lockstep"
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,14 @@ class Counterexample:
         Cells around it: name, got, expected, ``"wrong"`` or ``"right"``.
     finding : Finding or None
         The pair of instances at these sizes.
+    shown_by : str
+        :data:`ON_DEVICE` or :data:`IN_LOCKSTEP`; empty where nothing was caught.
+    order : str
+        The order that showed it.
+    device : str
+        What the CPU device says besides: why it does not show the fault, or what its checks find in the text.
+    text : str
+        The CUDA text that was run; empty where it cannot be written.
     """
 
     step: str
@@ -73,25 +81,81 @@ class Counterexample:
     expected: str = ""
     cells: tuple[tuple[str, str, str, str], ...] = ()
     finding: Finding | None = None
+    shown_by: str = ""
+    order: str = ""
+    device: str = ""
+    text: str = ""
 
     def __str__(self) -> str:
         wrong = [f"  {cell}: {got}, should be {expected}" for cell, got, expected, mark in self.cells if mark == "wrong"]
-        verdict = textwrap.wrap(self.verdict, WIDTH, subsequent_indent="  ")
-        return "\n".join([*verdict, *wrong, *([f"  because {self.finding.what}"] if self.finding else [])])
+        said = [f"shown by {self.shown_by}: {self.order}"] if self.shown_by else []
+        more = [f"  because {self.finding.what}"] if self.finding else []
+        return "\n".join([*_wrapped(self.verdict, ""), *wrong, *more,
+                          *(line for part in (*said, self.device) if part for line in _wrapped(part, "  "))])
 
 
 @dataclass(frozen=True)
-class _Trial:
-    """The step at some sizes: the plan it would make, and what speaks against it."""
+class _Found:
+    """A trial that shows a wrong cell, who showed it, and what the CPU device answered."""
 
-    sizes: dict[str, int]
-    program: Program
-    plan: Plan
-    finding: Finding
+    trial: Trial
+    wrong: Wrong
+    shown_by: str
+    answer: Answer
 
 
-def counterexample(schedule: Schedule, step: Step, *, again: Again | None = None, seed: int = 0,
-                   seconds: float = SECONDS) -> Counterexample:  # fmt: skip
+@dataclass(frozen=True)
+class _Search:
+    """A step to be made at other sizes until `end`."""
+
+    schedule: Schedule
+    step: Step
+    again: Again | None
+    allowed: Mapping[str, Iterable[int]] | None
+    seed: int
+    end: float
+
+    def sizes(self) -> Iterator[dict[str, int]]:
+        own = dict(self.schedule.source.sizes)
+        return iter([own]) if self.again is None else smallest_first(own, self.allowed)
+
+    def trials(self, several: Iterable[Mapping[str, int]]) -> Iterator[Trial]:
+        """The step at these sizes, where it applies, is illegal and small enough, while there is time."""
+        for sizes in several:
+            if clock.monotonic() > self.end:
+                return
+            if trial := _trial(self.schedule, self.step, self.again, sizes):
+                yield trial
+
+    def first(self, trials: Iterator[Trial], shown_by: str = "") -> tuple[_Found | None, Trial | None]:
+        """The first trial with a wrong cell, on the CPU device if possible (or only as `shown_by` says); and the last tried."""
+        fallback, last, patience, together = None, None, PATIENCE, 1
+        while batch := list(islice(trials, together)):
+            last, together = batch[-1], min(2 * together, TOGETHER)
+            answers = on_device(batch, self.seed) if shown_by != IN_LOCKSTEP else [Answer()] * len(batch)
+            for trial, answer in zip(batch, answers, strict=True):
+                if answer.wrong:
+                    return _Found(trial, answer.wrong, ON_DEVICE, answer), last
+            for trial, answer in zip(batch, answers, strict=True):
+                if fallback is None and shown_by != ON_DEVICE and (wrong := in_lockstep(trial, self.seed)):
+                    fallback = _Found(trial, wrong, IN_LOCKSTEP, answer)
+            patience -= len(batch) if fallback else 0
+            if fallback and (patience <= 0 or fallback.answer.text is None):
+                break
+        return fallback, last
+
+    def smaller(self, found: _Found) -> _Found:
+        """The same at sizes of which none can be one smaller (as far as time allows), shown the same way."""
+        for name, value in found.trial.sizes.items() if self.again else ():
+            chosen = sorted((self.allowed or {}).get(name, range(1, value)))
+            less = ({**found.trial.sizes, name: v} for v in chosen if 0 < v < value)
+            better, _ = self.first(self.trials(less), found.shown_by)
+            found = better or found
+        return found
+
+
+def counterexample(schedule: Schedule, step: Step, *, again: Again | None = None, seed: int = 0, seconds: float = SECONDS,
+                   allowed: Mapping[str, Iterable[int]] | None = None) -> Counterexample:  # fmt: skip
     """Run the order that a refused step would make.
 
     Parameters
@@ -101,11 +165,14 @@ def counterexample(schedule: Schedule, step: Step, *, again: Again | None = None
     step : Step
         A transformation; also one that is legal but leaves updates that nothing collects.
     again : callable, optional
-        ``again(sizes)`` gives the schedule at other sizes; without it only its own sizes are tried.
+        ``again(sizes)`` gives the schedule at other sizes, and raises where the program or a step does not allow them; without
+        it only its own sizes are tried.
     seed : int
         Of the inputs.
     seconds : float
         After which the search ends.
+    allowed : mapping of str to iterable of int, optional
+        Values that some sizes may take; by default all up to the schedule's own.
 
     Returns
     -------
@@ -114,24 +181,31 @@ def counterexample(schedule: Schedule, step: Step, *, again: Again | None = None
     refusal = _refusal(schedule, step)
     if isinstance(refusal, str):
         return Counterexample(str(step), False, refusal)
-    end, last = clock.monotonic() + seconds, None
-    for sizes in _sizes(schedule, again):
-        if clock.monotonic() > end:
-            break
-        trial = _trial(schedule, step, again, sizes)
-        if trial is None:
-            continue
-        last = trial
-        if found := _run(step, trial, seed):
-            return _smaller(schedule, step, again, seed, found, end)
+    search = _Search(schedule, step, again, allowed, seed, clock.monotonic() + seconds)
+    found, last = search.first(search.trials(search.sizes()))
+    if found:
+        return _told(step, search.smaller(found), seed)
     if last is None:
         return Counterexample(str(step), False, "the step is refused only at sizes that are too large to interpret here",
                               finding=refusal)
-    where = _words(last.sizes)
     return Counterexample(
-        str(step), False, f"no output cell is wrong in any order that was tried, up to {where}: the value that the order would "
-        "spoil is not used later, or the result does not depend on it; the order is illegal all the same",
+        str(step), False, f"no output cell is wrong in any order that was tried, up to {_words(last.sizes)}: the value that the "
+        "order would spoil is not used later, or the result does not depend on it; the order is illegal all the same",
         tuple(last.sizes.items()), finding=last.finding)  # fmt: skip
+
+
+def _told(step: Step, found: _Found, seed: int) -> Counterexample:
+    """The result in words."""
+    trial, wrong, where = found.trial, found.wrong, _words(found.trial.sizes)
+    checks = watched(found.answer, trial, seed)
+    silent = found.answer.why if found.shown_by == IN_LOCKSTEP else ""
+    cell = cell_name(wrong.array, wrong.element)
+    verdict = (f"at {where}, {cell} is {wrong.got} and should be {wrong.expected}; {wrong.count} of {wrong.total} cells are wrong"
+               if wrong.array else f"at {where}, {wrong.problem}")  # fmt: skip
+    return Counterexample(
+        str(step), True, verdict, tuple(trial.sizes.items()), wrong.array, wrong.element, wrong.got, wrong.expected, wrong.cells,
+        trial.finding, found.shown_by, wrong.order, "; ".join(filter(None, (silent, checks))),
+        found.answer.text.text if found.answer.text else "")  # fmt: skip
 
 
 def _refusal(schedule: Schedule, step: Step) -> Finding | str:
@@ -147,20 +221,7 @@ def _refusal(schedule: Schedule, step: Step) -> Finding | str:
     return f"{step} is legal: every order that it allows computes what the program says"
 
 
-def _sizes(schedule: Schedule, again: Again | None) -> Iterator[dict[str, int]]:
-    """Sizes from small to large, none larger than the schedule's own."""
-    own = dict(schedule.source.sizes)
-    seen = set()
-    for value in TRIED if again is not None else ():
-        sizes = {name: min(value, most) for name, most in own.items()}
-        if tuple(sizes.values()) not in seen:
-            seen.add(tuple(sizes.values()))
-            yield sizes
-    if tuple(own.values()) not in seen:
-        yield own
-
-
-def _trial(schedule: Schedule, step: Step, again: Again | None, sizes: Mapping[str, int]) -> _Trial | None:
+def _trial(schedule: Schedule, step: Step, again: Again | None, sizes: Mapping[str, int]) -> Trial | None:
     """The step at these sizes; None where it does not apply, is legal there, or is too large."""
     own = dict(schedule.source.sizes)
     try:
@@ -175,7 +236,7 @@ def _trial(schedule: Schedule, step: Step, again: Again | None, sizes: Mapping[s
     except ExplorerError:
         return None
     finding = next(iter((*judgement.refusals, *judgement.obligations)), None)
-    return _Trial(dict(sizes), smaller.source, new, finding) if finding else None
+    return Trial(dict(sizes), as_computed(smaller.source, new.program), new, finding) if finding else None
 
 
 def _places(plan: Plan) -> int:
@@ -186,89 +247,12 @@ def _places(plan: Plan) -> int:
     return sum(count(k.body) for k in plan.kernels)
 
 
-def _orders(plan: Plan) -> tuple[Order, ...]:
-    """The orders that are tried: several only where blocks, threads or asynchronous copies leave them open."""
-    loops = [n for k in plan.kernels for n in walk(k.body) if isinstance(n, Loop)]
-    orders = [Order()]
-    if any(x.is_place for x in loops):
-        orders.append(Order("together", False))
-    if any(x.is_block for x in loops):
-        orders += [Order("last to first"), Order("first to last")]
-    if any(leaf.mechanism == "async" for leaf, _, _ in plan.leaves):
-        orders.append(Order(early=True))
-    return tuple(orders)
-
-
-def _run(step: Step, trial: _Trial, seed: int) -> Counterexample | None:
-    """The first order with a wrong cell, if any."""
-    try:
-        held = seeded_arrays(trial.program, seed)
-    except DeviceError:
-        return None
-    given = {a.name: held[a.name] if a.role != "out" else poisoned(a) for a in trial.program.parameters}
-    expected = interpret(trial.program, given, exact=True)
-    for order in _orders(trial.plan):
-        try:
-            got = run_lockstep(trial.plan, held, order)
-        except DeviceError as error:
-            return Counterexample(str(step), True, f"at {_words(trial.sizes)}, {error.what}: {error.why}",
-                                  tuple(trial.sizes.items()), finding=trial.finding)
-        if found := _compared(step, trial, order, got, expected):
-            return found
-    return None
-
-
-def _compared(step: Step, trial: _Trial, order: Order, got: Mapping[str, np.ndarray],
-              expected: Mapping[str, np.ndarray]) -> Counterexample | None:  # fmt: skip
-    """The first wrong cell with the cells around it."""
-    for array in trial.program.parameters:
-        if array.role == "in":
-            continue
-        want = np.asarray(widened(array, expected[array.name]), np.float64).reshape(-1)
-        have = np.asarray(got[array.name], np.float64).reshape(-1)
-        wrong = ~_equal(have, want)
-        if not wrong.any():
-            continue
-        first = int(np.flatnonzero(wrong)[0])
-        start = max(0, min(first - SHOWN // 2, want.size - SHOWN))
-        cells = tuple((_cell(array.name, array.shape, n), _number(have[n]), _number(want[n]), "wrong" if wrong[n] else "right")
-                      for n in range(start, min(start + SHOWN, want.size)))
-        element = tuple(int(i) for i in np.unravel_index(first, array.shape)) if array.shape else ()
-        verdict = (f"at {_words(trial.sizes)}, {_cell(array.name, array.shape, first)} is {_number(have[first])} and should be "
-                   f"{_number(want[first])}; {int(wrong.sum())} of {want.size} cells are wrong ({order})")
-        return Counterexample(str(step), True, verdict, tuple(trial.sizes.items()), array.name, element, _number(have[first]),
-                              _number(want[first]), cells, trial.finding)
-    return None
-
-
-def _equal(have: np.ndarray, want: np.ndarray) -> np.ndarray:
-    scale = max(float(np.max(np.abs(want), initial=0.0, where=np.isfinite(want))), 1e-300)
-    with np.errstate(invalid="ignore"):
-        return (np.abs(have - want) <= RELATIVE * scale) | (have == want) | (np.isnan(have) & np.isnan(want))
-
-
-def _smaller(schedule: Schedule, step: Step, again: Again | None, seed: int, found: Counterexample, end: float) -> Counterexample:
-    """The same at sizes of which none can be one smaller (as far as time allows)."""
-    if again is None:
-        return found
-    for name, value in found.sizes:
-        for less in range(1, value):
-            if clock.monotonic() > end:
-                return found
-            trial = _trial(schedule, step, again, {**dict(found.sizes), name: less})
-            if trial and (better := _run(step, trial, seed)):
-                found = better
-                break
-    return found
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
 
 
 def _words(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sizes.items()) or "its own sizes"
 
 
-def _cell(name: str, shape: tuple[int, ...], flat: int) -> str:
-    return f"{name}[{', '.join(str(int(i)) for i in np.unravel_index(flat, shape))}]" if shape else name
-
-
-def _number(value: float) -> str:
-    return f"{float(value):.6g}"
+__all__ = ["IN_LOCKSTEP", "ON_DEVICE", "Counterexample", "counterexample"]

@@ -16,12 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from ..codegen.module import Buffer, CudaModule
-from ..errors import CompilerMissing, DeviceError, KernelTimeout, OutOfMemory
+from ..errors import CompilerMissing, DeviceError, KernelTimeout, OutOfMemory, ResourceError
 from .cancel import run_process
 from .compiler import Compiler, cached, find_compiler, key_of, prune_cache, run_compiler
 from .cpu_report import compile_error, failure
@@ -31,6 +32,8 @@ from .glue import is_dynamic_symbol, module_of_symbol, source_of, variable_of_sy
 
 SIMT_FOLDER = Path(__file__).parent / "simt"
 MODULES_PER_PROGRAM = 32
+COOPERATIVE_THREADS = {True: 1 << 14, False: 1 << 16}
+"""Threads of a cooperative launch that the checked and the fast build hold: each keeps a stack (two mappings, and some pages)."""
 _ALIGNMENT = 4096  # of arrays in the file; a multiple of the 256 bytes that cudaMalloc promises
 
 
@@ -55,13 +58,14 @@ class CpuBuilt(Built):
         The executable; it may hold other modules too.
     number : int
         This module's number in it.
-    checked : bool
+    checked, watched : bool
     shared : tuple of SharedArray
     """
 
     program: Path = field(default=Path())
     number: int = 0
     checked: bool = True
+    watched: bool = True
     shared: tuple[SharedArray, ...] = ()
 
 
@@ -82,6 +86,9 @@ class CpuDevice:
         For one run, all seeds together.
     compiler : Compiler, optional
         By default, :func:`~explorer.run.compiler.find_compiler`'s.
+    watched : bool
+        Whether a checked run ends at the first fault.  If not, it runs in the same orders without looking at accesses, to
+        see what a faulty text computes.
     """
 
     checked: bool = True
@@ -89,6 +96,7 @@ class CpuDevice:
     threads: int | None = None
     time_limit_s: float = 30.0
     compiler: Compiler | None = None
+    watched: bool = True
 
     @property
     def name(self) -> str:
@@ -126,7 +134,7 @@ class CpuDevice:
         compiler = self.compiler or find_compiler()
         built: list[CpuBuilt] = []
         for start in range(0, len(modules), MODULES_PER_PROGRAM):
-            built += _build_program(compiler, self.checked, modules[start : start + MODULES_PER_PROGRAM], start)
+            built += _build_program(compiler, self, modules[start : start + MODULES_PER_PROGRAM], start)
         return built
 
     def run(self, built: CpuBuilt, arrays: Mapping[str, np.ndarray], *,
@@ -165,8 +173,21 @@ class CpuDevice:
             answer = fast._execute(program, layout, descriptor, f"action time\nrepeats {repeats} {warmup}", time_limit_s)
         return tuple(float(line.split()[1]) for line in answer if line.startswith("sample "))
 
+    def _require_room(self, built: CpuBuilt) -> None:
+        """Refuse a launch whose threads all need a stack at once, because its blocks wait for each other, and are too many."""
+        most = COOPERATIVE_THREADS[built.checked]
+        for launch in built.module.launches:
+            blocks = prod(launch.grid)
+            if launch.cooperative and blocks * launch.threads_per_block > most:
+                raise ResourceError(
+                    f"The CPU device cannot hold the grid of {launch.kernel}, whose blocks wait for each other.",
+                    why=f"{blocks:,} blocks of {launch.threads_per_block:,} threads are {blocks * launch.threads_per_block:,} "
+                        f"threads with a stack each; it holds {most:,}",
+                    hint="smaller sizes, fewer blocks, or how='ticket', where no block waits")
+
     def _execute(self, built: CpuBuilt, layout: _Layout, descriptor: int, action: str, time_limit_s: float | None) -> list[str]:
         """One process, one request; its answer's lines, or the error it reports."""
+        self._require_room(built)
         limit_s = self.time_limit_s if time_limit_s is None else time_limit_s
         threads = self.threads or _processors()
         request = "\n".join([
@@ -187,11 +208,12 @@ class CpuDevice:
 # ---- programs ----
 
 
-def _build_program(compiler: Compiler, checked: bool, modules: Sequence[CudaModule], start: int) -> list[CpuBuilt]:
+def _build_program(compiler: Compiler, device: CpuDevice, modules: Sequence[CudaModule], start: int) -> list[CpuBuilt]:
     """One executable with all of `modules`, from the cache if it is there."""
+    checked, watched = device.checked, device.watched
     runtime = _runtime(compiler, checked)
     source = source_of(modules)
-    flags = compiler.flags(checked)
+    flags = compiler.flags(checked, watched)
 
     def make(folder: Path) -> None:
         (folder / "program.cpp").write_text(source)
@@ -207,7 +229,7 @@ def _build_program(compiler: Compiler, checked: bool, modules: Sequence[CudaModu
     folder = cached(key_of(source, flags, compiler.identity, runtime.parent.name), make)
     _prune_once()
     symbols = json.loads((folder / "shared.json").read_text())
-    return [CpuBuilt(m, folder / "program", k, checked, _shared_arrays(symbols, k)) for k, m in enumerate(modules)]
+    return [CpuBuilt(m, folder / "program", k, checked, watched, _shared_arrays(symbols, k)) for k, m in enumerate(modules)]
 
 
 def _runtime(compiler: Compiler, checked: bool) -> Path:
@@ -248,8 +270,8 @@ def _launch_lines(built: CpuBuilt) -> list[str]:
     position = {b.name: i for i, b in enumerate(built.module.buffers)}
     lines = [f"launches {len(built.module.launches)}"]
     for launch in built.module.launches:
-        numbers = (*launch.grid, *launch.block, launch.dynamic_shared_bytes, len(launch.arguments),
-                   *(position[a] for a in launch.arguments), len(launch.scalars), *launch.scalars)
+        numbers = (*launch.grid, *launch.block, launch.dynamic_shared_bytes, int(launch.cooperative), *launch.cluster,
+                   len(launch.arguments), *(position[a] for a in launch.arguments), len(launch.scalars), *launch.scalars)
         lines.append(f"{built.number}:{launch.kernel} " + " ".join(map(str, numbers)))
     return lines
 
@@ -315,6 +337,9 @@ class _Layout:
 @contextmanager
 def _shared_file(size: int) -> Iterator[tuple[int, mmap.mmap]]:
     """A nameless file of `size` bytes in memory (where the system has such), as a descriptor and a mapping."""
+    if (there := _memory()) and size > there:
+        raise OutOfMemory("The arrays and workspaces do not fit this machine's memory.",
+                          why=f"{size:,} bytes are needed; it has {there:,}", hint="smaller sizes, or fewer partial results")
     descriptor = _open_nameless()
     try:
         try:
@@ -325,6 +350,14 @@ def _shared_file(size: int) -> Iterator[tuple[int, mmap.mmap]]:
         yield descriptor, memory
     finally:
         os.close(descriptor)
+
+
+def _memory() -> int:
+    """Bytes of this machine's memory; 0 where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 0
 
 
 def _open_nameless() -> int:

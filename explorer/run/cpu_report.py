@@ -99,6 +99,8 @@ class _Reporter:
             "warp-divergence": f"a warp of {kernel} waits for lanes that never come",
             "warp-mask": f"{kernel} uses warp mask {self._mask('mask')}, which lacks the calling lane {f.get('lane')}",
             "deadlock": f"no thread of a block of {kernel} can go on",
+            "grid-barrier": f"{kernel} has a barrier of the grid, but its launch is not cooperative",
+            "grid-divergence": f"{f.get('waiting')} blocks of {kernel} wait for all, and {f.get('ended')} have ended",
             "division": f"{kernel} divides an integer by zero",
             "trap": f"{kernel} reached a trap or a failed assertion",
             "arguments": f"{kernel} has {f.get('parameters')} parameters but is launched with {f.get('arguments')}",

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..codegen.module import Buffer, CudaModule
 from ..errors import CompilerMissing, DeviceError, ExplorerError, ResourceError
-from ..gpu.occupancy import check_launch
+from ..gpu.occupancy import check_launch, check_memory
 from ..gpu.spec import Gpu, catalogue, gpu
 from .cuda_worker import Job, Source
 from .device import Built
@@ -149,6 +149,7 @@ class CudaDevice:
         here = self.installed()
         for launch in module.launches:  # before compiling: too big in shape alone
             check_launch(here.gpu, launch)
+        check_memory(here.gpu, module.buffers)
         cubin = compile_module(module, arch or here.arch, options)
         for launch in module.launches:
             need = cubin.kernels.get(launch.kernel)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from math import prod
 from typing import Any
 
 import cupy
@@ -25,6 +26,9 @@ FLUSH_BYTES = 256 << 20
 SPIN_CLOCKS = 100_000
 _DEFAULT_SHARED_BYTES = 48 << 10
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+_WIDE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+_PORTABLE_CLUSTER = 8
 
 _SUPPORT = seeding.CUDA_TEXT + """
 extern "C" __global__ void empty() {}
@@ -58,6 +62,7 @@ _TOO_BIG = {
     1: "an argument of the launch is out of range",
     9: "the grid or the block is too large",
     701: "too many registers or too much shared memory for the block",
+    720: "the blocks of a cooperative launch do not all fit the GPU at once",
 }
 _OUT_OF_MEMORY, _TIMEOUT = 2, 702
 
@@ -133,6 +138,8 @@ class CupyEngine:
             dynamic = max(launch.dynamic_shared_bytes for launch in mine)
             if dynamic + max(launch.static_shared_bytes for launch in mine) > _DEFAULT_SHARED_BYTES:
                 cupy.cuda.driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED, dynamic)
+            if max(prod(launch.cluster) for launch in mine) > _PORTABLE_CLUSTER:
+                cupy.cuda.driver.funcSetAttribute(function.ptr, _WIDE_CLUSTER, 1)
         return functions
 
     def launch(self, program: dict[str, Any], launch: Launch, arguments: Sequence[tuple[Any, int]]) -> None:
@@ -140,7 +147,8 @@ class CupyEngine:
         pointers = (np.uint64(handle.ptr + offset) for handle, offset in arguments)
         scalars = (np.int32(value) for value in launch.scalars)
         with self.stream:
-            program[launch.kernel](launch.grid, launch.block, (*pointers, *scalars), shared_mem=launch.dynamic_shared_bytes)
+            program[launch.kernel](launch.grid, launch.block, (*pointers, *scalars), shared_mem=launch.dynamic_shared_bytes,
+                                   enable_cooperative_groups=launch.cooperative)
 
     def synchronize(self) -> None:
         """Wait for everything on the stream."""

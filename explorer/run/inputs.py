@@ -123,7 +123,8 @@ def widened(array: Array, values: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(bf16_to_f32(values).astype(np.float64)).reshape(np.shape(values))
     if array.dtype.kind == "bool":
         return np.ascontiguousarray(values).view(np.uint8)
-    return np.ascontiguousarray(values, dtype=np.float64 if array.dtype.kind == "float" else np.int64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        return np.ascontiguousarray(values, dtype=np.float64 if array.dtype.kind == "float" else np.int64)
 
 
 def _index_ranges(program: Program) -> dict[str, tuple[int, int]]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from ..codegen.emit import emit
 from ..codegen.module import CudaModule, Launch
 from ..errors import CompileError, ResourceError
-from ..gpu.occupancy import check_launch
+from ..gpu.occupancy import check_launch, check_memory
 from ..gpu.spec import Gpu, catalogue, target_gpu
 from ..gpu.spec import gpu as find_gpu
 from ..ir.plan import Plan
@@ -123,6 +123,7 @@ class Kernel:
         module = emit(schedule.plan, arch=target.arch)
         for launch in module.launches:
             check_launch(target, launch)
+        check_memory(target, module.buffers)
         return cls(module, schedule.source, schedule.plan, target)
 
     @property

@@ -23,7 +23,7 @@ from ..ir.dtype import DType, bf16_to_f32
 from ..ir.expr import Expr
 from ..ir.plan import Plan, block_extents, grid_extents
 from ..ir.program import Constraint, Statement
-from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type
+from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, argument_types
 from ..ir.tree import WARP_SIZE, Kernel, Leaf, Loop, Node, Sync
 
 AXES = ("block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z")
@@ -265,7 +265,7 @@ class _Machine:
             members = np.array(everyone if cells.owner == "register" else list(first.values()))
             value = np.array([total[tuple(int(g[p]) for g in group)] for p in members], cells.data.dtype)
             cells, where = self.place(leaf, s, len(s.reads), _some(env, members), self.dims(leaf, env, members), members, [])
-        if any(h == "atomic" for h in how.values()):
+        if any(h in ("atomic", "cluster") for h in how.values()):
             for n, part in enumerate(value):
                 one = tuple(w[n] for w in where)
                 cells.data[one] = op(cells.data[one], part)
@@ -295,9 +295,8 @@ class _Machine:
             kept = value if node.dtype.kind == "float" else value.astype(node.dtype.numpy)
             return kept.astype(_wide(node.dtype))
         assert isinstance(node, Call)
-        kind = _wide(operand_type(node, types))
-        parts = [self.evaluate(a, types, point, read, shape) for a in node.args]
-        parts = [p if node.op == "where" and n == 0 else p.astype(kind) for n, p in enumerate(parts)]
+        kinds = [_wide(t) for t in argument_types(node, types)]
+        parts = [self.evaluate(a, types, point, read, shape).astype(kind) for kind, a in zip(kinds, node.args, strict=True)]
         return np.asarray(OPERATIONS[node.op].numpy(*parts))
 
 

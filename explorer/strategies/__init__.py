@@ -2,5 +2,6 @@
 
 from .auto import auto
 from .default import default
+from .stitch import Edge, Option, Stitching, edges, stitch, stitching
 
-__all__ = ["auto", "default"]
+__all__ = ["Edge", "Option", "Stitching", "auto", "default", "edges", "stitch", "stitching"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Generic, TypeVar
 
+from ..errors import TransformError
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
@@ -19,10 +21,14 @@ class Builder(Generic[S]):
     Parameters
     ----------
     schedule : Schedule
+    judged : bool
+        Whether every step is judged when it is taken.  Without, a step is taken when its own precondition holds, and whoever
+        builds asks for the judgement of the result: one instead of one for each step.
     """
 
-    def __init__(self, schedule: S) -> None:
+    def __init__(self, schedule: S, judged: bool = True) -> None:
         self.schedule = schedule
+        self.judged = judged
 
     @property
     def plan(self) -> Plan:
@@ -37,16 +43,25 @@ class Builder(Generic[S]):
         TransformError, IllegalSchedule
             If it does not.
         """
-        self.schedule = self.schedule.apply(_step(name, arguments, options))
+        step = _step(name, arguments, options)
+        if self.judged:
+            self.schedule = self.schedule.apply(step)
+        elif verdict := step.check(self.plan):
+            self._take(step)
+        else:
+            raise TransformError(f"{step} does not apply: {verdict.what}", why=verdict.why, step=step, verdict=verdict)
         return self
 
     def attempt(self, name: str, *arguments: object, **options: object) -> bool:
         """Take a step if it applies; whether it did."""
         step = _step(name, arguments, options)
-        verdict, _ = self.schedule.try_step(step)
+        verdict = self.schedule.try_step(step)[0] if self.judged else step.check(self.plan)
         if verdict:
-            self.schedule = self.schedule.apply(step)
+            self._take(step)
         return bool(verdict)
+
+    def _take(self, step: Transform) -> None:
+        self.schedule = replace(self.schedule, plan=step.rewrite(self.plan), steps=(*self.schedule.steps, step))
 
     def parent(self, node: str) -> str:
         """The innermost loop around a node; "" at the top of a kernel."""
@@ -81,3 +96,12 @@ def leaves_of(node: Node) -> Iterator[Leaf]:
             yield from leaves_of(inner)
     elif isinstance(node, Leaf):
         yield node
+
+
+def own_temporaries(plan: Plan, kernel: str) -> list[str]:
+    """Temporaries that one kernel uses and no other, in order of their declaration."""
+    used: dict[str, set[str]] = {}
+    for leaf, _, owner in plan.leaves:
+        for access in plan.statement_of[leaf.statement].accesses:
+            used.setdefault(access.array, set()).add(owner.id)
+    return [a.name for a in plan.program.temporaries if used.get(a.name) == {kernel}]

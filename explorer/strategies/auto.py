@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from ..errors import ScheduleError, TransformError
@@ -14,20 +15,26 @@ from .default import default
 from .elementwise import elementwise
 from .gather import gather
 from .reductions import reduce
+from .riding import ride
 from .rows import rows
+from .stitch import cut_long_rows
 
 S = TypeVar("S", bound=Schedule)
+Decide = Callable[[str, Schedule, str], Schedule | None]
+"""``decide(stage, schedule, kernel)``: the schedule with that kernel's turn taken, or None to leave it to the rules."""
 
 
-def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True) -> S:
+def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True, decide: Decide | None = None) -> S:
     """A fast schedule for a memory-bound program, without tuning.
 
     0. A result's start and updates come under the same loops (:mod:`explorer.strategies.gather`).
-    1. Nests at the top become kernels of their own (`launch`), each with the statements that start or end it.
-    2. A kernel without reductions is spread flat over the GPU (:mod:`explorer.strategies.elementwise`).
-    3. One reduction under parallel loops gets its canonical form (:mod:`explorer.strategies.reductions`).
-    4. A chain of loops over rows is stitched in registers (:mod:`explorer.strategies.rows`).
-    5. What is left gets the default schedule (:mod:`explorer.strategies.default`).
+    1. Column sums that stand behind a row nest ride along it (:mod:`explorer.strategies.riding`).
+    2. Nests at the top become kernels of their own (`launch`), each with the statements that start or end it.
+    3. A kernel without reductions is spread flat over the GPU (:mod:`explorer.strategies.elementwise`).
+    4. One reduction under parallel loops gets its canonical form (:mod:`explorer.strategies.reductions`).
+    5. A chain of loops over few and long rows is cut where that costs less (:mod:`explorer.strategies.stitch`), other chains
+       are stitched in registers (:mod:`explorer.strategies.rows`).
+    6. What is left gets the default schedule (:mod:`explorer.strategies.default`).
 
     Parameters
     ----------
@@ -38,6 +45,9 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True) ->
     approximate : bool
         Whether exponentials, logarithms and quotients may use the special-function units, as library kernels do; the steps
         `approximate` show where, and a run's tolerance grows by their errors.
+    decide : callable, optional
+        Asked before the rules, kernel by kernel, with the stage: ``"ride"`` (1), ``"spread"`` (3 to 5), and once, with the kernel
+        ``""``, ``"rest"`` (6).  This is how :mod:`explorer.strategies.choices` lists and builds other schedules.
 
     Returns
     -------
@@ -49,21 +59,33 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True) ->
         raise TransformError(f"a strategy takes a schedule, not a {type(schedule).__name__}",
                              hint="program.schedule(M=…) makes one")
     b = Builder(gather(schedule))
-    _cut(b)
-    schedule = b.schedule
     if approximate:
-        for leaf, _, _ in schedule.plan.leaves:
+        b.judged = False  # another way to compute the same value at the same place
+        for leaf, _, _ in b.plan.leaves:
             b.attempt("approximate", leaf.id)
+        b.judged = True
     for kernel in [k.id for k in b.plan.kernels]:
-        for strategy in (elementwise, lambda s, k: reduce(s, k, target), rows):
-            try:
-                new = strategy(b.schedule, kernel)
-            except ScheduleError:  # a form it was not made for: the next one may fit
-                continue
-            if new is not b.schedule and len(new.judgement.obligations) <= len(b.schedule.judgement.obligations):
-                b.schedule = new
-                break
-    return default(b.schedule)  # type: ignore[return-value]
+        own = decide("ride", b.schedule, kernel) if decide else None
+        b.schedule = ride(b.schedule, kernel, target) if own is None else own
+    _cut(b)
+    for kernel in [k.id for k in b.plan.kernels]:
+        own = decide("spread", b.schedule, kernel) if decide else None
+        b.schedule = _spread(b.schedule, kernel, target) if own is None else own
+    own = decide("rest", b.schedule, "") if decide else None
+    return default(b.schedule) if own is None else own  # type: ignore[return-value]
+
+
+def _spread(schedule: Schedule, kernel: str, target: Gpu) -> Schedule:
+    """The kernel spread by the first strategy that it fits; the same schedule if there is none."""
+    for strategy in (elementwise, lambda s, k: reduce(s, k, target), lambda s, k: cut_long_rows(s, k, target),
+                     lambda s, k: rows(s, k, gpu=target)):
+        try:
+            new = strategy(schedule, kernel)
+        except ScheduleError:  # a form it was not made for: the next one may fit
+            continue
+        if new is not schedule and len(new.judgement.obligations) <= len(schedule.judgement.obligations):
+            return new
+    return schedule
 
 
 def _cut(b: Builder) -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from ..ir.expr import Expr
 from ..ir.tree import Leaf, Loop
 from ..schedule import Schedule
-from ._steps import Builder, chain, leaves_of
+from ._steps import Builder, chain, leaves_of, own_temporaries
 from .rows import WIDE
 
 S = TypeVar("S", bound=Schedule)
@@ -25,7 +25,7 @@ def is_elementwise(schedule: Schedule, kernel: str) -> bool:
     return bool(nest) and all(isinstance(n, Leaf) for n in nest[-1].body) and not any(s.update for s in statements)
 
 
-def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int = 0) -> S:
+def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int = 0, backwards: bool = False) -> S:
     """Spread a nest without reductions over all threads of the GPU.
 
     Parameters
@@ -37,6 +37,8 @@ def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int
         Threads of a block.
     each : int
         Accesses of 16 bytes of one thread and array; by default 4, or 2 where more than four arrays keep as much in flight.
+    backwards : bool
+        The first blocks take the last elements: what an earlier kernel read last may still be in the cache.
 
     Returns
     -------
@@ -50,7 +52,7 @@ def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int
     nest = chain(next(k.body for k in b.plan.kernels if k.id == kernel)[0])
     if any(x.extent == 0 or x.role != "seq" for x in nest):
         return schedule
-    each = each or (4 if len(_parameters(schedule, nest)) <= 4 else 2)
+    each = each or each_of(schedule, nest)
     loop, width = nest[0].id, vector_width(schedule, nest)
     if len(nest) > 1:
         b.do("coalesce", tuple(x.id for x in nest))
@@ -64,17 +66,24 @@ def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int
         if each > 1 and b.extent(loop) >= each * ENOUGH:
             several = b.plan.fresh(f"{loop}.u")
             b.do("split", loop, each, inner=several).do("reorder", (part, several))
+        if backwards:
+            b.attempt("reverse", loop)
         if not b.attempt("bind", loop, "block.x"):
             return schedule
     if not b.attempt("bind", part or loop, "thread.x"):
         return schedule
-    for temporary in b.plan.program.temporaries:
-        b.attempt("contract", temporary.name, "register")
+    for temporary in own_temporaries(b.plan, kernel):
+        b.attempt("contract", temporary, "register")
     if lanes:
         b.attempt("vectorize", lanes)
     if several:
         b.attempt("unroll", several)
     return b.schedule
+
+
+def each_of(schedule: Schedule, nest: list[Loop]) -> int:
+    """Accesses of one thread and array, by how many arrays there are."""
+    return 4 if len(_parameters(schedule, nest)) <= 4 else 2
 
 
 def _parameters(schedule: Schedule, nest: list[Loop]) -> set[str]:
@@ -85,13 +94,14 @@ def _parameters(schedule: Schedule, nest: list[Loop]) -> set[str]:
 
 
 def vector_width(schedule: Schedule, nest: list[Loop]) -> int:
-    """Elements of one access: 16 bytes of the narrowest parameter that the innermost loop walks, if the extents allow."""
-    inner, sizes = nest[-1].id, []
+    """Elements of one access: 16 bytes of the narrowest global array that the innermost loop walks, if the extents allow."""
+    inner, sizes, plan = nest[-1].id, [], schedule.plan
+    own = set(own_temporaries(plan, next(k.id for _, above, k in plan.leaves if nest[-1] in above)))
     for leaf in leaves_of(nest[-1]):
         at = dict(leaf.at)
         for access in schedule.plan.statement_of[leaf.statement].accesses:
             last = access.index[-1] if access.index else None
             array = schedule.plan.array_of[access.array]
-            if isinstance(last, Expr) and array.role != "temporary" and inner in last.substitute(at).variables():
+            if isinstance(last, Expr) and array.name not in own and inner in last.substitute(at).variables():
                 sizes.append(array.dtype.bytes)
     return gcd(nest[-1].extent, WIDE // min(sizes)) if sizes else 1

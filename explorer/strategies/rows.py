@@ -8,14 +8,16 @@ between them, reductions are collected by warp shuffles, accesses are 16 bytes w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
 from typing import TypeVar
 
+from ..gpu.spec import Gpu, default_gpu
 from ..ir.expr import Expr
 from ..ir.tree import Leaf, Loop
 from ..schedule import Schedule
-from ._steps import Builder, chain, leaves_of
+from ._steps import Builder, chain, leaves_of, own_temporaries
 
 S = TypeVar("S", bound=Schedule)
 WIDE = 16
@@ -24,8 +26,12 @@ BLOCK = 256
 """Threads of a block that holds several rows."""
 UNROLL = 16
 """Accesses of one thread in a row loop that are written out."""
+RESERVED = 2048
+"""Bytes of shared memory that rows leave to the reductions."""
 REGISTERS = 128
-"""Words of a row that one thread may keep; beyond, the row stays where it is and is read again."""
+"""Words of a row that one thread may keep; beyond, the row lies in shared memory or is read again."""
+WORKING = 32
+"""Registers that a thread needs beside the row (of those that a block of so many threads leaves to each)."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class RowForm:
     ----------
     kernel : str
     outer : tuple of str
-        The parallel loops, outermost first.
+        The parallel loops, outermost first; the innermost may be bound to ``block.y`` already.
     rows : tuple of tuple of str
         The perfect nests in the body, in order; each is one loop once coalesced.
     extent : int
@@ -60,18 +66,18 @@ def row_form(schedule: Schedule, kernel: str) -> RowForm | None:
     if not nests or any(isinstance(n, Loop) for nest in nests for n in nest[-1].body):
         return None
     extents = {_size(nest) for nest in nests}
-    if len(extents) != 1 or any(loop.role != "seq" for loop in outer):
+    if len(extents) != 1 or any(loop.role not in ("seq", "block.y") for loop in outer):
         return None
-    if 2 * _largest(schedule, nests) < _size(outer) * max(extents):
+    if 2 * _largest(schedule, kernel, nests) < _size(outer) * max(extents):
         return None  # every element is used again and again: tiles are wanted, not rows
     return RowForm(kernel, tuple(x.id for x in outer), tuple(tuple(x.id for x in nest) for nest in nests), extents.pop())
 
 
-def _largest(schedule: Schedule, nests: list[list[Loop]]) -> int:
-    """Elements of the largest parameter that the rows use."""
-    plan = schedule.plan
+def _largest(schedule: Schedule, kernel: str, nests: list[list[Loop]]) -> int:
+    """Elements of the largest array in global memory that the rows use."""
+    plan, own = schedule.plan, set(own_temporaries(schedule.plan, kernel))
     used = {a.array for nest in nests for leaf in leaves_of(nest[0]) for a in plan.statement_of[leaf.statement].accesses}
-    return max((plan.array_of[n].size for n in used if plan.array_of[n].role != "temporary"), default=0)
+    return max((plan.array_of[n].size for n in used if n not in own), default=0)
 
 
 def _size(nest: list[Loop]) -> int:
@@ -94,8 +100,8 @@ def vector_width(schedule: Schedule, form: RowForm) -> int:
 
 
 def _contiguous(schedule: Schedule, form: RowForm) -> list[str]:
-    """Parameters that some row loop walks element by element."""
-    found = {}
+    """Arrays in global memory that some row loop walks element by element."""
+    found, own = {}, set(own_temporaries(schedule.plan, form.kernel))
     for nest in form.rows:
         inner = nest[-1]
         for leaf, above, _ in schedule.plan.leaves:
@@ -103,7 +109,7 @@ def _contiguous(schedule: Schedule, form: RowForm) -> list[str]:
                 statement, at = schedule.plan.statement_of[leaf.statement], dict(leaf.at)
                 for access in statement.accesses:
                     last = access.index[-1] if access.index else None
-                    if (isinstance(last, Expr) and schedule.plan.array_of[access.array].role != "temporary"
+                    if (isinstance(last, Expr) and access.array not in own
                             and (last.substitute(at) - Expr(((inner, 1),))).variables().isdisjoint({inner})):
                         found[access.array] = None
     return list(found)
@@ -129,7 +135,13 @@ def group_size(extent: int, vector: int) -> int:
     return best
 
 
-def rows(schedule: S, kernel: str = "", threads: int | None = None, vector: int | None = None) -> S:
+def kept_words(threads: int, gpu: Gpu) -> int:
+    """Words of rows that one of so many threads of a block may keep in registers."""
+    return min(REGISTERS, gpu.registers_per_sm // threads - WORKING)
+
+
+def rows(schedule: S, kernel: str = "", threads: int | None = None, vector: int | None = None,
+         how: Mapping[str, str] | None = None, gpu: Gpu | None = None, block: int = BLOCK, keep: str | None = None) -> S:
     """Give every row to a group of threads that reads it once.
 
     Parameters
@@ -141,11 +153,26 @@ def rows(schedule: S, kernel: str = "", threads: int | None = None, vector: int 
         Threads for one row; by default by the row's length.
     vector : int, optional
         Elements of one access; by default 16 bytes where the rows allow it.
+    how : mapping of str to str, optional
+        Temporary to ``"register"``, ``"shuffle"`` or ``"shared"``: how a result is collected, or where the temporary lives.  By
+        default shuffles and registers.  What is named must be possible.
+    gpu : Gpu, optional
+        By default the H200: its registers and shared memory hold the rows.
+    block : int
+        Threads of a block that holds several rows, side by side; a row of more than a warp has a block for itself.
+    keep : str, optional
+        Where what several loops read of a row lies between them: ``"register"``, ``"shared"``, or ``""`` for nowhere, so that it
+        is read again.  By default the first of these that holds it.
 
     Returns
     -------
     Schedule
         Legal; the same schedule where the kernel is no chain of rows.
+
+    Raises
+    ------
+    TransformError, IllegalSchedule
+        If `how` names something that is not possible.
     """
     kernel = kernel or schedule.plan.kernels[0].id
     form = row_form(schedule, kernel)
@@ -154,10 +181,10 @@ def rows(schedule: S, kernel: str = "", threads: int | None = None, vector: int 
     vector = vector or vector_width(schedule, form)
     threads = threads or group_size(form.extent, vector)
     b = Builder(schedule)
-    shared = _read_again(b, form)
-    scope = _outer(b, form, threads)
+    shared = read_again(b.schedule, form)
+    scope = _outer(b, form, threads, block)
     inner = [_spread(b, nest, threads, vector) for nest in form.rows]
-    _store(b, scope, shared, form, threads, vector)
+    _store(b, scope, shared, form, threads, vector, how or {}, gpu or default_gpu(), keep)
     for loop, lanes in inner:
         if lanes:
             b.attempt("vectorize", lanes)
@@ -166,14 +193,18 @@ def rows(schedule: S, kernel: str = "", threads: int | None = None, vector: int 
     return b.schedule
 
 
-def _outer(b: Builder, form: RowForm, threads: int) -> str:
+def _outer(b: Builder, form: RowForm, threads: int, block: int) -> str:
     """Bind the parallel loops; the innermost loop around a row."""
     if not form.outer:
         return ""
-    loop = form.outer[0]
-    if len(form.outer) > 1:
-        b.do("coalesce", form.outer)
-    rows_per_block = max(1, BLOCK // threads) if threads <= 32 else 1
+    free = tuple(x for x in form.outer if b.plan.loops[x].role == "seq")
+    loop = free[0]
+    if len(free) > 1:
+        b.do("coalesce", free)
+    if len(free) < len(form.outer):
+        b.do("bind", loop, "block.x")
+        return form.outer[-1]
+    rows_per_block = max(1, block // threads) if threads <= 32 else 1
     rows_per_block = min(rows_per_block, b.extent(loop))
     if rows_per_block == 1:
         b.do("bind", loop, "block.x")
@@ -196,14 +227,14 @@ def _spread(b: Builder, nest: tuple[str, ...], threads: int, vector: int) -> tup
     return loop, lanes
 
 
-def _read_again(b: Builder, form: RowForm) -> list[str]:
-    """Parameters that several row loops read."""
-    seen: dict[str, set[str]] = {}
+def read_again(schedule: Schedule, form: RowForm) -> list[str]:
+    """Arrays that several row loops read and none writes."""
+    plan, seen = schedule.plan, dict[str, set[str]]()
+    made = {plan.statement_of[leaf.statement].target.array for leaf, _, k in plan.leaves if k.id == form.kernel}
     for nest in form.rows:
-        node = b.plan.loops[nest[0]]
-        for leaf in leaves_of(node):
-            for access in b.plan.statement_of[leaf.statement].reads:
-                if b.plan.array_of[access.array].role == "in" and set(nest) & _moving(leaf, access.index):
+        for leaf in leaves_of(plan.loops[nest[0]]):
+            for access in plan.statement_of[leaf.statement].reads:
+                if access.array not in made and set(nest) & _moving(leaf, access.index):
                     seen.setdefault(access.array, set()).add(nest[0])
     return [name for name, nests in seen.items() if len(nests) > 1]
 
@@ -213,19 +244,34 @@ def _moving(leaf: Leaf, index: tuple[object, ...]) -> set[str]:
     return {name for e in index if isinstance(e, Expr) for name in e.substitute(at).variables()}
 
 
-def _store(b: Builder, scope: str, shared: list[str], form: RowForm, threads: int, vector: int) -> None:
-    """Rows that are read again into registers, reductions collected, temporaries into registers."""
+def _store(b: Builder, scope: str, shared: list[str], form: RowForm, threads: int, vector: int, how: Mapping[str, str],
+           gpu: Gpu, keep: str | None) -> None:
+    """Rows that are read again into registers or shared memory, reductions collected, temporaries into registers."""
     pieces = -(-form.extent // (threads * vector)) * vector
+    left = gpu.shared_bytes_per_block_optin - RESERVED if threads > gpu.warp_size else 0
     for array in shared:
-        words = pieces * b.plan.array_of[array].dtype.bytes / 4
-        fits = scope and words <= REGISTERS
-        if fits and not b.attempt("stage", array, scope, space="register", vector=vector):
-            b.attempt("stage", array, scope, space="register")
-    for statement in list(b.plan.program.statements):
-        if statement.update and b.plan.resolve(statement.name):
-            b.attempt("collect", statement.name, "shuffle")
-    for temporary in list(b.plan.program.temporaries):
-        if temporary.name not in b.plan.buffer_of:
-            b.attempt("contract", temporary.name, "register")
+        size = b.plan.array_of[array].dtype.bytes
+        wide = pieces * size / 4
+        space = "register" if wide <= kept_words(threads, gpu) else "shared" if 4 * wide * threads <= left else ""
+        space = space if keep is None else keep
+        if not scope or not space:
+            continue
+        if not b.attempt("stage", array, scope, space=space, vector=vector) and not b.attempt("stage", array, scope, space=space):
+            continue
+        left -= pieces * threads * size * (space == "shared")
+    updates = [(s.target.array, s.name) for s in b.plan.program.statements if s.update and _within(b, form.kernel, s.name)]
+    for array, statement in updates:
+        if how.get(array) != "register":
+            (b.do if array in how else b.attempt)("collect", statement, how.get(array, "shuffle"))
+    results = {array for array, _ in updates}
+    for array in [a for a, scheme in how.items() if a not in results and scheme == "shuffle"]:
+        b.do("collect", array, "shuffle")
+    for name in dict.fromkeys((*own_temporaries(b.plan, form.kernel), *(a for a in how if a not in results))):
+        if name not in b.plan.buffer_of:
+            chosen = name in how and name not in results
+            (b.do if chosen else b.attempt)("contract", name, how[name] if chosen else "register")
 
 
+def _within(b: Builder, kernel: str, statement: str) -> bool:
+    hit = b.plan.resolve(statement)
+    return hit is not None and hit[2].id == kernel

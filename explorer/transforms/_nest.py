@@ -99,7 +99,7 @@ def from_zero(plan: Plan, loop_id: str) -> Plan:
 
 def with_role(plan: Plan, loop_id: str, role: str) -> Plan:
     """The plan in which this loop has another role; combinations of updates that need the old one are dropped."""
-    keep = {"block": ("atomic",), "thread": ("atomic", "shuffle", "shared"), "warp": ("atomic", "shuffle", "shared"),
+    keep = {"block": ("atomic", "cluster"), "thread": ("atomic", "shuffle", "shared"), "warp": ("atomic", "shuffle", "shared"),
             "lane": ("atomic", "shuffle", "shared")}.get(role.split(".")[0], ())
 
     def change(leaf: Leaf) -> Leaf:

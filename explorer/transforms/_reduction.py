@@ -171,6 +171,8 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
 
     shared = {x.id for x in program_above}
     known = dim_ranges(s)
+    # An earlier rfactor starts every part, and every part is joined later: also one without updates.
+    parted = any(x.origin == "init" and x.target.array == s.target.array for x in plan.program.statements)
     plain = [d for d in s.dims if d in u.dims]
     names = {d: d if d in shared else fresh(f"{d}.{suffix}") for d in plain}
     box = {names[d]: known[d] for d in plain}
@@ -182,6 +184,8 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
             continue
         step = 1 if axis in u.tied else gcd(*(c for _, c in e.terms))
         low, high = Expr(tuple((a, c // step) for a, c in e.terms)).interval(known)
+        if axis in u.tied and parted:
+            low, high = 0, plan.array_of[s.target.array].shape[axis] - 1
         new = fresh(f"{s.name}.{axis}.{suffix}")
         box[new] = (low, high)
         extra.append(new)

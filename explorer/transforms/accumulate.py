@@ -9,11 +9,14 @@ from ..ir.expr import Expr, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.program import Statement
+from ..ir.rounding import METHODS
+from ..ir.tree import Leaf
 from ._domain import project, renamed
 from ._reduction import Updates, element_dims, updates
 from ._uses import array_verdict, uses
 from .base import Transform
-from .rfactor import factor_verdict, factored
+from .contract import Contract
+from .rfactor import Factored, factor_verdict, factored
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,10 @@ class Accumulate(Transform):
     nothing starts the elements there, the temporary starts as the operation's identity and the last statement
     updates the output with it.  A narrow output is accumulated in the type that expressions widen to.  The temporary
     then takes any storage: ``contract('C_acc')``.
+
+    With `method` ``"kahan"`` or ``"pairwise"`` the terms of a floating-point sum are added with their rounding errors beside
+    or in pairs of pairs, in registers: the error no longer grows with the number of terms, or as its logarithm
+    (:mod:`explorer.ir.rounding` has the bounds).  A sum that is in registers already is only added in another way.
 
     Before::
 
@@ -51,14 +58,64 @@ class Accumulate(Transform):
     at: str = field(default="", metadata={"kind": "loop",
                                           "help": "loop in whose body it is written out (default: the innermost possible)"})
 
+    method: str = field(default="plain", metadata={"kind": "choice", "choices": METHODS,
+                                                   "help": "how a sum's terms are added: in order, in pairs, compensated"})
+
     def check(self, plan: Plan) -> Verdict:
+        if self.method not in METHODS:
+            return no(f"there is no way {self.method!r} to add", hint=f"one of {', '.join(METHODS)}")
+        if self.method != "plain" and not (verdict := self._summable(plan)):
+            return verdict
+        if self.method != "plain" and (own := self._in_registers(plan)) is not None:
+            return no(f"{own.id} already adds with method={self.method!r}") if own.mechanism == self.method else YES
         u = self._updates(plan)
-        return u if isinstance(u, Verdict) else factor_verdict(u)
+        if isinstance(u, Verdict):
+            return u
+        verdict = factor_verdict(u)
+        if not verdict or self.method == "plain":
+            return verdict
+        made = self._made(u)
+        return Contract(made.array, "register").check(made.plan)
 
     def rewrite(self, plan: Plan) -> Plan:
+        own = self._in_registers(plan) if self.method != "plain" else None
+        if own is not None:
+            return self._added(plan, own.id)
         u = self._updates(plan)
         assert isinstance(u, Updates)
-        return factored(u, array=f"{self.array}_acc", starts=starts(u)).plan
+        made = self._made(u)
+        if self.method == "plain":
+            return made.plan
+        return self._added(Contract(made.array, "register").rewrite(made.plan), u.leaf.id)
+
+    def _made(self, u: Updates) -> Factored:
+        """The temporary; one for registers starts in the launch of its updates."""
+        mine = starts(u)
+        here = u.plan.kernel_of(u.leaf.id)
+        near = all(k is here for leaf, _, k in u.plan.leaves if leaf.statement in mine)
+        return factored(u, array=f"{self.array}_acc", starts=mine if near or self.method == "plain" else ())
+
+    def _added(self, plan: Plan, leaf: str) -> Plan:
+        return plan.map_leaves(lambda n: replace(n, mechanism=self.method) if n.id == leaf else n)
+
+    def _summable(self, plan: Plan) -> Verdict:
+        """Whether the updates are additions of floating-point numbers."""
+        for leaf, _, _ in plan.leaves:
+            s = plan.statement_of[leaf.statement]
+            whole = plan.array_of[s.target.array].dtype.kind != "float"
+            if s.target.array == self.array and s.update and (s.update != "sum" or whole):
+                return no(f"{self.method} is a way to add floating-point numbers",
+                          f"{leaf.id} is no such sum: nothing is rounded there, or not by additions", "leave method out")
+        return YES
+
+    def _in_registers(self, plan: Plan) -> Leaf | None:
+        """The leaf that adds up the array in a register, if it has one."""
+        for leaf, _, _ in plan.leaves:
+            s = plan.statement_of[leaf.statement]
+            view = leaf.view(len(s.reads))
+            if s.target.array == self.array and s.update and view and plan.buffer_of[view.buffer].space == "register":
+                return leaf
+        return None
 
     def _updates(self, plan: Plan) -> Updates | Verdict:
         if (refusal := array_verdict(plan, self.array)) is not None:

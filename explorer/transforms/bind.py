@@ -139,6 +139,10 @@ def _outermost(plan: Plan, loop: Loop, count: int | None) -> Verdict:
     """Whether the host can run this loop: its kernel holds nothing else, around it are only such loops."""
     if count is not None:
         return no("the host runs all iterations of a loop", hint=f"bind('{loop.id}', 'launch') without a count")
+    group = next(g for g in plan.launched if plan.kernel_of(loop.id) in g)
+    if len(group) > 1:
+        return no(f"{', '.join(k.id for k in group)} share one launch", why="the host runs whole launches",
+                  hint=f"join('{group[1].id}', 'launch') first")
     launches = prod(n.extent for n in (loop, *enclosing(plan, loop.id)) if n is loop or n.role == "launch")
     if launches > MOST_LAUNCHES:
         return no(f"that would be {launches:,} launches", why=f"a launch takes some microseconds; {MOST_LAUNCHES:,} is the limit",

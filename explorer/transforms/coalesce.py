@@ -36,7 +36,7 @@ class Coalesce(Transform):
     """
 
     name = "coalesce"
-    aliases = ("collapse", "flatten", "join", "mult_loops", "join_inames")
+    aliases = ("collapse", "flatten", "mult_loops", "join_inames")
 
     loops: tuple[str, ...] = field(metadata={"kind": "loops", "help": "the loops to join, outermost first"})
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from ..ir.expr import Expr
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
-from ..ir.tree import Leaf, Loop, ranges
+from ..ir.tree import BLOCK_ROLES, Leaf, Loop, ranges
 from ._cut import cut_off
+from ._parts import bound, clustered, in_time, joined_parts, marked, parts_verdict
 from ._reduction import Updates, update_verdict
 from .base import Transform
-from .contract import Contract
 from .rfactor import factor_verdict, factored
 
-HOWS = ("shuffle", "shared", "atomic", "kernel")
+HOWS = ("shuffle", "shared", "atomic", "kernel", "ticket", "grid", "cluster")
+JOINED = ("ticket", "grid")
+"""Those that join the parts of the blocks in the launch of the updates."""
+MOST_CLUSTER = 16
+"""Blocks of a cluster at most, where the GPU allows more than the 8 that every one does (CUDA C++ Programming Guide, "Thread
+Block Clusters")."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +31,16 @@ class Collect(Transform):
     ``shuffle`` and ``shared`` combine threads: every thread of the group gets the result where the target is in
     registers, one thread updates it where it is in memory.  ``atomic`` lets every place update the memory (in no
     fixed order: floating-point sums differ in their last bits from run to run).  ``kernel`` gives every block a
-    partial result in global memory and joins them in a launch of its own (always in the same order).
+    partial result in global memory and joins them in a launch of its own (always in the same order).  ``ticket`` and
+    ``grid`` join them in the same launch, the first by the block that finishes last, the second behind a barrier of all
+    blocks (see `join`), again always in the same order; the nest that joins is spread over the blocks and threads of the
+    updates, and the start of the elements moves into it where it was a launch of its own.  ``cluster`` (sm_90 and newer)
+    combines up to 8 blocks, 16 on some GPUs, through distributed shared memory, without a workspace: they become a cluster,
+    of which one thread updates the memory.
 
     Where loops in time carry the reduction too, each place first accumulates on its own, in registers
-    (`rfactor` over the bound loops and `contract`), and only those results are combined.  For ``atomic`` over blocks,
-    whatever else uses the target moves to an earlier or later launch.
+    (`rfactor` over the bound loops and `contract`), and only those results are combined.  For ``atomic`` and ``cluster`` over
+    blocks, whatever else uses the target moves to an earlier or later launch.
 
     Before::
 
@@ -57,7 +68,7 @@ class Collect(Transform):
 
     target: str = field(metadata={"kind": "leaf", "help": "the reduction: its statement, or the array it updates"})
     how: str = field(metadata={"kind": "choice", "choices": HOWS,
-                               "help": "shuffle, shared: over threads; atomic; kernel: over blocks"})
+                               "help": "shuffle, shared: over threads; atomic; kernel, ticket, grid, cluster: over blocks"})
     loops: tuple[str, ...] = field(default=(),
                                    metadata={"kind": "loops", "help": "bound loops to combine (default: all that fit)"})
 
@@ -71,17 +82,36 @@ class Collect(Transform):
         if isinstance(chosen, Verdict):
             return chosen
         target = u.leaf.view(len(u.statement.reads))
-        if self.how in ("atomic", "kernel") and target and plan.buffer_of[target.buffer].space == "register":
+        if self.how in ("atomic", "kernel", "cluster", *JOINED) and target and plan.buffer_of[target.buffer].space == "register":
             name = u.statement.target.array
             return no(f"{name} is in registers, which other places cannot update", hint=f"contract('{name}', 'global') first")
         if self.how == "kernel":
             return factor_verdict(replace(u, factored=chosen), apart=True)
-        if not _in_time(u):
+        if self.how in JOINED:
+            if {x.id for x in chosen} != {x.id for x in bound(u) if x.is_block}:
+                return no(f"{self.how} joins the parts of all blocks", hint="leave `loops` out")
+            return parts_verdict(u, self.how)
+        if self.how == "cluster":
+            return self._check_cluster(u, chosen)
+        if not in_time(u):
             return _one_element(u, chosen, self.how)
-        if not (verdict := factor_verdict(replace(u, factored=_bound(u)))):
+        done = marked(u, chosen, self.how)
+        return done if isinstance(done, Verdict) else YES
+
+    def _check_cluster(self, u: Updates, chosen: tuple[Loop, ...]) -> Verdict:
+        """Whether the blocks can be a cluster: few enough, the whole grid along their axes."""
+        kernel = u.plan.kernel_of(u.leaf.id)
+        assert kernel is not None
+        grid: dict[str, int] = dict(zip(BLOCK_ROLES, u.plan.extents[kernel.id][:3], strict=True))
+        blocks = prod(grid[x.role] for x in chosen)
+        if blocks > MOST_CLUSTER:
+            return no(f"{', '.join(x.id for x in chosen)} would make clusters of {blocks} blocks",
+                      f"a cluster has at most 8, {MOST_CLUSTER} on some GPUs, and takes the whole grid along its axes",
+                      f"split('{chosen[-1].id}', …) before it is bound: one part for the cluster, the other by atomics")
+        if not (verdict := _one_element(u, chosen, self.how)):
             return verdict
-        made = factored(replace(u, factored=_bound(u)))
-        return Contract(made.array).check(made.plan)
+        spread = clustered(u, chosen)
+        return spread if isinstance(spread, Verdict) else YES
 
     def rewrite(self, plan: Plan) -> Plan:
         u = update_verdict(plan, self.target)
@@ -90,34 +120,28 @@ class Collect(Transform):
         assert not isinstance(chosen, Verdict)
         if self.how == "kernel":
             return factored(replace(u, factored=chosen), apart=True).plan
-        leaf, names = u.leaf.id, {x.id: x.id for x in chosen}
-        if _in_time(u):
-            bound = _bound(u)
-            made = factored(replace(u, factored=bound))
-            plan = Contract(made.array).rewrite(made.plan)
-            new_name = dict(zip((x.id for x in bound), made.loops, strict=True))
-            leaf, names = made.combine, {x: new_name[x] for x in names}
-
-        def mark(node: Leaf) -> Leaf:
-            if node.id != leaf:
-                return node
-            return replace(node, collect=tuple(sorted({**dict(node.collect), **dict.fromkeys(names.values(), self.how)}.items())))
-
-        plan = plan.map_leaves(mark)
-        blocks = self.how == "atomic" and any(x.is_block for x in chosen)
+        if self.how in JOINED:
+            joined = joined_parts(u, self.how)
+            assert not isinstance(joined, Verdict)
+            return joined
+        done = clustered(u, chosen) if self.how == "cluster" else marked(u, chosen, self.how)
+        assert not isinstance(done, Verdict)
+        plan, leaf = done
+        blocks = self.how in ("atomic", "cluster") and any(x.is_block for x in chosen)
         return own_launch(plan, leaf) if blocks else plan
 
     def _chosen(self, u: Updates) -> tuple[Loop, ...] | Verdict:
         """The loops to combine, all of a kind that `how` can combine."""
-        bound, target = _bound(u), u.statement.target.array
-        if not bound:
+        found, target = bound(u), u.statement.target.array
+        if not found:
             if u.carrying:
                 return no(f"{target} is updated in one place only",
                           f"no loop that carries the reduction is bound ({u.carrying[0].id} is sequential)",
                           f"bind('{u.carrying[-1].id}', 'thread.x')")
             return no(f"each element of {target} is updated once")
-        threads, blocks = tuple(x for x in bound if x.is_thread), tuple(x for x in bound if x.is_block)
-        fits = {"shuffle": threads, "shared": threads, "kernel": blocks}.get(self.how, bound)
+        threads, blocks = tuple(x for x in found if x.is_thread), tuple(x for x in found if x.is_block)
+        fits = {"shuffle": threads, "shared": threads, "kernel": blocks, "ticket": blocks, "grid": blocks,
+                "cluster": blocks}.get(self.how, found)
         if not self.loops:
             fresh = tuple(x for x in fits if dict(u.leaf.collect).get(x.id) != self.how)
             if self.how == "atomic":
@@ -126,8 +150,9 @@ class Collect(Transform):
                 return fresh
         names = [x.id for x in fits]
         if not fits:
-            kind, other = ("block", "atomic', or 'kernel") if self.how in ("shuffle", "shared") else ("thread", "shuffle")
-            return no(f"{self.how} cannot combine {', '.join(x.id for x in bound)}", f"{kind} loops carry the reduction",
+            over_threads = self.how in ("shuffle", "shared")
+            kind, other = ("block", "atomic', 'kernel', or 'ticket") if over_threads else ("thread", "shuffle")
+            return no(f"{self.how} cannot combine {', '.join(x.id for x in found)}", f"{kind} loops carry the reduction",
                       f"collect('{self.target}', '{other}')")
         if not self.loops:
             return no(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} already combined by {self.how}")
@@ -151,16 +176,7 @@ class Collect(Transform):
         u = update_verdict(plan, node_id)
         if isinstance(u, Verdict):
             return u
-        return YES if _bound(u) else no(f"no bound loop carries the reduction of {u.statement.target.array}")
-
-
-def _bound(u: Updates) -> tuple[Loop, ...]:
-    return tuple(x for x in u.carrying if x.is_place)
-
-
-def _in_time(u: Updates) -> bool:
-    """Whether a loop in time carries the reduction, so that combining would happen again and again."""
-    return any(not x.is_place for x in u.carrying)
+        return YES if bound(u) else no(f"no bound loop carries the reduction of {u.statement.target.array}")
 
 
 def _one_element(u: Updates, chosen: tuple[Loop, ...], how: str) -> Verdict:

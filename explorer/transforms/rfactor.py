@@ -53,6 +53,8 @@ class Rfactor(Transform):
 
     statement: str = field(metadata={"kind": "leaf", "help": "the reduction: its statement, or the array it updates"})
     loop: str | tuple[str, ...] = field(metadata={"kind": "loops", "help": "loops whose iterations accumulate on their own"})
+    first: bool = field(default=False, metadata={
+        "kind": "bool", "help": "the parts are the first axes of the partial results: neighbouring elements stay neighbours"})
 
     def check(self, plan: Plan) -> Verdict:
         u = self._updates(plan)
@@ -61,7 +63,7 @@ class Rfactor(Transform):
     def rewrite(self, plan: Plan) -> Plan:
         u = self._updates(plan)
         assert isinstance(u, Updates)
-        return factored(u).plan
+        return factored(u, first=self.first).plan
 
     def _updates(self, plan: Plan) -> Updates | Verdict:
         u = update_verdict(plan, self.statement)
@@ -124,7 +126,7 @@ class Factored:
     """The factored loops as they stand around the joining statement."""
 
 
-def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str, ...] = ()) -> Factored:
+def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str, ...] = (), first: bool = False) -> Factored:
     """Take a reduction apart.
 
     Parameters
@@ -137,6 +139,8 @@ def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str
     starts : tuple of str
         Statements that start the target's elements: they start the partial results instead, without an identity,
         and the last statement then writes the target.
+    first : bool
+        The parts are the first axes of the partial results, else the last.
     """
     plan, s = u.plan, u.statement
     start, finish = side(u, "z", early=True), side(u, "c", apart)
@@ -145,20 +149,26 @@ def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str
     assert s.update is not None
     target = plan.array_of[s.target.array]
     array = plan.fresh(array or f"{target.name}_p")
-    given = target.given + len(u.factored) if target.given >= 0 else -1
-    partial = Array(array, target.dtype.wide, (*target.shape, *(x.extent for x in u.factored)), "temporary", given)
+    given = target.given + len(u.factored) if target.given >= 0 and not first else -1
+    place = 0 if first else len(target.shape)
+
+    def joint(element: tuple, part: tuple) -> tuple:
+        return (*element[:place], *part, *element[place:])
+
+    partial = Array(array, target.dtype.wide, joint(target.shape, tuple(x.extent for x in u.factored)), "temporary", given)
     neutral = REDUCTIONS[s.update].identity(partial.dtype)
     identity = Literal(float(neutral) if partial.dtype.kind == "float" else neutral, partial.dtype)
-    init = Statement(plan.fresh(f"{s.name}_init"), start.dims, start.domain, Access(array, (*start.index, *start.part), "write"),
-                     identity, origin="init", line=s.line)
+    init = Statement(plan.fresh(f"{s.name}_init"), start.dims, start.domain,
+                     Access(array, joint(start.index, start.part), "write"), identity, origin="init", line=s.line)
     last = Statement(plan.fresh(f"{s.name}_combine"), finish.dims, finish.domain,
                      Access(target.name, finish.index, "write" if starts else "update"), Read(0),
-                     (Access(array, (*finish.index, *finish.part)),), None if starts else s.update, origin="combine", line=s.line)
+                     (Access(array, joint(finish.index, finish.part)),), None if starts else s.update, origin="combine",
+                     line=s.line)
     inits = () if starts else (init,)
 
     def retargeted(x: Statement) -> Statement:
         if x.name == s.name:
-            return replace(x, target=Access(array, (*x.target.index, *u.part()), "update"))
+            return replace(x, target=Access(array, joint(x.target.index, u.part()), "update"))
         return replace(x, target=replace(x.target, array=array)) if x.name in starts else x
 
     anchor, _ = u.program_anchor

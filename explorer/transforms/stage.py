@@ -62,6 +62,8 @@ class Stage(Transform):
     fill: bool = field(default=True, metadata={"kind": "bool",
                                                "help": "zeros beyond the array's edge; else those cells stay unwritten"})
     threads: bool = field(default=True, metadata={"kind": "bool", "help": "distribute a shared copy over the block's threads"})
+    early: bool = field(default=False, metadata={
+        "kind": "bool", "help": "copy at the start of the body, behind other copies, not right before the first read"})
 
     def check(self, plan: Plan) -> Verdict:
         if self.space not in ("shared", "register"):
@@ -223,7 +225,7 @@ class Stage(Transform):
             return node
 
         new = new.map_leaves(redirect)
-        return _insert(new, path, self.at, {u.leaf.id for u in reads}, nest.around(leaf)), nest.lane
+        return _insert(new, path, self.at, {u.leaf.id for u in reads}, nest.around(leaf), self.early), nest.lane
 
     def _where(self, path: tuple[Loop, ...]) -> str:
         return f"an iteration of {self.at}" if path else f"the kernel {self.at}"
@@ -295,10 +297,16 @@ def _copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], ind
     return with_view(leaf, 0, View(source, tuple(e.simplify(scope) for e in cell_of(plan, source, element)), element))
 
 
-def _insert(plan: Plan, path: tuple[Loop, ...], at: str, used: set[str], nest: Node) -> Plan:
-    """Put the copy before the first node of the loop's (or without a loop the kernel's) body that reads it."""
+def _insert(plan: Plan, path: tuple[Loop, ...], at: str, used: set[str], nest: Node, early: bool) -> Plan:
+    """Put the copy before the first node of the loop's (or without a loop the kernel's) body that reads it.
+
+    With `early`: before the first node that is not itself a copy.
+    """
+    copies = {c.name for c in plan.copies}
+
     def before(body: tuple[Node, ...]) -> tuple[Node, ...]:
-        first = next(n for n, node in enumerate(body) if any(leaf.id in used for leaf, _ in leaves((node,))))
+        stops = used if not early else {leaf.id for leaf, _ in leaves(body) if leaf.statement not in copies}
+        first = next(n for n, node in enumerate(body) if any(leaf.id in stops for leaf, _ in leaves((node,))))
         return (*body[:first], nest, *body[first:])
 
     if path:

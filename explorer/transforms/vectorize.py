@@ -8,6 +8,7 @@ from math import gcd, prod
 
 from ..ir.expr import ZERO, Expr, Ranges, const, gather, rejoin, var
 from ..ir.finding import YES, Verdict, no
+from ..ir.inequality import free_of_quotient
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Indirect
 from ..ir.scalar import IndexValue, Read, walk
@@ -226,7 +227,7 @@ def _uniform(constraint: Constraint, at: Mapping[str, Expr], loop: Loop, scope: 
     low, high = expr.interval(scope)
     if high < 0 or (low >= 0 and not constraint.equality) or (low > 0 and constraint.equality):
         return True
-    lanes = _lanes(expr, loop, scope)
+    lanes = _lanes(expr if constraint.equality else free_of_quotient(expr), loop, scope)
     steps = _steps(lanes)
     if steps is None:
         return False

@@ -199,5 +199,5 @@ def test_a_slot_too_few_shows_where_copies_land_early() -> None:
     start = schedule("matmul", "bind('i', 'block.x')", "bind('j', 'thread.x')", "split('k', 2)", "stage('a', 'k')", M=2, N=2, K=9)
     answer = found(start, "pipeline('k', 3, buffers=2)")
     assert answer.caught
-    assert "landing at once" in answer.verdict
+    assert "landing at once" in answer.order
     assert not found(start, "pipeline('k', 3)").caught

@@ -10,6 +10,7 @@ import pytest
 from explorer.codegen.device import library_names, library_text, reduce_scratch_elements
 from explorer.codegen.module import CudaModule
 from explorer.errors import ExplorerError
+from explorer.ir.dtype import DTYPES, bf16_to_f32, f32_to_bf16
 from explorer.run.cpu import CpuDevice
 from explorer.run.nvrtc import compile_module
 from tests.run.cpu_kernels import body, module
@@ -121,34 +122,39 @@ CASES = [
 
 
 def test_atomics() -> None:
-    """Exact small numbers, so that any order gives one answer; -0, infinities and a NaN operand for max and min."""
+    """Exact small numbers, so that any order gives one answer; for max and min -0, and NaN as an operand and as the start."""
     modules = [atomics(*case) for case in CASES]
-    combine = {"add": np.add, "mul": np.multiply, "max": np.fmax, "min": np.fmin, "and": np.logical_and, "or": np.logical_or}
+    combine = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "and": np.logical_and,
+               "or": np.logical_or}  # fmt: skip
     for device in (CpuDevice(seeds=3), CpuDevice(checked=False, threads=2)):
         for (dtype, operation), built in zip(CASES, device.build_many(modules), strict=True):
+            starts = [np.array([0.0, 1.0, -1.0]) if operation not in ("and", "or", "mul") else np.array([1.0, 0.0, 1.0])]
             r = np.random.default_rng(5)
             values = r.choice([1.0, -1.0], 128) if operation == "mul" else r.integers(-3, 4, 128).astype(float)
             if operation in ("and", "or"):
                 values = (r.random(128) < (0.97 if operation == "and" else 0.03)).astype(float)
             elif operation in ("max", "min") and dtype in FLOATS:
-                values[:6] = np.nan, -0.0, 0.0, np.nan, -2.5, 2.5
-            start = np.array([0.0, 1.0, -1.0]) if operation not in ("and", "or", "mul") else np.array([1.0, 0.0, 1.0])
-            got = device.run(built, {"x": stored(values, dtype), "y": stored(start, dtype)})["y"]
-            expected = start.copy()
-            for b, t in itertools.product(range(2), range(64)):
-                expected[t % 3] = combine[operation](expected[t % 3], values[b * 64 + t])
-            np.testing.assert_array_equal(got, stored(expected, dtype), err_msg=f"{operation} on {dtype}")
+                values[:4] = -0.0, 0.0, np.inf, -np.inf
+                values[99] = np.nan  # for the first element alone
+                starts += [np.array([0.0, np.nan, -np.nan]), np.array([0.0, -np.inf, np.inf])]
+            for start in starts:
+                got = device.run(built, {"x": stored(values, dtype), "y": stored(start, dtype)})["y"]
+                expected = start.copy()
+                for b, t in itertools.product(range(2), range(64)):
+                    expected[t % 3] = combine[operation](expected[t % 3], values[b * 64 + t])
+                got = bf16_to_f32(got) if dtype == "bf16" else got
+                np.testing.assert_array_equal(got, expected.astype(got.dtype), err_msg=f"{operation} on {dtype}")
 
 
 def stored(values: np.ndarray, dtype: str) -> np.ndarray:
-    from explorer.ir.dtype import DTYPES, f32_to_bf16
-
     return f32_to_bf16(values.astype(np.float32)) if dtype == "bf16" else values.astype(DTYPES[dtype].numpy)
 
 
 def test_library_text_is_verbatim_and_unknown_parts_are_refused() -> None:
-    assert library_names() == ("async_copy", "atomic", "reduce", "vector")
-    assert library_text(["vector", "reduce", "vector"]).count("struct alignas(sizeof(T) * N) vec") == 1
+    assert {"arg", "async_copy", "atomic", "extreme", "reduce", "vector"} <= set(library_names())
+    text = library_text(["vector", "reduce", "vector", "extreme"])
+    assert text.count("struct alignas(sizeof(T) * N) vec") == text.count("double max_nan(") == 1
+    assert text.index("double max_nan(") < text.index("struct reduce_max")
     with pytest.raises(ExplorerError, match="no part called 'mma'"):
         library_text(["mma"])
 

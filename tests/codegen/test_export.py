@@ -112,6 +112,42 @@ def test_large_sizes_check_a_sample_and_full_checks_all(tmp_path: Path) -> None:
     assert 0 < checked < 4000
 
 
+@program
+def neighbours(x: f32[N], y: f32[N], z: f32[N]):
+    for i in range(N):
+        y[i] = 2 * x[i]
+    for j in range(N):
+        z[j] = y[(j + 1) % N] + x[j]
+
+
+def two_phases(how: str) -> Schedule:
+    s = neighbours.into(Definition).schedule(N=9)
+    return s.launch("neighbours", after="i").bind("i", "block.x").bind("j", "thread.x").join("neighbours.2", how)
+
+
+def test_tickets_are_exported_and_every_launch_finds_them_reset(tmp_path: Path) -> None:
+    text = exported(two_phases("ticket"))
+    assert text.count("<<<") == 1
+    answer = host_run(text, tmp_path)
+    assert answer.returncode == 0, answer.stdout
+    assert "(21 runs" in answer.stdout
+    forgets = text.replace("atomicInc(ticket, parts - 1)", "atomicAdd(ticket, 1u)")
+    forgets = forgets.replace("Timer timer;", "memset(host_z, 0, 36); to_device(device_z, host_z, 9ULL); Timer timer;")
+    forgets = forgets.replace("timer.print();", "to_host(host_z, device_z, 9ULL); if (host_z[0] == 0.0f) return 1;")
+    answer = host_run(forgets, tmp_path)
+    assert answer.returncode == 1, "a counter that is not reset makes no difference"
+
+
+def test_a_barrier_of_the_grid_is_launched_cooperatively(tmp_path: Path) -> None:
+    text = exported(two_phases("grid"))
+    assert "<<<" not in text
+    assert "void* arguments_neighbours[] = {&x, &y, &z};" in text
+    call = "cudaLaunchCooperativeKernel((const void*)neighbours, dim3(9, 1, 1), dim3(9, 1, 1), arguments_neighbours, 0, stream)"
+    assert call in text
+    answer = host_run(text, tmp_path)
+    assert answer.returncode == 2, "what CUDA refuses is an error of the program"
+
+
 def test_header_has_schedule_script_target_and_the_hash_of_the_rest() -> None:
     s = matmul()
     text = exported(s)

@@ -38,13 +38,13 @@ X, Y, Z = Read(0), Read(1), Read(2)
     (call("neg", call("add", X, Y)), "-(x + y)"),
     (call("mul", call("neg", X), Y), "-x * y"),
     (call("exp", call("sub", X, Y)), "expf(x - y)"),
-    (call("max", X, call("where", call("lt", X, Y), Y, Z)), "fmaxf(x, x < y ? y : z)"),
+    (call("max", X, call("where", call("lt", X, Y), Y, Z)), "max_nan(x, x < y ? y : z)"),
     (call("add", call("where", call("lt", X, Y), Y, Z), X), "(x < y ? y : z) + x"),
     (call("where", call("and", call("lt", X, Y), call("or", call("lt", Y, Z), call("eq", X, Z))), X, Y),
      "x < y && (y < z || x == z) ? x : y"),
     (call("not", call("lt", X, Y)), "!(x < y)"),
     (call("mul", Literal(2, I32), X), "2.0f * x"),
-    (call("max", X, Literal(0, I32)), "fmaxf(x, 0.0f)"),
+    (call("max", X, Literal(0, I32)), "max_nan(x, 0.0f)"),
 ])
 def test_parentheses(value: Scalar, wanted: str) -> None:
     assert text(value) == wanted
@@ -82,7 +82,7 @@ def test_literals_round_trip() -> None:
 def test_updates() -> None:
     assert update_text("sum", "y", ("a * b", 13), F32, F32) == "y += a * b;"
     assert update_text("prod", "y", ("a + b", 12), F32, F32) == "y *= a + b;"
-    assert update_text("max", "y", ("a", PRIMARY), F32, F32) == "y = fmaxf(y, a);"
+    assert update_text("max", "y", ("a", PRIMARY), F32, F32) == "y = max_nan(y, a);"
     assert update_text("sum", "y", ("a", PRIMARY), F16, F32) == "y = __float2half(__half2float(y) + a);"
     assert update_text("and", "y", ("a || b", 4), BOOL, BOOL) == "y = y && (a || b);"
     assert update_text("sum", "y", ("a ? b : c", 2), F16, F32) == "y = __float2half(__half2float(y) + (a ? b : c));"

@@ -47,6 +47,14 @@ class _Words:
     bool_ = "bool"
 
     @staticmethod
+    def argmax(elements):
+        return int(np.argmax(list(elements)))
+
+    @staticmethod
+    def argmin(elements):
+        return int(np.argmin(list(elements)))
+
+    @staticmethod
     def rsqrt(x):
         return 1 / np.sqrt(x)
 

@@ -1,5 +1,7 @@
 """Hazards of pipelining: what goes wrong when copies run ahead of their readers, each in the smallest schedule that shows it.
 
+And of joined launches: what goes wrong when a block goes on with what others may not have left yet.
+
 Every one is either refused with a witness, or proved and then run.  (A transformation's own precondition is no answer here: it
 is no judgement about values.)
 """
@@ -85,6 +87,13 @@ def f(x: ex.f32[K, M], z: ex.f32[K, M], y: ex.f32[M]):
         for i in range(M):
             y[i] += z[k, (i + 1) % M]
 """
+NEIGHBOURS = """@ex.program
+def f(x: ex.f32[M], y: ex.f32[M], z: ex.f32[M]):
+    for i in range(M):
+        y[i] = 2 * x[i]
+    for j in range(M):
+        z[j] = y[j] + x[j]
+"""
 SIZES = {"M": 7, "N": 6, "K": 11}
 
 
@@ -133,6 +142,34 @@ def rows(text: str, *arrays: str, at: str = "k", **sizes: int) -> Schedule:
     return s
 
 
+def apart(text: str = NEIGHBOURS) -> Schedule:
+    """Two launches over the same blocks."""
+    s = start(text).launch("f", after="i").bind("i", "block.x")
+    return s.bind("j", "block.x")
+
+
+READS_NEXT = NEIGHBOURS.replace("y[j] + x[j]", "y[(j + 1) % M] + x[j]")
+READS_ALL = NEIGHBOURS.replace("y[j] + x[j]", "y[0] + x[j]")
+CLEARS = NEIGHBOURS.replace("z: ex.f32[M]", "z: ex.f32[M + 1]").replace("2 * x[i]", "2 * x[i] + z[i + 1]").replace(
+    "z[j] = y[j] + x[j]", "z[j] = x[j]")
+JOINS = (
+    Hazard("a ticket: the block reads what it wrote itself", "proved", lambda: apart().join("f.2", "ticket")),
+    Hazard("a ticket: the block reads what its neighbour wrote", "order", lambda: apart(READS_NEXT).join("f.2", "ticket")),
+    Hazard("a ticket: every block reads what the first one wrote", "order", lambda: apart(READS_ALL).join("f.2", "ticket")),
+    Hazard("a ticket: the block overwrites what its neighbour reads", "order", lambda: apart(CLEARS).join("f.2", "ticket")),
+    Hazard("a ticket: one block for all reads what they wrote", "proved",
+           lambda: apart(READS_NEXT).bind("j", "seq").join("f.2", "ticket")),
+    Hazard("a ticket: threads of one block read what all blocks wrote", "proved",
+           lambda: apart(READS_NEXT).bind("j", "seq").bind("j", "thread.x").join("f.2", "ticket")),
+    Hazard("a ticket: blocks along another axis", "order",
+           lambda: apart().bind("j", "seq").bind("j", "block.y").join("f.2", "ticket")),
+    Hazard("a barrier of the grid: the block reads what its neighbour wrote", "proved",
+           lambda: apart(READS_NEXT).join("f.2", "grid")),
+    Hazard("a barrier of the grid: the block overwrites what its neighbour reads", "proved",
+           lambda: apart(CLEARS).join("f.2", "grid")),
+    Hazard("no barrier: one launch with the reads of a neighbour packed into it", "order",
+           lambda: apart(READS_NEXT).launch("f", pack="f.2")),
+)
 PLAIN = {"asynchronous": False}
 CORPUS = (
     # too few slots, enough, and more

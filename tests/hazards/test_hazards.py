@@ -19,9 +19,9 @@ from explorer.schedule import Schedule, Step
 from tests.properties.equal import difference
 from tests.properties.witness import doubt
 
-from .corpus import CORPUS, Hazard
+from .corpus import CORPUS, JOINS, Hazard
 
-REFUSED = [h for h in CORPUS if h.outcome != "proved"]
+REFUSED = [h for h in (*CORPUS, *JOINS) if h.outcome != "proved"]
 PROVED = [h for h in CORPUS if h.outcome == "proved"]
 SEEDS = (0, 1, 2, 3)
 
@@ -53,11 +53,12 @@ def test_refused_with_a_witness(hazard: Hazard, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_proved_and_run_correctly() -> None:
-    schedules = [h.make() for h in PROVED]
-    assert not [h.name for h, s in zip(PROVED, schedules, strict=True) if s.obligations]
+    proved = [*PROVED, *(h for h in JOINS if h.outcome == "proved")]
+    schedules = [h.make() for h in proved]
+    assert not [h.name for h, s in zip(proved, schedules, strict=True) if s.obligations]
     device = CpuDevice(seeds=SEEDS)
     wrong = []
-    for hazard, schedule, built in zip(PROVED, schedules, device.build_many([emit(s.plan) for s in schedules]), strict=True):
+    for hazard, schedule, built in zip(proved, schedules, device.build_many([emit(s.plan) for s in schedules]), strict=True):
         arrays = seeded_arrays(schedule.source, 1)
         for seed, outputs in zip(SEEDS, device.run_seeds(built, arrays), strict=True):
             if found := difference(schedule.source, arrays, outputs):
@@ -73,4 +74,4 @@ def test_the_proved_ones_do_run_ahead() -> None:
 
 
 def test_names_are_told_apart() -> None:
-    assert len({h.name for h in CORPUS}) == len(CORPUS) >= 40
+    assert len({h.name for h in (*CORPUS, *JOINS)}) == len(CORPUS) + len(JOINS) >= 50

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from explorer.api import Schedule
 from tests.properties.programs import define
+from tests.transforms.multiblock import spread
 
 MATMUL = """@ex.program
 def matmul(a: ex.f32[M, K], b: ex.f32[K, N], c: ex.f32[M, N]):
@@ -202,6 +203,24 @@ def misaligned() -> Schedule:
     return _started(COPY, N=8).split("i", 4).vectorize("i.i")
 
 
+def ticketed() -> Schedule:
+    """Column sums over blocks: the last block of each tile of columns joins the parts, its threads whole columns of them."""
+    return spread("columns").collect("y", "ticket")
+
+
+def barred() -> Schedule:
+    """The same behind a barrier of the grid."""
+    return spread("columns").collect("y", "grid")
+
+
+def ticketed_by_neighbours() -> Schedule:
+    """The sums by tickets, where the parts that a block joins are those of other columns: no schedule."""
+    s = spread("columns").collect("y", "shuffle").collect("y", "kernel")
+    name = s.plan.kernels[-1].id
+    return s.bind("j_2.c", "seq").reverse("j_2.c").bind("j_2.c", "block.x").join(name, "ticket")
+
+
 GALLERY: tuple[Callable[[], Schedule], ...] = (
-    staged, pipelined, warps, blocks, atomics, scanned, chained_in_threads, split, reversed_points, rfactored, vectors)
+    staged, pipelined, warps, blocks, atomics, scanned, chained_in_threads, split, reversed_points, rfactored, vectors,
+    ticketed, barred)
 """What is correct without a mutant: the control."""

@@ -33,7 +33,7 @@ class Run:
 def thread_runs(plan: Plan, kernel: Kernel, block: tuple[int, ...], number: int,
                 before: frozenset = frozenset()) -> Iterator[Run]:
     """Everything one thread does, in order; `phase` counts the barriers it has passed."""
-    x, y, _ = block_extents(kernel)
+    x, y, _ = plan.extents[kernel.id][3:]
     tx, ty, tz = number % x, number // x % y, number // (x * y)
     at = {"thread.x": tx, "thread.y": ty, "thread.z": tz, "warp": tx // WARP_SIZE, "lane": tx % WARP_SIZE}
     at |= dict(zip(("block.x", "block.y", "block.z"), block, strict=True))
@@ -66,8 +66,8 @@ def runs_here(plan: Plan, kernel: Kernel, leaf: Leaf, env: Env, at: Env, bound: 
         return False
     view = leaf.view(len(statement.reads))
     space = plan.buffer_of[view.buffer].space if view else "global"
-    sizes = dict(zip(("block.x", "block.y", "block.z"), grid_extents(kernel), strict=True))
-    sizes |= dict(zip(("thread.x", "thread.y", "thread.z"), block_extents(kernel), strict=True))
+    sizes = dict(zip(("block.x", "block.y", "block.z"), plan.extents[kernel.id][:3], strict=True))
+    sizes |= dict(zip(("thread.x", "thread.y", "thread.z"), plan.extents[kernel.id][3:], strict=True))
     if bound & {"warp", "lane"}:
         x = sizes.pop("thread.x")
         sizes |= {"warp": -(-x // WARP_SIZE), "lane": min(x, WARP_SIZE)}

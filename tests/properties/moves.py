@@ -11,7 +11,7 @@ from explorer.ir.plan import Plan
 from explorer.transforms.base import Transform, catalogue
 
 WEIGHT = {"bind": 5, "stage": 4, "contract": 3, "pipeline": 3, "collect": 2, "rfactor": 2, "vectorize": 2}
-GROUND = {"pipeline": "stage", "collect": "bind", "vectorize": "split", "accumulate": "contract"}
+GROUND = {"pipeline": "stage", "collect": "bind", "vectorize": "split", "accumulate": "contract", "join": "launch"}
 """What prepares the ground for a transformation that has nothing to do in a program as written."""
 SMALL = (1, 2, 2, 3, 3, 4, 5, 8)
 NODES = 6
@@ -109,5 +109,5 @@ def repairs(plan: Plan, leaf: str) -> Iterator[Transform]:
     """Ways to discharge the obligation of an update."""
     statement = next((x.statement for x, _, _ in plan.leaves if x.id == leaf), "")
     for name in (leaf, statement):
-        for how in ("shuffle", "shared", "atomic", "kernel"):
+        for how in ("shuffle", "shared", "atomic", "kernel", "ticket", "grid", "cluster"):
             yield catalogue()["collect"](name, how)  # type: ignore[call-arg]

@@ -1,7 +1,8 @@
 """Everything a plan executes, thread by thread, with its time and place: plain Python, independent of isl.
 
 Two executions are ordered if one is in an earlier launch, or both are in one block and one has the earlier time; threads of a
-block meet in between at the barriers that code generation derives, so within a block time alone decides.
+block meet in between at the barriers that code generation derives, so within a block time alone decides.  A kernel that joins
+a launch by a ticket is ordered behind those blocks of the kernels before it with its own coordinates.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from explorer.ir.expr import Expr
-from explorer.ir.plan import Plan, block_extents, grid_extents
+from explorer.ir.plan import Plan
 from explorer.ir.program import Statement
 from explorer.ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Node, Sync
 
@@ -36,11 +37,15 @@ class Execution:
     sync: Sync | None
     instance: Instance
     values: dict[str, int]
+    waits: tuple[int, tuple[int, ...]] | None = None
+    """Behind a ticket: since which kernel only blocks with its coordinates along these axes are waited for."""
 
     def ordered_before(self, other: Execution) -> bool:
         """Whether every run has this one first."""
         if self.launch != other.launch:
-            return self.launch < other.launch
+            since, axes = other.waits or (other.launch[0], ())
+            near = since <= self.launch[0] < other.launch[0]
+            return self.launch < other.launch and not (near and any(self.block[a] != other.block[a] for a in axes))
         return self.block == other.block and self.time < other.time
 
 
@@ -61,7 +66,12 @@ def executions(plan: Plan) -> list[Execution]:
 
 
 def _kernel(plan: Plan, number: int, kernel: Kernel) -> Iterator[Execution]:
-    grid, block = grid_extents(kernel), block_extents(kernel)
+    extents = plan.extents[kernel.id]
+    grid, block = extents[:3], extents[3:]
+    since = number
+    while since and plan.kernels[since].join == "ticket":
+        since -= 1
+    waits = (since, tuple(a for a in range(3) if grid[a] > 1)) if since < number else None
 
     def visit(nodes: tuple[Node, ...], values: dict[str, int], place: dict[str, int], launch: tuple[int, ...],
               time: tuple[int, ...]) -> Iterator[Execution]:
@@ -74,14 +84,14 @@ def _kernel(plan: Plan, number: int, kernel: Kernel) -> Iterator[Execution]:
                     yield from visit(node.body, {**values, node.id: value}, here, launched, inner)
             elif isinstance(node, Sync):
                 for at in product(*(range(n) for n in grid)):
-                    yield Execution((number, *launch), at, (*time, index), (), None, node, ("", ()), values)
+                    yield Execution((number, *launch), at, (*time, index), (), None, node, ("", ()), values, waits)
             else:
                 statement = plan.statement_of[node.statement]
                 dims = {d: int(e.evaluate(values)) for d, e in node.at}
                 if all(c.holds(dims) for c in statement.domain):
                     instance = (statement.name, tuple(dims[d] for d in statement.dims))
                     for b, t in _places(plan, node, statement, place, grid, block):
-                        yield Execution((number, *launch), b, (*time, index), t, node, None, instance, values)
+                        yield Execution((number, *launch), b, (*time, index), t, node, None, instance, values, waits)
 
     yield from visit(kernel.body, {}, {}, (), ())
 

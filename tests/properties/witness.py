@@ -65,7 +65,7 @@ def _cover(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
 
 def _order(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
     if finding.source is None or finding.sink is None:
-        return "there is no pair"
+        return "" if _cannot_share(plan, finding.nodes) else "there is no pair"
     source, sink = _name(finding.source), _name(finding.sink)
     before, after = [r for r in runs if r.instance == source], [r for r in runs if r.instance == sink]
     if not before or not after:
@@ -80,6 +80,20 @@ def _order(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
     if pairs and all(a.ordered_before(b) for a, b in pairs):
         return f"{finding.source} still runs before {finding.sink}"
     return ""
+
+
+def _cannot_share(plan: Plan, nodes: tuple[str, ...]) -> bool:
+    """Whether a kernel named among the nodes cannot be a phase of its launch, whatever it uses."""
+    for kernel in plan.kernels:
+        group = next(g for g in plan.launched if kernel in g)
+        hosted = [x for k in group for x in plan.loops.values() if x.role == "launch" and plan.kernel_of(x.id) is k]
+        before = group[group.index(kernel) - 1]
+        spread = [a for a in range(3) if plan.extents[kernel.id][a] > 1 and plan.extents[before.id][a] == 1]
+        cluster = [leaf for leaf, _, k in plan.leaves if k is kernel and "cluster" in dict(leaf.collect).values()]
+        ticket = kernel.join == "ticket" and kernel is not group[0]
+        if kernel.id in nodes and len(group) > 1 and (hosted or (ticket and (spread or cluster))):
+            return True
+    return False
 
 
 def _touched(plan: Plan, group: list[Execution], array: str) -> list[tuple[tuple, bool]]:
@@ -141,7 +155,7 @@ def _obligation(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
     combined: dict[tuple, set[tuple]] = {}
     for run in runs:
         if run.leaf is not None and run.leaf.id == name:
-            together = {x for x, how in run.leaf.collect if how in ("shuffle", "shared")}
+            together = {x for x, how in run.leaf.collect if how in ("shuffle", "shared", "cluster")}
             statement = plan.statement_of[run.instance[0]]
             at = element(statement, len(statement.reads), run.instance[1])
             groups.setdefault((run.launch, () if block else run.time, at), set()).add(run.values[loop])

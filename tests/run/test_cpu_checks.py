@@ -232,6 +232,7 @@ TICKET = """extern "C" __global__ void kernel(const float* x, float* partial, un
   if (threadIdx.x == 0) last = atomicAdd(ticket, 1u) == gridDim.x - 1;
   __syncthreads();
   if (last) {
+    __threadfence();  // acquires
     float sum = 0;
     for (int b = 0; b < gridDim.x; ++b) sum += partial[b * 32 + threadIdx.x];
     y[threadIdx.x] = sum;
@@ -250,9 +251,10 @@ def test_the_last_block_may_read_what_fence_and_ticket_published() -> None:
     arrays = {"x": np.arange(160, dtype=np.float32), "ticket": np.zeros(1, np.int32)}
     got = clean(module(TICKET, shapes, 32, 5), arrays)["y"]
     np.testing.assert_array_equal(got, 2 * arrays["x"].reshape(5, 32).sum(0))
-    error = fault(module(edited(TICKET, "  __threadfence();\n", ""), shapes, 32, 5), arrays)
-    assert error.kind == "race"
-    assert error.array == "partial"
+    for fence in ("  __threadfence();\n", "    __threadfence();  // acquires\n", "  __threadfence();\n  __syncthreads();\n"):
+        error = fault(module(edited(TICKET, fence, "__threadfence();\n" if "sync" in fence else ""), shapes, 32, 5), arrays)
+        assert error.kind == "race"
+        assert error.array == "partial"
 
 
 # ---- synchronisation ----

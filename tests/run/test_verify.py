@@ -129,7 +129,7 @@ def test_gamma_is_the_smaller_of_theorem_and_probability() -> None:
     assert np.isfinite(gamma(10**9, u))
 
 
-MUTATIONS = {" + ": " - ", " - ": " + ", " * ": " + ", " / ": " * ", " += ": " -= ", "fmaxf": "fminf", "expf": "exp2f"}
+MUTATIONS = {" + ": " - ", " - ": " + ", " * ": " + ", " / ": " * ", " += ": " -= ", "max_nan": "fminf", "expf": "exp2f"}
 
 
 def mutants(text: str) -> list[str]:

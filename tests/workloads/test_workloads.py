@@ -15,9 +15,10 @@ from explorer.ir.interpret import interpret
 from explorer.workloads import bias_gelu
 
 NAMES = (
-    "adam attention_softmax batched_matmul batchnorm_apply batchnorm_statistics bias_gelu bias_residual_layernorm conv2d "
-    "cross_entropy depthwise_conv2d gauss_seidel jacobi2d layernorm layernorm_backward matmul max_all max_columns "
-    "max_interleaved max_rows rmsnorm softmax stencil1d sum_all sum_columns sum_interleaved sum_rows triangular_matmul"
+    "adam argmax_rows argmin_columns attention_softmax batched_matmul batchnorm_apply batchnorm_statistics bias_gelu "
+    "bias_residual_layernorm conv2d cross_entropy depthwise_conv2d gauss_seidel jacobi2d layernorm layernorm_backward matmul "
+    "max_all max_columns max_interleaved max_rows rmsnorm softmax stencil1d sum_all sum_columns sum_interleaved sum_rows "
+    "triangular_matmul"
 )
 EXPECTED = NAMES.split()
 

@@ -142,7 +142,7 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], depth: int) -> Row:
 
 def _sync(node: Sync, depth: int) -> Row:
     text = "commit: close the group of copies" if node.kind == "commit" else f"wait: at most {node.pending} groups of copies open"
-    return row(node.id, node.id, "sync", depth, "sync", "⧗", [span(text, "note")])
+    return row(node.id, node.id, "sync", depth, "sync", "◇", [span(text, "note")])
 
 
 def _buffer(plan: Plan, name: str, depth: int) -> Row:

@@ -3,6 +3,13 @@
 import { duration, svg } from "./dom.js";
 
 const [WIDTH, ROW, TOP] = [360, 34, 6];
+const LONGEST = 24; /* characters of a row's name */
+
+/** A row's name: without its remark in brackets where that makes it too long for the strip. */
+export function shortName(name) {
+  const plain = name.length > LONGEST ? name.replace(/ \(.*\)$/, "") : name;
+  return plain.length > LONGEST ? `${plain.slice(0, LONGEST - 1)}…` : plain;
+}
 
 export const median = (values) => {
   const sorted = [...values].sort((a, b) => a - b);
@@ -15,7 +22,7 @@ export function dots(samples) {
   const rows = Object.entries(samples).filter(([, values]) => values.length);
   const all = rows.flatMap(([, values]) => values);
   const [low, high] = [Math.min(...all), Math.max(...all)];
-  const left = 16 + 6 * Math.max(...rows.map(([name]) => name.length));
+  const left = 16 + 6 * Math.max(...rows.map(([name]) => shortName(name).length));
   const logarithmic = high > 6 * low;
   const [scale, back] = logarithmic ? [Math.log, Math.exp] : [(value) => value, (value) => value];
   const room = 0.06 * Math.max(scale(high) - scale(low), logarithmic ? 0.1 : high * 0.02);
@@ -45,7 +52,7 @@ export function dots(samples) {
   if (logarithmic) drawing.append(svg("text", { class: "tick", x: left - 8, y: height - 4, "text-anchor": "end" }, "log"));
   rows.forEach(([name, values], index) => {
     const y = TOP + index * ROW + ROW / 2;
-    drawing.append(svg("text", { class: "name", x: left - 8, y: y + 4, "text-anchor": "end" }, name));
+    drawing.append(svg("text", { class: "name", x: left - 8, y: y + 4, "text-anchor": "end" }, shortName(name)));
     values.forEach((value, at) => drawing.append(svg("circle", { cx: x(value), cy: y + (((at * 7) % 11) - 5) * 1.6, r: 2.2 })));
     const mid = median(values);
     drawing.append(svg("path", { class: "median", d: `M${x(mid)} ${y - 13} V${y + 13}` }));

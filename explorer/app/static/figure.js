@@ -4,6 +4,7 @@
  */
 
 import { attr, debounce, h, say, show } from "./dom.js";
+import { nodeOf, nodesOf, oneRun, squares, within } from "./marks.js";
 import { plotly, themed } from "./plotly.js";
 import { problemBox } from "./problem.js";
 
@@ -15,9 +16,8 @@ const CONFIG = {
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
 };
 
-/** The node of a point: customdata is it, or a list that begins with it. */
-const nodeOf = (custom) =>
-  (Array.isArray(custom) ? custom[0] : custom && typeof custom === "object" ? custom.node : custom) ?? null;
+/** Options that choose what is shown and which part of it: a node that is selected elsewhere goes before them. */
+const SUBJECT = /^(statement|access|at\..*|from\..*)$/;
 
 export class Figure {
   constructor(app, name) {
@@ -27,7 +27,9 @@ export class Figure {
     this.stale = true;
     this.options = h("div.options");
     this.title = h("h4");
+    this.call = null;
     this.note = h("p.note.soft");
+    this.marked = h("p.note.marked.soft", { hidden: true });
     this.plot = h("div.plot");
     this.picture = h("div.picture");
     this.table = h("table");
@@ -38,19 +40,34 @@ export class Figure {
       h("div.tscroll", { tabindex: 0, role: "region", "aria-label": "the figure as a table" }, this.table),
     );
     this.problem = h("div");
+    this.refused = h("p.refusedpair", { hidden: true, role: "status" });
     this.element = h(
       "div.figure",
       null,
       h("div.vhead", null, this.title, h("span.grow"), this.options),
       this.problem,
+      this.refused,
       this.picture,
       this.plot,
+      this.marked,
       this.note,
       this.details,
     );
     this.restyle = debounce(() => this.#restyle(), 60);
     this.watch = new ResizeObserver(() => this.#fit());
     this.watch.observe(this.plot);
+  }
+
+  /** Show what a refused step would make, with its pair of instances, until the schedule changes or the reader goes back. */
+  pair(call) {
+    this.call = call;
+    this.#release();
+    this.fresh(true);
+  }
+
+  /** The schedule that is shown again, and not what a step would make of it. */
+  forget() {
+    this.call = null;
   }
 
   /** The schedule has changed: what is shown is old. */
@@ -63,12 +80,11 @@ export class Figure {
     if (!this.stale && !force) return;
     this.stale = false;
     attr(this.element, "aria-busy", "true");
-    const answer = await this.app.link.ask(
-      "figure",
-      { name: this.name, options: { ...this.chosen, theme: this.app.root.dataset.theme ?? "light" } },
-      `figure ${this.name}`,
-    );
+    const call = this.call ?? undefined;
+    const options = { ...this.chosen, theme: this.app.root.dataset.theme ?? "light" };
+    const answer = await this.app.link.ask("figure", { name: this.name, options, call }, `figure ${this.name}`);
     if (!answer) return;
+    this.#sayRefused(call);
     attr(this.element, "aria-busy", null);
     this.problem.replaceChildren(...(answer.problem ? [problemBox(answer.problem, { brush: this.app.brush })] : []));
     if (answer.data) await this.#draw(answer.data);
@@ -84,6 +100,12 @@ export class Figure {
     return node === null || !this.data || this.nodes.has(node);
   }
 
+  /** Show what is selected elsewhere, whatever had been chosen. */
+  follow() {
+    this.#release();
+    this.spoil();
+  }
+
   /** The theme has changed. */
   recolour() {
     if (!this.drawn) return;
@@ -93,9 +115,10 @@ export class Figure {
 
   async #draw(data) {
     this.data = data;
+    this.near = null;
     const traces = data.spec?.data ?? [];
     this.nodes = new Set([
-      ...traces.flatMap((trace) => (Array.isArray(trace.customdata) ? trace.customdata.flat(1).map(nodeOf) : [])),
+      ...traces.flatMap(nodesOf),
       ...data.table.map((row) => row[0]),
     ]);
     say(this.title, data.title);
@@ -123,8 +146,12 @@ export class Figure {
         config: CONFIG,
         frames: data.spec.frames ?? [],
       });
-      if (!this.drawn) this.plot.on("plotly_click", (event) => this.#picked(event));
+      if (!this.drawn) {
+        this.plot.on("plotly_click", (event) => this.#picked(event));
+        this.plot.on("plotly_relayout", () => this.#resquare());
+      }
       this.drawn = Plotly;
+      this.#resquare();
       this.picture.replaceChildren();
     } catch (error) {
       show(this.plot, false);
@@ -134,9 +161,32 @@ export class Figure {
     }
   }
 
+  #release() {
+    for (const name of Object.keys(this.chosen)) if (SUBJECT.test(name)) delete this.chosen[name];
+  }
+
+  #sayRefused(call) {
+    if (!show(this.refused, Boolean(call))) return;
+    const back = () => {
+      this.forget();
+      this.fresh(true);
+    };
+    this.refused.replaceChildren(
+      h("span.bad", { "aria-hidden": "true" }, "✗ "),
+      "what the refused step ",
+      h("code", null, call),
+      " would make ",
+      h("button", { type: "button", onclick: back }, "back to the schedule"),
+    );
+  }
+
   #picked(event) {
-    const node = nodeOf(event.points?.[0]?.customdata);
-    if (node) this.app.brush.set(node);
+    const point = event.points?.[0];
+    const node = nodeOf(point?.customdata);
+    if (!node) return;
+    this.near = point.pointNumber;
+    if (node === this.app.brush.node) this.restyle();
+    else this.app.brush.set(node);
   }
 
   #highlight(node) {
@@ -156,13 +206,74 @@ export class Figure {
       if (!Array.isArray(trace.customdata) || trace.type === "heatmap") return;
       const wanted =
         node !== null && this.nodes.has(node)
-          ? trace.customdata.flatMap((custom, at) => (nodeOf(custom) === node ? [at] : []))
+          ? within(trace, node)
           : null;
       if (JSON.stringify(trace.selectedpoints ?? null) === JSON.stringify(wanted)) return;
       points.push(wanted);
       traces.push(index);
     });
     if (traces.length) this.drawn.restyle(this.plot, { selectedpoints: points }, traces);
+    this.#outline(node);
+  }
+
+  /** One run of the selected node has an outline, and words, beside the others of the node. */
+  #outline(node) {
+    const colour = getComputedStyle(this.element).color;
+    const said = [];
+    this.plot.data?.forEach((trace, index) => {
+      if (!trace.meta?.loops) return;
+      const run = this.call ? null : oneRun(trace, node, this.near);
+      const whole = run && run.points.length === trace.customdata.length && run.points.length > 1;
+      const marked = new Set(run && !whole ? run.points : []);
+      const sign = [...marked].join();
+      if (run && !whole) said.push(runWords(trace, node, run));
+      if ((trace.meta.outlined ?? "") === sign) return;
+      trace.meta.outlined = sign;
+      if (trace.type === "scatter3d")
+        this.drawn.restyle(
+          this.plot,
+          { "marker.symbol": [trace.customdata.map((_, at) => (marked.size && !marked.has(at) ? "square-open" : "square"))] },
+          [index],
+        );
+      else
+        this.drawn.restyle(
+          this.plot,
+          { "marker.line.width": [trace.customdata.map((_, at) => (marked.has(at) ? 2.5 : 0))], "marker.line.color": colour },
+          [index],
+        );
+    });
+    say(this.marked, said.join(" "));
+    show(this.marked, said.length > 0);
+  }
+
+  /** Squares as large as their cells are apart on this screen; digits only where they can be read. */
+  #resquare() {
+    const full = this.plot._fullLayout;
+    if (!this.drawn || !full) return;
+    const axis = (name) => full[`${name[0]}axis${name.slice(1)}`];
+    const sizes = new Map();
+    let hidden = false;
+    const set = (index, values) => this.drawn.restyle(this.plot, values, [index]);
+    this.plot.data?.forEach((trace, index) => {
+      const [x, y] = [trace.xaxis ?? "x", trace.yaxis ?? "y"];
+      if (trace.meta?.cell) {
+        const apart = [x, y].map((name, at) => {
+          const { range, _length: length } = axis(name);
+          return (length / Math.abs(range[1] - range[0])) * trace.meta.cell[at];
+        });
+        const { size, font, legible } = squares(trace.meta, ...apart);
+        sizes.set(x, size);
+        if (trace.marker.size !== size) set(index, { "marker.size": size });
+        hidden ||= Boolean(trace.text) && !legible;
+        const mode = trace.text && legible ? "markers+text" : "markers";
+        if (trace.mode !== mode) set(index, { mode });
+        if (trace.text && legible && trace.textfont.size !== font) set(index, { "textfont.size": font });
+      } else if (trace.meta?.more && sizes.has(x)) {
+        const size = sizes.get(x) + trace.meta.more;
+        if (trace.marker.size !== size) set(index, { "marker.size": size });
+      }
+    });
+    say(this.note, `${this.data.note}${hidden ? " Numbers in the cells: a small window, or zoom in." : ""}`);
   }
 
   #controls(options) {
@@ -240,8 +351,15 @@ export class Figure {
     const { clientWidth: width, clientHeight: height } = this.plot;
     if (!this.drawn || !width || (width === this.width && height === this.height)) return;
     [this.width, this.height] = [width, height];
-    this.drawn.Plots.resize(this.plot);
+    this.drawn.Plots.resize(this.plot)?.then(() => this.#resquare());
   }
+}
+
+/** What has an outline, in words. */
+function runWords(trace, node, run) {
+  const name = /<b>(.*?)<\/b>/.exec(trace.hovertext?.[run.at] ?? "")?.[1] ?? node;
+  if (run.innermost) return `Outlined: ${name}, one of ${within(trace, node).length} instances shown of ${node}.`;
+  return `Outlined: one run of ${node}, ${run.points.length} of ${within(trace, node).length} instances shown.`;
 }
 
 /** An SVG text as elements, without anything that could run or load. */

@@ -39,6 +39,7 @@ export class MoveDetail {
       brush: app.brush,
       apply: (call) => app.apply(call),
       run: (call, host, button) => this.#counter(call, host, button),
+      pair: (call) => app.views.pair(call),
     };
   }
 
@@ -125,7 +126,7 @@ export class MoveDetail {
 
   async #counter(call, host, button) {
     button.disabled = true;
-    host.replaceChildren(h("p.soft", null, "running the illegal order …"));
+    host.replaceChildren(h("p.soft", null, "running the illegal order on the CPU device …"));
     const answer = await this.app.link.ask("counterexample", { call });
     button.disabled = false;
     if (!answer) return;

@@ -11,6 +11,16 @@ function nodes(finding, brush) {
   );
 }
 
+/** The two instances of a finding, the one that runs first in the program first, and what they meet on. */
+const instances = (finding) => [
+  h("code", null, finding.source),
+  " → ",
+  h("code", null, finding.sink),
+  finding.array ? h("span.soft", null, ` on ${cellName(finding.array, finding.element)}`) : "",
+];
+
+const cellName = (array, element) => `${array}${element?.length ? `[${element.join(", ")}]` : ""}`;
+
 /** The words of a hint with its call as code, once. */
 function called({ text, call }) {
   const at = text.indexOf(call);
@@ -19,9 +29,9 @@ function called({ text, call }) {
 
 /**
  * @param {object} problem Problem of the protocol
- * @param {object} tools `{ brush, apply(call), run(call, host), call }`; `call` is the refused step
+ * @param {object} tools `{ brush, apply(call), run(call, host), pair(call), call }`; `call` is the refused step
  */
-export function problemBox(problem, { brush, apply, run, call } = {}) {
+export function problemBox(problem, { brush, apply, run, pair: showPair, call } = {}) {
   const finding = problem.finding;
   const host = h("div.counter", { "aria-live": "polite" });
   const hints = (problem.hints ?? []).map((hint) =>
@@ -42,6 +52,10 @@ export function problemBox(problem, { brush, apply, run, call } = {}) {
           "run the counterexample",
         )
       : null;
+  const draw =
+    finding?.source && finding.sink && showPair && call
+      ? h("button.hint.drawpair", { type: "button", onclick: () => showPair(call) }, "draw the pair")
+      : null;
   return h(
     "div.problem",
     { role: "group", "aria-label": `refused: ${problem.what}` },
@@ -53,20 +67,7 @@ export function problemBox(problem, { brush, apply, run, call } = {}) {
           ...pair("why", problem.why && problem.why !== problem.what ? problem.why : ""),
           ...pair("where", problem.where),
           ...(finding?.source && finding.sink
-            ? pair(
-                "pair",
-                h("code", null, finding.source),
-                " → ",
-                h("code", null, finding.sink),
-                finding.array
-                  ? h(
-                      "span.soft",
-                      null,
-                      ` on ${finding.array}${finding.element?.length ? `[${finding.element.join(", ")}]` : ""}`,
-                    )
-                  : "",
-                h("span.nodes", null, ...nodes(finding, brush)),
-              )
+            ? pair("pair", ...instances(finding), h("span.nodes", null, ...nodes(finding, brush)))
             : []),
           ...(finding && (finding.source_order || finding.sink_order)
             ? pair(
@@ -75,7 +76,7 @@ export function problemBox(problem, { brush, apply, run, call } = {}) {
                 h("span.order", null, h("code", null, finding.sink), " at ", h("code", null, finding.sink_order)),
               )
             : []),
-          ...pair("try", ...hints, execute),
+          ...pair("try", ...hints, draw, execute),
         )
       : null,
     host,
@@ -109,7 +110,7 @@ export function counterBox(data) {
   const sizes = Object.entries(data.sizes ?? {})
     .map(([name, value]) => `${name} = ${value}`)
     .join(", ");
-  const cell = data.array ? `${data.array}${data.element?.length ? `[${data.element.join(", ")}]` : ""}` : "";
+  const cell = data.array ? cellName(data.array, data.element) : "";
   return h(
     "div.counterbox",
     { role: "group", "aria-label": "the counterexample, executed" },
@@ -123,6 +124,9 @@ export function counterBox(data) {
       "dl",
       null,
       ...pair("run at", sizes),
+      ...pair("shown by", data.shown),
+      ...pair("CPU device", data.device),
+      ...(data.finding?.source && data.finding.sink ? pair("pair", ...instances(data.finding)) : []),
       ...(cell && data.got
         ? pair(
             "first wrong",
@@ -156,5 +160,6 @@ export function counterBox(data) {
           ),
         )
       : null,
+    data.text ? h("details", null, h("summary", null, "the illegal order as CUDA"), h("pre.cudatext", null, data.text)) : null,
   );
 }

@@ -50,6 +50,13 @@ export class Views {
     if (name !== "cuda" || !this.beside) this.tabs.open(name);
   }
 
+  /** Draw the pair of instances that refuses a step, in the schedule that the step would make. */
+  pair(call) {
+    this.tabs.open("domain");
+    this.figures.get("domain").pair(call);
+    this.element.scrollIntoView({ block: "nearest" });
+  }
+
   /** The theme has changed: figures are drawn in its colours. */
   recolour() {
     for (const figure of this.figures.values()) figure.recolour();
@@ -74,7 +81,10 @@ export class Views {
 
   #changed(panes) {
     if (!panes.loops && !panes.cuda && !panes.history && !(panes.run && panes.run.status !== "running")) return;
-    for (const figure of this.figures.values()) figure.spoil();
+    for (const figure of this.figures.values()) {
+      if (panes.loops) figure.forget();
+      figure.spoil();
+    }
     this.#opened();
   }
 
@@ -82,7 +92,7 @@ export class Views {
   #selected(node) {
     if (node !== this.app.brush.node || node === this.shown) return;
     this.shown = node;
-    for (const figure of this.figures.values()) if (!figure.knows(node)) figure.spoil();
+    for (const figure of this.figures.values()) if (!figure.knows(node)) figure.follow();
     this.#opened();
   }
 }

@@ -10,23 +10,26 @@ from pathlib import Path
 from ...errors import ExplorerError
 
 _FOLDER = Path(__file__).parent
+_NEEDS = {"reduce": ("extreme",)}
+PART_OF = {"max_nan": "extreme", "min_nan": "extreme", "argmax_key": "arg", "argmin_key": "arg"}
+"""The parts that define what the table of scalar operations spells."""
 
 
 @cache
 def library_names() -> tuple[str, ...]:
-    """The parts there are: ``async_copy``, ``atomic``, ``reduce``, ``vector``."""
+    """The parts there are: ``arg``, ``async_copy``, ``atomic``, ``extreme``, ``reduce`` and so on."""
     return tuple(sorted(p.stem for p in _FOLDER.glob("*.cuh")))
 
 
 def library_text(names: Iterable[str]) -> str:
-    """The text of the named parts, each once, in the order given.
+    """The text of the named parts, each once, in the order given, after what they use themselves.
 
     Raises
     ------
     ExplorerError
         There is no such part.
     """
-    return "\n".join(_part(name) for name in dict.fromkeys(names))
+    return "\n".join(_part(part) for part in dict.fromkeys(part for name in names for part in (*_NEEDS.get(name, ()), name)))
 
 
 @cache
@@ -51,15 +54,32 @@ def reduce_scratch_elements(block: Sequence[int], axes: Collection[str]) -> int:
     >>> reduce_scratch_elements((256, 1, 1), "x"), reduce_scratch_elements((32, 8, 1), "y")
     (8, 256)
     """
+    members, groups = _members(block, axes)
+    if groups == 1:
+        members = min(members, -(-prod(block) // 32))
+    return 0 if members == 1 else members * groups
+
+
+def reduce_lanes_scratch_elements(block: Sequence[int], axes: Collection[str], count: int) -> int:
+    """Elements of shared memory that ``block_reduce_lanes`` needs for `count` values a thread (``reduce_lanes.cuh``).
+
+    Examples
+    --------
+    >>> reduce_lanes_scratch_elements((32, 8, 1), "y", 4), reduce_lanes_scratch_elements((8, 4, 1), "y", 4)
+    (1024, 0)
+    """
+    members, groups = _members(block, axes)
+    return 0 if members == 1 else members * groups * count
+
+
+def _members(block: Sequence[int], axes: Collection[str]) -> tuple[int, int]:
+    """Partial results of a group that shuffles leave apart, and groups."""
     x, y, z = block
     bits_x = _bits(x, 5)
     bits_y = _bits(y, 5 - bits_x) if x == 1 << bits_x else 0
     bits_z = _bits(z, 5 - bits_x - bits_y) if x == 1 << bits_x and y == 1 << bits_y else 0
     members = prod(n >> bits for axis, n, bits in (("x", x, bits_x), ("y", y, bits_y), ("z", z, bits_z)) if axis in axes)
-    groups = prod(n for axis, n in zip("xyz", block, strict=True) if axis not in axes)
-    if groups == 1:
-        members = min(members, -(-x * y * z // 32))
-    return 0 if members == 1 else members * groups
+    return members, prod(n for axis, n in zip("xyz", block, strict=True) if axis not in axes)
 
 
 def _bits(extent: int, most: int) -> int:

@@ -1,5 +1,5 @@
 // Atomic updates of one element, each returning the old value: the hardware's where there is one, else a compare-and-swap loop.
-// For max and min, a NaN operand changes nothing; the element must start as a number.  `and`, `or` are logical.
+// max and min keep a NaN, whether it was there or comes.  `and`, `or` are logical.
 
 template <class To, class From>
 __device__ __forceinline__ To atomic_bits(From from) {
@@ -54,11 +54,11 @@ template <class T> __device__ T atomic_add(T* p, T v) { return atomic_update(p, 
 template <class T> __device__ T atomic_mul(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(a * b); }); }
 template <class T>
 __device__ T atomic_max(T* p, T v) {
-    return atomic_update(p, v, [](T a, T b) -> T { return a >= b || b != b ? a : b; });
+    return atomic_update(p, v, [](T a, T b) -> T { return a >= b || !(a == a) ? a : b; });
 }
 template <class T>
 __device__ T atomic_min(T* p, T v) {
-    return atomic_update(p, v, [](T a, T b) -> T { return a <= b || b != b ? a : b; });
+    return atomic_update(p, v, [](T a, T b) -> T { return a <= b || !(a == a) ? a : b; });
 }
 template <class T> __device__ T atomic_and(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(a && b); }); }
 template <class T> __device__ T atomic_or(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(a || b); }); }
@@ -74,22 +74,34 @@ __device__ __forceinline__ int atomic_min(int* p, int v) { return atomicMin(p, v
 __device__ __forceinline__ long long atomic_max(long long* p, long long v) { return atomicMax(p, v); }
 __device__ __forceinline__ long long atomic_min(long long* p, long long v) { return atomicMin(p, v); }
 
-// Floats by integer atomics: bit patterns of one sign order like integers, those of negative numbers in reverse.
+// Floats by integer atomics: bit patterns of one sign order like integers, those of negative numbers in reverse.  The largest
+// pattern in that order is a NaN, which stays once it is there; one that was there with another pattern, and that a number has
+// just replaced, is put back (nothing reads the element before all updates have ended).
 __device__ __forceinline__ float atomic_max(float* p, float v) {
-    const int bits = v != v ? -1 : __float_as_int(v);
-    return bits >= 0 ? __int_as_float(atomicMax((int*)p, bits)) : __uint_as_float(atomicMin((unsigned*)p, (unsigned)bits));
+    const int bits = v != v ? 0x7fffffff : __float_as_int(v);
+    const float old = bits >= 0 ? __int_as_float(atomicMax((int*)p, bits))
+                                : __uint_as_float(atomicMin((unsigned*)p, (unsigned)bits));
+    if (old != old) atomicMax((int*)p, 0x7fffffff);
+    return old;
 }
 __device__ __forceinline__ float atomic_min(float* p, float v) {
-    const int bits = v != v ? 0x7fffffff : __float_as_int(v);
-    return bits >= 0 ? __int_as_float(atomicMin((int*)p, bits)) : __uint_as_float(atomicMax((unsigned*)p, (unsigned)bits));
+    const int bits = v != v ? -1 : __float_as_int(v);
+    const float old = bits >= 0 ? __int_as_float(atomicMin((int*)p, bits))
+                                : __uint_as_float(atomicMax((unsigned*)p, (unsigned)bits));
+    if (old != old) atomicMax((unsigned*)p, 0xffffffffu);
+    return old;
 }
 __device__ __forceinline__ double atomic_max(double* p, double v) {
-    const long long bits = v != v ? -1 : __double_as_longlong(v);
-    return bits >= 0 ? __longlong_as_double(atomicMax((long long*)p, bits))
-                     : __longlong_as_double((long long)atomicMin((unsigned long long*)p, (unsigned long long)bits));
+    const long long bits = v != v ? 0x7fffffffffffffffll : __double_as_longlong(v);
+    const double old = bits >= 0 ? __longlong_as_double(atomicMax((long long*)p, bits))
+                                 : __longlong_as_double((long long)atomicMin((unsigned long long*)p, (unsigned long long)bits));
+    if (old != old) atomicMax((long long*)p, 0x7fffffffffffffffll);
+    return old;
 }
 __device__ __forceinline__ double atomic_min(double* p, double v) {
-    const long long bits = v != v ? 0x7fffffffffffffffll : __double_as_longlong(v);
-    return bits >= 0 ? __longlong_as_double(atomicMin((long long*)p, bits))
-                     : __longlong_as_double((long long)atomicMax((unsigned long long*)p, (unsigned long long)bits));
+    const long long bits = v != v ? -1ll : __double_as_longlong(v);
+    const double old = bits >= 0 ? __longlong_as_double(atomicMin((long long*)p, bits))
+                                 : __longlong_as_double((long long)atomicMax((unsigned long long*)p, (unsigned long long)bits));
+    if (old != old) atomicMax((unsigned long long*)p, 0xffffffffffffffffull);
+    return old;
 }

@@ -4,14 +4,14 @@ struct reduce_sum { template <class T> static __device__ T apply(T a, T b) { ret
 struct reduce_prod { template <class T> static __device__ T apply(T a, T b) { return a * b; } };
 struct reduce_and { template <class T> static __device__ T apply(T a, T b) { return (T)(a && b); } };
 struct reduce_or { template <class T> static __device__ T apply(T a, T b) { return (T)(a || b); } };
-struct reduce_max {  // a NaN loses against a number
-    static __device__ float apply(float a, float b) { return fmaxf(a, b); }
-    static __device__ double apply(double a, double b) { return fmax(a, b); }
+struct reduce_max {
+    static __device__ float apply(float a, float b) { return max_nan(a, b); }
+    static __device__ double apply(double a, double b) { return max_nan(a, b); }
     template <class T> static __device__ T apply(T a, T b) { return a > b ? a : b; }
 };
 struct reduce_min {
-    static __device__ float apply(float a, float b) { return fminf(a, b); }
-    static __device__ double apply(double a, double b) { return fmin(a, b); }
+    static __device__ float apply(float a, float b) { return min_nan(a, b); }
+    static __device__ double apply(double a, double b) { return min_nan(a, b); }
     template <class T> static __device__ T apply(T a, T b) { return a < b ? a : b; }
 };
 

@@ -7,7 +7,7 @@
 //     data DESCRIPTOR BYTES           a file with the arrays, mapped shared
 //     buffers N, then: NAME KIND ELEMENT_BYTES ELEMENTS OFFSET RESULT_OFFSET
 //     shared N, then: NAME KERNEL OFFSET BYTES      (KERNEL "*": any; a leading "+": the dynamic array)
-//     launches N, then: KERNEL gx gy gz bx by bz DYNAMIC_BYTES BUFFERS buffer... SCALARS value...
+//     launches N, then: KERNEL gx gy gz bx by bz DYNAMIC_BYTES COOPERATIVE cx cy cz BUFFERS buffer... SCALARS value...
 // Answer, on standard output: "ok", preceded by one "sample MICROSECONDS" per repeat; or one "fault" line (report.cpp).
 #include "runtime.h"
 #include <pthread.h>
@@ -40,12 +40,16 @@ static Launch* launches;
 static int buffer_count, launch_count, thread_count = 1;
 static char* data;
 
+[[noreturn]] static void bad_request(const char* word) { fault("request", "word=%s", word); }
+
 struct Team { const Launch* launch; void** arguments; uint64_t next, blocks, grain; };
 
 #if SIMT_CHECKED
 static void run_launch(Team& team) {
     Worker& w = *worker;
     check_begin_launch(*team.launch);
+    if (team.launch->cooperative) return run_cooperatively(w, *team.launch, team.arguments);
+    if (team.launch->cluster_blocks() > 1) return run_clusters(w, *team.launch, team.arguments);
     uint32_t* order = (uint32_t*)malloc(team.blocks * sizeof(uint32_t));
     for (uint64_t i = 0; i < team.blocks; ++i) order[i] = (uint32_t)(w.order_kind == 1 ? team.blocks - 1 - i : i);
     if (w.order_kind == 2)
@@ -88,7 +92,58 @@ static void* helper(void*) {
     }
 }
 
+// Each block of a cluster on a system thread of its own, which has the block's shared memory.
+struct Meeting { pthread_mutex_t lock; pthread_cond_t changed; unsigned here, round; };
+struct Rank { const Launch* launch; void** arguments; unsigned number; unsigned char (*gathered)[MAX_THREADS][16]; Meeting* meeting; };
+
+static void meet(Meeting& m, unsigned all) {
+    pthread_mutex_lock(&m.lock);
+    const unsigned round = m.round;
+    if (++m.here == all) {
+        m.here = 0, ++m.round;
+        pthread_cond_broadcast(&m.changed);
+    }
+    while (m.round == round) pthread_cond_wait(&m.changed, &m.lock);
+    pthread_mutex_unlock(&m.lock);
+}
+
+static void* run_rank(void* given) {
+    const Rank& rank = *(const Rank*)given;
+    const unsigned all = rank.launch->cluster_blocks();
+    Worker* w = (Worker*)malloc(sizeof(Worker));
+    worker = w;
+    prepare_worker(*w);
+    use_signal_stack();
+    w->rank = rank.number, w->gathered = rank.gathered;
+    for (uint64_t c = 0; c < rank.launch->blocks() / all; ++c)
+        for (bool more = start_block(*w, *rank.launch, rank.launch->block_of(c, rank.number), rank.arguments); more; more = resume_block(*w))
+            meet(*rank.meeting, all);
+    release_worker(*w);
+    free(w);
+    return nullptr;
+}
+
+void run_clusters(Worker&, const Launch& launch, void** arguments) {
+    const unsigned all = launch.cluster_blocks();
+    Meeting meeting = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+    unsigned char(*gathered)[MAX_THREADS][16] = (unsigned char(*)[MAX_THREADS][16])malloc(all * sizeof *gathered);
+    Rank ranks[64];
+    pthread_t handles[64];
+    if (all > 64) bad_request("at most 64 blocks of a cluster");
+    for (unsigned r = 0; r < all; ++r) {
+        ranks[r] = {&launch, arguments, r, gathered, &meeting};
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        pthread_attr_setstacksize(&attributes, (size_t)64 << 20);
+        if (pthread_create(&handles[r], &attributes, run_rank, &ranks[r])) fault("memory", "bytes=0");
+    }
+    for (unsigned r = 0; r < all; ++r) pthread_join(handles[r], nullptr);
+    free(gathered);
+}
+
 static void run_launch(Team& team) {
+    if (team.launch->cooperative) return run_cooperatively(*worker, *team.launch, team.arguments);
+    if (team.launch->cluster_blocks() > 1) return run_clusters(*worker, *team.launch, team.arguments);
     pthread_mutex_lock(&gate.lock);
     shared_team = team;
     ++gate.round;
@@ -121,8 +176,6 @@ static double microseconds() {
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-[[noreturn]] static void bad_request(const char* word) { fault("request", "word=%s", word); }
-
 static long long number() {
     long long n;
     if (scanf("%lld", &n) != 1) bad_request("a number");
@@ -140,6 +193,8 @@ static void read_launch(Launch& l, int position) {
     l.number = position;
     unsigned* extents[] = {&l.grid.x, &l.grid.y, &l.grid.z, &l.block.x, &l.block.y, &l.block.z, &l.dynamic_bytes};
     for (unsigned* e : extents) *e = (unsigned)number();
+    l.cooperative = (int)number();
+    l.cluster.x = (unsigned)number(), l.cluster.y = (unsigned)number(), l.cluster.z = (unsigned)number();
     l.argument_count = (int)number();
     if (l.argument_count > 64) bad_request("at most 64 arguments");
     for (int i = 0; i < l.argument_count; ++i) l.arguments[i] = (int)number();

@@ -3,7 +3,7 @@
 // Arrays in global memory stand in one reservation with wide unmapped guards between them.  Each granule of an array has a
 // Cell with the newest accesses.  Two accesses of different threads conflict when one writes, not both are atomic, and
 // nothing orders them: another launch; a barrier of the block between them; a __syncwarp that both took part in (a vector
-// clock per warp); or, across blocks, fence -> atomic -> atomic on the same word.  All times come from one counter, `now`.
+// clock per warp); or, across blocks, fence -> atomic -> atomic on the same word -> fence.  All times come from one counter, `now`.
 // The rules are those of FastTrack (Flanagan and Freund, PLDI 2009) with two readers kept instead of a read vector.
 #include "runtime.h"
 #include "shadow.h"
@@ -21,54 +21,64 @@ static int region_count, shared_first;  // global arrays, then the launched kern
 static Region shared_known[512];
 static const char* shared_kernel[512];
 static int shared_known_count;
-static uint32_t now = 1, block_epoch, block_serial;
-static uint32_t thread_clock[MAX_THREADS], thread_fence[MAX_THREADS], block_fence, seen_by_warp[MAX_WARPS][WARP][WARP];
+static uint32_t now = 1, block_epoch, block_serial, last_serial;
+static uint32_t thread_clock[MAX_THREADS], thread_fence[MAX_THREADS], thread_fence_epoch[MAX_THREADS], block_fence;
+static uint32_t seen_by_warp[MAX_WARPS][WARP][WARP];
 static char *reservation, *reservation_end;
 
-// ---- ordering between blocks: what a fence and an atomic publish, and what a later atomic acquires ----
+// ---- ordering between blocks: what a fence and an atomic publish, and what a later atomic and a fence acquire ----
+// A fence publishes what its thread did before it, and what the block's other threads did before the last barrier.
 
-struct Published { uintptr_t word; uint32_t block, until; };
+struct Times { uint32_t own, others; };  // accesses before these times: of the thread itself, of its block
+struct Published { uintptr_t word; uint32_t block, thread; Times until; };
 static Published* published;
 static uint32_t published_count, published_capacity;
-struct Acquired { uint32_t block, until; };
+// `pending` becomes `until` at a fence of thread `by`, the one with the atomic, or behind a barrier of any thread.
+struct Acquired { uint32_t block, thread; Times until, pending; uint32_t by, epoch; };
 static Acquired* acquired;
 static uint32_t acquired_count, acquired_capacity;
 
-static void synchronise_through(uintptr_t word, uint32_t block, uint32_t until) {
+static void later(Times& a, const Times& b) {
+    if (b.own > a.own) a.own = b.own;
+    if (b.others > a.others) a.others = b.others;
+}
+
+static void synchronise_through(uintptr_t word, uint32_t block, uint32_t thread, Times until) {
     bool known = false;
     for (uint32_t i = 0; i < published_count; ++i) {
         Published& p = published[i];
         if (p.word != word) continue;
         if (p.block == block) {
-            if (until > p.until) p.until = until;
-            known = true;
+            if (p.thread == thread) later(p.until, until), known = true;
             continue;
         }
         uint32_t j = 0;
-        while (j < acquired_count && acquired[j].block != p.block) ++j;
+        while (j < acquired_count && (acquired[j].block != p.block || acquired[j].thread != p.thread || acquired[j].by != thread)) ++j;
         if (j == acquired_count) {
             if (j == acquired_capacity)
                 acquired = (Acquired*)realloc(acquired, (acquired_capacity = acquired_capacity * 2 + 64) * sizeof(Acquired));
-            acquired[acquired_count++] = {p.block, p.until};
-        } else if (p.until > acquired[j].until) acquired[j].until = p.until;
+            acquired[acquired_count++] = {p.block, p.thread, {0, 0}, p.until, thread, block_epoch};
+        } else later(acquired[j].pending, p.until), acquired[j].epoch = block_epoch;
     }
-    if (known || !until) return;
+    if (known || !until.own) return;
     if (published_count == published_capacity)
         published = (Published*)realloc(published, (published_capacity = published_capacity * 2 + 64) * sizeof(Published));
-    published[published_count++] = {word, block, until};
+    published[published_count++] = {word, block, thread, until};
 }
 
-static uint32_t seen_of_block(uint32_t block) {
-    for (uint32_t i = 0; i < acquired_count; ++i)
-        if (acquired[i].block == block) return acquired[i].until;
-    return 0;
+static bool seen(const Stamp& before) {
+    for (uint32_t i = 0; i < acquired_count; ++i) {
+        const Acquired& a = acquired[i];
+        if (a.block == before.block && before.clock < (a.thread == before.thread ? a.until.own : a.until.others)) return true;
+    }
+    return false;
 }
 
 // ---- the order of two accesses ----
 
 static bool ordered(const Stamp& before, const Stamp& current, bool shared) {
     if (!before.clock) return true;
-    if (before.block != current.block) return shared || before.clock < seen_of_block(before.block);
+    if (before.block != current.block) return shared || seen(before);
     if (before.epoch != current.epoch || before.thread == current.thread) return true;
     if (before.thread / WARP != current.thread / WARP) return false;
     return before.clock < seen_by_warp[current.thread / WARP][current.thread % WARP][before.thread % WARP];
@@ -220,12 +230,60 @@ void check_warp_sync(unsigned warp, unsigned mask) {
 }
 
 void check_begin_block(Worker& w) {
-    ++block_serial;
+    block_serial = ++last_serial;
     block_epoch = ++now;
     block_fence = acquired_count = 0;
-    for (unsigned i = 0; i < w.count; ++i) thread_clock[i] = now, thread_fence[i] = 0;
+    for (unsigned i = 0; i < w.count; ++i) thread_clock[i] = now, thread_fence[i] = thread_fence_epoch[i] = 0;
     memset(seen_by_warp, 0, sizeof seen_by_warp[0] * ((w.count + WARP - 1) / WARP));
     for (int i = shared_first; i < region_count; ++i) memset(regions[i].begin, 0xFF, (size_t)(regions[i].end - regions[i].begin));
+}
+
+// ---- blocks of a cluster, which take turns ----
+
+struct Kept { uint32_t serial; int shift[64]; char* bytes[64]; Cell* cells[64]; };
+
+static size_t cell_count(const Region& r) { return ((size_t)(r.end - r.begin) + (((size_t)1 << r.shift) - 1)) >> r.shift; }
+
+void check_forget_block(Worker& w) {
+    Kept* kept = (Kept*)w.kept;
+    for (int i = 0; kept && i < region_count - shared_first; ++i) free(kept->bytes[i]), free(kept->cells[i]);
+    free(kept);
+    w.kept = nullptr;
+}
+
+void check_leave_block(Worker& w) {
+    check_forget_block(w);
+    if (region_count - shared_first > 64) fault("request", "word=at most 64 shared arrays in a cluster");
+    Kept* kept = (Kept*)calloc(1, sizeof(Kept));
+    kept->serial = block_serial;
+    for (int i = 0; i < region_count - shared_first; ++i) {
+        const Region& r = regions[shared_first + i];
+        const size_t bytes = (size_t)(r.end - r.begin), cells = cell_count(r) * sizeof(Cell);
+        kept->shift[i] = r.shift;
+        kept->bytes[i] = (char*)memcpy(malloc(bytes), r.begin, bytes);
+        kept->cells[i] = (Cell*)memcpy(malloc(cells), (void*)r.cells, cells);
+    }
+    w.kept = kept;
+}
+
+void check_return_to_block(Worker& w) {
+    const Kept& kept = *(const Kept*)w.kept;
+    block_serial = kept.serial;
+    block_epoch = ++now;
+    block_fence = acquired_count = 0;
+    for (unsigned i = 0; i < w.count; ++i) thread_clock[i] = now, thread_fence[i] = thread_fence_epoch[i] = 0;
+    for (int i = 0; i < region_count - shared_first; ++i) {
+        Region& r = regions[shared_first + i];
+        r.shift = kept.shift[i];
+        memcpy(r.begin, kept.bytes[i], (size_t)(r.end - r.begin));
+        memcpy((void*)r.cells, kept.cells[i], cell_count(r) * sizeof(Cell));
+    }
+}
+
+// Everything before it comes before everything behind it, in all blocks.
+void check_grid_barrier() {
+    for (int i = 0; i < shared_first; ++i) forget_accesses(regions[i]);
+    published_count = 0;
 }
 
 void check_begin_launch(const Launch& launch) {
@@ -263,6 +321,20 @@ void check_add_shared(const char* name, const char* kernel, uint64_t offset, uin
     shared_known[shared_known_count++] = r;
 }
 
+// The counters of the modules: in global memory, zero at first.
+static void add_counters() {
+#ifdef __ELF__
+    if (!&__start_simt_counters || &__start_simt_counters == &__stop_simt_counters) return;
+    Region& r = regions[region_count++];
+    r.begin = &__start_simt_counters;
+    r.end = &__stop_simt_counters;
+    r.name = "counters";
+    r.shift = 2;
+    r.cells = new_cells((uint64_t)(r.end - r.begin) + 4);
+    for (size_t k = 0, cells = (size_t)(r.end - r.begin) >> r.shift; k < cells; ++k) r.cells[k].init = WRITTEN;
+#endif
+}
+
 void check_reserve(Buffer* buffers, int count) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (size_t guard = GUARD_SPAN;; guard /= 16) {
@@ -288,6 +360,7 @@ void check_reserve(Buffer* buffers, int count) {
             r.shift = __builtin_ctzll(b.element_bytes);
             r.cells = r.read_only ? nullptr : new_cells(b.bytes() + b.element_bytes);
         }
+        add_counters();
         shared_first = region_count;
         return;
     }
@@ -312,13 +385,18 @@ void simt_fence() {
     const Worker& w = *worker;
     const size_t thread = (size_t)(w.current - w.threads);
     thread_fence[thread] = thread_clock[thread] = ++now;
+    thread_fence_epoch[thread] = block_epoch;
+    for (uint32_t i = 0; i < acquired_count; ++i)
+        if (acquired[i].by == thread || acquired[i].epoch < block_epoch) later(acquired[i].until, acquired[i].pending);
 }
 
 void simt_atomic_access(const void* address, int bytes) {
     check_access((const char*)address, bytes, READ | WRITE | ATOMIC | ALIGNED, __builtin_return_address(0));
     const Worker& w = *worker;
-    const uint32_t fence = thread_fence[w.current - w.threads];
-    synchronise_through((uintptr_t)address, (uint32_t)w.block, fence > block_fence ? fence : block_fence);
+    const uint32_t thread = (uint32_t)(w.current - w.threads);
+    Times until = {block_fence, block_fence};
+    later(until, {thread_fence[thread], thread_fence_epoch[thread]});
+    synchronise_through((uintptr_t)address, (uint32_t)w.block, thread, until);
 }
 
 void simt_async_copy(void* shared, const void* global, int bytes, int valid) {

@@ -12,16 +12,25 @@ struct Index { unsigned x, y, z; };
 struct Launch {
     char kernel[256];
     void (*call)(void**);
-    Index grid, block;
+    Index grid, block, cluster;
     unsigned dynamic_bytes;
     int argument_count, arguments[64], scalar_count;
     long long scalars[16];
-    int number;
+    int number, cooperative;
     unsigned threads() const { return block.x * block.y * block.z; }
     uint64_t blocks() const { return (uint64_t)grid.x * grid.y * grid.z; }
+    unsigned cluster_blocks() const { return cluster.x * cluster.y * cluster.z; }
+    // The block with this rank of a cluster, by its number in the grid.
+    uint64_t block_of(uint64_t number, unsigned rank) const {
+        const uint64_t across = grid.x / cluster.x, down = grid.y / cluster.y;
+        const uint64_t x = number % across * cluster.x + rank % cluster.x;
+        const uint64_t y = number / across % down * cluster.y + rank / cluster.x % cluster.y;
+        const uint64_t z = number / across / down * cluster.z + rank / cluster.x / cluster.y;
+        return x + grid.x * (y + grid.y * z);
+    }
 };
 
-enum State : uint8_t { UNSTARTED, READY, AT_BARRIER, AT_WARP, DONE };
+enum State : uint8_t { UNSTARTED, READY, AT_BARRIER, AT_WARP, AT_GRID, DONE };
 enum WarpOperation : uint8_t { SYNC, EXCHANGE, VOTE };
 
 struct AsyncCopy { char* to; const char* from; int bytes, valid; int group; };
@@ -44,7 +53,7 @@ struct Worker {           // one operating-system thread and the block it runs
     Thread threads[MAX_THREADS];
     uint16_t order[MAX_THREADS];
     unsigned warp_live[MAX_WARPS], warp_waiting[MAX_WARPS];
-    unsigned count, next_unstarted, done, waiting_at_barrier;
+    unsigned count, next_unstarted, done, waiting_at_barrier, waiting_at_grid;
     int barrier_line, barrier_how, barrier_total;
     unsigned barrier_first;
     Thread* current;
@@ -55,6 +64,9 @@ struct Worker {           // one operating-system thread and the block it runs
     void** arguments;
     const Launch* launch;
     uint64_t block;
+    unsigned rank;        // in its cluster
+    unsigned char (*gathered)[MAX_THREADS][16];  // the cluster's values: by rank and thread
+    void* kept;           // what the checked build keeps of shared memory while the block waits for others
     uint64_t random;      // xorshift state; `order_kind` 0 in order, 1 reversed, 2 random
     int order_kind;
 };
@@ -65,6 +77,11 @@ extern int seed_in_progress;  // for messages
 // scheduler.cpp
 void prepare_worker(Worker&);
 void run_block(Worker&, const Launch&, uint64_t block, void** arguments);
+bool start_block(Worker&, const Launch&, uint64_t block, void** arguments);  // whether it waits for other blocks
+bool resume_block(Worker&);
+void release_worker(Worker&);
+void run_cooperatively(Worker& model, const Launch&, void** arguments);  // all blocks, with barriers of the grid
+void run_clusters(Worker& model, const Launch&, void** arguments);       // cluster after cluster, with barriers of a cluster
 void shuffle(Worker&, uint16_t* order, unsigned count);
 uint64_t next_random(Worker&);
 extern char* stack_arena;          // of the checked build's one worker
@@ -80,6 +97,10 @@ uint32_t offset_of(const void* program_counter);                      // into th
 void check_begin_launch(const Launch&);
 void check_begin_block(Worker&);
 void check_barrier();
+void check_grid_barrier();
+void check_leave_block(Worker&);   // its shared memory is kept until check_return_to_block
+void check_return_to_block(Worker&);
+void check_forget_block(Worker&);
 void check_warp_sync(unsigned warp, unsigned mask);
 struct Buffer {
     char name[256];

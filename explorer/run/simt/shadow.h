@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #ifdef __ELF__
 extern "C" char __start_simt_shared __attribute__((weak));
+extern "C" char __start_simt_counters __attribute__((weak));
+extern "C" char __stop_simt_counters __attribute__((weak));
 #endif
 
 namespace simt {

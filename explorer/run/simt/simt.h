@@ -20,7 +20,8 @@ typedef __SIZE_TYPE__ size_t;
 #define __align__(n) __attribute__((aligned(n)))
 
 // The compiler must not look through what other threads may change, so shared arrays are `used`: never constant, never dropped.
-// `extern __shared__` is spelled `extern __dynamic_shared__` before compilation, for `static extern` is no C++.
+// `extern __shared__` is spelled `extern __dynamic_shared__` before compilation, for `static extern` is no C++, and the
+// `__device__` of a module's counters `__counter__`.
 #if SIMT_CHECKED
 #define SIMT_THREAD_LOCAL  // one operating-system thread runs everything: plain globals
 #ifdef __APPLE__
@@ -28,11 +29,17 @@ typedef __SIZE_TYPE__ size_t;
 #else
 #define SIMT_SHARED_SECTION __attribute__((used, section("simt_shared")))
 #endif
+#ifdef __APPLE__
+#define __counter__ __attribute__((used, section("__DATA,simt_counters"))) static
+#else
+#define __counter__ __attribute__((used, section("simt_counters"))) static
+#endif
 #define __shared__ SIMT_SHARED_SECTION static
 #define __dynamic_shared__
 #define SIMT_DYNAMIC_DEFINITION SIMT_SHARED_SECTION
 #else
 #define SIMT_THREAD_LOCAL __thread
+#define __counter__ static
 #define __shared__ static __thread
 #define __dynamic_shared__ __thread
 #define SIMT_DYNAMIC_DEFINITION __thread
@@ -61,6 +68,8 @@ extern SIMT_THREAD_LOCAL const dim3 gridDim;
 
 // Calls into the runtime (scheduler.cpp, memory_check.cpp).  `line` is the line of the text that calls.
 void simt_barrier(int line);
+void simt_grid_barrier(int line);                                     // cooperative launches only
+void simt_cluster_gather(const void* value, int bytes, void* all);    // the values of one thread of each block of the cluster
 int simt_barrier_vote(int how, int predicate, int line);              // how: 0 count, 1 and, 2 or
 void simt_warp_sync(unsigned mask, int line);
 void simt_warp_exchange(unsigned mask, int how, int argument, int width, void* value, int bytes,

@@ -5,7 +5,7 @@ A window of the space is computed, never the whole: a domain of billions of inst
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,14 +22,17 @@ from .asked import Asked, Look
 ROOM: dict[str, dict[int, tuple[int, ...]]] = {
     "small": {1: (16,), 2: (16, 12), 3: (6,) * 3},
     "large": {1: (64,), 2: (32, 20), 3: (9,) * 3},
+    "half": {1: (8,), 2: (8, 8), 3: (6,) * 3},
 }
-"""Cells of the window along each axis, by size and number of axes."""
+"""Cells of the window along each axis, by size and number of axes; half of two grids that stand side by side."""
 ARROWS = 600
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One instance: its point in the statement's dimensions, its leaf, block, thread, number of the thread, time."""
+    """One instance: its point in the statement's dimensions, its leaf, block, thread, number of the thread, time, and the
+    values of the leaf's loops from the outermost inwards.
+    """
 
     point: tuple[int, ...]
     leaf: str
@@ -37,14 +40,16 @@ class Cell:
     thread: tuple[int, int, int]
     number: int
     step: int
+    loops: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Marked:
-    """One end of a violating pair: its name, and where it stands on the shown axes."""
+    """One end of a violating pair: its name, where it stands on the shown axes, and whether it must run first."""
 
     name: str
     at: tuple[float, ...]
+    first: bool
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,11 @@ class Domain:
     arrows : tuple of Link
         Rows are positions in `cells`; `arrow_count` is how many there would be.
     pair : tuple of Marked
-        Source and sink of a finding, or empty.
+        Those of source and sink of a finding that are instances of this statement.
+    other : Domain or None
+        The window of the statement that the other end of the finding is of, if that is another one.
+    above : tuple of (str, tuple of str)
+        For each leaf its kernel and its loops from the outermost inwards.
     total : int
         Instances in the whole domain.
     steps : int
@@ -97,6 +106,8 @@ class Domain:
     steps: int
     threads: int
     blocks: int
+    above: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    other: Domain | None = None
 
     @property
     def sampled(self) -> bool:
@@ -113,30 +124,35 @@ def domain(schedule: Schedule, asked: Asked, look: Look) -> Domain | str:
     if not names:
         return "This schedule has no statements."
     s = plan.statement_of[asked.one_of("statement", "statement", names, _focus(plan, look, tuple(names)))]
-    first = first_point(plan, s.name)
+    ends = [x.statement for x in (look.finding.source, look.finding.sink) if x] if look.finding else []
+    partner = next((name for name in ends if name != s.name and name in names), None) if s.name in ends else None
+    shown = _grid(plan, s, asked, look, narrow=partner is not None)
+    if isinstance(shown, str) or not shown.pair or partner is None:
+        return shown
+    beside = _grid(plan, plan.statement_of[partner], Asked({"colour": shown.colour}), look, narrow=True)
+    return shown if isinstance(beside, str) else replace(shown, other=beside)
+
+
+def _grid(plan: Plan, s: Statement, asked: Asked, look: Look, narrow: bool) -> Domain | str:
+    """The window of one statement; a narrow one stands beside another."""
+    first = _first_of(plan, s, look.node) or first_point(plan, s.name)
     if first is None:
         return f"{s.name} has no instances at these sizes."
-    box, pair = bounds(plan, s.name), _pair(plan, s, look)
+    box, pair = bounds(plan, s.name), tuple(x.point for x, _ in _ends(s, look))
     axes = _axes(plan, s, asked, box, pair)
     hidden = dict(zip(s.dims, pair[0] if pair else first, strict=True))
     at = {d: asked.number(f"at.{d}", f"{d} =", *box[d], hidden[d]) for d in s.dims if d not in axes}
-    window, found = _view(plan, s, axes, box, asked, hidden, at, _at_axes(s, axes, pair))
+    window, found = _view(plan, s, axes, box, asked, hidden, at, _at_axes(s, axes, pair), narrow)
     arrows, count = links(plan, s.name, found.points, ARROWS)
     kernel = next(k for leaf, _, k in plan.leaves if leaf.statement == s.name)
     blocks, threads = int(np.prod(grid_extents(kernel))), int(np.prod(block_extents(kernel)))
     colour = asked.one_of("colour", "colour by", _colours(blocks, threads, len(found.leaves)),
                           "thread" if threads > 1 else "block" if blocks > 1 else "time")
-    cells = tuple(
-        Cell(tuple(p), found.leaves[leaf], tuple(place[:3]), tuple(place[3:]), number, step)
-        for p, leaf, place, number, step in zip(
-            found.points.tolist(),
-            found.leaf.tolist(),
-            found.place.tolist(),
-            found.thread.tolist(),
-            found.step.tolist(),
-            strict=True,
-        )
-    )
+    rows = zip(found.points.tolist(), found.leaf.tolist(), found.place.tolist(), found.thread.tolist(), found.step.tolist(),
+               _loop_values(plan, s, found), strict=True)  # fmt: skip
+    cells = tuple(Cell(tuple(p), found.leaves[leaf], tuple(place[:3]), tuple(place[3:]), number, step, loops)
+                  for p, leaf, place, number, step, loops in rows)
+    above = {leaf.id: (k.id, *(x.id for x in over)) for leaf, over, k in plan.leaves if leaf.statement == s.name}
     bound = _roles(plan, s)
     roles = tuple(" · ".join(bound.get(d, ())) for d in axes)
     return Domain(
@@ -152,12 +168,38 @@ def domain(schedule: Schedule, asked: Asked, look: Look) -> Domain | str:
         cells,
         tuple(arrows),
         count,
-        _marked(plan, s, axes, look),
+        _marked(s, axes, look),
         instances(plan)[s.name],
         found.steps,
         threads,
         blocks,
+        tuple(above.items()),
     )
+
+
+def _first_of(plan: Plan, s: Statement, node: str | None) -> tuple[int, ...] | None:
+    """The instance at the first values of the loops of the selected leaf, or of a leaf in the selected loop; None without one."""
+    for leaf, above, _ in plan.leaves:
+        if leaf.statement == s.name and (leaf.id == node or any(x.id == node for x in above)):
+            env = {x.id: x.start for x in above}
+            point = [dict(leaf.at)[d].evaluate(env) for d in s.dims]
+            found = locate(plan, s.name, np.array([point], np.int64).reshape(1, len(s.dims)))
+            if found.leaf.size and found.leaves[found.leaf[0]] == leaf.id:
+                return tuple(int(v) for v in point)
+    return None
+
+
+def _loop_values(plan: Plan, s: Statement, found: Instances) -> list[tuple[int, ...]]:
+    """For each instance the values of its leaf's loops."""
+    values = dict(zip(s.dims, found.points.T, strict=True))
+    out: list[tuple[int, ...]] = [()] * len(found.points)
+    for number, name in enumerate(found.leaves):
+        leaf, above, _ = next(entry for entry in plan.leaves if entry[0].id == name)
+        when = dict(leaf.when)
+        columns = [np.broadcast_to(np.asarray(when[x.id].evaluate(values)), len(out)) for x in above]
+        for n in np.flatnonzero(found.leaf == number):
+            out[n] = tuple(int(column[n]) for column in columns)
+    return out
 
 
 def _colours(blocks: int, threads: int, parts: int) -> dict[str, str]:
@@ -185,33 +227,15 @@ def _focus(plan: Plan, look: Look, names: tuple[str, ...]) -> str:
     return max(dict.fromkeys(offered), key=weight)
 
 
-def _pair(plan: Plan, s: Statement, look: Look) -> tuple[tuple[int, ...], ...]:
-    """Points of a finding's pair in the dimensions of the shown statement, as far as they can be shown in it."""
-    if not look.finding:
-        return ()
-    found = [_project(plan, s, x) for x in (look.finding.source, look.finding.sink) if x]
-    return tuple(p for p in found if p is not None) if found and found[0] is not None else ()
+def _ends(s: Statement, look: Look) -> list[tuple[Instance, bool]]:
+    """The instances of a finding that are of this statement, and whether each must run first."""
+    ends = ((look.finding.source, True), (look.finding.sink, False)) if look.finding else ()
+    return [(x, first) for x, first in ends if x and x.statement == s.name and len(x.point) == len(s.dims)]
 
 
-def _project(plan: Plan, s: Statement, x: Instance) -> tuple[int, ...] | None:
-    """The point of another statement's instance on the dimensions of `s`: by name, else by position."""
-    other = plan.statement_of.get(x.statement)
-    if other is None or len(other.dims) != len(x.point):
-        return None
-    named = dict(zip(other.dims, x.point, strict=True))
-    if all(d in named for d in s.dims):
-        return tuple(named[d] for d in s.dims)
-    return x.point if len(x.point) == len(s.dims) else None
-
-
-def _marked(plan: Plan, s: Statement, axes: tuple[str, ...], look: Look) -> tuple[Marked, ...]:
-    pair = _pair(plan, s, look)
-    if len(pair) < 1 or not look.finding:
-        return ()
-    ends = [x for x in (look.finding.source, look.finding.sink) if x][: len(pair)]
-    return tuple(
-        Marked(str(x), tuple(float(dict(zip(s.dims, p, strict=True))[d]) for d in axes)) for x, p in zip(ends, pair, strict=True)
-    )
+def _marked(s: Statement, axes: tuple[str, ...], look: Look) -> tuple[Marked, ...]:
+    return tuple(Marked(str(x), tuple(float(dict(zip(s.dims, x.point, strict=True))[d]) for d in axes), first)
+                 for x, first in _ends(s, look))
 
 
 def _axes(
@@ -250,7 +274,7 @@ def _at_axes(s: Statement, axes: tuple[str, ...], pair: tuple[tuple[int, ...], .
 
 
 def _view(plan: Plan, s: Statement, axes: tuple[str, ...], box: dict[str, tuple[int, int]], asked: Asked, first: dict[str, int],
-          at: dict[str, int], pair: list[tuple[int, ...]]) -> tuple[tuple[tuple[int, int, int], ...], Instances]:
+          at: dict[str, int], pair: list[tuple[int, ...]], narrow: bool) -> tuple[tuple[tuple[int, int, int], ...], Instances]:
     """The window and its instances: a small one where arrows have to be told apart."""
     def seen(window: tuple[tuple[int, int, int], ...]) -> Instances:
         ranges = {d: range(start, start + count * step, step) for d, (start, count, step) in zip(axes, window, strict=True)}
@@ -258,9 +282,9 @@ def _view(plan: Plan, s: Statement, axes: tuple[str, ...], box: dict[str, tuple[
 
     if not axes:
         return (), seen(())
-    small, large = (ROOM[size][len(axes)] for size in ("small", "large"))
+    small, large = (ROOM[size][len(axes)] for size in ("half" if narrow else "small", "large"))
     size = "small"
-    if any(box[d][1] - box[d][0] >= n for d, n in zip(axes, small, strict=True)):
+    if not narrow and any(box[d][1] - box[d][0] >= n for d, n in zip(axes, small, strict=True)):
         probe = seen(tuple((min(max(first[d], box[d][0]), box[d][1]), min(n, 6), 1) for d, n in zip(axes, small, strict=True)))
         linked = links(plan, s.name, probe.points, 1)[1] > 0
         size = asked.one_of("size", "window", {"small": "small", "large": "large"}, "small" if linked or pair else "large")
@@ -312,14 +336,10 @@ def table(data: Domain, most: int = 100) -> tuple[list[str], list[list[str]]]:
 
 def remark(data: Domain) -> str:
     """What is shown, what is left out, how to read it."""
-    shown = " × ".join(f"{d} {start} … {start + (count - 1) * step}" + (f" (every {_nth(step)})" if step > 1 else "")
-                       for d, (start, count, step) in zip(data.axes, data.window, strict=True))
-    parts = [
-        f"{len(data.cells):,} of {data.total:,} instances: {shown}"
-        if len(data.cells) < data.total
-        else f"All {data.total:,} instances"
-    ]
-    if data.arrow_count:
+    parts = [_count(data)]
+    if data.other:
+        parts = [f"{g.statement}: {_count(g)[0].lower()}{_count(g)[1:]}" for g in (data, data.other)]
+    elif data.arrow_count:
         kinds = ", ".join(sorted({a.kind for a in data.arrows}))
         count = f"{len(data.arrows)} of {data.arrow_count:,}" if len(data.arrows) < data.arrow_count else f"{data.arrow_count}"
         parts.append(f"arrows: {count} direct dependences among them ({kinds}" +
@@ -327,8 +347,15 @@ def remark(data: Domain) -> str:
     if data.blocks > 1:
         parts.append("thick lines: borders of blocks")
     if data.pair:
-        parts.append("red: the pair whose order would be lost")
+        parts.append("red: the pair whose order would be lost" + (", in the grids of its two statements" if data.other else ""))
     return ". ".join(p[0].upper() + p[1:] for p in parts) + "."
+
+
+def _count(data: Domain) -> str:
+    shown = " × ".join(f"{d} {start} … {start + (count - 1) * step}" + (f" (every {_nth(step)})" if step > 1 else "")
+                       for d, (start, count, step) in zip(data.axes, data.window, strict=True))
+    some = f"{len(data.cells):,} of {data.total:,} instances: {shown}"
+    return some if len(data.cells) < data.total else f"All {data.total:,} instances"
 
 
 def _nth(step: int) -> str:

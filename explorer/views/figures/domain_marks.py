@@ -1,4 +1,4 @@
-"""What stands in a window of an iteration space: colours and words of cells, borders of blocks, arrows, a violating pair."""
+"""What stands in a window of an iteration space: colours and words of cells, borders of blocks, arrows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ...poly.sample import EVERYWHERE
 from .domain import Cell, Domain
 from .palette import CYCLE, Theme, amount
-from .spec import Spec, lines, note, points
+from .spec import Spec, lines
 
 
 def side_of(data: Domain, i: int) -> tuple[int, int, int]:
@@ -55,16 +55,16 @@ def labels_of(data: Domain) -> list[str]:
     return [chr(ord("a") + order[c.leaf] % 26) for c in data.cells]
 
 
-def borders(data: Domain, theme: Theme) -> list[Spec]:
+def borders(data: Domain, theme: Theme, axes: tuple[str, str] = ("x", "y")) -> list[Spec]:
     """Lines between neighbouring cells that run in different blocks (and, thin, in different threads)."""
     at = {place_of(data, c): c for c in data.cells}
     block = _edges(data, at, lambda c: c.block)
     thread = _edges(data, at, lambda c: (c.block, c.number))
     out = []
     if 0 < len(thread) < 1.2 * len(at) and len(thread) > len(block):
-        out.append(lines(*_joined(thread - block), color=theme.soft, width=0.8, opacity=0.6))
+        out.append(lines(*_joined(thread - block), color=theme.soft, width=0.8, opacity=0.6, axes=axes))
     if block:
-        out.append(lines(*_joined(block), color=theme.ink, width=2))
+        out.append(lines(*_joined(block), color=theme.ink, width=2, axes=axes))
     return out
 
 
@@ -100,7 +100,7 @@ def _joined(edges: set[Edge]) -> tuple[list[float | None], list[float | None]]:
     return x, y
 
 
-def arrows(data: Domain, theme: Theme, where: Sequence[tuple[float, float]]) -> list[Spec]:
+def arrows(data: Domain, theme: Theme, where: Sequence[tuple[float, float]], axes: tuple[str, str] = ("x", "y")) -> list[Spec]:
     """One trace for the ordered dependences, one (dotted) for those of a reduction."""
     out = []
     for kinds, dash, opacity in ((("flow", "anti", "output"), "solid", 0.75), (("reduction",), "dot", 0.75)):
@@ -112,55 +112,5 @@ def arrows(data: Domain, theme: Theme, where: Sequence[tuple[float, float]]) -> 
                 x += [a + (c - a) * 0.22, c - (c - a) * 0.22, None]
                 y += [b + (d - b) * 0.22, d - (d - b) * 0.22, None]
         if x:
-            out.append(lines(x, y, color=theme.ink, width=1.1, dash=dash, arrow=True, opacity=opacity))
-    return out
-
-
-def pair_marks(data: Domain, theme: Theme, size: float) -> list[Spec]:
-    """Both ends ringed, a bent arrow from the one that must run first."""
-    if not data.pair:
-        return []
-    ends = [(*m.at, 0.0, 0.0)[:2] for m in data.pair]
-    rings = points([e[0] for e in ends], [e[1] for e in ends], None, color="rgba(0,0,0,0)", size=size + 6, symbol="circle",
-                   outline=(theme.bad, 3))
-    if len(ends) < 2:
-        return [rings]
-    (a, b), (c, d) = ends
-    bend = 0.22
-    middle = ((a + c) / 2 + (b - d) * bend, (b + d) / 2 + (c - a) * bend)
-    x, y = [], []
-    for i in range(13):
-        t = 0.06 + i / 12 * 0.84
-        u = 1 - t
-        x.append(u * u * a + 2 * u * t * middle[0] + t * t * c)
-        y.append(u * u * b + 2 * u * t * middle[1] + t * t * d)
-    arrow = lines(x, y, color=theme.bad, width=2.5)
-    head = points([x[-2], x[-1]], [y[-2], y[-1]], None, color=theme.bad, size=[0, 13], symbol="arrow")
-    head["marker"]["angleref"] = "previous"
-    return [arrow, head, rings]
-
-
-def pair_labels(data: Domain, theme: Theme) -> list[Spec]:
-    """Which of the two must run first, in words."""
-    (x0, nx, dx), out = side_of(data, 0), []
-    for mark, say, first in zip(data.pair, ("must run first", "must run later"), (True, False), strict=False):
-        x, y = (*mark.at, 0.0, 0.0)[:2]
-        side = (x - x0) / max((nx - 1) * dx, 1)
-        anchor = "left" if side < 0.34 else "right" if side > 0.66 else "center"
-        above = first == (len(data.pair) < 2 or data.pair[0].at[-1] <= data.pair[-1].at[-1])
-        out.append(
-            note(
-                f"<b>{mark.name}</b> {say}",
-                x,
-                y,
-                theme,
-                refs=("x", "y"),
-                anchor=anchor,
-                valign="bottom" if above else "top",
-                size=12,
-                color=theme.bad,
-                yshift=15 if above else -15,
-                bgcolor=theme.paper if theme.name != "static" else "rgba(0,0,0,0)",
-            )
-        )
+            out.append(lines(x, y, color=theme.ink, width=1.1, dash=dash, arrow=True, opacity=opacity, axes=axes))
     return out

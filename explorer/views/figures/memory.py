@@ -104,7 +104,7 @@ def memory(schedule: Schedule, asked: Asked, look: Look) -> WarpAccess | TileAcc
         key: f"{'writes' if s.writes else 'reads'} {access_text(plan, s.leaf, s.slot)} ({s.leaf.id}, {s.space})"
         for key, s in offered.items()
     }
-    key = asked.one_of("access", "access", labels, _focus(offered, look))
+    key = asked.one_of("access", "access", labels, _focus(plan, offered, look))
     site, view = offered[key], asked.one_of("view", "show", {"warp": "one request of a warp", "tile": "elements touched"}, "warp")
     return _tile(plan, site, asked) if view == "tile" else _warp(plan, site, asked)
 
@@ -115,14 +115,31 @@ def accesses(plan: Plan) -> dict[str, Site]:
             if s.space != "register" and all(e is not None for e in s.cell)}
 
 
-def _focus(offered: dict[str, Site], look: Look) -> str:
-    """The access to open on: of the selected leaf, buffer or array, or under the selected loop; else of the deepest statement."""
-    def near(s: Site) -> bool:
-        names = (s.leaf.id, s.leaf.statement, s.storage, s.statement.accesses[s.slot].array)
-        return look.node in names or any(x.id == look.node for x in s.above)
+def _focus(plan: Plan, offered: dict[str, Site], look: Look) -> str:
+    """The access to open on: of those to the selected array or buffer, of the selected leaf or under the selected loop (or of
+    all), the one that wastes most in the whole run, be it sectors or passes over the banks; of equal ones the deepest.
+    """
+    def touches(s: Site) -> bool:
+        return look.node in (s.storage, s.statement.accesses[s.slot].array)
 
-    close = {k: s for k, s in offered.items() if look.node and near(s)} or offered
-    return max(close, key=lambda k: (len(close[k].above), close[k].space == "global", not close[k].writes))
+    def near(s: Site) -> bool:
+        return look.node in (s.leaf.id, s.leaf.statement) or any(x.id == look.node for x in s.above)
+
+    named = {k: s for k, s in offered.items() if look.node and touches(s)}
+    close = named or {k: s for k, s in offered.items() if look.node and near(s)} or offered
+    wasted = {(f.leaf, f.slot): _waste(f) for leaf in {s.leaf.id for s in close.values()} for f in traffic(plan, "", leaf)}
+
+    def rank(key: str) -> tuple[float, int, bool, bool]:
+        s = close[key]
+        return round(wasted.get((s.leaf.id, s.slot), 0.0)), len(s.above), s.space == "global", not s.writes
+
+    return max(close, key=rank)
+
+
+def _waste(facts: AccessFacts) -> float:
+    """Sectors, or passes over the banks, beyond the fewest."""
+    cost, least = (facts.conflicts, 1.0) if facts.space == "shared" else (facts.sectors_per_request, facts.minimum)
+    return facts.requests * max(cost - least, 0.0)
 
 
 def _warp(plan: Plan, site: Site, asked: Asked) -> WarpAccess | str:

@@ -59,6 +59,11 @@ def _element(data: WarpAccess, index: tuple[int, ...]) -> str:
     return f"{data.array}[{', '.join(map(str, index))}]" if data.shape else data.array
 
 
+def _around(data: WarpAccess) -> Spec:
+    """The buffer or array that the leaf's bars are of: whoever selects it means them, too."""
+    return {"around": {data.leaf: [data.array]}}
+
+
 def draw_sectors(data: WarpAccess, theme: Theme) -> Spec:
     """Global memory: a row for each 128 bytes, the sectors that move pale, the bytes asked for coloured by lane."""
     lines = sorted({s * SECTOR_BYTES // LINE_BYTES for s in data.request.sectors})[:ROWS]
@@ -128,7 +133,7 @@ def draw_sectors(data: WarpAccess, theme: Theme) -> Spec:
         ),
         yaxis=axis(theme, "", (len(lines) - 0.4, -0.6), names, mono=True),
     )
-    return spec(traces, page)
+    return spec([{**t, "meta": _around(data)} for t in traces], page)
 
 
 def draw_banks(data: WarpAccess, theme: Theme) -> Spec:
@@ -191,7 +196,7 @@ def draw_banks(data: WarpAccess, theme: Theme) -> Spec:
                 yshift=4,
             )
         )
-    return spec(traces, page)
+    return spec([{**t, "meta": _around(data)} for t in traces], page)
 
 
 def draw_tile(data: TileAccess, theme: Theme) -> Spec:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from ..style import page
+from ..style import page, table
 from .palette import Theme
 from .spec import figure
 
@@ -86,7 +86,12 @@ class Picture:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return page(self.title, "", self.svg, escape(self.note))
+        """The picture and, where a viewer shows no SVG inside HTML (GitHub), the same as a table."""
+        shown = self.table[:ROWS] if self.svg else ()
+        more = f"<p>… {len(self.table) - ROWS} more rows</p>" if len(self.table) > ROWS else ""
+        rows = [tuple(escape(str(cell)) for cell in row[1:]) for row in shown]
+        as_table = f'<details><summary>as a table</summary><div class="body">{table(self.header, rows)}{more}</div></details>'
+        return page(self.title, "", self.svg, escape(self.note), as_table if rows else "")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         bundle: dict[str, Any] = {"text/plain": str(self), "text/html": self._repr_html_()}

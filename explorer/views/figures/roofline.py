@@ -114,8 +114,21 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
         ]
         for p in data.points
     ]
+    if any(p.name == "requested" for p in data.points):
+        rows += _requests(Facts(schedule.source, schedule.plan, catalogue()[data.gpu]))
     return Drawing(f"{schedule.source.name} under the roof of the {data.gpu}", _remark(data), lambda theme: draw(data, theme),
                    ["what", "flop per byte", "flop/s (at most, or measured)", "from"], rows)
+
+
+def _requests(facts: Facts) -> list[list[str | None]]:
+    """What each access of the text asks of global memory, the largest first."""
+    out: list[list[str | None]] = []
+    for a in sorted((a for a in facts.accesses if a.space == "global" and a.bytes), key=lambda a: -a.bytes):
+        share, how = a.bytes / facts.requested_bytes, "writes" if a.writes else "reads"
+        out.append([a.leaf, f"{a.leaf} {how} {a.array}", "", "",
+                    f"{scaled(a.bytes, 'B')}, {share:.0%} of the requested: {a.sectors_per_request:.3g} sectors a request, "
+                    f"at least {a.minimum:.3g}"])
+    return out
 
 
 def draw(data: Roofline, theme: Theme) -> Spec:

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include <stdlib.h>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -18,8 +19,11 @@ template <class T, class U> T simt_bits(U u) { T t; memcpy(&t, &u, sizeof(T)); r
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __shared__ static
 
+inline int __float_as_int(float x) { return simt_bits<int>(x); }
+inline float __int_as_float(int x) { return simt_bits<float>(x); }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 template <class T> T min(T a, T b) { return b < a ? b : a; }
@@ -35,7 +39,7 @@ typedef void* cudaStream_t;
 typedef double* cudaEvent_t;
 enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributeNonPortableClusterSizeAllowed };
 
 inline const char* cudaGetErrorString(cudaError_t error) { return error ? "out of memory" : "no error"; }
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
@@ -69,6 +73,21 @@ class HostBarrier {
 };
 inline HostBarrier host_barrier;
 inline void __syncthreads() { host_barrier.wait(); }
+
+inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline int __syncthreads_or(int mine) {
+    static std::atomic<int> any;
+    __syncthreads();
+    any = 0;
+    __syncthreads();
+    if (mine) any = 1;
+    __syncthreads();
+    return any;
+}
+inline unsigned atomicInc(unsigned* counter, unsigned most) { const unsigned old = *counter; *counter = old >= most ? 0 : old + 1; return old; }
+inline unsigned atomicAdd(unsigned* counter, unsigned by) { const unsigned old = *counter; *counter = old + by; return old; }
+// Blocks run one after the other here, so a barrier of the grid cannot be kept: it is refused as CUDA refuses a grid too large.
+inline cudaError_t cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t) { return 720; }
 
 inline void host_launch(dim3 grid, dim3 block, const std::function<void()>& kernel) {
     gridDim = grid, blockDim = block;

@@ -11,7 +11,8 @@ from explorer.poly.sample import bounds
 from explorer.transforms.base import catalogue
 from explorer.views.figures.asked import Asked, Look
 from explorer.views.figures.domain import ROOM, domain
-from explorer.views.figures.domain_draw import draw
+from explorer.views.figures.domain_draw import draw, title
+from explorer.views.figures.domain_pair import ends_of
 from explorer.views.figures.palette import CYCLE, DARK, LIGHT
 from tests.views.figures.support import SCHEDULES, walked, written
 
@@ -65,6 +66,15 @@ def test_a_node_chooses_the_statement():
     assert "k_3" in s.plan.statement_of[below].dims
 
 
+def test_it_opens_where_the_selected_leaf_runs():
+    """The prologue of a pipeline copies the first tiles, the loop the later ones."""
+    s = SCHEDULES["matmul pipelined"]()
+    for node in ("a_s.pro", "a_s"):
+        data = domain(s, Asked(), Look(node))
+        assert data.statement == "a_s"
+        assert node in {c.leaf for c in data.cells}
+
+
 def test_the_whole_is_sampled_with_one_stride_for_each_axis():
     s = written("matmul", M=4096, N=4096, K=4096).tile(["i", "j"], (128, 128)).bind("i", "block.y").bind("j", "block.x")
     data = domain(s, Asked({"show": "whole", "size": "large"}), Look())
@@ -95,17 +105,88 @@ def test_a_refused_pair_is_drawn_where_it_is(name, step, arguments):
     data = domain(replace(s, plan=plan), Asked(), Look(finding=verdict.finding))
     source, sink = verdict.finding.source, verdict.finding.sink
     assert data.statement == source.statement
-    assert [m.name for m in data.pair] == [str(source), str(sink)]
-    for mark, end in zip(data.pair, (source, sink), strict=True):
+    assert (data.other is None) == (source.statement == sink.statement)
+    shown = ends_of(data)
+    assert [(m.name, m.first, grid.statement) for m, grid in shown] == [
+        (str(source), True, source.statement), (str(sink), False, sink.statement)]
+    for (mark, grid), end in zip(shown, (source, sink), strict=True):
         named = dict(zip(plan.statement_of[end.statement].dims, end.point, strict=True))
-        where = {d: named[d] for d in data.axes if d in named}
-        assert {d: v for d, v in zip(data.axes, mark.at, strict=True) if d in where} == where
+        assert mark.at == tuple(named[d] for d in grid.axes)
         assert all(
-            start <= v <= start + (count - 1) * stride for v, (start, count, stride) in zip(mark.at, data.window, strict=True)
+            start <= v <= start + (count - 1) * stride for v, (start, count, stride) in zip(mark.at, grid.window, strict=True)
         )
-    words = str(draw(data, DARK)["layout"]["annotations"])
-    assert "must run first" in words
-    assert str(sink) in words
+    words = [a["text"] for a in draw(data, DARK)["layout"]["annotations"]]
+    assert f"<b>1  {source}</b> must run first" in words
+    assert f"<b>2  {sink}</b> must run later" in words
+
+
+def refused(name, step, arguments, **sizes):
+    s = written(name, **sizes)
+    verdict, plan = s.try_step(catalogue()[step](*arguments))
+    return domain(replace(s, plan=plan), Asked(), Look(finding=verdict.finding)), verdict.finding
+
+
+def test_the_words_of_a_pair_stand_apart_and_off_the_cells():
+    """However near the two are: the words are lines above the cells, and the numbers look away from each other."""
+    for name, step, arguments in (("gauss_seidel", "reverse", ("j",)), ("jacobi2d", "interchange", ("t", "i")),
+                                  ("gauss_seidel", "bind", ("i", "block.x"))):
+        data, _ = refused(name, step, arguments)
+        page = draw(data, LIGHT)["layout"]
+        words = [a for a in page["annotations"] if "must run" in a["text"]]
+        assert [a["yref"] for a in words] == ["paper", "paper"]
+        assert abs(words[0]["yshift"] - words[1]["yshift"]) >= words[0]["font"]["size"] * 1.3
+        assert page["margin"]["t"] >= max(a["yshift"] for a in words) + words[0]["font"]["size"], "they have room"
+        first, second = (a for a in page["annotations"] if a["text"] in ("<b>1</b>", "<b>2</b>"))
+        for shift, axis, down in (("xshift", "x", 1), ("yshift", "y", -1)):
+            apart = (second[axis] - first[axis]) * down
+            if apart:
+                assert (second[shift] - first[shift]) * apart > 0, "the numbers are further apart than the points"
+        assert (first["xshift"], first["yshift"]) != (second["xshift"], second["yshift"])
+
+
+def test_two_statements_have_a_grid_each_and_an_arrow_between():
+    data, finding = refused("softmax", "fuse", ("k_2", "k_3"))
+    assert data.other is not None
+    assert data.other.statement == finding.sink.statement
+    page = draw(data, LIGHT)
+    grids = [t for t in page["data"] if t.get("name") == "instances"]
+    assert [set(t["customdata"]) for t in grids] == [{"S3"}, {"S4"}]
+    assert [t.get("xaxis", "x") for t in grids] == ["x", "x2"]
+    left, right = (page["layout"][f"xaxis{n}"]["domain"] for n in ("", "2"))
+    assert left[1] < right[0]
+    titles = [a["text"] for a in page["layout"]["annotations"] if a["text"].startswith("<b>S")]
+    assert [t[3:6] for t in titles] == ["S3:", "S4:"]
+    (pointer,) = [t for t in page["data"] if t.get("xaxis") == "x3" and t["mode"] == "lines"]
+    assert left[0] < pointer["x"][0] < left[1]
+    assert right[0] - 0.05 < pointer["x"][-1] < right[1]
+    assert max(pointer["y"]) <= 1
+    assert "S3 and S4" in title(data)
+    other = domain(*_again("softmax", "fuse", ("k_2", "k_3"), {"statement": "S4"}))
+    assert [m.name for m, _ in ends_of(other)] == [m.name for m, _ in ends_of(data)], "the first stays first"
+    assert domain(*_again("softmax", "fuse", ("k_2", "k_3"), {"statement": "S0"})).pair == ()
+
+
+def _again(name, step, arguments, options):
+    s = written(name)
+    verdict, plan = s.try_step(catalogue()[step](*arguments))
+    return replace(s, plan=plan), Asked(options), Look(finding=verdict.finding)
+
+
+def test_cells_know_the_loops_they_run_in():
+    """The values of a cell's loops give its point back, and one run of a loop is what shares those outside of it."""
+    s = written("matmul", M=8, N=8, K=8).tile(["i", "j"], (4, 4)).cut("k", 3)
+    data = domain(s, Asked({"x": "j", "y": "i"}), Look())
+    above = dict(data.above)
+    assert len(above) == 2
+    for cell in data.cells:
+        leaf, over, kernel = next(entry for entry in s.plan.leaves if entry[0].id == cell.leaf)
+        assert above[cell.leaf] == (kernel.id, *(x.id for x in over))
+        env = dict(zip((x.id for x in over), cell.loops, strict=True))
+        named = dict(leaf.at)
+        assert cell.point == tuple(named[d].evaluate(env) for d in data.dims)
+    meta = next(t["meta"] for t in draw(data, LIGHT)["data"] if t.get("name") == "instances")
+    assert meta["loops"] == [list(c.loops[::-1]) for c in data.cells]
+    assert meta["around"] == {leaf: list(nodes[::-1]) for leaf, nodes in data.above}
 
 
 def test_colours_and_words_tell_threads_and_blocks_apart():

@@ -10,6 +10,7 @@ import pytest
 from explorer.errors import FigureError
 from explorer.gpu.occupancy import occupancy as fill_of
 from explorer.gpu.spec import catalogue, gpu
+from explorer.poly.traffic import traffic
 from explorer.run.result import Run
 from explorer.views.figures import picture
 from explorer.views.figures.asked import Asked, Look
@@ -116,3 +117,19 @@ def test_a_block_that_does_not_fit_says_so_and_an_unknown_gpu_is_an_error():
     assert ": 1 block, 1 of 64 warps" in picture(s, "occupancy", {"gpu": "H200"}).note
     with pytest.raises(FigureError, match="gpu='H900' is not a choice"):
         s.plot.roofline(gpu="H900")
+
+
+def test_each_access_has_its_row_of_requested_traffic():
+    s = matmul(stages=2)
+    shown = picture(s, "roofline")
+    asked = [a for a in traffic(s.plan) if a.space == "global" and a.bytes]
+    facts = {f"{a.leaf} {'writes' if a.writes else 'reads'} {a.array}": a for a in asked}
+    rows = {row[1]: row for row in shown.table if row[0] is not None}
+    assert rows.keys() == facts.keys()
+    assert {"a_s reads a", "S2 writes c"} <= rows.keys()
+    for name, row in rows.items():
+        assert row[0] == facts[name].leaf
+        assert f"{facts[name].sectors_per_request:.3g} sectors a request, at least {facts[name].minimum:.3g}" in row[4]
+    sizes = [facts[row[1]].bytes for row in shown.table if row[0] is not None]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(float(row[4].split(", ")[1].split("%")[0]) for row in rows.values()) == pytest.approx(100, abs=3)

@@ -135,3 +135,16 @@ def test_large_footprints_are_exact_where_dimensions_are_apart_and_say_so_where_
     part = touched(diagonal, "S1", 0, {})
     assert part.cut
     assert 0 < part.elements <= 4096**2
+
+
+@pytest.mark.parametrize(("pad", "text"), [(0, "reads a_s[4*i.i + i.i.i.2, k.i]"), (4, "reads a_s[4*i.i + i.i.i.2, k.i]")])
+def test_a_staged_array_opens_on_the_access_that_wastes_most(pad, text):
+    """With padding the copy has the worse efficiency, but the product's reads are made far more often."""
+    s = schedule(stages=1, pad=pad)
+    waste = {(f.leaf, f.slot): f.requests * (f.conflicts - 1) for f in traffic(s.plan) if f.storage == "a_s"}
+    worst = max(waste, key=lambda key: waste[key])
+    assert worst == ("S1", 0)
+    for node in ("a", "a_s", "S1"):
+        assert s.plot.memory(node).title.startswith(f"Warp 0 {text}")
+    assert s.plot.memory("c").title.startswith("Warp 0 writes c")
+    assert {row[0] for row in s.plot.memory("b").table} == {"S1"}

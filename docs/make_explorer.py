@@ -1,0 +1,89 @@
+"""Makes the pictures of the explorer from a real session on a plain page: light, dark and narrow.
+
+``python docs/make_explorer.py`` writes ``explorer-*.png`` into ``docs/pictures/``.  It needs the extra ``docs`` (Playwright and
+Pillow) and Chromium.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from examples.softmax import softmax  # noqa: E402
+from explorer.app.desk import Desk  # noqa: E402
+from explorer.app.session import Session  # noqa: E402
+from tests.browser.stage import Stage  # noqa: E402
+
+PICTURES = ROOT / "docs" / "pictures"
+STEPS = ("bind('i', 'block.x')", "split('k', 32)", "bind('k.i', 'thread.x')", "collect('peak', 'shuffle')")
+COLOURS = 250
+"""Of the PNG files: text in a few hues with smooth edges."""
+
+
+def picture(browser: Browser, name: str, width: int, view: str, dark: bool) -> None:
+    """One picture: a loop selected, a split previewed, a figure, the CUDA text, a run and the history."""
+    session = Session(softmax.schedule(M=64, N=1000))
+    for step in STEPS:
+        session.apply(step)
+    desks: list[Desk] = []
+
+    def kernel(send: Callable[[Any, list[bytes]], None]) -> Callable[[Any], None]:
+        desks.append(Desk(session, send))
+        return desks[0].handle
+
+    page = browser.new_page(viewport={"width": width, "height": 1000}, color_scheme="dark" if dark else "light",
+                            reduced_motion="reduce")  # fmt: skip
+    stage = Stage(page, kernel)
+    if dark:
+        page.add_style_tag(content="body { background: #0d1117 }")
+
+    def settle() -> None:
+        stage.settle(400)
+        desks[0].wait()
+        stage.settle(600)
+
+    settle()
+    page.get_by_role("button", name="Run and time").click()
+    settle()
+    page.locator(".exw [role=tree][aria-label=loops] .row[data-node='k']").click()
+    settle()
+    page.get_by_role("tab", name=view, exact=True).click()
+    settle()
+    if view == "Domain":
+        page.locator(".exw .vmain [data-option=size]:visible").select_option("small")
+        settle()
+    page.locator(".exw li.move[data-name=split] .mmain").click()
+    page.mouse.move(0, 0)
+    settle()
+    page.evaluate("() => document.activeElement.blur()")
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(500)
+    taken = Image.open(io.BytesIO(page.screenshot(full_page=True)))
+    taken.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(PICTURES / f"explorer-{name}.png", optimize=True)
+    desks[0].close()
+    page.close()
+
+
+def main() -> None:
+    """Write the three pictures."""
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=shutil.which("chromium") or shutil.which("google-chrome"),
+                                       args=["--no-sandbox"])  # fmt: skip
+        picture(browser, "light", 1440, "Domain", dark=False)
+        picture(browser, "dark", 1440, "Domain", dark=True)
+        picture(browser, "narrow", 900, "Memory", dark=False)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

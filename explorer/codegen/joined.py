@@ -1,0 +1,146 @@
+"""Several kernels in one launch: each phase in a scope of its own, behind the ticket or the barrier that it waits for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ..errors import ScheduleError
+from ..ir.plan import Plan
+from ..ir.tree import Kernel
+from .lower import Lowered
+from .printer import Block, Lines, Out
+
+MOST_TICKETS = 1 << 24
+"""Counters of one launch (64 MiB of a module's own memory)."""
+
+
+FIRST_CLUSTERS = 90
+"""Compute capability, times ten, of the first GPUs with clusters (CUDA C++ Programming Guide, "Thread Block Clusters")."""
+MOST_CLUSTER = 16
+"""Blocks of a cluster at most; more than 8 are not portable, and a GPU may refuse them (the same section)."""
+
+
+def require_clusters(plan: Plan, kernel: Kernel, arch: str) -> None:
+    """Refuse clusters that the architecture does not have, or of more blocks than any has.
+
+    Raises
+    ------
+    ScheduleError
+    """
+    cluster = plan.clusters[kernel.id]
+    blocks = prod(cluster)
+    if blocks == 1:
+        return
+    if int(re.sub(r"\D", "", arch) or 0) < FIRST_CLUSTERS:
+        raise ScheduleError(f"{kernel.id} combines updates over clusters of {blocks} blocks, which {arch} does not have",
+                            why="clusters and distributed shared memory begin with sm_90",
+                            hint="how='ticket', or another GPU")
+    if blocks > MOST_CLUSTER:
+        raise ScheduleError(f"{kernel.id} would need clusters of {' x '.join(map(str, cluster))} = {blocks} blocks",
+                            why=f"a cluster has at most 8 blocks, {MOST_CLUSTER} where the GPU allows it; "
+                                "it is the whole grid along the axes that it combines",
+                            hint="split the loop, and combine the outer part by atomics")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A kernel of the launch, and its text with the declarations of its roles."""
+
+    low: Lowered
+    body: tuple[Out, ...]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The text of a launch of several phases.
+
+    Attributes
+    ----------
+    body : tuple of Out
+    library : frozenset of str
+        Parts of the device library that the phases are joined by.
+    counters : tuple of str
+        Declarations, outside of the kernel, of what its blocks count with.
+    """
+
+    body: tuple[Out, ...]
+    library: frozenset[str]
+    counters: tuple[str, ...]
+
+
+def joined(plan: Plan, phases: Sequence[Phase], name: Callable[[Kernel, str], str]) -> Joined:
+    """The phases of one launch behind each other.
+
+    A phase behind a ticket stands inside of the ``if`` of its ticket, and so does the next one behind a ticket of its own:
+    the blocks that ran the one before it take the tickets.
+
+    Parameters
+    ----------
+    plan : Plan
+    phases : sequence of Phase
+        In order, two or more.
+    name : callable
+        From a kernel and the kind of its counters to a free name for them.
+    """
+    out: list[Out] = []
+    library: set[str] = set()
+    counters: list[str] = []
+    position, barrier = 0, ""
+    while position < len(phases):
+        end = next((i for i in range(position + 1, len(phases)) if phases[i].low.kernel.join != "ticket"), len(phases))
+        if position:
+            if not barrier:
+                barrier = name(phases[0].low.kernel, "barrier")
+                counters.append(f"__device__ unsigned int {barrier}[1];  // blocks that came to the barrier: see grid_barrier")
+            library.add("grid")
+            out.append(Lines(("", f"grid_barrier({barrier});  // all blocks of the grid wait here")))
+        out += _chain(plan, phases[position:end], name, library, counters)
+        position = end
+    return Joined(tuple(out), frozenset(library), tuple(counters))
+
+
+def _chain(plan: Plan, phases: Sequence[Phase], name: Callable[[Kernel, str], str], library: set[str],
+           counters: list[str]) -> list[Out]:
+    """A phase that all blocks run, and those that follow each other by tickets."""
+    first, rest = phases[0], phases[1:]
+    return [Block("", first.body, _ids(first), comment=first.low.kernel.id),
+            *_behind(plan, first.low.kernel, rest, name, library, counters)]
+
+
+def _behind(plan: Plan, before: Kernel, phases: Sequence[Phase], name: Callable[[Kernel, str], str], library: set[str],
+            counters: list[str]) -> list[Out]:
+    if not phases:
+        return []
+    phase, rest = phases[0], phases[1:]
+    kernel = phase.low.kernel
+    axes, every = plan.ticket_axes(kernel), plan.extents[before.id]
+    parts = prod(every[axis] for axis in range(3) if axis not in axes)
+    tickets = prod(every[axis] for axis in axes)
+    body = (*phase.body, *_behind(plan, kernel, rest, name, library, counters))
+    if parts == 1:
+        return [Lines(("", "__syncthreads();  // the block goes on with what it wrote itself")),
+                Block("", body, (kernel.id,), comment=kernel.id)]
+    if tickets > MOST_TICKETS:
+        raise ScheduleError(f"{kernel.id} would need {tickets:,} counters of tickets, {4 * tickets:,} bytes",
+                            why=f"at most {MOST_TICKETS:,} are kept", hint=f"join('{kernel.id}', 'launch')")
+    library.add("ticket")
+    counter = name(kernel, "tickets")
+    counters.append(f"__device__ unsigned int {counter}[{tickets}];  // tickets: 0 between launches")
+    header = f"if (last_block({_at(counter, axes, every)}, {parts}))"
+    return [Lines(("",)), Block(header, body, (kernel.id,), comment=f"{kernel.id}: the last of {parts} blocks goes on")]
+
+
+def _at(counter: str, axes: Sequence[int], grid: Sequence[int]) -> str:
+    """The counter of this block's coordinates along the axes."""
+    terms, stride = [], 1
+    for axis in axes:
+        terms.append(f"blockIdx.{'xyz'[axis]}" if stride == 1 else f"{stride} * blockIdx.{'xyz'[axis]}")
+        stride *= grid[axis]
+    return f"&{counter}[{' + '.join(terms)}]" if terms else counter
+
+
+def _ids(phase: Phase) -> tuple[str, ...]:
+    return (phase.low.kernel.id,)

@@ -1,0 +1,256 @@
+"""What may be chosen when a kernel is spread: for each strategy its parameters around the rule's, priced by the models.
+
+A list begins with what :func:`~explorer.strategies.auto.auto` takes; the others follow, the cheapest first by the estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from math import log, prod
+from typing import TypeVar
+
+from ..errors import ScheduleError, TransformError
+from ..gpu.occupancy import occupancy
+from ..gpu.spec import Gpu
+from ..ir.plan import Plan
+from ..ir.tree import Loop, walk
+from ..schedule import Schedule
+from . import riding, rows
+from ._steps import Builder, chain, own_temporaries
+from .default import THREADS, default
+from .elementwise import THREADS as FLAT
+from .elementwise import each_of, elementwise, is_elementwise
+from .elementwise import vector_width as flat_width
+from .reduction_form import reduction_form
+from .reduction_model import Shape
+from .reductions import priced, reduce
+from .riding_form import bring_together, riding_form
+from .stitch import cut_long_rows
+from .stitch_graph import name_of
+from .stitch_rates import LATENCY_US, LAUNCH_US, ROW_US, WAVE_US, Spread, bandwidth_of
+from .stitch_search import Search
+
+T = TypeVar("T")
+SAME = 0.02
+"""Estimates nearer to each other than this share are not told apart: what is nearer to the rule's choice comes first."""
+BLOCKS = (64, 128, 256, 512)
+"""Threads of a block that are worth trying where threads do not work together."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One way to take a turn of :func:`~explorer.strategies.auto.auto`.
+
+    Attributes
+    ----------
+    stage, kernel : str
+        Whose turn it is, as :data:`~explorer.strategies.auto.Decide` says.
+    label : str
+        In words.
+    estimate_us : float or None
+        Microseconds of this kernel by a model; None where no model knows it.
+    take : callable
+        From the schedule before the turn to the one after it.
+    """
+
+    stage: str
+    kernel: str
+    label: str
+    estimate_us: float | None
+    take: Callable[[Schedule], Schedule]
+
+    def __call__(self, schedule: Schedule) -> Schedule:
+        """Take the turn.
+
+        Raises
+        ------
+        TransformError, IllegalSchedule
+            If this way does not fit the kernel.
+        """
+        new = self.take(schedule)
+        if new is schedule and self.label != APART:
+            raise TransformError(f"{self.label} does not fit {self.kernel or 'this program'}")
+        return new
+
+
+APART = "no column sums along rows"
+"""The label of the one choice that leaves a schedule as it is."""
+
+
+def spread_choices(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
+    """The ways to spread a kernel that nothing is bound in, by the strategy that fits it; none if only the default does."""
+    nodes = list(walk(next(k.body for k in schedule.plan.kernels if k.id == kernel)))
+    if any(isinstance(n, Loop) and (n.is_place or n.extent == 0) for n in nodes):
+        return []
+    for find in (_elementwise, _reductions, _rows):
+        try:
+            if found := find(schedule, kernel, gpu):
+                return _ranked(found)
+        except ScheduleError:
+            continue
+    return []
+
+
+def ride_choices(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
+    """The ways to let column sums ride along rows; none where there is nothing to ride."""
+    b = Builder(schedule, judged=False)
+    try:
+        bring_together(b, kernel)
+        form = riding_form(b.plan, kernel)
+        base = riding.choose(b.schedule, form, gpu) if form else None
+    except ScheduleError:
+        return []
+    if form is None or base is None:
+        return []
+    count = prod(b.plan.loops[n].extent for n in form.outer)
+    out = []
+    for threads, side, blocks in _around(*((n, 2 * n, n // 2) for n in (base.threads, base.rows, base.blocks))):
+        s = replace(base, threads=threads, rows=side, blocks=min(blocks, -(-count // side) if side else 0))
+        if s == base or (s.blocks > 1 and threads >= 8 and 32 <= threads * side <= 1024):
+            label = f"riding, {s.threads} threads a row, {s.rows} rows side by side, {s.blocks} blocks"
+            out.append(Choice("ride", kernel, label, None, partial(_ride, kernel=kernel, gpu=gpu, spread=s)))
+    return [*dict.fromkeys(out), Choice("ride", kernel, APART, None, lambda s: s)]
+
+
+def rest_choices(schedule: Schedule) -> list[Choice]:
+    """Threads of the blocks of what gets the default schedule."""
+    return [Choice("rest", "", f"default, {n} threads", None, partial(default, threads=n))
+            for n in dict.fromkeys((THREADS, *BLOCKS))]
+
+
+def _ride(schedule: Schedule, kernel: str, gpu: Gpu, spread: riding.Spread) -> Schedule:
+    return riding.ride(schedule, kernel, gpu, spread)
+
+
+def _ranked(found: list[Choice]) -> list[Choice]:
+    """The first, and the others by estimate; those without one, and those that cost about the same, keep their order."""
+    return [found[0], *sorted(found[1:], key=lambda c: float("inf") if c.estimate_us is None else int(log(c.estimate_us) / SAME))]
+
+
+def _around(*values: Sequence[T]) -> list[tuple[T, ...]]:
+    """Every combination, those with fewer and earlier changes from the first first."""
+    numbered = product(*(list(enumerate(dict.fromkeys(v))) for v in values))
+    return [tuple(v for _, v in row) for row in sorted(numbered, key=lambda row: sum(n for n, _ in row))]
+
+
+def _reductions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
+    form = reduction_form(schedule, kernel)
+    if form is None:
+        return []
+
+    def take(s: Schedule, shape: Shape) -> Schedule:
+        return reduce(s, kernel, gpu, shape)
+
+    return [Choice("spread", kernel, _words(shape, form.rows), us, partial(take, shape=shape))
+            for shape, us in priced(schedule, form, gpu)]
+
+
+def _words(s: Shape, by_rows: bool) -> str:
+    """A shape as a person says it."""
+    kind = "flat" if s.flat else "rows" if by_rows else "columns"
+    parts = f", {s.parts} parts" if s.parts > 1 else ""
+    return f"{kind} {s.x}×{s.y} threads, {s.vector} wide, {s.unroll} in flight{parts}"
+
+
+def _elementwise(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
+    if not is_elementwise(schedule, kernel) or elementwise(schedule, kernel) is schedule:
+        return []
+    nest = chain(next(k.body for k in schedule.plan.kernels if k.id == kernel)[0])
+    base, width = each_of(schedule, nest), flat_width(schedule, nest)
+    space, moved = prod(x.extent for x in nest), _moved(schedule.plan, kernel)
+    item = max(1, moved // max(space, 1))
+    out = []
+    for threads, each, backwards in _around((FLAT, *BLOCKS, 1024), (base, 1, 2, 4, 8), (False, True)):
+        piece = threads * width * each
+        at = Spread(-(-space // piece), piece, threads, 1, width, item, each)
+        label = f"flat, {threads} threads, {each} accesses each" + ", from the end" * backwards
+        take = partial(elementwise, kernel=kernel, threads=threads, each=each, backwards=backwards)
+        out.append(Choice("spread", kernel, label, _streamed(moved, at, gpu), take))
+    return out
+
+
+def _rows(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
+    form = rows.row_form(schedule, kernel)
+    if form is None or form.extent == 0:
+        return []
+    widest = rows.vector_width(schedule, form)
+    base = rows.group_size(form.extent, widest)
+    count = prod(schedule.plan.loops[n].extent for n in form.outer)
+    out = []
+    for threads, vector, block, keep in _around((base, 2 * base, base // 2, 4 * base, base // 4), (widest, widest // 2),
+                                                (rows.BLOCK, 128, 512), (None, "shared", "")):
+        wide = threads > gpu.warp_size
+        fits = vector >= 1 and 1 <= threads <= min(1024, -(-form.extent // vector))
+        if (threads, vector) != (base, widest) and not fits or (block != rows.BLOCK if wide else keep is not None):
+            continue
+        side = 1 if wide else max(1, min(count, block // threads))
+        more = {None: "", "shared": ", kept in shared memory", "": ", read again"}[keep]
+        label = f"{threads} threads a row, {side} rows a block, {vector} wide{more}"
+        us = _row_us(schedule, form, threads, side, vector, keep, gpu)
+        take = partial(rows.rows, kernel=kernel, threads=threads, vector=vector, gpu=gpu, block=block, keep=keep)
+        out.append(Choice("spread", kernel, label, us, take))
+    return _cuts(schedule, kernel, gpu, out) if len(form.rows) > 1 else out
+
+
+def _row_us(schedule: Schedule, form: rows.RowForm, threads: int, side: int, vector: int, keep: str | None, gpu: Gpu) -> float:
+    """Microseconds of rows in one kernel: what is moved, what is kept and so keeps other blocks away, and shuffles."""
+    plan, count = schedule.plan, prod(schedule.plan.loops[n].extent for n in form.outer)
+    again = sum(plan.array_of[a].dtype.bytes for a in rows.read_again(schedule, form))
+    pieces = -(-form.extent // (threads * vector)) * vector
+    words, row = pieces * again // 4, pieces * threads * again
+    space = keep
+    if space is None:
+        room = gpu.shared_bytes_per_block_optin - rows.RESERVED if threads > gpu.warp_size else 0
+        space = "register" if words <= rows.kept_words(threads, gpu) else "shared" if row <= room else ""
+    registers = min(255, rows.WORKING + words * (space == "register"))
+    most = occupancy(gpu, threads * side, registers, row * side * (space == "shared")).blocks_per_sm
+    moved = _moved(plan, form.kernel) + (len(form.rows) - 1) * count * form.extent * again * (space == "")
+    item = max(1, moved // max(1, count * form.extent))
+    at = Spread(count, form.extent, threads, side, vector, item, min(rows.UNROLL, -(-form.extent // (threads * vector))))
+    return _streamed(moved, at, gpu, max(1, most)) + ROW_US * (len(form.rows) - 1) * (threads > 1)
+
+
+def _cuts(schedule: Schedule, kernel: str, gpu: Gpu, whole: list[Choice]) -> list[Choice]:
+    """The ways to spread rows in one kernel, and the cuts of the chain; first what the rule takes."""
+    search = Search(schedule, gpu, kernel)
+    free, by_rule = search.planned({}).total_us, cut_long_rows(schedule, kernel, gpu) is not schedule
+    base = free if by_rule or whole[0].estimate_us is None else whole[0].estimate_us
+    out: dict[str, Choice] = {}
+    for fixed in ({name_of(e): scheme} for e in search.graph.edges for scheme in ("cut", "global")):
+        try:
+            plan = search.planned(fixed)
+        except ScheduleError:
+            continue
+        label = "cut: " + " | ".join(", ".join(group) for group in plan.groups) + ", in parts" * ("global" in fixed.values())
+        us, take = base + plan.total_us - free, partial(_made, kernel=kernel, gpu=gpu, fixed=fixed)
+        out.setdefault(label, Choice("spread", kernel, label, us, take))
+    if not by_rule:
+        return [*whole, *out.values()]
+    first = Choice("spread", kernel, "cut by the model", free, partial(cut_long_rows, kernel=kernel, gpu=gpu))
+    return [first, *(replace(c, estimate_us=None) for c in whole), *out.values()]  # two models do not compare
+
+
+def _made(schedule: Schedule, kernel: str, gpu: Gpu, fixed: dict[str, str]) -> Schedule:
+    made = Search(schedule, gpu, kernel).made(fixed).schedule
+    return schedule if made is None else made
+
+
+def _moved(plan: Plan, kernel: str) -> int:
+    """Bytes of the arrays in global memory that a kernel uses: read once, written once."""
+    own = set(own_temporaries(plan, kernel))
+    statements = [plan.statement_of[leaf.statement] for leaf, _, k in plan.leaves if k.id == kernel]
+    read = {r.array for s in statements for r in s.reads} - own
+    written = {s.target.array for s in statements} - own
+    return sum(plan.array_of[a].nbytes for names in (read, written) for a in _known(plan, names))
+
+
+def _known(plan: Plan, names: Iterable[str]) -> list[str]:
+    return [n for n in names if n in plan.array_of]
+
+
+def _streamed(moved: int, at: Spread, gpu: Gpu, most: int = 32) -> float:
+    """Microseconds to move so many bytes once, spread like that, at most so many blocks on a multiprocessor at a time."""
+    return LAUNCH_US + LATENCY_US + moved / bandwidth_of(gpu) * at.loss(gpu, most) + WAVE_US * (at.waves(gpu, most) - 1)

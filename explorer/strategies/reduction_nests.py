@@ -1,0 +1,200 @@
+"""The moves that give reductions under parallel loops a shape: rows along lanes, columns across them, or results flat over threads."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ..ir.tree import Leaf, Loop, walk
+from ..schedule import Schedule
+from ._steps import Builder
+from .reduction_form import ReductionForm
+from .reduction_model import Shape
+
+S = TypeVar("S", bound=Schedule)
+BLOCK = 256
+"""Threads of a block that joins parts of rows."""
+JOIN_COLUMNS = 32
+"""Neighbouring columns whose parts one block joins."""
+
+
+def shaped(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
+    """Give the reductions of a form a shape; the targets are temporaries of their own by now."""
+    return (_rows if form.rows and not shape.flat else _columns)(b, form, shape)
+
+
+def _rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
+    p, r = _flat(b, form.parallel), _flat(b, form.reduced)
+    lanes = _split(b, r, shape.vector, "v")
+    thread = _split(b, r, shape.x, "t")
+    part = _split(b, r, shape.parts, "s")
+    several = _split(b, r, shape.unroll, "u")
+    _in_order(b, [part, r, thread, several, lanes])
+    if part:
+        _apart(b, form, part, [p] if p else [])
+    if p:
+        row = _split(b, p, min(shape.y, b.extent(p)), "r")
+        b.do("bind", p, "block.x")
+        if row:
+            b.do("bind", row, "thread.y")
+    if part:
+        b.do("bind", part, "block.y")
+    if thread:
+        b.do("bind", thread, "thread.x")
+        for update in form.updates:
+            b.do("collect", update, "shuffle")
+    _finish(b, form.kernel, lanes, several)
+    if part:
+        _join_rows(b, form)
+    return b.schedule
+
+
+def _columns(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
+    outer, inner = ((), form.in_order) if shape.flat else form.batches
+    if form.parallel != (*outer, *inner):
+        b.do("reorder", (*outer, *inner))
+    reduced, run = form.reduced, form.short_run(b.plan.loops) if shape.flat else ""
+    if run:
+        reduced = tuple(n for n in reduced if n != run)
+        b.attempt("reorder", (*reduced, run))
+    r, batch, p = _flat(b, reduced) or run, _flat(b, outer), _flat(b, inner)
+    lanes = _split(b, p, shape.vector, "v") if not form.rows else ""
+    column = _split(b, p, shape.x, "x")
+    row = _split(b, r, shape.y, "y")
+    part = _split(b, r, shape.parts, "s")
+    several = run if run and reduced else _split(b, r, shape.unroll, "u")
+    walk = [r, row, several]
+    _in_order(b, [part, *walk])
+    if part:
+        _apart(b, form, part, [x for x in (lanes, column, p, batch) if x])
+        _in_order(b, [part, batch, p, column, lanes])
+    if lanes:
+        b.do("distribute", lanes, after=_before(b, r))
+        lanes = b.parent(r)
+        if b.plan.loops[lanes].body[-1].id != r:
+            b.do("distribute", lanes, after=r)
+        _in_order(b, [*walk, lanes])
+    for loop, place in ((batch, "block.z"), (p, "block.x"), (column, "thread.x"), (part, "block.y"), (row, "thread.y")):
+        if loop:
+            b.do("bind", loop, place)
+    if row:
+        for update in form.updates:
+            b.do("collect", update, "shuffle")
+    _finish(b, form.kernel, lanes, several)
+    if part:
+        _join_columns(b, form)
+    return b.schedule
+
+
+def _flat(b: Builder, loops: tuple[str, ...]) -> str:
+    """One loop of several; "" of none."""
+    if len(loops) > 1:
+        b.do("coalesce", loops)
+    return loops[0] if loops else ""
+
+
+def _split(b: Builder, loop: str, size: int, suffix: str) -> str:
+    """An inner loop of so many iterations; "" where it would be one."""
+    if size <= 1 or not loop:
+        return ""
+    name = b.plan.fresh(f"{loop}.{suffix}")
+    b.do("split", loop, size, inner=name)
+    return name
+
+
+def _in_order(b: Builder, loops: list[str]) -> None:
+    """Reorder a perfect nest, unless it stands in that order."""
+    wanted = tuple(x for x in loops if x)
+    if len(wanted) > 1:
+        b.attempt("reorder", wanted)
+
+
+def _before(b: Builder, loop: str) -> str:
+    """The node that stands before a loop in its body: the last of the starts."""
+    body = b.plan.loops[b.parent(loop)].body
+    return body[next(n for n, node in enumerate(body) if node.id == loop) - 1].id
+
+
+def _apart(b: Builder, form: ReductionForm, part: str, around: list[str]) -> None:
+    """Parts in a launch of their own, each accumulated on its own."""
+    before = {a.name for a in b.plan.program.arrays}
+    for update in form.updates:
+        b.do("rfactor", update, part, first=not form.rows)
+    for start in form.starts:
+        b.do("sequence", start, after=part)
+    partial = [a.name for a in b.plan.program.arrays if a.name not in before]
+    for loop in around:
+        b.do("distribute", loop, after=part)
+    b.do("launch", form.kernel, after=around[-1] if around else part)
+    for array in partial:
+        b.do("accumulate", array)
+
+
+def _finish(b: Builder, kernel: str, lanes: str, several: str) -> None:
+    """Temporaries into registers, wide accesses, loads written out."""
+    _contract(b, kernel)
+    if lanes:
+        b.attempt("vectorize", lanes)
+        for loop in _writing(b, kernel, b.extent(lanes)):
+            b.attempt("vectorize", loop)
+    if several:
+        b.do("unroll", several)
+
+
+def _writing(b: Builder, kernel: str, width: int) -> list[str]:
+    """Innermost loops of a kernel, as wide as the lanes, whose one statement writes memory."""
+    nodes = walk(next(k.body for k in b.plan.kernels if k.id == kernel))
+    alone = [(n.id, n.body[0]) for n in nodes
+             if isinstance(n, Loop) and n.role == "seq" and n.extent == width and len(n.body) == 1]
+    writes = [(loop, leaf) for loop, leaf in alone if isinstance(leaf, Leaf) and not leaf.collect]
+    return [loop for loop, leaf in writes if not leaf.view(len(b.plan.statement_of[leaf.statement].reads))]
+
+
+def _contract(b: Builder, kernel: str) -> None:
+    """The temporaries of a kernel that have no storage yet into registers, where that is legal."""
+    used: dict[str, set[str]] = {}
+    for leaf, _, owner in b.plan.leaves:
+        for access in b.plan.statement_of[leaf.statement].accesses:
+            used.setdefault(access.array, set()).add(owner.id)
+    for temporary in list(b.plan.program.temporaries):
+        if temporary.name not in b.plan.buffer_of and used.get(temporary.name) == {kernel}:
+            b.attempt("contract", temporary.name, "register")
+
+
+def _joining(b: Builder, form: ReductionForm) -> tuple[str, str, list[tuple[str, str]]]:
+    """The launch that joins the parts: its kernel, its results as one loop, and each loop over parts with its statement."""
+    names = [k.id for k in b.plan.kernels]
+    kernel = b.plan.kernels[names.index(form.kernel) + 1]
+    body, around = kernel.body, []
+    while len(body) == 1 and isinstance(body[0], Loop):
+        around.append(body[0].id)
+        body = body[0].body
+    joins = [(node.id, next(n.id for n in node.body if isinstance(n, Leaf))) for node in body if isinstance(node, Loop)]
+    return kernel.id, _flat(b, tuple(around)), joins
+
+
+def _join_rows(b: Builder, form: ReductionForm) -> None:
+    kernel, p, joins = _joining(b, form)
+    if p:
+        b.do("bind", p, "block.x")
+    for parts, statement in joins:
+        threads = _split(b, parts, BLOCK, "t") if b.extent(parts) > BLOCK else parts
+        b.do("bind", threads, "thread.x").do("collect", statement, "shuffle")
+    _contract(b, kernel)
+
+
+def _join_columns(b: Builder, form: ReductionForm) -> None:
+    kernel, p, joins = _joining(b, form)
+    if p:
+        column = _split(b, p, JOIN_COLUMNS, "x") if b.extent(p) > JOIN_COLUMNS else ""
+        for loop, place in ((p, "block.x"), (column, "thread.x")) if column else ((p, "thread.x"),):
+            b.do("bind", loop, place)
+    unrolled = []
+    for parts, statement in joins:
+        rows = _split(b, parts, 8, "y") if b.extent(parts) > 8 else parts
+        b.do("bind", rows, "thread.y").do("collect", statement, "shuffle")
+        if rows != parts:
+            unrolled.append(_split(b, parts, 8, "u") if b.extent(parts) > 16 else parts)
+    _contract(b, kernel)
+    for loop in unrolled:
+        if loop:
+            b.attempt("unroll", loop)

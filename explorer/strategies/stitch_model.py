@@ -1,0 +1,268 @@
+"""What a stitching costs: the model by which schemes are chosen, every term of it in microseconds.
+
+Memory is what the kernels move at the GPU's bandwidth; a value that stays in a kernel moves nothing, an array that several
+passes of a kernel read moves once where its row fits the threads' registers.  To that come what too few or too long rows lose
+against that bandwidth (*spread*, :mod:`~explorer.strategies.stitch_rates`), launches and the latency
+of each, exchanges between threads, computing again, and, with a minus, what a later kernel finds in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import gcd, prod
+
+from ..gpu.occupancy import occupancy
+from ..gpu.spec import Gpu
+from ..ir.expr import Expr
+from ..ir.program import Access, Statement
+from ..ir.scalar import flops
+from ..ir.tree import Leaf, Loop
+from .elementwise import THREADS as ELEMENTS
+from .rows import BLOCK, RESERVED, UNROLL, WIDE, group_size, kept_words
+from .split_rows import online
+from .stitch_graph import APART, Graph, name_of
+from .stitch_rates import (
+    AGAIN,
+    BARRIER_US,
+    LATENCY_US,
+    LAUNCH_US,
+    ROW_US,
+    STEP_US,
+    WAVE_US,
+    Spread,
+    bandwidth_of,
+    best_parts,
+)
+
+BASE_REGISTERS = 32
+"""Registers of a thread for addresses and intermediate results, beside what it keeps of a row (an estimate)."""
+EACH = 4
+"""Accesses of a thread in an elementwise kernel."""
+CACHE_SHARE = 0.5
+"""Share of the second-level cache that still holds what a kernel read last when the next begins there (an estimate)."""
+SECTOR = 32
+"""Bytes that the memory moves at least (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
+TERMS: tuple[str, ...] = ("memory", "spread", "launch", "latency", "exchange", "recompute", "cache")
+
+
+@dataclass(frozen=True)
+class KernelCost:
+    """One kernel (and the launch that joins its parts, if it has some).
+
+    Attributes
+    ----------
+    values : tuple of str
+    moved_bytes : int
+        To and from global memory.
+    threads, registers, shared_bytes : int
+        Of a block, of a thread, of a block.
+    occupancy : float
+        0 to 1.
+    launches : int
+    reads : int
+        How often the kernel reads what it reads most often: 1 where rows are kept between its passes.
+    terms : mapping of str to float
+        Microseconds by :data:`TERMS`.
+    """
+
+    values: tuple[str, ...]
+    moved_bytes: int
+    threads: int
+    registers: int
+    shared_bytes: int
+    occupancy: float
+    launches: int
+    reads: int
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+
+def kernel_costs(graph: Graph, groups: tuple[tuple[str, ...], ...], schemes: Mapping[str, str], free: Mapping[int, bool | None],
+                 gpu: Gpu) -> tuple[KernelCost, ...]:
+    """The cost of each group's kernel.
+
+    Parameters
+    ----------
+    graph : Graph
+    groups : tuple of tuple of str
+        Values of each kernel, in the order in which the kernels run.
+    schemes : mapping of str to str
+        Edge to scheme.
+    free : mapping of int to bool or None
+        Group to whether its results may be reduced in parts (None: as the model says).
+    gpu : Gpu
+    """
+    out = []
+    for n, group in enumerate(groups):
+        earlier = {r for g in groups[:n] for s in _statements(graph, g) for r in (a.array for a in s[1].reads)}
+        out.append(_Group(graph, group, schemes, gpu, free.get(n, False)).cost(earlier))
+    return tuple(out)
+
+
+def _statements(graph: Graph, group: tuple[str, ...]) -> list[tuple[Leaf, Statement, tuple[Loop, ...]]]:
+    return [(leaf, s, above) for leaf, s, above in graph.leaves if s.target.array in group]
+
+
+class _Group:
+    """The figures of one group."""
+
+    def __init__(self, graph: Graph, group: tuple[str, ...], schemes: Mapping[str, str], gpu: Gpu,
+                 parts: bool | None) -> None:
+        self.graph, self.group, self.schemes, self.gpu, self.parts = graph, group, schemes, gpu, parts
+        self.all = _statements(graph, group)
+        self.bandwidth = bandwidth_of(gpu)
+        self.updates = [e for e in self.all if e[1].update]
+        self.space = max(prod(x.extent for x in above) for _, _, above in self.all)
+        self.results = min(self._results(*e) for e in self.all)
+        self.flat = self.results == self.space
+        self.length = max(1, self.space // max(1, self.results))
+        self.inside = [e for e in graph.edges if e.array in group and e.into in group]
+        self.stage = self._stages()
+
+    def _results(self, leaf: Leaf, s: Statement, above: tuple[Loop, ...]) -> int:
+        used = _variables(leaf, s.target)
+        return prod(x.extent for x in above if x.id in used)
+
+    def _stages(self) -> dict[str, int]:
+        """How many reductions of the group have to be over before a value can be made."""
+        stage, together = dict.fromkeys(self.group, 0), self._one_pass()
+        for _ in self.group:
+            for e in self.inside:
+                stage[e.into] = max(stage[e.into], stage[e.array] + (e.array in self.graph.reductions
+                                                                             and (e.array, e.into) not in together))
+        return stage
+
+    def distinct(self, leaf: Leaf, access: Access, above: tuple[Loop, ...]) -> int:
+        """Elements that an access touches in all, at most."""
+        used = {x.id for x in above} if not access.affine else _variables(leaf, access)
+        return min(prod(x.extent for x in above if x.id in used), self.graph.plan.array_of[access.array].size)
+
+    def _one_pass(self) -> set[tuple[str, str]]:
+        """The maximum and the sum of exponentials that one pass makes (:mod:`~explorer.strategies.split_rows`)."""
+        made = {s.target.array: s for _, s, _ in self.updates}
+        fits = self.parts is None and len(made) == 2 and min(len(above) for _, _, above in self.updates) > 1
+        return {(a, b) for a in made for b in made if fits and a != b and online(made[a], made[b])}
+
+    def cost(self, earlier: set[str]) -> KernelCost:
+        """The kernel's cost."""
+        arrays = self.graph.plan.array_of
+        passes: dict[str, set[int]] = {}
+        elements: dict[str, int] = {}
+        for leaf, s, above in self.all:
+            for r in s.reads:
+                if r.array not in self.group or r.array == s.target.array:
+                    n = self.distinct(leaf, r, above)
+                    elements[r.array] = max(elements.get(r.array, 0), n)
+                    passes.setdefault(r.array, set()).add(self.stage[s.target.array] if n > self.results else 0)
+        item = min((arrays[a].dtype.bytes for a in elements if elements[a] * 2 > self.space), default=4)
+        threads, vector = self._threads(item)
+        rows = max(1, min(BLOCK // threads, self.results)) if threads <= self.gpu.warp_size else 1
+        again = {a for a, found in passes.items() if len(found) > 1}
+        words = self._kept(again, threads)
+        registers = BASE_REGISTERS + words
+        shared = self._shared(threads, rows)
+        held = words <= kept_words(threads * rows, self.gpu)
+        if not held:
+            registers, lying = BASE_REGISTERS, self.length * sum(arrays[a].dtype.bytes for a in again)
+            held = rows == 1 and shared + lying + RESERVED <= self.gpu.shared_bytes_per_block_optin
+            shared += lying if held else 0
+        moved = sum(n * arrays[a].dtype.bytes * (1 if held or a not in again else len(passes[a])) for a, n in elements.items())
+        moved += sum(arrays[v].nbytes for v in self.group if self._leaves(v))
+        filled = occupancy(self.gpu, threads * rows, registers, shared)
+        terms = dict.fromkeys(TERMS, 0.0)
+        terms["memory"] = moved / self.bandwidth
+        join = self._spread(terms, item, threads, rows, vector, filled.blocks_per_sm)
+        terms["launch"] += LAUNCH_US
+        terms["latency"] += LATENCY_US * (1 + max(self.stage.values(), default=0) * (not held))
+        if self.flat:
+            found = max((min(arrays[a].nbytes, CACHE_SHARE * (self.gpu.l2_bytes or 0)) for a in elements
+                         if a in earlier and elements[a] * 2 > self.space), default=0)
+            terms["cache"] = -found / self.bandwidth
+        reads = 1 if held else max(map(len, passes.values()), default=1)
+        return KernelCost(self.group, moved, threads * rows, registers, shared, filled.fraction, 1 + join, reads, terms)
+
+    def _spread(self, terms: dict[str, float], item: int, threads: int, rows: int, vector: int, most: int) -> bool:
+        """What the shape of the work loses against the bandwidth; whether parts are joined by a launch of their own."""
+        if self.flat:
+            piece = threads * vector * EACH
+            found = Spread(-(-self.space // piece), piece, threads, 1, vector, item, EACH)
+            terms["spread"] += (found.loss(self.gpu) - 1) * terms["memory"]
+            return False
+        contiguous = self._contiguous()
+        reduced = [v for v in self.group if v in self.graph.reductions]
+        one_pass = bool(reduced) and not any(self.stage[v] for v in reduced) and all(map(self._scalar_or_update, self.group))
+        if self.parts is not False and one_pass:
+            wide = gcd(self.length if contiguous else self.results, WIDE // item)
+            lost, join, number = best_parts(self.results, self.length, wide, item, self.gpu, bool(self.parts))
+            terms["spread"] += lost
+            terms["exchange"] += ROW_US + BARRIER_US
+            terms["launch"] += join
+            return number > 1
+        accesses = -(-self.length // (threads * vector))
+        found = Spread(self.results, self.length, threads, rows, vector, item, accesses if accesses <= UNROLL else EACH)
+        loss, waves = found.loss(self.gpu, max(1, most)), found.waves(self.gpu, max(1, most))
+        if not contiguous or (threads == 1 and self.length > vector):
+            loss *= max(1.0, SECTOR / (item if not contiguous else vector * item))
+        terms["spread"] += (loss - 1) * terms["memory"] + WAVE_US * (waves - 1)
+        steps = {"shuffle": ROW_US + BARRIER_US * (threads > self.gpu.warp_size),
+                 "shared": ROW_US + STEP_US * threads.bit_length(), "register": 0.0}
+        for _, s, _ in self.updates:
+            how = next((self.schemes[name_of(e)] for e in self.graph.edges if e.array == s.target.array), "shuffle")
+            terms["exchange"] += steps.get(how, steps["shuffle"]) * (1 + AGAIN * (waves - 1))
+        return False
+
+    def _threads(self, item: int) -> tuple[int, int]:
+        """Threads for one row, and elements of one access."""
+        vector = gcd(self.length, WIDE // item) if not self.flat else WIDE // item
+        alone = any(self.schemes[name_of(e)] == "register" and e.array in self.graph.reductions for e in self.inside)
+        if self.flat:
+            return ELEMENTS, gcd(self._row_extent(), WIDE // item)
+        return (1, vector) if alone else (group_size(self.length, vector), vector)
+
+    def _row_extent(self) -> int:
+        """Iterations of the innermost loop."""
+        return max((above[-1].extent for _, _, above in self.all if above), default=1)
+
+    def _kept(self, again: set[str], threads: int) -> int:
+        """Words of rows that one thread keeps between passes."""
+        arrays = self.graph.plan.array_of
+        own = {e.array for e in self.inside if arrays[e.array].size > self.results and self.schemes[name_of(e)] == "register"
+               and not self.flat}
+        pieces = -(-self.length // threads)
+        return sum(-(-pieces * arrays[a].dtype.bytes // 4) for a in (again | own) if arrays[a].size > self.results)
+
+    def _shared(self, threads: int, rows: int) -> int:
+        """Bytes of a block: rows that lie there, and a word of each warp where warps meet."""
+        arrays = self.graph.plan.array_of
+        lying = {e.array for e in self.inside if self.schemes[name_of(e)] == "shared" and e.array not in self.graph.reductions}
+        kept = sum((self.length if arrays[a].size > self.results else 1) * rows * arrays[a].dtype.bytes for a in lying)
+        return kept + (4 * (threads // self.gpu.warp_size) if self.updates and threads > self.gpu.warp_size else 0)
+
+    def _leaves(self, value: str) -> bool:
+        """Whether a value goes to global memory."""
+        used = [e for e in self.graph.edges if e.array == value]
+        return value in self.graph.kept or any(e.into not in self.group or self.schemes[name_of(e)] in APART for e in used)
+
+    def _scalar_or_update(self, value: str) -> bool:
+        return value in self.graph.reductions or self.graph.plan.array_of[value].size <= self.results
+
+    def _contiguous(self) -> bool:
+        """Whether the last axis of the largest array that is reduced is one of those that are summed over."""
+        leaf, s, _ = (self.updates or self.all)[0]
+        reads = [r for r in s.reads if r.index and isinstance(r.index[-1], Expr)]
+        if not reads:
+            return True
+        last = max(reads, key=lambda r: self.graph.plan.array_of[r.array].size).index[-1]
+        moving = last.substitute(dict(leaf.at)).variables() if isinstance(last, Expr) else frozenset()
+        return not moving & _variables(leaf, s.target)
+
+
+def _variables(leaf: Leaf, access: Access) -> set[str]:
+    at = dict(leaf.at)
+    return {v for e in access.index if isinstance(e, Expr) for v in e.substitute(at).variables()}
+
+
+def arithmetic(graph: Graph) -> int:
+    """Arithmetic operations of all statements, each by its loops' extents."""
+    return sum(prod(x.extent for x in above) * (flops(s.value) + bool(s.update))
+               for _, s, above in graph.leaves)

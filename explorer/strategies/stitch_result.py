@@ -1,0 +1,59 @@
+"""What became of an edge: read from the plan, not from what was asked."""
+
+from __future__ import annotations
+
+from ..ir.plan import Plan
+from ..ir.tree import Loop
+from ..poly.edges import ValueEdge
+from .stitch_graph import APART
+
+
+def came_about(plan: Plan, e: ValueEdge, wanted: str) -> str:
+    """The scheme that an edge has in a plan."""
+    owner = {leaf.id: k.id for leaf, _, k in plan.leaves}
+    writers = [(leaf, above) for leaf, above, _ in plan.leaves if plan.statement_of[leaf.statement].target.array == e.array]
+    readers = [(leaf, above) for leaf, above, _ in plan.leaves
+               if any(r.array == e.array for r in plan.statement_of[leaf.statement].reads)]
+    exact = [r for r in readers if plan.statement_of[r[0].statement].target.array.startswith(e.into)] or readers
+    if not writers or not exact:
+        return "recompute"
+    (made, above), (used, around) = writers[-1], exact[0]
+    if owner[made.id] != owner[used.id]:
+        return wanted if wanted in APART else "cut"
+    if _joined(plan, e, owner[made.id]):
+        return "global"
+    combined = [how for leaf, _ in writers for _, how in leaf.collect]
+    if combined:
+        return combined[-1]
+    statement = plan.statement_of[made.statement]
+    view = made.view(len(statement.reads))
+    if view is not None:
+        return plan.buffer_of[view.buffer].space
+    return "register" if _places(above) == _places(around) else "global"
+
+
+def _joined(plan: Plan, e: ValueEdge, kernel: str) -> bool:
+    """Whether the value is joined, in this kernel, from parts that an earlier one left."""
+    names = [k.id for k in plan.kernels]
+    here = names.index(kernel)
+    for leaf, _, owner in plan.leaves:
+        s = plan.statement_of[leaf.statement]
+        if owner.id == kernel and s.target.array == e.array and s.origin == "combine":
+            read = {r.array for r in s.reads}
+            return any(plan.statement_of[x.statement].target.array in read and names.index(k.id) < here
+                       for x, _, k in plan.leaves)
+    return False
+
+
+def _places(above: tuple[Loop, ...]) -> set[str]:
+    return {x.id for x in above if x.is_place and x.extent > 1}
+
+
+def why_not(scheme: str) -> str:
+    """Why an edge did not get a scheme although every move applied."""
+    return {"shuffle": "no loop that carries a reduction is spread over threads there",
+            "shared": "the value does not lie in shared memory",
+            "register": "another thread uses the value than the one that made it",
+            "global": "no part of the value is made by another block",
+            "cut": "both ends are in one kernel",
+            "recompute": "the value is stored"}[scheme]

@@ -1,0 +1,271 @@
+"""The figures with a real kernel side: five views follow one brush and lead back to it; what a refused step would make; PTX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+import explorer as ex
+from examples.matmul import schedule as tiled
+from explorer.app import answers
+from explorer.app.desk import Desk
+from explorer.app.session import Session
+from explorer.errors import CompilerMissing
+from tests.app.front import schedule
+from tests.browser.stage import Stage
+
+Open = Callable[[ex.Schedule], Stage]
+
+
+@pytest.fixture
+def opened(page: Page) -> Iterator[Open]:
+    stages: list[Stage] = []
+    desks: list[Desk] = []
+
+    def make(start: ex.Schedule) -> Stage:
+        def kernel(send: Callable[[Any, list[bytes]], None]) -> Callable[[Any], None]:
+            desks.append(Desk(Session(start), send))
+            return desks[-1].handle
+
+        stages.append(Stage(page, kernel))
+        stages[-1].desk = desks[-1]  # type: ignore[attr-defined]
+        settle(stages[-1])
+        return stages[-1]
+
+    yield make
+    for desk in desks:
+        desk.close()
+    for stage in stages:
+        assert not stage.faults, stage.faults
+
+
+def settle(stage: Any) -> None:
+    """Until both sides and the kernel's threads are quiet."""
+    stage.settle(200)
+    assert stage.desk.wait()
+    stage.settle(300)
+
+
+def row(page: Page, node: str) -> Locator:
+    return page.locator(f".exw [role=tree][aria-label=loops] .row[data-node='{node}']").first
+
+
+def select(stage: Stage, node: str) -> None:
+    row(stage.page, node).click()
+    settle(stage)
+
+
+def tab(stage: Stage, name: str) -> None:
+    stage.page.get_by_role("tab", name=name, exact=True).click()
+    settle(stage)
+
+
+def traces(page: Page) -> list[dict[str, Any]]:
+    """The traces of the figure that is open, as Plotly holds them."""
+    return page.evaluate("""() => {
+        const plot = [...document.querySelectorAll('.exw .vmain .plot')].find((one) => one.offsetParent);
+        return plot.data.map(({ name, mode, x, y, customdata, selectedpoints, marker, textfont }) =>
+            ({ name, mode, x, y, customdata, selectedpoints, size: marker?.size, width: marker?.line?.width,
+               font: textfont?.size }));
+    }""")
+
+
+def cells(page: Page) -> dict[str, Any]:
+    (found,) = [t for t in traces(page) if t["name"] == "instances"]
+    return found
+
+
+def asked(page: Page) -> int:
+    return page.evaluate("() => window.sent.filter((one) => one.kind === 'figure').length")
+
+
+def outlined(page: Page) -> list[tuple[float, float]]:
+    found = cells(page)
+    return [(x, y) for x, y, w in zip(found["x"], found["y"], found["width"], strict=True) if w] if found["width"] else []
+
+
+def tiles() -> ex.Schedule:
+    s = schedule("matmul", "tile(['i', 'j'], (4, 4))", "bind('i', 'block.y')", "bind('j', 'block.x')", M=12, N=12, K=8)
+    return s.bind("i.i", "thread.y").bind("j.i", "thread.x")
+
+
+def test_the_domain_marks_the_instances_of_a_node_without_being_drawn_anew(opened: Open) -> None:
+    stage = opened(tiles())
+    page = stage.page
+    select(stage, "S1")
+    before = asked(page)
+    assert outlined(page) == [(0, 0)], "one instance of a statement"
+    select(stage, "i.i")
+    assert asked(page) == before, "no new picture"
+    assert sorted(outlined(page)) == [(x, y) for x in range(4) for y in range(4)], "one run of the loop is a tile"
+    expect(page.locator(".exw .marked:visible")).to_have_text("Outlined: one run of i.i, 16 of 144 instances shown.")
+    select(stage, "j.i")
+    assert sorted(outlined(page)) == [(x, 0) for x in range(4)], "a row of the tile"
+    select(stage, "i")
+    assert outlined(page) == [], "all of them is no mark"
+    expect(page.locator(".exw .marked:visible")).to_have_count(0)
+
+
+def test_other_leaves_of_the_statement_are_dimmed(opened: Open) -> None:
+    stage = opened(schedule("sum_rows", "cut('k', 3)", M=4, N=8))
+    select(stage, "k")
+    found = cells(stage.page)
+    inside = [n for n, x in enumerate(found["x"]) if x < 3]
+    assert len(found["x"]) == 32
+    assert found["selectedpoints"] == inside
+    select(stage, "k.2")
+    assert cells(stage.page)["selectedpoints"] == [n for n in range(32) if n not in inside]
+
+
+def test_a_click_on_an_instance_selects_and_marks_it(opened: Open) -> None:
+    stage = opened(tiles())
+    page = stage.page
+    select(stage, "k")
+    where = page.evaluate("""() => {
+        const plot = document.querySelector('.exw .vmain .plot'), { xaxis, yaxis } = plot._fullLayout;
+        const box = plot.getBoundingClientRect();
+        return [5, 2].map((v, n) => [box.x + xaxis._offset, box.y + yaxis._offset][n] + [xaxis, yaxis][n].l2p(v));
+    }""")
+    page.mouse.move(*where)
+    page.wait_for_timeout(200)
+    page.mouse.click(*where)
+    settle(stage)
+    expect(row(page, "S1")).to_have_attribute("aria-selected", "true")
+    assert outlined(page) == [(5, 2)]
+    expect(page.locator(".exw .marked:visible")).to_contain_text("Outlined: S1[2, 5, 0]")
+
+
+def test_five_views_follow_one_brush_and_lead_back(opened: Open) -> None:
+    stage = opened(tiled(stages=2))
+    page = stage.page
+    select(stage, "a_s")
+    lines = page.locator(".exw .cl.on").all_inner_texts()
+    assert any("a_s[" in line for line in lines), "CUDA"
+    for name, marked in (("Domain", "a_s"), ("Memory", "S1"), ("Pipeline", "a_s")):
+        tab(stage, name)
+        nodes = [(t["customdata"], t["selectedpoints"]) for t in traces(page) if t["customdata"]]
+        assert any(marked in custom for custom, _ in nodes), f"{name} shows it (the access that wastes most is of S1)"
+        for custom, points in nodes:
+            assert points == [n for n, node in enumerate(custom) if node == marked], name
+        assert name == "Memory" or page.locator(".exw .vmain tr.on").count() > 0, f"a row of the table of {name}"
+    tab(stage, "Roofline")
+    expect(page.locator(".exw .vmain tr.on:not([hidden]) td").first).to_have_text("a_s reads a")
+    tab(stage, "Pipeline")
+    # back: a bar of the pipeline, a row of a table, a line of the text
+    rows = page.locator(".exw .vmain .astable:visible")
+    rows.locator("summary").click()
+    rows.locator("tr[data-node='S1'] .nodelink").first.click()
+    settle(stage)
+    expect(row(page, "S1")).to_have_attribute("aria-selected", "true")
+    assert any("+=" in line for line in page.locator(".exw .cl.on").all_inner_texts())
+    page.locator(".exw .cl", has_text="// b_s").last.click()
+    settle(stage)
+    assert page.locator(".exw [role=tree][aria-label=loops] .row[aria-selected=true]").get_attribute("data-node") != "S1"
+
+
+def test_a_choice_of_what_is_shown_gives_way_to_the_brush(opened: Open) -> None:
+    stage = opened(schedule("softmax", M=4, N=8))
+    page = stage.page
+    page.locator(".exw .vmain [data-option=statement]:visible").select_option(index=0)
+    settle(stage)
+    assert set(cells(page)["customdata"]) == {"S0"}
+    select(stage, "S4")
+    assert set(cells(page)["customdata"]) == {"S4"}
+
+
+def test_digits_that_could_not_be_read_are_left_out(opened: Open) -> None:
+    stage = opened(schedule("matmul", "bind('i', 'block.x')", "bind('j', 'thread.x')", M=64, N=64, K=8))
+    page = stage.page
+    size = page.locator(".exw .vmain [data-option=size]:visible")
+    size.select_option("large")
+    settle(stage)
+    large = cells(page)
+    assert large["mode"] == "markers"
+    expect(page.locator(".exw .note:visible").last).to_contain_text("Numbers in the cells: a small window")
+    size.select_option("small")
+    settle(stage)
+    small = cells(page)
+    assert small["mode"] == "markers+text"
+    assert small["font"] >= 9
+    assert small["size"] > large["size"]
+    gap = page.evaluate("() => document.querySelector('.exw .vmain .plot')._fullLayout.xaxis._length / 16.4")
+    assert small["size"] < gap, "squares stand apart"
+
+
+def test_a_refused_pair_is_drawn_and_left_again(opened: Open) -> None:
+    stage = opened(schedule("softmax", M=4, N=8))
+    page = stage.page
+    select(stage, "k_2")
+    tab(stage, "Memory")
+    move = page.locator(".exw li.move[data-name='fuse']")
+    move.locator(".mmain").click()
+    settle(stage)
+    move.get_by_role("button", name="draw the pair").click()
+    settle(stage)
+    expect(page.locator(".exw .vmain h4:visible")).to_contain_text("Instances of S3 and S4")
+    expect(page.locator(".exw .refusedpair:visible")).to_contain_text("fuse('k_2', 'k_3')")
+    words = page.locator(".exw .vmain .plot:visible .annotation-text").all_text_contents()
+    assert [w for w in words if "must run" in w] == ["1  S3[0, 1] must run first", "2  S4[0, 0] must run later"]
+    page.get_by_role("button", name="back to the schedule").click()
+    settle(stage)
+    expect(page.locator(".exw .vmain h4:visible")).to_contain_text("Instances of S3 in order")
+    expect(page.locator(".exw .refusedpair:visible")).to_have_count(0)
+
+
+def test_the_counterexample_stands_beside_its_pair_and_says_who_showed_it(opened: Open) -> None:
+    stage = opened(schedule("gauss_seidel"))
+    page = stage.page
+    select(stage, "i")
+    move = page.locator(".exw li.move[data-name='reverse']")
+    move.locator(".mmain").click()
+    settle(stage)
+    move.get_by_role("button", name="run the counterexample").click()
+    settle(stage)
+    box = move.locator(".counterbox")
+    expect(box.locator("td.bad").first).to_have_text("✗ wrong")
+    expect(box).to_contain_text("the emitted text on the CPU device: threads and blocks in order")
+    expect(box).to_contain_text("S0[0, 1, 1] → S0[0, 2, 1] on u[1, 1]")
+    box.locator("summary").click()
+    expect(box.locator("pre")).to_contain_text("__global__")
+
+
+# ---- PTX ----
+
+
+def test_ptx_on_demand_follows_the_schedule_and_the_architecture(opened: Open) -> None:
+    pytest.importorskip("cupy")
+    stage = opened(schedule("sum_rows", M=4, N=8))
+    page = stage.page
+    page.get_by_role("button", name="PTX").click()
+    settle(stage)
+    text = page.locator(".exw .ptx:visible")
+    expect(text).to_contain_text(".visible .entry sum_rows")
+    expect(text).to_contain_text(".target sm_90")
+    page.get_by_role("combobox", name="architecture").select_option("sm_80")
+    settle(stage)
+    expect(text).to_contain_text(".target sm_80")
+    assert ".maxntid 1" in text.inner_text()
+    page.locator(".exw .badge.earned", has_text="compiled").wait_for()
+    select(stage, "i")
+    move = page.locator(".exw li.move[data-name='bind']").first
+    move.locator(".mmain").click()
+    page.locator(".exw .variant", has_text="thread.x").first.click()
+    page.locator(".exw .mdetail").get_by_role("button", name="Apply").click()
+    settle(stage)
+    expect(text).to_contain_text("%tid.x")
+
+
+def test_without_nvrtc_the_pane_says_what_to_install(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise CompilerMissing("NVRTC is not installed.", hint="pip install 'cupy-cuda13x[ctk]'")
+
+    monkeypatch.setattr(answers, "compile_module", missing)
+    stage = opened(schedule("sum_rows", M=4, N=8))
+    stage.page.get_by_role("button", name="PTX").click()
+    settle(stage)
+    text = stage.page.locator(".exw .ptx:visible")
+    expect(text).to_contain_text("NVRTC is not installed.")
+    expect(text).to_contain_text("pip install")

@@ -1,0 +1,305 @@
+"""Stitching: edges and kinds, every scheme tried and run, the model's terms, the user's choices, the reasons of refusals."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import explorer as ex
+from explorer.codegen.emit import emit
+from explorer.errors import IllegalSchedule, TransformError
+from explorer.poly.traffic import traffic
+from explorer.run.cpu import CpuDevice
+from explorer.run.reference import references
+from explorer.run.verify import check_outputs
+from explorer.strategies import Edge, auto, edges, stitch, stitching
+from explorer.strategies.stitch_graph import SCHEMES
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import fused_programs
+
+M, N = ex.sizes("M N")
+
+
+@ex.program
+def two_nests(x: ex.f32[M, N], y: ex.f32[M], z: ex.f32[M, N]):
+    t = ex.local(ex.f32, M, N)
+    for i in range(M):
+        for k in range(N):
+            t[i, k] = 2.0 * x[i, k] + 1.0
+    for i in range(M):
+        y[i] = 0.0
+        for k in range(N):
+            y[i] += t[i, k]
+    for i in range(M):
+        for k in range(N):
+            z[i, k] = t[i, k] * 3.0
+
+
+@ex.program
+def stencils(x: ex.f32[M, N], y: ex.f32[M, N]):
+    t = ex.local(ex.f32, M, N)
+    for i in range(M):
+        for k in range(N):
+            t[i, k] = 2.0 * x[i, k]
+    for i in range(1, M - 1):
+        for k in range(N):
+            y[i, k] = t[i - 1, k] + t[i + 1, k]
+
+
+@ex.program
+def mirror(x: ex.f32[M, N], y: ex.f32[M, N]):
+    t = ex.local(ex.f32, M, N)
+    for i in range(M):
+        for k in range(N):
+            t[i, k] = 2.0 * x[i, k]
+        for k in range(N):
+            y[i, k] = t[i, N - 1 - k]
+
+
+@ex.program
+def two_outputs(x: ex.f32[M, N], y: ex.f32[M, N], z: ex.f32[M, N]):
+    for i in range(M):
+        for k in range(N):
+            y[i, k] = x[i, k] + 1.0
+    for i in range(M):
+        for k in range(N):
+            z[i, k] = x[i, k] * x[i, k]
+
+
+PROGRAMS = {
+    "batchnorm_relu": {"B": 3, "C": 5, "P": 24}, "softmax": {"M": 6, "N": 96}, "layernorm": {"M": 5, "N": 64},
+    "cross_entropy": {"M": 6, "N": 64}, "bias_gelu": {"M": 4, "N": 32}, "two_nests": {"M": 5, "N": 32},
+}
+KINDS = {
+    "batchnorm_relu": {"total->mean": "1:1", "square->scale": "1:1", "mean->scale": "1:1", "mean->y": "1:many",
+                       "scale->y": "1:many"},
+    "softmax": {"peak->total": "1:many", "peak->y": "1:many", "total->y": "1:many"},
+    "layernorm": {"total->mean": "1:1", "mean->spread": "1:many", "spread->scale": "1:1", "mean->y": "1:many",
+                  "scale->y": "1:many"},
+    "cross_entropy": {"peak->total": "1:many", "peak->y": "1:1", "total->y": "1:1"},
+    "bias_gelu": {"v->y": "1:1"},
+    "two_nests": {"t->y": "many:1", "t->z": "1:1"},
+}
+
+
+def program(name: str) -> ex.Definition:
+    return globals()[name] if name in globals() else getattr(fused_programs, name)
+
+
+def written(name: str, **sizes: int) -> ex.Schedule:
+    return program(name).schedule(**(sizes or PROGRAMS[name]))
+
+
+@cache
+def tried(name: str) -> tuple[Edge, ...]:
+    return edges(written(name))
+
+
+def run_all(schedules: list[ex.Schedule]) -> None:
+    """Build each different text once, run it on the CPU device, and hold the results against the program's reference."""
+    texts = {s.cuda: s for s in schedules}
+    device, random = CpuDevice(checked=True, seeds=1), np.random.default_rng(0)
+    for schedule, built in zip(texts.values(), device.build_many([emit(s.plan) for s in texts.values()]), strict=True):
+        arrays = {a.name: random.integers(0, dict(schedule.source.sizes)["N"], a.shape) if a.dtype.name == "i64"
+                  else random.standard_normal(a.shape).astype(a.dtype.numpy)
+                  for a in schedule.source.parameters if a.role != "out"}
+        wanted, _ = references(schedule.source, arrays)
+        for outputs in device.run_seeds(built, arrays):
+            checks = check_outputs(schedule.source, outputs, *wanted)
+            assert checks
+            assert all(checks), [str(schedule.steps), *map(str, checks)]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_edges_and_kinds(name: str) -> None:
+    found = tried(name)
+    assert {e.id: e.kind for e in found} == KINDS[name]
+    for e in found:
+        assert tuple(o.scheme for o in e.options) == SCHEMES
+        assert e.id.startswith(f"{e.array}->")
+        assert all(e.lines)
+        assert e.lines[0] < e.lines[1]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_legal_option_is_right(name: str) -> None:
+    made = []
+    for e in tried(name):
+        legal = [o.scheme for o in e.options if o.verdict]
+        assert "cut" in legal
+        assert "register" in legal
+        for scheme in legal:
+            found = stitching(written(name), {e.id: scheme})
+            assert found.chosen[e.id] == scheme
+            assert found.schedule.judgement.emittable
+            made.append(found.schedule)
+    run_all(made)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_illegal_option_is_refused_with_its_reason(name: str) -> None:
+    refused = [(e, o) for e in tried(name) for o in e.options if not o.verdict]
+    assert refused
+    for e, o in refused:
+        with pytest.raises((TransformError, IllegalSchedule)) as caught:
+            stitch(written(name), {e.id: o.scheme})
+        assert e.id in str(caught.value)
+        assert o.verdict.what in str(caught.value)
+        fits = [x.scheme for x in e.options if x.verdict]
+        assert caught.value.hint == f"one of {', '.join(fits)}"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_terms_add_up(name: str) -> None:
+    for e in tried(name):
+        for o in e.options:
+            assert o.total_us == pytest.approx(sum(us for _, us in o.terms))
+            if o.verdict:
+                assert o.total_us > 1
+                assert 0 < o.occupancy <= 1
+                assert o.registers >= 32
+        cut = next(o for o in e.options if o.scheme == "cut")
+        assert (cut.saved_bytes, cut.saved_launches) == (0, 0)
+
+
+def test_a_reduction_cannot_be_computed_again_nor_a_plain_value_shuffled() -> None:
+    options = {(e.id, o.scheme): o for e in tried("layernorm") for o in e.options}
+    assert "reduction" in options["mean->y", "shuffle"].verdict.what
+    assert "not defined by one plain statement" in options["total->mean", "recompute"].verdict.what
+    assert options["mean->y", "recompute"].recomputed_flops > 0
+
+
+def test_staying_in_a_kernel_saves_traffic_and_a_launch() -> None:
+    source = written("softmax", M=4096, N=1024)
+    option = {o.scheme: o for e in edges(source) if e.id == "total->y" for o in e.options}
+    row = 2 * 4096 * 1024
+    assert option["shuffle"].saved_launches == 1
+    assert row <= option["shuffle"].saved_bytes <= 1.01 * row
+    assert option["shuffle"].total_us < option["cut"].total_us
+
+
+def test_a_stencil_cannot_stay_in_registers() -> None:
+    source = written("stencils", M=12, N=8)
+    (edge,) = edges(source)
+    assert edge.kind == "many:many"
+    option = {o.scheme: o for o in edge.options}
+    assert not option["register"].verdict
+    assert option["cut"].verdict
+    assert option["recompute"].verdict
+    with pytest.raises(TransformError, match="10 times"):
+        stitch(source, {"t->y": "register"})
+    run_all([stitch(source), stitch(source, {"t->y": "recompute"})])
+    assert len(stitch(source, {"t->y": "recompute"}).plan.kernels) == 1
+
+
+def test_a_refusal_names_the_instances() -> None:
+    source = written("mirror", M=3, N=64)
+    with pytest.raises(IllegalSchedule) as caught:
+        stitch(source, {"t->y": "register"})
+    assert "t->y cannot be 'register'" in str(caught.value)
+    assert caught.value.finding.source.statement == "S0"
+    assert caught.value.finding.sink.statement == "S1"
+    assert str(caught.value.finding.sink) in str(caught.value)
+    assert "shared" in caught.value.hint
+    run_all([stitch(source, {"t->y": "shared"}), stitch(source)])
+
+
+def test_choices_that_are_none_are_refused() -> None:
+    source = written("softmax")
+    with pytest.raises(TransformError, match="no edge 'nothing->y'"):
+        stitch(source, {"nothing->y": "cut"})
+    with pytest.raises(TransformError, match="there is no scheme 'warp'"):
+        stitch(source, {"total->y": "warp"})
+    with pytest.raises(TransformError, match=r"keeps total and y in one kernel"):
+        stitch(source, {"total->y": "cut", "peak->y": "register"})
+
+
+def test_choices_are_respected_and_the_rest_is_chosen() -> None:
+    source = written("batchnorm_relu")
+    found = stitching(source, {"total->mean": "global"})
+    assert found.chosen["total->mean"] == "global"
+    assert found.chosen["square->scale"] == "global"
+    assert len(found.schedule.plan.kernels) == 3
+    assert found.groups == (("total", "square", "mean", "scale"), ("y",))
+    assert len(stitch(source, dict.fromkeys(found.chosen, "cut")).plan.kernels) == 4
+    shared = stitch(source, {"mean->y": "shared"})
+    assert shared.plan.buffer_of["mean"].space == "shared"
+    text = str(found)
+    assert "total->mean" in text
+    assert "kernel 2: y" in text
+
+
+def test_steps_are_ordinary_moves() -> None:
+    made = stitch(written("batchnorm_relu"), {"mean->y": "global"})
+    again = written("batchnorm_relu")
+    for step in made.steps:
+        again = again.apply(step)
+    assert again.plan == made.plan
+    assert program("batchnorm_relu").load(made.to_json()).plan == made.plan
+
+
+@pytest.mark.parametrize("sizes", [{"B": 4, "C": 2, "P": 1024}, {"B": 3, "C": 7, "P": 50}, {"B": 64, "C": 256, "P": 3136}])
+def test_batch_normalisation_reads_twice(sizes: dict[str, int]) -> None:
+    made = stitch(written("batchnorm_relu", **sizes), {"mean->y": "global"})
+    x = next(a for a in made.source.parameters if a.name == "x")
+    above = {leaf.id: tuple(loop.id for loop in loops) for leaf, loops, _ in made.plan.leaves}
+    passes: dict[tuple[str, ...], float] = {}
+    for a in traffic(made.plan):
+        if a.array == "x" and not a.writes:  # in one body, several reads of one element are one
+            passes[above[a.leaf]] = a.requests * 32 * a.active * a.width_bytes
+    assert len(passes) == 2
+    assert sum(passes.values()) == pytest.approx(2 * x.nbytes, rel=0.1)
+    if sizes["P"] % 4 == 0:
+        assert made.cuda.count("&x[") == 2
+    if sizes["B"] < 64:
+        run_all([made])
+
+
+def test_the_automatic_schedule_cuts_few_long_rows() -> None:
+    assert len(auto(written("batchnorm_relu", B=64, C=256, P=3136)).plan.kernels) in (2, 3)
+    few = auto(written("softmax", M=8, N=1 << 20))
+    assert len(few.plan.kernels) == 3
+    assert "rescale" in [step.name for step in few.steps]
+    assert len(auto(written("softmax", M=4096, N=4096)).plan.kernels) == 1
+    assert len(auto(written("layernorm", M=9001, N=1111)).plan.kernels) == 1
+
+
+def test_long_rows_are_split_and_rescaled() -> None:
+    source = written("softmax", M=3, N=16384)
+    made = stitch(source, {"peak->y": "global", "total->y": "global"})
+    assert [step.name for step in made.steps].count("rescale") == 1
+    assert len(made.plan.kernels) == 3
+    first = made.plan.kernels[0].id
+    read = [a for a in traffic(made.plan, first) if a.array == "x" and not a.writes]
+    assert len(read) == 1  # the maximum and the sum of a part are of what registers hold
+    assert read[0].requests * 32 * read[0].width_bytes == 2 * 3 * 16384
+    odd = stitch(written("softmax", M=2, N=9001), {"peak->y": "global", "total->y": "global"})
+    run_all([made, odd])
+
+
+def test_rows_too_long_for_registers_lie_in_shared_memory() -> None:
+    made = auto(written("softmax", M=200, N=81920))
+    assert len(made.plan.kernels) == 1
+    assert made.plan.buffer_of["x_s"].space == "shared"
+    assert made.module().launches[0].dynamic_shared_bytes > 2 * 81920
+
+
+def test_independent_nests_are_packed() -> None:
+    made = stitch(written("two_outputs", M=6, N=32))
+    assert len(made.plan.kernels) == 1
+    run_all([made])
+    packed = stitch(written("batchnorm_relu"), {"total->mean": "cut"})
+    first = packed.plan.kernels[0].id
+    assert {"S1", "S3"} <= {leaf.statement for leaf, _, k in packed.plan.leaves if k.id == first}
+
+
+def test_bound_loops_are_refused() -> None:
+    with pytest.raises(TransformError, match="already block"):
+        stitch(written("softmax").bind("i", "block.x"))
+    with pytest.raises(TransformError, match="not a str"):
+        edges("softmax")  # type: ignore[arg-type]
