@@ -78,6 +78,11 @@ def cells(page: Page) -> dict[str, Any]:
     return found
 
 
+def shown_rows(page: Page) -> Locator:
+    """The marked rows of the table of the view that is open."""
+    return page.locator(".exw .vmain > :not([hidden]) tr.on")
+
+
 def asked(page: Page) -> int:
     return page.evaluate("() => window.sent.filter((one) => one.kind === 'figure').length")
 
@@ -150,9 +155,9 @@ def test_five_views_follow_one_brush_and_lead_back(opened: Open) -> None:
         assert any(marked in custom for custom, _ in nodes), f"{name} shows it (the access that wastes most is of S1)"
         for custom, points in nodes:
             assert points == [n for n, node in enumerate(custom) if node == marked], name
-        assert name == "Memory" or page.locator(".exw .vmain tr.on").count() > 0, f"a row of the table of {name}"
+        assert name == "Memory" or shown_rows(page).count() > 0, f"a row of the table of {name}"
     tab(stage, "Roofline")
-    expect(page.locator(".exw .vmain tr.on:not([hidden]) td").first).to_have_text("a_s reads a")
+    expect(shown_rows(page).locator("td").first).to_have_text("a_s reads a")
     tab(stage, "Pipeline")
     # back: a bar of the pipeline, a row of a table, a line of the text
     rows = page.locator(".exw .vmain .astable:visible")

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from explorer.codegen.device import library_names, library_text, reduce_scratch_elements
+from explorer.codegen.device import library_names, library_text, reduce_lanes_scratch_elements, reduce_scratch_elements
 from explorer.codegen.module import CudaModule
 from explorer.errors import ExplorerError
 from explorer.ir.dtype import DTYPES, bf16_to_f32, f32_to_bf16
@@ -64,6 +64,49 @@ def test_block_reductions(function: str) -> None:
         expected = np.broadcast_to(box.sum(over, keepdims=True) + (-box).max(over, keepdims=True), box.shape).reshape(-1)
         for results in device.run_seeds(built, {"x": x}):
             np.testing.assert_array_equal(results["y"], expected, err_msg=f"{block} over {axes}")
+
+
+def lanes(block: tuple[int, int, int], axes: str, count: int) -> CudaModule:
+    """Each thread ends with its group's sums of `count` values, and with their maxima; the scratch array is reused at once."""
+    size = block[0] * block[1] * block[2]
+    shape = ", ".join([*map(str, block), *(str(a in axes).lower() for a in "xyz")])
+    scratch = reduce_lanes_scratch_elements(block, axes, count)
+    code = f"""  static_assert(reduce_lanes_scratch<{shape}, {count}>() == {scratch}, "one formula, twice");
+  __shared__ float scratch[{max(scratch, 1)}];
+  const int id = t + {block[0]} * (threadIdx.y + {block[1]} * threadIdx.z);
+  float a[{count}], b[{count}];
+  for (int v = 0; v < {count}; ++v) b[v] = a[v] = x[id * {count} + v];
+  block_reduce_lanes<reduce_sum, {shape}, {count}>(a, scratch);
+  block_reduce_lanes<reduce_max, {shape}, {count}>(b, scratch);
+  for (int v = 0; v < {count}; ++v) y[id * {count} + v] = a[v] + 1000 * b[v];"""
+    text = library_text(["reduce", "reduce_lanes"]) + body(code)
+    return module(text, {"x": ("f32", size * count, "in"), "y": ("f32", size * count, "out")}, block)
+
+
+def test_block_reductions_of_several_values() -> None:
+    device = CpuDevice(seeds=3)
+    cases = [(block, axes, 1 + 3 * (n % 2)) for n, (block, axes) in enumerate(itertools.product(BLOCKS, AXES))]
+    for (block, axes, count), built in zip(cases, device.build_many([lanes(*case) for case in cases]), strict=True):
+        x = np.random.default_rng(1).integers(-8, 8, block[0] * block[1] * block[2] * count).astype(np.float32)
+        box, over = x.reshape(*block[::-1], count), tuple(i for i, a in enumerate("zyx") if a in axes)
+        expected = np.broadcast_to(box.sum(over, keepdims=True) + 1000 * box.max(over, keepdims=True), box.shape).reshape(-1)
+        for results in device.run_seeds(built, {"x": x}):
+            np.testing.assert_array_equal(results["y"], expected, err_msg=f"{block} over {axes}, {count} values")
+
+
+@pytest.mark.parametrize("barrier", [0, 1, 2])
+def test_every_barrier_of_several_values_is_needed(barrier: int) -> None:
+    good = lanes((16, 16, 1), "y", 4)
+    start = good.text.index("block_reduce_lanes(T (&value)[COUNT]")
+    pieces = good.text[start:].split("        __syncthreads();\n")
+    text = good.text[:start] + "        __syncthreads();\n".join(pieces[: barrier + 1]) + pieces[barrier + 1]
+    rest = pieces[barrier + 2 :]
+    text += "".join("        __syncthreads();\n" + piece for piece in rest)
+    assert len(text) == len(good.text) - len("        __syncthreads();\n")
+    x = {"x": np.arange(1024, dtype=np.float32)}
+    device = CpuDevice(seeds=5)
+    with pytest.raises(ExplorerError, match="race|barrier"):
+        device.run(device.build(module(text, {"x": ("f32", 1024, "in"), "y": ("f32", 1024, "out")}, (16, 16, 1))), x)
 
 
 def test_reductions_are_deterministic_and_a_missing_leading_barrier_would_show() -> None:
