@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .run.counterexample import Counterexample
     from .run.facts import Facts
     from .run.kernel import Compiled, Kernel
+    from .run.search_result import SearchResult
     from .views.figures.plots import Plots
 
 
@@ -210,6 +211,17 @@ class Schedule(_Schedule):
 
         check_names(execute, options, DeviceError)
         return execute(self, arrays, **options)
+
+    def search(self, **options: Any) -> SearchResult:
+        """Measure variants of what :func:`explorer.strategies.auto.auto` makes of the program, and keep the fastest.
+
+        See :func:`explorer.run.search.search` for the options; ``found.schedule`` is the best.
+        """
+        from .run.options import check_names
+        from .run.search import search
+
+        check_names(search, options, DeviceError)
+        return search(self, **options)
 
     def export(self, path: str | Path, **options: Any) -> Path:
         """Write one self-checking ``.cu`` file; see :func:`explorer.run.export.export`."""

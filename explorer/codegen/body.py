@@ -25,58 +25,16 @@ from .access import access_text, reader, stored_value, value_of
 from .bounds import bounds, extreme_text, is_linear
 from .guards import NEVER, Condition, guard_text
 from .index import INT_MAX, is_wide, to_c
+from .item import BARRIER, Item, mentions
 from .lower import Lowered, Site, Store
 from .overrun import Overrun
 from .printer import Block, Lines, Out, code, tagged
-from .scalar import PRIMARY
+from .scalar import PRIMARY, update_text
 from .scalar import type_of as scalar_type
-from .scalar import update_text
 from .shorten import shortened
 
 FIRST_ASYNC_COPY = 80
 """Compute capability, times ten, of the first GPUs with cp.async (PTX ISA, "cp.async": sm_80)."""
-
-
-@dataclass(frozen=True)
-class Item:
-    """A piece of a body.
-
-    Attributes
-    ----------
-    out : Out
-        Its text.
-    guards : tuple of Condition
-        What must hold around it (or inside it, if it can `render` itself under guards).
-    ranges : dict
-        Intervals of the variables in the guards.
-    barrier : bool
-        It holds a barrier, a commit or a wait: guards move out of it only where that skips nothing that is needed.
-    neutral : bool
-        A barrier, a declaration or a commit or wait: it may run when nothing around it does, and wants no guard.
-    counted : bool
-        A commit or wait directly in this body.
-    name : str
-        The scalar that it declares.
-    render : callable or None
-        The text under guards that could not move outwards (collectives, which every thread must reach).
-    """
-
-    out: Out
-    guards: tuple[Condition, ...] = ()
-    ranges: dict | None = None
-    barrier: bool = False
-    neutral: bool = False
-    counted: bool = False
-    name: str = ""
-    render: Callable[[tuple[Condition, ...]], Out] | None = None
-
-
-def mentions(item: Item, name: str) -> bool:
-    """Whether the text of a piece holds the word."""
-    return name in re.findall(r"\w+", "\n".join(code((item.out,))))
-
-
-BARRIER = Item(Lines(("__syncthreads();",)), barrier=True, neutral=True)
 
 
 class Builder:
@@ -97,13 +55,19 @@ class Builder:
                  scratch: dict[str, Store] | None = None) -> None:
         self.low = low
         self.asynchronous = int(re.sub(r"\D", "", arch) or 0) >= FIRST_ASYNC_COPY
-        self.sites = {leaf.id: low.site(leaf, above) for leaf, above in leaves(low.kernel.body)}
+        self.sites = {leaf.id: self.site(leaf, above) for leaf, above in leaves(low.kernel.body)}
         self.overrun = Overrun(low, self.sites)
         self.before = self.positions(barriers)
         self.register_loops = self._register_loops()
         self.library: set[str] = set()
         self.aligned: set[str] = set()
         self.scratch: dict[str, Store] = {} if scratch is None else scratch
+
+    def site(self, leaf: Leaf, above: tuple[Loop, ...]) -> Site:
+        """A leaf over C variables, with the first lane's conditions where they are those of all lanes."""
+        each = self.low.site(leaf, above, first_lane=False)
+        lanes = {self.low.variable[loop.id] for loop in above if loop.role == "vector"}
+        return each if any(c.variables() & lanes for c in each.conditions) else self.low.site(leaf, above)
 
     def positions(self, barriers: Callable[[Plan, Kernel], Any]) -> frozenset[tuple[str, int]]:
         """Where barriers stand, leaves that overrun included."""
@@ -331,16 +295,16 @@ class Builder:
         if not sites:
             return []
         kept = {self.overrun.kept(site) for site in sites}
-        if len(kept) > 1 or any(site.leaf.collect or self.keeps_more(site) for site in sites):
+        if len(kept) > 1 or any(site.leaf.collect or self.low.keeps_more(site) for site in sites):
             return self.loop(replace(loop, role="unroll"), above)
-        guards = kept.pop()
+        guards, each = kept.pop(), ()
+        if any(self.low.variable[loop.id] in c.variables() for c in guards):
+            if len(sites) > 1 or (apart := vector.partial(self.low, sites[0], loop)) is None:
+                return self.loop(replace(loop, role="unroll"), above)
+            guards, each = apart.some, apart.each
         ranges = {k: v for s in sites for k, v in s.around.items()}
         lanes = vector.Lanes(self.low, loop, sites, self.library, self.aligned, self.asynchronous)
-        return [Item(out, guards, ranges) for out in lanes.text(self.plain, lambda body: self.with_registers(loop, body))]
-
-    def keeps_more(self, site: Site) -> bool:
-        """Whether the leaf uses a sum that is more than its value."""
-        return any(self.low.store(site.leaf, slot).method for slot in range(len(site.statement.accesses)))
+        return [Item(out, guards, ranges) for out in lanes.text(self.plain, lambda body: self.with_registers(loop, body), each)]
 
     def with_registers(self, loop: Loop, body: Sequence[Out]) -> list[Out]:
         """One lane's text behind the declarations of the registers that belong to a lane."""
@@ -390,7 +354,3 @@ class Builder:
             Item(every(collect.lvalue), site.conditions, around, barrier=True,
                  render=lambda guards: every(collect.written((mine, PRIMARY), guards))),
         ]
-
-    def scratch_stores(self) -> list[Store]:
-        """Shared arrays that reductions work in."""
-        return list(self.scratch.values())

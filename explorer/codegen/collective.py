@@ -104,7 +104,8 @@ class Collective:
 
     def takes_lanes(self) -> bool:
         """Whether the values of all lanes of a loop can be combined by one call."""
-        return bool(self.threads) and not self.blocks and set(self.threads.values()) == {"shuffle"} and set(self.threads) != {"lane"}
+        alone = bool(self.threads) and not self.blocks
+        return alone and set(self.threads.values()) == {"shuffle"} and set(self.threads) != {"lane"}
 
     def call_lanes(self, values: str, count: int) -> str:
         """The call of the device library that combines an array of `count` values a thread."""

@@ -211,6 +211,10 @@ class Lowered:
             return self.stores["buffer", view.buffer]
         return self.stores["array", self.plan.statement_of[leaf.statement].accesses[slot].array]
 
+    def keeps_more(self, site: Site) -> bool:
+        """Whether the leaf uses a sum that is more than its value."""
+        return any(self.store(site.leaf, slot).method for slot in range(len(site.statement.accesses)))
+
     # -- leaves -------------------------------------------------------------------------------------------------
 
     def site(self, leaf: Leaf, loops: tuple[Loop, ...], first_lane: bool = True) -> Site:

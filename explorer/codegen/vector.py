@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
-from ..ir.expr import Expr
+from ..ir.expr import Expr, without_remainders
 from ..ir.tree import Loop
 from . import async_copy
 from .access import access_text, inside_conditions, is_move, reader
-from .guards import NEVER, guard_text
+from .guards import NEVER, Condition, condition, conjunction, guard_text
 from .index import linear
 from .lower import Lowered, Site, Store
 from .printer import Block, Lines, Out
@@ -56,7 +56,36 @@ def is_wide(low: Lowered, site: Site, slot: int, loop: Loop) -> bool:
         first = linear([e for e in low.index(site, slot, at_first) if isinstance(e, Expr)], store.shape)
     if flat - first != Expr(((lane, 1),), -loop.start):
         return False
+    first = without_remainders(first)
     return gcd(first.const, *(c for _, c in first.terms)) % loop.extent == 0
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The conditions of a leaf that holds for some lanes of a vector and not for others.
+
+    Attributes
+    ----------
+    some : tuple of Condition
+        What holds if some lane runs.
+    each : tuple of Condition
+        What else each lane asks for itself.
+    """
+
+    some: tuple[Condition, ...]
+    each: tuple[Condition, ...]
+
+
+def partial(low: Lowered, site: Site, loop: Loop) -> Partial | None:
+    """The conditions apart; None where a condition on the lane is not linear in it."""
+    lane, last = low.variable[loop.id], loop.start + loop.extent - 1
+    each = tuple(c for c in site.conditions if lane in c.variables())
+    if any(c.equality or lane in (c.expr - Expr(((lane, c.expr.coefficient(lane)),))).variables() for c in each):
+        return None
+    best = ((c.expr, Expr((), last if c.expr.coefficient(lane) > 0 else loop.start)) for c in each)
+    some = conjunction([*(c for c in site.conditions if c not in each),
+                        *(condition(e.substitute({lane: value}, site.ranges), False, site.ranges) for e, value in best)])
+    return Partial(some, each)
 
 
 class Lanes:
@@ -82,6 +111,7 @@ class Lanes:
         self.asynchronous = asynchronous
         self.lane = low.variable[loop.id]
         self.first = {self.lane: Expr((), loop.start)}
+        self.ragged = False
 
     def held(self) -> dict[tuple[str, int], Wide]:
         """The accesses (leaf and slot) that a local vector stands for while the lanes run.
@@ -131,9 +161,14 @@ class Lanes:
         one = narrow(literal(site.statement.fill, store.dtype), store.dtype)[0]
         return self.declare(store) + ("{}" if site.statement.fill == 0 else f"{{{{{', '.join([one] * self.loop.extent)}}}}}")
 
-    def text(self, plain: Callable[..., list[str]], prepared: Callable[[Sequence[Out]], Sequence[Out]]) -> list[Out]:
-        """The pieces, to be put under one guard; `plain` writes a statement, `prepared` declares what a lane needs."""
+    def text(self, plain: Callable[..., list[str]], prepared: Callable[[Sequence[Out]], Sequence[Out]],
+             each: tuple[Condition, ...] = ()) -> list[Out]:
+        """The pieces, to be put under one guard; `plain` writes a statement, `prepared` declares what a lane needs.
+
+        With conditions of `each` lane, a lane may be loaded in vain, and the vector may end beyond the array.
+        """
         ids = (self.loop.id, *(site.leaf.id for site in self.sites))
+        self.ragged = bool(each)
         if len(self.sites) == 1 and (moved := self.move(self.sites[0])):
             moved[-1] += f", {self.loop.id}"
             return [Lines(tuple(shortened(self.low, self.sites[0], moved, self.first)), ids)]
@@ -142,6 +177,8 @@ class Lanes:
         declared = [Lines((self.declaration(w),), ids) for w in vectors]
         stored = [Lines((f"*({self.declare(w.store)}*)&{w.first} = {w.local};",), ids) for w in vectors if w.written]
         body = [self.lane_text(site, held, plain) for site in self.sites]
+        if each:
+            body = [Block(f"if ({guard_text(each, self.sites[0].around)})", tuple(body))]
         header = f"for (int {self.lane} = {self.loop.start}; {self.lane} < {self.loop.start + self.loop.extent}; ++{self.lane})"
         lanes = Block(header, tuple(prepared(body)), (self.loop.id,), ("#pragma unroll",), self.loop.id)
         return [*declared, lanes, *stored]
@@ -150,6 +187,9 @@ class Lanes:
         """``const vec<float, 4> x_v = …``, or without a value where the lanes write first."""
         kind = f"{'' if w.written else 'const '}{self.declare(w.store)} {w.local}"
         value = self.fetch(w.store, w.first)
+        if self.ragged and w.store.array and w.store.array.size % self.loop.extent:
+            self.library.add("vector_within")
+            value = f"load_within<{w.store.dtype.cuda}, {self.loop.extent}>(&{w.first}, {w.store.name} + {w.store.array.size})"
         return f"{kind} = {f'{w.guard} ? {value} : {w.fill}' if w.guard else value};" if w.loaded else f"{kind};"
 
     def first_lane(self, site: Site, slot: int) -> str:

@@ -288,6 +288,15 @@ def rejoin(expr: Expr) -> Expr:
     return expr
 
 
+def without_remainders(expr: Expr) -> Expr:
+    """The same value with ``x - by * (x // by)`` for every ``x % by``: shows what divides ``n * i - (n * i) % 4``."""
+    for atom, c in expr.terms:
+        if isinstance(atom, Remainder):
+            rest = Expr(tuple(t for t in expr.terms if t[0] != atom), expr.const)
+            return without_remainders(rest + (atom.expr - (atom.expr // atom.by) * atom.by) * c)
+    return expr
+
+
 def gather(expr: Expr, sums: Sequence[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
     """Take whole sums out of an expression, the longest first.
 

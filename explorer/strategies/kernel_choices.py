@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from math import log, prod
-from typing import TypeVar
+from typing import Any
 
 from ..errors import ScheduleError, TransformError
 from ..gpu.occupancy import occupancy
@@ -33,7 +33,6 @@ from .stitch_graph import name_of
 from .stitch_rates import LATENCY_US, LAUNCH_US, ROW_US, WAVE_US, Spread, bandwidth_of
 from .stitch_search import Search
 
-T = TypeVar("T")
 SAME = 0.02
 """Estimates nearer to each other than this share are not told apart: what is nearer to the rule's choice comes first."""
 BLOCKS = (64, 128, 256, 512)
@@ -112,7 +111,7 @@ def ride_choices(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
         if s == base or (s.blocks > 1 and threads >= 8 and 32 <= threads * side <= 1024):
             label = f"riding, {s.threads} threads a row, {s.rows} rows side by side, {s.blocks} blocks"
             out.append(Choice("ride", kernel, label, None, partial(_ride, kernel=kernel, gpu=gpu, spread=s)))
-    return [*dict.fromkeys(out), Choice("ride", kernel, APART, None, lambda s: s)]
+    return _ranked([*out, Choice("ride", kernel, APART, None, lambda s: s)])
 
 
 def rest_choices(schedule: Schedule) -> list[Choice]:
@@ -127,10 +126,12 @@ def _ride(schedule: Schedule, kernel: str, gpu: Gpu, spread: riding.Spread) -> S
 
 def _ranked(found: list[Choice]) -> list[Choice]:
     """The first, and the others by estimate; those without one, and those that cost about the same, keep their order."""
-    return [found[0], *sorted(found[1:], key=lambda c: float("inf") if c.estimate_us is None else int(log(c.estimate_us) / SAME))]
+    labels = [c.label for c in found]
+    first, *others = [c for n, c in enumerate(found) if labels.index(c.label) == n]
+    return [first, *sorted(others, key=lambda c: float("inf") if c.estimate_us is None else int(log(c.estimate_us) / SAME))]
 
 
-def _around(*values: Sequence[T]) -> list[tuple[T, ...]]:
+def _around(*values: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Every combination, those with fewer and earlier changes from the first first."""
     numbered = product(*(list(enumerate(dict.fromkeys(v))) for v in values))
     return [tuple(v for _, v in row) for row in sorted(numbered, key=lambda row: sum(n for n, _ in row))]
@@ -166,7 +167,7 @@ def _elementwise(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
     for threads, each, backwards in _around((FLAT, *BLOCKS, 1024), (base, 1, 2, 4, 8), (False, True)):
         piece = threads * width * each
         at = Spread(-(-space // piece), piece, threads, 1, width, item, each)
-        label = f"flat, {threads} threads, {each} accesses each" + ", from the end" * backwards
+        label = f"flat, {threads} threads, {each} in flight" + ", from the end" * backwards
         take = partial(elementwise, kernel=kernel, threads=threads, each=each, backwards=backwards)
         out.append(Choice("spread", kernel, label, _streamed(moved, at, gpu), take))
     return out
@@ -184,7 +185,7 @@ def _rows(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
                                                 (rows.BLOCK, 128, 512), (None, "shared", "")):
         wide = threads > gpu.warp_size
         fits = vector >= 1 and 1 <= threads <= min(1024, -(-form.extent // vector))
-        if (threads, vector) != (base, widest) and not fits or (block != rows.BLOCK if wide else keep is not None):
+        if ((threads, vector) != (base, widest) and not fits) or (block != rows.BLOCK if wide else keep is not None):
             continue
         side = 1 if wide else max(1, min(count, block // threads))
         more = {None: "", "shared": ", kept in shared memory", "": ", read again"}[keep]

@@ -48,6 +48,8 @@ class Constants:
         For each block of a multiprocessor, each further wave of blocks, and each further batch of loads.
     code, division : float
         For each access written out, instructions coming from memory the first time; how much more where its address takes divisions.
+    ragged : float
+        How much longer an access takes to issue for each lane that has its own condition.
     threads : float
         For a block of 1,024 threads to be started.
     """
@@ -74,6 +76,7 @@ class Constants:
     batch: float = 0.0411
     code: float = 0.0126
     division: float = 2.34
+    ragged: float = 1.0
     threads: float = 0.0992
 
 
@@ -202,6 +205,8 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
     warps = waves * resident * -(-threads // gpu.warp_size) * accesses
     lines = warps * _lines(p, s, width, gpu.warp_size) * c.line / ((gpu.clock_hz or 1.7e9) / 1e6)
     apart = 1.0 if s.steady(p) else c.division
+    if p.rows and not s.flat and p.run % s.vector:
+        apart += c.ragged * s.vector
     memory = hypot(memory, lines, warps * c.access * apart)
     combine = _combine(p, s, gpu.warp_size, c) * (1 + c.again * (waves - 1))
     turns = c.wave * (waves - 1) + c.block * waves * resident + c.batch * (-(-accesses // unroll) - 1) + c.threads * threads / 1024

@@ -24,6 +24,8 @@ def shaped(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
 
 def _rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     p, r = _flat(b, form.parallel), _flat(b, form.reduced)
+    if b.extent(r) % shape.vector:
+        b.attempt("align", r, form.array, shape.vector)
     lanes = _split(b, r, shape.vector, "v")
     thread = _split(b, r, shape.x, "t")
     part = _split(b, r, shape.parts, "s")

@@ -23,6 +23,8 @@ from .reduction_nests import shaped
 from .rows import WIDE
 
 S = TypeVar("S", bound=Schedule)
+ODD = 64
+"""Vectors of a row whose length they do not divide, from which on it is read in aligned pieces."""
 
 
 def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> list[tuple[Shape, float]]:

@@ -15,7 +15,7 @@ from ..ir.tree import Leaf, Loop
 from ..schedule import Schedule
 from ..transforms.rescale import exponential
 from ._steps import Builder, chain
-from .rows import WIDE, rows
+from .rows import rows
 from .stitch_moves import chain_body
 
 S = TypeVar("S", bound=Schedule)
@@ -93,12 +93,16 @@ def _part(b: Builder, nests: list[Loop], outer: list[str], total: Statement, gpu
     for name in outer:
         many *= b.extent(name)
     size = min(b.plan.array_of[r.array].dtype.bytes for r in total.reads if r.index)
-    vector = WIDE // size
-    fewest = max(-(-row * size // PART_BYTES), min(-(-BLOCKS_PER_SM * gpu.multiprocessors // many), max(1, row // LEAST)))
+    fewest = parts_of(many, row, size, gpu)
     if fewest < 2:
         return 0
-    even = [n for n in range(fewest, min(2 * fewest, row) + 1) if row % (n * vector) == 0]
-    return row // even[0] if even else -(-row // (fewest * vector)) * vector
+    wanted = -(-row // fewest)  # the threads' shares of a part come out even where it is a power of two
+    return min(1 << (wanted - 1).bit_length(), PART_BYTES // size)
+
+
+def parts_of(rows: int, length: int, itemsize: int, gpu: Gpu) -> int:
+    """Parts of a row at least: short enough for registers, enough of them for all multiprocessors; 1 where one is right."""
+    return max(-(-length * itemsize // PART_BYTES), min(-(-BLOCKS_PER_SM * gpu.multiprocessors // rows), max(1, length // LEAST)))
 
 
 def _above(b: Builder, node: str) -> list[str]:

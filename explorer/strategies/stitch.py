@@ -207,7 +207,11 @@ def cut_long_rows(schedule: S, kernel: str, gpu: Gpu) -> S:
     if form is None or len(form.rows) < 2:
         return schedule
     search = Search(schedule, gpu, kernel)
-    if not search.worthwhile() or not set(search.planned({}).chosen.values()) & {*APART, "recompute"}:
+    if not search.worthwhile():
+        return schedule
+    plan = search.planned({})
+    one = not set(plan.chosen.values()) & {*APART, "recompute"}
+    if one and all(k.reads == 1 and k.launches == 1 for k in plan.kernels):
         return schedule
     return search.made({}).schedule  # type: ignore[return-value]
 

@@ -104,6 +104,10 @@ class Graph:
             todo += fresh
         return frozenset(found)
 
+    def scalar(self, value: str) -> bool:
+        """Whether a value is made once for each result of the reductions, outside of their loops."""
+        return value not in self.reductions and len(self.space[value]) < max(len(s) for s in self.space.values())
+
     def joins(self, e: ValueEdge) -> bool:
         """Whether parts of a reduction can be joined where the value is used: in one statement for each result."""
         return e.array in self.reductions and e.into not in self.reductions and e.kind == "1:1"

@@ -23,7 +23,7 @@ from .split_rows import split_rows
 S = TypeVar("S", bound=Schedule)
 
 
-def spread(schedule: S, kernel: str, how: Mapping[str, str], parts: bool | None, gpu: Gpu) -> S:
+def spread(schedule: S, kernel: str, how: Mapping[str, str], parts: bool | None, gpu: Gpu, several: bool = False) -> S:
     """Spread one kernel's values over the GPU.
 
     Parameters
@@ -35,6 +35,8 @@ def spread(schedule: S, kernel: str, how: Mapping[str, str], parts: bool | None,
     parts : bool or None
         Whether blocks of the grid share the work on one result; None where the model may decide.
     gpu : Gpu
+    several : bool
+        Whether parts are to be preferred where the model may decide.
 
     Returns
     -------
@@ -48,7 +50,7 @@ def spread(schedule: S, kernel: str, how: Mapping[str, str], parts: bool | None,
         return _stored(new, how) if new is not b.schedule else schedule
     form = reduction_form(schedule, kernel)
     if form is not None and (parts is not False or set(how.values()) <= {"shuffle"}):
-        return reduce(schedule, kernel, gpu, _shape(schedule, form, parts, gpu))
+        return reduce(schedule, kernel, gpu, _shape(schedule, form, parts or several or parts, gpu))
     if parts is None and not how and (split := split_rows(schedule, kernel, gpu)) is not schedule:
         return split
     alone = "register" in {s for v, s in how.items() if v in _reduced(schedule, kernel)}

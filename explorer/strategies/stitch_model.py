@@ -20,7 +20,7 @@ from ..ir.scalar import flops
 from ..ir.tree import Leaf, Loop
 from .elementwise import THREADS as ELEMENTS
 from .rows import BLOCK, RESERVED, UNROLL, WIDE, group_size, kept_words
-from .split_rows import online
+from .split_rows import online, parts_of
 from .stitch_graph import APART, Graph, name_of
 from .stitch_rates import (
     AGAIN,
@@ -126,6 +126,7 @@ class _Group:
     def _stages(self) -> dict[str, int]:
         """How many reductions of the group have to be over before a value can be made."""
         stage, together = dict.fromkeys(self.group, 0), self._one_pass()
+        self.split = self.split if together else 0
         for _ in self.group:
             for e in self.inside:
                 stage[e.into] = max(stage[e.into], stage[e.array] + (e.array in self.graph.reductions
@@ -141,7 +142,9 @@ class _Group:
         """The maximum and the sum of exponentials that one pass makes (:mod:`~explorer.strategies.split_rows`)."""
         made = {s.target.array: s for _, s, _ in self.updates}
         fits = self.parts is None and len(made) == 2 and min(len(above) for _, _, above in self.updates) > 1
-        return {(a, b) for a in made for b in made if fits and a != b and online(made[a], made[b])}
+        item = min((self.graph.plan.array_of[r.array].dtype.bytes for s in made.values() for r in s.reads if r.index), default=4)
+        self.split = parts_of(self.results, self.length, item, self.gpu) if fits else 1
+        return {(a, b) for a in made for b in made if self.split > 1 and a != b and online(made[a], made[b])}
 
     def cost(self, earlier: set[str]) -> KernelCost:
         """The kernel's cost."""
@@ -158,16 +161,19 @@ class _Group:
         threads, vector = self._threads(item)
         rows = max(1, min(BLOCK // threads, self.results)) if threads <= self.gpu.warp_size else 1
         again = {a for a, found in passes.items() if len(found) > 1}
-        words = self._kept(again, threads)
+        own = self._own_rows()
+        words, most = self._words(again | own, threads), kept_words(threads * rows, self.gpu)
         registers = BASE_REGISTERS + words
         shared = self._shared(threads, rows)
-        held = words <= kept_words(threads * rows, self.gpu)
+        held = words <= most
         if not held:
             registers, lying = BASE_REGISTERS, self.length * sum(arrays[a].dtype.bytes for a in again)
             held = rows == 1 and shared + lying + RESERVED <= self.gpu.shared_bytes_per_block_optin
             shared += lying if held else 0
         moved = sum(n * arrays[a].dtype.bytes * (1 if held or a not in again else len(passes[a])) for a, n in elements.items())
         moved += sum(arrays[v].nbytes for v in self.group if self._leaves(v))
+        if self._words(own, threads) > most:  # the compiler puts them into local memory
+            moved += sum(arrays[a].nbytes * (1 + len({self.stage[e.into] for e in self.inside if e.array == a})) for a in own)
         filled = occupancy(self.gpu, threads * rows, registers, shared)
         terms = dict.fromkeys(TERMS, 0.0)
         terms["memory"] = moved / self.bandwidth
@@ -193,7 +199,7 @@ class _Group:
         one_pass = bool(reduced) and not any(self.stage[v] for v in reduced) and all(map(self._scalar_or_update, self.group))
         if self.parts is not False and one_pass:
             wide = gcd(self.length if contiguous else self.results, WIDE // item)
-            lost, join, number = best_parts(self.results, self.length, wide, item, self.gpu, bool(self.parts))
+            lost, join, number = best_parts(self.results, self.length, wide, item, self.gpu, bool(self.parts), self.split)
             terms["spread"] += lost
             terms["exchange"] += ROW_US + BARRIER_US
             terms["launch"] += join
@@ -223,13 +229,16 @@ class _Group:
         """Iterations of the innermost loop."""
         return max((above[-1].extent for _, _, above in self.all if above), default=1)
 
-    def _kept(self, again: set[str], threads: int) -> int:
-        """Words of rows that one thread keeps between passes."""
+    def _own_rows(self) -> set[str]:
+        """Rows that the kernel makes and keeps in registers."""
         arrays = self.graph.plan.array_of
-        own = {e.array for e in self.inside if arrays[e.array].size > self.results and self.schemes[name_of(e)] == "register"
-               and not self.flat}
-        pieces = -(-self.length // threads)
-        return sum(-(-pieces * arrays[a].dtype.bytes // 4) for a in (again | own) if arrays[a].size > self.results)
+        return {e.array for e in self.inside if not self.flat and arrays[e.array].size > self.results
+                and self.schemes[name_of(e)] == "register"}
+
+    def _words(self, kept: set[str], threads: int) -> int:
+        """Words of some rows that fall to one thread."""
+        arrays, pieces = self.graph.plan.array_of, -(-self.length // threads)
+        return sum(-(-pieces * arrays[a].dtype.bytes // 4) for a in kept if arrays[a].size > self.results)
 
     def _shared(self, threads: int, rows: int) -> int:
         """Bytes of a block: rows that lie there, and a word of each warp where warps meet."""

@@ -16,8 +16,11 @@ LAUNCH_US = 1.0
 """Shortest duration of a kernel, from its first instruction to the end of its last block."""
 LATENCY_US = 1.4
 """From a load's issue to its value under load, queues included."""
-ALONE_BYTES_PER_US = 40e3
-"""What one multiprocessor can take in while the others are idle."""
+ALONE_BYTES_PER_CYCLE = 64
+"""What one multiprocessor can take in from the second-level cache while the others are idle (Jia et al., "Dissecting the NVIDIA
+Volta GPU architecture via microbenchmarking", 2018)."""
+CLOCK_HZ = 1.7e9
+"""Where the catalogue has no clock."""
 SHARPNESS = 3.8
 """How sharply bandwidth sets in as loads in flight grow."""
 JOIN_US, PART_US = 1.2, 0.03
@@ -75,7 +78,7 @@ class Spread:
         accesses = -(-self.length // (self.threads * self.vector))
         threads, width = self.threads * self.per_block, self.vector * self.itemsize
         flight = resident * threads * min(self.unroll, accesses) * width / LATENCY_US
-        share = min(ALONE_BYTES_PER_US, bandwidth / active)
+        share = min(ALONE_BYTES_PER_CYCLE * (gpu.clock_hz or CLOCK_HZ) / 1e6, bandwidth / active)
         rate = (flight**-SHARPNESS + share**-SHARPNESS) ** (-1 / SHARPNESS)
         rounds = max(1.0, self.blocks() / (active * resident))  # blocks of several rounds do not wait for each other
         took = rounds * resident * threads * accesses * width / rate
@@ -87,13 +90,13 @@ def bandwidth_of(gpu: Gpu) -> float:
     return (gpu.measured_bandwidth_bytes_per_s or gpu.memory_bandwidth_bytes_per_s) / 1e6
 
 
-def best_parts(rows: int, length: int, vector: int, itemsize: int, gpu: Gpu, several: bool) -> tuple[float, float, int]:
-    """The cheapest number of parts of a row: microseconds lost against the bandwidth, of joining, and the number."""
+def best_parts(rows: int, length: int, vector: int, itemsize: int, gpu: Gpu, several: bool,
+               number: int = 0) -> tuple[float, float, int]:
+    """The cheapest number of parts of a row (or this one): microseconds lost against the bandwidth, of joining, the number."""
     ideal = rows * length * itemsize / bandwidth_of(gpu)
     found = []
-    for exponent in range(11):
-        parts = 1 << exponent
-        if (several and parts == 1) or (parts > 1 and length // parts < vector * gpu.warp_size):
+    for parts in [number] if number else [1 << exponent for exponent in range(11)]:
+        if not number and ((several and parts == 1) or (parts > 1 and length // parts < vector * gpu.warp_size)):
             continue
         each = -(-length // parts)
         threads = max(gpu.warp_size, min(FULL, each // vector))

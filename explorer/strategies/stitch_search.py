@@ -133,7 +133,7 @@ class Search:
     def worthwhile(self) -> bool:
         """Whether a cut could save anything: rows are read again, or lose more than another launch costs."""
         base = self._plan({}, {})
-        return any(k.reads > 1 for k in base.kernels) or dict(base.terms)["spread"] > LAUNCH_US + LATENCY_US
+        return any(k.reads > 1 or k.launches > 1 for k in base.kernels) or dict(base.terms)["spread"] > LAUNCH_US + LATENCY_US
 
     def made(self, fixed: Mapping[str, str]) -> Stitched:
         """The cheapest plan with these schemes, made with moves.
@@ -196,7 +196,7 @@ class Search:
         sizes = range(len(top) + 1) if len(top) <= MOST_LEVELS else (0, 1, len(top))
         named = {n.partition("->")[0] for n in fixed}
         settled = graph.reductions | graph.kept | named
-        spread_out = [v for v in graph.values if v not in settled and not self._scalar(v)]
+        spread_out = [v for v in graph.values if v not in settled and not graph.scalar(v)]
         for cuts in (c for n in sizes for c in combinations(top, n)):
             chosen = dict(fixed)
             for e in graph.edges:
@@ -213,16 +213,11 @@ class Search:
         graph, level = self.graph, dict.fromkeys(self.graph.values, 0)
         for _ in graph.values:
             for e in graph.edges:
-                step = e.array in graph.reductions or level[e.array] > 0 or self._scalar(e.array)
-                wide = not self._scalar(e.into)
+                step = e.array in graph.reductions or level[e.array] > 0 or graph.scalar(e.array)
+                wide = not graph.scalar(e.into)
                 level[e.into] = max(level[e.into], level[e.array] + (step and wide and (
-                    e.array in graph.reductions or self._scalar(e.array))))
+                    e.array in graph.reductions or graph.scalar(e.array))))
         return level
-
-    def _scalar(self, value: str) -> bool:
-        """Whether a value is made once for each result of the reductions, outside of their loops."""
-        graph = self.graph
-        return value not in graph.reductions and len(graph.space[value]) < max(len(s) for s in graph.space.values())
 
     def _one_storage(self, fixed: Mapping[str, str]) -> None:
         """A value lies in one place, and is computed again for all that use it or for none."""
@@ -252,7 +247,7 @@ class Search:
         schedule, graph = self._inlined(again)
         b = Builder(schedule)
         kernels = separate(b, self.kernel, plan.groups)
-        for kernel, group in zip(kernels, plan.groups, strict=True):
+        for number, (kernel, group) in enumerate(zip(kernels, plan.groups, strict=True)):
             here = [e for e in graph.edges if e.array in group]
             outside = {e.array for e in here if plan.schemes[name_of(e)] in APART}
             how = {e.array: scheme for e in here if name_of(e) in fixed and (scheme := plan.schemes[name_of(e)]) not in APART
@@ -262,7 +257,8 @@ class Search:
                 if name_of(e) in fixed and e.into in group:
                     demand_fusion(b, e.producer, e.consumer)
             share_passes(b, kernel)
-            b = Builder(spread(b.schedule, kernel, how, parts(graph, plan.schemes, fixed, group), self.gpu))
+            free = parts(graph, plan.schemes, fixed, group)
+            b = Builder(spread(b.schedule, kernel, how, free, self.gpu, free is None and plan.kernels[number].launches > 1))
         made = default(b.schedule) if self.whole else b.schedule
         if self.whole and (open_ := made.judgement.obligations):
             raise TransformError(f"this cannot be emitted: {open_[0].what}", why=open_[0].why, hint="; or ".join(open_[0].hints))
@@ -287,4 +283,5 @@ def parts(graph: Graph, schemes: Mapping[str, str], fixed: Mapping[str, str], gr
     if "global" in said:
         return True
     leaving = {schemes[name_of(e)] for e in here if graph.apart(e, schemes[name_of(e)])}
-    return None if leaving == {"global"} and not said else False
+    results = all(v in graph.reductions or graph.scalar(v) for v in group)
+    return None if results and leaving <= {"global"} and not said else False

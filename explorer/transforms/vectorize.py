@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import gcd, prod
+from math import gcd
 
-from ..ir.expr import ZERO, Expr, Ranges, const, gather, rejoin, var
+from ..ir.expr import Expr, Ranges
 from ..ir.finding import YES, Verdict, no
 from ..ir.inequality import free_of_quotient
 from ..ir.plan import Plan
-from ..ir.program import Constraint, Indirect
-from ..ir.scalar import IndexValue, Read, walk
+from ..ir.program import Constraint
 from ..ir.text import access_text, condition_text
 from ..ir.tree import Leaf, Loop, ranges
+from ._linear import lanes_of, linear_index, misaligned, steps_of
 from ._nest import enclosing, from_zero, loop_offer, names_of, with_role
 from .base import Transform, get_loop
 
@@ -30,7 +30,8 @@ class Vectorize(Transform):
     is 1 (a wide access) or 0 (one element for all lanes); the width divides every other coefficient ``c`` and
     ``d``, so that a wide access is aligned; and every guard holds for all lanes or for none.  A guard
     ``g*y + d + e*v >= 0``, g the greatest common divisor of the coefficients of the other variables, does not
-    depend on the lane if ``(d + e*v) // g`` does not.  Registers may be accessed with any stride.
+    depend on the lane if ``(d + e*v) // g`` does not.  Where all wide accesses read inputs, guards may differ: elements
+    beside are loaded and not used (never beyond the array's end).  Registers may be accessed with any stride.
 
     Before::
 
@@ -97,70 +98,16 @@ class Vectorize(Transform):
             yield cls(loop.id)
 
 
-def _lanes(expr: Expr, loop: Loop, scope: Ranges) -> list[Expr]:
-    """The expression at each value of the loop."""
-    return [expr.substitute({loop.id: const(lane)}, scope) for lane in range(loop.extent)]
-
-
-def _steps(lanes: list[Expr]) -> list[int] | None:
-    """How far each lane's value is from the first lane's, or None if that varies."""
-    steps = [lane - lanes[0] for lane in lanes]
-    return [s.const for s in steps] if all(s.is_constant for s in steps) else None
-
-
-def _linear(plan: Plan, leaf: Leaf, slot: int, loop: Loop, scope: Ranges) -> tuple[Expr, int, str] | None:
-    """Linear index, bytes of an element and name of the storage of an access; None for a register.
-
-    A data-dependent index that is the same for all lanes is an unknown multiple of its stride.
-    """
-    statement = plan.statement_of[leaf.statement]
-    access, view, at = statement.accesses[slot], leaf.view(slot), leaf.places
-    if view:
-        buffer = plan.buffer_of[view.buffer]
-        if buffer.space == "register":
-            return None
-        index, shape, size, name = view.index, buffer.padded_shape, buffer.dtype.bytes, buffer.name
-    else:
-        array = plan.array_of[access.array]
-        index, shape, size, name = access.index, array.shape, array.dtype.bytes, array.name
-    total, unknown = ZERO, ZERO
-    for place, e in enumerate(index):
-        stride = prod(shape[place + 1 :])
-        if isinstance(e, Indirect):
-            e = var(f"[{place}]") + (var(f"[{place}]{loop.id}") if _varies(plan, leaf, e, loop, scope) else ZERO)
-            unknown = unknown + e * stride
-        else:
-            total = total + e * stride
-    if not view:
-        rest, whole = gather(total, leaf.sums)
-        total = rejoin(rest.substitute(at, scope) + whole)
-    once = {name: const(low) for name, (low, high) in scope.items() if low == high}
-    return total.substitute(once, scope) + unknown, size, name
-
-
-def _varies(plan: Plan, leaf: Leaf, index: Indirect, loop: Loop, scope: Ranges) -> bool:
-    """Whether a data-dependent index may differ between lanes."""
-    at = dict(leaf.at)
-    for node in walk(index.value):
-        if isinstance(node, IndexValue) and loop.id in node.expr.substitute(at, scope).variables():
-            return True
-        if isinstance(node, Read):
-            linear = _linear(plan, leaf, node.slot, loop, scope)
-            if linear is None or _steps(_lanes(linear[0], loop, scope)) != [0] * loop.extent:
-                return True
-    return False
-
-
 def _memory(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Iterator[tuple[int, int | None]]:
     """Each slot of the leaf that is in memory, with its stride in elements along the loop (None: it varies)."""
     for slot in range(len(plan.statement_of[leaf.statement].accesses)):
-        linear = _linear(plan, leaf, slot, loop, scope)
+        linear = linear_index(plan, leaf, slot, loop, scope)
         if linear is None:
             continue
         if f"]{loop.id}" in "".join(v for v in linear[0].variables() if v.startswith("[")):
             yield slot, None
             continue
-        steps = _steps(_lanes(linear[0], loop, scope))
+        steps = steps_of(lanes_of(linear[0], loop, scope))
         even = steps is not None and all(s == lane * steps[1] for lane, s in enumerate(steps))
         yield slot, steps[1] if steps and even else None
 
@@ -169,7 +116,7 @@ def _strides(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Verdict:
     """Whether every access in memory is wide, aligned and not too wide, or the same for all lanes."""
     width = loop.extent
     for slot, stride in _memory(plan, leaf, loop, scope):
-        linear = _linear(plan, leaf, slot, loop, scope)
+        linear = linear_index(plan, leaf, slot, loop, scope)
         assert linear is not None
         index, size, name = linear
         verb = "writes" if slot == len(plan.statement_of[leaf.statement].reads) else "reads"
@@ -186,39 +133,39 @@ def _strides(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Verdict:
             return no(f"{text}: {width} elements of {size} bytes are {width * size} bytes",
                       why=f"one access has at most {WIDEST_BYTES} bytes",
                       hint=f"split('{loop.id}', {WIDEST_BYTES // size}) and vectorize its inner loop")
-        base = _lanes(index, loop, scope)[0]
-        if bad := _misaligned(base, width):
+        base = lanes_of(index, loop, scope)[0]
+        if bad := misaligned(base, width):
             return no(f"{text}, not aligned to {width} elements: its linear index in {name} holds {bad}",
                       why=f"the address of a vector access is a multiple of its {width * size} bytes",
                       hint=f"fewer lanes, a row length (with padding) of {name} that is a multiple of {width}, or stage {name}")
     return YES
 
 
-def _misaligned(base: Expr, width: int) -> str:
-    """The first term of a linear index that the width does not divide, as text."""
-    for atom, c in base.terms:
-        if c % width:
-            return str(Expr(((atom, c),)))
-    return f"the constant {base.const}" if base.const % width else ""
-
-
 def _unit(plan: Plan, leaf: Leaf, slot: int, loop: Loop, scope: Ranges) -> str:
     """The loop along which the access has neighbouring elements, if there is one."""
-    linear = _linear(plan, leaf, slot, loop, scope)
+    linear = linear_index(plan, leaf, slot, loop, scope)
     near = [n for n in enclosing(plan, leaf.id) if linear and linear[0].coefficient(n.id) == 1]
     return f"vectorize along {near[-1].id}, whose iterations are neighbours" if near else "stage it into shared memory first"
 
 
 def _guards(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Verdict:
-    """Whether each condition of the statement holds for all lanes or for none."""
+    """Whether each condition of the statement holds for all lanes or for none, or lanes may be read in vain."""
     statement, at = plan.statement_of[leaf.statement], dict(leaf.at)
     for constraint in (*statement.domain, *statement.inside):
-        if not _uniform(constraint, at, loop, scope):
+        if not _uniform(constraint, at, loop, scope) and (constraint in statement.inside or not _in_vain(plan, leaf, loop, scope)):
             condition = condition_text(constraint, at, scope)
             return no(f"{leaf.id} runs where {condition}: for some lanes of {loop.id}, not for others",
-                      why="the lanes of a vector access all run or none does",
+                      why="the lanes of a vector access all run or none does, unless it only reads inputs",
                       hint=f"cut off the partial iteration, or sizes that are multiples of {loop.extent}")
     return YES
+
+
+def _in_vain(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> bool:
+    """Whether all wide accesses read inputs, whose neighbouring elements may be loaded and not used."""
+    statement = plan.statement_of[leaf.statement]
+    wide = [slot for slot, stride in _memory(plan, leaf, loop, scope) if stride == 1]
+    return len(plan.loops[loop.id].body) == 1 and bool(wide) and all(
+        slot < len(statement.reads) and not leaf.view(slot) and plan.array_of[statement.reads[slot].array].role == "in" for slot in wide)
 
 
 def _uniform(constraint: Constraint, at: Mapping[str, Expr], loop: Loop, scope: Ranges) -> bool:
@@ -227,8 +174,8 @@ def _uniform(constraint: Constraint, at: Mapping[str, Expr], loop: Loop, scope: 
     low, high = expr.interval(scope)
     if high < 0 or (low >= 0 and not constraint.equality) or (low > 0 and constraint.equality):
         return True
-    lanes = _lanes(expr if constraint.equality else free_of_quotient(expr), loop, scope)
-    steps = _steps(lanes)
+    lanes = lanes_of(expr if constraint.equality else free_of_quotient(expr), loop, scope)
+    steps = steps_of(lanes)
     if steps is None:
         return False
     if constraint.equality:

@@ -20,6 +20,7 @@ from ..poly.dependence import ProgramFacts
 from ..run.facts import Facts
 from ..run.kernel import Compiled, Kernel
 from ..run.result import Comparison, Evidence, Run
+from ..run.search_result import SearchResult
 from ..schedule import Schedule
 
 LIMIT = 30_000
@@ -41,6 +42,7 @@ VIEWS: dict[type, tuple[str, str]] = {
     Run: ("runs", "run_html"),
     Evidence: ("runs", "evidence_html"),
     Comparison: ("runs", "comparison_html"),
+    SearchResult: ("search", "search_html"),
 }
 """Class to (module of this package, function from the value to HTML)."""
 

@@ -28,7 +28,7 @@ def _figures(run: Run) -> str:
     figures = [("largest error", f"{run.max_error:.2g}", "")] if run.checks else []
     if run.timing:
         t = run.timing
-        figures.append(("median time", _time(t.median_us), f"{_time(t.low_us)} to {_time(t.high_us)}"))
+        figures.append(("median time", time_text(t.median_us), f"{time_text(t.low_us)} to {time_text(t.high_us)}"))
     figures.append(("compulsory traffic", scaled(run.bytes, "B"), ""))
     figures.append(("work", scaled(run.flops, "flop"), f"{run.flops / run.bytes:.3g} per byte" if run.bytes else ""))
     return cards(*figures)
@@ -51,7 +51,7 @@ def _times(run: Run) -> str:
     times = "".join(f"<div>{_timing(t, run.device)}</div>" for t in run.timings.values())
     if run.roofline is None or run.share is None:
         return times
-    label = f"{run.share:.0%} of the floor: {_time(run.roofline.floor_us)}, {run.roofline.bound}-bound"
+    label = f"{run.share:.0%} of the floor: {time_text(run.roofline.floor_us)}, {run.roofline.bound}-bound"
     return f"{times}<div>{share_bar(run.share, label)} {escape(label)}</div>"
 
 
@@ -75,7 +75,7 @@ def comparison_html(comparison: Comparison) -> str:
     t, device = comparison.timing, comparison.after.device
     named = (("first", comparison.before), ("second", comparison.after))
     wrong = [f"the {name} result is WRONG" for name, run in named if run.correct is False]
-    figures = cards(("before", _time(first.median_us), ""), ("after", _time(second.median_us), ""),
+    figures = cards(("before", time_text(first.median_us), ""), ("after", time_text(second.median_us), ""),
                     ("ratio", f"{t.ratio:.2f}×", f"{t.low:.2f} to {t.high:.2f}"), ("verdict", t.verdict, ""))
     every = (*first.samples, *second.samples)
     rows = "".join(f"<div>{_timing(x, device, (min(every), max(every)))}</div>" for x in (first, second))
@@ -92,13 +92,13 @@ def _check(check: Check) -> tuple[str, ...]:
 
 def _timing(t: Timing, device: str, scale: tuple[float, float] | None = None) -> str:
     state = f"{t.l2} L2" if t.l2 else f"on {device}"
-    interval = f"{t.confidence:.0%} interval {_time(t.low_us)} to {_time(t.high_us)}"
-    empty = f", empty launch {_time(t.overhead_us)}" if t.overhead_us else ""
-    label = f"{state}: {_time(t.median_us)}, {interval}, {len(t.samples)} runs{empty}"
+    interval = f"{t.confidence:.0%} interval {time_text(t.low_us)} to {time_text(t.high_us)}"
+    empty = f", empty launch {time_text(t.overhead_us)}" if t.overhead_us else ""
+    label = f"{state}: {time_text(t.median_us)}, {interval}, {len(t.samples)} runs{empty}"
     return f"{interval_bar(t.low_us, t.median_us, t.high_us, t.samples, label, scale)} {escape(label)}"
 
 
-def _time(us: float) -> str:
+def time_text(us: float) -> str:
     """Microseconds, or milliseconds or seconds from a thousand on."""
     for unit, size in (("s", 1e6), ("ms", 1e3)):
         if us >= size:

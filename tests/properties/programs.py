@@ -10,7 +10,7 @@ import explorer as ex
 from explorer import workloads
 from explorer.api import Definition, Schedule
 
-from .shapes import SHAPES
+from .shapes import SHAPES, two_reductions
 from .writer import FLOATS, INTEGERS, SIZES, Writer
 
 EXTENTS = (1, 2, 3, 3, 4, 4, 5, 5, 6, 7, 8, 11)
@@ -53,6 +53,25 @@ def random_case(pick: random.Random, label: str) -> Case:
     definition = define(random_text(pick), f"{label}.py")
     sizes = {s: pick.choice(EXTENTS) if pick.random() >= EMPTY else 0 for s in definition.sizes}
     return Case("random", definition.schedule(**sizes))
+
+
+def maxima_in_parts(pick: random.Random, label: str) -> Case:
+    """Two reductions as in softmax, the maximum with partial results of some loop of its own."""
+    w = Writer(pick, pick.choice(FLOATS))
+    two_reductions(w)
+    text = f"@ex.program\ndef f({', '.join(w.parameters.values())}):\n" + "\n".join(w.lines) + "\n"
+    definition = define(text, f"{label}.py")
+    schedule = definition.schedule(**{s: pick.choice(EXTENTS) for s in definition.sizes})
+    loops = {s.update: [x.id for x in above] for leaf, above, _ in schedule.plan.leaves
+             if (s := schedule.plan.statement_of[leaf.statement]).update}
+    if pick.random() < 0.5:
+        size = pick.choice((2, 3))
+        schedule = schedule.split(loops["max"][-1], size).split(loops["sum"][-1], size)
+    return Case("maxima in parts", schedule.rfactor("S1", loops["max"][-1]))
+
+
+PREPARED = {"rescale": maxima_in_parts}
+"""Programs for transformations that random ones hardly ever have work for."""
 
 
 def workload_case(pick: random.Random) -> Case:

@@ -31,7 +31,7 @@ from explorer.transforms.base import Transform, catalogue
 
 from .equal import difference
 from .moves import offered, random_step, repairs
-from .programs import random_case, workload_case
+from .programs import PREPARED, random_case, workload_case
 from .tally import ACCEPTED, Counterexample, Tally
 from .witness import ENUMERATION, UNDECIDED, doubt
 
@@ -103,7 +103,10 @@ class Trial:
             try:
                 ready = pick.random() < 0.25
                 label = f"chain{seed}_{attempt}".replace(":", "_")
-                found = (workload_case(pick) if ready else random_case(pick, label)).schedule
+                if focus in PREPARED:
+                    found = PREPARED[focus](pick, label).schedule
+                else:
+                    found = (workload_case(pick) if ready else random_case(pick, label)).schedule
                 if offered(catalogue()[focus], found.plan, pick) is not None:
                     return found
             except ExplorerError:

@@ -198,52 +198,50 @@ export class Figure {
     if (this.drawn) this.restyle();
   }
 
-  /** Points of the selected node stand out; all traces at once, and after the cheap panes have been painted. */
+  /**
+   * Points of the selected node stand out, and one run of it has an outline: all traces in one call, which is what Plotly's time
+   * goes into, and after the cheap panes have been painted.
+   */
   #restyle() {
     const node = this.app.brush.node;
-    const [points, traces] = [[], []];
-    this.plot.data?.forEach((trace, index) => {
-      if (!Array.isArray(trace.customdata) || trace.type === "heatmap") return;
-      const wanted =
-        node !== null && this.nodes.has(node)
-          ? within(trace, node)
-          : null;
-      if (JSON.stringify(trace.selectedpoints ?? null) === JSON.stringify(wanted)) return;
-      points.push(wanted);
-      traces.push(index);
-    });
-    if (traces.length) this.drawn.restyle(this.plot, { selectedpoints: points }, traces);
-    this.#outline(node);
-  }
-
-  /** One run of the selected node has an outline, and words, beside the others of the node. */
-  #outline(node) {
-    const colour = getComputedStyle(this.element).color;
+    const changes = [];
     const said = [];
     this.plot.data?.forEach((trace, index) => {
-      if (!trace.meta?.loops) return;
-      const run = this.call ? null : oneRun(trace, node, this.near);
-      const whole = run && run.points.length === trace.customdata.length && run.points.length > 1;
-      const marked = new Set(run && !whole ? run.points : []);
-      const sign = [...marked].join();
-      if (run && !whole) said.push(runWords(trace, node, run));
-      if ((trace.meta.outlined ?? "") === sign) return;
-      trace.meta.outlined = sign;
-      if (trace.type === "scatter3d")
-        this.drawn.restyle(
-          this.plot,
-          { "marker.symbol": [trace.customdata.map((_, at) => (marked.size && !marked.has(at) ? "square-open" : "square"))] },
-          [index],
-        );
-      else
-        this.drawn.restyle(
-          this.plot,
-          { "marker.line.width": [trace.customdata.map((_, at) => (marked.has(at) ? 2.5 : 0))], "marker.line.color": colour },
-          [index],
-        );
+      if (!Array.isArray(trace.customdata) || trace.type === "heatmap") return;
+      const wanted = node !== null && this.nodes.has(node) ? within(trace, node) : null;
+      const change = { index };
+      if (JSON.stringify(trace.selectedpoints ?? null) !== JSON.stringify(wanted)) change.selectedpoints = wanted;
+      if (trace.meta?.loops) this.#outline(trace, node, change, said);
+      if (Object.keys(change).length > 1) changes.push(change);
     });
     say(this.marked, said.join(" "));
     show(this.marked, said.length > 0);
+    if (!changes.length) return;
+    const names = new Set(changes.flatMap((change) => Object.keys(change)));
+    names.delete("index");
+    const update = Object.fromEntries([...names].map((name) => [name, changes.map((change) => change[name])]));
+    this.drawn.restyle(
+      this.plot,
+      update,
+      changes.map((change) => change.index),
+    );
+  }
+
+  /** One run of the selected node has an outline, and words, beside the others of the node. */
+  #outline(trace, node, change, said) {
+    const run = this.call ? null : oneRun(trace, node, this.near);
+    const whole = run && run.points.length === trace.customdata.length && run.points.length > 1;
+    const marked = new Set(run && !whole ? run.points : []);
+    if (marked.size) said.push(runWords(trace, node, run));
+    const sign = [...marked].join();
+    if ((trace.meta.outlined ?? "") === sign) return;
+    trace.meta.outlined = sign;
+    const each = (inside, outside) => trace.customdata.map((_, at) => (marked.has(at) || !marked.size ? inside : outside));
+    if (trace.type === "scatter3d") change["marker.symbol"] = each("square", "square-open");
+    else {
+      change["marker.line.width"] = marked.size ? each(2.5, 0) : 0;
+      change["marker.line.color"] = getComputedStyle(this.element).color;
+    }
   }
 
   /** Squares as large as their cells are apart on this screen; digits only where they can be read. */
@@ -263,11 +261,11 @@ export class Figure {
         });
         const { size, font, legible } = squares(trace.meta, ...apart);
         sizes.set(x, size);
-        if (trace.marker.size !== size) set(index, { "marker.size": size });
         hidden ||= Boolean(trace.text) && !legible;
         const mode = trace.text && legible ? "markers+text" : "markers";
-        if (trace.mode !== mode) set(index, { mode });
-        if (trace.text && legible && trace.textfont.size !== font) set(index, { "textfont.size": font });
+        const written = trace.text && legible ? font : trace.textfont?.size;
+        if (trace.marker.size !== size || trace.mode !== mode || trace.textfont?.size !== written)
+          set(index, { "marker.size": size, mode, "textfont.size": written });
       } else if (trace.meta?.more && sizes.has(x)) {
         const size = sizes.get(x) + trace.meta.more;
         if (trace.marker.size !== size) set(index, { "marker.size": size });

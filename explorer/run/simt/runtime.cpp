@@ -1,8 +1,10 @@
 // runtime.cpp: the runtime as one translation unit, compiled once per compiler and mode, never instrumented.
 #include "report.cpp"
 #include "scheduler.cpp"
+#include "groups.cpp"
 #if SIMT_CHECKED
 #include "memory_check.cpp"
+#include "memory_turns.cpp"
 #include "sanitizer.cpp"
 #endif
 #include "main.cpp"

@@ -1,0 +1,8 @@
+// N neighbouring elements from an aligned address, as far as the array goes.
+template <class T, int N>
+__device__ vec<T, N> load_within(const T* first, const T* end) {
+    if (first + N <= end) return *(const vec<T, N>*)first;
+    vec<T, N> values{};
+    for (int lane = 0; first + lane < end; ++lane) values.at[lane] = first[lane];
+    return values;
+}

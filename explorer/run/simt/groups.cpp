@@ -1,0 +1,149 @@
+// groups.cpp: blocks that wait for each other: barriers of the grid and of clusters.
+//
+// Every block keeps a worker of its own, with the stacks of its threads; between two barriers the blocks run one after another.
+// What a block left in shared memory outlives a barrier of its cluster, and here not one of the grid (it does on a GPU; emitted
+// text never uses that).
+#include "runtime.h"
+#include "fiber.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+namespace simt {
+
+static void go_on(Worker& w) {
+    w.waiting_at_grid = 0;
+    for (unsigned i = 0; i < w.count; ++i) w.threads[i].state = READY;
+}
+
+bool start_block(Worker& w, const Launch& launch, uint64_t block, void** arguments) {
+    begin_block(w, launch, block, arguments);
+    advance(w);
+    return w.done < w.count;
+}
+
+bool resume_block(Worker& w) {
+    go_on(w);
+    advance(w);
+    return w.done < w.count;
+}
+
+void release_worker(Worker& w) {
+    while (Fiber* f = w.free_fibers) w.free_fibers = f->next, free(f);
+    for (Thread& t : w.threads) free(t.async.copies);
+    munmap(w.stacks, (size_t)MAX_THREADS * STACK_BYTES);
+}
+
+static void prepare_group(Worker* all, uint64_t count, char* arena, const Launch& launch, Worker& model) {
+    for (uint64_t b = 0; b < count; ++b) {
+        memset((void*)&all[b], 0, sizeof(Worker));
+        all[b].stacks = arena + b * launch.threads() * STACK_BYTES;
+        all[b].random = next_random(model);
+        all[b].order_kind = model.order_kind;
+    }
+}
+
+static void run_group(Worker& model, Worker* all, uint64_t count, bool whole_grid) {
+    uint32_t* order = (uint32_t*)malloc(count * sizeof(uint32_t));
+    for (uint64_t i = 0; i < count; ++i) order[i] = (uint32_t)(model.order_kind == 1 ? count - 1 - i : i);
+    for (uint64_t left = count; left;) {
+        for (uint64_t i = count; model.order_kind == 2 && i > 1; --i) {
+            const uint64_t j = next_random(model) % i;
+            const uint32_t swap = order[i - 1];
+            order[i - 1] = order[j], order[j] = swap;
+        }
+        uint64_t waiting = 0;
+        for (uint64_t i = 0; i < count; ++i) {
+            Worker& w = all[order[i]];
+            if (w.count && w.done == w.count) continue;
+            worker = &w;
+            advance(w);
+            if (w.done == w.count) --left;
+            else ++waiting;
+#if SIMT_CHECKED
+            if (w.done < w.count && !whole_grid) check_leave_block(w);
+#endif
+        }
+        if (waiting && left < count) fault("grid-divergence", "waiting=%u\tended=%u", (unsigned)waiting, (unsigned)(count - left));
+        for (uint64_t b = 0; b < count; ++b)
+            if (all[b].done < all[b].count) go_on(all[b]);
+#if SIMT_CHECKED
+        if (whole_grid) check_grid_barrier();
+#endif
+    }
+    worker = &model;
+    free(order);
+#if SIMT_CHECKED
+    for (uint64_t b = 0; b < count; ++b) check_forget_block(all[b]);
+#endif
+}
+
+static void run_in_groups(Worker& model, const Launch& launch, void** arguments, uint64_t count, bool whole_grid) {
+    const size_t bytes = (size_t)launch.threads() * STACK_BYTES * count;
+    void* arena = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (arena == MAP_FAILED) fault("memory", "bytes=%zu", bytes);
+    char* const before = stack_arena;
+    const size_t before_bytes = stack_arena_bytes;
+    stack_arena = (char*)arena, stack_arena_bytes = bytes;
+    const unsigned ranks = launch.cluster_blocks();
+    const uint64_t clusters = count / ranks;
+    Worker* all = (Worker*)malloc(count * sizeof(Worker));
+    prepare_group(all, count, (char*)arena, launch, model);
+    unsigned char(*gathered)[MAX_THREADS][16] = (unsigned char(*)[MAX_THREADS][16])malloc(count * sizeof *gathered);
+    for (uint64_t first = 0; first < launch.blocks() / ranks; first += clusters) {
+        for (uint64_t b = 0; b < count; ++b) {
+            begin_block(all[b], launch, launch.block_of(first + b / ranks, (unsigned)(b % ranks)), arguments);
+            all[b].rank = (unsigned)(b % ranks);
+            all[b].gathered = gathered + b / ranks * ranks;
+        }
+        run_group(model, all, count, whole_grid);
+    }
+    for (uint64_t b = 0; b < count; ++b) {
+        while (Fiber* f = all[b].free_fibers) all[b].free_fibers = f->next, free(f);
+        for (unsigned i = 0; i < all[b].count; ++i) free(all[b].threads[i].async.copies);
+    }
+    free(all), free(gathered);
+    munmap(arena, bytes);
+    stack_arena = before, stack_arena_bytes = before_bytes;
+}
+
+void run_cooperatively(Worker& model, const Launch& launch, void** arguments) {
+    run_in_groups(model, launch, arguments, launch.blocks(), true);
+}
+
+#if SIMT_CHECKED
+void run_clusters(Worker& model, const Launch& launch, void** arguments) {
+    run_in_groups(model, launch, arguments, launch.cluster_blocks(), false);
+}
+#endif
+
+static void wait_for_blocks(int line) {
+    Worker& w = *worker;
+    Thread& self = *w.current;
+    self.state = AT_GRID;
+    self.line = line;
+    ++w.waiting_at_grid;
+    switch_stack(&self.stack_pointer, w.scheduler_stack_pointer);
+}
+
+static void grid_barrier(int line) {
+    if (!worker->launch->cooperative) fault("grid-barrier", "line=%d", line);
+    wait_for_blocks(line);
+}
+
+static void cluster_gather(const void* value, int bytes, void* all) {
+    const Worker& w = *worker;
+    const unsigned ranks = w.launch->cluster_blocks();
+    const size_t id = (size_t)(w.current - w.threads);
+    memcpy(w.gathered[w.rank][id], value, (size_t)bytes);
+    wait_for_blocks(0);
+    for (unsigned r = 0; r < ranks; ++r) memcpy((char*)all + r * (size_t)bytes, w.gathered[r][id], (size_t)bytes);
+    wait_for_blocks(0);
+}
+
+}  // namespace simt
+
+extern "C" {
+void simt_grid_barrier(int line) { simt::grid_barrier(line); }
+void simt_cluster_gather(const void* value, int bytes, void* all) { simt::cluster_gather(value, bytes, all); }
+}

@@ -1,0 +1,145 @@
+"""The strategies' free choices: the first is auto's, each of the others is one legal schedule, and all compute the same."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+import explorer as ex
+from explorer.codegen.emit import emit
+from explorer.errors import TransformError
+from explorer.run.cpu import CpuDevice
+from explorer.run.inputs import seeded_arrays
+from explorer.run.reference import references
+from explorer.run.verify import check_outputs
+from explorer.strategies.auto import auto
+from explorer.strategies.choices import Variant, as_written, decisions, together, variants
+from explorer.transforms.approximate import as_computed
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import fused_programs
+from reduction_program import reduction
+
+M, N = ex.sizes("M N")
+
+
+@ex.program
+def two_sums(x: ex.f32[M, N], z: ex.f32[N, M], y: ex.f32[M], w: ex.f32[M]):
+    for i in range(M):
+        y[i] = 0.0
+        for k in range(N):
+            y[i] += x[i, k]
+    for j in range(M):
+        w[j] = 0.0
+        for r in range(N):
+            w[j] += z[r, j]
+
+
+PROGRAMS = {
+    "rows": lambda: reduction((40, 300), (1,), "f32", "sum"),
+    "columns": lambda: reduction((300, 40), (0,), "f16", "max"),
+    "softmax": lambda: fused_programs.softmax.schedule(M=24, N=1024),
+    "elementwise": lambda: fused_programs.adam.schedule(M=5000),
+    "riding": lambda: fused_programs.layernorm_gradient.schedule(M=64, N=256),
+    "statistics": lambda: fused_programs.batchnorm_relu.schedule(B=4, C=6, P=64),
+    "default": lambda: ex.workloads.get("matmul").definition.into(ex.Definition).schedule(M=20, N=24, K=12),
+    "two kernels": lambda: two_sums.schedule(M=48, N=96),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_variants_are_legal_right_and_replay(name: str) -> None:
+    written = PROGRAMS[name]()
+    found = [v for v in islice(variants(written, each=5), 7)]
+    made = [v.schedule for v in found]
+    assert made[0].plan == auto(written).plan
+    assert len(made) > 2
+    assert len({v.label for v in found}) == len(found)
+    assert len({emit(s.plan).text for s in made}) > len(made) // 2
+    for schedule in made:
+        assert schedule.judgement.emittable
+        assert written.replay(schedule.steps).plan == schedule.plan
+    held, device = seeded_arrays(written.source), CpuDevice(checked=False)
+    for variant, built in zip(found, device.build_many([emit(s.plan) for s in made]), strict=True):
+        program = as_computed(written.source, variant.schedule.plan.program)
+        expected, _ = references(program, held, random=True)
+        checks = check_outputs(program, device.run(built, held), *expected)
+        assert checks
+        assert all(checks), f"{variant}: {next(c for c in checks if not c)}"
+
+
+def test_one_kernel_changes_at_a_time_the_cheapest_first_then_several_together() -> None:
+    found = list(variants(two_sums.schedule(M=4096, N=4096), each=6))
+    turns = decisions(two_sums.schedule(M=4096, N=4096))
+    assert [d.stage for d in turns] == ["spread", "spread"]
+    assert found[0].changes == ()
+    singles = [v for v in found if len(v.changes) == 1]
+    assert found[1 : 1 + len(singles)] == singles
+    assert [len(v.changes) for v in found[1 + len(singles):]] == [2]
+    assert {v.changes[0].kernel for v in singles} == {d.kernel for d in turns}
+    assert all(v.label.startswith(v.changes[0].kernel + ": ") for v in singles)
+    base = found[0].estimate_us
+    assert base is not None
+    assert singles[0].estimate_us <= singles[-1].estimate_us
+    assert found[-1].estimate_us == pytest.approx(base + sum(
+        c.estimate_us - next(d for d in turns if d.kernel == c.kernel).choices[0].estimate_us for c in found[-1].changes))
+    assert len(found[-1].schedule.plan.kernels) == len(found[0].schedule.plan.kernels) == 2
+
+
+def test_each_decision_begins_with_what_the_model_finds_cheapest() -> None:
+    (turn,) = decisions(reduction((8192, 8192), (1,), "f32", "sum"))
+    costs = [c.estimate_us for c in turn.choices]
+    assert len(costs) > 10
+    assert costs[0] == pytest.approx(min(costs), abs=0.01)
+    assert costs[-1] > costs[0]
+
+
+def test_a_program_that_only_the_default_knows_has_other_block_sizes() -> None:
+    (turn,) = decisions(PROGRAMS["default"]())
+    assert (turn.stage, turn.kernel) == ("rest", "")
+    assert [c.label for c in turn.choices] == [f"default, {n} threads" for n in (256, 64, 128, 512)]
+    made = turn.choices[1](PROGRAMS["default"]())
+    assert {x.extent for x in made.plan.loops.values() if x.role == "thread.x"} == {64}
+
+
+def test_column_sums_need_not_ride() -> None:
+    written = fused_programs.layernorm_gradient.schedule(M=2048, N=768)
+    found = list(variants(written))
+    assert found[0].label.startswith("auto: riding, ")
+    apart = next(v for v in found if v.label == "no column sums along rows")
+    assert len(apart.schedule.plan.kernels) > len(found[0].schedule.plan.kernels)
+
+
+def test_variants_begin_with_the_program_as_written_whatever_was_done_to_it() -> None:
+    written = reduction((64, 128), (1,), "f32", "sum")
+    shaped = auto(written).undo(2)
+    assert as_written(shaped).plan == written.plan
+    assert [v.label for v in variants(shaped, each=3)] == [v.label for v in variants(written, each=3)]
+
+
+def test_choices_that_do_not_fit_are_refused() -> None:
+    written = reduction((64, 128), (1,), "f32", "sum")
+    base, one = islice(variants(written), 2)
+    lost: Variant = replace(one, changes=(replace(one.changes[0], kernel="nowhere"),))
+    with pytest.raises(TransformError, match="does not go with the other choices"):
+        _ = lost.schedule
+    wrong = replace(one, changes=(replace(one.changes[0], label="nothing", take=lambda s: s),))
+    with pytest.raises(TransformError, match="nothing does not fit"):
+        _ = wrong.schedule
+    assert together([base, one]) is None
+
+
+def test_the_best_of_each_kernel_go_together() -> None:
+    found = [v for v in variants(two_sums.schedule(M=4096, N=4096), each=3) if len(v.changes) == 1]
+    kernels = list(dict.fromkeys(v.changes[0].kernel for v in found))
+    first, other = (next(v for v in found if v.changes[0].kernel == k) for k in kernels)
+    second = [v for v in found if v.changes[0].kernel == kernels[0]][1]
+    both = together([first, second, other])
+    assert both is not None
+    assert both.changes == (*first.changes, *other.changes)
+    assert together([first, second]) is None
+    assert together([both, first]) is None
