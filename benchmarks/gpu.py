@@ -1,7 +1,10 @@
 """Reductions and fused chains on a GPU, from `strategies.auto` alone, against every peer in the same process.
 
     python benchmarks/gpu.py [--suites reductions,fused,random] [--only TEXT] [--peers torch,inductor,cupy,xla] [--draw 40]
-                             [--seed 0] [--json PATH]
+                             [--seed 0] [--search N] [--json PATH]
+
+With `--search`, N variants of each schedule are built (explorer.strategies.choices) and timed quickly; the best is `searched`,
+timed in turn with the others, and its ratio to the best peer stands beside that of `auto`.
 
 Every result is verified against float64 first.  Times are device time by CUPTI with a cold, clean L2 cache (measure.py).
 A ratio above 1 means that the explorer's kernels are faster than the best peer.
@@ -21,6 +24,7 @@ from typing import Any
 
 import cases
 import fused_programs
+import searched
 from reduction_program import reduction
 
 DTYPES = {"f16": "float16", "f32": "float32"}
@@ -38,12 +42,16 @@ def prepare(job: tuple[str, Any]) -> Any:
 
     try:
         begin = time.process_time()
-        written = getattr(fused_programs, case[1]).schedule(**case[2]) if kind == "fused" else reduction(*case[1:])
-        kernel = Kernel.of(auto(written, "H200"), "H200")
+        kernel = Kernel.of(auto(written(kind, case), "H200"), "H200")
         seconds = time.process_time() - begin
         return kernel.module, compile_module(kernel.module, kernel.gpu.arch).cubin, seconds
     except Exception as error:  # one case must not stop the others
         return f"{type(error).__name__}: {error}"
+
+
+def written(kind: str, case: Any) -> Any:
+    """The program of a case as written."""
+    return getattr(fused_programs, case[1]).schedule(**case[2]) if kind == "fused" else reduction(*case[1:])
 
 
 def bound(built: Any, given: dict[str, Any]) -> Any:
@@ -74,6 +82,18 @@ def compiled(fn: Callable[..., Any]) -> Callable[..., Any]:
     return torch.compile(fn, dynamic=False)
 
 
+def refine(bench: Any, others: list[Any], given: dict[str, Any], ours: Any, right: Callable[[Any], bool],
+           fns: dict[str, Callable[[], Any]]) -> dict[str, Any]:
+    """Put the fastest variant beside `auto`'s schedule; what to say of it in the row."""
+    if not others:
+        return {}
+    fastest, label, tried, problems = searched.best(bench, others, lambda one: bound(one, given), right, ours)
+    for problem in problems:
+        print(f"   not searched: {problem}", flush=True)
+    fns["searched"] = fastest
+    return {"variant": label, "tried": tried}
+
+
 def attempt(bench: Any, fns: dict[str, Callable[[], Any]]) -> dict[str, float]:
     """Those that run."""
     good = {}
@@ -86,7 +106,7 @@ def attempt(bench: Any, fns: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return bench.times_us(good)
 
 
-def reduction_case(bench: Any, case: cases.Case, built: Any, peers: set[str], suite: str) -> None:
+def reduction_case(bench: Any, case: cases.Case, built: Any, others: list[Any], peers: set[str], suite: str) -> None:
     import cupy
     import torch
 
@@ -94,12 +114,13 @@ def reduction_case(bench: Any, case: cases.Case, built: Any, peers: set[str], su
     x = torch.randn(shape, device="cuda").to(getattr(torch, DTYPES[dtype]))
     wanted = x.double().sum(axes) if op == "sum" else x.double().amax(axes)
     fns: dict[str, Callable[[], Any]] = {}
-    error = math.nan
+    error, note = math.nan, dict[str, Any]()
     if not isinstance(built, str):
         ours = bound(built, {"x": x})
         ours()
         error = error_of(ours["y"], wanted)
         fns["ours"] = ours
+        note = refine(bench, others, {"x": x}, ours, lambda o: error_of(o["y"], wanted) <= max(4 * error, 1e-5), fns)
 
     def eager(v: Any) -> Any:
         return torch.sum(v, dim=axes) if op == "sum" else torch.amax(v, dim=axes)
@@ -118,35 +139,44 @@ def reduction_case(bench: Any, case: cases.Case, built: Any, peers: set[str], su
         array = jax.dlpack.from_dlpack(x)
         call = jax.jit(lambda v: getattr(jax.numpy, op)(v, axis=axes)).lower(array).compile()
         fns["xla"] = lambda: jax.block_until_ready(call(array))
-    finish(bench, suite, name, attempt(bench, fns), error, built, x.numel() * x.element_size())
+    finish(bench, suite, name, attempt(bench, fns), error, built, x.numel() * x.element_size(), note)
 
 
-def finish(bench: Any, suite: str, name: str, times: dict[str, float], error: float, built: Any, nbytes: float) -> None:
+def finish(bench: Any, suite: str, name: str, times: dict[str, float], error: float, built: Any, nbytes: float,
+           note: dict[str, Any]) -> None:
     """One row."""
-    best = min((v for k, v in times.items() if k != "ours"), default=math.nan)
+    best = min((v for k, v in times.items() if k not in ("ours", "searched")), default=math.nan)
     ratio = best / times["ours"] if "ours" in times else 0.0
-    note: dict[str, Any] = {"problem": built[:200]} if isinstance(built, str) else {}
-    note = note or {"schedule_s": round(built[2], 2), "launches": len(built[0].launches)}
+    if isinstance(built, str):
+        note = {"problem": built[:200]}
+    else:
+        note = {"schedule_s": round(built[2], 2), "launches": len(built[0].launches), **note}
+    if "searched" in times:
+        note = {"searched_ratio": best / times["searched"], "gain": times["ours"] / times["searched"], **note}
     bench.row(suite, name, **times, floor=nbytes / bench.copy_bytes_per_us, ratio=ratio, error=error, **note)
 
 
-def fused_case(bench: Any, case: tuple[str, str, dict[str, int]], built: Any, peers: set[str]) -> None:
+def fused_case(bench: Any, case: tuple[str, str, dict[str, int]], built: Any, others: list[Any], peers: set[str]) -> None:
     import torch
     from fused_peers import peer
 
     name, program, sizes = case
     given, eager, outputs, nbytes, jitted = peer(program, sizes)
     fns: dict[str, Callable[[], Any]] = {}
-    error = math.nan
+    error, note = math.nan, dict[str, Any]()
     if not isinstance(built, str):
         ours = bound(built, given)
         ours()
         torch.cuda.synchronize()
         results = eager(*given.values())
         results = results if isinstance(results, tuple) else (results,)
+        wanted = {o: r.double() for o, r in zip(outputs, results, strict=True)} if others else {}
         error = max(error_of(ours[o], r.double()) for o, r in zip(outputs, results, strict=True))
         del results
         fns["ours"] = ours
+        note = refine(bench, others, given, ours,
+                      lambda v: max(error_of(v[o], r) for o, r in wanted.items()) <= max(4 * error, 1e-5), fns)
+        wanted = {}
     if "torch" in peers:
         fns["torch"] = lambda: eager(*given.values())
     if "inductor" in peers:
@@ -158,18 +188,22 @@ def fused_case(bench: Any, case: tuple[str, str, dict[str, int]], built: Any, pe
         arrays = [jax.dlpack.from_dlpack(v) for v in given.values()]
         call = jax.jit(jitted).lower(*arrays).compile()
         fns["xla"] = lambda: jax.block_until_ready(call(*arrays))
-    finish(bench, "fused", name, attempt(bench, fns), error, built, nbytes)
+    finish(bench, "fused", name, attempt(bench, fns), error, built, nbytes, note)
 
 
 def summary(bench: Any) -> None:
-    """Geometric mean and worst case of each suite."""
+    """Geometric mean and worst case of each suite; of the searched schedules too, and what the search gained."""
     for suite in dict.fromkeys(r["suite"] for r in bench.rows):
-        ratios = {r["name"]: r["ratio"] for r in bench.rows if r["suite"] == suite and not math.isnan(r["ratio"])}
-        good = [v for v in ratios.values() if v > 0]
-        worst = sorted(ratios, key=ratios.__getitem__)[:5]
-        mean = math.exp(sum(map(math.log, good)) / len(good)) if good else math.nan
-        print(f"{suite}: {len(good)} of {len(ratios)} run, geometric mean {mean:.3f}, worst "
-              + ", ".join(f"{n} {ratios[n]:.3f}" for n in worst), flush=True)
+        for key in ("ratio", "searched_ratio", "gain"):
+            ratios = {r["name"]: r[key] for r in bench.rows if r["suite"] == suite and not math.isnan(r.get(key, math.nan))}
+            good = [v for v in ratios.values() if v > 0]
+            if not good and key != "ratio":
+                continue
+            worst = sorted(ratios, key=ratios.__getitem__)[:5] if key != "gain" else sorted(ratios, key=lambda n: -ratios[n])[:5]
+            mean = math.exp(sum(map(math.log, good)) / len(good)) if good else math.nan
+            title = {"ratio": suite, "searched_ratio": f"{suite}, searched", "gain": f"{suite}, gain of the search"}[key]
+            print(f"{title}: {len(good)} of {len(ratios)} run, geometric mean {mean:.3f}, "
+                  + ("most " if key == "gain" else "worst ") + ", ".join(f"{n} {ratios[n]:.3f}" for n in worst), flush=True)
 
 
 def main() -> None:
@@ -179,6 +213,7 @@ def main() -> None:
     parser.add_argument("--peers", default="torch,inductor,cupy,xla")
     parser.add_argument("--draw", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--search", type=int, default=0, metavar="N", help="variants of each schedule to time")
     parser.add_argument("--json")
     arguments = parser.parse_args()
     suites, peers = arguments.suites.split(","), set(arguments.peers.split(","))
@@ -186,8 +221,12 @@ def main() -> None:
     for suite in suites:
         found = {"reductions": cases.REDUCTIONS, "fused": cases.FUSED}.get(suite) or cases.drawn(arguments.draw, arguments.seed)
         jobs += [(suite, case) for case in found if arguments.only in case[0]]
-    with multiprocessing.get_context("fork").Pool(min(15, os.cpu_count() or 1)) as pool:
-        built = pool.map(prepare, jobs, chunksize=1)
+    with multiprocessing.get_context("fork").Pool(min(15, os.cpu_count() or 1)) as pool:  # ended, not joined, when left
+        first = searched.Builds(pool, prepare, [[job] for job in jobs])
+        more = searched.Builds(pool, searched.variant, [
+            [(partial(written, *job), n, arguments.search) for n in range(1, arguments.search + 1)] for job in jobs])
+        built = [one for (one,) in first.collect()]
+        others = more.collect()
     os.environ.setdefault("CUPY_ACCELERATORS", "cub")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     from measure import Bench, torch
@@ -195,9 +234,9 @@ def main() -> None:
     torch._dynamo.config.cache_size_limit = 1024
     bench = Bench(repeats=7)
     print(f"{bench.gpu}; copy {bench.copy_bytes_per_us / 1e6:.2f} TB/s; {len(jobs)} cases", flush=True)
-    for (suite, case), one in zip(jobs, built, strict=True):
+    for (suite, case), one, several in zip(jobs, built, others, strict=True):
         run = partial(fused_case) if suite == "fused" else partial(reduction_case, suite=suite)
-        run(bench, case, one, peers)
+        run(bench, case, one, several, peers)
         torch.cuda.empty_cache()
         if arguments.json:
             bench.save(arguments.json)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "explorer"
 RANK = {"errors": 0, "ir": 1, "gpu": 1, "poly": 2, "schedule": 3, "transforms": 4, "strategies": 5, "codegen": 6, "run": 7,
         "views": 8, "frontend": 2, "workloads": 3, "moves": 5, "saved": 5, "glossary": 5, "api": 9,
-        "exercises": 10, "app": 10, "__init__": 11}
+        "exercises": 10, "tables": 10, "app": 10, "__init__": 11}
 """Height of each layer; a module may import its own layer and lower ones."""
 HOME = {"islpy": {"poly"}, "cupy": {"run"}, "cupy_backends": {"run"}, "plotly": {"views"}, "ipywidgets": {"app"},
         "anywidget": {"app"}}

@@ -201,6 +201,13 @@ class Desk:
         self.session.apply(step)
         self._after(serial)
 
+    def _on_take(self, serial: int, message: Mapping[str, Any]) -> None:
+        calls = message.get("calls")
+        if not isinstance(calls, list) or not calls:
+            raise ScheduleError("no steps were given", hint="a list of calls such as collect('y', 'shuffle')")
+        self.session.take([str(call) for call in calls], str(message.get("title", ""))[:80])
+        self._after(serial)
+
     def _on_undo(self, serial: int, _: Mapping[str, Any]) -> None:
         self.session.undo()
         self._after(serial)

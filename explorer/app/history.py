@@ -1,9 +1,15 @@
-"""The history of an exploration: a tree of schedules.  Nothing in it is ever lost: a new step after an undo is a new branch."""
+"""The history of an exploration: a tree of schedules.  Nothing in it is ever lost: a new step after an undo is a new branch.
+
+Several steps can be one action: undo and redo go over all of them, and the strip of schedules shows the last, until somebody
+looks at one of those between.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from ..api import Schedule
 from ..errors import ScheduleError
@@ -62,12 +68,29 @@ class State:
         return str(self.step) if self.step is not None else f"schedule({sizes})"
 
 
+@dataclass(frozen=True)
+class Leap:
+    """Several steps that were taken as one action: undo goes back over all of them.
+
+    Attributes
+    ----------
+    start : str
+        The state before them.
+    title : str
+        Of the action.
+    """
+
+    start: str
+    title: str
+
+
 class History:
     """All states, which one is shown, and where redo leads from each."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.states: dict[str, State] = {}
         self.next: dict[str, str] = {}
+        self.leaps: dict[str, Leap] = {}
         self.current = self.root(Schedule.of(schedule.source, schedule.definition), None).id
         for state in self.grow(self.current, replay(self.state.schedule, schedule.steps)):  # type: ignore[arg-type]
             self.current = state.id
@@ -104,9 +127,44 @@ class History:
             parent = state.id
         return path
 
+    def leap(self, start: str, end: str, title: str) -> None:
+        """Make the steps between two states of one line one action, which ends at `end`."""
+        if len(self.inside(start, end)) > 0:
+            self.leaps[end] = Leap(start, title)
+
+    def inside(self, start: str, end: str) -> list[str]:
+        """The states between two of one line."""
+        ids = [s.id for s in self.line(end)]
+        return ids[ids.index(start) + 1 : -1]
+
+    def action(self, state: str) -> str:
+        """What led to a state, in few words: its step, or the action of several."""
+        leap, found = self.leaps.get(state), self.states[state]
+        own = found.step is None or found.title != title_of(found.step)
+        if leap is None or own:
+            return found.title
+        return f"{leap.title} · {len(self.inside(leap.start, state)) + 1} steps"
+
+    def folded(self) -> frozenset[str]:
+        """States inside of one action that nobody has looked at, run, or gone on from."""
+        parents = Counter(s.parent for s in self.states.values())
+        used = {self.current, *self.leaps, *(leap.start for leap in self.leaps.values())}
+        between = {i for end, leap in self.leaps.items() for i in self.inside(leap.start, end)}
+        return frozenset(i for i in between - used if parents[i] == 1 and self.states[i].run is None)
+
+    def _unfold(self, state: str) -> None:
+        """A state inside of an action is shown: its steps are steps again."""
+        for end, leap in [*self.leaps.items()]:
+            inner = self.inside(leap.start, end)
+            if state in inner:
+                del self.leaps[end]
+                for before, after in pairwise([leap.start, *inner, end]):
+                    self.next[before] = after
+
     def show(self, state: str) -> State:
         """Make a state the current one; redo leads back to it from every state before it."""
         found = self.get(state)
+        self._unfold(state)
         self.current = state
         while (before := self.before(state)) is not None:
             self.next[before] = state
@@ -116,7 +174,7 @@ class History:
     def before(self, state: str) -> str | None:
         """Where undo leads."""
         found = self.states[state]
-        return found.parent or found.origin
+        return self.leaps[state].start if state in self.leaps else found.parent or found.origin
 
     def after(self, state: str) -> str | None:
         """Where redo leads."""
@@ -134,7 +192,12 @@ class History:
     def path(self) -> list[str]:
         """The line to the current state and on to the redo's end."""
         ids = [s.id for s in self.line()]
-        while (following := self.next.get(ids[-1])) and self.states[following].parent == ids[-1]:
+        while (following := self.next.get(ids[-1])) and following not in ids:
+            leap = self.leaps.get(following)
+            if leap and leap.start == ids[-1]:
+                ids += self.inside(leap.start, following)
+            elif self.states[following].parent != ids[-1]:
+                break
             ids.append(following)
         return ids
 

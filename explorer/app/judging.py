@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
 from ..api import Schedule
+from ..errors import ExplorerError
 from ..ir.finding import no
 from ..ir.plan import Plan
 from ..moves import Move, judged
 from ..transforms.base import Transform, catalogue
 from .panes.moves import move_data, moves_pane
-from .protocol import MoveData, MovesPane
+from .panes.ways import ways_at
+from .protocol import MoveData, MovesPane, WaysData
 
 log = logging.getLogger("explorer")
 
@@ -86,7 +88,7 @@ class MoveJudge:
 
     def __init__(self, ready: Callable[[int, MovesPane], None]) -> None:
         self._ready = ready
-        self._known: OrderedDict[tuple[Plan, str], list[MoveData]] = OrderedDict()
+        self._known: OrderedDict[tuple[Plan, str], tuple[list[MoveData], list[WaysData]]] = OrderedDict()
         self._change = threading.Condition()
         self._asked: Question | None = None
         self._busy = self._closed = False
@@ -103,7 +105,8 @@ class MoveJudge:
             if key in self._known:
                 self._known.move_to_end(key)
                 self._asked = None
-                return moves_pane(node, self._known[key], pending=False)
+                moves, ways = self._known[key]
+                return moves_pane(node, moves, pending=False, ways=ways)
             self._asked = Question(serial, schedule, node)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="explorer-moves", daemon=True)
@@ -162,6 +165,7 @@ class MoveJudge:
         """Judge move by move; stops when another question is asked."""
         found: list[MoveData] = []
         told = time.monotonic()
+        ways = self._ways(question)
         for move in moves_at(question.schedule, question.node):
             if not self._go_on(question):
                 return
@@ -170,14 +174,28 @@ class MoveJudge:
                 told = time.monotonic()
                 with self._change:
                     if self._asked is question:
-                        self._ready(question.serial, moves_pane(question.node, found, pending=True))
+                        self._ready(question.serial, moves_pane(question.node, found, pending=True, ways=ways))
         with self._change:
             if self._asked is not question:
                 return
-            self._known[question.schedule.plan, question.node] = found
+            self._known[question.schedule.plan, question.node] = found, ways
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
-            self._ready(question.serial, moves_pane(question.node, found, pending=False))
+            self._ready(question.serial, moves_pane(question.node, found, pending=False, ways=ways))
+
+    def _ways(self, question: Question) -> list[WaysData]:
+        """The ways to collect what stands open at the node; shown before the moves, which take longer."""
+        if not self._go_on(question):
+            return []
+        try:
+            found = ways_at(question.schedule, question.node)
+        except ExplorerError as error:
+            log.info("the ways at %s: %s", question.node, error)
+            return []
+        with self._change:
+            if found and self._asked is question:
+                self._ready(question.serial, moves_pane(question.node, (), pending=True, ways=found))
+        return found
 
     def _go_on(self, question: Question) -> bool:
         """Whether the question still stands; waits while requests are answered."""

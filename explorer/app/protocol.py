@@ -22,6 +22,7 @@ request            fields                                               answer
 ``preview``        call: str (one step, as Python)                      answer: Preview
 ``check``          name: str, arguments: {field: value}                 answer: Preview (also says which field is wrong)
 ``apply``          call: str, or name and arguments                     panes; a refusal is a ``problem`` with its finding
+``take``           calls: [str], title: str                             panes: several steps as one action
 ``undo, redo``     —                                                    panes
 ``goto``           state: str                                           panes
 ``rename``         state: str, title: str                               pane ``history``
@@ -146,12 +147,47 @@ class MoveData(TypedDict):
     problem: Problem | None
 
 
+class WayData(TypedDict):
+    """One way to combine a reduction's updates, as it would be: `calls` are the steps it takes, `label` is the row in words.
+
+    `errors` gives for each method of adding in one thread the bound of the error against the exact sum; empty where nothing is
+    rounded.
+    """
+
+    how: str
+    words: str
+    calls: list[str]
+    applies: bool
+    problem: Problem | None
+    deterministic: bool
+    launches: int
+    parts: int
+    workspace: str
+    initial: str
+    atomics: int
+    barriers: int
+    errors: list[tuple[str, float]]
+    label: str
+
+
+class WaysData(TypedDict):
+    """The choice for one reduction whose updates run at several places; `unit` says what the errors are relative to."""
+
+    target: str
+    array: str
+    over: Literal["blocks", "threads"]
+    loops: list[str]
+    unit: str
+    ways: list[WayData]
+
+
 class MovesPane(TypedDict):
     """``pending`` while the moves are still being judged (then another pane follows)."""
 
     node: str | None
     title: str
     pending: bool
+    ways: list[WaysData]
     moves: list[MoveData]
 
 

@@ -7,7 +7,7 @@ Nothing here knows of widgets, messages or panes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any
@@ -95,6 +95,40 @@ class Session:
             after = known.schedule if known else self.schedule.apply(step)
             (state,) = self.history.grow(self.history.current, [(step, after)])
             return self._shown(state.id)
+
+    def take(self, calls: Sequence[str | Transform], title: str = "") -> State:
+        """Take several steps from the current state as one action.
+
+        Raises
+        ------
+        TransformError, IllegalSchedule
+            As :meth:`apply` for the first step that does not apply; then nothing has changed.
+        """
+        steps = [self.step(call) for call in calls]
+        with self.lock:
+            return self._walked(self.history.current, replay(self.schedule, steps), title)
+
+    def follow(self, start: Schedule, done: Sequence[tuple[Transform, Schedule]], title: str = "") -> State:
+        """Show the end of steps that have been made from the program as written.
+
+        Parameters
+        ----------
+        start : Schedule
+            The program as written.
+        done : sequence of (Transform, Schedule)
+            Each step with the schedule after it.
+        title : str
+            Makes them one action with this title; by default each is one.
+        """
+        with self.lock:
+            return self._walked(self.history.root(start, self.history.current).id, done, title)
+
+    def _walked(self, start: str, done: Sequence[tuple[Transform, Schedule]], title: str) -> State:
+        path = self.history.grow(start, done)
+        end = path[-1].id if path else start
+        if title:
+            self.history.leap(start, end, title)
+        return self._shown(end)
 
     def undo(self) -> State:
         """Go back by one action."""

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from ..errors import CompilerMissing, DeviceError, ExplorerError
+from ..errors import CompilerMissing, DeviceError, ExplorerError, TransformError
 from ..schedule import Schedule
 from ..strategies.choices import Variant, as_written, together, variants
 from . import search_memory
@@ -84,9 +84,14 @@ def search(schedule: S, *, device: str = "cuda", trials: int = 40, arrays: Mappi
     >>> print(found)
     >>> found.schedule.run()
     """
+    if not isinstance(schedule, Schedule):
+        raise TransformError(f"a search takes a schedule, not a {type(schedule).__name__}",
+                             hint="program.schedule(M=…).search()")
     check_counts(trials=trials)
     check_seed(seed)
     check_functions(progress=progress)
+    if cancel is not None and not isinstance(cancel, Cancel):
+        raise DeviceError(f"cancel is an explorer.run.cancel.Cancel, not {cancel!r}."[:200])
     measure = meter(schedule.source, device, arrays, seed)
     return searched(schedule, measure, trials=trials, progress=progress, cancel=cancel, seed=seed,
                     remember=remember and arrays is None, candidates=candidates)
@@ -110,9 +115,11 @@ def searched(schedule: S, measure: Meter, *, trials: int, progress: Callable[[st
         found, note = search_memory.load(name, written)
         if found is not None:
             return found
-    work = _Work(written, measure, len(chosen) if candidates is not None else trials, progress or _silent, cancel)
+    several = candidates is None and len({(c.stage, c.kernel) for v in chosen for c in v.changes}) > 1
+    combined = min(COMBINED, trials - len(chosen)) if several else 0
+    work = _Work(written, measure, len(chosen) + combined, progress or _silent, cancel)
     with cancellable(cancel) if cancel is not None else nullcontext():
-        result = work.run(chosen, combine=candidates is None)
+        result = work.run(chosen)
     result = replace(result, notes=(*([note] if note else []), *result.notes))
     if remember and not work.stopped:
         search_memory.store(name, result)
@@ -157,7 +164,7 @@ class _Work(Generic[S]):
     texts: dict[str, str] = field(default_factory=dict)
     stopped: bool = False
 
-    def run(self, chosen: Sequence[Variant[S]], combine: bool) -> SearchResult:
+    def run(self, chosen: Sequence[Variant[S]]) -> SearchResult:
         """Measure the variants, then those that combine the best of several kernels, then the best again in turns."""
         ended = "all were measured"
         try:
@@ -165,10 +172,9 @@ class _Work(Generic[S]):
                 if self._near():
                     break
                 self._measure(variant)
-            for _ in range(COMBINED if combine else 0):
+            while len(self.trials) < self.total and not self._near():
                 best = together(self.made[n][0] for n in self._better())
-                known = {t.label for t in self.trials}
-                if best is None or best.label in known or len(self.trials) >= self.total or self._near():
+                if best is None or best.label in {t.label for t in self.trials}:
                     break
                 self._measure(best)
             self._finals()
@@ -230,9 +236,9 @@ class _Work(Generic[S]):
         return [n for n in fastest(self.trials) if n and self.trials[n].time_us < self.trials[0].time_us]
 
     def _near(self) -> bool:
-        """Whether the best is as good as at the floor."""
-        floor = self.measure.floor_us
-        return floor is not None and any(t.timing.net_us <= NEAR * floor for t in self.trials if t.timing and not t.problem)
+        """Whether the best is as good as at the floor; never where an empty launch takes longer than the floor."""
+        floor, timed = self.measure.floor_us, [t.timing for t in self.trials if t.timing and not t.problem]
+        return floor is not None and any(t.overhead_us < floor and t.net_us <= NEAR * floor for t in timed)
 
     def _check(self) -> None:
         if self.cancel is not None:

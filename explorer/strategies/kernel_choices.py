@@ -109,7 +109,7 @@ def ride_choices(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
     for threads, side, blocks in _around(*((n, 2 * n, n // 2) for n in (base.threads, base.rows, base.blocks))):
         s = replace(base, threads=threads, rows=side, blocks=min(blocks, -(-count // side) if side else 0))
         if s == base or (s.blocks > 1 and threads >= 8 and 32 <= threads * side <= 1024):
-            label = f"riding, {s.threads} threads a row, {s.rows} rows side by side, {s.blocks} blocks"
+            label = f"riding, {s.threads} threads a row, {_count(s.rows, 'row')} side by side, {s.blocks} blocks"
             out.append(Choice("ride", kernel, label, None, partial(_ride, kernel=kernel, gpu=gpu, spread=s)))
     return _ranked([*out, Choice("ride", kernel, APART, None, lambda s: s)])
 
@@ -132,7 +132,7 @@ def _ranked(found: list[Choice]) -> list[Choice]:
 
 
 def _around(*values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Every combination, those with fewer and earlier changes from the first first."""
+    """Every combination, those with fewer changes from the first first; of as many, the last value changes before the others."""
     numbered = product(*(list(enumerate(dict.fromkeys(v))) for v in values))
     return [tuple(v for _, v in row) for row in sorted(numbered, key=lambda row: sum(n for n, _ in row))]
 
@@ -164,7 +164,7 @@ def _elementwise(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
     space, moved = prod(x.extent for x in nest), _moved(schedule.plan, kernel)
     item = max(1, moved // max(space, 1))
     out = []
-    for threads, each, backwards in _around((FLAT, *BLOCKS, 1024), (base, 1, 2, 4, 8), (False, True)):
+    for backwards, threads, each in _around((False, True), (FLAT, *BLOCKS, 1024), (base, 1, 2, 4, 8)):
         piece = threads * width * each
         at = Spread(-(-space // piece), piece, threads, 1, width, item, each)
         label = f"flat, {threads} threads, {each} in flight" + ", from the end" * backwards
@@ -181,15 +181,15 @@ def _rows(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
     base = rows.group_size(form.extent, widest)
     count = prod(schedule.plan.loops[n].extent for n in form.outer)
     out = []
-    for threads, vector, block, keep in _around((base, 2 * base, base // 2, 4 * base, base // 4), (widest, widest // 2),
-                                                (rows.BLOCK, 128, 512), (None, "shared", "")):
+    for keep, vector, block, threads in _around((None, "shared", ""), (widest, widest // 2), (rows.BLOCK, 128, 512),
+                                                (base, 2 * base, base // 2, 4 * base, base // 4)):
         wide = threads > gpu.warp_size
         fits = vector >= 1 and 1 <= threads <= min(1024, -(-form.extent // vector))
         if ((threads, vector) != (base, widest) and not fits) or (block != rows.BLOCK if wide else keep is not None):
             continue
         side = 1 if wide else max(1, min(count, block // threads))
         more = {None: "", "shared": ", kept in shared memory", "": ", read again"}[keep]
-        label = f"{threads} threads a row, {side} rows a block, {vector} wide{more}"
+        label = f"{_count(threads, 'thread')} a row, {_count(side, 'row')} a block, {vector} wide{more}"
         us = _row_us(schedule, form, threads, side, vector, keep, gpu)
         take = partial(rows.rows, kernel=kernel, threads=threads, vector=vector, gpu=gpu, block=block, keep=keep)
         out.append(Choice("spread", kernel, label, us, take))
@@ -237,6 +237,10 @@ def _cuts(schedule: Schedule, kernel: str, gpu: Gpu, whole: list[Choice]) -> lis
 def _made(schedule: Schedule, kernel: str, gpu: Gpu, fixed: dict[str, str]) -> Schedule:
     made = Search(schedule, gpu, kernel).made(fixed).schedule
     return schedule if made is None else made
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def _moved(plan: Plan, kernel: str) -> int:

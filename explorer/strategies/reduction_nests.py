@@ -13,8 +13,8 @@ from .reduction_model import Shape
 S = TypeVar("S", bound=Schedule)
 BLOCK = 256
 """Threads of a block that joins parts of rows."""
-JOIN_COLUMNS = 32
-"""Neighbouring columns whose parts one block joins."""
+JOIN_COLUMNS, JOIN_ROWS = 32, 8
+"""Neighbouring columns whose parts one block of another launch joins, and the threads that share a column."""
 
 
 def shaped(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
@@ -46,7 +46,7 @@ def _rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
             b.do("collect", update, "shuffle")
     _finish(b, form.kernel, lanes, several)
     if part:
-        _join_rows(b, form)
+        _join_rows(b, form, shape)
     return b.schedule
 
 
@@ -83,7 +83,7 @@ def _columns(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
             b.do("collect", update, "shuffle")
     _finish(b, form.kernel, lanes, several)
     if part:
-        _join_columns(b, form)
+        _join_columns(b, form, shape, (batch, p))
     return b.schedule
 
 
@@ -162,8 +162,8 @@ def _contract(b: Builder, kernel: str) -> None:
             b.attempt("contract", temporary.name, "register")
 
 
-def _joining(b: Builder, form: ReductionForm) -> tuple[str, str, list[tuple[str, str]]]:
-    """The launch that joins the parts: its kernel, its results as one loop, and each loop over parts with its statement."""
+def _joining(b: Builder, form: ReductionForm) -> tuple[str, tuple[str, ...], list[tuple[str, str]]]:
+    """The launch that joins the parts: its kernel, the loops over results, and each loop over parts with its statement."""
     names = [k.id for k in b.plan.kernels]
     kernel = b.plan.kernels[names.index(form.kernel) + 1]
     body, around = kernel.body, []
@@ -171,32 +171,47 @@ def _joining(b: Builder, form: ReductionForm) -> tuple[str, str, list[tuple[str,
         around.append(body[0].id)
         body = body[0].body
     joins = [(node.id, next(n.id for n in node.body if isinstance(n, Leaf))) for node in body if isinstance(node, Loop)]
-    return kernel.id, _flat(b, tuple(around)), joins
+    return kernel.id, tuple(around), joins
 
 
-def _join_rows(b: Builder, form: ReductionForm) -> None:
-    kernel, p, joins = _joining(b, form)
+def _join_rows(b: Builder, form: ReductionForm, shape: Shape) -> None:
+    kernel, around, joins = _joining(b, form)
+    p = _flat(b, around)
     if p:
         b.do("bind", p, "block.x")
+    most = shape.x if shape.ticket else BLOCK
     for parts, statement in joins:
-        threads = _split(b, parts, BLOCK, "t") if b.extent(parts) > BLOCK else parts
+        threads = _split(b, parts, most, "t") if b.extent(parts) > most else parts
         b.do("bind", threads, "thread.x").do("collect", statement, "shuffle")
     _contract(b, kernel)
+    if shape.ticket:
+        b.attempt("join", kernel, "ticket")
 
 
-def _join_columns(b: Builder, form: ReductionForm) -> None:
-    kernel, p, joins = _joining(b, form)
+def _join_columns(b: Builder, form: ReductionForm, shape: Shape, main: tuple[str, str]) -> None:
+    kernel, around, joins = _joining(b, form)
+    beside, rows = (shape.x * shape.vector, max(1, shape.y // shape.vector)) if shape.ticket else (JOIN_COLUMNS, JOIN_ROWS)
+    batch, p = main
+    if shape.ticket and batch:  # the same blocks as before
+        split = len(around) - len(form.batches[1])
+        batch, p = _flat(b, around[:split]), _flat(b, around[split:])
+        b.do("bind", batch, "block.z")
+    else:
+        p = _flat(b, around)
     if p:
-        column = _split(b, p, JOIN_COLUMNS, "x") if b.extent(p) > JOIN_COLUMNS else ""
+        column = _split(b, p, beside, "x") if b.extent(p) > beside or shape.ticket else ""
         for loop, place in ((p, "block.x"), (column, "thread.x")) if column else ((p, "thread.x"),):
             b.do("bind", loop, place)
     unrolled = []
     for parts, statement in joins:
-        rows = _split(b, parts, 8, "y") if b.extent(parts) > 8 else parts
-        b.do("bind", rows, "thread.y").do("collect", statement, "shuffle")
-        if rows != parts:
+        across = _split(b, parts, rows, "y") if b.extent(parts) > rows else parts
+        if across:
+            b.do("bind", across, "thread.y").do("collect", statement, "shuffle")
+        if across != parts:
             unrolled.append(_split(b, parts, 8, "u") if b.extent(parts) > 16 else parts)
     _contract(b, kernel)
     for loop in unrolled:
         if loop:
             b.attempt("unroll", loop)
+    if shape.ticket:
+        b.attempt("join", kernel, "ticket")

@@ -11,20 +11,18 @@ How many threads, parts and loads in flight: the cheapest by the model of reduct
 from __future__ import annotations
 
 from itertools import groupby
-from math import gcd, prod
+from math import prod
 from typing import TypeVar
 
 from ..gpu.spec import Gpu, default_gpu
 from ..schedule import Schedule
 from ._steps import Builder
 from .reduction_form import ReductionForm, reduction_form
-from .reduction_model import Problem, Shape, cost, shapes
+from .reduction_model import Problem, Shape, candidates, cost
 from .reduction_nests import shaped
 from .rows import WIDE
 
 S = TypeVar("S", bound=Schedule)
-ODD = 64
-"""Vectors of a row whose length they do not divide, from which on it is read in aligned pieces."""
 
 
 def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> list[tuple[Shape, float]]:
@@ -35,8 +33,7 @@ def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> list[tuple[Shap
             for reduced, names in groupby(reversed(form.axes), key=lambda n: n in form.reduced)]
     inner = next(extent for reduced, extent in runs if reduced)
     problem = Problem(form.rows, length, results, runs[0][1], array.dtype.bytes, inner if inner < length else 0)
-    vector = gcd(problem.run, WIDE // array.dtype.bytes)
-    found = [(s, cost(problem, s, gpu).total) for s in shapes(problem, vector, gpu)]
+    found = [(s, cost(problem, s, gpu).total) for s in candidates(problem, WIDE // array.dtype.bytes, gpu)]
     return sorted(found, key=lambda f: (round(f[1], 2), f[0].parts, f[0].x, -f[0].unroll))
 
 

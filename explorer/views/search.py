@@ -55,4 +55,4 @@ def _failed(found: SearchResult) -> str:
     if not found.failed:
         return ""
     lines = "".join(f"<div>{mark(False, t.label)}: {escape(t.problem)}</div>" for t in found.failed)
-    return f"<details><summary>{len(found.failed)} variants failed</summary><div class=\"body\">{lines}</div></details>"
+    return f"<details><summary>failed: {len(found.failed)}</summary><div class=\"body\">{lines}</div></details>"

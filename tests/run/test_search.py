@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 
 import explorer as ex
+from explorer.codegen.module import CudaModule
 from explorer.errors import DeviceError, KernelFault, TransformError
 from explorer.gpu.spec import default_gpu
-from explorer.run import search_memory
+from explorer.run import cuda, search_memory
 from explorer.run.cancel import Cancel, Cancelled
+from explorer.run.nvrtc import Cubin
 from explorer.run.search import forget, search, searched
 from explorer.run.search_result import SearchResult
 from explorer.run.timing import Samples
 from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
-from explorer.strategies.choices import variants
+from explorer.strategies.choices import together, variants
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from reduction_program import reduction
@@ -32,6 +34,21 @@ STEPS = {v.label: v.schedule.steps for v in list(variants(WRITTEN, default_gpu()
 NAME = {steps: label for label, steps in STEPS.items()}
 
 
+M, N = ex.sizes("M N")
+
+
+@ex.program
+def two_sums(x: ex.f32[M, N], z: ex.f32[N, M], y: ex.f32[M], w: ex.f32[M]):
+    for i in range(M):
+        y[i] = 0.0
+        for k in range(N):
+            y[i] += x[i, k]
+    for j in range(M):
+        w[j] = 0.0
+        for r in range(N):
+            w[j] += z[r, j]
+
+
 class Clock:
     """A meter whose times the test says, by label; `noise` is added and taken away in turn."""
 
@@ -40,10 +57,11 @@ class Clock:
     def __init__(self, times: dict[str, float] | None = None, noise: float = 0.0, floor_us: float | None = None) -> None:
         self.times, self.noise, self.floor_us, self.target = times or {}, noise, floor_us, default_gpu()
         self.bad: dict[str, Exception | str] = {}
+        self.name_of: Callable[[Any], str] = lambda steps: NAME.get(steps, "other")
         self.rounds: list[tuple[tuple[str, ...], int]] = []
 
     def build(self, schedule: Schedule) -> Any:
-        label = NAME.get(schedule.steps, "other")
+        label = self.name_of(schedule.steps)
         if isinstance(problem := self.bad.get(label), Exception):
             raise problem
         return SimpleNamespace(label=label, module=SimpleNamespace(text=str(schedule.steps), launches=()))
@@ -275,6 +293,23 @@ def test_candidates_are_the_favourites_some_drawn_and_ones_own() -> None:
     assert many[0].trials[1].steps == mine.steps
 
 
+def test_what_is_best_in_each_kernel_is_combined() -> None:
+    written = two_sums.schedule(M=48, N=96)
+    singles = [v for v in variants(written, default_gpu()) if len(v.changes) == 1]
+    kernels = list(dict.fromkeys(v.changes[0].kernel for v in singles))
+    best = {v.changes[0].kernel: v for v in reversed(singles)}
+    clock, lines = Clock({"other": 10.0, "first": 7.0, "second": 8.0, "both": 4.0}), list[str]()
+    names = {best[kernels[0]].schedule.steps: "first", best[kernels[1]].schedule.steps: "second",
+             together(best.values()).schedule.steps: "both"}  # type: ignore[union-attr]
+    clock.name_of = lambda steps: names.get(steps, "other")
+    result = searched(written, clock, trials=12, progress=lines.append)
+    assert result.time_us == 4.0
+    assert set(result.trials[result.best].label.split("; ")) == {v.label for v in best.values()}
+    assert len(result.trials) == 11
+    assert lines[10] == "11 of 12: best 4 µs"
+    assert lines[11].startswith("the best 8 again: ")
+
+
 def test_options_are_checked() -> None:
     with pytest.raises(DeviceError, match="trials is a number of at least 1"):
         search(WRITTEN, device="cpu", trials=0)
@@ -283,6 +318,10 @@ def test_options_are_checked() -> None:
     with pytest.raises(DeviceError, match="search has no option 'trial'") as error:
         WRITTEN.search(trial=3)
     assert error.value.hint == "trials"
+    with pytest.raises(DeviceError, match="cancel is an"):
+        search(WRITTEN, device="cpu", cancel=True)  # type: ignore[arg-type]
+    with pytest.raises(TransformError, match="a search takes a schedule, not a str"):
+        search("softmax", device="cpu")  # type: ignore[type-var]
     with pytest.raises(DeviceError, match="nothing to search"):
         search(WRITTEN, device="cpu", candidates=[])
     with pytest.raises(DeviceError):
@@ -318,6 +357,38 @@ def test_on_the_cpu_device_a_wrong_variant_is_found_out() -> None:
     result = searched(WRITTEN, _cpu(), trials=2, candidates=other)
     assert result.trials[1].problem.startswith("wrong: ")
     assert result.best == 0
+
+
+def test_on_a_gpu_every_variant_is_checked_and_timed_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The GPU is played by NumPy: one of the kernels is wrong."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    device = cuda.CudaDevice(limit_s=5, backend="fake_cuda_engine:FakeBackend")
+    small = reduction((64, 32), (1,), "f32", "sum")
+    made: list[str] = []
+
+    def build(module: CudaModule) -> cuda.CudaBuilt:
+        (launch,) = module.launches
+        total = "sum(1)" if len(made) != 1 else "max(1)"
+        made.append(f"def {launch.kernel}({', '.join(launch.arguments)}):\n"
+                    f"    y.view(np.float32)[:64] = x.view(np.float32)[:2048].reshape(64, 32).{total}\n# {len(made)}")
+        return cuda.CudaBuilt(module, Cubin("sm_90", made[-1].encode(), "", "", {}), default_gpu(), made[-1])
+
+    monkeypatch.setattr(device, "build", build)
+    monkeypatch.setattr(cuda, "device", lambda: device)
+    monkeypatch.setattr(cuda, "available", lambda: None)
+    try:
+        result = small.search(trials=4)
+        again = small.search(trials=4)
+    finally:
+        device.close()
+    assert result.device == "NVIDIA H200"
+    assert "CUDA events" in result.clock
+    assert result.floor_us is not None
+    assert result.trials[1].problem.startswith("wrong: y")
+    assert [t.rounds for t in result.trials] == [3, 0, 3, 3]
+    assert [len(t.timing.samples) for t in result.trials if t.timing] == [31] * 3
+    assert again.remembered
+    assert len(made) == 4
 
 
 def _cpu() -> Any:

@@ -16,7 +16,8 @@ from explorer.gpu.spec import default_gpu
 from explorer.ir.dtype import DTYPES
 from explorer.run.kernel import Compiled
 from explorer.run.result import Comparison, Evidence, Run
-from explorer.run.timing import Samples, Timing
+from explorer.run.search_result import SearchResult, Trial
+from explorer.run.timing import Samples, Timing, compare
 from explorer.run.verify import Check, Tolerance
 
 GOOD = Check("y", 8, 8, 0, 1e-7, 0.25, Tolerance(DTYPES["f32"], 9, 6e-8, 4e-7, True), "the loops as written")
@@ -49,6 +50,15 @@ class CompiledTwice(Compiled):
     rows = (("sm_90", "softmax", "H200", 32, 0, 16, "100%", "warps"),)  # type: ignore[assignment]
 
 
+def searched(schedule: Any) -> SearchResult:
+    """Two variants that were timed, and one that failed."""
+    slow, quick = (timing(*(start + k / 7 for k in range(12))) for start in (30, 20))
+    trials = (Trial("auto: rows", (), 21.0, slow, 3), Trial("more <threads>", schedule.steps, None, quick, 3),
+              Trial("a wide one", (), 19.0, None, 0, "wrong: y[3] is 4 & not 5"))
+    return SearchResult("softmax", schedule.source.sizes, "NVIDIA H200", "CUDA events", schedule, trials, 1, compare(slow, quick),
+                        12.5, "all were measured", True, ("a note",))
+
+
 @cache
 def values() -> dict[str, Any]:
     plain, tuned = softmax.schedule(M=64, N=1000), softmax_schedule(M=64, N=1000, threads=128)
@@ -64,5 +74,5 @@ def values() -> dict[str, Any]:
         "obligation": refused(lambda: spread.cuda), "wrong name": refused(lambda: plain.split("q", 4)), "kernel": tuned.kernel(),
         "facts": matmul().facts, "compiled": CompiledTwice("softmax", (), {"sm_75": refusal}), "run": run(),
         "wrong run": run(checks=(BAD,), faults=("at N=7: race",)),
-        "evidence": run().evidence, "comparison": Comparison.of(run(), faster),
+        "evidence": run().evidence, "comparison": Comparison.of(run(), faster), "search": searched(tuned),
     }

@@ -26,7 +26,7 @@ def head(session: Session, busy: str = "") -> Head:
     large = f"{scaled(work)}operations: figures show a sample, and so does a check".replace("  ", " ") if work > LARGE else ""
     return {
         "program": program.name, "signature": " · ".join([", ".join(types), *sizes]), "badges": badges(session),
-        "undo": history.state.title if before else None, "redo": history.states[after].title if after else None,
+        "undo": history.action(history.current) if before else None, "redo": history.action(after) if after else None,
         "obligations": [problems.of_finding(f, schedule) for f in schedule.obligations], "busy": busy, "large": large,
     }
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from ...api import Schedule
 from ...moves import Move, in_order
 from ...transforms.base import Transform, catalogue
-from ..protocol import MoveData, MovesPane
+from ..protocol import MoveData, MovesPane, WaysData
 from . import problems
 from .forms import form
 
 
-def moves_pane(node: str | None, found: Iterable[MoveData], pending: bool) -> MovesPane:
+def moves_pane(node: str | None, found: Iterable[MoveData], pending: bool, ways: Iterable[WaysData] = ()) -> MovesPane:
     """The pane: those that apply first, one entry for each distinct reason; each transformation's first entry has its form."""
     entries = list(found)
     shown: list[MoveData] = []
@@ -30,7 +30,7 @@ def moves_pane(node: str | None, found: Iterable[MoveData], pending: bool) -> Mo
     applying = sum(m["applies"] for m in shown)
     counts = f"{applying} apply · {len(shown) - applying} do not, and say why"
     return {"node": node, "title": "select a loop or a statement" if node is None else "judging …" if pending else counts,
-            "pending": pending, "moves": shown}
+            "pending": pending, "ways": list(ways), "moves": shown}
 
 
 def move_data(schedule: Schedule, node: str, move: Move) -> MoveData:

@@ -5,6 +5,7 @@
 
 import { attr, debounce, h, keyed, reveal, rove, say, show } from "./dom.js";
 import { MoveDetail } from "./move_detail.js";
+import { Ways } from "./ways.js";
 
 /** Moves of one name stand together: `{ name, applies, moves }`, in the order of their first. */
 function grouped(moves) {
@@ -58,7 +59,8 @@ export class Moves {
     this.count = h("span.soft.mcount", { "aria-live": "polite" });
     this.list = h("ul.moves", { role: "list", onkeydown: (event) => this.#key(event) });
     this.empty = h("p.empty.soft", { hidden: true });
-    this.body = h("div.mbody", { tabindex: -1 }, this.list, this.empty);
+    this.ways = new Ways(app);
+    this.body = h("div.mbody", { tabindex: -1 }, this.ways.element, this.list, this.empty);
     this.element = h(
       "section.pane.movepane",
       { "aria-label": "moves" },
@@ -85,6 +87,7 @@ export class Moves {
     const stays = pane.pending && !pane.moves.length && pane.node === this.node;
     if (this.list.contains(document.activeElement))
       this.lost = { name: document.activeElement.closest("li")?.dataset.name, field: document.activeElement.dataset.field };
+    else if (this.ways.element.contains(document.activeElement)) this.lost = {};
     else if (document.activeElement !== this.body) this.lost = null;
     if (pane.node !== this.node) this.#activate(null);
     this.node = pane.node;
@@ -92,6 +95,7 @@ export class Moves {
     say(this.count, pane.pending ? "judging every move …" : pane.moves.length ? pane.title : "");
     attr(this.element, "aria-busy", pane.pending ? "true" : null);
     if (stays) return;
+    this.ways.update(pane.ways);
     keyed(
       this.list,
       grouped(pane.moves),
@@ -104,7 +108,7 @@ export class Moves {
     this.#sift();
     if (this.active && !this.list.contains(this.active)) this.#activate(null);
     if (this.active) this.detail.show(this.active.exMove, this.active.exItem);
-    if (this.lost && !this.list.contains(document.activeElement)) this.#refocus();
+    if (this.lost && !this.element.contains(document.activeElement)) this.#refocus();
   }
 
   /** The focus stood on something that has gone: on to what is nearest to it, or wait for it on the list itself. */
