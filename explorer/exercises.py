@@ -23,6 +23,7 @@ from typing import Any
 from .api import Schedule
 from .errors import CompilerMissing, ExplorerError, ScheduleError
 from .poly.traffic import AccessFacts
+from .tables import moved
 from .views.style import mark, page, table
 
 Measured = tuple[bool, str]
@@ -214,6 +215,24 @@ def traffic(at_most: float) -> Goal:
     return Goal(f"warps request at most {at_most:g} times the compulsory bytes", measure)
 
 
+def moves(at_most: float) -> Goal:
+    """The kernels move at most so many times the bytes that no schedule avoids, if what an access repeats comes from a cache."""
+    def measure(schedule: Schedule) -> Measured:
+        ratio = moved(schedule).bytes / max(schedule.facts.compulsory_bytes, 1)
+        return ratio <= at_most, f"{ratio:.3g} times"
+
+    return Goal(f"the kernels move at most {at_most:g} times the compulsory bytes", measure)
+
+
+def launched(at_most: int) -> Goal:
+    """So many launches at most; kernels that join one (tickets, barriers of the grid) do not count."""
+    def measure(schedule: Schedule) -> Measured:
+        count = len(schedule.plan.launched)
+        return count <= at_most, str(count)
+
+    return Goal(f"at most {at_most} launch{'es' * (at_most != 1)}", measure)
+
+
 def kernels(at_most: int) -> Goal:
     """So many launches at most."""
     def measure(schedule: Schedule) -> Measured:
@@ -248,6 +267,16 @@ def off_global(temporary: str) -> Goal:
         return not found, f"{found} accesses" if found else "never there"
 
     return Goal(f"{temporary} does not travel through global memory", measure)
+
+
+def unstored(temporary: str) -> Goal:
+    """The temporary is stored nowhere: its value is computed again wherever it is used."""
+    def measure(schedule: Schedule) -> Measured:
+        plan = schedule.plan
+        kept = [leaf.id for leaf, _, _ in plan.leaves if plan.statement_of[leaf.statement].target.array == temporary]
+        return not kept, f"stored by {', '.join(kept)}" if kept else "computed again"
+
+    return Goal(f"{temporary} is stored nowhere", measure)
 
 
 def deterministic() -> Goal:
@@ -304,4 +333,4 @@ def _accesses(schedule: Schedule, space: str, array: str = "") -> list[AccessFac
 
 
 __all__ = ["Exercise", "Goal", "Line", "Report", "asynchronous", "bank_passes", "barriers", "blocks", "deterministic", "kernels",
-           "lanes", "off_global", "sectors", "slots", "threads", "traffic", "wide"]
+           "lanes", "launched", "moves", "off_global", "sectors", "slots", "threads", "traffic", "unstored", "wide"]

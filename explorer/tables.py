@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from math import prod
 from pathlib import Path
@@ -119,10 +119,16 @@ def moved(schedule: Schedule) -> Moved:
                 different.setdefault(key, site)
         for site in different.values():
             known = None not in site.cell
-            count, sure = footprint(site) if known else (ran[site.statement.name], False)
+            count, sure = footprint(_where_read(site)) if known else (ran[site.statement.name], False)
             exact &= sure
             total += count * _element_bytes(schedule, site) * (1 + (site.reads and site.writes))
     return Moved(total, exact)
+
+
+def _where_read(site: Site) -> Site:
+    """The access with the constraints under which a guarded read happens among its domain's."""
+    s = site.statement
+    return replace(site, statement=replace(s, domain=(*s.domain, *s.inside))) if site.reads and s.inside else site
 
 
 def _element_bytes(schedule: Schedule, site: Site) -> int:

@@ -52,7 +52,8 @@ def solved(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def test_there_are_a_tour_and_lessons() -> None:
-    assert [p.stem for p in PATHS] == ["00_tour", "01_coalescing", "02_fusion", "03_binding", "04_pipelining"]
+    assert [p.stem for p in PATHS] == ["00_tour", "01_coalescing", "02_fusion", "03_binding", "04_pipelining", "05_reductions",
+                                        "06_stitching"]
 
 
 @pytest.mark.parametrize("path", [p for p in PATHS if p.stem != "00_tour"], ids=lambda p: p.stem)

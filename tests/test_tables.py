@@ -72,6 +72,11 @@ def test_only_elements_in_the_domain_count() -> None:
     assert moved(triangle.schedule(N=10)) == (2 * 4 * 55, True)
 
 
+def test_the_end_of_a_staged_tile_beyond_the_row_does_not_count() -> None:
+    s = twice.schedule(M=16, N=50).split("k", 32).stage("x", "k")
+    assert moved(s).bytes == 4 * (16 * 50 + 2 * 16 * 3)
+
+
 def test_a_data_dependent_read_is_an_upper_bound() -> None:
     assert moved(chosen.schedule(M=6, N=100)) == (4 * (6 + 6 + 6), False)
 

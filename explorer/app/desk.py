@@ -29,6 +29,7 @@ from .panes.run import run_pane
 from .panes.script import script
 from .panes.selection import selection
 from .panes.tree import tree_rows
+from .planning import Outgoing, Planning
 from .protocol import MovesPane, RunPane
 from .script import ScriptProblem
 from .session import Session
@@ -55,6 +56,7 @@ class Desk:
         self.session, self._send, self._changed = session, send, changed
         self._judge = MoveJudge(lambda serial, pane: self._panes(serial, {"moves": pane}))
         self._errands = Errands()
+        self._planning = Planning(Outgoing(session, self._panes, self._failed, self._after, self._ours, self._later))
         self._job: Job | None = None
         self._devices = devices(ask_driver=False)
         self._shown: dict[str, Any] = {}
@@ -71,7 +73,7 @@ class Desk:
         kind, serial = (message.get("kind"), message.get("serial")) if isinstance(message, Mapping) else (None, 0)
         serial = serial if isinstance(serial, int) else 0
         try:
-            method = getattr(self, f"_on_{kind}", None) if isinstance(kind, str) and kind.isidentifier() else None
+            method = self._method(kind) if isinstance(kind, str) and kind.isidentifier() else None
             if method is None:
                 raise ScheduleError(f"there is no request {str(kind)[:40]!r}")
             with self._judge.paused(), self._ours():
@@ -79,9 +81,12 @@ class Desk:
         except Exception as error:
             self._failed(serial, str(kind), error)
 
+    def _method(self, kind: str) -> Callable[[int, Mapping[str, Any]], None] | None:
+        return getattr(self, f"_on_{kind}", None) or getattr(self._planning, f"on_{kind}", None)
+
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no thread is at work for this desk; False if it took longer."""
-        done = self._judge.wait(timeout_s) and self._errands.wait(timeout_s)
+        done = self._planning.wait(timeout_s) and self._judge.wait(timeout_s) and self._errands.wait(timeout_s)
         return done and (self._job is None or self._job.wait(timeout_s))
 
     def close(self) -> None:
@@ -90,6 +95,7 @@ class Desk:
             self.session.observers.remove(self._noticed)
         if self._job is not None:
             self._job.cancel()
+        self._planning.close()
         self._judge.close()
         self._errands.close()
 
@@ -141,7 +147,8 @@ class Desk:
         self._panes(serial, {
             "head": head(session, self._busy()), "loops": loop_rows(plan), "tree": tree_rows(plan),
             "selection": selection(session), "moves": self._moves(serial), "cuda": cuda(session.schedule),
-            "history": history(session), "run": self._run_pane(), "script": script(session)}, always)
+            "history": history(session), "run": self._run_pane(), "script": script(session),
+            "strategy": self._planning.pane, "stitching": self._planning.edges_pane}, always)
 
     def _moves(self, serial: int) -> MovesPane:
         return self._judge.ask(serial, self.session.schedule, self.session.selected)

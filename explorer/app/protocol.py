@@ -32,6 +32,13 @@ request            fields                                               answer
 ``device``         device: str                                          pane ``run``
 ``run``            time: bool                                           pane ``run``, again and again while it runs
 ``cancel``         —                                                    pane ``run``
+``strategy``       name: str                                            pane ``strategy``, again and again while it is made
+``strategy_stop``  —                                                    pane ``strategy``
+``strategy_step``  to: int (steps from the start), whole: bool          panes
+``stitching``      —                                                    pane ``stitching``, again and again while edges are tried
+``stitch_stop``    —                                                    pane ``stitching``
+``stitch_price``   choices: {edge: scheme}                              answer: StitchPrice
+``stitch_apply``   choices: {edge: scheme}                              pane ``strategy`` while the steps are made, then panes
 ``counterexample`` call: str                                            answer: Counterexample
 ``figure``         name, options: {name: value}, call (optional)        answer: FigureData
 ``ptx``            arch: str                                            answer: {"text": str} (or "why" it is not there)
@@ -41,6 +48,8 @@ request            fields                                               answer
 
 With `call`, a figure shows what that step would make, with the pair of instances that refuses it.
 
+The types of ``strategy``, ``stitching`` and ``stitch_price`` stand in :mod:`~explorer.app.protocol_plans`.
+
 Node ids are those of the schedule (``i``, ``k.i``, ``S0``, ``a_s``): the same string selects a loop row, CUDA lines, points
 of the domain, bars of the pipeline and rows of the traffic table (brushing).
 """
@@ -49,7 +58,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script")
+PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script", "strategy", "stitching")
 
 Span = TypedDict("Span", {"text": str, "class": str})
 """A piece of a line with its style class: ``kw name num op note guard type com str``, or empty."""

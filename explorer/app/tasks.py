@@ -13,7 +13,7 @@ from ..run.cancel import Cancel, Cancelled
 log = logging.getLogger("explorer")
 
 Tell = Callable[..., None]
-"""``tell(doing, fraction=None, part=None)``: what is done now, how far it is, what is known so far.  Raises when it is to stop."""
+"""``tell(doing, fraction=None, part=None)``: what is done, how far it is, what is known so far; raises when to stop."""
 
 
 @dataclass(frozen=True)

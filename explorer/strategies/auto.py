@@ -14,10 +14,11 @@ from ._steps import Builder, leaves_of
 from .default import default
 from .elementwise import elementwise
 from .gather import gather
+from .producers import chained, produced_in_place
 from .reductions import reduce
 from .riding import ride
 from .rows import rows
-from .stitch import cut_long_rows
+from .stitch import cut_long_rows, stitch
 
 S = TypeVar("S", bound=Schedule)
 Decide = Callable[[str, Schedule, str], Schedule | None]
@@ -29,12 +30,14 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True, de
 
     0. A result's start and updates come under the same loops (:mod:`explorer.strategies.gather`).
     1. Column sums that stand behind a row nest ride along it (:mod:`explorer.strategies.riding`).
-    2. Nests at the top become kernels of their own (`launch`), each with the statements that start or end it.
-    3. A kernel without reductions is spread flat over the GPU (:mod:`explorer.strategies.elementwise`).
-    4. One reduction under parallel loops gets its canonical form (:mod:`explorer.strategies.reductions`).
-    5. A chain of loops over few and long rows is cut where that costs less (:mod:`explorer.strategies.stitch`), other chains
+    2. Element-wise nests whose results only other nests read are computed there, or stitched with them
+       (:mod:`explorer.strategies.stitch`).
+    3. Nests at the top become kernels of their own (`launch`), each with the statements that start or end it.
+    4. A kernel without reductions is spread flat over the GPU (:mod:`explorer.strategies.elementwise`).
+    5. One reduction under parallel loops gets its canonical form (:mod:`explorer.strategies.reductions`).
+    6. A chain of loops over few and long rows is cut where that costs less (:mod:`explorer.strategies.stitch`), other chains
        are stitched in registers (:mod:`explorer.strategies.rows`).
-    6. What is left gets the default schedule (:mod:`explorer.strategies.default`).
+    7. What is left gets the default schedule (:mod:`explorer.strategies.default`).
 
     Parameters
     ----------
@@ -46,8 +49,8 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True, de
         Whether exponentials, logarithms and quotients may use the special-function units, as library kernels do; the steps
         `approximate` show where, and a run's tolerance grows by their errors.
     decide : callable, optional
-        Asked before the rules, kernel by kernel, with the stage: ``"ride"`` (1), ``"spread"`` (3 to 5), and once, with the kernel
-        ``""``, ``"rest"`` (6).  This is how :mod:`explorer.strategies.choices` lists and builds other schedules.
+        Asked before the rules, kernel by kernel, with the stage: ``"ride"`` (1), ``"spread"`` (4 to 6), and once, with the kernel
+        ``""``, ``"rest"`` (7).  This is how :mod:`explorer.strategies.choices` lists and builds other schedules.
 
     Returns
     -------
@@ -67,6 +70,13 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True, de
     for kernel in [k.id for k in b.plan.kernels]:
         own = decide("ride", b.schedule, kernel) if decide else None
         b.schedule = ride(b.schedule, kernel, target) if own is None else own
+    if chained(b.schedule):
+        b.schedule = produced_in_place(b.schedule)
+    if chained(b.schedule):
+        try:
+            b.schedule = stitch(b.schedule, gpu=target)
+        except ScheduleError:  # not a chain that it knows
+            pass
     _cut(b)
     for kernel in [k.id for k in b.plan.kernels]:
         own = decide("spread", b.schedule, kernel) if decide else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ..ir.tree import Leaf, Loop, walk
+from ..ir.tree import Leaf, Loop, Node, walk
 from ..schedule import Schedule
 from ._steps import Builder
 from .reduction_form import ReductionForm
@@ -143,12 +143,13 @@ def _finish(b: Builder, kernel: str, lanes: str, several: str) -> None:
 
 
 def _writing(b: Builder, kernel: str, width: int) -> list[str]:
-    """Innermost loops of a kernel, as wide as the lanes, whose one statement writes memory."""
+    """Innermost loops of a kernel, as wide as the lanes, whose statements all write memory."""
+
+    def writes(node: Node) -> bool:
+        return isinstance(node, Leaf) and not node.collect and not node.view(len(b.plan.statement_of[node.statement].reads))
+
     nodes = walk(next(k.body for k in b.plan.kernels if k.id == kernel))
-    alone = [(n.id, n.body[0]) for n in nodes
-             if isinstance(n, Loop) and n.role == "seq" and n.extent == width and len(n.body) == 1]
-    writes = [(loop, leaf) for loop, leaf in alone if isinstance(leaf, Leaf) and not leaf.collect]
-    return [loop for loop, leaf in writes if not leaf.view(len(b.plan.statement_of[leaf.statement].reads))]
+    return [n.id for n in nodes if isinstance(n, Loop) and n.role == "seq" and n.extent == width and all(map(writes, n.body))]
 
 
 def _contract(b: Builder, kernel: str) -> None:

@@ -23,6 +23,8 @@ from .reduction_nests import shaped
 from .rows import WIDE
 
 S = TypeVar("S", bound=Schedule)
+IN_FLIGHT = 256
+"""Bytes that a thread keeps in flight at most, of all arrays it reads: a quarter of its registers."""
 
 
 def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> list[tuple[Shape, float]]:
@@ -33,8 +35,16 @@ def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> list[tuple[Shap
             for reduced, names in groupby(reversed(form.axes), key=lambda n: n in form.reduced)]
     inner = next(extent for reduced, extent in runs if reduced)
     problem = Problem(form.rows, length, results, runs[0][1], array.dtype.bytes, inner if inner < length else 0)
-    found = [(s, cost(problem, s, gpu).total) for s in candidates(problem, WIDE // array.dtype.bytes, gpu)]
+    read = {r.array for s in schedule.plan.program.statements if s.name in _names(schedule, form) for r in s.reads}
+    every = candidates(problem, WIDE // array.dtype.bytes, gpu)
+    held = [s for s in every if s.written_out(problem) * s.vector * array.dtype.bytes * len(read) <= IN_FLIGHT]
+    found = [(s, cost(problem, s, gpu).total) for s in held or every]
     return sorted(found, key=lambda f: (round(f[1], 2), f[0].parts, f[0].x, -f[0].unroll))
+
+
+def _names(schedule: Schedule, form: ReductionForm) -> set[str]:
+    """The names of the statements that reduce."""
+    return {leaf.statement for leaf, _, _ in schedule.plan.leaves if leaf.id in form.updates}
 
 
 def choose(schedule: Schedule, form: ReductionForm, gpu: Gpu, parts: bool | None = None) -> Shape:

@@ -7,7 +7,7 @@ computing again and cutting as the alternatives.  Which are legal is not looked 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -150,8 +150,14 @@ def edges(schedule: Schedule, gpu: Gpu | str | None = None) -> tuple[Edge, ...]:
     -------
     tuple of Edge
     """
+    return tuple(each_edge(schedule, gpu))
+
+
+def each_edge(schedule: Schedule, gpu: Gpu | str | None = None) -> Iterator[Edge]:
+    """The edges of :func:`edges` one after the other: for those who show what is known so far."""
     search = Search(schedule, target_gpu(gpu))
-    return tuple(_edge(search, e, tuple(_option(search, name_of(e), scheme) for scheme in SCHEMES)) for e in search.graph.edges)
+    for e in search.graph.edges:
+        yield _edge(search, e, tuple(_option(search, name_of(e), scheme) for scheme in SCHEMES))
 
 
 def stitching(schedule: S, choices: Mapping[str, str] | None = None, gpu: Gpu | str | None = None) -> Stitching[S]:

@@ -8,17 +8,18 @@ from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_t
 
 import explorer as ex
 from explorer import workloads
-from explorer.app import protocol
+from explorer.app import protocol, protocol_plans
 from explorer.app.desk import Desk
 from explorer.app.session import Session
 
 PANES: dict[str, Any] = {
     "head": protocol.Head, "loops": list[protocol.Row], "tree": list[protocol.Row], "moves": protocol.MovesPane,
     "selection": protocol.Selection, "cuda": protocol.Cuda, "history": protocol.History, "run": protocol.RunPane,
-    "script": protocol.ScriptPane,
+    "script": protocol.ScriptPane, "strategy": protocol_plans.StrategyPane, "stitching": protocol_plans.StitchPane,
 }
 ANSWERS: dict[str, Any] = {"preview": protocol.Preview, "check": protocol.Preview, "counterexample": protocol.Counterexample,
-                           "compare": protocol.Compared, "figure": protocol.FigureData}
+                           "compare": protocol.Compared, "figure": protocol.FigureData,
+                           "stitch_price": protocol_plans.StitchPrice}
 
 
 def misfit(value: Any, wanted: Any, path: str = "") -> str:

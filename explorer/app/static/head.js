@@ -10,6 +10,11 @@ const EXPORTS = [
   ["share", "copy a share string"],
   ["json", "save as JSON"],
 ];
+const STRATEGIES = [
+  ["auto", "Auto: the right strategy for each kernel"],
+  ["default", "Default: a legal parallel schedule"],
+  ["stitch", "Stitch: values fused into kernels"],
+];
 
 /** A button with a menu, after the ARIA pattern. */
 function menu(title, items, chosen) {
@@ -36,7 +41,7 @@ function menu(title, items, chosen) {
           role: "menuitem",
           tabindex: -1,
           "data-rove": "",
-          "data-export": name,
+          "data-item": name,
           onclick: () => {
             toggle(false);
             chosen(name);
@@ -107,6 +112,7 @@ export class Head {
         null,
         this.undo,
         this.redo,
+        menu("Strategies", STRATEGIES, (name) => app.strategy(name)),
         menu("Export", EXPORTS, (what) => this.export(what)),
         this.wide,
         this.help,

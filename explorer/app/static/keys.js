@@ -9,11 +9,12 @@ export const KEYS = [
   ["/", "filter the moves"],
   ["l", "go to the loops"],
   ["m", "go to the moves"],
+  ["s", "go to the strategies"],
   ["v", "go to the views"],
   ["h", "go to the history"],
   ["r", "go to the run"],
   ["?", "this help"],
-  ["↑ ↓ Home End", "walk the rows: loops, moves, lines of CUDA"],
+  ["↑ ↓ Home End", "walk the rows: loops, moves, ways, steps, lines of CUDA"],
   ["← →", "fold and unfold a loop; other tab; other schedule of the history"],
   ["Enter", "on a loop: its moves; on a move: apply it; on a schedule: return to it"],
   ["F2", "on a schedule: name it"],
@@ -28,9 +29,10 @@ export function shortcut(event, app) {
   if (command && key === "enter") return (app.run(), true);
   if (command || event.altKey || event.target.closest("input, textarea, select")) return false;
   const plain = {
-    "/": () => app.moves.filter.focus(),
+    "/": () => (app.rightTabs.open("moves"), app.moves.filter.focus()),
     l: () => app.focusLoops(),
-    m: () => app.moves.focus(),
+    m: () => app.focusMoves(),
+    s: () => (app.rightTabs.open("strategies"), app.strategies.focus()),
     v: () => app.views.tabs.strip.querySelector('[tabindex="0"]').focus(),
     h: () => app.history.cards.querySelector('[tabindex="0"]')?.focus(),
     r: () => app.runpane.start.focus(),

@@ -4,6 +4,7 @@ import { h, show } from "./dom.js";
 import { Compare } from "./compare.js";
 import { Cuda } from "./cuda.js";
 import { Figure } from "./figure.js";
+import { Stitching } from "./stitching.js";
 import { Tabs } from "./tabs.js";
 
 const FIGURES = {
@@ -21,6 +22,7 @@ export class Views {
     this.app = app;
     this.cuda = new Cuda(app);
     this.compare = new Compare(app);
+    this.stitching = new Stitching(app);
     this.figures = new Map(Object.keys(FIGURES).map((name) => [name, new Figure(app, name)]));
     this.cudaPanel = h("div.vpanel");
     this.aside = h("div.vpanel.beside", { role: "region", "aria-label": "CUDA" });
@@ -33,7 +35,8 @@ export class Views {
     const [domain, ...others] = Object.entries(FIGURES);
     this.tabs = new Tabs(
       "views",
-      [figure(domain), entry("cuda", "CUDA", this.cudaPanel), ...others.map(figure), entry("compare", "Compare", this.compare)],
+      [figure(domain), entry("cuda", "CUDA", this.cudaPanel), ...others.map(figure), entry("stitching", "Stitching", this.stitching),
+        entry("compare", "Compare", this.compare)],
       () => this.#opened(),
     );
     this.body = h("div.vbody", null, h("div.vmain", null, ...this.tabs.entries.map((one) => one.panel)), this.aside);
@@ -77,6 +80,7 @@ export class Views {
     if (!this.tabs || !this.app.ready) return;
     this.figures.get(this.tabs.current)?.fresh();
     if (this.tabs.current === "compare") this.compare.fresh();
+    if (this.tabs.current === "stitching") this.stitching.fresh();
   }
 
   #changed(panes) {

@@ -11,6 +11,7 @@ import { Moves } from "./moves.js";
 import { problemBox } from "./problem.js";
 import { Run } from "./run.js";
 import { Script } from "./script.js";
+import { Strategies } from "./strategies.js";
 import { Tabs } from "./tabs.js";
 import { Tree } from "./loops.js";
 import { Views } from "./views.js";
@@ -28,11 +29,12 @@ class App {
       onkeydown: (event) => this.#key(event),
     });
     this.head = new Head(this);
-    this.loops = new Tree("loops", this.brush, () => this.moves.focus());
-    this.tree = new Tree("schedule tree", this.brush, () => this.moves.focus());
+    this.loops = new Tree("loops", this.brush, () => this.focusMoves());
+    this.tree = new Tree("schedule tree", this.brush, () => this.focusMoves());
     this.script = new Script(this);
     this.card = new Card(this);
     this.moves = new Moves(this);
+    this.strategies = new Strategies(this);
     this.views = new Views(this);
     this.runpane = new Run(this);
     this.history = new History(this);
@@ -86,6 +88,18 @@ class App {
     return (this.link.panes.head?.obligations ?? []).some((one) => one.what === problem.what);
   }
 
+  /** Show a strategy's steps. */
+  strategy(name) {
+    this.rightTabs.open("strategies");
+    this.strategies.choose(name);
+    this.strategies.focus();
+  }
+
+  focusMoves() {
+    this.rightTabs.open("moves");
+    this.moves.focus();
+  }
+
   focusLoops() {
     (this.leftTabs.current === "tree" ? this.tree : this.loops).focus();
   }
@@ -134,11 +148,17 @@ class App {
       this.leftTabs.strip,
       h("div.lbody", null, ...left.map((one) => one.panel)),
     );
+    const right = [
+      ["moves", "Moves", this.moves],
+      ["strategies", "Strategies", this.strategies],
+    ].map(([name, title, pane]) => ({ name, title, panel: h("div.cpanel", null, pane.element) }));
+    this.rightTabs = new Tabs("change", right);
+    const change = h("div.pane.change", null, this.rightTabs.strip, ...right.map((one) => one.panel));
     this.root.append(
       this.head.element,
       this.alert,
       this.head.notes,
-      h("div.main", null, h("div.left", null, program, this.moves.element), this.views.element),
+      h("div.main", null, h("div.left", null, program, change), this.views.element),
       this.runpane.element,
       this.history.element,
       this.card.element,

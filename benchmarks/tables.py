@@ -1,0 +1,49 @@
+"""Tables of the results of gpu.py, for people.
+
+    python benchmarks/tables.py benchmarks/results/gpu_h200.json > benchmarks/results/gpu_h200.md
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+PEERS = ("torch", "inductor", "cupy", "xla")
+TITLES = {"reductions": "Public reductions", "fused": "Fused chains", "random": "Random shapes (seed 0)"}
+
+
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    """Each case with the best peer, and how much faster the explorer's kernels are."""
+    lines = ["| case | ours µs | best peer µs | ratio | floor µs | kernels | schedule s |", "|---|--:|--:|--:|--:|--:|--:|"]
+    for row in rows:
+        peers = {name: row[name] for name in PEERS if name in row}
+        best = min(peers, key=peers.__getitem__)
+        lines.append(f"| {row['name']} | {row['ours']:.2f} | {best} {peers[best]:.2f} | {row['ratio']:.2f} | {row['floor']:.2f} "
+                     f"| {row['launches']} | {row['schedule_s']:.2f} |")
+    return lines
+
+
+def summary(suite: str, rows: list[dict[str, Any]]) -> str:
+    """Geometric mean, and the cases behind."""
+    ratios = [row["ratio"] for row in rows]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    behind = [f"{row['name']} {row['ratio']:.2f}" for row in sorted(rows, key=lambda r: r["ratio"]) if row["ratio"] < 0.95]
+    return (f"{len(rows)} cases; geometric mean {mean:.3f} of the best peer, worst {min(ratios):.2f}"
+            + (f"; below 0.95: {', '.join(behind)}." if behind else "; none below 0.95."))
+
+
+def main() -> None:
+    data = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    print(f"# `strategies.auto` against the best of PyTorch, Inductor, CuPy and XLA: {data['gpu']}\n")
+    print(f"Copy {data['copy_TBps']} TB/s; PyTorch {data['torch']}, CuPy {data['cupy']}.  A ratio above 1 is faster than the best peer.")
+    for suite in dict.fromkeys(row["suite"] for row in data["rows"]):
+        rows = [row for row in data["rows"] if row["suite"] == suite]
+        print(f"\n## {TITLES.get(suite, suite)}\n\n{summary(suite, rows)}\n")
+        print("\n".join(table(rows)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Requests for many steps at once: a strategy's steps, one by one or all; a scheme for every edge of the statement graph.
+
+What takes long is a task in a thread of its own: its pane comes again and again while it goes on, and a new question stops it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from ..api import Schedule
+from ..errors import ScheduleError
+from .panes.stitching import price, stitching_pane
+from .panes.strategy import strategy_pane
+from .protocol_plans import StitchPane, StrategyPane
+from .recipes import KINDS, Recipe, recipe
+from .session import Session
+from .stitches import chosen_of, recipe_of, tried
+from .tasks import Progress, Task, Tell
+
+log = logging.getLogger("explorer")
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """What planning needs of a desk.
+
+    Attributes
+    ----------
+    session : Session
+    panes : callable
+        ``panes(serial, panes)`` sends those that differ from what is shown.
+    failed : callable
+        ``failed(serial, to, error)``.
+    after : callable
+        ``after(serial)`` sends everything: the schedule has changed.
+    ours : callable
+        ``with ours():`` what this thread changes meanwhile, it also tells the front end.
+    later : callable
+        ``later(serial, to, work)`` answers from a thread.
+    """
+
+    session: Session
+    panes: Callable[[int, Mapping[str, Any]], None]
+    failed: Callable[[int, str, BaseException], None]
+    after: Callable[[int], None]
+    ours: Callable[[], AbstractContextManager[None]]
+    later: Callable[[int, str, Callable[[], Any]], None]
+
+
+class Planning:
+    """Answers the requests that begin with ``strategy`` and ``stitch``.
+
+    Parameters
+    ----------
+    desk : Outgoing
+    """
+
+    def __init__(self, desk: Outgoing) -> None:
+        self._desk = desk
+        self._name = ""
+        self._task: Task | None = None
+        self._edges: Task | None = None
+        self._start: Schedule | None = None
+
+    @property
+    def pane(self) -> StrategyPane:
+        """The strategies pane now."""
+        return strategy_pane(self._desk.session, self._name, self._task.progress if self._task else Progress())
+
+    @property
+    def edges_pane(self) -> StitchPane:
+        """The stitching pane now: idle for a program, or sizes, whose edges have not been asked for."""
+        start = written(self._desk.session)
+        asked = self._edges is not None and self._start is not None and self._start.source == start.source
+        return stitching_pane(start, self._edges.progress if self._edges and asked else Progress())
+
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait until no task is at work; False if it took longer."""
+        return all(task is None or task.wait(timeout_s) for task in (self._task, self._edges))
+
+    def close(self) -> None:
+        """Stop what is under way."""
+        for task in (self._task, self._edges):
+            if task is not None:
+                task.cancel()
+
+    # ---- strategies ----
+
+    def on_strategy(self, serial: int, message: Mapping[str, Any]) -> None:
+        """Make a strategy's steps from the program as written."""
+        name = str(message.get("name", ""))
+        if name not in KINDS:
+            raise ScheduleError(f"there is no strategy {name!r}", hint=" or ".join(KINDS))
+        start = written(self._desk.session)
+        self._make(serial, name, lambda tell: recipe(start, name, tell))
+
+    def on_strategy_stop(self, serial: int, _: Mapping[str, Any]) -> None:
+        """Stop making them."""
+        if self._task is not None:
+            self._task.cancel()
+        self._desk.panes(serial, {"strategy": self.pane})
+
+    def on_strategy_step(self, serial: int, message: Mapping[str, Any]) -> None:
+        """Show the schedule after so many steps; with ``whole`` they are one action."""
+        found: Recipe | None = self._task.progress.result if self._task and not self._task.running else None
+        to = message.get("to")
+        if found is None:
+            raise ScheduleError("no strategy has been asked for", hint="choose one of the strategies first")
+        if not isinstance(to, int) or isinstance(to, bool) or not 0 <= to <= len(found.steps):
+            raise ScheduleError(f"a strategy of {len(found.steps)} steps has no step {to!r}"[:120])
+        self._desk.session.follow(found.start, found.done[:to], found.name if message.get("whole") else "")
+        self._desk.after(serial)
+
+    def _make(self, serial: int, name: str, work: Callable[[Tell], Recipe]) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self._name = name
+        self._task = Task(work, self._reporting(serial, "strategy", lambda: self.pane))
+        self._desk.panes(serial, {"strategy": self.pane})
+        self._task.start()
+
+    # ---- stitching ----
+
+    def on_stitching(self, serial: int, _: Mapping[str, Any]) -> None:
+        """Try every scheme on every edge of the program as written."""
+        start = written(self._desk.session)
+        if self._edges is None or self._start != start or self._edges.progress.status in ("failed", "cancelled"):
+            if self._edges is not None:
+                self._edges.cancel()
+            self._start = start
+            self._edges = Task(lambda tell: tried(start, tell), self._reporting(serial, "stitching", lambda: self.edges_pane))
+            self._edges.start()
+        self._desk.panes(serial, {"stitching": self.edges_pane})
+
+    def on_stitch_stop(self, serial: int, _: Mapping[str, Any]) -> None:
+        """Stop trying."""
+        if self._edges is not None:
+            self._edges.cancel()
+        self._desk.panes(serial, {"stitching": self.edges_pane})
+
+    def on_stitch_price(self, serial: int, message: Mapping[str, Any]) -> None:
+        """What a choice of schemes comes to."""
+        start, choices = written(self._desk.session), _choices(message)
+
+        def work() -> Any:
+            found = chosen_of(start, choices)
+            return price(found, len(found.schedule.steps))
+
+        self._desk.later(serial, "stitch_price", work)
+
+    def on_stitch_apply(self, serial: int, message: Mapping[str, Any]) -> None:
+        """Take the steps of a choice of schemes as one action; they stand in the strategies pane, too."""
+        start, choices = written(self._desk.session), _choices(message)
+
+        def work(tell: Tell) -> Recipe:
+            tell("stitching")
+            found = recipe_of(start, chosen_of(start, choices), tell)
+            tell("applying", 1.0, found)
+            with self._desk.ours():
+                self._desk.session.follow(start, found.done, "stitch")
+            self._desk.after(serial)
+            return found
+
+        self._make(serial, "stitch", work)
+
+    def _reporting(self, serial: int, name: str, pane: Callable[[], Any]) -> Callable[[Progress], None]:
+        """From a task's thread: the pane again."""
+        def report(_: Progress) -> None:
+            try:
+                self._desk.panes(serial, {name: pane()})
+            except Exception as error:
+                self._desk.failed(serial, name, error)
+
+        return report
+
+
+def _choices(message: Mapping[str, Any]) -> dict[str, str]:
+    given = message.get("choices")
+    if not isinstance(given, Mapping):
+        raise ScheduleError("no choices were given", hint="an edge and its scheme for each")
+    return {str(edge): str(scheme) for edge, scheme in given.items()}
+
+
+def written(session: Session) -> Schedule:
+    """The program as written, at the sizes that are shown."""
+    return session.history.line()[0].schedule

@@ -1,0 +1,101 @@
+"""The protocol's types for plans of many steps: a strategy's steps, and the statement graph with a scheme for every edge."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from .protocol import Problem
+
+
+class StrategyKind(TypedDict):
+    """A strategy that can be asked for."""
+
+    name: str
+    title: str
+    help: str
+
+
+class StrategyStep(TypedDict):
+    """One step: `words` is what the move does, `effects` what it changes here; no estimate while a reduction stands open."""
+
+    call: str
+    name: str
+    words: str
+    effects: list[str]
+    estimate_us: float | None
+    open: int
+
+
+class StrategyPane(TypedDict):
+    """A strategy's steps from the program as written; `at` is how many of them the schedule has, None where it has others.
+
+    `start_us` and the steps' estimates are by one rule, stated in `rule`; `model_us` and `terms` by the strategy's own model.
+    """
+
+    kinds: list[StrategyKind]
+    status: Literal["idle", "running", "done", "failed", "cancelled"]
+    doing: str
+    fraction: float | None
+    name: str
+    at: int | None
+    summary: str
+    start_us: float | None
+    model_us: float | None
+    terms: list[tuple[str, float]]
+    steps: list[StrategyStep]
+    rule: str
+    problem: Problem | None
+
+
+class OptionData(TypedDict):
+    """One scheme on one edge, the other edges as is then best: `words` has its costs and savings, or why it is not legal."""
+
+    scheme: str
+    applies: bool
+    problem: Problem | None
+    total_us: float | None
+    saved_bytes: int
+    saved_launches: int
+    registers: int
+    shared_bytes: int
+    occupancy: float
+    recomputed: int
+    terms: list[tuple[str, float]]
+    words: str
+
+
+class EdgeData(TypedDict):
+    """A value (`array`) read by what makes another (`into`); `options` is empty while its schemes are being tried."""
+
+    id: str
+    array: str
+    into: str
+    producer: str
+    consumer: str
+    kind: str
+    lines: list[int]
+    options: list[OptionData]
+
+
+class StitchPrice(TypedDict):
+    """What a choice of schemes comes to: `chosen` has every edge, those that were not chosen by the model."""
+
+    chosen: dict[str, str]
+    groups: list[list[str]]
+    terms: list[tuple[str, float]]
+    total_us: float
+    launches: int
+    steps: int
+
+
+class StitchPane(TypedDict):
+    """The statement graph; `schemes` are (name, what it means), `model` is what the model chooses for all edges."""
+
+    program: str
+    status: Literal["idle", "running", "done", "failed", "cancelled"]
+    doing: str
+    fraction: float | None
+    schemes: list[tuple[str, str]]
+    edges: list[EdgeData]
+    model: StitchPrice | None
+    problem: Problem | None

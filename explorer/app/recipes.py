@@ -1,0 +1,160 @@
+"""What a strategy does, step by step: its moves replayed on the program as written, each with what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..api import Schedule
+from ..errors import ExplorerError, ReplayError, ScheduleError
+from ..run.facts import scaled
+from ..strategies.auto import auto
+from ..strategies.choices import variants
+from ..strategies.default import default
+from ..strategies.stitch import stitching
+from ..transforms.base import Transform
+from .estimates import estimate
+from .panes.preview import effects
+from .tasks import Tell
+
+KINDS: dict[str, tuple[str, str]] = {
+    "auto": ("Auto", "the right strategy for each kernel, by what the kernel is: fast without tuning"),
+    "default": ("Default", "a legal parallel schedule for any program: the point to start from"),
+    "stitch": ("Stitch", "fuses the program's values into kernels, by a model of what each edge between them costs"),
+}
+"""Name to title and what it does."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a strategy.
+
+    Attributes
+    ----------
+    step : Transform
+    schedule : Schedule
+        After it.
+    effects : tuple of str
+        What changes for the machine, in words.
+    estimate_us : float or None
+        Of the schedule after it, by :mod:`~explorer.app.estimates`; None while a reduction stands open.
+    """
+
+    step: Transform
+    schedule: Schedule
+    effects: tuple[str, ...]
+    estimate_us: float | None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A strategy's way from the program as written.
+
+    Attributes
+    ----------
+    name : str
+        In :data:`KINDS`.
+    start : Schedule
+    start_us : float
+        The estimate of the program as written.
+    steps : tuple of Step
+    summary : str
+        What the strategy chose, in words.
+    model_us : float or None
+        By the strategy's own model, where it has one.
+    terms : tuple of (str, float)
+        Of the model.
+    """
+
+    name: str
+    start: Schedule
+    start_us: float
+    steps: tuple[Step, ...]
+    summary: str = ""
+    model_us: float | None = None
+    terms: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def done(self) -> list[tuple[Transform, Schedule]]:
+        """Each step with the schedule after it."""
+        return [(s.step, s.schedule) for s in self.steps]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a strategy returned: its schedule, and what it says of it."""
+
+    schedule: Schedule
+    summary: str = ""
+    model_us: float | None = None
+    terms: tuple[tuple[str, float], ...] = ()
+
+
+def recipe(start: Schedule, name: str, tell: Tell) -> Recipe:
+    """Let a strategy schedule a program, and replay its steps.
+
+    Parameters
+    ----------
+    start : Schedule
+        The program as written.
+    name : str
+    tell : callable
+        Hears how far it is; may raise to stop.
+
+    Raises
+    ------
+    ScheduleError
+        If no strategy has the name, it has none for this program, or its steps cannot be replayed.
+    """
+    if name not in MAKERS:
+        raise ScheduleError(f"there is no strategy {name!r}", hint=" or ".join(MAKERS))
+    tell(f"{name}: choosing")
+    made = MAKERS[name](start, tell)
+    first = estimate(start)[0]
+    return Recipe(name, start, first, replayed(start, made.schedule.steps, tell), made.summary, made.model_us, made.terms)
+
+
+def replayed(start: Schedule, steps: tuple[Transform, ...], tell: Tell) -> tuple[Step, ...]:
+    """Every step taken and judged, from the program as written."""
+    out: list[Step] = []
+    now, last = start, estimate(start)
+    for number, step in enumerate(steps, 1):
+        tell(f"step {number} of {len(steps)}: {step.name}", number / len(steps))
+        try:
+            after = now.apply(step)
+        except ExplorerError as error:
+            raise ReplayError(f"step {number}, {step}, does not apply by itself: {error.what}", why=error.why,
+                              **error.details) from error
+        words = effects(now, after.plan)
+        known = None
+        if after.judgement.emittable:
+            known = estimate(after)
+            if f"{known[1]:.3g}" != f"{last[1]:.3g}":
+                words.append(f"requested {scaled(last[1], 'B')} → {scaled(known[1], 'B')}")
+            last = known
+        out.append(Step(step, after, tuple(words), known[0] if known else None))
+        now = after
+    return tuple(out)
+
+
+def _auto(start: Schedule, tell: Tell) -> Made:
+    """The schedule by the rules, kernel by kernel, and what the models say of it."""
+    def decide(stage: str, schedule: Schedule, kernel: str) -> None:
+        tell(f"auto: {stage} {kernel}".rstrip())
+
+    made = auto(start, decide=decide)
+    own = next(iter(variants(start, each=0)))
+    return Made(made, own.label.removeprefix("auto: ").removeprefix("auto"), own.estimate_us)
+
+
+def _default(start: Schedule, tell: Tell) -> Made:
+    return Made(default(start))
+
+
+def _stitch(start: Schedule, tell: Tell, choices: Mapping[str, str] | None = None) -> Made:
+    found = stitching(start, choices)
+    groups = "; ".join(f"kernel {n}: {', '.join(group)}" for n, group in enumerate(found.groups, 1))
+    return Made(found.schedule, groups, found.total_us, found.terms)
+
+
+MAKERS: dict[str, Callable[[Schedule, Tell], Made]] = {"auto": _auto, "default": _default, "stitch": _stitch}

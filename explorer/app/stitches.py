@@ -1,0 +1,86 @@
+"""The statement graph with every scheme tried on every edge, and what a choice of schemes comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..api import Schedule
+from ..errors import TransformError
+from ..poly.edges import value_edges
+from ..strategies.stitch import Edge, Stitching, each_edge, stitching
+from ..strategies.stitch_graph import SCHEMES
+from .estimates import estimate
+from .recipes import Recipe, replayed
+from .tasks import Tell
+
+WORDS = {
+    "register": "the value stays in the thread that made it",
+    "shuffle": "lanes of a warp exchange it, warps meet in shared memory",
+    "shared": "it lies in shared memory",
+    "global": "it lies in global memory, behind a barrier of the whole grid",
+    "recompute": "it is computed again wherever it is used",
+    "cut": "the consumer is a kernel of its own",
+}
+"""Each scheme in one sentence."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What is known of a program's edges.
+
+    Attributes
+    ----------
+    start : Schedule
+        The program as written.
+    model : Stitching
+        What the model chooses for all edges.
+    edges : tuple of Edge
+        With every scheme tried; so far.
+    number : int
+        Of all edges.
+    """
+
+    start: Schedule
+    model: Stitching
+    edges: tuple[Edge, ...]
+    number: int
+
+
+def tried(start: Schedule, tell: Tell) -> Tried:
+    """Try every scheme on every edge; what is known so far is told.
+
+    Raises
+    ------
+    TransformError
+        If the program has no edges.
+    """
+    if not value_edges(start.source):
+        raise TransformError(f"{start.source.name} has nothing to stitch: no value is made from another one",
+                             hint="a program with several results, such as softmax, has edges")
+    tell("the model's choice")
+    model = stitching(start)
+    found = Tried(start, model, (), len(model.edges))
+    todo = each_edge(start)
+    for number, edge in enumerate(model.edges):
+        tell(f"{edge.id}: trying {len(SCHEMES)} schemes", number / found.number, found)
+        found = Tried(start, model, (*found.edges, next(todo)), found.number)
+    return found
+
+
+def chosen_of(start: Schedule, choices: Mapping[str, str]) -> Stitching[Schedule]:
+    """The stitching with these choices.
+
+    Raises
+    ------
+    TransformError, IllegalSchedule
+        If they do not fit, or not together.
+    """
+    return stitching(start, choices)
+
+
+def recipe_of(start: Schedule, found: Stitching[Schedule], tell: Tell) -> Recipe:
+    """The steps of a stitching."""
+    groups = "; ".join(f"kernel {n}: {', '.join(group)}" for n, group in enumerate(found.groups, 1))
+    steps = replayed(start, found.schedule.steps, tell)
+    return Recipe("stitch", start, estimate(start)[0], steps, groups, found.total_us, found.terms)

@@ -1,0 +1,54 @@
+"""Element-wise producers: results that are stored only to be read once are computed where they are read."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ..ir.tree import Loop, walk
+from ..schedule import Schedule
+from ._steps import Builder
+
+S = TypeVar("S", bound=Schedule)
+
+
+def chained(schedule: Schedule) -> bool:
+    """Whether a temporary carries results from one nest at the top to another."""
+    return bool(_crossing(schedule))
+
+
+def produced_in_place(schedule: S) -> S:
+    """Compute every element-wise result that one statement reads once where that statement reads it.
+
+    Panamera calls this reduction propagation: the producer takes the loops of the reduction, roles and all.  It saves a write and a
+    read of the array, and a launch; nothing is computed twice.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        A program as written.
+
+    Returns
+    -------
+    Schedule
+        Legal; the same schedule where there is no such producer.
+    """
+    b = Builder(schedule)
+    for name in _crossing(schedule):
+        reads = [r for s in b.plan.program.statements for r in s.reads if r.array == name]
+        writes = [s for s in b.plan.program.statements if s.target.array == name]
+        if len(reads) == 1 and len(writes) == 1 and not writes[0].update:
+            b.attempt("inline", name)
+    return b.schedule
+
+
+def _crossing(schedule: Schedule) -> tuple[str, ...]:
+    """Temporaries that several nests at the top use, and that no buffer holds yet."""
+    plan, nests = schedule.plan, {}
+    place = {node.id: (kernel.id, n) for kernel in plan.kernels for n, top in enumerate(kernel.body)
+             if isinstance(top, Loop) for node in walk((top,))}
+    for leaf, _, _ in plan.leaves:
+        for access in plan.statement_of[leaf.statement].accesses:
+            array = plan.array_of[access.array]
+            if array.role == "temporary" and array.size > 1 and leaf.id in place and array.name not in plan.buffer_of:
+                nests.setdefault(access.array, set()).add(place[leaf.id])
+    return tuple(name for name, found in nests.items() if len(found) > 1)

@@ -1,0 +1,80 @@
+"""Panamera's sub-graphs: element-wise producers take the loops of the reductions that read them, in one pass over the inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import explorer as ex
+from explorer.strategies import auto
+
+M, N = ex.sizes("M N")
+
+
+@ex.program
+def product_sum(a: ex.f32[M, N], b: ex.f32[M, N], y: ex.f32[M]):
+    t = ex.local(ex.f32, M, N)
+    for i in range(M):
+        for j in range(N):
+            t[i, j] = a[i, j] * b[i, j]
+    for i in range(M):
+        y[i] = 0.0
+        for j in range(N):
+            y[i] += t[i, j]
+
+
+@ex.program
+def two_branches(a: ex.f16[M, N], b: ex.f16[M, N], y: ex.f32[N], z: ex.f32[N]):
+    t = ex.local(ex.f32, M, N)
+    u = ex.local(ex.f32, M, N)
+    for i in range(M):
+        for j in range(N):
+            t[i, j] = a[i, j] + b[i, j]
+    for i in range(M):
+        for j in range(N):
+            u[i, j] = t[i, j] * b[i, j]
+    for j in range(N):
+        y[j] = 0.0
+        for i in range(M):
+            y[j] += u[i, j]
+    for j in range(N):
+        z[j] = 0.0
+        for i in range(M):
+            z[j] += t[i, j]
+
+
+@pytest.mark.parametrize(("program", "most"), [(product_sum, 1), (two_branches, 2)])
+@pytest.mark.parametrize("sizes", [(5, 64), (130, 96), (33, 17)])
+def test_nothing_but_inputs_and_results_is_in_memory(program: ex.Definition, most: int, sizes: tuple[int, int]) -> None:
+    schedule = auto(program.schedule(M=sizes[0], N=sizes[1]))
+    assert len(schedule.plan.kernels) <= most
+    assert not {"t", "u"} & {a.name for a in schedule.plan.program.arrays if a.name not in schedule.plan.buffer_of}
+    run = schedule.run(device="cpu", seeds=1, time=False, ragged=False)
+    assert run.correct
+
+
+def test_every_input_is_loaded_once_for_both_sums() -> None:
+    schedule = auto(two_branches.schedule(M=512, N=256))
+    first = schedule.plan.kernels[0]
+    loads = [line for line in str(schedule.cuda).splitlines() if "= *(const vec<__half" in line]
+    assert len(loads) == 2, loads
+    assert {a.role for a in schedule.plan.program.arrays} == {"in", "out", "temporary"}
+    assert first.body
+
+
+def test_a_result_that_is_read_twice_stays_legal() -> None:
+    @ex.program
+    def neighbours(a: ex.f32[M, N], y: ex.f32[M, N]):
+        t = ex.local(ex.f32, M, N)
+        for i in range(M):
+            for j in range(N):
+                t[i, j] = a[i, j] * 2.0
+        for i in range(M):
+            for j in range(1, N):
+                y[i, j] = t[i, j] + t[i, j - 1]
+        for i in range(M):
+            y[i, 0] = t[i, 0]
+
+    schedule = auto(neighbours.schedule(M=7, N=33))
+    run = schedule.run({"a": np.random.default_rng(0).standard_normal((7, 33)).astype(np.float32)}, device="cpu", seeds=1, time=False)
+    assert run.correct
