@@ -1,6 +1,6 @@
 """Tables of the results of gpu.py, for people.
 
-    python benchmarks/tables.py benchmarks/results/gpu_h200.json > benchmarks/results/gpu_h200.md
+python benchmarks/tables.py benchmarks/results/gpu_h200.json > benchmarks/results/gpu_h200.md
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def summary(suite: str, rows: list[dict[str, Any]]) -> str:
 def main() -> None:
     data = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     print(f"# `strategies.auto` against the best of PyTorch, Inductor, CuPy and XLA: {data['gpu']}\n")
-    print(f"Copy {data['copy_TBps']} TB/s; PyTorch {data['torch']}, CuPy {data['cupy']}.  A ratio above 1 is faster than the best peer.")
+    print(f"Copy {data['copy_TBps']} TB/s; PyTorch {data['torch']}, CuPy {data['cupy']}.  Above 1: faster than the best peer.")
     for suite in dict.fromkeys(row["suite"] for row in data["rows"]):
         rows = [row for row in data["rows"] if row["suite"] == suite]
         print(f"\n## {TITLES.get(suite, suite)}\n\n{summary(suite, rows)}\n")

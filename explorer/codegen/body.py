@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..errors import IllegalSchedule
@@ -28,7 +28,7 @@ from .index import INT_MAX, is_wide, to_c
 from .item import BARRIER, Item, mentions
 from .lower import Lowered, Site, Store
 from .overrun import Overrun
-from .printer import Block, Lines, Out, code, tagged
+from .printer import Block, Lines, Out, tagged
 from .scalar import PRIMARY, update_text
 from .scalar import type_of as scalar_type
 from .shorten import shortened

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from ..errors import ScheduleError, TransformError
@@ -73,10 +74,8 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True, de
     if chained(b.schedule):
         b.schedule = produced_in_place(b.schedule)
     if chained(b.schedule):
-        try:
+        with suppress(ScheduleError):  # not a chain that it knows
             b.schedule = stitch(b.schedule, gpu=target)
-        except ScheduleError:  # not a chain that it knows
-            pass
     _cut(b)
     for kernel in [k.id for k in b.plan.kernels]:
         own = decide("spread", b.schedule, kernel) if decide else None

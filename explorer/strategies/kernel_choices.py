@@ -25,7 +25,7 @@ from .elementwise import THREADS as FLAT
 from .elementwise import each_of, elementwise, is_elementwise
 from .elementwise import vector_width as flat_width
 from .reduction_form import reduction_form
-from .reduction_model import Shape
+from .reduction_shapes import Shape
 from .reductions import priced, reduce
 from .riding_form import bring_together, riding_form
 from .stitch import cut_long_rows

@@ -19,8 +19,8 @@ def chained(schedule: Schedule) -> bool:
 def produced_in_place(schedule: S) -> S:
     """Compute every element-wise result that one statement reads once where that statement reads it.
 
-    Panamera calls this reduction propagation: the producer takes the loops of the reduction, roles and all.  It saves a write and a
-    read of the array, and a launch; nothing is computed twice.
+    Panamera calls this reduction propagation: the producer takes the loops of the reduction, roles and all.  It saves a write and
+    a read of the array, and a launch; nothing is computed twice.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The moves that give reductions under parallel loops a shape: rows along lanes, columns across them, or results flat over threads."""
+"""The moves that give reductions under parallel loops a shape: rows along lanes, columns across them, or flat over threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..ir.tree import Leaf, Loop, Node, walk
 from ..schedule import Schedule
 from ._steps import Builder
 from .reduction_form import ReductionForm
-from .reduction_model import Shape
+from .reduction_shapes import Shape
 
 S = TypeVar("S", bound=Schedule)
 BLOCK = 256

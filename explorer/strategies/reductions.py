@@ -18,8 +18,9 @@ from ..gpu.spec import Gpu, default_gpu
 from ..schedule import Schedule
 from ._steps import Builder
 from .reduction_form import ReductionForm, reduction_form
-from .reduction_model import Problem, Shape, candidates, cost
+from .reduction_model import cost
 from .reduction_nests import shaped
+from .reduction_shapes import Problem, Shape, candidates
 from .rows import WIDE
 
 S = TypeVar("S", bound=Schedule)

@@ -15,7 +15,7 @@ from ..schedule import Schedule
 from ._steps import Builder, chain, leaves_of
 from .elementwise import elementwise, is_elementwise
 from .reduction_form import ReductionForm, reduction_form
-from .reduction_model import Shape
+from .reduction_shapes import Shape
 from .reductions import choose, reduce
 from .rows import rows
 from .split_rows import split_rows

@@ -50,7 +50,8 @@ class Align(Transform):
             return found
         loop, off = found
         if off.is_constant and off.const == 0:
-            return no(f"{self.array} is aligned along {loop.id} already", hint=f"split('{loop.id}', {self._width(plan)}) and vectorize")
+            return no(f"{self.array} is aligned along {loop.id} already",
+                      hint=f"split('{loop.id}', {self._width(plan)}) and vectorize")
         return overrun(plan, loop, loop.range[0], loop.range[1] + self._width(plan) - 1)
 
     def rewrite(self, plan: Plan) -> Plan:

@@ -152,7 +152,8 @@ def _guards(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Verdict:
     """Whether each condition of the statement holds for all lanes or for none, or lanes may be read in vain."""
     statement, at = plan.statement_of[leaf.statement], dict(leaf.at)
     for constraint in (*statement.domain, *statement.inside):
-        if not _uniform(constraint, at, loop, scope) and (constraint in statement.inside or not _in_vain(plan, leaf, loop, scope)):
+        each_for_itself = constraint not in statement.inside and _in_vain(plan, leaf, loop, scope)
+        if not each_for_itself and not _uniform(constraint, at, loop, scope):
             condition = condition_text(constraint, at, scope)
             return no(f"{leaf.id} runs where {condition}: for some lanes of {loop.id}, not for others",
                       why="the lanes of a vector access all run or none does, unless it only reads inputs",
@@ -164,8 +165,8 @@ def _in_vain(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> bool:
     """Whether all wide accesses read inputs, whose neighbouring elements may be loaded and not used."""
     statement = plan.statement_of[leaf.statement]
     wide = [slot for slot, stride in _memory(plan, leaf, loop, scope) if stride == 1]
-    return len(plan.loops[loop.id].body) == 1 and bool(wide) and all(
-        slot < len(statement.reads) and not leaf.view(slot) and plan.array_of[statement.reads[slot].array].role == "in" for slot in wide)
+    inputs = {slot for slot, r in enumerate(statement.reads) if not leaf.view(slot) and plan.array_of[r.array].role == "in"}
+    return len(plan.loops[loop.id].body) == 1 and bool(wide) and inputs.issuperset(wide)
 
 
 def _uniform(constraint: Constraint, at: Mapping[str, Expr], loop: Loop, scope: Ranges) -> bool:

@@ -105,7 +105,7 @@ def test_every_barrier_of_several_values_is_needed(barrier: int) -> None:
     assert len(text) == len(good.text) - len("        __syncthreads();\n")
     x = {"x": np.arange(1024, dtype=np.float32)}
     device = CpuDevice(seeds=5)
-    with pytest.raises(ExplorerError, match="race|barrier"):
+    with pytest.raises(ExplorerError, match=r"race|barrier"):
         device.run(device.build(module(text, {"x": ("f32", 1024, "in"), "y": ("f32", 1024, "out")}, (16, 16, 1))), x)
 
 

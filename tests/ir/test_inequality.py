@@ -9,7 +9,8 @@ from explorer.ir.expr import Expr, Quotient, const, var
 from explorer.ir.inequality import free_of_quotient
 
 
-@given(st.integers(-6, 6).filter(bool), st.integers(-40, 40), st.integers(1, 9), st.integers(-3, 3).filter(bool), st.integers(-5, 5))
+@given(st.integers(-6, 6).filter(bool), st.integers(-40, 40), st.integers(1, 9), st.integers(-3, 3).filter(bool),
+       st.integers(-5, 5))
 def test_a_lone_quotient_goes_and_the_solutions_stay(times: int, shift: int, by: int, slope: int, start: int) -> None:
     x = var("x")
     expr = (x * slope + start) // by * times + shift

@@ -76,5 +76,5 @@ def test_a_result_that_is_read_twice_stays_legal() -> None:
             y[i, 0] = t[i, 0]
 
     schedule = auto(neighbours.schedule(M=7, N=33))
-    run = schedule.run({"a": np.random.default_rng(0).standard_normal((7, 33)).astype(np.float32)}, device="cpu", seeds=1, time=False)
-    assert run.correct
+    a = np.random.default_rng(0).standard_normal((7, 33)).astype(np.float32)
+    assert schedule.run({"a": a}, device="cpu", seeds=1, time=False).correct

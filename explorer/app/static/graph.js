@@ -2,7 +2,8 @@
 
 import { svg } from "./dom.js";
 
-const [WIDTH, HEIGHT, ACROSS, DOWN, LABEL] = [92, 34, 84, 26, 15];
+const [WIDTH, HEIGHT, ACROSS, DOWN, LABEL] = [80, 34, 68, 26, 15];
+const SMALLEST = 0.8; /* of its natural width; then the graph scrolls */
 const ENDS = { cut: "✂ ", global: "▥ ", recompute: "⟳ " };
 
 /** Column of each value: one more than the last of those it is made from. */
@@ -35,8 +36,7 @@ function places(edges) {
  */
 export function graph(edges, price, active, choose) {
   const place = places(edges);
-  const longest = Math.max(0, ...edges.map((edge) => place.get(edge.into).column - place.get(edge.array).column));
-  const room = Math.max(0, longest - 1) * 24 + LABEL;
+  let room = LABEL;
   const boxes = [...place.values()];
   const width = Math.max(...boxes.map((one) => one.x)) + WIDTH + 4;
   const bottom = Math.max(...boxes.map((one) => one.y)) + HEIGHT;
@@ -53,12 +53,13 @@ export function graph(edges, price, active, choose) {
     const level = blocked ? (over.get(skips) ?? 0) + 1 : 0;
     if (blocked) over.set(skips, level);
     const height = blocked ? 12 + 22 * (skips + level - 1) : 0;
+    room = Math.max(room, height + LABEL);
     const path = blocked
       ? `M ${from.x + WIDTH - 14} ${from.y} C ${from.x + WIDTH + 10} ${from.y - height * 1.35}, ${to.x - 10} ${to.y - height * 1.35}, ${to.x + 12} ${to.y - 5}`
       : `M ${x1} ${y1} C ${x1 + ACROSS / 2} ${y1}, ${x2 - ACROSS / 2} ${y2}, ${x2} ${y2}`;
     const apart = several && kernel(edge.array) !== kernel(edge.into);
     const words = `${ENDS[scheme] ?? ""}${scheme || edge.kind}`;
-    const [cx, cy] = blocked ? [(from.x + WIDTH + to.x) / 2, from.y - height - 3] : [(x1 + x2) / 2, (y1 + y2) / 2 - 5];
+    const [cx, cy] = blocked ? [(from.x + WIDTH + to.x) / 2, from.y - height - 7] : [(x1 + x2) / 2, (y1 + y2) / 2 - 5];
     parts.push(
       svg(
         "g",
@@ -81,10 +82,10 @@ export function graph(edges, price, active, choose) {
       ),
     );
   }
-  const top = room + (over.size ? 18 : 0) + 14 * Math.max(0, ...over.values());
+  const top = room;
   return svg(
     "svg",
-    { class: "graph", viewBox: `-3 ${-top} ${width + 6} ${bottom + top + 4}`, width: width + 6, height: bottom + top + 4, "aria-hidden": "true" },
+    { class: "graph", style: `min-width: ${Math.round(SMALLEST * width)}px`, viewBox: `-3 ${-top} ${width + 6} ${bottom + top + 4}`, width: width + 6, height: bottom + top + 4, "aria-hidden": "true" },
     ...parts,
   );
 }

@@ -1,0 +1,296 @@
+"""Many steps at once, with a real kernel side: ways to collect, a strategy's steps, a scheme for every edge; mouse and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+import explorer as ex
+from explorer.app.desk import Desk
+from explorer.app.session import Session
+from tests.app.front import schedule
+from tests.browser.stage import Stage
+from tests.transforms.multiblock import spread
+
+
+class Shown(Stage):
+    """A stage with the session behind it."""
+
+    session: Session
+    desk: Desk
+
+    @property
+    def steps(self) -> list[str]:
+        return [str(s) for s in self.session.schedule.steps]
+
+    def calm(self) -> None:
+        """Until both sides and the kernel's threads are quiet."""
+        self.settle(150)
+        assert self.desk.wait()
+        self.settle(200)
+
+
+Open = Callable[[ex.Schedule], Shown]
+
+
+@pytest.fixture
+def opened(page: Page) -> Iterator[Open]:
+    made: list[Shown] = []
+
+    def make(start: ex.Schedule) -> Shown:
+        desks: list[Desk] = []
+
+        def kernel(send: Callable[[Any, list[bytes]], None]) -> Callable[[Any], None]:
+            desks.append(Desk(Session(start), send))
+            return desks[0].handle
+
+        made.append(Shown(page, kernel))
+        made[-1].desk, made[-1].session = desks[0], desks[0].session
+        made[-1].calm()
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.desk.close()
+        assert not one.faults, one.faults
+
+
+def serious(page: Page) -> list[str]:
+    found = Axe().run(page).response["violations"]
+    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in ("serious", "critical")]
+
+
+def focused(page: Page, what: str) -> Any:
+    return page.evaluate(f"() => document.activeElement.{what}")
+
+
+# -- ways to collect -----------------------------------------------------------------------------------------------
+
+
+def test_a_way_is_chosen_from_the_table(opened: Open) -> None:
+    stage = opened(spread("rows"))
+    page = stage.page
+    page.locator("[role=tree][aria-label=loops] .row[data-node=k]").click()
+    stage.calm()
+    rows = page.locator(".ways tr.way")
+    assert rows.locator(".wayname").all_inner_texts() == ["atomic", "kernel", "ticket", "grid", "cluster"]
+    assert rows.nth(0).locator("td").all_inner_texts()[0] == "✗ no"
+    assert rows.nth(1).locator("td").all_inner_texts() == ["✓ yes", "6.6e−7", "3", "4", "112 B", "140 B", "0"]
+    rows.nth(3).hover()
+    expect(page.locator(".waynote")).to_contain_text("1 barrier of the whole grid")
+    before = len(stage.steps)
+    page.locator(".wayname[data-how=kernel]").click()
+    stage.calm()
+    assert stage.steps[before:] == ["collect('S1', 'kernel')", "collect('S1', 'shuffle')"]
+    expect(page.locator(".ways")).to_be_hidden()
+    expect(page.locator(".undo")).to_contain_text("collect y by kernel · 2 steps")
+    page.locator(".undo").click()
+    stage.calm()
+    assert len(stage.steps) == before
+    expect(page.locator(".ways")).to_be_visible()
+
+
+def test_a_way_by_keyboard_and_one_that_is_refused(opened: Open) -> None:
+    stage = opened(spread("total, many blocks"))
+    page, keys = stage.page, stage.page.keyboard
+    page.locator("[role=tree][aria-label=loops] .row[data-node=k]").click()
+    stage.calm()
+    page.locator(".wayname").first.focus()
+    keys.press("End")
+    assert focused(page, "dataset.how") == "cluster"
+    expect(page.locator(".waynote")).to_contain_text("split('k', …)")
+    before = len(stage.steps)
+    keys.press("Enter")
+    stage.calm()
+    assert len(stage.steps) == before, "a refused way is not taken"
+    keys.press("ArrowUp")
+    keys.press("ArrowUp")
+    assert focused(page, "dataset.how") == "ticket"
+    keys.press("Enter")
+    stage.calm()
+    assert stage.steps[-1] == "collect('S1', 'ticket')"
+    assert focused(page, "closest('.movepane') !== null"), "the focus stays in the moves"
+
+
+# -- strategies ----------------------------------------------------------------------------------------------------
+
+
+def test_a_strategy_is_replayed_by_mouse(opened: Open) -> None:
+    stage = opened(schedule("softmax", M=6, N=64))
+    page = stage.page
+    page.get_by_role("button", name="Strategies").click()
+    page.get_by_role("menuitem", name="Default").click()
+    stage.calm()
+    count = page.locator(".sstep").count()
+    assert count >= 3
+    expect(page.locator(".swhere")).to_have_text(f"step 0 of {count}")
+    for number in range(1, 3):
+        page.get_by_role("button", name="one step forward").click()
+        stage.calm()
+        expect(page.locator(".sstep[aria-current=step] code")).to_have_text(stage.steps[-1])
+        assert len(stage.steps) == number
+    expect(page.locator(".state")).to_have_count(3)
+    page.get_by_role("button", name="one step back").click()
+    stage.calm()
+    assert len(stage.steps) == 1
+    page.locator(".sstep").nth(2).click()
+    stage.calm()
+    assert len(stage.steps) == 3
+    loops = page.locator("[role=tree][aria-label=loops] .row").all_inner_texts()
+    assert any("block.x" in text for text in loops), "the loops show the state"
+    page.get_by_role("button", name="apply all").click()
+    stage.calm()
+    assert len(stage.steps) == count
+    expect(page.locator(".swhere")).to_have_text(f"step {count} of {count}")
+    expect(page.locator(".cl").first).to_be_visible()
+
+
+def test_a_strategy_is_replayed_by_keys_alone(opened: Open) -> None:
+    stage = opened(schedule("softmax", M=6, N=64))
+    page, keys = stage.page, stage.page.keyboard
+    page.locator(".headrun").focus()
+    keys.press("s")
+    assert focused(page, "dataset.strategy") == "auto"
+    keys.press("Enter")
+    stage.calm()
+    keys.press("Tab")
+    for _ in range(4):
+        if focused(page, "dataset.go") == "next":
+            break
+        keys.press("Tab")
+    assert focused(page, "dataset.go") == "next"
+    keys.press("Enter")
+    stage.calm()
+    assert focused(page, "dataset.go") == "next"
+    keys.press("Enter")
+    stage.calm()
+    assert len(stage.steps) == 2
+    keys.press("Tab")
+    keys.press("Tab")
+    assert focused(page, "classList.contains('sstep')")
+    keys.press("End")
+    keys.press("Enter")
+    stage.calm()
+    assert len(stage.steps) == page.locator(".sstep").count()
+    keys.press("Control+z")
+    stage.calm()
+    assert len(stage.steps) == page.locator(".sstep").count() - 1
+
+
+def test_a_whole_strategy_is_one_card(opened: Open) -> None:
+    stage = opened(schedule("softmax", M=6, N=64))
+    page = stage.page
+    page.get_by_role("tab", name="Strategies", exact=True).click()
+    page.locator(".kind", has_text="Auto").click()
+    stage.calm()
+    page.get_by_role("button", name="apply all").click()
+    stage.calm()
+    expect(page.locator(".state")).to_have_count(2)
+    expect(page.locator(".state[aria-current=step] .stitle")).to_have_text(f"auto · {len(stage.steps)} steps")
+
+
+# -- stitching -----------------------------------------------------------------------------------------------------
+
+
+def test_schemes_are_chosen_by_mouse(opened: Open) -> None:
+    stage = opened(schedule("softmax", M=64, N=1024))
+    page = stage.page
+    page.get_by_role("tab", name="Stitching", exact=True).click()
+    stage.calm()
+    assert page.locator(".gedgerow").evaluate_all("all => all.map((one) => one.dataset.edge)") == ["peak->total", "peak->y",
+                                                                                                 "total->y"]
+    expect(page.locator(".gvalue")).to_have_count(3)
+    edge = page.locator(".gedgerow[data-edge='peak->total']")
+    expect(edge.locator("[aria-checked=true]")).to_have_attribute("data-scheme", "shuffle")
+    edge.locator("[data-scheme=recompute]").click()
+    stage.calm()
+    expect(page.locator(".gdetail .problem")).to_contain_text("peak is not defined by one plain statement")
+    expect(edge.locator("[aria-checked=true]")).to_have_attribute("data-scheme", "shuffle")
+    edge.locator("[data-scheme=cut]").click()
+    stage.calm()
+    expect(edge.locator("[aria-checked=true]")).to_have_attribute("data-scheme", "cut")
+    expect(page.locator(".gdetail")).to_contain_text("against a cut here")
+    expect(page.locator(".gtotal")).to_contain_text("kernel 2")
+    assert stage.steps == []
+    page.locator(".stitching [data-go=apply]").click()
+    stage.calm()
+    assert len(stage.session.schedule.plan.kernels) == 2
+    expect(page.locator(".undo")).to_contain_text("stitch ·")
+    page.locator(".stitching [data-go=model]").click()
+    stage.calm()
+    expect(edge.locator("[aria-checked=true]")).to_have_attribute("data-scheme", "shuffle")
+
+
+def test_schemes_are_chosen_by_keys_alone(opened: Open) -> None:
+    stage = opened(schedule("softmax", M=64, N=1024))
+    page, keys = stage.page, stage.page.keyboard
+    page.locator(".headrun").focus()
+    keys.press("v")
+    for _ in range(10):
+        if focused(page, "dataset.tab") == "stitching":
+            break
+        keys.press("ArrowRight")
+    stage.calm()
+    for _ in range(6):
+        keys.press("Tab")
+        if focused(page, "dataset.scheme"):
+            break
+    assert focused(page, "dataset.scheme") == "shuffle"
+    keys.press("ArrowDown")
+    keys.press("ArrowDown")
+    assert focused(page, "closest('.gedgerow').dataset.edge") == "total->y"
+    keys.press("ArrowRight")
+    keys.press("Enter")
+    stage.calm()
+    assert focused(page, "dataset.scheme") == "shared"
+    assert focused(page, "getAttribute('aria-checked')") == "true"
+    for _ in range(8):
+        if focused(page, "dataset.go") == "apply":
+            break
+        keys.press("Shift+Tab")
+    keys.press("Enter")
+    stage.calm()
+    assert "collect('S3', 'shared')" in stage.steps
+    keys.press("Control+z")
+    stage.calm()
+    assert stage.steps == []
+
+
+def test_other_sizes_are_asked_anew(opened: Open) -> None:
+    stage = opened(schedule("softmax", M=64, N=1024))
+    page = stage.page
+    page.get_by_role("tab", name="Stitching", exact=True).click()
+    stage.calm()
+    before = page.locator(".gtotal b").inner_text()
+    stage.session.resize({"M": 4096})
+    stage.calm()
+    expect(page.locator(".gedgerow")).to_have_count(3)
+    assert page.locator(".gtotal b").inner_text() != before
+
+
+@pytest.mark.parametrize(("width", "dark"), [(900, True), (1600, False)])
+def test_axe_and_nothing_overflows(opened: Open, page: Page, width: int, dark: bool) -> None:
+    page.set_viewport_size({"width": width, "height": 1000})
+    page.emulate_media(color_scheme="dark" if dark else "light")
+    stage = opened(spread("rows"))
+    overflow = "() => { const one = document.querySelector('.exw'); return one.scrollWidth - one.clientWidth; }"
+    page.locator("[role=tree][aria-label=loops] .row[data-node=k]").click()
+    stage.calm()
+    page.locator(".wayname").nth(1).focus()
+    assert not serious(page), serious(page)
+    page.get_by_role("tab", name="Strategies", exact=True).click()
+    page.locator(".kind", has_text="Default").click()
+    stage.calm()
+    page.get_by_role("button", name="one step forward").click()
+    stage.calm()
+    assert not serious(page), serious(page)
+    stage = opened(schedule("softmax", M=64, N=1024))
+    page.get_by_role("tab", name="Stitching", exact=True).click()
+    stage.calm()
+    page.locator("[data-scheme=recompute]").first.focus()
+    assert not serious(page), serious(page)
+    assert page.evaluate(overflow) <= 1
