@@ -7,6 +7,7 @@ taken on a GPU if there is one, and left empty if there is none.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -24,6 +25,9 @@ from .views.style import mark, page, table
 
 Cell = str | bool | None
 """Text; whether something holds; or nothing to say."""
+NUMBER = re.compile(r"-?[\d,.]+(e[+-]?\d+)?%?")
+BREAK = 40
+"""Characters of a cell beyond which its column may break lines."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,11 +70,12 @@ class Table:
         rows = [tuple(mark(v, "") if isinstance(v, bool) else escape(v or "") for v in row) for row in self.rows]
         numeric = frozenset(name for n, name in enumerate(self.columns) if self._numeric(n))
         note = f'<div class="soft">{escape(self.note)}</div>' if self.note else ""
-        return page(self.title, "", table(self.columns, rows, numeric) if rows else "", note)
+        wide = tuple(name for n, name in enumerate(self.columns) if any(len(_plain(row[n])) > BREAK for row in self.rows))
+        return page(self.title, "", table(self.columns, rows, numeric, wide) if rows else "", note)
 
     def _numeric(self, column: int) -> bool:
-        values = [row[column] for row in self.rows]
-        return all(isinstance(v, str) and (not v or v[0].isdigit()) for v in values)
+        values = [row[column] for row in self.rows if row[column] not in (None, "")]
+        return bool(values) and all(isinstance(v, str) and NUMBER.fullmatch(v) for v in values)
 
 
 def _cell(value: Any) -> Cell:
@@ -195,7 +200,8 @@ def measured(paths: Sequence[str | Path], suite: str, start: str = "") -> Table:
             shown = [{"case": r["name"].removeprefix(start), "explorer µs": r.get("ours"), **{f"{p} µs": r.get(p) for p in peers},
                       "floor µs": r.get("floor"), "best other / explorer": r.get("ratio")} for r in rows]
             return Table.of(f"{stored['gpu']}: {suite}, as stored in benchmarks/results", shown,
-                            "Cold L2 cache, initialisation counted. Floor: the compulsory bytes at the bandwidth of a copy.")
+                            "Cold L2 cache, initialisation counted. Floor: the compulsory bytes at the bandwidth of a copy; "
+                            "reading alone can be a little faster.")
     how = f"benchmarks/gpu.py --suites {suite} --json FILE takes them on a machine with a GPU."
     return Table("No times are stored", (), (), how)
 

@@ -119,3 +119,25 @@ def test_stored_times(tmp_path: Path) -> None:
     assert len(found.rows) == 2
     assert not measured([path], "fused").rows
     assert not measured([tmp_path / "absent.json"], "reductions").rows
+
+
+def test_a_time_is_said_only_of_a_right_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Run:
+        correct, timing = True, type("Timing", (), {"net_us": 12.5})
+
+    def refused(*_: object, **__: object) -> Run:
+        raise ex.DeviceError("no memory left")
+
+    monkeypatch.setattr(cuda, "available", lambda: None)
+    monkeypatch.setattr("explorer.tables.execute", lambda *_, **__: Run)
+    assert time_us(over_blocks("ticket")) == 12.5
+    Run.correct = False
+    assert time_us(over_blocks("ticket")) == "wrong"
+    monkeypatch.setattr("explorer.tables.execute", refused)
+    assert time_us(over_blocks("ticket")) == "no memory left"
+
+
+def test_long_cells_may_break_lines() -> None:
+    html = Table.of("T", [{"a": "word " * 20, "n": "-1.5"}, {"a": "short", "n": None}])._repr_html_()
+    assert '<td class="w">word' in html
+    assert '<td class="n">-1.5' in html

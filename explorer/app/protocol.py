@@ -72,6 +72,28 @@ class Chip(TypedDict):
     title: str
 
 
+class WalkAccess(TypedDict):
+    """One access of a statement: elements from one iteration of a loop to the next (None: not always the same).
+
+    `marks` of loops: ``coalesced``, ``same`` or ``apart`` for neighbouring threads of a warp, ``contiguous`` for other loops.
+    """
+
+    text: str
+    array: str
+    space: str
+    writes: bool
+    strides: dict[str, int | None]
+    marks: dict[str, str]
+
+
+class Walk(TypedDict):
+    """What the loops around a statement are to it: ``parallel``, ``reduced`` or ``ordered``; `notes` say what would help."""
+
+    loops: dict[str, str]
+    accesses: list[WalkAccess]
+    notes: list[str]
+
+
 class Row(TypedDict):
     """One line of the loops or of the schedule tree; a selectable item of an ARIA tree.
 
@@ -91,6 +113,7 @@ class Row(TypedDict):
     label: str
     bounds: NotRequired[str]
     trip: NotRequired[int]
+    walk: NotRequired[Walk]
 
 
 class Problem(TypedDict):

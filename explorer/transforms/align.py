@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..ir.expr import Expr, var
+from ..ir.expr import Expr, var, without_remainders
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves, ranges
@@ -87,7 +87,7 @@ class Align(Transform):
                 if loop.id in base.variables() or not base.variables() <= around:
                     return no(f"{leaf.id} does not walk {self.array} along {loop.id} alone", f"its element is {linear[0]}",
                               f"the innermost loop over {self.array}")
-                offsets[base % width] = None
+                offsets[without_remainders(base) % width] = None
         if not offsets:
             return no(f"nothing below {loop.id} uses {self.array}")
         if len(offsets) > 1:

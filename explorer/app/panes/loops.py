@@ -12,6 +12,7 @@ from ...ir.tree import Kernel, Leaf, Loop, Node, Sync, ranges
 from ...views.style import ROLE_GLYPHS
 from ..protocol import Chip, Row, Span
 from .spans import code_spans, span
+from .walks import walks
 
 MOST = 400
 """Rows sent at most: more than anyone reads, and the text of the schedule has them all."""
@@ -20,6 +21,7 @@ MOST = 400
 def loop_rows(plan: Plan) -> list[Row]:
     """Every kernel, loop, buffer, statement and wait of a plan; a row says so where some are left out."""
     rows: list[Row] = []
+    walked = walks(plan)
     for kernel in plan.kernels:
         rows.append(_kernel(plan, kernel))
         used = {v.buffer for leaf, _, k in plan.leaves if k.id == kernel.id for _, v in leaf.views}
@@ -28,6 +30,9 @@ def loop_rows(plan: Plan) -> list[Row]:
     if len(rows) > MOST:
         rest = len(rows) - MOST
         rows = [*rows[:MOST], more(f"{rest} more rows: print(schedule) shows all")]
+    for one in rows:
+        if one["kind"] == "statement" and one["node"] in walked:
+            one["walk"] = walked[one["node"]]
     return rows
 
 

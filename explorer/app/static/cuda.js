@@ -85,7 +85,10 @@ export class Cuda {
           h("span.no", { "aria-hidden": "true" }, String(index + 1)),
           h("code"),
         ),
-      (element, line) => element.lastChild.replaceChildren(...spans(line)),
+      (element, line) => {
+        element.lastChild.replaceChildren(...spans(line));
+        attr(element, "aria-label", plain(line).trim() ? null : "blank line");
+      },
     );
     show(this.fold, Boolean(fold));
     this.#unfold(this.open);

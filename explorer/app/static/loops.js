@@ -4,6 +4,34 @@ import { attr, h, keyed, plain, reveal, say, show, spans } from "./dom.js";
 
 const COLOURS = { block: "block", thread: "thread", lane: "thread", warp: "thread", vector: "vector", launch: "launch" };
 
+const KINDS = {
+  parallel: ["∥ parallel", "different iterations write different elements"],
+  reduced: ["Σ reduced", "its iterations update one element, in any order"],
+  ordered: ["↻ ordered", "its iterations write one element again, or read what others write"],
+};
+const MARKS = {
+  coalesced: ["✓", "neighbouring threads take neighbouring elements: coalesced"],
+  same: ["=", "neighbouring threads take the same element"],
+  apart: ["✗", "neighbouring threads take elements apart: not coalesced"],
+  varies: ["~", "not the same for all threads"],
+  contiguous: ["→", "contiguous in memory"],
+};
+
+/** What a loop is to a statement: its kind, and the stride of each access along it, equal ones of one array once. */
+function walked(walk, loop) {
+  const kind = walk.loops[loop];
+  if (!kind) return null;
+  const seen = new Map();
+  for (const access of walk.accesses) {
+    const stride = access.strides[loop];
+    const mark = access.marks[loop] ?? "";
+    seen.set(`${access.array} ${stride} ${mark}`, { array: access.array, text: access.text, stride, mark });
+  }
+  const steps = [...seen.values()].map((one) => ({ ...one, number: one.stride === null ? "?" : one.stride.toLocaleString("en-US") }));
+  const spoken = steps.map((one) => `${one.array} stride ${one.number}${one.mark ? `, ${MARKS[one.mark][1]}` : ""}`);
+  return { kind, steps, label: `${kind}; ${spoken.join("; ")}` };
+}
+
 /** The colour class of a role: `block.x` is `block`. */
 export const roleClass = (role) => COLOURS[(role ?? "").split(".")[0]] ?? (role || "plain").replace(/[^a-z]/gi, "-");
 
@@ -24,6 +52,10 @@ export class Tree {
       onkeydown: (event) => this.#key(event),
       onclick: (event) => this.#click(event),
     });
+    this.element.addEventListener("pointerover", (event) => event.pointerType === "mouse" && this.#hover(event.target.closest(".row")));
+    this.element.addEventListener("pointerleave", () => this.#hover(null));
+    this.note = h("div.walknote", { role: "note", hidden: true });
+    this.frame = h("div.treebox", null, this.element, this.note);
     brush.on(() => this.#mark(true));
   }
 
@@ -38,6 +70,7 @@ export class Tree {
       () => h("div.row", { role: "treeitem", "data-rove": "" }),
       (element, row) => this.#fill(element, row),
     );
+    this.hovered = null;
     this.#layout();
     this.#mark(false);
     if (focused && !this.element.contains(document.activeElement)) this.focus();
@@ -49,6 +82,7 @@ export class Tree {
   }
 
   #fill(element, row) {
+    this.walking = {}; /* drawn anew, its loops are told again */
     attr(element, "aria-label", row.label);
     attr(element, "aria-level", row.depth + 1);
     attr(element, "data-key", row.key);
@@ -93,6 +127,55 @@ export class Tree {
       element.tabIndex = at === Math.max(index, 0) ? 0 : -1;
     });
     if (scroll && index >= 0) reveal(items[index], this.element);
+    this.#walk();
+  }
+
+  /** The statement under the mouse is explained, else the selected one. */
+  #hover(element) {
+    const row = element?.exItem?.walk ? element.exItem : null;
+    if (row === this.hovered) return;
+    this.hovered = row;
+    this.#walk();
+  }
+
+  /** Beside each loop, what it is to one statement; without a statement nothing. */
+  #walk() {
+    const row = this.hovered ?? this.rows.find((one) => one.walk && one.node === this.brush.node);
+    const above = Boolean(row) && row.node !== this.brush.node;
+    if (row === this.walking && above === this.above) return;
+    this.walking = row;
+    this.above = above;
+    for (const element of this.element.children) {
+      const item = element.exItem;
+      const found = row && item.kind === "loop" ? walked(row.walk, item.node) : null;
+      element.querySelector(".walk")?.remove();
+      attr(element, "aria-label", found ? `${item.label}; to ${row.node}: ${found.label}` : item.label);
+      element.classList.toggle("walked", Boolean(found));
+      if (found) element.lastChild.append(this.#steps(found, above));
+    }
+    const notes = (!above && row?.walk.notes) || [];
+    this.note.replaceChildren(...notes.map((note) => h("p", null, h("span", { "aria-hidden": "true" }, "↳ "), note)));
+    show(this.note, notes.length > 0);
+  }
+
+  /** For the selected statement in the line; under the mouse above it, so that nothing moves. */
+  #steps({ kind, steps }, above) {
+    const [words, title] = KINDS[kind];
+    return h(
+      `span.walk${above ? ".above" : ""}`,
+      { "aria-hidden": "true" },
+      h(`span.kind.w-${kind}`, { title }, words),
+      ...steps.map(({ array, number, mark, text }) =>
+        h(
+          `span.stride${mark ? `.m-${mark}` : ""}`,
+          { title: `${text}: ${number} element${number === "1" ? "" : "s"} from one iteration to the next${mark ? `; ${MARKS[mark][1]}` : ""}` },
+          array,
+          " ",
+          h("b", null, number),
+          mark ? ` ${MARKS[mark][0]}` : "",
+        ),
+      ),
+    );
   }
 
   #click(event) {

@@ -198,6 +198,7 @@ export class Stitching {
   #clear() {
     this.chosen.clear();
     this.refusal = null;
+    this.#ready();
     this.price = this.pane.model;
     this.app.link.forget("stitch_price");
     this.#draw();
@@ -211,19 +212,25 @@ export class Stitching {
     if (!answer || !this.chosen.size) return;
     this.refusal = answer.problem ?? null;
     if (answer.data) this.price = answer.data;
-    this.apply.disabled = Boolean(answer.problem);
     this.#draw();
+    this.#ready();
   }
 
   #apply() {
+    if (this.apply.getAttribute("aria-disabled")) return null;
     return this.app.act("stitch_apply", { choices: Object.fromEntries(this.chosen) });
   }
 
   /** The steps are being made, or stand in the schedule. */
   #strategy(pane) {
-    const here = pane.name === "stitch";
-    this.apply.disabled = Boolean(this.refusal) || (here && pane.status === "running");
-    say(this.apply, here && pane.status === "running" ? "applying …" : "Apply");
+    this.making = pane.name === "stitch" && pane.status === "running";
+    say(this.apply, this.making ? "applying …" : "Apply");
+    this.#ready();
+  }
+
+  /** Apply keeps the focus while it cannot be used. */
+  #ready() {
+    attr(this.apply, "aria-disabled", this.refusal || this.making ? "true" : null);
   }
 
   #key(event, row) {

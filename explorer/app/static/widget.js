@@ -140,7 +140,7 @@ class App {
       ["loops", "Loops", this.loops],
       ["tree", "Schedule tree", this.tree],
       ["script", "Script", this.script],
-    ].map(([name, title, pane]) => ({ name, title, panel: h("div.lpanel", null, pane.element) }));
+    ].map(([name, title, pane]) => ({ name, title, panel: h("div.lpanel", null, pane.frame ?? pane.element) }));
     this.leftTabs = new Tabs("program", left);
     const program = h(
       "section.pane.program",
