@@ -300,12 +300,12 @@ def _copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], ind
 def _insert(plan: Plan, path: tuple[Loop, ...], at: str, used: set[str], nest: Node, early: bool) -> Plan:
     """Put the copy before the first node of the loop's (or without a loop the kernel's) body that reads it.
 
-    With `early`: before the first node that is not itself a copy.
+    With `early`: before the first node that is not itself a copy, if that comes before.
     """
     copies = {c.name for c in plan.copies}
 
     def before(body: tuple[Node, ...]) -> tuple[Node, ...]:
-        stops = used if not early else {leaf.id for leaf, _ in leaves(body) if leaf.statement not in copies}
+        stops = used | {leaf.id for leaf, _ in leaves(body) if early and leaf.statement not in copies}
         first = next(n for n, node in enumerate(body) if any(leaf.id in stops for leaf, _ in leaves((node,))))
         return (*body[:first], nest, *body[first:])
 

@@ -13,6 +13,7 @@ const FIGURES = {
   pipeline: "Pipeline",
   roofline: "Roofline",
   occupancy: "Occupancy",
+  partials: "Partials",
   dependences: "Dependences",
 };
 const BESIDE = 1120;

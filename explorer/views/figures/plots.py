@@ -141,6 +141,23 @@ class Plots:
         """
         return self._draw("occupancy", None, {"kernel": kernel, "gpu": gpu, "registers": registers}, theme)
 
+    def partials(self, of: str | None = None, *, gpu: str | None = None, theme: str = "light") -> Picture:
+        """From a reduction's terms to its results: values after each kind of addition, how they are joined, and idle lanes.
+
+        Parameters
+        ----------
+        of : str, optional
+            The array that is reduced.
+        gpu : str, optional
+            Whose multiprocessors the blocks run on.
+
+        Raises
+        ------
+        FigureError
+            If an option does not fit.
+        """
+        return self._draw("partials", None, {"of": of, "gpu": gpu}, theme)
+
     def dependences(self, kind: str | None = None, *, finding: Finding | None = None, theme: str = "light") -> Picture:
         """Which statement must come after which, at what distance, and how the schedule keeps it.
 
@@ -166,4 +183,4 @@ class Plots:
         return picture(self.schedule, name, options, node=node, finding=finding, run=run, theme=theme, strict=True)
 
     def __repr__(self) -> str:
-        return "schedule.plot: .domain() .memory('A') .pipeline() .roofline() .occupancy() .dependences()"
+        return "schedule.plot: .domain() .memory('A') .pipeline() .roofline() .occupancy() .partials() .dependences()"

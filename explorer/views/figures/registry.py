@@ -41,6 +41,8 @@ FIGURES: dict[str, Entry] = {
         Entry("pipeline", "Pipeline", "copies and computation over time, and how long each buffer holds a tile", "pipeline_draw"),
         Entry("roofline", "Roofline", "arithmetic intensity against the limits of a GPU, with the measured point", "roofline"),
         Entry("occupancy", "Occupancy", "how many blocks fit on a multiprocessor, and what limits them", "occupancy"),
+        Entry("partials", "Partials", "how many partial results a reduction has on its way, how they are joined, and idle lanes",
+              "partials_draw"),
         Entry(
             "dependences",
             "Dependences",
