@@ -106,7 +106,7 @@ class Case:
 
 CASES = (
     Case("an early copy in a body of copies alone", ROWS,
-         lambda s: s.stage("x", "i_2", space="register").stage("x_r", "x_r.0", space="register", early=True)),
+         lambda s: s.stage("x", "i_2", space="register").stage("x", "x_r.0", space="register", early=True)),
     Case("copies of a cut loop were no copies to question flow", ROWS,
          lambda s: s.stage("x", "k").cut("k", 1).distribute("k.2", "x_s.2"), "flow"),
     Case("registers outlived the loop they are declared in", ROWS,
