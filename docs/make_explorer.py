@@ -19,7 +19,9 @@ from playwright.sync_api import Browser, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+import explorer as ex  # noqa: E402
 from examples.softmax import softmax  # noqa: E402
+from explorer import workloads  # noqa: E402
 from explorer.app.desk import Desk  # noqa: E402
 from explorer.app.session import Session  # noqa: E402
 from tests.browser.stage import Stage  # noqa: E402
@@ -74,14 +76,75 @@ def picture(browser: Browser, name: str, width: int, view: str, dark: bool) -> N
     page.close()
 
 
+def page_of(browser: Browser, session: Session, width: int) -> tuple[Any, Callable[[], None], Callable[[str], None]]:
+    """A page with a session, what waits for it, and what keeps its picture."""
+    desks: list[Desk] = []
+
+    def kernel(send: Callable[[Any, list[bytes]], None]) -> Callable[[Any], None]:
+        desks.append(Desk(session, send))
+        return desks[0].handle
+
+    page = browser.new_page(viewport={"width": width, "height": 1000}, color_scheme="light", reduced_motion="reduce")
+    stage = Stage(page, kernel)
+
+    def settle() -> None:
+        stage.settle(400)
+        desks[0].wait()
+        stage.settle(600)
+
+    def keep(name: str) -> None:
+        page.mouse.move(0, 0)
+        page.wait_for_timeout(500)
+        taken = Image.open(io.BytesIO(page.locator(".exw .main").screenshot()))
+        taken.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(PICTURES / f"explorer-{name}.png", optimize=True)
+        desks[0].close()
+        page.close()
+
+    settle()
+    return page, settle, keep
+
+
+def reduction(browser: Browser) -> None:
+    """The ways to combine a sum over blocks, beside its partial results; the statement is selected."""
+    start = workloads.get("sum_columns").definition.into(ex.Definition).schedule(M=1000, N=512)
+    session = Session(start)
+    for step in ("launch('sum_columns', after='j')", "interchange('i', 'j_2')", "split('j_2', 32)", "bind('j_2', 'block.x')",
+                 "bind('j_2.i', 'thread.x')", "reorder(('i', 'j_2.i'))", "split('i', 64)", "bind('i', 'block.y')"):  # fmt: skip
+        session.apply(step)
+    page, settle, keep = page_of(browser, session, 1600)
+    page.get_by_role("tab", name="Partials", exact=True).click()
+    page.locator(".exw [role=tree][aria-label=loops] .row[data-node='S1']").click()
+    settle()
+    page.locator(".wayname[data-how=kernel]").focus()
+    settle()
+    keep("reduction")
+
+
+def stitching(browser: Browser) -> None:
+    """A scheme for every edge of a layer normalisation, one of them refused."""
+    start = workloads.get("layernorm").definition.into(ex.Definition).schedule(M=8192, N=1024)
+    page, settle, keep = page_of(browser, Session(start), 1600)
+    page.get_by_role("tab", name="Strategies", exact=True).click()
+    page.locator(".kind", has_text="Stitch").click()
+    page.get_by_role("tab", name="Stitching", exact=True).click()
+    settle()
+    page.locator("[data-edge='mean->y'] [data-scheme=cut]").last.click()
+    settle()
+    page.locator("[data-edge='mean->spread'] [data-scheme=shuffle]").last.focus()
+    settle()
+    keep("stitching")
+
+
 def main() -> None:
-    """Write the three pictures."""
+    """Write the pictures."""
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=shutil.which("chromium") or shutil.which("google-chrome"),
                                        args=["--no-sandbox"])  # fmt: skip
         picture(browser, "light", 1440, "Domain", dark=False)
         picture(browser, "dark", 1440, "Domain", dark=True)
         picture(browser, "narrow", 900, "Memory", dark=False)
+        reduction(browser)
+        stitching(browser)
         browser.close()
 
 

@@ -13,12 +13,13 @@ from typing import Any
 
 from ..api import Schedule
 from ..errors import ScheduleError
+from ..strategies.stitch import stitching
 from .panes.stitching import price, stitching_pane
 from .panes.strategy import strategy_pane
 from .protocol_plans import StitchPane, StrategyPane
-from .recipes import KINDS, Recipe, recipe
+from .recipes import KINDS, Recipe, recipe, recipe_of, stitched
 from .session import Session
-from .stitches import chosen_of, recipe_of, tried
+from .stitches import tried
 from .tasks import Progress, Task, Tell
 
 log = logging.getLogger("explorer")
@@ -147,7 +148,7 @@ class Planning:
         start, choices = written(self._desk.session), _choices(message)
 
         def work() -> Any:
-            found = chosen_of(start, choices)
+            found = stitching(start, choices)
             return price(found, len(found.schedule.steps))
 
         self._desk.later(serial, "stitch_price", work)
@@ -158,7 +159,7 @@ class Planning:
 
         def work(tell: Tell) -> Recipe:
             tell("stitching")
-            found = recipe_of(start, chosen_of(start, choices), tell)
+            found = recipe_of(start, "stitch", stitched(stitching(start, choices)), tell)
             tell("applying", 1.0, found)
             with self._desk.ours():
                 self._desk.session.follow(start, found.done, "stitch")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..api import Schedule
 from ..errors import ExplorerError, ReplayError, ScheduleError
 from ..run.facts import scaled
+from ..schedule import Schedule as AnySchedule
 from ..strategies.auto import auto
 from ..strategies.choices import variants
 from ..strategies.default import default
-from ..strategies.stitch import stitching
+from ..strategies.stitch import Stitching, stitching
 from ..transforms.base import Transform
 from .estimates import estimate
 from .panes.preview import effects
@@ -109,14 +111,19 @@ def recipe(start: Schedule, name: str, tell: Tell) -> Recipe:
     if name not in MAKERS:
         raise ScheduleError(f"there is no strategy {name!r}", hint=" or ".join(MAKERS))
     tell(f"{name}: choosing")
-    made = MAKERS[name](start, tell)
+    return recipe_of(start, name, MAKERS[name](start, tell), tell)
+
+
+def recipe_of(start: Schedule, name: str, made: Made, tell: Tell) -> Recipe:
+    """The steps of what a strategy has made."""
     first = estimate(start)[0]
     return Recipe(name, start, first, replayed(start, made.schedule.steps, tell), made.summary, made.model_us, made.terms)
 
 
-def replayed(start: Schedule, steps: tuple[Transform, ...], tell: Tell) -> tuple[Step, ...]:
-    """Every step taken and judged, from the program as written."""
+def replayed(start: Schedule, made: Sequence[Any], tell: Tell) -> tuple[Step, ...]:
+    """Every step (a Transform) taken and judged, from the program as written."""
     out: list[Step] = []
+    steps: list[Transform] = list(made)
     now, last = start, estimate(start)
     for number, step in enumerate(steps, 1):
         tell(f"step {number} of {len(steps)}: {step.name}", number / len(steps))
@@ -139,7 +146,7 @@ def replayed(start: Schedule, steps: tuple[Transform, ...], tell: Tell) -> tuple
 
 def _auto(start: Schedule, tell: Tell) -> Made:
     """The schedule by the rules, kernel by kernel, and what the models say of it."""
-    def decide(stage: str, schedule: Schedule, kernel: str) -> None:
+    def decide(stage: str, schedule: AnySchedule, kernel: str) -> None:
         tell(f"auto: {stage} {kernel}".rstrip())
 
     made = auto(start, decide=decide)
@@ -151,8 +158,12 @@ def _default(start: Schedule, tell: Tell) -> Made:
     return Made(default(start))
 
 
-def _stitch(start: Schedule, tell: Tell, choices: Mapping[str, str] | None = None) -> Made:
-    found = stitching(start, choices)
+def _stitch(start: Schedule, tell: Tell) -> Made:
+    return stitched(stitching(start))
+
+
+def stitched(found: Stitching[Schedule]) -> Made:
+    """What a stitching has made."""
     groups = "; ".join(f"kernel {n}: {', '.join(group)}" for n, group in enumerate(found.groups, 1))
     return Made(found.schedule, groups, found.total_us, found.terms)
 

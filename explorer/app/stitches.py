@@ -1,8 +1,7 @@
-"""The statement graph with every scheme tried on every edge, and what a choice of schemes comes to."""
+"""The statement graph with every scheme tried on every edge."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..api import Schedule
@@ -10,8 +9,6 @@ from ..errors import TransformError
 from ..poly.edges import value_edges
 from ..strategies.stitch import Edge, Stitching, each_edge, stitching
 from ..strategies.stitch_graph import SCHEMES
-from .estimates import estimate
-from .recipes import Recipe, replayed
 from .tasks import Tell
 
 WORDS = {
@@ -66,21 +63,3 @@ def tried(start: Schedule, tell: Tell) -> Tried:
         tell(f"{edge.id}: trying {len(SCHEMES)} schemes", number / found.number, found)
         found = Tried(start, model, (*found.edges, next(todo)), found.number)
     return found
-
-
-def chosen_of(start: Schedule, choices: Mapping[str, str]) -> Stitching[Schedule]:
-    """The stitching with these choices.
-
-    Raises
-    ------
-    TransformError, IllegalSchedule
-        If they do not fit, or not together.
-    """
-    return stitching(start, choices)
-
-
-def recipe_of(start: Schedule, found: Stitching[Schedule], tell: Tell) -> Recipe:
-    """The steps of a stitching."""
-    groups = "; ".join(f"kernel {n}: {', '.join(group)}" for n, group in enumerate(found.groups, 1))
-    steps = replayed(start, found.schedule.steps, tell)
-    return Recipe("stitch", start, estimate(start)[0], steps, groups, found.total_us, found.terms)

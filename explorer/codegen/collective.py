@@ -119,19 +119,29 @@ class Collective:
     def writers(self, guards: Sequence[Condition]) -> tuple[Condition, ...]:
         """Which thread of a group updates memory: the first one, where the group's own conditions hold and the cell exists.
 
-        Conditions on the collected places only say who contributes, so they are left out here; what they proved about
-        the target's index is tested again.
+        Conditions on the collected places only say who contributes, so here they ask whether anyone could: at the place that is
+        best for each.  What they proved about the target's index is tested again.
         """
         low, site = self.low, self.site
         names = {low.role_name[role] for role in (*self.threads, *self.blocks)}
         first = [Condition(Expr(((name, 1),)), True) for name in sorted(names)]
         own = [c for c in guards if not (c.variables() & names)]
         if len(own) < len(guards):
+            own += [c for c in (self.anyone(g, names) for g in guards if g.variables() & names) if c]
             extents = self.target.buffer.shape if self.target.buffer else self.target.shape
             for e, extent in zip(low.index(site, self.target_slot), extents, strict=True):
                 if isinstance(e, Expr):
                     own += [c for c in (condition(e, False, site.ranges), condition(-e + (extent - 1), False, site.ranges)) if c]
         return tuple(dict.fromkeys([*first, *own]))
+
+    def anyone(self, c: Condition, names: set[str]) -> Condition | None:
+        """What a condition asks of the other variables at the best of the collected places; None where it is more than linear."""
+        places = [(name, c.expr.coefficient(name)) for name in sorted(c.variables() & names)]
+        rest = c.expr - Expr(tuple(places))
+        if c.equality or rest.variables() & names:
+            return None
+        ranges = self.site.ranges
+        return condition(rest + sum(max(k * end for end in ranges[name]) for name, k in places), False, ranges)
 
     def call(self, value: str) -> str:
         """The call of the device library that combines `value` over the collected places of a block."""

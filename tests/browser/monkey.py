@@ -16,6 +16,7 @@ TARGETS = (
     ".tab",
     ".state",
     ".undo, .redo",
+    ".wayname, .kind, .sstep, .gscheme, [data-go]",
     "select, input",
     "button, summary",
 )

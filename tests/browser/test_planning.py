@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -192,6 +193,56 @@ def test_a_whole_strategy_is_one_card(opened: Open) -> None:
     stage.calm()
     expect(page.locator(".state")).to_have_count(2)
     expect(page.locator(".state[aria-current=step] .stitle")).to_have_text(f"auto · {len(stage.steps)} steps")
+
+
+# -- loops and partial results -------------------------------------------------------------------------------------
+
+
+def test_a_statement_tells_what_its_loops_are_to_it(opened: Open) -> None:
+    steps = ("launch('sum_columns', after='j')", "interchange('i', 'j_2')", "bind('j_2', 'block.x')", "split('i', 4)",
+             "bind('i.i', 'thread.x')")
+    stage = opened(schedule("sum_columns", *steps, M=16, N=64))
+    page, keys = stage.page, stage.page.keyboard
+    tree = page.locator("[role=tree][aria-label=loops]")
+    expect(tree.locator(".walk")).to_have_count(0)
+    place = tree.locator(".row[data-node=S1]").bounding_box()
+    tree.locator(".row[data-node=S1]").hover()
+    expect(tree.locator(".walk.above")).to_have_count(3)
+    assert tree.locator(".row[data-node=S1]").bounding_box() == place, "hovering moves nothing"
+    expect(page.locator(".walknote:visible")).to_have_count(0)
+    page.mouse.move(0, 0)
+    expect(tree.locator(".walk")).to_have_count(0)
+    tree.locator(".row").first.focus()
+    for _ in range(12):
+        if focused(page, "dataset.node") == "S1":
+            break
+        keys.press("ArrowDown")
+    stage.calm()
+    found = {row.get_attribute("data-node"): row.locator(".walk").inner_text().split() for row in tree.locator(".walked").all()}
+    assert {node: words[:2] for node, words in found.items()} == {"j_2": ["∥", "parallel"], "i": ["Σ", "reduced"],
+                                                                  "i.i": ["Σ", "reduced"]}
+    assert found["i.i"][2:5] == ["x", "64", "✗"]
+    expect(tree.locator(".row[data-node='i.i']")).to_have_attribute("aria-label", re.compile("to S1: reduced; x stride 64"))
+    expect(page.locator(".walknote:visible")).to_contain_text("transpose x")
+    assert not serious(page), serious(page)
+    tree.locator(".row[data-node=j_2]").click()
+    stage.calm()
+    page.mouse.move(0, 0)
+    expect(tree.locator(".walk")).to_have_count(0)
+
+
+def test_partials_follow_the_brush(opened: Open) -> None:
+    stage = opened(spread("rows"))
+    page = stage.page
+    page.get_by_role("tab", name="Partials", exact=True).click()
+    stage.calm()
+    figure = page.locator(".vmain > :not([hidden])")
+    expect(figure).to_contain_text("Partial results of y: 700 terms")
+    expect(figure).to_contain_text("21.9% of the lanes' slots are idle")
+    figure.locator(".astable summary").click()
+    figure.locator("tr[data-node=S1]").first.click()
+    stage.calm()
+    expect(page.locator("[role=tree][aria-label=loops] .row[data-node=S1]")).to_have_attribute("aria-selected", "true")
 
 
 # -- stitching -----------------------------------------------------------------------------------------------------

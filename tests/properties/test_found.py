@@ -92,6 +92,15 @@ def f(x: ex.f32[M, N], y: ex.f32[M]):
         for i in range(M):
             y[i] += x[i, k]
 """
+BAND = """
+@ex.program
+def f(x: ex.f32[M + 2, N + 2], y: ex.f32[M]):
+    for i in range(M):
+        y[i] = 0
+    for i in range(M - 1, -1, -1):
+        for k in range(max(0, i - 1), min(N, i + 2)):
+            y[i] += x[i, k]
+"""
 
 
 @dataclass(frozen=True)
@@ -102,9 +111,13 @@ class Case:
     text: str
     chain: Callable[[Schedule], Schedule]
     outcome: str = ACCEPTED
+    sizes: tuple[tuple[str, int], ...] = (("M", 5), ("N", 4))
 
 
 CASES = (
+    Case("shuffles for elements that nobody updates", BAND,
+         lambda s: s.tile(("i_2", "k"), (2, 2)).bind("k.i", "thread.y").rfactor("S1", "k.i").bind("k", "thread.x")
+         .collect("S1", "shuffle").collect("y", "shuffle"), sizes=(("M", 11), ("N", 4))),
     Case("an early copy in a body of copies alone", ROWS,
          lambda s: s.stage("x", "i_2", space="register").stage("x", "x_r.0", space="register", early=True)),
     Case("copies of a cut loop were no copies to question flow", ROWS,
@@ -139,7 +152,7 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.what)
 def test_found(case: Case) -> None:
     definition = define(case.text, "found.py")
-    start = definition.schedule(**{name: {"M": 5, "N": 4}[name] for name in definition.sizes})
+    start = definition.schedule(**{name: dict(case.sizes)[name] for name in definition.sizes})
     trial = Trial(shrinks=0)
     if case.outcome in ("flow", "order"):
         with pytest.raises(IllegalSchedule) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import ceil, log10
+from typing import Any
 
 from ...schedule import Schedule
 from .asked import Asked, Look
@@ -13,6 +14,8 @@ from .spec import Spec, axis, bars, counted, layout, note, spec
 
 LONGEST = 58
 """Characters of a level's words over its bar."""
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+"""Digits of an exponent, which a static picture shows, too."""
 
 
 def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
@@ -20,7 +23,7 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
     data = partials(schedule, asked, look)
     if isinstance(data, str):
         return data
-    rows: list[list[str | None]] = [[v.leaf, v.leaf, v.words, _count(v.count, v.exact), ""] for v in data.levels]
+    rows: list[list[Any]] = [[v.leaf, v.leaf, v.words, _count(v.count, v.exact), ""] for v in data.levels]
     rows += [[a.leaf, a.leaf, f"lanes of kernel {a.kernel}", _count(a.active, a.exact) + f" of {a.slots:,} slots add a term",
               f"{a.idle:.1%} idle"] for a in data.lanes]
     rows += [[w.kernel, w.kernel, f"blocks on the {data.gpu}", f"{w.blocks:,} of {w.threads} threads, {w.at_once:,} at a time",
@@ -44,7 +47,7 @@ def draw(data: Partials, theme: Theme) -> Spec:
     length = [max(log10(max(v.count, 1)), top * 0.006) for v in levels]
     traces = [bars([0.0] * len(levels), length, ys, [v.leaf for v in levels], color=fills, width=0.42,
                    hover=[f"<b>{v.leaf}</b>: {_count(v.count, v.exact)} values; {v.words}" for v in levels])]
-    ticks = [(float(n), "1" if n == 0 else f"10<sup>{n}</sup>") for n in range(0, ceil(top) + 1, 1 if top < 8 else 2)]
+    ticks = [(float(n), "1" if n == 0 else f"10{str(n).translate(RAISED)}") for n in range(0, ceil(top) + 1, 1 if top < 8 else 2)]
     page = layout(theme, height, left=18, right=30, top=14, bottom=44, barmode="overlay",
                   xaxis=axis(theme, "values (each gridline is 10 times more)", (0, top), [t for t in ticks if t[0] <= top],
                              grid=True, domain=(0.0, 1.0), anchor="y"),

@@ -19,7 +19,7 @@ from explorer.views.figures.partials import Partials, distinct, partials
 from tests.transforms.multiblock import NAMES, spread
 from tests.views.figures.support import written
 
-SMALL = {"softmax": {"M": 5, "N": 70}, "triangular_matmul": {"N": 9}, "sum_all": {"M": 6, "N": 50}}
+SMALL = {"softmax": {"M": 5, "N": 70}, "triangular_matmul": {"M": 9, "N": 5}}
 
 
 def of(schedule: Schedule, **options: str) -> Partials:
