@@ -240,7 +240,7 @@ def test_partials_follow_the_brush(opened: Open) -> None:
     expect(figure).to_contain_text("Partial results of y: 700 terms")
     expect(figure).to_contain_text("21.9% of the lanes' slots are idle")
     figure.locator(".astable summary").click()
-    figure.locator("tr[data-node=S1]").first.click()
+    figure.locator("tr[data-node=S1] .nodelink").first.click()
     stage.calm()
     expect(page.locator("[role=tree][aria-label=loops] .row[data-node=S1]")).to_have_attribute("aria-selected", "true")
 
