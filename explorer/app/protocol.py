@@ -58,6 +58,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+from .protocol_walks import Walk
+
 PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script", "strategy", "stitching")
 
 Span = TypedDict("Span", {"text": str, "class": str})
@@ -70,28 +72,6 @@ class Chip(TypedDict):
     text: str
     role: str
     title: str
-
-
-class WalkAccess(TypedDict):
-    """One access of a statement: elements from one iteration of a loop to the next (None: not always the same).
-
-    `marks` of loops: ``coalesced``, ``same`` or ``apart`` for neighbouring threads of a warp, ``contiguous`` for other loops.
-    """
-
-    text: str
-    array: str
-    space: str
-    writes: bool
-    strides: dict[str, int | None]
-    marks: dict[str, str]
-
-
-class Walk(TypedDict):
-    """What the loops around a statement are to it: ``parallel``, ``reduced`` or ``ordered``; `notes` say what would help."""
-
-    loops: dict[str, str]
-    accesses: list[WalkAccess]
-    notes: list[str]
 
 
 class Row(TypedDict):

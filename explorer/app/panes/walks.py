@@ -9,7 +9,7 @@ from ...ir.text import access_text
 from ...ir.tree import Leaf, Loop
 from ...poly.sites import Site, sites
 from ...transforms._reduction import updates
-from ..protocol import Walk, WalkAccess
+from ..protocol_walks import Walk, WalkAccess
 
 FAST = ("thread.x", "lane")
 """Roles whose neighbouring iterations are neighbouring lanes of a warp."""
