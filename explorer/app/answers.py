@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
 from ..api import Schedule
@@ -19,18 +21,24 @@ from ..views.compare import compare
 from ..views.figures import figure_data
 from .history import State
 from .panes import problems
-from .protocol import Compared, Counterexample, FigureData
+from .panes.plain import plain
+from .protocol import Compared, Counterexample, FigureData, SameFigure
 
 
 def figure(schedule: Schedule, name: str, options: Mapping[str, Any], node: str | None, run: Run | None,
-           step: Transform | None = None) -> FigureData:  # fmt: skip
-    """A figure as data; with a step, of the schedule that it would make, and with the pair of instances that refuses it."""
+           step: Transform | None = None, have: str | None = None) -> FigureData | SameFigure:  # fmt: skip
+    """A figure as data; with a step, of the schedule that it would make, and with the pair of instances that refuses it.
+
+    Drawing a figure again costs the browser more than anything else does: one that the front end has is not sent again.
+    """
     finding = None
     if step is not None:
         verdict, plan = schedule.try_step(step)
         if plan is not None:
             schedule, run, finding = replace(schedule, plan=plan), None, verdict.finding
-    return figure_data(schedule, name, dict(options), node=node, run=run, finding=finding)  # type: ignore[return-value]
+    data = plain(figure_data(schedule, name, dict(options), node=node, run=run, finding=finding))
+    sign = blake2b(json.dumps(data).encode(), digest_size=12).hexdigest()
+    return {"sign": sign} if sign == have else {**data, "sign": sign}  # type: ignore[return-value]
 
 
 def compared(a: State, b: State) -> Compared:

@@ -289,7 +289,7 @@ class Desk:
         schedule, node, run = session.schedule, session.selected, session.history.state.run
         options = asked if isinstance(asked, Mapping) else {}
         step = read_call(str(message["call"])) if message.get("call") else None
-        self._later(serial, "figure", lambda: answers.figure(schedule, name, options, node, run, step))
+        self._later(serial, "figure", lambda: answers.figure(schedule, name, options, node, run, step, message.get("have")))
 
     def _on_ptx(self, serial: int, message: Mapping[str, Any]) -> None:
         state, arch = self.session.history.state, str(message.get("arch") or "sm_90")

@@ -40,13 +40,14 @@ request            fields                                               answer
 ``stitch_price``   choices: {edge: scheme}                              answer: StitchPrice
 ``stitch_apply``   choices: {edge: scheme}                              pane ``strategy`` while the steps are made, then panes
 ``counterexample`` call: str                                            answer: Counterexample
-``figure``         name, options: {name: value}, call (optional)        answer: FigureData
+``figure``         name, options: {name: value}, call, have (optional)  answer: FigureData, SameFigure
 ``ptx``            arch: str                                            answer: {"text": str} (or "why" it is not there)
 ``export``         what: "cu" | "json" | "script" | "share"             answer: {"filename": str, "text": str}
 ``plotly``         —                                                    answer with one binary buffer: the plotly.js source
 =================  ===================================================  ====================================================
 
-With `call`, a figure shows what that step would make, with the pair of instances that refuses it.
+With `call`, a figure shows what that step would make, with the pair of instances that refuses it; `have` is the sign of the
+figure that the front end has.
 
 The types of ``strategy``, ``stitching`` and ``stitch_price`` stand in :mod:`~explorer.app.protocol_plans`.
 
@@ -355,6 +356,13 @@ class FigureData(TypedDict):
     header: list[str]
     table: list[list[Any]]
     svg: str
+    sign: str
+
+
+class SameFigure(TypedDict):
+    """The figure is the one that the front end has, by its `sign`."""
+
+    sign: str
 
 
 class Compared(TypedDict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ...api import Schedule
 from ...codegen.emit import emit
@@ -13,12 +14,14 @@ from ...gpu.spec import default_gpu
 from ...run.ragged import require_emittable
 from ..protocol import Cuda
 from . import problems
+from .loops import KEPT
 from .spans import code_spans
 
 MOST = 2500
 """Lines sent at most; the export has them all."""
 
 
+@lru_cache(maxsize=KEPT)
 def cuda(schedule: Schedule, arch: str = "sm_90") -> Cuda:
     """The text, or the problem that keeps it from being written; a launch that is too big has both."""
     try:

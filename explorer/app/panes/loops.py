@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ...ir.expr import Expr, Ranges
 from ...ir.plan import Plan
@@ -16,8 +17,11 @@ from .walks import walks
 
 MOST = 400
 """Rows sent at most: more than anyone reads, and the text of the schedule has them all."""
+KEPT = 64
+"""Plans whose rows are kept: undo, redo and a return to a state of the history show them again."""
 
 
+@lru_cache(maxsize=KEPT)
 def loop_rows(plan: Plan) -> list[Row]:
     """Every kernel, loop, buffer, statement and wait of a plan; a row says so where some are left out."""
     rows: list[Row] = []

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ...ir.plan import Plan
 from ...poly.isl_outline import TreeRow, outline
 from ...views.style import ROLE_GLYPHS
 from ..protocol import Row
-from .loops import MOST, chip, more, row
+from .loops import KEPT, MOST, chip, more, row
 from .spans import code_spans, span
 
 _GLYPHS = {"domain": "◇", "sequence": "⇣", "filter": "▽", "band": "═"}
 
 
+@lru_cache(maxsize=KEPT)
 def tree_rows(plan: Plan) -> list[Row]:
     """Domain, sequences, filters, marks and bands of the plan's isl schedule tree."""
     rows = [_row(number, found) for number, found in enumerate(outline(plan))]

@@ -4,7 +4,8 @@
  */
 
 import { attr, debounce, h, say, show } from "./dom.js";
-import { nodeOf, nodesOf, oneRun, squares, within } from "./marks.js";
+import { marking, sizing, together, put } from "./dress.js";
+import { nodeOf, nodesOf } from "./marks.js";
 import { plotly, themed } from "./plotly.js";
 import { problemBox } from "./problem.js";
 
@@ -53,7 +54,7 @@ export class Figure {
       this.note,
       this.details,
     );
-    this.restyle = debounce(() => this.#restyle(), 60);
+    this.dress = debounce(() => this.#dress(), 60);
     this.watch = new ResizeObserver(() => this.#fit());
     this.watch.observe(this.plot);
   }
@@ -82,12 +83,14 @@ export class Figure {
     attr(this.element, "aria-busy", "true");
     const call = this.call ?? undefined;
     const options = { ...this.chosen, theme: this.app.root.dataset.theme ?? "light" };
-    const answer = await this.app.link.ask("figure", { name: this.name, options, call }, `figure ${this.name}`);
+    const question = { name: this.name, options, call, have: this.data?.sign };
+    const answer = await this.app.link.ask("figure", question, `figure ${this.name}`);
     if (!answer) return;
     this.#sayRefused(call);
     attr(this.element, "aria-busy", null);
     this.problem.replaceChildren(...(answer.problem ? [problemBox(answer.problem, { brush: this.app.brush })] : []));
-    if (answer.data) await this.#draw(answer.data);
+    if (answer.data?.spec) await this.#draw(answer.data);
+    else if (this.drawn) this.dress();
   }
 
   /** Mark the selected node. */
@@ -135,23 +138,23 @@ export class Figure {
   }
 
   async #plot(traces, data) {
-    const sign = data;
     if (!this.drawn) this.picture.replaceChildren(...picture(data.svg));
     try {
       const Plotly = await plotly(this.app.link);
-      if (this.data !== sign) return;
+      if (this.data !== data) return;
+      const layout = themed(data.spec.layout ?? {}, this.element);
       await Plotly.react(this.plot, {
-        data: traces.map((trace) => ({ ...trace })),
-        layout: themed(data.spec.layout ?? {}, this.element),
+        data: this.#dressed(traces, layout),
+        layout,
         config: CONFIG,
         frames: data.spec.frames ?? [],
       });
       if (!this.drawn) {
         this.plot.on("plotly_click", (event) => this.#picked(event));
-        this.plot.on("plotly_relayout", () => this.#resquare());
+        this.plot.on("plotly_relayout", () => this.dress());
       }
       this.drawn = Plotly;
-      this.#resquare();
+      this.#dress();
       this.picture.replaceChildren();
     } catch (error) {
       show(this.plot, false);
@@ -159,6 +162,16 @@ export class Figure {
       say(this.note, `${data.note} (no live plot: ${error.message})`.trim());
       show(this.note, true);
     }
+  }
+
+  /** Copies of traces as they are to be drawn, as far as the axes' lengths on this screen are known from the last drawing. */
+  #dressed(traces, layout) {
+    const copies = traces.map((trace) => ({ ...trace, meta: trace.meta && { ...trace.meta } }));
+    const before = this.plot._fullLayout;
+    const axes = before && Object.fromEntries(Object.keys(layout).filter((name) => before[name]?._length && layout[name].range)
+      .map((name) => [name, { range: layout[name].range, _length: before[name]._length }]));
+    for (const { index, ...change } of this.#missing(copies, axes)) put(copies[index], change);
+    return copies;
   }
 
   #release() {
@@ -185,7 +198,7 @@ export class Figure {
     const node = nodeOf(point?.customdata);
     if (!node) return;
     this.near = point.pointNumber;
-    if (node === this.app.brush.node) this.restyle();
+    if (node === this.app.brush.node) this.dress();
     else this.app.brush.set(node);
   }
 
@@ -195,83 +208,28 @@ export class Figure {
       row.classList.toggle("on", on);
       attr(row, "aria-current", on ? "true" : null);
     }
-    if (this.drawn) this.restyle();
+    if (this.drawn && this.knows(node)) this.dress(); /* else it is asked anew, which draws it */
   }
 
   /**
-   * Points of the selected node stand out, and one run of it has an outline: all traces in one call, which is what Plotly's time
-   * goes into, and after the cheap panes have been painted.
+   * What the drawn traces lack: the marks of the selected node, and squares as large as their cells are apart on this screen.
+   * Plotly draws all again for every call, so it is one call, and none where nothing is missing.
    */
-  #restyle() {
+  #dress() {
+    const { indices, update } = together(this.#missing(this.plot.data ?? [], this.plot._fullLayout));
+    if (indices.length) this.drawn.restyle(this.plot, update, indices);
+  }
+
+  /** The changes that traces need, and the words that go with them. */
+  #missing(traces, axes) {
     const node = this.app.brush.node;
-    const changes = [];
-    const said = [];
-    this.plot.data?.forEach((trace, index) => {
-      if (!Array.isArray(trace.customdata) || trace.type === "heatmap") return;
-      const wanted = node !== null && this.nodes.has(node) ? within(trace, node) : null;
-      const change = { index };
-      if (JSON.stringify(trace.selectedpoints ?? null) !== JSON.stringify(wanted)) change.selectedpoints = wanted;
-      if (trace.meta?.loops) this.#outline(trace, node, change, said);
-      if (Object.keys(change).length > 1) changes.push(change);
-    });
-    say(this.marked, said.join(" "));
-    show(this.marked, said.length > 0);
-    if (!changes.length) return;
-    const names = new Set(changes.flatMap((change) => Object.keys(change)));
-    names.delete("index");
-    const update = Object.fromEntries([...names].map((name) => [name, changes.map((change) => change[name])]));
-    this.drawn.restyle(
-      this.plot,
-      update,
-      changes.map((change) => change.index),
-    );
-  }
-
-  /** One run of the selected node has an outline, and words, beside the others of the node. */
-  #outline(trace, node, change, said) {
-    const run = this.call ? null : oneRun(trace, node, this.near);
-    const whole = run && run.points.length === trace.customdata.length && run.points.length > 1;
-    const marked = new Set(run && !whole ? run.points : []);
-    if (marked.size) said.push(runWords(trace, node, run));
-    const sign = [...marked].join();
-    if ((trace.meta.outlined ?? "") === sign) return;
-    trace.meta.outlined = sign;
-    const each = (inside, outside) => trace.customdata.map((_, at) => (marked.has(at) || !marked.size ? inside : outside));
-    if (trace.type === "scatter3d") change["marker.symbol"] = each("square", "square-open");
-    else {
-      change["marker.line.width"] = marked.size ? each(2.5, 0) : 0;
-      change["marker.line.color"] = getComputedStyle(this.element).color;
-    }
-  }
-
-  /** Squares as large as their cells are apart on this screen; digits only where they can be read. */
-  #resquare() {
-    const full = this.plot._fullLayout;
-    if (!this.drawn || !full) return;
-    const axis = (name) => full[`${name[0]}axis${name.slice(1)}`];
-    const sizes = new Map();
-    let hidden = false;
-    const set = (index, values) => this.drawn.restyle(this.plot, values, [index]);
-    this.plot.data?.forEach((trace, index) => {
-      const [x, y] = [trace.xaxis ?? "x", trace.yaxis ?? "y"];
-      if (trace.meta?.cell) {
-        const apart = [x, y].map((name, at) => {
-          const { range, _length: length } = axis(name);
-          return (length / Math.abs(range[1] - range[0])) * trace.meta.cell[at];
-        });
-        const { size, font, legible } = squares(trace.meta, ...apart);
-        sizes.set(x, size);
-        hidden ||= Boolean(trace.text) && !legible;
-        const mode = trace.text && legible ? "markers+text" : "markers";
-        const written = trace.text && legible ? font : trace.textfont?.size;
-        if (trace.marker.size !== size || trace.mode !== mode || trace.textfont?.size !== written)
-          set(index, { "marker.size": size, mode, "textfont.size": written });
-      } else if (trace.meta?.more && sizes.has(x)) {
-        const size = sizes.get(x) + trace.meta.more;
-        if (trace.marker.size !== size) set(index, { "marker.size": size });
-      }
-    });
-    say(this.note, `${this.data.note}${hidden ? " Numbers in the cells: a small window, or zoom in." : ""}`);
+    const colour = getComputedStyle(this.element).color;
+    const marked = marking(traces, { node: this.nodes.has(node) ? node : null, near: this.near, colour, runs: !this.call });
+    say(this.marked, marked.words.join(" "));
+    show(this.marked, marked.words.length > 0);
+    const sized = axes ? sizing(traces, axes) : { changes: [], hidden: false };
+    say(this.note, `${this.data.note}${sized.hidden ? " Numbers in the cells: a small window, or zoom in." : ""}`);
+    return [...marked.changes, ...sized.changes];
   }
 
   #controls(options) {
@@ -349,15 +307,8 @@ export class Figure {
     const { clientWidth: width, clientHeight: height } = this.plot;
     if (!this.drawn || !width || (width === this.width && height === this.height)) return;
     [this.width, this.height] = [width, height];
-    this.drawn.Plots.resize(this.plot)?.then(() => this.#resquare());
+    this.drawn.Plots.resize(this.plot)?.then(() => this.#dress());
   }
-}
-
-/** What has an outline, in words. */
-function runWords(trace, node, run) {
-  const name = /<b>(.*?)<\/b>/.exec(trace.hovertext?.[run.at] ?? "")?.[1] ?? node;
-  if (run.innermost) return `Outlined: ${name}, one of ${within(trace, node).length} instances shown of ${node}.`;
-  return `Outlined: one run of ${node}, ${run.points.length} of ${within(trace, node).length} instances shown.`;
 }
 
 /** An SVG text as elements, without anything that could run or load. */
