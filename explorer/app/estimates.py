@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..api import Schedule
 from ..gpu.spec import Gpu, default_gpu
 from ..run.facts import Facts
-from ..strategies.stitch_rates import LATENCY_US, LAUNCH_US, bandwidth_of
+from ..strategies.stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
 
 RULE = ("each kernel: a launch, and the longer of its requested bytes at the bandwidth and its reads one after the other in each "
         "resident warp; without caches")

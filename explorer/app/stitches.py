@@ -8,7 +8,7 @@ from ..api import Schedule
 from ..errors import TransformError
 from ..poly.edges import value_edges
 from ..strategies.stitch import Edge, Stitching, each_edge, stitching
-from ..strategies.stitch_graph import SCHEMES
+from ..strategies.stitching.graph import SCHEMES
 from .tasks import Tell
 
 WORDS = {

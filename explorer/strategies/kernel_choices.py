@@ -24,14 +24,14 @@ from .default import THREADS, default
 from .elementwise import THREADS as FLAT
 from .elementwise import each_of, elementwise, is_elementwise
 from .elementwise import vector_width as flat_width
-from .reduction_form import reduction_form
-from .reduction_shapes import Shape
 from .reductions import priced, reduce
-from .riding_form import bring_together, riding_form
+from .reductions.form import reduction_form
+from .reductions.shapes import Shape
+from .riding.form import bring_together, riding_form
 from .stitch import cut_long_rows
-from .stitch_graph import name_of
-from .stitch_rates import LATENCY_US, LAUNCH_US, ROW_US, WAVE_US, Spread, bandwidth_of
-from .stitch_search import Search
+from .stitching.graph import name_of
+from .stitching.rates import LATENCY_US, LAUNCH_US, ROW_US, WAVE_US, Spread, bandwidth_of
+from .stitching.search import Search
 
 SAME = 0.02
 """Estimates nearer to each other than this share are not told apart: what is nearer to the rule's choice comes first."""

@@ -16,7 +16,7 @@ from ..schedule import Schedule
 from ..transforms.rescale import exponential
 from ._steps import Builder, chain
 from .rows import rows
-from .stitch_moves import chain_body
+from .stitching.moves import chain_body
 
 S = TypeVar("S", bound=Schedule)
 PART_BYTES = 65536

@@ -17,8 +17,8 @@ from ..ir.finding import YES, Verdict
 from ..poly.edges import ValueEdge
 from ..schedule import Schedule
 from .rows import row_form
-from .stitch_graph import APART, SCHEMES, name_of
-from .stitch_search import Search, Stitched
+from .stitching.graph import APART, SCHEMES, name_of
+from .stitching.search import Search, Stitched
 
 S = TypeVar("S", bound=Schedule)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from explorer.strategies.stitch import edges, stitching
-from explorer.strategies.stitch_graph import SCHEMES
+from explorer.strategies.stitching.graph import SCHEMES
 
 from .front import Front, front
 

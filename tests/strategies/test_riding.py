@@ -19,7 +19,7 @@ from explorer.run.nvrtc import compile_module
 from explorer.strategies.auto import auto
 from explorer.strategies.gather import gather
 from explorer.strategies.riding import Spread, choose, ride
-from explorer.strategies.riding_form import Riding, riding_form
+from explorer.strategies.riding.form import Riding, riding_form
 
 sys.path.insert(0, str(Path(__file__).parent))
 import riding_programs as programs

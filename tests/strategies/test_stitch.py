@@ -17,7 +17,7 @@ from explorer.run.cpu import CpuDevice
 from explorer.run.reference import references
 from explorer.run.verify import check_outputs
 from explorer.strategies import Edge, auto, edges, stitch, stitching
-from explorer.strategies.stitch_graph import SCHEMES
+from explorer.strategies.stitching.graph import SCHEMES
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import fused_programs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...api import Schedule
 from ...run.facts import scaled
 from ...strategies.stitch import Edge, Option, Stitching
-from ...strategies.stitch_graph import SCHEMES
+from ...strategies.stitching.graph import SCHEMES
 from ..protocol_plans import EdgeData, OptionData, StitchPane, StitchPrice
 from ..stitches import WORDS, Tried
 from ..tasks import Progress

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..ir.plan import Plan
-from ..ir.tree import Loop
-from ..poly.edges import ValueEdge
-from .stitch_graph import APART
+from ...ir.plan import Plan
+from ...ir.tree import Loop
+from ...poly.edges import ValueEdge
+from .graph import APART
 
 
 def came_about(plan: Plan, e: ValueEdge, wanted: str) -> str:

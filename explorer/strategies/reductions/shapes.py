@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from ..gpu.spec import Gpu
-from .reduction_form import WRITTEN_OUT
+from ...gpu.spec import Gpu
+from .form import WRITTEN_OUT
 
 ODD = 64
 """Vectors of a row whose length they do not divide, from which on it is read in whole ones."""

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..errors import TransformError
-from ..ir.plan import Plan
-from ..ir.program import Statement
-from ..ir.tree import Leaf, Loop
-from ..poly.edges import ValueEdge, value_edges
+from ...errors import TransformError
+from ...ir.plan import Plan
+from ...ir.program import Statement
+from ...ir.tree import Leaf, Loop
+from ...poly.edges import ValueEdge, value_edges
 
 SCHEMES = ("register", "shuffle", "shared", "global", "recompute", "cut")
 """How a value gets from the threads that make it to those that use it: it stays in the thread, shuffles within a warp (and a word

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
-from ..ir.expr import Expr
-from ..ir.plan import Plan
-from ..ir.program import Access
-from ..ir.tree import Leaf, Loop, Node
-from ._steps import Builder, chain, leaves_of
+from ...ir.expr import Expr
+from ...ir.plan import Plan
+from ...ir.program import Access
+from ...ir.tree import Leaf, Loop, Node
+from .._steps import Builder, chain, leaves_of
 
 
 @dataclass(frozen=True)

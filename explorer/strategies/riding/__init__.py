@@ -17,14 +17,14 @@ from __future__ import annotations
 from math import gcd, prod
 from typing import TypeVar
 
-from ..errors import ScheduleError
-from ..gpu.spec import Gpu, default_gpu
-from ..ir.plan import Plan
-from ..schedule import Schedule
-from ._steps import Builder, leaves_of
-from .riding_form import Riding, axes, bring_together, riding_form
-from .riding_moves import Rider, Spread, fold
-from .rows import UNROLL, WIDE, group_size
+from ...errors import ScheduleError
+from ...gpu.spec import Gpu, default_gpu
+from ...ir.plan import Plan
+from ...schedule import Schedule
+from .._steps import Builder, leaves_of
+from ..rows import UNROLL, WIDE, group_size
+from .form import Riding, axes, bring_together, riding_form
+from .moves import Rider, Spread, fold
 
 S = TypeVar("S", bound=Schedule)
 REGISTERS = 168

@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from ..errors import ScheduleError, TransformError
-from ..gpu.spec import Gpu
-from ..poly.edges import ValueEdge
-from ..schedule import Schedule
-from ._steps import Builder
-from .default import default
-from .gather import gather
-from .stitch_graph import APART, Graph, name_of
-from .stitch_kernels import spread
-from .stitch_model import TERMS, KernelCost, arithmetic, kernel_costs
-from .stitch_moves import demand_fusion, join_nests, separate, share_passes
-from .stitch_rates import LATENCY_US, LAUNCH_US
-from .stitch_result import came_about, why_not
+from ...errors import ScheduleError, TransformError
+from ...gpu.spec import Gpu
+from ...poly.edges import ValueEdge
+from ...schedule import Schedule
+from .._steps import Builder
+from ..default import default
+from ..gather import gather
+from .graph import APART, Graph, name_of
+from .kernels import spread
+from .model import TERMS, KernelCost, arithmetic, kernel_costs
+from .moves import demand_fusion, join_nests, separate, share_passes
+from .rates import LATENCY_US, LAUNCH_US
+from .result import came_about, why_not
 
 MOST_LEVELS = 4
 """Stages of reductions for which every set of cuts is compared; beyond, one cut or none."""

@@ -5,7 +5,7 @@ and y-reductions (columns), parallel loops on the block's y axis and reduced one
 contiguous axis decides: where it is reduced, a group of lanes walks it (rows); where it is parallel, neighbouring lanes take
 neighbouring results and the block's y axis walks the reduced loops (columns).  Few results mean few blocks: then each block
 reduces a part and a second launch joins the parts, always in one order.
-How many threads, parts and loads in flight: the cheapest by the model of reduction_model.py.
+How many threads, parts and loads in flight: the cheapest by the model of model.py.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from itertools import groupby
 from math import prod
 from typing import TypeVar
 
-from ..gpu.spec import Gpu, default_gpu
-from ..schedule import Schedule
-from ._steps import Builder
-from .reduction_form import ReductionForm, reduction_form
-from .reduction_model import cost
-from .reduction_nests import shaped
-from .reduction_shapes import Problem, Shape, candidates
-from .rows import WIDE
+from ...gpu.spec import Gpu, default_gpu
+from ...schedule import Schedule
+from .._steps import Builder
+from ..rows import WIDE
+from .form import ReductionForm, reduction_form
+from .model import cost
+from .nests import shaped
+from .shapes import Problem, Shape, candidates
 
 S = TypeVar("S", bound=Schedule)
 IN_FLIGHT = 256
@@ -49,7 +49,7 @@ def _names(schedule: Schedule, form: ReductionForm) -> set[str]:
 
 
 def choose(schedule: Schedule, form: ReductionForm, gpu: Gpu, parts: bool | None = None) -> Shape:
-    """The cheapest shape by the model (:mod:`explorer.strategies.reduction_model`); of equal ones, the one with fewer parts.
+    """The cheapest shape by the model (:mod:`explorer.strategies.reductions.model`); of equal ones, the one with fewer parts.
 
     `parts` says whether several blocks share a result: True (where some shape does), False, or None where the model decides.
     """

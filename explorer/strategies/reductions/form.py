@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..ir.expr import Expr
-from ..ir.plan import Plan
-from ..ir.tree import Leaf, Loop
-from ..schedule import Schedule
-from ._steps import chain, own_temporaries
+from ...ir.expr import Expr
+from ...ir.plan import Plan
+from ...ir.tree import Leaf, Loop
+from ...schedule import Schedule
+from .._steps import chain, own_temporaries
 
 WRITTEN_OUT = 16
 """Iterations of a contiguous loop that one thread runs one after the other, written out."""

@@ -2,7 +2,7 @@
 
 A multiprocessor gets its loads at the lower of two rates: its share of the bandwidth (more while others are idle), and the bytes
 that its resident threads keep in flight over the latency (Little's law).  The constants are a fit to measured row reductions on
-an H200, coarser than :mod:`~explorer.strategies.reduction_model`, which ranks shapes of one reduction: here kernels are compared
+an H200, coarser than :mod:`~explorer.strategies.reductions.model`, which ranks shapes of one reduction: here kernels are compared
 with several kernels.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..gpu.spec import Gpu
+from ...gpu.spec import Gpu
 
 LAUNCH_US = 1.0
 """Shortest duration of a kernel, from its first instruction to the end of its last block."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from math import hypot, log2
 
-from ..gpu.spec import Gpu
-from .reduction_shapes import Problem, Shape
+from ...gpu.spec import Gpu
+from .shapes import Problem, Shape
 
 
 @dataclass(frozen=True)

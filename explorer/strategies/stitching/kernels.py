@@ -7,18 +7,18 @@ from dataclasses import replace
 from math import prod
 from typing import TypeVar
 
-from ..gpu.spec import Gpu
-from ..ir.expr import Expr
-from ..ir.plan import grid_extents
-from ..ir.tree import Loop
-from ..schedule import Schedule
-from ._steps import Builder, chain, leaves_of
-from .elementwise import elementwise, is_elementwise
-from .reduction_form import ReductionForm, reduction_form
-from .reduction_shapes import Shape
-from .reductions import choose, reduce
-from .rows import rows
-from .split_rows import split_rows
+from ...gpu.spec import Gpu
+from ...ir.expr import Expr
+from ...ir.plan import grid_extents
+from ...ir.tree import Loop
+from ...schedule import Schedule
+from .._steps import Builder, chain, leaves_of
+from ..elementwise import elementwise, is_elementwise
+from ..reductions import choose, reduce
+from ..reductions.form import ReductionForm, reduction_form
+from ..reductions.shapes import Shape
+from ..rows import rows
+from ..split_rows import split_rows
 
 S = TypeVar("S", bound=Schedule)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ..ir.tree import Leaf, Loop, Node, walk
-from ..schedule import Schedule
-from ._steps import Builder
-from .reduction_form import ReductionForm
-from .reduction_shapes import Shape
+from ...ir.tree import Leaf, Loop, Node, walk
+from ...schedule import Schedule
+from .._steps import Builder
+from .form import ReductionForm
+from .shapes import Shape
 
 S = TypeVar("S", bound=Schedule)
 BLOCK = 256

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from ..errors import IllegalSchedule
-from ..ir.expr import Expr
-from ..ir.tree import Leaf, Loop, Node
-from ..schedule import Schedule
-from ._steps import Builder, chain, leaves_of
+from ...errors import IllegalSchedule
+from ...ir.expr import Expr
+from ...ir.tree import Leaf, Loop, Node
+from ...schedule import Schedule
+from .._steps import Builder, chain, leaves_of
 
 S = TypeVar("S", bound=Schedule)
 Holder = Callable[[Builder], tuple[Node, ...]]

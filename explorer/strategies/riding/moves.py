@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from ..ir.expr import Expr
-from ..ir.program import Access
-from ..ir.tree import Leaf, Loop
-from ._steps import Builder, chain, leaves_of
-from .riding_form import Riding
-from .rows import UNROLL, WIDE
+from ...ir.expr import Expr
+from ...ir.program import Access
+from ...ir.tree import Leaf, Loop
+from .._steps import Builder, chain, leaves_of
+from ..rows import UNROLL, WIDE
+from .form import Riding
 
 COLUMNS, PARTS = 32, 16
 """Threads of a block that joins: for neighbouring columns, and for parts of one column."""

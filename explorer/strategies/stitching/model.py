@@ -2,7 +2,7 @@
 
 Memory is what the kernels move at the GPU's bandwidth; a value that stays in a kernel moves nothing, an array that several
 passes of a kernel read moves once where its row fits the threads' registers.  To that come what too few or too long rows lose
-against that bandwidth (*spread*, :mod:`~explorer.strategies.stitch_rates`), launches and the latency
+against that bandwidth (*spread*, :mod:`~explorer.strategies.stitching.rates`), launches and the latency
 of each, exchanges between threads, computing again, and, with a minus, what a later kernel finds in the cache.
 """
 
@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import gcd, prod
 
-from ..gpu.occupancy import occupancy
-from ..gpu.spec import Gpu
-from ..ir.expr import Expr
-from ..ir.program import Access, Statement
-from ..ir.scalar import flops
-from ..ir.tree import Leaf, Loop
-from .elementwise import THREADS as ELEMENTS
-from .rows import BLOCK, RESERVED, UNROLL, WIDE, group_size, kept_words
-from .split_rows import online, parts_of
-from .stitch_graph import APART, Graph, name_of
-from .stitch_rates import (
+from ...gpu.occupancy import occupancy
+from ...gpu.spec import Gpu
+from ...ir.expr import Expr
+from ...ir.program import Access, Statement
+from ...ir.scalar import flops
+from ...ir.tree import Leaf, Loop
+from ..elementwise import THREADS as ELEMENTS
+from ..rows import BLOCK, RESERVED, UNROLL, WIDE, group_size, kept_words
+from ..split_rows import online, parts_of
+from .graph import APART, Graph, name_of
+from .rates import (
     AGAIN,
     BARRIER_US,
     LATENCY_US,
