@@ -40,6 +40,7 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         plain = work.definition.into(Definition).schedule(**work.tiny)
         yield f"{name}, default", default(plain)
         yield f"{name}, auto", auto(plain)
+    import move_schedules as moves
     import multiblock_schedules as multiblock
     import spine_schedules as spine
     from reduction_program import reduction
@@ -50,6 +51,7 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     yield "column sums in shared memory", column_sums("shared")
     for name, how, schedule in multiblock.schedules(small=True):
         yield f"{name} over blocks, {how}", schedule
+    yield from moves.schedules()
     yield "matmul, pipelined", spine.tiled_matmul(40, 72, 24, bm=16, bn=32, bk=8, tm=2, stages=3)
     yield "softmax, rows in registers", spine.softmax_rows(5, 132, 32)
     yield "jacobi, tiles", spine.jacobi_tiles(6, 30, 70, steps=4, rows=8, threads=32, ty=2)

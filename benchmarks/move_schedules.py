@@ -1,0 +1,67 @@
+"""Small schedules with the moves that no workload's own schedule takes: aligned rows, rescaled parts, producers in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fused_programs import softmax as fused_softmax
+from reduction_program import reduction
+
+from explorer import exp, f16, f32, inf, local, sizes
+from explorer.api import Schedule, program
+from explorer.strategies.auto import auto
+from explorer.strategies.default import default
+from explorer.strategies.reductions import Shape, reduce
+
+M, N = sizes("M N")
+ALIGNED = (
+    ((39, 263), (1,), "f16", "sum", Shape(16, 2, 8, 2, 1)), ((5, 7, 101), (2,), "f32", "max", Shape(32, 1, 4, 1, 1)),
+    ((3, 5, 67, 7), (2, 3), "f32", "sum", Shape(32, 1, 4, 2, 2)), ((1003,), (0,), "f16", "sum", Shape(32, 1, 8, 2, 3)),
+    ((7, 1001), (1,), "f64", "min", Shape(64, 1, 2, 2, 1)),
+)
+"""Rows whose length the vector width does not divide, and how they are spread."""
+
+
+@program
+def log_sum(x: f32[M, N], y: f32[M]):
+    for i in range(M):
+        peak = local(f32)
+        total = local(f32)
+        peak = -inf
+        for k in range(N):
+            peak = max(peak, x[i, k])
+        total = 0.0
+        for k in range(N):
+            total += exp(x[i, k] - peak)
+        y[i] = total
+
+
+@program
+def two_branches(a: f16[M, N], b: f16[M, N], y: f32[N], z: f32[N]):
+    t = local(f32, M, N)
+    u = local(f32, M, N)
+    for i in range(M):
+        for j in range(N):
+            t[i, j] = a[i, j] + b[i, j]
+    for i in range(M):
+        for j in range(N):
+            u[i, j] = t[i, j] * b[i, j]
+    for j in range(N):
+        y[j] = 0.0
+        for i in range(M):
+            y[j] += u[i, j]
+    for j in range(N):
+        z[j] = 0.0
+        for i in range(M):
+            z[j] += t[i, j]
+
+
+def schedules() -> Iterator[tuple[str, Schedule]]:
+    """Name and schedule."""
+    for *case, shape in ALIGNED:
+        yield f"rows from an aligned address {case[:2]}", reduce(reduction(*case), shape=shape)
+    parts = log_sum.schedule(M=9, N=70).split("k", 16).split("k_2", 16).rfactor("peak", "k").rescale("total", "k_2")
+    joined = parts.sequence("S2", after="k_2").sequence("k.c", after="k_2").fuse("k", "k_2")
+    yield "sums of exponentials in rescaled parts", default(joined)
+    yield "producers in place", auto(two_branches.schedule(M=37, N=96))
+    yield "few long rows of softmax", auto(fused_softmax.schedule(M=2, N=200_000))
