@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import IllegalSchedule
-from ..ir.expr import const
+from ..ir.expr import Expr, const
 from ..ir.plan import Buffer, Plan
 from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, leaves
 from . import async_copy, collective, vector
@@ -26,7 +26,7 @@ from .bounds import bounds, extreme_text, is_linear
 from .guards import NEVER, Condition, guard_text
 from .index import INT_MAX, is_wide, to_c
 from .item import BARRIER, Item, mentions
-from .lower import Lowered, Site, Store
+from .lower import Lowered, Site
 from .overrun import Overrun
 from .printer import Block, Lines, Out, tagged
 from .scalar import PRIMARY, update_text
@@ -47,12 +47,12 @@ class Builder:
         ``(plan, kernel)`` to an object whose ``before`` says where barriers stand: before the child of a parent, by
         index; its ``races`` are conflicts that none can order.
     arch : str
-    scratch : dict, optional
+    scratch : Scratch, optional
         Shared arrays that reductions of the launch's earlier phases work in; added to.
     """
 
     def __init__(self, low: Lowered, barriers: Callable[[Plan, Kernel], Any], arch: str = "sm_90",
-                 scratch: dict[str, Store] | None = None) -> None:
+                 scratch: collective.Scratch | None = None) -> None:
         self.low = low
         self.asynchronous = int(re.sub(r"\D", "", arch) or 0) >= FIRST_ASYNC_COPY
         self.sites = {leaf.id: self.site(leaf, above) for leaf, above in leaves(low.kernel.body)}
@@ -61,7 +61,7 @@ class Builder:
         self.register_loops = self._register_loops()
         self.library: set[str] = set()
         self.aligned: set[str] = set()
-        self.scratch: dict[str, Store] = {} if scratch is None else scratch
+        self.scratch = collective.Scratch() if scratch is None else scratch
 
     def site(self, leaf: Leaf, above: tuple[Loop, ...]) -> Site:
         """A leaf over C variables, with the first lane's conditions where they are those of all lanes."""
@@ -313,9 +313,10 @@ class Builder:
 
     def collected(self, site: Site) -> list[Item]:
         """An update whose values are combined across threads or blocks."""
-        collect = collective.Collective(self.low, site, self.library, self.scratch)
+        collect = collective.Collective(self.low, site, self.library, self.scratch, not self.spread(site))
         if not collect.threads and not collect.blocks:
             return [self.piece(site, collect.alone())]
+        collect.claim(collect.scratch_elements())
 
         def render(guards: tuple[Condition, ...]) -> Out:
             return Lines(tuple(collect.together(site.conditions if collect.blocks else guards)), (site.leaf.id, *places))
@@ -324,6 +325,19 @@ class Builder:
         placeholder = Lines((collect.value[0], collect.lvalue))
         guards = () if collect.blocks else site.conditions  # that a block does not contribute is nothing to the others
         return [Item(placeholder, guards, dict(site.around), barrier=True, render=render)]
+
+    def spread(self, site: Site) -> bool:
+        """Whether other threads than the first of a group need what is combined: it is in registers, and they read it."""
+        slot = len(site.statement.reads)
+        view = site.leaf.view(slot)
+        if view is None or self.low.store(site.leaf, slot).space != "register":
+            return False
+        loops = {loop.id: loop for loop in site.loops}
+        places = [loops[name].role for name, _ in site.leaf.collect if name in loops and loops[name].is_thread]
+        first = {Condition(Expr(((self.low.role_name[role], 1),)), True) for role in places}
+        readers = [s for s in self.sites.values() if s is not site and any(
+            v.buffer == view.buffer and n % len(s.statement.accesses) < len(s.statement.reads) for n, v in s.leaf.views)]
+        return any(not first <= set(self.overrun.kept(reader)) for reader in readers)
 
     def lanes_collected(self, loop: Loop) -> list[Item]:
         """An unrolled loop over nothing but an update that threads combine: one call for all its iterations."""
@@ -337,6 +351,7 @@ class Builder:
         collect = collective.Collective(self.low, site, self.library, self.scratch)
         if site.conditions == (NEVER,) or not collect.takes_lanes():
             return []
+        collect.claim(collect.scratch_elements(loop.extent), loop.id)
         name, values = self.low.variable[loop.id], self.low.taken.take(f"{collect.target.name}_{collect.update}")
         ids = (loop.id, site.leaf.id, *(x.id for x in site.loops if not self.low.is_counter(x)))
 
@@ -350,7 +365,8 @@ class Builder:
             Item(Lines((f"{collect.wide.cuda} {values}[{loop.extent}];",), ids), neutral=True),
             Item(every(collect.value[0]), site.conditions, around,
                  render=lambda guards: every(f"{mine} = {collect.contribution(guards)[0]};")),
-            Item(Lines((collect.call_lanes(values, loop.extent),), ids), barrier=True, neutral=True),
+            Item(Lines((*collect.before(), collect.call_lanes(values, loop.extent)), ids), barrier=True,
+                 neutral=True),
             Item(every(collect.lvalue), site.conditions, around, barrier=True,
                  render=lambda guards: every(collect.written((mine, PRIMARY), guards))),
         ]

@@ -14,9 +14,31 @@ from .access import access_text, value_of
 from .device import reduce_lanes_scratch_elements, reduce_scratch_elements
 from .guards import Condition, condition, guard_text
 from .lower import Lowered, Site, Store
+from .names import Names
 from .scalar import CONDITIONAL, PRIMARY, cast, enclose, literal, narrow, update_text
 
+OWN = 64
+"""Elements of a scratch array that are few enough for a reduction to have one of its own, which saves a barrier."""
 ATOMIC = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
+
+
+class Scratch(dict[str, Store]):
+    """Shared arrays that the reductions of one launch work in, by what they hold, and which of them have been used so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._used: set[str] = set()
+
+    def take(self, names: Names) -> str:
+        """A name that none of the arrays has: every phase of a launch has names of its own."""
+        held = {store.name for store in self.values()}
+        return next(name for name in iter(lambda: names.take("scratch"), "") if name not in held)
+
+    def use(self, key: str) -> bool:
+        """Whether this is the first use in the text."""
+        first = key not in self._used
+        self._used.add(key)
+        return first
 
 
 class Collective:
@@ -29,12 +51,14 @@ class Collective:
         A leaf with `collect`.
     library : set of str
         Parts of the device library in use; added to.
-    scratch : dict
-        Shared arrays that reductions work in, by element type; added to.
+    scratch : Scratch
+        Added to.
+    first : bool
+        Only the first thread of each group needs the result.
     """
 
-    def __init__(self, low: Lowered, site: Site, library: set[str], scratch: dict[str, Store]) -> None:
-        self.low, self.site, self.library, self.scratch = low, site, library, scratch
+    def __init__(self, low: Lowered, site: Site, library: set[str], scratch: Scratch, first: bool = False) -> None:
+        self.low, self.site, self.library, self.scratch, self.first = low, site, library, scratch, first
         loops = {loop.id: loop for loop in site.loops}
         ways = [(loops[loop_id], how) for loop_id, how in site.leaf.collect if loop_id in loops]
         self.threads = {loop.role: how for loop, how in ways if loop.is_thread and how != "atomic"}
@@ -50,6 +74,7 @@ class Collective:
             kind = low.dtypes(site)[read.slot]  # only floats are widened where they are read
         value = value_of(low, site, site.statement.value)
         self.value = value if kind.name == self.wide.name else cast(value, self.wide, kind)
+        self.key, self.waits = self.wide.name, True
 
     def apply(self, value: tuple[str, int]) -> str:
         """The update of the target by a combined value."""
@@ -69,8 +94,21 @@ class Collective:
         low, site = self.low, self.site
         value = self.contribution(guards)
         result = low.taken.take(f"{self.target.name}_{self.update}")
-        return [f"const {self.wide.cuda} {result} = {self.combined(value[0])};  // {site.leaf.id}",
+        return [*self.before(), f"const {self.wide.cuda} {result} = {self.combined(value[0])};  // {site.leaf.id}",
                 self.written((result, PRIMARY), guards)]
+
+    def claim(self, elements: int, together: str = "") -> None:
+        """Take a scratch array, a small one for this reduction alone; one that has been used is waited for.
+
+        To be called in the order of the text; `together` is a loop all of whose iterations are one call.
+        """
+        again = any(self.low.is_counter(loop) and loop.extent > 1 for loop in self.site.loops if loop.id != together)
+        self.key = f"{self.wide.name} of {self.site.leaf.id}" if elements <= OWN and not again else self.wide.name
+        self.waits = elements > 0 and (not self.scratch.use(self.key) or again)
+
+    def before(self) -> list[str]:
+        """The barrier behind which the scratch array may be used again, where it has been used."""
+        return ["__syncthreads();  // the scratch array is free"] if self.waits else []
 
     def combined(self, value: str) -> str:
         """The call that combines `value` over threads, and around it the one over the blocks of the cluster."""
@@ -111,7 +149,7 @@ class Collective:
         """The call of the device library that combines an array of `count` values a thread."""
         self.library |= {"reduce", "reduce_lanes"}
         box, axes = self.box(set(self.threads))
-        elements = reduce_lanes_scratch_elements(box, axes, count)
+        elements = self.scratch_elements(count)
         scratch = self.scratch_name(elements) if elements else f"({self.wide.cuda}*)nullptr"
         extents = ", ".join([*map(str, box), *("true" if a in axes else "false" for a in "xyz"), str(count)])
         return f"block_reduce_lanes<reduce_{self.update}, {extents}>({values}, {scratch});"
@@ -150,13 +188,26 @@ class Collective:
         if roles == {"lane"} and "shared" not in self.threads.values():
             return f"warp_reduce<reduce_{self.update}, {WARP_SIZE}>({value})"
         box, axes = self.box(roles)
+        elements = self.scratch_elements()
         if "shared" in self.threads.values():
-            function, elements = "block_reduce_shared", prod(box)
+            function = "block_reduce_shared"
         else:
-            function, elements = "block_reduce", reduce_scratch_elements(box, axes)
+            function = "block_reduce_first" if self.first else "block_reduce"
         scratch = self.scratch_name(elements) if elements else f"({kind}*)nullptr"
         extents = ", ".join([*map(str, box), *("true" if a in axes else "false" for a in "xyz")])
         return f"{function}<reduce_{self.update}, {extents}>({value}, {scratch})"
+
+    def scratch_elements(self, count: int = 0) -> int:
+        """Elements of shared memory that the call of one value, or of `count` lanes, works in."""
+        if not self.threads:
+            return 0
+        roles = set(self.threads)
+        if roles == {"lane"} and "shared" not in self.threads.values():
+            return 0
+        box, axes = self.box(roles)
+        if "shared" in self.threads.values():
+            return prod(box)
+        return reduce_lanes_scratch_elements(box, axes, count) if count else reduce_scratch_elements(box, axes)
 
     def box(self, roles: set[str]) -> tuple[tuple[int, int, int], str]:
         """The block as a box of threads, and the letters of its axes that are combined."""
@@ -175,7 +226,7 @@ class Collective:
 
     def scratch_name(self, elements: int) -> str:
         """The shared array that reductions of this type work in, at least this large."""
-        old = self.scratch.get(self.wide.name)
-        name = old.name if old else self.low.taken.take("scratch")
-        self.scratch[self.wide.name] = Store(name, self.wide, (max(elements, old.shape[0] if old else 0),), "shared")
+        old = self.scratch.get(self.key)
+        name = old.name if old else self.scratch.take(self.low.taken)
+        self.scratch[self.key] = Store(name, self.wide, (max(elements, old.shape[0] if old else 0),), "shared")
         return name

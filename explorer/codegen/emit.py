@@ -12,6 +12,7 @@ from typing import Any
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, walk
 from .body import Builder
+from .collective import Scratch
 from .joined import Phase, joined, require_clusters
 from .lower import Lowered, Store, stores_of
 from .module import Buffer, CudaModule, Launch
@@ -109,7 +110,7 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
     require_clusters(plan, kernels[0], arch)
     name = kernel_identifier(names, kernels[0].id)
     stores = stores_of(plan, kernels)
-    scratch: dict[str, Store] = {}
+    scratch = Scratch()
     builders = [Builder(Lowered(plan, k, stores), barriers, arch, scratch) for k in kernels]
     bodies = [b.kernel() for b in builders]
     leaf_ids = {n.id for k in kernels for n in walk(k.body) if isinstance(n, Leaf)}

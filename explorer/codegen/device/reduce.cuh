@@ -76,63 +76,102 @@ __device__ T reduce_fold(T* scratch, int member, int group, bool writer) {
     return scratch[group];
 }
 
-// Every thread of the block calls it; every thread gets the result of its group (the threads with equal coordinates on the
-// axes that are not reduced).  `scratch` is shared memory of block_reduce_scratch() elements; with none, it is not touched and
-// there is no barrier.  Otherwise it begins with a barrier, so scratch may be what was just read.
+// Where a thread's partial result stands after the shuffles: its group, its number among the group's partials, whether it is the
+// one that brings it to shared memory, and whether it is the group's first thread (0 on all reduced axes).
+struct reduce_place { int member, group; bool writer, first; };
+
+// The lanes of every warp combined, as far as they belong to one group.
 template <class Op, int X, int Y, int Z, bool RX, bool RY, bool RZ, class T>
-__device__ T block_reduce(T value, T* scratch) {
+__device__ __forceinline__ T reduce_warps(T value, reduce_place& at) {
     using plan = reduce_plan<X, Y, Z, RX, RY, RZ>;
     const int id = threadIdx.x + X * (threadIdx.y + Y * threadIdx.z), lane = id % 32;
     const int lanes = id / 32 < plan::threads / 32 ? 32 : plan::threads % 32;  // of this warp
     const unsigned mask = 0xffffffffu >> (32 - lanes);
     const int x = id % X, y = id / X % Y, z = id / (X * Y);
-    int member = 0, group = 0;
-    bool writer = true;
+    at = {0, 0, true, (!RX || x == 0) && (!RY || y == 0) && (!RZ || z == 0)};
     if constexpr (plan::guarded) {
 #pragma unroll
         for (int step = 16; step > 0; step /= 2) {
             const T other = (T)__shfl_down_sync(mask, value, step);
             if (lane + step < lanes) value = Op::apply(value, other);
         }
-        if constexpr (plan::members == 1) return (T)__shfl_sync(mask, value, 0);
-        member = id / 32;
-        writer = lane == 0;
+        at.member = id / 32;
+        at.writer = lane == 0;
     } else {
         if constexpr (RX) {
 #pragma unroll
             for (int step = (1 << plan::bits_x) / 2; step > 0; step /= 2)
                 value = Op::apply(value, (T)__shfl_xor_sync(mask, value, step));
-            writer = writer && x % (1 << plan::bits_x) == 0;
+            at.writer = at.writer && x % (1 << plan::bits_x) == 0;
         }
         if constexpr (RY) {
 #pragma unroll
             for (int step = (1 << plan::bits_y) / 2; step > 0; step /= 2)
                 value = Op::apply(value, (T)__shfl_xor_sync(mask, value, step * X));
-            writer = writer && y % (1 << plan::bits_y) == 0;
+            at.writer = at.writer && y % (1 << plan::bits_y) == 0;
         }
         if constexpr (RZ) {
 #pragma unroll
             for (int step = (1 << plan::bits_z) / 2; step > 0; step /= 2)
                 value = Op::apply(value, (T)__shfl_xor_sync(mask, value, step * X * Y));
-            writer = writer && z % (1 << plan::bits_z) == 0;
-            member = z >> plan::bits_z;
-        } else group = z;
-        if constexpr (RY) member = member * (Y >> plan::bits_y) + (y >> plan::bits_y);
-        else group = group * Y + y;
-        if constexpr (RX) member = member * (X >> plan::bits_x) + (x >> plan::bits_x);
-        else group = group * X + x;
+            at.writer = at.writer && z % (1 << plan::bits_z) == 0;
+            at.member = z >> plan::bits_z;
+        } else at.group = z;
+        if constexpr (RY) at.member = at.member * (Y >> plan::bits_y) + (y >> plan::bits_y);
+        else at.group = at.group * Y + y;
+        if constexpr (RX) at.member = at.member * (X >> plan::bits_x) + (x >> plan::bits_x);
+        else at.group = at.group * X + x;
     }
-    if constexpr (plan::members == 1) return value;
-    else {
+    return value;
+}
+
+// Every thread of the block calls it; every thread gets the result of its group (the threads with equal coordinates on the
+// axes that are not reduced).  `scratch` is shared memory of block_reduce_scratch() elements that nobody uses any more; with
+// none, it is not touched and there is no barrier.
+template <class Op, int X, int Y, int Z, bool RX, bool RY, bool RZ, class T>
+__device__ T block_reduce(T value, T* scratch) {
+    using plan = reduce_plan<X, Y, Z, RX, RY, RZ>;
+    reduce_place at;
+    value = reduce_warps<Op, X, Y, Z, RX, RY, RZ>(value, at);
+    if constexpr (plan::members == 1) {
+        if constexpr (plan::guarded) return (T)__shfl_sync(0xffffffffu >> (32 - plan::threads), value, 0);
+        else return value;
+    } else {
+        if (at.writer) scratch[at.member * plan::groups + at.group] = value;
         __syncthreads();
-        if (writer) scratch[member * plan::groups + group] = value;
-        __syncthreads();
-        if constexpr (plan::members <= 32) return reduce_tree<Op, plan::members>(scratch + group, plan::groups);
-        else return reduce_fold<Op, plan::members, plan::groups>(scratch, member, group, writer);
+        if constexpr (plan::members <= 32) return reduce_tree<Op, plan::members>(scratch + at.group, plan::groups);
+        else return reduce_fold<Op, plan::members, plan::groups>(scratch, at.member, at.group, at.writer);
     }
 }
 
-// The same result by shared memory alone, as textbooks show it; scratch elements = X * Y * Z.
+// The same where only the first thread of each group needs the result; what the others get means nothing.
+template <class Op, int X, int Y, int Z, bool RX, bool RY, bool RZ, class T>
+__device__ T block_reduce_first(T value, T* scratch) {
+    using plan = reduce_plan<X, Y, Z, RX, RY, RZ>;
+    reduce_place at;
+    value = reduce_warps<Op, X, Y, Z, RX, RY, RZ>(value, at);
+    if constexpr (plan::members > 1) {
+        if (at.writer) scratch[at.member * plan::groups + at.group] = value;
+        __syncthreads();
+        if constexpr (plan::groups == 1) {  // no more partials than lanes of the first warp
+            const int id = threadIdx.x + X * (threadIdx.y + Y * threadIdx.z);
+            if (id < 32) {
+                value = scratch[id < plan::members ? id : 0];
+#pragma unroll
+                for (int step = 16; step > 0; step /= 2) {
+                    if (step >= plan::members) continue;
+                    const T other = (T)__shfl_down_sync(0xffffffffu, value, step);
+                    if (id + step < plan::members) value = Op::apply(value, other);
+                }
+            }
+        } else if constexpr (plan::members <= 32) {
+            if (at.first) value = reduce_tree<Op, plan::members>(scratch + at.group, plan::groups);
+        } else value = reduce_fold<Op, plan::members, plan::groups>(scratch, at.member, at.group, at.writer);
+    }
+    return value;
+}
+
+// block_reduce by shared memory alone, as textbooks show it; scratch elements = X * Y * Z.
 template <class Op, int X, int Y, int Z, bool RX, bool RY, bool RZ, class T>
 __device__ T block_reduce_shared(T value, T* scratch) {
     constexpr int groups = (RX ? 1 : X) * (RY ? 1 : Y) * (RZ ? 1 : Z), members = X * Y * Z / groups;
@@ -140,7 +179,6 @@ __device__ T block_reduce_shared(T value, T* scratch) {
     const int x = id % X, y = id / X % Y, z = id / (X * Y);
     const int member = ((RZ ? z : 0) * (RY ? Y : 1) + (RY ? y : 0)) * (RX ? X : 1) + (RX ? x : 0);
     const int group = ((RZ ? 0 : z) * (RY ? 1 : Y) + (RY ? 0 : y)) * (RX ? 1 : X) + (RX ? 0 : x);
-    __syncthreads();
     scratch[member * groups + group] = value;
     __syncthreads();
     return reduce_fold<Op, members, groups>(scratch, member, group, true);

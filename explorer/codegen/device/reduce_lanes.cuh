@@ -1,5 +1,5 @@
 // COUNT reductions at once (reduce.cuh comes first): every thread brings COUNT values and gets its group's COUNT results.
-// Three barriers in all, however many values; scratch elements = reduce_lanes_scratch().
+// Two barriers in all, however many values; scratch is reduce_lanes_scratch() elements that nobody uses any more.
 template <int X, int Y, int Z, bool RX, bool RY, bool RZ, int COUNT>
 constexpr __host__ __device__ int reduce_lanes_scratch() {
     using plan = reduce_plan<X, Y, Z, RX, RY, RZ>;
@@ -36,7 +36,6 @@ __device__ void block_reduce_lanes(T (&value)[COUNT], T* scratch) {
         if constexpr (RX) member = member * (X / steps_x) + x / steps_x;
         else group = group * X + x;
         constexpr int cells = plan::groups * COUNT;
-        __syncthreads();
         if (writer) {
 #pragma unroll
             for (int v = 0; v < COUNT; ++v) scratch[member * cells + v * plan::groups + group] = value[v];
