@@ -116,8 +116,10 @@ class Collective:
         if not self.blocks:
             return inner
         self.library |= {"reduce", "cluster"}
+        first = [Condition(Expr(((self.low.role_name[role], 1),)), True) for role in sorted(self.threads)]
+        wanted = guard_text(first, self.site.around) if first else "true"
         count = prod(self.low.plan.clusters[self.low.kernel.id])
-        return f"cluster_reduce<reduce_{self.update}, {count}>({inner}, {self.slots_name()})"
+        return f"cluster_reduce<reduce_{self.update}, {count}>({inner}, {self.slots_name()}, {wanted})"
 
     def slots_name(self) -> str:
         """The shared array in which a cluster's blocks see each other's values of this type."""

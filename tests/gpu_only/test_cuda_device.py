@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from explorer.codegen.module import Buffer, CudaModule, Launch
-from explorer.errors import KernelFault, KernelTimeout, OutOfMemory
+from explorer.errors import KernelFault, KernelTimeout, OutOfMemory, ResourceError
 from explorer.ir.dtype import DTYPES
 from explorer.run.cuda import CudaDevice, available
 from explorer.run.seeded import CUDA_TYPES, Seeded
@@ -111,11 +111,22 @@ def test_a_hang_a_fault_and_too_much_memory_leave_a_working_device(device: CudaD
         slow.run(slow.build(module("c[i + (1ll << 40)] = 1;")), arrays())
     assert fault.value.status == 700
     check(slow)
-    huge = int(slow.installed().memory_bytes * 0.6) // 4
+    memory = int(slow.installed().memory_bytes)
+    with pytest.raises(ResourceError, match="do not fit the memory"):
+        copied(slow, memory * 0.6)
+    import cupy
+
+    held = cupy.cuda.alloc(memory // 2)  # by somebody else
     with pytest.raises(OutOfMemory):
-        slow.run(slow.build(module("c[i] = a[i];", huge)), {"a": Seeded(1), "b": Seeded(2)}, fetch=())
+        copied(slow, memory * 0.3)
+    del held
     check(slow)
     slow.close()
+
+
+def copied(device: CudaDevice, nbytes: float) -> None:
+    """Run a kernel on three arrays of so many bytes each."""
+    device.run(device.build(module("c[i] = a[i];", int(nbytes) // 4)), {"a": Seeded(1), "b": Seeded(2)}, fetch=())
 
 
 def test_a_write_just_beside_an_array_is_caught(device: CudaDevice) -> None:
