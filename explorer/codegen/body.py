@@ -69,6 +69,10 @@ class Builder:
         lanes = {self.low.variable[loop.id] for loop in above if loop.role == "vector"}
         return each if any(c.variables() & lanes for c in each.conditions) else self.low.site(leaf, above)
 
+    def limited(self) -> frozenset[str]:
+        """Variables that a guard compares with a bound."""
+        return frozenset(name for s in self.sites.values() for c in s.conditions if not c.equality for name in c.variables())
+
     def positions(self, barriers: Callable[[Plan, Kernel], Any]) -> frozenset[tuple[str, int]]:
         """Where barriers stand, leaves that overrun included."""
         plan, kernel = self.low.plan, self.low.kernel
@@ -348,7 +352,7 @@ class Builder:
         if not isinstance(node, Leaf) or not node.collect or not unrolled or loop.start or loop.extent < 2:
             return []
         site = self.sites[node.id]
-        collect = collective.Collective(self.low, site, self.library, self.scratch)
+        collect = collective.Collective(self.low, site, self.library, self.scratch, not self.spread(site))
         if site.conditions == (NEVER,) or not collect.takes_lanes():
             return []
         collect.claim(collect.scratch_elements(loop.extent), loop.id)

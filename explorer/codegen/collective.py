@@ -154,7 +154,8 @@ class Collective:
         elements = self.scratch_elements(count)
         scratch = self.scratch_name(elements) if elements else f"({self.wide.cuda}*)nullptr"
         extents = ", ".join([*map(str, box), *("true" if a in axes else "false" for a in "xyz"), str(count)])
-        return f"block_reduce_lanes<reduce_{self.update}, {extents}>({values}, {scratch});"
+        function = "block_reduce_lanes_first" if self.first else "block_reduce_lanes"
+        return f"{function}<reduce_{self.update}, {extents}>({values}, {scratch});"
 
     def writers(self, guards: Sequence[Condition]) -> tuple[Condition, ...]:
         """Which thread of a group updates memory: the first one, where the group's own conditions hold and the cell exists.

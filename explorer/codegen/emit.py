@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from ..ir.plan import Plan
-from ..ir.tree import Kernel, Leaf, walk
+from ..ir.tree import THREAD_ROLES, Kernel, Leaf, walk
 from .body import Builder
 from .collective import Scratch
 from .joined import Phase, joined, require_clusters
@@ -123,19 +123,24 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
     declared = [Lines((line,)) for line in declarations]
     parameters = tuple((key, s) for key, s in stores.items() if s.space == "global")
     if len(kernels) == 1:
-        head = (*_roles(lows[0], bodies[0]), *declared)
+        head = (*_roles(builders[0], bodies[0]), *declared)
         return Function(kernels, name, lows, parameters, head, bodies[0], library, static_bytes, dynamic_bytes)
     phases = [Phase(low, (*roles, *([Lines(("",))] if roles else []), *body))
-              for low, body in zip(lows, bodies, strict=True) for roles in (_roles(low, body),)]
+              for b, low, body in zip(builders, lows, bodies, strict=True) for roles in (_roles(b, body),)]
     text = joined(plan, phases, lambda kernel, kind: names.take(f"{kernel.id}_{kind}"))
     return Function(kernels, name, lows, parameters, tuple(declared), text.body, library | text.library, static_bytes,
                     dynamic_bytes, text.counters)
 
 
-def _roles(low: Lowered, body: tuple[Out, ...]) -> list[Out]:
-    """Declarations of the role variables that a kernel's body uses."""
+def _roles(builder: Builder, body: tuple[Out, ...]) -> list[Out]:
+    """Declarations of the role variables that a kernel's body uses, with the bounds by which the compiler may drop guards."""
+    low = builder.low
     words = set(re.findall(r"\w+", "\n".join(code(body))))
-    return [Lines((line,), ids) for line, ids in low.role_declarations(words)]
+    declared: list[Out] = [Lines((line,), ids) for line, ids in low.role_declarations(words)]
+    sizes = zip(THREAD_ROLES, low.block, strict=True)
+    known = {low.role_name[role]: size for role, size in sizes if role in low.role_name}
+    bounds = [f"{name} < {size}" for name, size in known.items() if name in words & builder.limited()]
+    return [*declared, *([Lines((f"__builtin_assume({' && '.join(bounds)});  // the block's size",))] if bounds else [])]
 
 
 def _ids(out: Out) -> list[str]:

@@ -72,7 +72,7 @@ def test_block_reductions(function: str) -> None:
             np.testing.assert_array_equal(results["y"].reshape(box.shape)[firsts], wanted, err_msg=f"{block} over {axes}")
 
 
-def lanes(block: tuple[int, int, int], axes: str, count: int) -> CudaModule:
+def lanes(block: tuple[int, int, int], axes: str, count: int, function: str = "block_reduce_lanes") -> CudaModule:
     """Each thread ends with its group's sums of `count` values, and with their maxima; the scratch array is reused at once."""
     size = block[0] * block[1] * block[2]
     shape = ", ".join([*map(str, block), *(str(a in axes).lower() for a in "xyz")])
@@ -82,23 +82,26 @@ def lanes(block: tuple[int, int, int], axes: str, count: int) -> CudaModule:
   const int id = t + {block[0]} * (threadIdx.y + {block[1]} * threadIdx.z);
   float a[{count}], b[{count}];
   for (int v = 0; v < {count}; ++v) b[v] = a[v] = x[id * {count} + v];
-  block_reduce_lanes<reduce_sum, {shape}, {count}>(a, scratch);
+  {function}<reduce_sum, {shape}, {count}>(a, scratch);
   __syncthreads();
-  block_reduce_lanes<reduce_max, {shape}, {count}>(b, scratch);
+  {function}<reduce_max, {shape}, {count}>(b, scratch);
   for (int v = 0; v < {count}; ++v) y[id * {count} + v] = a[v] + 1000 * b[v];"""
     text = library_text(["reduce", "reduce_lanes"]) + body(code)
     return module(text, {"x": ("f32", size * count, "in"), "y": ("f32", size * count, "out")}, block)
 
 
-def test_block_reductions_of_several_values() -> None:
+@pytest.mark.parametrize("function", ["block_reduce_lanes", "block_reduce_lanes_first"])
+def test_block_reductions_of_several_values(function: str) -> None:
     device = CpuDevice(seeds=3)
     cases = [(block, axes, 1 + 3 * (n % 2)) for n, (block, axes) in enumerate(itertools.product(BLOCKS, AXES))]
-    for (block, axes, count), built in zip(cases, device.build_many([lanes(*case) for case in cases]), strict=True):
+    for (block, axes, count), built in zip(cases, device.build_many([lanes(*case, function) for case in cases]), strict=True):
         x = np.random.default_rng(1).integers(-8, 8, block[0] * block[1] * block[2] * count).astype(np.float32)
         box, over = x.reshape(*block[::-1], count), tuple(i for i, a in enumerate("zyx") if a in axes)
-        expected = np.broadcast_to(box.sum(over, keepdims=True) + 1000 * box.max(over, keepdims=True), box.shape).reshape(-1)
+        expected = np.broadcast_to(box.sum(over, keepdims=True) + 1000 * box.max(over, keepdims=True), box.shape)
+        shown = tuple(slice(0, 1) if function.endswith("first") and a in axes else slice(None) for a in "zyx")
         for results in device.run_seeds(built, {"x": x}):
-            np.testing.assert_array_equal(results["y"], expected, err_msg=f"{block} over {axes}, {count} values")
+            found = results["y"].reshape(box.shape)[shown]
+            np.testing.assert_array_equal(found, expected[shown], err_msg=f"{block} over {axes}, {count} values")
 
 
 @pytest.mark.parametrize("barrier", [0, 1])

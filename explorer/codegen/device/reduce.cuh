@@ -15,6 +15,15 @@ struct reduce_min {
     template <class T> static __device__ T apply(T a, T b) { return a < b ? a : b; }
 };
 
+// The number of the calling thread in its block of X * Y * Z threads.
+template <int X, int Y, int Z>
+__device__ __forceinline__ int thread_number() {
+    int id = threadIdx.x;
+    if constexpr (Y > 1) id += X * threadIdx.y;
+    if constexpr (Z > 1) id += X * Y * threadIdx.z;
+    return id;
+}
+
 // Over aligned groups of WIDTH lanes (a power of two, at most 32); every lane gets its group's result.
 // `mask` names the lanes that call: whole groups.
 template <class Op, int WIDTH, class T>
@@ -47,6 +56,8 @@ struct reduce_plan {
     static constexpr bool guarded = groups == 1 && apart > warps;
     static constexpr int members = guarded ? warps : apart;
     static constexpr int scratch = members == 1 ? 0 : members * groups;
+    // The partials of the only group, one from each of so many warps, are as many as lanes that every warp has.
+    static constexpr bool even = groups == 1 && threads % 32 == 0 && members <= 32 && (members & (members - 1)) == 0;
 };
 
 template <int X, int Y, int Z, bool RX, bool RY, bool RZ>
@@ -84,10 +95,10 @@ struct reduce_place { int member, group; bool writer, first; };
 template <class Op, int X, int Y, int Z, bool RX, bool RY, bool RZ, class T>
 __device__ __forceinline__ T reduce_warps(T value, reduce_place& at) {
     using plan = reduce_plan<X, Y, Z, RX, RY, RZ>;
-    const int id = threadIdx.x + X * (threadIdx.y + Y * threadIdx.z), lane = id % 32;
-    const int lanes = id / 32 < plan::threads / 32 ? 32 : plan::threads % 32;  // of this warp
+    const int id = thread_number<X, Y, Z>(), lane = id % 32;
+    const int lanes = plan::threads % 32 == 0 || id / 32 < plan::threads / 32 ? 32 : plan::threads % 32;  // of this warp
     const unsigned mask = 0xffffffffu >> (32 - lanes);
-    const int x = id % X, y = id / X % Y, z = id / (X * Y);
+    const int x = Y * Z == 1 ? id : id % X, y = Y == 1 ? 0 : Z == 1 ? id / X : id / X % Y, z = Z == 1 ? 0 : id / (X * Y);
     at = {0, 0, true, (!RX || x == 0) && (!RY || y == 0) && (!RZ || z == 0)};
     if constexpr (plan::guarded) {
 #pragma unroll
@@ -139,7 +150,8 @@ __device__ T block_reduce(T value, T* scratch) {
     } else {
         if (at.writer) scratch[at.member * plan::groups + at.group] = value;
         __syncthreads();
-        if constexpr (plan::members <= 32) return reduce_tree<Op, plan::members>(scratch + at.group, plan::groups);
+        if constexpr (plan::even) return warp_reduce<Op, plan::members>(scratch[(unsigned)thread_number<X, Y, Z>() % plan::members]);
+        else if constexpr (plan::members <= 32) return reduce_tree<Op, plan::members>(scratch + at.group, plan::groups);
         else return reduce_fold<Op, plan::members, plan::groups>(scratch, at.member, at.group, at.writer);
     }
 }
@@ -153,8 +165,9 @@ __device__ T block_reduce_first(T value, T* scratch) {
     if constexpr (plan::members > 1) {
         if (at.writer) scratch[at.member * plan::groups + at.group] = value;
         __syncthreads();
-        if constexpr (plan::groups == 1) {  // no more partials than lanes of the first warp
-            const int id = threadIdx.x + X * (threadIdx.y + Y * threadIdx.z);
+        const int id = thread_number<X, Y, Z>();
+        if constexpr (plan::even) value = warp_reduce<Op, plan::members>(scratch[(unsigned)id % plan::members]);
+        else if constexpr (plan::groups == 1) {  // no more partials than lanes of the first warp
             if (id < 32) {
                 value = scratch[id < plan::members ? id : 0];
 #pragma unroll
@@ -175,7 +188,7 @@ __device__ T block_reduce_first(T value, T* scratch) {
 template <class Op, int X, int Y, int Z, bool RX, bool RY, bool RZ, class T>
 __device__ T block_reduce_shared(T value, T* scratch) {
     constexpr int groups = (RX ? 1 : X) * (RY ? 1 : Y) * (RZ ? 1 : Z), members = X * Y * Z / groups;
-    const int id = threadIdx.x + X * (threadIdx.y + Y * threadIdx.z);
+    const int id = thread_number<X, Y, Z>();
     const int x = id % X, y = id / X % Y, z = id / (X * Y);
     const int member = ((RZ ? z : 0) * (RY ? Y : 1) + (RY ? y : 0)) * (RX ? X : 1) + (RX ? x : 0);
     const int group = ((RZ ? 0 : z) * (RY ? 1 : Y) + (RY ? 0 : y)) * (RX ? 1 : X) + (RX ? 0 : x);
