@@ -18,8 +18,10 @@ CASE_S = 60.0
 """Seconds that the variants of one case may take to build, from when the ones before it are done."""
 ONE_S = 40
 """Seconds of one build; one that hangs in a library only ends with its pool."""
-QUICK, AGAIN, KEPT = 5, 15, 4
-"""Repeats of a first timing, of the second, and how many variants get one."""
+QUICK, KEPT = 5, 4
+"""Repeats of a first timing, and how many variants get a second one, in turn with `auto`'s own schedule."""
+WORTH = 0.01
+"""What a variant must gain to be taken: less may be the clock."""
 
 
 def variant(job: tuple[Any, int, int]) -> Any:
@@ -129,8 +131,8 @@ def best(bench: Any, built: Sequence[Any], bind: Callable[[Any], Any], right: Ca
         except Exception as error:
             problems.append(f"{label}: {type(error).__name__}: {str(error)[:120]}")
         found = sorted(found, key=lambda f: f[0])[:KEPT]  # the tensors of the others are given back
-    if all(label != "auto" for _, label, _ in found):
-        found.append((0.0, "auto", auto))
-    again = [(quick(bench, ours, AGAIN), label, ours) for _, label, ours in found]
-    _, label, ours = min(again, key=lambda f: f[0])
+    kept = {label: ours for _, label, ours in found} | {"auto": auto}
+    again = bench.times_us(kept)
+    label = min(again, key=lambda name: again[name] / (1 + WORTH * (name == "auto")))
+    ours = kept[label]
     return ours, label, sum(isinstance(o, tuple) for o in built), problems

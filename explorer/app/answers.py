@@ -11,7 +11,7 @@ from typing import Any
 from ..api import Schedule
 from ..codegen.emit import emit
 from ..errors import ExplorerError, ExportError, ScheduleError
-from ..gpu.spec import catalogue
+from ..gpu.spec import Gpu, catalogue
 from ..run.export import exported as cu_text
 from ..run.nvrtc import ARCHITECTURES, compile_module
 from ..run.ragged import own_again, require_emittable
@@ -60,11 +60,11 @@ def ptx(schedule: Schedule, arch: str) -> dict[str, str]:
         return {"why": error.message(), "arch": arch}
 
 
-def exported(schedule: Schedule, what: str) -> dict[str, str]:
-    """A file to save, or a text for the clipboard."""
+def exported(schedule: Schedule, what: str, gpu: Gpu) -> dict[str, str]:
+    """A file to save (the CUDA text for a GPU), or a text for the clipboard."""
     name = schedule.source.name
     if what == "cu":
-        return {"filename": f"{name}.cu", "text": cu_text(schedule)}
+        return {"filename": f"{name}.cu", "text": cu_text(schedule, gpu=gpu)}
     if what == "json":
         return {"filename": f"{name}.json", "text": schedule.to_json() + "\n"}
     if what == "script":

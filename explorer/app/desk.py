@@ -13,7 +13,7 @@ from ..run.timing import Timing
 from ..views.plotlyjs import plotly_source
 from . import answers
 from .calls import construct, find, read_call
-from .devices import devices, gpu_is_likely
+from .devices import devices, gpu_is_likely, installed_gpu
 from .errands import Errands
 from .history import State
 from .jobs import Job, Order, Snapshot
@@ -28,6 +28,7 @@ from .panes.preview import preview, refused
 from .panes.run import run_pane
 from .panes.script import script
 from .panes.selection import selection
+from .panes.target import target_pane
 from .panes.tree import tree_rows
 from .planning import Outgoing, Planning
 from .protocol import MovesPane, RunPane
@@ -146,22 +147,23 @@ class Desk:
         plan = session.schedule.plan
         self._panes(serial, {
             "head": head(session, self._busy()), "loops": loop_rows(plan), "tree": tree_rows(plan),
-            "selection": selection(session), "moves": self._moves(serial), "cuda": cuda(session.schedule),
+            "selection": selection(session), "moves": self._moves(serial), "cuda": cuda(session.schedule, session.gpu),
             "history": history(session), "run": self._run_pane(), "script": script(session),
-            "strategy": self._planning.pane, "stitching": self._planning.edges_pane}, always)
+            "target": target_pane(session), "strategy": self._planning.pane, "stitching": self._planning.edges_pane}, always)
 
     def _moves(self, serial: int) -> MovesPane:
-        return self._judge.ask(serial, self.session.schedule, self.session.selected)
+        return self._judge.ask(serial, self.session.schedule, self.session.selected, self.session.gpu)
 
     def _run_pane(self) -> RunPane:
-        return run_pane(self.session, self._job.snapshot if self._job else Snapshot(), self._devices)
+        return run_pane(self.session, self._job.progress if self._job else Snapshot(), self._devices)
 
     def _busy(self) -> str:
         job = self._job
-        return job.snapshot.doing if job and job.snapshot.status == "running" else ""
+        return job.progress.doing if job and job.running else ""
 
     def _after(self, serial: int) -> None:
-        """The schedule has changed."""
+        """The schedule has changed, or the GPU that it is for."""
+        self._planning.renew(serial)
         self._all(serial)
         self._changed()
 
@@ -259,7 +261,7 @@ class Desk:
         self._panes(serial, {"run": self._run_pane()})
 
     def _on_run(self, serial: int, message: Mapping[str, Any]) -> None:
-        if self._job is not None and self._job.snapshot.status == "running":
+        if self._job is not None and self._job.running:
             raise ScheduleError("a run is going on", hint="cancel it first")
         session, tree = self.session, self.session.history
         device = session.device or "cpu"
@@ -303,11 +305,11 @@ class Desk:
         self._later(serial, "ptx", work)
 
     def _on_export(self, serial: int, message: Mapping[str, Any]) -> None:
-        schedule, what = self.session.schedule, str(message.get("what"))
+        schedule, what, gpu = self.session.schedule, str(message.get("what")), self.session.gpu
         if what == "cu":
-            self._later(serial, "export", lambda: answers.exported(schedule, what))
+            self._later(serial, "export", lambda: answers.exported(schedule, what, gpu))
         else:
-            self._answer(serial, "export", answers.exported(schedule, what))
+            self._answer(serial, "export", answers.exported(schedule, what, gpu))
 
     def _on_plotly(self, serial: int, _: Mapping[str, Any]) -> None:
         self._answer(serial, "plotly", {}, [plotly_source()])
@@ -325,12 +327,16 @@ class Desk:
         self._errands.do(task)
 
     def _ask_driver(self, serial: int) -> None:
+        before = self.session.gpu
         try:
             self._devices = devices()
             gpu = next(d for d in self._devices if d["name"] == "cuda")
             if gpu["available"] and self.session.device in ("", "cpu") and self._job is None:
                 self.session.device = "cuda"
-            self._panes(serial, {"run": self._run_pane()})
+            self.session.installed = installed_gpu() if gpu["available"] else ""
+            self._panes(serial, {"run": self._run_pane(), "target": target_pane(self.session)})
+            if self.session.gpu != before:
+                self._after(serial)
         except Exception as error:
             self._failed(serial, "ready", error)
 

@@ -6,7 +6,8 @@ import ctypes
 import importlib.util
 import sys
 
-from ..errors import CompilerMissing
+from ..errors import CompilerMissing, ResourceError
+from ..gpu.spec import gpu
 from ..run import cuda
 from ..run.compiler import find_compiler
 from .protocol import DeviceChoice
@@ -20,6 +21,16 @@ def devices(ask_driver: bool = True) -> list[DeviceChoice]:
 def gpu_is_likely() -> bool:
     """Whether it is worth asking the driver: CuPy and the driver's library are there (milliseconds)."""
     return importlib.util.find_spec("cupy") is not None and _driver()
+
+
+def installed_gpu() -> str:
+    """The catalogue's name of the machine's GPU, asking the driver; empty where there is none, or one that is not listed."""
+    if cuda.available():
+        return ""
+    try:
+        return gpu(cuda.device().installed().name).name
+    except ResourceError:
+        return ""
 
 
 def _gpu(ask_driver: bool) -> DeviceChoice:

@@ -9,7 +9,7 @@ too long where those help; it shows what a step changes, and is no prediction.
 from __future__ import annotations
 
 from ..api import Schedule
-from ..gpu.spec import Gpu, default_gpu
+from ..gpu.spec import Gpu
 from ..run.facts import Facts
 from ..strategies.stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
 
@@ -18,16 +18,8 @@ RULE = ("each kernel: a launch, and the longer of its requested bytes at the ban
 """The rule in words."""
 
 
-def estimate(schedule: Schedule, gpu: Gpu | None = None) -> tuple[float, float]:
-    """Microseconds by the rule of this module's text, and the bytes that the warps request.
-
-    Parameters
-    ----------
-    schedule : Schedule
-    gpu : Gpu, optional
-        By default the H200.
-    """
-    gpu = gpu or default_gpu()
+def estimate(schedule: Schedule, gpu: Gpu) -> tuple[float, float]:
+    """Microseconds on a GPU by the rule of this module's text, and the bytes that the warps request."""
     facts = Facts(schedule.source, schedule.plan, gpu)
     total = 0.0
     for r in facts.resources:

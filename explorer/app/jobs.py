@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from .. import workloads
 from ..api import Schedule
 from ..errors import ExplorerError
-from ..run.cancel import Cancel, Cancelled, cancellable
+from ..run.cancel import Cancelled
 from ..run.execute import PHASES, execute
 from ..run.peers import LIBRARIES, libraries, seconds_at_worst, time_library, time_numpy, time_schedule, time_together
 from ..run.reference import NumpyReference
 from ..run.result import Run
 from ..run.timing import Timing
 from ..run.vectorised import vectorised
-
-log = logging.getLogger("explorer")
+from .tasks import Background, Stand
 
 STEPS = (*PHASES, "compare")
 """Phases of a run with the comparisons behind it."""
@@ -29,16 +27,11 @@ WORDS = {"emit": "writing the CUDA text", "compile": "compiling", "run": "runnin
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """How a job stands; each report is a new value.
+class Snapshot(Stand):
+    """How a job stands; its fraction is the share of the phases begun.
 
     Attributes
     ----------
-    status : str
-        ``"idle"``, ``"running"``, ``"done"``, ``"failed"`` or ``"cancelled"``.
-    doing : str
-    fraction : float or None
-        Share of the phases begun.
     state : str
         The history's state that runs.
     device : str
@@ -48,18 +41,13 @@ class Snapshot:
         Times to compare with, by what was timed; with this schedule's own time if it was taken in turn with the other.
     notes : tuple of str
         What was not timed, and why.
-    error : BaseException or None
     """
 
-    status: str = "idle"
-    doing: str = ""
-    fraction: float | None = None
     state: str = ""
     device: str = ""
     run: Run | None = None
     against: tuple[tuple[str, Timing, Timing | None], ...] = ()
     notes: tuple[str, ...] = ()
-    error: BaseException | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -90,8 +78,8 @@ class Order:
     known: Timing | None = None
 
 
-class Job:
-    """One run.
+class Job(Background[Snapshot]):
+    """One run; a cancel kills its child processes.
 
     Parameters
     ----------
@@ -101,61 +89,22 @@ class Job:
     """
 
     def __init__(self, order: Order, report: Callable[[Snapshot], None]) -> None:
-        self.order, self._report, self._cancel = order, report, Cancel()
-        self.snapshot = Snapshot("running", "starting", 0.0, order.state, order.device)
-        self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._work, name="explorer-run", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """Stop: child processes are killed, and nothing more is reported after this."""
-        with self._lock:
-            if self.snapshot.status == "running":
-                self.snapshot = replace(self.snapshot, status="cancelled", doing="cancelled", fraction=None)
-        self._cancel.ask()
-
-    def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait for the thread to end; False if it has not."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
-
-    def _tell(self, **changes: object) -> None:
-        with self._lock:
-            if self.snapshot.status != "running":
-                return
-            self.snapshot = replace(self.snapshot, **changes)  # type: ignore[arg-type]
-            told = self.snapshot
-        self._report(told)
+        super().__init__(Snapshot("running", "starting", 0.0, state=order.state, device=order.device), report)
+        self.order = order
 
     def _phase(self, name: str) -> None:
         self._cancel.check()
         self._tell(doing=WORDS[name], fraction=STEPS.index(name) / len(STEPS))
 
-    def _work(self) -> None:
-        try:
-            with cancellable(self._cancel):
-                self._run()
-        except Cancelled:
-            self._tell(status="cancelled", doing="cancelled", fraction=None)
-        except ExplorerError as error:
-            self._tell(status="failed", doing="failed", fraction=None, error=error)
-        except Exception as error:
-            log.exception("a run failed")
-            self._tell(status="failed", doing="failed", fraction=None, error=error)
-
-    def _run(self) -> None:
+    def _work(self) -> Mapping[str, Any]:
         order = self.order
         run = execute(order.schedule, device=order.device, time=order.time, reference=numpy_reference(order.schedule),
                       progress=self._phase)
         self._cancel.check()
-        run = replace(run, outputs={}, module=None)
-        self._tell(run=run)
+        self._tell(run=replace(run, outputs={}, module=None))
         if order.time and run.timing is not None:
             self._compare()
-        self._tell(status="done", doing="", fraction=1.0)
+        return {}
 
     def _compare(self) -> None:
         """The previous step, the program as written, and libraries, each as far as it can be had in seconds."""
@@ -183,15 +132,15 @@ class Job:
         none = f"no library peer: {schedule.source.name} is not the text of a program in explorer.workloads"
         found = vectorised(schedule) if self.order.device == "cpu" else "it runs on the CPU"
         if isinstance(found, str):
-            self._tell(notes=(*self.snapshot.notes, f"{none}; NumPy: not timed: {found}"))
+            self._tell(notes=(*self.progress.notes, f"{none}; NumPy: not timed: {found}"))
             return
-        self._tell(notes=(*self.snapshot.notes, f"{none}; NumPy was made from the program as written, in whole arrays"))
+        self._tell(notes=(*self.progress.notes, f"{none}; NumPy was made from the program as written, in whole arrays"))
         self._add("NumPy (vectorised, in float64)", lambda: time_numpy(schedule, found))
 
     def _timed(self, name: str, schedule: Schedule) -> None:
         worst = seconds_at_worst(schedule, self.order.device)
         if worst > WORTH_S and not any(x.is_place for x in schedule.plan.loops.values()):
-            self._tell(notes=(*self.snapshot.notes, f"{name}: not timed, it would take about {worst:.0f} s in one thread"))
+            self._tell(notes=(*self.progress.notes, f"{name}: not timed, it would take about {worst:.0f} s in one thread"))
             return
         if self.order.device == "cuda":
             self._add(name, lambda: time_together([schedule, self.order.schedule]))
@@ -206,12 +155,12 @@ class Job:
         except Cancelled:
             raise
         except ExplorerError as error:
-            self._tell(notes=(*self.snapshot.notes, f"{name}: not timed: {error.what.splitlines()[0][:160]}"))
+            self._tell(notes=(*self.progress.notes, f"{name}: not timed: {error.what.splitlines()[0][:160]}"))
             return
         self._cancel.check()
         if timing is not None:
             other, own = timing if isinstance(timing, tuple) else (timing, None)
-            self._tell(against=(*self.snapshot.against, (name, other, own)))
+            self._tell(against=(*self.progress.against, (name, other, own)))
 
 
 def numpy_reference(schedule: Schedule) -> NumpyReference | None:

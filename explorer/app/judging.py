@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 
 from ..api import Schedule
 from ..errors import ExplorerError
+from ..gpu.spec import Gpu
 from ..ir.finding import no
 from ..ir.plan import Plan
 from ..moves import Move, judged
@@ -32,11 +33,12 @@ KEPT = 128
 
 @dataclass(frozen=True)
 class Question:
-    """The moves of which node, for which request."""
+    """The moves of which node, for which request; ways to combine are judged for a GPU."""
 
     serial: int
     schedule: Schedule
     node: str
+    gpu: Gpu
 
 
 def moves_at(schedule: Schedule, node: str) -> Iterator[Move]:
@@ -88,31 +90,31 @@ class MoveJudge:
 
     def __init__(self, ready: Callable[[int, MovesPane], None]) -> None:
         self._ready = ready
-        self._known: OrderedDict[tuple[Plan, str], tuple[list[MoveData], list[WaysData]]] = OrderedDict()
+        self._known: OrderedDict[tuple[Plan, str, Gpu], tuple[list[MoveData], list[WaysData]]] = OrderedDict()
         self._change = threading.Condition()
         self._asked: Question | None = None
         self._busy = self._closed = False
         self._requests = 0
         self._thread: threading.Thread | None = None
 
-    def ask(self, serial: int, schedule: Schedule, node: str | None) -> MovesPane:
+    def ask(self, serial: int, schedule: Schedule, node: str | None, gpu: Gpu) -> MovesPane:
         """The pane now: complete where the answer is known, else pending, and the thread goes to work."""
         with self._change:
             if node is None:
                 self._asked = None
                 return moves_pane(None, (), pending=False)
-            key = (schedule.plan, node)
+            key = (schedule.plan, node, gpu)
             if key in self._known:
                 self._known.move_to_end(key)
                 self._asked = None
                 moves, ways = self._known[key]
                 return moves_pane(node, moves, pending=False, ways=ways)
-            self._asked = Question(serial, schedule, node)
+            self._asked = Question(serial, schedule, node, gpu)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="explorer-moves", daemon=True)
                 self._thread.start()
             self._change.notify_all()
-            return moves_pane(node, (), pending=True)
+            return moves_pane(node, self._same(self._asked) or (), pending=True)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -163,10 +165,11 @@ class MoveJudge:
 
     def _answer(self, question: Question) -> None:
         """Judge move by move; stops when another question is asked."""
-        found: list[MoveData] = []
+        known = self._same(question)
+        found = list(known or ())
         told = time.monotonic()
         ways = self._ways(question)
-        for move in moves_at(question.schedule, question.node):
+        for move in moves_at(question.schedule, question.node) if known is None else ():
             if not self._go_on(question):
                 return
             found.append(move_data(question.schedule, question.node, move))
@@ -178,17 +181,23 @@ class MoveJudge:
         with self._change:
             if self._asked is not question:
                 return
-            self._known[question.schedule.plan, question.node] = found, ways
+            self._known[question.schedule.plan, question.node, question.gpu] = found, ways
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
             self._ready(question.serial, moves_pane(question.node, found, pending=False, ways=ways))
+
+    def _same(self, question: Question) -> list[MoveData] | None:
+        """The moves as they were judged for another GPU: it makes no difference to them."""
+        with self._change:
+            return next((moves for (plan, node, _), (moves, _) in self._known.items()
+                         if node == question.node and plan == question.schedule.plan), None)
 
     def _ways(self, question: Question) -> list[WaysData]:
         """The ways to collect what stands open at the node; shown before the moves, which take longer."""
         if not self._go_on(question):
             return []
         try:
-            found = ways_at(question.schedule, question.node)
+            found = ways_at(question.schedule, question.node, question.gpu)
         except ExplorerError as error:
             log.info("the ways at %s: %s", question.node, error)
             return []

@@ -1,6 +1,8 @@
 """Requests for many steps at once: a strategy's steps, one by one or all; a scheme for every edge of the statement graph.
 
 What takes long is a task in a thread of its own: its pane comes again and again while it goes on, and a new question stops it.
+Plans are made for the session's GPU.  When that is another one, a strategy that is shown, or being made, is made again, and the
+edges are as if they had never been asked for; the schedule stays as it is.
 """
 
 from __future__ import annotations
@@ -9,10 +11,12 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 from ..api import Schedule
 from ..errors import ScheduleError
+from ..gpu.spec import Gpu
 from ..strategies.stitch import stitching
 from .panes.stitching import price, stitching_pane
 from .panes.strategy import strategy_pane
@@ -20,9 +24,14 @@ from .protocol_plans import StitchPane, StrategyPane
 from .recipes import KINDS, Recipe, recipe, recipe_of, stitched
 from .session import Session
 from .stitches import tried
-from .tasks import Progress, Task, Tell
+from .tasks import Progress, Stoppable, Task, Tell
 
 log = logging.getLogger("explorer")
+
+Make = Callable[[Gpu, Tell], Recipe]
+"""``make(gpu, tell)``: the steps for a GPU."""
+Then = Callable[[Recipe, Tell], None]
+"""``then(recipe, tell)``: what is done with them as soon as they are made."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,7 @@ class Outgoing:
 
 
 class Planning:
-    """Answers the requests that begin with ``strategy`` and ``stitch``.
+    """Answers the requests that begin with ``strategy`` and ``stitch``, and ``target``.
 
     Parameters
     ----------
@@ -64,8 +73,11 @@ class Planning:
         self._desk = desk
         self._name = ""
         self._task: Task | None = None
+        self._again: Callable[[int, bool], None] = lambda serial, apply: None
         self._edges: Task | None = None
-        self._start: Schedule | None = None
+        self._asked: tuple[Schedule, Gpu] | None = None
+        self._gpu = desk.session.gpu
+        self._lock = Lock()
 
     @property
     def pane(self) -> StrategyPane:
@@ -74,10 +86,10 @@ class Planning:
 
     @property
     def edges_pane(self) -> StitchPane:
-        """The stitching pane now: idle for a program, or sizes, whose edges have not been asked for."""
-        start = written(self._desk.session)
-        asked = self._edges is not None and self._start is not None and self._start.source == start.source
-        return stitching_pane(start, self._edges.progress if self._edges and asked else Progress())
+        """The stitching pane now: idle for a program, sizes, or a GPU, whose edges have not been asked for."""
+        start, gpu = written(self._desk.session), self._desk.session.gpu
+        asked = self._asked is not None and (self._asked[0].source, self._asked[1]) == (start.source, gpu)
+        return stitching_pane(start, gpu, self._edges.progress if self._edges and asked else Progress())
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no task is at work; False if it took longer."""
@@ -89,6 +101,27 @@ class Planning:
             if task is not None:
                 task.cancel()
 
+    # ---- the GPU ----
+
+    def on_target(self, serial: int, message: Mapping[str, Any]) -> None:
+        """Plan for another GPU."""
+        self._desk.session.aim(message.get("gpu", ""))
+        self._desk.after(serial)
+
+    def renew(self, serial: int) -> None:
+        """Make again what was made for another GPU than the session's; what the user has stopped is forgotten."""
+        gpu, task = self._desk.session.gpu, self._task
+        with self._lock:
+            if gpu == self._gpu:
+                return
+            self._gpu = gpu
+        if self._edges is not None and self._asked is not None and self._asked[1] != gpu:
+            self._edges.cancel()
+        if task is not None and task.progress.status == "cancelled":
+            self._task = None
+        elif task is not None:
+            self._again(serial, task.running)
+
     # ---- strategies ----
 
     def on_strategy(self, serial: int, message: Mapping[str, Any]) -> None:
@@ -97,7 +130,7 @@ class Planning:
         if name not in KINDS:
             raise ScheduleError(f"there is no strategy {name!r}", hint=" or ".join(KINDS))
         start = written(self._desk.session)
-        self._make(serial, name, lambda tell: recipe(start, name, tell))
+        self._make(serial, name, lambda gpu, tell: recipe(start, name, gpu, tell))
 
     def on_strategy_stop(self, serial: int, _: Mapping[str, Any]) -> None:
         """Stop making them."""
@@ -116,10 +149,19 @@ class Planning:
         self._desk.session.follow(found.start, found.done[:to], found.name if message.get("whole") else "")
         self._desk.after(serial)
 
-    def _make(self, serial: int, name: str, work: Callable[[Tell], Recipe]) -> None:
+    def _make(self, serial: int, name: str, make: Make, then: Then | None = None) -> None:
+        """Make steps for the session's GPU."""
+        gpu = self._desk.session.gpu
+
+        def work(tell: Tell) -> Recipe:
+            found = make(gpu, tell)
+            if then is not None:
+                then(found, tell)
+            return found
+
         if self._task is not None:
             self._task.cancel()
-        self._name = name
+        self._name, self._again = name, lambda serial, apply: self._make(serial, name, make, then if apply else None)
         self._task = Task(work, self._reporting(serial, "strategy", lambda: self.pane))
         self._desk.panes(serial, {"strategy": self.pane})
         self._task.start()
@@ -128,12 +170,13 @@ class Planning:
 
     def on_stitching(self, serial: int, _: Mapping[str, Any]) -> None:
         """Try every scheme on every edge of the program as written."""
-        start = written(self._desk.session)
-        if self._edges is None or self._start != start or self._edges.progress.status in ("failed", "cancelled"):
+        start, gpu = written(self._desk.session), self._desk.session.gpu
+        if self._edges is None or self._asked != (start, gpu) or self._edges.progress.status in ("failed", "cancelled"):
             if self._edges is not None:
                 self._edges.cancel()
-            self._start = start
-            self._edges = Task(lambda tell: tried(start, tell), self._reporting(serial, "stitching", lambda: self.edges_pane))
+            self._asked = start, gpu
+            report = self._reporting(serial, "stitching", lambda: self.edges_pane)
+            self._edges = Task(lambda tell: tried(start, gpu, tell), report)
             self._edges.start()
         self._desk.panes(serial, {"stitching": self.edges_pane})
 
@@ -145,10 +188,10 @@ class Planning:
 
     def on_stitch_price(self, serial: int, message: Mapping[str, Any]) -> None:
         """What a choice of schemes comes to."""
-        start, choices = written(self._desk.session), _choices(message)
+        start, choices, gpu = written(self._desk.session), _choices(message), self._desk.session.gpu
 
         def work() -> Any:
-            found = stitching(start, choices)
+            found = stitching(start, choices, gpu)
             return price(found, len(found.schedule.steps))
 
         self._desk.later(serial, "stitch_price", work)
@@ -157,16 +200,17 @@ class Planning:
         """Take the steps of a choice of schemes as one action; they stand in the strategies pane, too."""
         start, choices = written(self._desk.session), _choices(message)
 
-        def work(tell: Tell) -> Recipe:
+        def make(gpu: Gpu, tell: Tell) -> Recipe:
             tell("stitching")
-            found = recipe_of(start, "stitch", stitched(stitching(start, choices)), tell)
+            return recipe_of(start, "stitch", stitched(stitching(Stoppable.like(start), choices, gpu)), gpu, tell)
+
+        def apply(found: Recipe, tell: Tell) -> None:
             tell("applying", 1.0, found)
             with self._desk.ours():
                 self._desk.session.follow(start, found.done, "stitch")
             self._desk.after(serial)
-            return found
 
-        self._make(serial, "stitch", work)
+        self._make(serial, "stitch", make, apply)
 
     def _reporting(self, serial: int, name: str, pane: Callable[[], Any]) -> Callable[[Progress], None]:
         """From a task's thread: the pane again."""

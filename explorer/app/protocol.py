@@ -32,6 +32,7 @@ request            fields                                               answer
 ``device``         device: str                                          pane ``run``
 ``run``            time: bool                                           pane ``run``, again and again while it runs
 ``cancel``         —                                                    pane ``run``
+``target``         gpu: str (a name in the catalogue)                   panes: what is planned is made again for that GPU
 ``strategy``       name: str                                            pane ``strategy``, again and again while it is made
 ``strategy_stop``  —                                                    pane ``strategy``
 ``strategy_step``  to: int (steps from the start), whole: bool          panes
@@ -49,7 +50,7 @@ request            fields                                               answer
 With `call`, a figure shows what that step would make, with the pair of instances that refuses it; `have` is the sign of the
 figure that the front end has.
 
-The types of ``strategy``, ``stitching`` and ``stitch_price`` stand in :mod:`~explorer.app.protocol_plans`.
+The types of ``target``, ``strategy``, ``stitching`` and ``stitch_price`` stand in :mod:`~explorer.app.protocol_plans`.
 
 Node ids are those of the schedule (``i``, ``k.i``, ``S0``, ``a_s``): the same string selects a loop row, CUDA lines, points
 of the domain, bars of the pipeline and rows of the traffic table (brushing).
@@ -61,7 +62,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from .protocol_walks import Walk
 
-PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script", "strategy", "stitching")
+PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script", "strategy", "stitching", "target")
 
 Span = TypedDict("Span", {"text": str, "class": str})
 """A piece of a line with its style class: ``kw name num op note guard type com str``, or empty."""
@@ -263,9 +264,9 @@ class Head(TypedDict):
 
 
 class Cuda(TypedDict):
-    """The text; ``nodes`` maps a node to its 1-based lines.
+    """The text for the target GPU; ``nodes`` maps a node to its 1-based lines.
 
-    With an open obligation there is no text but `problem`; a launch that exceeds the GPU's limits has both.
+    With an open obligation there is no text but `problem`; a launch that exceeds that GPU's limits has both.
     """
 
     lines: list[list[Span]]

@@ -7,6 +7,21 @@ from typing import Literal, TypedDict
 from .protocol import Problem
 
 
+class GpuChoice(TypedDict):
+    """A GPU of the catalogue; `words` are its numbers in short, `here` says that the machine has it."""
+
+    name: str
+    here: bool
+    words: str
+
+
+class TargetPane(TypedDict):
+    """The GPU that plans, estimates and the CUDA text are made for, by name, and those there are."""
+
+    gpu: str
+    gpus: list[GpuChoice]
+
+
 class StrategyKind(TypedDict):
     """A strategy that can be asked for."""
 
@@ -29,7 +44,8 @@ class StrategyStep(TypedDict):
 class StrategyPane(TypedDict):
     """A strategy's steps from the program as written; `at` is how many of them the schedule has, None where it has others.
 
-    `start_us` and the steps' estimates are by one rule, stated in `rule`; `model_us` and `terms` by the strategy's own model.
+    `start_us` and the steps' estimates are by one rule, stated in `rule`; `model_us` and `terms` by the strategy's own model;
+    both for the GPU of this name.
     """
 
     kinds: list[StrategyKind]
@@ -37,6 +53,7 @@ class StrategyPane(TypedDict):
     doing: str
     fraction: float | None
     name: str
+    gpu: str
     at: int | None
     summary: str
     start_us: float | None
@@ -89,9 +106,10 @@ class StitchPrice(TypedDict):
 
 
 class StitchPane(TypedDict):
-    """The statement graph; `schemes` are (name, what it means), `model` is what the model chooses for all edges."""
+    """The statement graph; `schemes` are (name, what it means), `model` is what the model chooses for all edges, on that GPU."""
 
     program: str
+    gpu: str
     status: Literal["idle", "running", "done", "failed", "cancelled"]
     doing: str
     fraction: float | None

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..api import Schedule
 from ..errors import ExplorerError, ReplayError, ScheduleError
+from ..gpu.spec import Gpu
 from ..run.facts import scaled
 from ..schedule import Schedule as AnySchedule
 from ..strategies.auto import auto
@@ -17,7 +18,7 @@ from ..strategies.stitch import Stitching, stitching
 from ..transforms.base import Transform
 from .estimates import estimate
 from .panes.preview import effects
-from .tasks import Tell
+from .tasks import Stoppable, Tell
 
 KINDS: dict[str, tuple[str, str]] = {
     "auto": ("Auto", "the right strategy for each kernel, by what the kernel is: fast without tuning"),
@@ -56,6 +57,8 @@ class Recipe:
     ----------
     name : str
         In :data:`KINDS`.
+    gpu : Gpu
+        What it is made for, and what the estimates are of.
     start : Schedule
     start_us : float
         The estimate of the program as written.
@@ -69,6 +72,7 @@ class Recipe:
     """
 
     name: str
+    gpu: Gpu
     start: Schedule
     start_us: float
     steps: tuple[Step, ...]
@@ -92,7 +96,7 @@ class Made:
     terms: tuple[tuple[str, float], ...] = ()
 
 
-def recipe(start: Schedule, name: str, tell: Tell) -> Recipe:
+def recipe(start: Schedule, name: str, gpu: Gpu, tell: Tell) -> Recipe:
     """Let a strategy schedule a program, and replay its steps.
 
     Parameters
@@ -100,6 +104,7 @@ def recipe(start: Schedule, name: str, tell: Tell) -> Recipe:
     start : Schedule
         The program as written.
     name : str
+    gpu : Gpu
     tell : callable
         Hears how far it is; may raise to stop.
 
@@ -111,20 +116,20 @@ def recipe(start: Schedule, name: str, tell: Tell) -> Recipe:
     if name not in MAKERS:
         raise ScheduleError(f"there is no strategy {name!r}", hint=" or ".join(MAKERS))
     tell(f"{name}: choosing")
-    return recipe_of(start, name, MAKERS[name](start, tell), tell)
+    return recipe_of(start, name, MAKERS[name](Stoppable.like(start), gpu, tell), gpu, tell)
 
 
-def recipe_of(start: Schedule, name: str, made: Made, tell: Tell) -> Recipe:
+def recipe_of(start: Schedule, name: str, made: Made, gpu: Gpu, tell: Tell) -> Recipe:
     """The steps of what a strategy has made."""
-    first = estimate(start)[0]
-    return Recipe(name, start, first, replayed(start, made.schedule.steps, tell), made.summary, made.model_us, made.terms)
+    first, steps = estimate(start, gpu)[0], replayed(start, made.schedule.steps, gpu, tell)
+    return Recipe(name, gpu, start, first, steps, made.summary, made.model_us, made.terms)
 
 
-def replayed(start: Schedule, made: Sequence[Any], tell: Tell) -> tuple[Step, ...]:
+def replayed(start: Schedule, made: Sequence[Any], gpu: Gpu, tell: Tell) -> tuple[Step, ...]:
     """Every step (a Transform) taken and judged, from the program as written."""
     out: list[Step] = []
     steps: list[Transform] = list(made)
-    now, last = start, estimate(start)
+    now, last = start, estimate(start, gpu)
     for number, step in enumerate(steps, 1):
         tell(f"step {number} of {len(steps)}: {step.name}", number / len(steps))
         try:
@@ -135,7 +140,7 @@ def replayed(start: Schedule, made: Sequence[Any], tell: Tell) -> tuple[Step, ..
         words = effects(now, after.plan)
         known = None
         if after.judgement.emittable:
-            known = estimate(after)
+            known = estimate(after, gpu)
             if f"{known[1]:.3g}" != f"{last[1]:.3g}":
                 words.append(f"requested {scaled(last[1], 'B')} → {scaled(known[1], 'B')}")
             last = known
@@ -144,28 +149,28 @@ def replayed(start: Schedule, made: Sequence[Any], tell: Tell) -> tuple[Step, ..
     return tuple(out)
 
 
-def _auto(start: Schedule, tell: Tell) -> Made:
+def _auto(start: Schedule, gpu: Gpu, tell: Tell) -> Made:
     """The schedule by the rules, kernel by kernel, and what the models say of it."""
     def decide(stage: str, schedule: AnySchedule, kernel: str) -> None:
         tell(f"auto: {stage} {kernel}".rstrip())
 
-    made = auto(start, decide=decide)
-    own = next(iter(variants(start, each=0)))
+    made = auto(start, gpu, decide=decide)
+    own = next(iter(variants(start, gpu, each=0)))
     return Made(made, own.label.removeprefix("auto: ").removeprefix("auto"), own.estimate_us)
 
 
-def _default(start: Schedule, tell: Tell) -> Made:
+def _default(start: Schedule, gpu: Gpu, tell: Tell) -> Made:
     return Made(default(start))
 
 
-def _stitch(start: Schedule, tell: Tell) -> Made:
-    return stitched(stitching(start))
+def _stitch(start: Schedule, gpu: Gpu, tell: Tell) -> Made:
+    return stitched(stitching(start, gpu=gpu))
 
 
-def stitched(found: Stitching[Schedule]) -> Made:
+def stitched(found: Stitching[Any]) -> Made:
     """What a stitching has made."""
     groups = "; ".join(f"kernel {n}: {', '.join(group)}" for n, group in enumerate(found.groups, 1))
     return Made(found.schedule, groups, found.total_us, found.terms)
 
 
-MAKERS: dict[str, Callable[[Schedule, Tell], Made]] = {"auto": _auto, "default": _default, "stitch": _stitch}
+MAKERS: dict[str, Callable[[Schedule, Gpu, Tell], Made]] = {"auto": _auto, "default": _default, "stitch": _stitch}

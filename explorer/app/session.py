@@ -14,6 +14,7 @@ from typing import Any
 
 from ..api import Schedule
 from ..errors import ExplorerError, ReplayError, ScheduleError
+from ..gpu.spec import Gpu, gpu, target_gpu
 from ..run.result import Run
 from ..transforms.base import Transform
 from .calls import read_call
@@ -47,6 +48,8 @@ class Session:
         Id of the selected node; kept over steps as long as the node exists.
     device : str
         ``"cpu"`` or ``"cuda"``; ``""`` until the user or the machine has decided.
+    target, installed : str
+        Names in the GPU catalogue: what the user plans for, and what the machine has; ``""`` where that is not known.
     rejected : Rejected or None
         The last script that was typed, if it was not taken.
     observers : list of callable
@@ -57,6 +60,7 @@ class Session:
         self.history = History(schedule)
         self.selected: str | None = first_loop(schedule)
         self.device = ""
+        self.target = self.installed = ""
         self.rejected: Rejected | None = None
         self.observers: list[Callable[[], None]] = []
         self.lock = RLock()
@@ -209,6 +213,24 @@ class Session:
             return self._line(start, done, [line.notes for line in script.steps], script.notes)
 
     # ---- the rest ----
+
+    @property
+    def gpu(self) -> Gpu:
+        """The GPU that strategies, estimates and the CUDA text are made for: the user's choice, the machine's, or the default."""
+        return target_gpu(self.target or self.installed or None)
+
+    def aim(self, name: str) -> Gpu:
+        """Plan for the GPU of that name, whatever the machine has; the schedule stays as it is.
+
+        Raises
+        ------
+        ResourceError
+            If the catalogue has none of that name; it says which there are.
+        """
+        found = gpu(name)
+        self.target = found.name
+        self._tell()
+        return found
 
     def select(self, node: str | None) -> None:
         """Select a node (a kernel, loop, statement, wait or buffer), or nothing.

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from ..api import Schedule
 from ..errors import TransformError
+from ..gpu.spec import Gpu
 from ..poly.edges import value_edges
 from ..strategies.stitch import Edge, Stitching, each_edge, stitching
 from ..strategies.stitching.graph import SCHEMES
-from .tasks import Tell
+from .tasks import Stoppable, Tell
 
 WORDS = {
     "register": "the value stays in the thread that made it",
@@ -44,8 +45,8 @@ class Tried:
     number: int
 
 
-def tried(start: Schedule, tell: Tell) -> Tried:
-    """Try every scheme on every edge; what is known so far is told.
+def tried(start: Schedule, gpu: Gpu, tell: Tell) -> Tried:
+    """Try every scheme on every edge, for a GPU; what is known so far is told.
 
     Raises
     ------
@@ -56,9 +57,10 @@ def tried(start: Schedule, tell: Tell) -> Tried:
         raise TransformError(f"{start.source.name} has nothing to stitch: no value is made from another one",
                              hint="a program with several results, such as softmax, has edges")
     tell("the model's choice")
-    model = stitching(start)
+    careful = Stoppable.like(start)
+    model = stitching(careful, gpu=gpu)
     found = Tried(start, model, (), len(model.edges))
-    todo = each_edge(start)
+    todo = each_edge(careful, gpu)
     for number, edge in enumerate(model.edges):
         tell(f"{edge.id}: trying {len(SCHEMES)} schemes", number / found.number, found)
         found = Tried(start, model, (*found.edges, next(todo)), found.number)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from ..run.cancel import Cancel, Cancelled
+from ..api import Schedule
+from ..errors import ExplorerError
+from ..run.cancel import Cancel, Cancelled, cancellable, stopping
 
 log = logging.getLogger("explorer")
 
@@ -17,8 +20,8 @@ Tell = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How a task stands; each report is a new value.
+class Stand:
+    """How some work stands; each report is a new value.
 
     Attributes
     ----------
@@ -26,44 +29,60 @@ class Progress:
         ``"idle"``, ``"running"``, ``"done"``, ``"failed"`` or ``"cancelled"``.
     doing : str
     fraction : float or None
-    result : Any
-        What is known so far; whole when done.
     error : BaseException or None
     """
 
     status: str = "idle"
     doing: str = ""
     fraction: float | None = None
-    result: Any = None
     error: BaseException | None = field(default=None, compare=False)
 
 
-class Task:
-    """One piece of work.
+@dataclass(frozen=True)
+class Progress(Stand):
+    """How a task stands.
+
+    Attributes
+    ----------
+    result : Any
+        What is known so far; whole when done.
+    """
+
+    result: Any = None
+
+
+P = TypeVar("P", bound=Stand)
+
+
+class Background(ABC, Generic[P]):
+    """One piece of work in a thread; it begins, is told of while it runs, and ends once.
 
     Parameters
     ----------
-    work : callable
-        ``work(tell)``, which returns the result.
+    begun : Stand
+        How it stands at first.
     report : callable
         ``report(progress)``, called from the thread whenever something is known, and at the end.
     """
 
-    def __init__(self, work: Callable[[Tell], Any], report: Callable[[Progress], None]) -> None:
-        self._work, self._report, self._cancel = work, report, Cancel()
-        self.progress = Progress("running", "starting")
+    def __init__(self, begun: P, report: Callable[[P], None]) -> None:
+        self.progress, self._report, self._cancel = begun, report, Cancel()
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="explorer-task", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"explorer-{type(self).__name__.lower()}", daemon=True)
+
+    @abstractmethod
+    def _work(self) -> Mapping[str, Any]:
+        """Do it; what it has shown, as fields of the progress."""
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
 
     def cancel(self) -> None:
-        """Stop at the next part; nothing more is reported after this."""
+        """Stop at the next part; child processes are killed, and nothing more is reported after this."""
         with self._lock:
-            if self.progress.status == "running":
-                self.progress = replace(self.progress, status="cancelled", doing="", fraction=None)
+            if self.running:
+                self.progress = replace(self.progress, status="cancelled", doing="cancelled", fraction=None)
         self._cancel.ask()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
@@ -76,25 +95,60 @@ class Task:
         """Whether it is at work."""
         return self.progress.status == "running"
 
-    def _tell(self, doing: str, fraction: float | None = None, part: Any = None) -> None:
-        self._cancel.check()
-        self._set(doing=doing, fraction=fraction, **({} if part is None else {"result": part}))
-
-    def _set(self, **changes: Any) -> None:
+    def _tell(self, **changes: Any) -> None:
+        """Report a change, unless the work is over."""
         with self._lock:
-            if self.progress.status != "running":
+            if not self.running:
                 return
-            self.progress = replace(self.progress, **changes)
-            told = self.progress
+            self.progress = told = replace(self.progress, **changes)
         self._report(told)
 
     def _run(self) -> None:
         try:
-            result = self._work(self._tell)
+            with cancellable(self._cancel):
+                shown = self._work()
         except Cancelled:
-            return
+            self._tell(status="cancelled", doing="cancelled", fraction=None)
         except Exception as error:
-            log.info("a task failed", exc_info=error)
-            self._set(status="failed", doing="", fraction=None, error=error)
-            return
-        self._set(status="done", doing="", fraction=1.0, result=result)
+            level = logging.INFO if isinstance(error, ExplorerError) else logging.ERROR
+            log.log(level, "%s failed", self._thread.name, exc_info=error)
+            self._tell(status="failed", doing="failed", fraction=None, error=error)
+        else:
+            self._tell(status="done", doing="", fraction=1.0, **shown)
+
+
+class Task(Background[Progress]):
+    """A function in a thread.
+
+    Parameters
+    ----------
+    work : callable
+        ``work(tell)``, which returns the result.
+    report : callable
+        ``report(progress)``, called from the thread whenever something is known, and at the end.
+    """
+
+    def __init__(self, work: Callable[[Tell], Any], report: Callable[[Progress], None]) -> None:
+        super().__init__(Progress("running", "starting"), report)
+        self._function = work
+
+    def _work(self) -> Mapping[str, Any]:
+        return {"result": self._function(self._heard)}
+
+    def _heard(self, doing: str, fraction: float | None = None, part: Any = None) -> None:
+        self._cancel.check()
+        self._tell(doing=doing, fraction=fraction, **({} if part is None else {"result": part}))
+
+
+@dataclass(frozen=True)
+class Stoppable(Schedule):
+    """A schedule for strategies, which know nothing of tasks: in a task that is to stop, no step makes another one of it."""
+
+    def __post_init__(self) -> None:
+        with stopping(lambda: None):  # refuses to begin in a task that is to stop
+            pass
+
+    @classmethod
+    def like(cls, schedule: Schedule) -> Stoppable:
+        """The same schedule, as one that stops."""
+        return cls(schedule.source, schedule.plan, schedule.steps, schedule.definition)

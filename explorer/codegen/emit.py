@@ -38,6 +38,7 @@ class Function:
     library: frozenset[str]
     static_bytes: int
     dynamic_bytes: int
+    waits: bool
     counters: tuple[str, ...] = ()
 
     @property
@@ -122,14 +123,15 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
     lows = tuple(b.low for b in builders)
     declared = [Lines((line,)) for line in declarations]
     parameters = tuple((key, s) for key, s in stores.items() if s.space == "global")
+    waits = any(b.before for b in builders)
     if len(kernels) == 1:
         head = (*_roles(builders[0], bodies[0]), *declared)
-        return Function(kernels, name, lows, parameters, head, bodies[0], library, static_bytes, dynamic_bytes)
+        return Function(kernels, name, lows, parameters, head, bodies[0], library, static_bytes, dynamic_bytes, waits)
     phases = [Phase(low, (*roles, *([Lines(("",))] if roles else []), *body))
               for b, low, body in zip(builders, lows, bodies, strict=True) for roles in (_roles(b, body),)]
     text = joined(plan, phases, lambda kernel, kind: names.take(f"{kernel.id}_{kind}"))
     return Function(kernels, name, lows, parameters, tuple(declared), text.body, library | text.library, static_bytes,
-                    dynamic_bytes, text.counters)
+                    dynamic_bytes, True, text.counters)
 
 
 def _roles(builder: Builder, body: tuple[Out, ...]) -> list[Out]:
@@ -177,10 +179,15 @@ def _print(printer: Printer, function: Function, min_blocks: int) -> None:
 
 
 def _pointer(function: Function, key: tuple[str, str], store: Store) -> str:
-    """A parameter: constant if the launch never writes it, restricted unless a phase reads what another one wrote."""
-    written = [key in low.written for low in function.lows]
-    passed_on = any(written) and sum(key in low.stores for low in function.lows) > 1
-    return f"{'' if any(written) else 'const '}{store.dtype.cuda}*{'' if passed_on else ' __restrict__'} {store.name}"
+    """A parameter: constant if the launch never writes it, restricted unless a thread may read what another one has written.
+
+    To the compiler a restricted array is nobody else's: it may load an element before the barrier behind which another thread's
+    value stands there (ISO C 6.7.3.1; seen with NVRTC 13: a mean in global memory, read by the threads that did not write it).
+    """
+    written = any(key in low.written for low in function.lows)
+    several = sum(low.written[key] for low in function.lows) > 1
+    passed_on = written and function.waits and (several or any(key in low.read for low in function.lows))
+    return f"{'' if written else 'const '}{store.dtype.cuda}*{'' if passed_on else ' __restrict__'} {store.name}"
 
 
 def _buffers(plan: Plan, functions: list[Function]) -> tuple[Buffer, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -195,21 +196,27 @@ class Lowered:
     # -- storage ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def written(self) -> frozenset[tuple[str, str]]:
-        """Stores that some leaf of the kernel writes."""
+    def written(self) -> Counter[tuple[str, str]]:
+        """Stores that the kernel writes, and how many leaves write each."""
+        return Counter(self.key(leaf, len(self.plan.statement_of[leaf.statement].reads)) for leaf, _ in leaves(self.kernel.body))
+
+    @cached_property
+    def read(self) -> frozenset[tuple[str, str]]:
+        """Stores that the kernel reads, or updates."""
         out = set()
         for leaf, _ in leaves(self.kernel.body):
             statement = self.plan.statement_of[leaf.statement]
-            view = leaf.view(len(statement.reads))
-            out.add(("buffer", view.buffer) if view else ("array", statement.target.array))
+            out |= {self.key(leaf, slot) for slot in range(len(statement.reads) + bool(statement.update))}
         return frozenset(out)
+
+    def key(self, leaf: Leaf, slot: int) -> tuple[str, str]:
+        """The store of one access of a leaf, in :attr:`stores`."""
+        view = leaf.view(slot)
+        return ("buffer", view.buffer) if view else ("array", self.plan.statement_of[leaf.statement].accesses[slot].array)
 
     def store(self, leaf: Leaf, slot: int) -> Store:
         """The storage of one access of a leaf."""
-        view = leaf.view(slot)
-        if view:
-            return self.stores["buffer", view.buffer]
-        return self.stores["array", self.plan.statement_of[leaf.statement].accesses[slot].array]
+        return self.stores[self.key(leaf, slot)]
 
     def keeps_more(self, site: Site) -> bool:
         """Whether the leaf uses a sum that is more than its value."""

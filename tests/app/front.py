@@ -16,6 +16,7 @@ PANES: dict[str, Any] = {
     "head": protocol.Head, "loops": list[protocol.Row], "tree": list[protocol.Row], "moves": protocol.MovesPane,
     "selection": protocol.Selection, "cuda": protocol.Cuda, "history": protocol.History, "run": protocol.RunPane,
     "script": protocol.ScriptPane, "strategy": protocol_plans.StrategyPane, "stitching": protocol_plans.StitchPane,
+    "target": protocol_plans.TargetPane,
 }
 ANSWERS: dict[str, Any] = {"preview": protocol.Preview, "check": protocol.Preview, "counterexample": protocol.Counterexample,
                            "compare": protocol.Compared, "figure": protocol.FigureData,

@@ -8,6 +8,7 @@ import pytest
 
 from explorer.app.panes.cuda import cuda
 from explorer.app.panes.loops import loop_rows
+from explorer.gpu.spec import default_gpu
 
 from .front import front, schedule
 
@@ -34,7 +35,7 @@ def test_rows_beyond_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
     rows = loop_rows(start.plan)
     assert len(rows) == 4
     assert "4 more rows" in rows[-1]["label"]
-    pane = cuda(start)
+    pane = cuda(start, default_gpu())
     assert len(pane["lines"]) == 5
     assert pane["truncated"].startswith("the first 5 of ")
     assert all(n <= 5 for lines in pane["nodes"].values() for n in lines)

@@ -10,6 +10,7 @@ from explorer.app import planning
 from explorer.app.calls import read_call
 from explorer.app.recipes import MAKERS, recipe, replayed
 from explorer.errors import ReplayError, ScheduleError, TransformError
+from explorer.gpu.spec import default_gpu
 from explorer.strategies import auto, default, stitch
 
 from .front import Front, front
@@ -100,11 +101,11 @@ def test_a_strategy_begins_with_the_program_as_written(shown: Front) -> None:
 def test_progress_is_told_and_it_can_be_stopped(shown: Front, monkeypatch: pytest.MonkeyPatch) -> None:
     inside, go_on = threading.Event(), threading.Event()
 
-    def slow(start, name, tell):  # type: ignore[no-untyped-def]
+    def slow(start, name, gpu, tell):  # type: ignore[no-untyped-def]
         tell("half of it", 0.5)
         inside.set()
         assert go_on.wait(10)
-        return recipe(start, name, tell)
+        return recipe(start, name, gpu, tell)
 
     monkeypatch.setattr(planning, "recipe", slow)
     shown.ask("strategy", name="auto")
@@ -128,11 +129,11 @@ def test_what_cannot_be_is_said(shown: Front) -> None:
     for to in (-1, 99, "x", None, True):
         assert "no step" in shown.problem("strategy_step", to=to)["what"]
     with pytest.raises(ScheduleError, match="no strategy 'zz'"):
-        recipe(shown.session.schedule, "zz", lambda *_: None)
+        recipe(shown.session.schedule, "zz", default_gpu(), lambda *_: None)
 
 
 def test_a_strategy_that_fails_says_why(shown: Front, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(start, tell):  # type: ignore[no-untyped-def]
+    def refuse(start, gpu, tell):  # type: ignore[no-untyped-def]
         raise TransformError("nothing here to stitch", why="one value only", hint="default")
 
     monkeypatch.setitem(MAKERS, "stitch", refuse)
@@ -147,4 +148,4 @@ def test_a_strategy_that_fails_says_why(shown: Front, monkeypatch: pytest.Monkey
 def test_a_step_that_cannot_stand_alone_is_named(shown: Front) -> None:
     steps = tuple(map(read_call, ("split('k', 4)", "bind('zz', 'thread.x')")))
     with pytest.raises(ReplayError, match=r"step 2, bind\('zz', 'thread.x'\), does not apply by itself"):
-        replayed(shown.session.schedule, steps, lambda *_: None)
+        replayed(shown.session.schedule, steps, default_gpu(), lambda *_: None)

@@ -9,6 +9,7 @@ import pytest
 
 from explorer.app.judging import MoveJudge
 from explorer.app.protocol import MovesPane
+from explorer.gpu.spec import default_gpu
 from explorer.poly.isl import alone
 from explorer.poly.judge import judge
 
@@ -102,7 +103,7 @@ def test_judging_rests_while_a_request_is_answered() -> None:
     judge_moves = MoveJudge(lambda serial, pane: told.append(pane))
     start = schedule("softmax", M=6, N=12)
     with judge_moves.paused():
-        assert judge_moves.ask(1, start, "k")["pending"]
+        assert judge_moves.ask(1, start, "k", default_gpu())["pending"]
         time.sleep(0.3)
         assert told == []
     assert judge_moves.wait()
@@ -120,11 +121,11 @@ def test_a_judgement_that_fails_is_said_and_the_thread_goes_on(monkeypatch: pyte
 
     with monkeypatch.context() as patched:
         patched.setattr("explorer.app.judging.judged", broken)
-        judge_moves.ask(1, start, "k")
+        judge_moves.ask(1, start, "k", default_gpu())
         assert judge_moves.wait()
     assert "could not be judged: ZeroDivisionError: oops" in told[-1]["title"]
     assert not told[-1]["pending"]
-    judge_moves.ask(2, start, "k_2")
+    judge_moves.ask(2, start, "k_2", default_gpu())
     assert judge_moves.wait()
     assert told[-1]["moves"]
     judge_moves.close()

@@ -195,6 +195,25 @@ def test_a_whole_strategy_is_one_card(opened: Open) -> None:
     expect(page.locator(".state[aria-current=step] .stitle")).to_have_text(f"auto · {len(stage.steps)} steps")
 
 
+def test_another_gpu_by_keys_makes_the_steps_again(opened: Open) -> None:
+    stage = opened(schedule("sum_rows", M=64, N=65536))
+    page, keys = stage.page, stage.page.keyboard
+    page.get_by_role("tab", name="Strategies", exact=True).click()
+    page.locator(".kind", has_text="Auto").click()
+    stage.calm()
+    before, count = page.locator(".sest").last.inner_text(), page.locator(".sstep").count()
+    page.locator(".kind").last.focus()
+    keys.press("Tab")
+    assert focused(page, "getAttribute('aria-label')") == "plan for the GPU"
+    keys.press("l")
+    stage.calm()
+    assert focused(page, "value") == "L4", "the letter chooses; it is no shortcut here"
+    expect(page.locator(".shelp b")).to_contain_text("on the L4")
+    assert page.locator(".sest").last.inner_text() != before
+    assert page.locator(".sstep").count() != count, "rows are cut for fewer multiprocessors and less bandwidth"
+    expect(page.locator(".strategies select")).to_have_attribute("title", re.compile("58 multiprocessors, 0.3 TB/s"))
+
+
 # -- loops and partial results -------------------------------------------------------------------------------------
 
 
@@ -310,6 +329,32 @@ def test_schemes_are_chosen_by_keys_alone(opened: Open) -> None:
     keys.press("Control+z")
     stage.calm()
     assert stage.steps == []
+
+
+def test_another_gpu_keeps_the_choices_and_prices_them_anew(opened: Open) -> None:
+    stage = opened(schedule("softmax", M=16, N=65536))
+    page = stage.page
+    page.get_by_role("tab", name="Stitching", exact=True).click()
+    stage.calm()
+    edge = page.locator(".gedgerow[data-edge='peak->total']")
+    edge.locator("[data-scheme=cut]").click()
+    stage.calm()
+    before, other = page.locator(".gtotal b").inner_text(), edge.locator("[data-scheme=shared] .gsprice").inner_text()
+    page.locator(".stitching").get_by_label("plan for the GPU").select_option("T4")
+    stage.calm()
+    expect(edge.locator(".fixed")).to_have_attribute("data-scheme", "cut")
+    expect(page.locator(".gtotal")).to_contain_text("on the T4")
+    assert page.locator(".gtotal b").inner_text() != before
+    assert edge.locator("[data-scheme=shared] .gsprice").inner_text() != other, "the edges are tried again"
+    assert page.get_by_label("plan for the GPU").evaluate_all("all => all.map((one) => one.value)") == ["T4", "T4"]
+    page.locator(".stitching [data-go=apply]").click()
+    stage.calm()
+    assert len(stage.session.schedule.plan.kernels) == 2
+    page.evaluate("() => { const one = document.querySelector('.stitching select');"
+                  "one.append(new Option('Voodoo')); one.value = 'Voodoo'; one.dispatchEvent(new Event('change')); }")
+    stage.calm()
+    expect(page.locator(".alert")).to_contain_text("No GPU called 'Voodoo' is in the catalogue.")
+    expect(page.locator(".stitching select")).to_have_value("T4")
 
 
 def test_other_sizes_are_asked_anew(opened: Open) -> None:

@@ -1,11 +1,17 @@
-"""NVRTC takes what joins the blocks of a launch, on every architecture that has it."""
+"""NVRTC takes what joins the blocks of a launch, on every architecture that has it, and orders what threads exchange."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+import explorer as ex
 from explorer.codegen.emit import emit
+from explorer.codegen.module import CudaModule
 from explorer.run.nvrtc import compile_module
+from explorer.strategies import auto
+from explorer.workloads import get
 from tests.transforms.multiblock import spread
 
 
@@ -37,3 +43,17 @@ def test_clusters_compile(name: str) -> None:
     assert "barrier.cluster.arrive" in compiled.ptx
     assert "mapa" in compiled.ptx
     assert all(k.stack_bytes == 0 for k in compiled.kernels.values())
+
+
+def test_what_another_thread_wrote_is_loaded_behind_the_barrier() -> None:
+    """A restricted pointer would let the compiler load the mean before the barrier, in the threads that do not write it."""
+    work = get("batchnorm_statistics")
+    made = emit(auto(work.definition.into(ex.Definition).schedule(**work.tiny)).plan, arch="sm_90a")
+
+    def loads_early(module: CudaModule) -> bool:
+        before, behind = compile_module(module, "sm_90a").ptx.split("bar.sync", 1)
+        return "ld.global.f32" in before and "ld.global.f32" not in behind
+
+    assert "float* mean" in made.text
+    assert not loads_early(made)
+    assert loads_early(replace(made, text=made.text.replace("float* mean", "float* __restrict__ mean")))

@@ -10,7 +10,7 @@ from ...codegen.emit import emit
 from ...codegen.module import CudaModule
 from ...errors import ExplorerError, ResourceError
 from ...gpu.occupancy import check_launch
-from ...gpu.spec import default_gpu
+from ...gpu.spec import Gpu
 from ...run.ragged import require_emittable
 from ..protocol import Cuda
 from . import problems
@@ -22,8 +22,9 @@ MOST = 2500
 
 
 @lru_cache(maxsize=KEPT)
-def cuda(schedule: Schedule, arch: str = "sm_90") -> Cuda:
-    """The text, or the problem that keeps it from being written; a launch that is too big has both."""
+def cuda(schedule: Schedule, gpu: Gpu) -> Cuda:
+    """The text for a GPU, or the problem that keeps it from being written; a launch that is too big for it has both."""
+    arch = gpu.arch
     try:
         require_emittable(schedule)
         module = emit(schedule.plan, arch=arch)
@@ -35,7 +36,7 @@ def cuda(schedule: Schedule, arch: str = "sm_90") -> Cuda:
     problem = None
     try:
         for launch in module.launches:
-            check_launch(default_gpu(), launch)
+            check_launch(gpu, launch)
     except ResourceError as error:
         problem = problems.of_error(error, schedule)
     return {"lines": [code_spans(line) for line in shown], "nodes": node_lines(schedule, module, len(shown)), "arch": arch,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...api import Schedule
+from ...gpu.spec import Gpu
 from ...run.facts import scaled
 from ...strategies.stitch import Edge, Option, Stitching
 from ...strategies.stitching.graph import SCHEMES
@@ -12,13 +13,13 @@ from ..tasks import Progress
 from . import problems
 
 
-def stitching_pane(start: Schedule, progress: Progress) -> StitchPane:
-    """The pane as far as it is known; nothing yet where what is known is of another program or of other sizes."""
+def stitching_pane(start: Schedule, gpu: Gpu, progress: Progress) -> StitchPane:
+    """The pane of a program and a GPU, as far as it is known."""
     found: Tried | None = progress.result
     model = found.model if found else None
     return {
-        "program": start.source.name, "status": progress.status, "doing": progress.doing,  # type: ignore[typeddict-item]
-        "fraction": progress.fraction, "schemes": [(s, WORDS[s]) for s in SCHEMES],
+        "program": start.source.name, "gpu": gpu.name, "status": progress.status,  # type: ignore[typeddict-item]
+        "doing": progress.doing, "fraction": progress.fraction, "schemes": [(s, WORDS[s]) for s in SCHEMES],
         "edges": [_edge(e, found) for e in model.edges] if found and model else [],
         "model": price(model, len(model.schedule.steps)) if model else None,
         "problem": problems.of_error(progress.error) if progress.error is not None else None,

@@ -18,6 +18,7 @@ def strategy_pane(session: Session, name: str, progress: Progress) -> StrategyPa
     return {
         "kinds": [{"name": n, "title": words, "help": help_} for n, (words, help_) in KINDS.items()],
         "status": progress.status, "doing": progress.doing, "fraction": progress.fraction, "name": name,  # type: ignore[typeddict-item]
+        "gpu": (found.gpu if found else session.gpu).name,
         "at": place(session, found) if found else None, "summary": found.summary if found else "",
         "start_us": found.start_us if found else None, "model_us": found.model_us if found else None,
         "terms": [list(t) for t in found.terms if abs(t[1]) >= 0.005] if found else [],  # type: ignore[misc]

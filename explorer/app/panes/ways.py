@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...api import Schedule
+from ...gpu.spec import Gpu
 from ...ir.plan import Plan
 from ...ir.rounding import METHODS
 from ...ir.tree import Leaf
@@ -24,9 +25,9 @@ WORDS = {
 """Each way in one sentence."""
 
 
-def ways_at(schedule: Schedule, node: str) -> list[WaysData]:
+def ways_at(schedule: Schedule, node: str, gpu: Gpu) -> list[WaysData]:
     """The choice for every reduction that stands open at a node: at its statement, or at a bound loop that carries it."""
-    return [_choice(schedule, leaf) for leaf in open_reductions(schedule.plan, node)]
+    return [_choice(schedule, leaf, gpu) for leaf in open_reductions(schedule.plan, node)]
 
 
 def open_reductions(plan: Plan, node: str) -> list[str]:
@@ -42,7 +43,7 @@ def open_reductions(plan: Plan, node: str) -> list[str]:
     return found
 
 
-def _choice(schedule: Schedule, leaf: str) -> WaysData:
+def _choice(schedule: Schedule, leaf: str, gpu: Gpu) -> WaysData:
     plan = schedule.plan
     hit = plan.find(leaf)
     assert hit is not None
@@ -50,7 +51,7 @@ def _choice(schedule: Schedule, leaf: str) -> WaysData:
     array = plan.statement_of[hit[0].statement].target.array
     over = [x for x in updates(plan, hit[0], hit[1]).carrying if x.is_place]
     blocks = [x.id for x in over if x.is_block]
-    found = [_way(schedule, way) for way in ways(schedule, leaf)]
+    found = [_way(schedule, way) for way in ways(schedule, leaf, gpu)]
     unit = f"per unit of Σ|terms| of an element of {array}, against the exact sum" if any(w["errors"] for w in found) else ""
     return {"target": leaf, "array": array, "over": "blocks" if blocks else "threads", "loops": blocks or [x.id for x in over],
             "unit": unit, "ways": found}

@@ -7,6 +7,7 @@
 import { attr, debounce, duration, h, keyed, reveal, rove, say, show } from "./dom.js";
 import { graph } from "./graph.js";
 import { problemBox } from "./problem.js";
+import { target } from "./target.js";
 
 const sum = (terms) => terms.map(([name, us]) => `${name} ${us.toPrecision(2)}`).join(" + ");
 
@@ -34,7 +35,7 @@ export class Stitching {
     this.element = h(
       "div.stitching",
       { role: "region", "aria-label": "stitching" },
-      h("div.vhead", null, h("h4", null, "Stitching"), this.status, this.stop, this.again),
+      h("div.vhead", null, h("h4", null, "Stitching"), target(app), this.status, this.stop, this.again),
       this.progress,
       this.problem,
       this.picture,
@@ -54,13 +55,19 @@ export class Stitching {
   }
 
   update(pane) {
-    const other = this.pane && (pane.status === "idle" || pane.program !== this.pane.program);
+    const gpu = this.pane && pane.gpu !== this.pane.gpu;
+    const other = this.pane && !gpu && (pane.status === "idle" || pane.program !== this.pane.program);
     this.pane = pane;
     if (other) {
       this.chosen.clear();
-      this.price = null;
       this.active = null;
     }
+    if (other || gpu) {
+      this.price = this.refusal = null;
+      this.app.link.forget("stitch_price");
+      this.#ready();
+    }
+    if (gpu && this.chosen.size) this.ask(); /* the choices stay; what they come to on the other GPU is asked anew */
     if (!this.chosen.size) this.price = pane.model;
     const busy = pane.status === "running";
     say(this.status, busy ? `${pane.doing} …` : { failed: "", cancelled: "stopped" }[pane.status] ?? "");
@@ -96,7 +103,7 @@ export class Stitching {
     if (!price) return say(this.total, "");
     const kernels = price.groups.map((group, index) => `kernel ${index + 1}: ${group.join(", ")}`).join("; ");
     const launches = `${price.launches} launch${price.launches === 1 ? "" : "es"}`;
-    this.total.replaceChildren(h("b", null, duration(price.total_us)), ` by the model (µs: ${sum(price.terms)}); ${launches}, ${price.steps} steps; ${kernels}`);
+    this.total.replaceChildren(h("b", null, duration(price.total_us)), ` on the ${this.pane.gpu} by the model (µs: ${sum(price.terms)}); ${launches}, ${price.steps} steps; ${kernels}`);
   }
 
   #row() {

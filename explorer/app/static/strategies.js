@@ -5,6 +5,7 @@
 
 import { attr, duration, h, keyed, reveal, rove, say, show } from "./dom.js";
 import { problemBox } from "./problem.js";
+import { target } from "./target.js";
 
 export class Strategies {
   /** @param {object} app the widget: act(kind, fields), link, brush */
@@ -31,7 +32,7 @@ export class Strategies {
     this.element = h(
       "section.pane.strategies",
       { "aria-label": "strategies" },
-      h("div.phead", null, this.kinds, this.status),
+      h("div.phead", null, this.kinds, target(app), this.status),
       this.progress,
       this.walk,
       this.body,
@@ -96,7 +97,7 @@ export class Strategies {
         ? [
             kind.help,
             pane.summary ? `. Here: ${pane.summary}` : "",
-            pane.model_us ? h("b", null, `; ${duration(pane.model_us)} by its model`) : "",
+            pane.model_us ? h("b", null, `; ${duration(pane.model_us)} on the ${pane.gpu} by its model`) : "",
             terms ? ` (µs: ${terms})` : "",
           ]
         : ["A strategy is a sequence of moves chosen by rules. Choose one: its steps appear here, to be taken one by one or all."]),
@@ -116,7 +117,7 @@ export class Strategies {
       () => h("li", null, h("button.sstep", { type: "button", "data-rove": "", onclick: (event) => this.#go(event.currentTarget.exNumber) })),
       (item, step) => this.#fill(item.firstElementChild, step),
     );
-    attr(this.list, "title", pane.steps.length ? `estimate by one rule: ${pane.rule}` : null);
+    attr(this.list, "title", pane.steps.length ? `estimate for the ${pane.gpu} by one rule: ${pane.rule}` : null);
     const buttons = this.#buttons();
     const stop = Math.max(0, (pane.at ?? 1) - 1);
     buttons.forEach((button, index) => (button.tabIndex = index === stop ? 0 : -1));
