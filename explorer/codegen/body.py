@@ -70,8 +70,12 @@ class Builder:
         return each if any(c.variables() & lanes for c in each.conditions) else self.low.site(leaf, above)
 
     def limited(self) -> frozenset[str]:
-        """Variables that a guard compares with a bound."""
-        return frozenset(name for s in self.sites.values() for c in s.conditions if not c.equality for name in c.variables())
+        """Variables of guards that hold in some iterations of an unrolled loop, whatever these variables are."""
+        found: set[str] = set()
+        for s in self.sites.values():
+            unrolled = {self.low.variable[x.id] for x in s.loops if x.role == "unroll" or x.id in self.register_loops}
+            found |= {name for c in s.conditions if not c.equality and c.variables() & unrolled for name in c.variables()}
+        return frozenset(found)
 
     def positions(self, barriers: Callable[[Plan, Kernel], Any]) -> frozenset[tuple[str, int]]:
         """Where barriers stand, leaves that overrun included."""
