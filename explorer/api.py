@@ -199,7 +199,9 @@ class Schedule(_Schedule):
 
     @property
     def plot(self) -> Plots:
-        """Pictures: ``.domain()``, ``.memory("A")``, ``.pipeline()``, ``.roofline()``, ``.occupancy()``, ``.dependences()``."""
+        """Pictures: ``.domain()``, ``.memory("A")``, ``.pipeline()``, ``.roofline()``, ``.occupancy()``, ``.partials()``,
+        ``.dependences()``.
+        """
         from .views.figures.plots import Plots
 
         return Plots(self)

@@ -19,7 +19,7 @@ PANES: dict[str, Any] = {
     "target": protocol_plans.TargetPane,
 }
 ANSWERS: dict[str, Any] = {"preview": protocol.Preview, "check": protocol.Preview, "counterexample": protocol.Counterexample,
-                           "compare": protocol.Compared, "figure": protocol.FigureData,
+                           "compare": protocol.Compared, "figure": protocol.FigureData | protocol.SameFigure,
                            "stitch_price": protocol_plans.StitchPrice}
 
 

@@ -210,6 +210,15 @@ def test_a_figure_of_a_refused_step_shows_its_pair(shown: Front) -> None:
     assert "order would be lost" not in legal["note"]
 
 
+def test_a_figure_that_the_front_end_has_is_not_sent_again(shown: Front) -> None:
+    first = shown.data("figure", name="domain", options={})
+    same = shown.data("figure", name="domain", options={}, have=first["sign"])
+    assert same == {"sign": first["sign"]}
+    dark = shown.data("figure", name="domain", options={"theme": "dark"}, have=first["sign"])
+    assert dark["spec"]
+    assert dark["sign"] != first["sign"]
+
+
 def test_two_states_are_compared(shown: Front) -> None:
     shown.ask("apply", call="split('k', 4)")
     found = shown.data("compare", a="h0", b="h1")

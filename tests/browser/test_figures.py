@@ -263,6 +263,19 @@ def test_ptx_on_demand_follows_the_schedule_and_the_architecture(opened: Open) -
     expect(text).to_contain_text("%tid.x")
 
 
+def test_what_has_not_changed_is_not_drawn_again(opened: Open) -> None:
+    stage = opened(schedule("sum_rows", M=4, N=8).unroll("k"))
+    page = stage.page
+    plot = "[...document.querySelectorAll('.exw .vmain .plot')].find((one) => one.offsetParent)"
+    page.evaluate(f"() => {{ {plot}.data[0].seen = true; }}")
+    page.locator(".exw .undo").click()
+    settle(stage)
+    assert page.evaluate(f"() => {plot}.data[0].seen ?? false")
+    page.get_by_role("combobox", name="colour by").select_option("block")
+    settle(stage)
+    assert not page.evaluate(f"() => {plot}.data[0].seen ?? false")
+
+
 def test_without_nvrtc_the_pane_says_what_to_install(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> None:
         raise CompilerMissing("NVRTC is not installed.", hint="pip install 'cupy-cuda13x[ctk]'")

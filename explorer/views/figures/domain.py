@@ -209,7 +209,9 @@ def _colours(blocks: int, threads: int, parts: int) -> dict[str, str]:
 
 
 def _focus(plan: Plan, look: Look, names: tuple[str, ...]) -> str:
-    """The statement to open on: of the finding, of the selected node, else the one with the most dimensions that updates."""
+    """The statement to open on: of the finding, of the selected node (of a buffer, one that uses it), else the one with the
+    most dimensions that updates.
+    """
     if look.finding and look.finding.source and look.finding.source.statement in names:
         return look.finding.source.statement
     hit = plan.find(look.node) if look.node else None
@@ -218,7 +220,8 @@ def _focus(plan: Plan, look: Look, names: tuple[str, ...]) -> str:
     if look.node in names:
         return str(look.node)
     below = [leaf.statement for leaf, _ in leaves(hit[0].body)] if hit and isinstance(hit[0], Loop) else []
-    offered = below or [leaf.statement for leaf, _, _ in plan.leaves]
+    using = [leaf.statement for leaf, _, _ in plan.leaves if any(view.buffer == look.node for _, view in leaf.views)]
+    offered = below or using or [leaf.statement for leaf, _, _ in plan.leaves]
 
     def weight(name: str) -> tuple[bool, int, bool]:
         s = plan.statement_of[name]

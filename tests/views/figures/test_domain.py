@@ -8,6 +8,7 @@ import pytest
 
 from explorer.errors import FigureError
 from explorer.poly.sample import bounds
+from explorer.strategies import auto
 from explorer.transforms.base import catalogue
 from explorer.views.figures.asked import Asked, Look
 from explorer.views.figures.domain import ROOM, domain
@@ -64,6 +65,14 @@ def test_a_node_chooses_the_statement():
     assert domain(s, Asked(), Look("S0")).statement == "S0"
     below = domain(s, Asked(), Look("k_3")).statement
     assert "k_3" in s.plan.statement_of[below].dims
+
+
+def test_a_buffer_chooses_a_statement_that_uses_it():
+    s = auto(written("softmax", M=64, N=1000))
+    assert len(s.plan.buffers) > 4
+    for buffer in (b.name for b in s.plan.buffers):
+        shown = domain(s, Asked(), Look(buffer)).statement
+        assert any(view.buffer == buffer for leaf, _, _ in s.plan.leaves if leaf.statement == shown for _, view in leaf.views)
 
 
 def test_it_opens_where_the_selected_leaf_runs():
