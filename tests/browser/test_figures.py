@@ -271,7 +271,7 @@ def test_what_has_not_changed_is_not_drawn_again(opened: Open) -> None:
     page.locator(".exw .undo").click()
     settle(stage)
     assert page.evaluate(f"() => {plot}.data[0].seen ?? false")
-    page.get_by_role("combobox", name="colour by").select_option("block")
+    page.get_by_role("combobox", name="across").select_option("i")
     settle(stage)
     assert not page.evaluate(f"() => {plot}.data[0].seen ?? false")
 

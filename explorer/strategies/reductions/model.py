@@ -37,6 +37,8 @@ class Constants:
         Cycles of the L1 cache for each line of 128 bytes that a warp touches, and microseconds to issue a warp's access.
     scattered : float
         How much more the memory takes for the shortest pieces of columns.
+    narrow : float
+        How much more it takes where a row has less than a warp, for each halving.
     row, row_block, row_warp : float
         Shuffles of a row; the block's barrier where a row has more than a warp, and for each doubling of warps.
     column, column_value, column_block : float
@@ -63,25 +65,26 @@ class Constants:
     sharpness: float = 1.97
     line: float = 0.7
     access: float = 0.0018
-    scattered: float = 0.15
+    scattered: float = 0.133
+    narrow: float = 0.02
     row: float = 0.177
-    row_block: float = 0.0104
-    row_warp: float = 0.00586
-    column: float = 0.0122
+    row_block: float = 0.00846
+    row_warp: float = 0.00826
+    column: float = 0.0134
     column_value: float = 0.0103
-    column_block: float = 0.151
+    column_block: float = 0.142
     again: float = 0
     join: float = 1.07
     ticket: float = 0.808
     part: float = 0.00102
-    partial: float = 2.2
-    block: float = 0.0252
+    partial: float = 3.14
+    block: float = 0.025
     wave: float = 0
-    batch: float = 0.0169
+    batch: float = 0.0175
     code: float = 0.0126
-    division: float = 2.23
-    ragged: float = 0.899
-    threads: float = 0.0994
+    division: float = 2.22
+    ragged: float = 0.894
+    threads: float = 0.0698
 
 
 H200 = Constants()
@@ -127,6 +130,8 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
     width = (s.lanes(p) if s.flat else s.vector) * p.itemsize
     rate = _soft_least(resident * threads * unroll * width / c.latency, min(c.alone, bandwidth / active), c.sharpness)
     memory = waves * resident * threads * accesses * width / rate * (1 + c.scattered * _scattered(p, s, width))
+    if p.rows and not s.flat:
+        memory *= 1 + c.narrow * log2(max(1.0, gpu.warp_size / s.x))
     warps = waves * resident * -(-threads // gpu.warp_size) * accesses
     lines = warps * _lines(p, s, width, gpu.warp_size) * c.line / ((gpu.clock_hz or 1.7e9) / 1e6)
     apart = 1.0 if s.steady(p) else c.division
