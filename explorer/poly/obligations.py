@@ -70,13 +70,31 @@ def _carries(plan: Plan, p: Placed, loop: Loop) -> bool:
     array = plan.array_of[p.statement.target.array]
     other = tuple(x for x in p.above if (x.role == "launch" if loop.is_block else not x.is_place))
     boxes = tuple((x.id, x.start, x.extent) for x in p.above)
-    return _carried(p.statement, array, loop.id, tuple(x.id for x in other), p.leaf.when, boxes)
+    return _seen(p, loop) or _carried(p.statement, array, loop.id, tuple(x.id for x in other), p.leaf.when, boxes)
+
+
+def _seen(p: Placed, loop: Loop) -> bool:
+    """Whether the first point of the loops and the one a step of `loop` further are two updates of one element: a witness, which
+    is found faster than isl finds that there is one.
+    """
+    when, first = dict(p.leaf.when), {x.id: x.start for x in p.above}
+    found = []
+    for point in (first, first | {loop.id: loop.start + 1}):
+        dims = {name: e.evaluate(point) for name, e in p.leaf.at}
+        if not all(c.holds(dims) for c in p.statement.domain):
+            return False
+        if not all(x in when and when[x].evaluate(dims) == value for x, value in point.items()):
+            return False
+        found.append([e.evaluate(dims) for e in p.statement.target.index if isinstance(e, Expr)])
+    return loop.extent > 1 and found[0] == found[1]
 
 
 @lru_cache(maxsize=4096)
 def _carried(statement: Statement, array: Array, loop: str, same: tuple[str, ...], inverse: tuple[tuple[str, Expr], ...],
              boxes: tuple[tuple[str, int, int], ...]) -> bool:
     when, index = dict(inverse), [e for e in statement.target.index if isinstance(e, Expr)]
+    if when[loop] in index:  # one element, so one value of the loop
+        return False
     cases = differ(when[loop], "a", when[loop], "b")
     level = tuple(equal(when[x], "a", when[x], "b") for x in same)
     known = bounds(statement.domain)
