@@ -90,7 +90,7 @@ def test_idle_lanes_are_counted_exactly() -> None:
 
 
 def test_waves_are_those_of_the_gpu() -> None:
-    s = auto(written("sum_rows", M=4096, N=4096))
+    s = written("sum_rows", M=4096, N=4096).bind("i", "block.x").bind("k", "thread.x", count=256).collect("S1", "shuffle")
     (wave,) = of(s).waves
     assert (wave.blocks, wave.threads, wave.at_once) == (4096, 256, 132 * 8)
     assert wave.rounds == pytest.approx(4096 / 1056)
