@@ -148,7 +148,7 @@ class Expr:
                 total = total + quotient(atom.expr.substitute(values, ranges), atom.by, ranges) * c
             else:
                 total = total + remainder(atom.expr.substitute(values, ranges), atom.by, ranges) * c
-        return rejoin(total)
+        return rejoin(total, ranges)
 
     def simplify(self, ranges: Ranges) -> Expr:
         """The same value, written with fewer quotients and remainders where `ranges` allow it."""
@@ -260,6 +260,7 @@ def remainder(expr: Expr, by: int, ranges: Ranges = _NO_RANGES) -> Expr:
         raise ValueError(f"remainder by {by}: the divisor of an index must be a positive integer")
     if by == 1:
         return ZERO
+    expr = rejoin(expr, ranges, by)
     rest = Expr(tuple((a, c % by) for a, c in expr.terms if c % by), expr.const % by)
     plain = Expr(tuple((a, c) for a, c in expr.terms if c % by), expr.const)
     for form in (plain, rest):
@@ -276,15 +277,26 @@ def remainder(expr: Expr, by: int, ranges: Ranges = _NO_RANGES) -> Expr:
     return Expr(((Remainder(rest, by), 1),))
 
 
-def rejoin(expr: Expr) -> Expr:
-    """Undo a split: ``c * (x // c) + x % c`` becomes ``x``."""
-    for atom, c in expr.terms:
-        if not isinstance(atom, Remainder):
+def rejoin(expr: Expr, ranges: Ranges = _NO_RANGES, modulo: int = 0) -> Expr:
+    """Undo a split: ``c * (x // c) + x % c`` becomes ``x``; with `modulo`, coefficients count up to its multiples.
+
+    The two may be written over different sums, as a remainder's coefficients are reduced: ``(32*s + q) // 12`` belongs to
+    ``(8*s + q) % 12``.
+    """
+    kinds = {type(atom) for atom, _ in expr.terms}
+    if Quotient not in kinds or Remainder not in kinds:
+        return expr
+    have = dict(expr.terms)
+    for atom, d in expr.terms:
+        if not isinstance(atom, Quotient):
             continue
-        partner = Quotient(atom.expr, atom.by)
-        if any(a == partner and d == c * atom.by for a, d in expr.terms):
-            kept = tuple(t for t in expr.terms if t[0] != atom and t[0] != partner)
-            return rejoin(Expr(kept, expr.const) + atom.expr * c)
+        for rest in (Expr(((Remainder(atom.expr, atom.by), 1),)), remainder(atom.expr, atom.by, ranges)):
+            if len(rest.terms) != 1 or rest.const or not (c := have.get(rest.terms[0][0], 0)) or c % rest.terms[0][1]:
+                continue
+            c //= rest.terms[0][1]
+            if d == c * atom.by or (modulo and (d - c * atom.by) % modulo == 0):
+                kept = tuple(t for t in expr.terms if t[0] not in (atom, rest.terms[0][0]))
+                return rejoin(Expr(kept, expr.const) + atom.expr * c, ranges, modulo)
     return expr
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ..ir.digits import follows
 from ..ir.expr import Expr
 from ..ir.finding import Finding
 from ..ir.plan import Plan
@@ -93,11 +94,11 @@ def _seen(p: Placed, loop: Loop) -> bool:
 def _carried(statement: Statement, array: Array, loop: str, same: tuple[str, ...], inverse: tuple[tuple[str, Expr], ...],
              boxes: tuple[tuple[str, int, int], ...]) -> bool:
     when, index = dict(inverse), [e for e in statement.target.index if isinstance(e, Expr)]
-    if when[loop] in index:  # one element, so one value of the loop
+    known = bounds(statement.domain)
+    if follows(when[loop], index, known):  # one element, so one value of the loop
         return False
     cases = differ(when[loop], "a", when[loop], "b")
     level = tuple(equal(when[x], "a", when[x], "b") for x in same)
-    known = bounds(statement.domain)
     facts = deduce((*level, *(equal(e, "a", e, "b") for e in index)), marked(known, "a") | marked(known, "b"))
     if facts is None or all(map(facts.refutes, cases)):
         return False

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd
 
-from ..ir.expr import Expr, var
+from ..ir.digits import digits, told
+from ..ir.expr import Atom, Expr, var
 from ..ir.finding import Verdict, no
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Indirect, Statement
@@ -49,7 +51,7 @@ class Updates:
 
     def parallel(self, loop: Loop) -> bool:
         """Whether the element determines the loop's value."""
-        return self.alone(loop) or loop.id in self.tied.values()
+        return self.alone(loop) or loop.id in self.tied.values() or told(dict(self.leaf.when)[loop.id], self.names) is not None
 
     def alone(self, loop: Loop) -> bool:
         """Whether the dimensions that the element determines do."""
@@ -66,6 +68,25 @@ class Updates:
             if loop and not e.variables() <= self.dims:
                 out[axis] = loop.id
         return out
+
+    @cached_property
+    def digits(self) -> dict[int, dict[Atom, Expr]]:
+        """For each axis whose index is a mixed-radix sum of other values: each of these as a digit of the index.
+
+        ``t = 8*((e // 32) % 3) + e % 8`` has the digits ``t // 8`` and ``t % 8``: what rfactor over a coalesced loop has left.
+        """
+        out: dict[int, dict[Atom, Expr]] = {}
+        known = dim_ranges(self.statement)
+        for axis, e in enumerate(self.statement.target.index):
+            own = isinstance(e, Expr) and (axis in self.tied or e.variables() <= self.dims)
+            if isinstance(e, Expr) and not own and (found := digits(e, var(axis_name(axis)), known)):
+                out[axis] = found
+        return out
+
+    @property
+    def names(self) -> dict[Atom, Expr]:
+        """What the element determines, in names of its axes: dimensions, and the digits of its other indices."""
+        return {**{d: var(d) for d in self.dims}, **{atom: e for found in self.digits.values() for atom, e in found.items()}}
 
     @property
     def carrying(self) -> tuple[Loop, ...]:
@@ -109,6 +130,11 @@ def element_dims(statement: Statement) -> frozenset[str]:
     """Dimensions that follow from the target's element, because they alone make up one of its indices."""
     single = [e for e in statement.target.index if isinstance(e, Expr) and len(e.terms) == 1 and isinstance(e.terms[0][0], str)]
     return frozenset(name for e in single for name in e.variables())
+
+
+def axis_name(axis: int) -> str:
+    """What stands for the index of an axis; no program has such a name."""
+    return f"#{axis}"
 
 
 @dataclass(frozen=True)
@@ -176,15 +202,15 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
     plain = [d for d in s.dims if d in u.dims]
     names = {d: d if d in shared else fresh(f"{d}.{suffix}") for d in plain}
     box = {names[d]: known[d] for d in plain}
-    index, extra, tie = [], [], {}
+    index, extra, tie, made_of = [], [], {}, {}
     for axis, e in enumerate(s.target.index):
         assert not isinstance(e, Indirect)
         if e.variables() <= u.dims:
             index.append(e.substitute({d: var(n) for d, n in names.items()}))
             continue
-        step = 1 if axis in u.tied else gcd(*(c for _, c in e.terms))
+        step = 1 if axis in u.tied or axis in u.digits else gcd(*(c for _, c in e.terms))
         low, high = Expr(tuple((a, c // step) for a, c in e.terms)).interval(known)
-        if axis in u.tied and parted:
+        if (axis in u.tied or axis in u.digits) and parted:
             low, high = 0, plan.array_of[s.target.array].shape[axis] - 1
         new = fresh(f"{s.name}.{axis}.{suffix}")
         box[new] = (low, high)
@@ -192,6 +218,8 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
         index.append(var(new) * step + e.const)
         if axis in u.tied:
             tie[new] = u.tied[axis], (when[u.tied[axis]] - e).const + e.const
+        elif axis in u.digits:
+            made_of[new] = axis, e
     parts = tuple(fresh(f"{x.id}.{suffix}") for x in u.factored)
     dims = (*(names[d] for d in plain), *extra, *parts)
     domain = (
@@ -214,24 +242,40 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
     parting = {x.id for x in u.factored if not u.parallel(x)}
     usable = here.keys() - parting
     lost = {d for d in plain if not at[d].variables() <= usable}
+    over = {d: e.substitute(at, scope) for d, (_, e) in made_of.items()}
+    if mixed := next((d for d, e in over.items() if not e.variables() <= usable), None):
+        return no(f"the loops of {u.leaf.id} mix the elements of {s.target.array} with the reduction",
+                  f"axis {made_of[mixed][0]} is not told by the loops outside of {u.anchor(early)}",
+                  "undo the skew or coalesce that mixes them")
     if bad := next((x for x in stay if u.parallel(x) and when[x.id].variables() & lost), None):
         return no(f"the loops of {u.leaf.id} mix the elements of {s.target.array} with the reduction",
                   f"{', '.join(sorted(lost))} cannot be told from the loops outside of {u.anchor(early)}, "
                   f"but {bad.id} depends on it",
                   "undo the skew or coalesce that mixes them")
     clones = {old: x for old, x in clones.items() if old in parting or not when[old].variables() & lost}
-    alone = [names[d] for d in plain if d in lost] + [d for d in extra if d not in tie]
+    alone = [names[d] for d in plain if d in lost] + [d for d in extra if d not in tie and d not in made_of]
     own_of = {n: fresh_loop(plan, f"{n}.{suffix}" if n in shared else n, taken, made) for n in alone}
     own = [Loop(own_of[n], box[n][1] - box[n][0] + 1, (), start=box[n][0]) for n in alone]
     values = {old: var(new) for old, new in here.items()}
     inside = {**scope, **{x.id: x.range for x in (*clones.values(), *own)}}
     place = [(names[d], var(own_of[names[d]]) if d in lost else at[d].substitute(values, inside)) for d in plain]
-    place += [(d, var(here[tie[d][0]]) - tie[d][1] if d in tie else var(own_of[d])) for d in extra]
+    place += [(d, over[d].substitute(values, inside) if d in made_of else
+               var(here[tie[d][0]]) - tie[d][1] if d in tie else var(own_of[d])) for d in extra]
     place += [(d, var(here[x.id]) - x.start) for d, x in zip(parts, u.factored, strict=True)]
     to_new = {d: var(n) for d, n in names.items()}
     part_of = {x.id: var(d) + x.start for d, x in zip(parts, u.factored, strict=True)}
     part_of |= {loop: var(d) + shift for d, (loop, shift) in tie.items()}
-    inverse = {here[x.id]: part_of.get(x.id, when[x.id].substitute(to_new))
+    axes = {axis_name(axis): var(d) for d, (axis, _) in made_of.items()}
+    boxed = {d: box[d] for d in (*names.values(), *extra)}
+
+    def value(x: Loop) -> Expr:
+        """The loop's value, over the new dimensions."""
+        e = when[x.id]
+        if not e.variables() <= u.dims and (found := told(e, u.names)) is not None:
+            return found.substitute({**to_new, **axes}, boxed)
+        return e.substitute(to_new)
+
+    inverse = {here[x.id]: part_of[x.id] if x.id in part_of else value(x)
                for x in (*stay, *(x for x in u.above if x.id in clones))}
     inverse |= {loop: var(n) for n, loop in own_of.items()}
     late = [x.id for x in u.factored if apart or not x.is_place]

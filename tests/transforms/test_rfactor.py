@@ -154,3 +154,21 @@ def test_candidates_apply() -> None:
     assert [c.loop for c in found] == ["k_3", "k_3.i"]
     assert all(c.check(plan) for c in found)
     assert not Rfactor.offers(initial(softmax()), "S3")
+
+
+COALESCED = (("split", "k", 4), ("interchange", "k", "k.i"), ("rfactor", "y", "k.i"), ("interchange", "k", "j"),
+             ("distribute", "k.i", "j.z"), ("coalesce", ("k.i.2", "j")), ("split", "k.i.2", 4, "v"))
+"""Columns in groups of four rows, each row with results of its own, rows and columns of a group as one loop."""
+
+
+def test_partial_results_whose_element_a_loop_tells_by_its_digits(golden) -> None:
+    """``y_p[j, g]`` in a loop over ``5*g + j``: new partial results stay inside of it, and no loop of their own is made."""
+    plan = right(column_sum(8), *COALESCED, ("rfactor", "S1", "k"))
+    golden(loops_text(plan))
+
+
+def test_threads_combine_where_the_element_is_told_by_digits() -> None:
+    plan = right(column_sum(8), *COALESCED, ("launch", "column_sum", "k.i"), ("launch", "column_sum.2", "k.i.2"),
+                 ("bind", "k.i.2", "block.x"), ("bind", "v", "thread.x"), ("bind", "k", "thread.y"), ("collect", "S1", "shuffle"))
+    (collected,) = [above for leaf, above, _ in plan.leaves if leaf.collect]
+    assert [(x.id, x.role) for x in collected] == [("k.i.2", "block.x"), ("v", "thread.x"), ("k", "thread.y")]
