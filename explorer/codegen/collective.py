@@ -113,12 +113,12 @@ class Collective:
     def combined(self, value: str) -> str:
         """The call that combines `value` over threads, and around it the one over the blocks of the cluster."""
         inner = self.call(value) if self.threads else value
-        if not self.blocks:
+        count = prod(self.low.plan.clusters[self.low.kernel.id])
+        if not self.blocks or count == 1:
             return inner
         self.library |= {"reduce", "cluster"}
         first = [Condition(Expr(((self.low.role_name[role], 1),)), True) for role in sorted(self.threads)]
         wanted = guard_text(first, self.site.around) if first else "true"
-        count = prod(self.low.plan.clusters[self.low.kernel.id])
         return f"cluster_reduce<reduce_{self.update}, {count}>({inner}, {self.slots_name()}, {wanted})"
 
     def slots_name(self) -> str:

@@ -101,6 +101,14 @@ def f(x: ex.f32[M + 2, N + 2], y: ex.f32[M]):
         for k in range(max(0, i - 1), min(N, i + 2)):
             y[i] += x[i, k]
 """
+ALL = """
+@ex.program
+def f(x: ex.f64[M, N], y: ex.f64[1]):
+    y[0] = ex.inf
+    for i in range(M):
+        for k in range(N):
+            y[0] = min(y[0], x[i, k])
+"""
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,8 @@ class Case:
 
 
 CASES = (
+    Case("a cluster of one block", ALL, lambda s: s.bind("i", "block.y").collect("S1", "atomic").collect("S1_combine", "cluster"),
+         sizes=(("M", 1), ("N", 8))),
     Case("shuffles for elements that nobody updates", BAND,
          lambda s: s.tile(("i_2", "k"), (2, 2)).bind("k.i", "thread.y").rfactor("S1", "k.i").bind("k", "thread.x")
          .collect("S1", "shuffle").collect("y", "shuffle"), sizes=(("M", 11), ("N", 4))),
