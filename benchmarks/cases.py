@@ -52,6 +52,8 @@ REDUCTIONS: list[Case] = [
     ("even-64x64x56x56", (64, 64, 56, 56), (0, 2), "f32", "sum"),
 ]
 
+LARGE = 1 << 20
+"""Elements from which a random shape is bound by the memory rather than by its launch."""
 FUSED: list[tuple[str, str, dict[str, int]]] = [
     ("softmax-16384x1024", "softmax", {"M": 16384, "N": 1024}),
     ("softmax-4096x32000", "softmax", {"M": 4096, "N": 32000}),
@@ -70,8 +72,8 @@ FUSED: list[tuple[str, str, dict[str, int]]] = [
 """Fused chains: name, program of fused_programs.py, sizes."""
 
 
-def drawn(count: int, seed: int, most: int = 1 << 26) -> list[Case]:
-    """Random shapes of rank 1 to 5, primes and odd sizes among them, f16 and f32, any set of reduced axes."""
+def drawn(count: int, seed: int, least: int = 1 << 14, most: int = 1 << 26) -> list[Case]:
+    """Random shapes of rank 1 to 5 and `least` to `most` elements, odd sizes and primes, f16 and f32, any axes."""
     rng, out = random.Random(seed), []
     primes = [n for n in range(3, 4000) if all(n % d for d in range(2, int(n**0.5) + 1))]
     while len(out) < count:
@@ -85,7 +87,7 @@ def drawn(count: int, seed: int, most: int = 1 << 26) -> list[Case]:
         size = 1
         for n in shape:
             size *= n
-        if not 1 << 14 <= size <= most:
+        if not least <= size <= most:
             continue
         axes = tuple(a for a in range(rank) if rng.random() < 0.5) or (rng.randrange(rank),)
         dtype, op = rng.choice(("f16", "f32")), rng.choice(("sum", "max"))

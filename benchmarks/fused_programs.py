@@ -1,4 +1,7 @@
-"""The fused chains of the public cases as programs, computing what the peers' formulas compute."""
+"""The fused chains of the public cases as programs, computing what the peers' formulas compute.
+
+Tests import them too, as ``benchmarks.fused_programs``; the scripts here by the plain name.
+"""
 
 from __future__ import annotations
 
@@ -188,3 +191,24 @@ def adam(p: ex.f32[M], m: ex.f32[M], v: ex.f32[M], g: ex.f32[M], p2: ex.f32[M], 
         p2[i] = p[i] - 0.001 * a / (ex.sqrt(b) + 1e-8)
         m2[i] = a
         v2[i] = b
+
+
+@ex.program
+def two_branches(a: ex.f16[M, N], b: ex.f16[M, N], y: ex.f32[N], z: ex.f32[N]):
+    """Two sums of columns behind element-wise producers; the result of the first producer is read twice.  No public case."""
+    t = ex.local(ex.f32, M, N)
+    u = ex.local(ex.f32, M, N)
+    for i in range(M):
+        for j in range(N):
+            t[i, j] = a[i, j] + b[i, j]
+    for i in range(M):
+        for j in range(N):
+            u[i, j] = t[i, j] * b[i, j]
+    for j in range(N):
+        y[j] = 0.0
+        for i in range(M):
+            y[j] += u[i, j]
+    for j in range(N):
+        z[j] = 0.0
+        for i in range(M):
+            z[j] += t[i, j]

@@ -1,6 +1,6 @@
 """Reductions and fused chains on a GPU, from `strategies.auto` alone, against every peer in the same process.
 
-    python benchmarks/gpu.py [--suites reductions,fused,random] [--only TEXT] [--peers torch,inductor,cupy,xla] [--draw 40]
+    python benchmarks/gpu.py [--suites reductions,fused,random,large] [--only TEXT] [--peers torch,inductor,cupy,xla] [--draw 40]
                              [--seed 0] [--search N] [--json PATH]
 
 With `--search`, N variants of each schedule are built (explorer.strategies.choices) and timed quickly; the best is `searched`,
@@ -219,7 +219,10 @@ def main() -> None:
     suites, peers = arguments.suites.split(","), set(arguments.peers.split(","))
     jobs: list[tuple[str, Any]] = []
     for suite in suites:
-        found = {"reductions": cases.REDUCTIONS, "fused": cases.FUSED}.get(suite) or cases.drawn(arguments.draw, arguments.seed)
+        found: list[Any] = {
+            "reductions": cases.REDUCTIONS, "fused": cases.FUSED, "random": cases.drawn(arguments.draw, arguments.seed),
+            "large": cases.drawn(arguments.draw, arguments.seed, least=cases.LARGE),
+        }[suite]
         jobs += [(suite, case) for case in found if arguments.only in case[0]]
     with multiprocessing.get_context("fork").Pool(min(15, os.cpu_count() or 1)) as pool:  # ended, not joined, when left
         first = searched.Builds(pool, prepare, [[job] for job in jobs])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fused_programs import softmax as fused_softmax
+from fused_programs import two_branches
 from reduction_program import reduction
 
-from explorer import exp, f16, f32, inf, local, sizes
+from explorer import exp, f32, inf, local, sizes
 from explorer.api import Schedule, program
 from explorer.strategies.auto import auto
 from explorer.strategies.default import default
@@ -34,26 +35,6 @@ def log_sum(x: f32[M, N], y: f32[M]):
         for k in range(N):
             total += exp(x[i, k] - peak)
         y[i] = total
-
-
-@program
-def two_branches(a: f16[M, N], b: f16[M, N], y: f32[N], z: f32[N]):
-    t = local(f32, M, N)
-    u = local(f32, M, N)
-    for i in range(M):
-        for j in range(N):
-            t[i, j] = a[i, j] + b[i, j]
-    for i in range(M):
-        for j in range(N):
-            u[i, j] = t[i, j] * b[i, j]
-    for j in range(N):
-        y[j] = 0.0
-        for i in range(M):
-            y[j] += u[i, j]
-    for j in range(N):
-        z[j] = 0.0
-        for i in range(M):
-            z[j] += t[i, j]
 
 
 def schedules() -> Iterator[tuple[str, Schedule]]:

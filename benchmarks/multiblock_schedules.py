@@ -8,8 +8,8 @@ from explorer import f32, sizes
 from explorer.api import Schedule, program
 
 M, N = sizes("M N")
-HOWS = ("atomic", "kernel", "ticket", "grid", "cluster")
-DETERMINISTIC = ("kernel", "ticket", "grid", "cluster")
+HOWS = ("atomic", "kernel", "ticket", "signal", "grid", "cluster")
+DETERMINISTIC = ("kernel", "ticket", "signal", "grid", "cluster")
 
 
 @program
@@ -63,7 +63,7 @@ def columns_spread(m: int, n: int, parts: int, x: int = 32, y: int = 8) -> Sched
 
 def joined(s: Schedule, how: str) -> Schedule:
     """The updates combined over blocks, and over threads."""
-    return s.collect("y", how) if how in ("ticket", "grid", "cluster") else s.collect("y", "shuffle").collect("y", how)
+    return s.collect("y", how) if how in ("ticket", "signal", "grid", "cluster") else s.collect("y", "shuffle").collect("y", how)
 
 
 def schedules(small: bool = False) -> Iterator[tuple[str, str, Schedule]]:

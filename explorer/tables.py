@@ -145,7 +145,7 @@ def _element_bytes(schedule: Schedule, site: Site) -> int:
 def launches(schedule: Schedule) -> str:
     """The launches in words: blocks and threads of each, ``"128 × 512, last block joins"``."""
     grid = {r.kernel: r for r in schedule.facts.resources}
-    joined = {"ticket": "last block joins", "grid": "all blocks join"}
+    joined = {"ticket": "last block joins", "signal": "one block waits and joins", "grid": "all blocks join"}
     out = []
     for group in schedule.plan.launched:
         first = grid[group[0].id]

@@ -96,7 +96,7 @@ class Machine:
 
     def together(self, group: tuple[Kernel, ...]) -> None:
         """One launch of several phases: behind a ticket a block goes on as early as it may, whatever others have to do."""
-        starts = [i for i, k in enumerate(group) if i == 0 or k.join != "ticket"]
+        starts = [i for i, k in enumerate(group) if i == 0 or not k.by_one]
         for first, end in zip(starts, (*starts[1:], len(group)), strict=True):
             phases = group[first:end]
             owners = [{name: np.full_like(c.owner, -1) for name, c in self.globals.items()} for _ in phases]

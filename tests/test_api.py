@@ -12,16 +12,9 @@ import explorer as ex
 from explorer.transforms.base import catalogue
 from explorer.transforms.bind import Bind
 from explorer.transforms.split import Split
+from tests.programs import row_sum
 
 M, N = ex.sizes("M N")
-
-
-@ex.program
-def row_sum(x: ex.f32[M, N], y: ex.f32[M]):
-    for i in range(M):
-        y[i] = 0.0
-        for k in range(N):
-            y[i] += x[i, k]
 
 
 @ex.program

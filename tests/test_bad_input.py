@@ -19,17 +19,11 @@ from explorer.ir.dtype import DTYPES
 from explorer.run import compiler
 from explorer.run.cpu import CpuDevice
 from explorer.run.nvrtc import compile_module
+from tests import programs
+from tests.programs import row_sum
 
 M, N = ex.sizes("M N")
 CPU: dict[str, Any] = {"device": "cpu", "time": False, "ragged": False, "seeds": 1}
-
-
-@ex.program
-def row_sum(x: ex.f32[M, N], y: ex.f32[M]):
-    for i in range(M):
-        y[i] = 0.0
-        for k in range(N):
-            y[i] += x[i, k]
 
 
 @ex.program
@@ -195,7 +189,7 @@ def test_an_open_obligation_is_said_before_anything_is_built(tmp_path: Path) -> 
                 lambda: racing.export(tmp_path / "a")):
         error = refused(ask, ex.IllegalSchedule, "would race")
         assert "collect('y', 'shuffle')" in error.hint
-        line = Path(__file__).read_text().splitlines()[int(error.where.removeprefix("source line ")) - 1]
+        line = Path(programs.__file__).read_text().splitlines()[int(error.where.removeprefix("source line ")) - 1]
         assert line.strip() == "y[i] += x[i, k]"
     assert not list(tmp_path.iterdir())
 

@@ -22,28 +22,30 @@ from ..views.figures import figure_data
 from .history import State
 from .panes import problems
 from .panes.plain import plain
-from .protocol import Compared, Counterexample, FigureData, SameFigure
+from .protocol_moves import Counterexample
+from .protocol_results import Compared, FigureData, SameFigure
 
 
-def figure(schedule: Schedule, name: str, options: Mapping[str, Any], node: str | None, run: Run | None,
+def figure(schedule: Schedule, name: str, options: Mapping[str, Any], node: str | None, run: Run | None, gpu: Gpu,
            step: Transform | None = None, have: str | None = None) -> FigureData | SameFigure:  # fmt: skip
     """A figure as data; with a step, of the schedule that it would make, and with the pair of instances that refuses it.
 
-    Drawing a figure again costs the browser more than anything else does: one that the front end has is not sent again.
+    It is drawn for `gpu` unless its options name another.  Drawing a figure again costs the browser more than anything else
+    does: one that the front end has is not sent again.
     """
     finding = None
     if step is not None:
         verdict, plan = schedule.try_step(step)
         if plan is not None:
             schedule, run, finding = replace(schedule, plan=plan), None, verdict.finding
-    data = plain(figure_data(schedule, name, dict(options), node=node, run=run, finding=finding))
+    data = plain(figure_data(schedule, name, dict(options), node=node, run=run, finding=finding, target=gpu))
     sign = blake2b(json.dumps(data).encode(), digest_size=12).hexdigest()
     return {"sign": sign} if sign == have else {**data, "sign": sign}  # type: ignore[return-value]
 
 
-def compared(a: State, b: State) -> Compared:
-    """Two states of the history side by side; the table's first row names them."""
-    found = compare(a.schedule, b.schedule, names=(a.title, b.title), runs=(a.run, b.run)).data()
+def compared(a: State, b: State, gpu: Gpu) -> Compared:
+    """Two states of the history side by side, on a GPU; the table's first row names them."""
+    found = compare(a.schedule, b.schedule, names=(a.title, b.title), runs=(a.run, b.run), gpu=gpu).data()
     return {"a": a.id, "b": b.id, "loops": found["loops"], "cuda": found["cuda"],
             "rows": [["", a.title, b.title], *([str(cell) for cell in row] for row in found["rows"])]}
 

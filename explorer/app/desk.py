@@ -31,7 +31,8 @@ from .panes.selection import selection
 from .panes.target import target_pane
 from .panes.tree import tree_rows
 from .planning import Outgoing, Planning
-from .protocol import MovesPane, RunPane
+from .protocol_moves import MovesPane
+from .protocol_results import RunPane
 from .script import ScriptProblem
 from .session import Session
 
@@ -279,8 +280,9 @@ class Desk:
         self._panes(serial, {"run": self._run_pane(), "head": head(self.session, self._busy())})
 
     def _on_compare(self, serial: int, message: Mapping[str, Any]) -> None:
-        pair = [self.session.history.get(str(message.get(side))) for side in ("a", "b")]
-        self._later(serial, "compare", lambda: answers.compared(*pair))
+        first, second = (self.session.history.get(str(message.get(side))) for side in ("a", "b"))
+        gpu = self.session.gpu
+        self._later(serial, "compare", lambda: answers.compared(first, second, gpu))
 
     def _on_counterexample(self, serial: int, message: Mapping[str, Any]) -> None:
         schedule, step = self.session.schedule, read_call(str(message.get("call", "")))
@@ -288,10 +290,10 @@ class Desk:
 
     def _on_figure(self, serial: int, message: Mapping[str, Any]) -> None:
         session, name, asked = self.session, str(message.get("name", "")), message.get("options")
-        schedule, node, run = session.schedule, session.selected, session.history.state.run
+        schedule, node, run, gpu = session.schedule, session.selected, session.history.state.run, session.gpu
         options = asked if isinstance(asked, Mapping) else {}
         step = read_call(str(message["call"])) if message.get("call") else None
-        self._later(serial, "figure", lambda: answers.figure(schedule, name, options, node, run, step, message.get("have")))
+        self._later(serial, "figure", lambda: answers.figure(schedule, name, options, node, run, gpu, step, message.get("have")))
 
     def _on_ptx(self, serial: int, message: Mapping[str, Any]) -> None:
         state, arch = self.session.history.state, str(message.get("arch") or "sm_90")

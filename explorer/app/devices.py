@@ -10,7 +10,7 @@ from ..errors import CompilerMissing, ResourceError
 from ..gpu.spec import gpu
 from ..run import cuda
 from ..run.compiler import find_compiler
-from .protocol import DeviceChoice
+from .protocol_results import DeviceChoice
 
 
 def devices(ask_driver: bool = True) -> list[DeviceChoice]:

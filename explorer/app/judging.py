@@ -19,7 +19,7 @@ from ..moves import Move, judged
 from ..transforms.base import Transform, catalogue
 from .panes.moves import move_data, moves_pane
 from .panes.ways import ways_at
-from .protocol import MoveData, MovesPane, WaysData
+from .protocol_moves import MoveData, MovesPane, WaysData
 
 log = logging.getLogger("explorer")
 

@@ -50,7 +50,10 @@ request            fields                                               answer
 With `call`, a figure shows what that step would make, with the pair of instances that refuses it; `have` is the sign of the
 figure that the front end has.
 
-The types of ``target``, ``strategy``, ``stitching`` and ``stitch_price`` stand in :mod:`~explorer.app.protocol_plans`.
+Here stand the types of what is always there: the program, its loops, its text, its history.  Those of moves and of what they
+would do stand in :mod:`~explorer.app.protocol_moves`, those of runs, figures and comparisons in
+:mod:`~explorer.app.protocol_results`, those of plans of many steps (``target``, ``strategy``, ``stitching``, ``stitch_price``)
+in :mod:`~explorer.app.protocol_plans`.
 
 Node ids are those of the schedule (``i``, ``k.i``, ``S0``, ``a_s``): the same string selects a loop row, CUDA lines, points
 of the domain, bars of the pipeline and rows of the traffic table (brushing).
@@ -58,7 +61,7 @@ of the domain, bars of the pipeline and rows of the traffic table (brushing).
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from .protocol_walks import Walk
 
@@ -131,80 +134,6 @@ class Witness(TypedDict):
     lines: list[int]
 
 
-class Field(TypedDict):
-    """One argument of a transformation, for its form; `value` stands in the form now."""
-
-    name: str
-    kind: Literal["loop", "loops", "leaf", "array", "arrays", "node", "kernel", "int", "ints", "choice", "bool", "name"]
-    help: str
-    required: bool
-    value: Any
-    choices: NotRequired[list[str]]
-    min: NotRequired[int]
-    max: NotRequired[int]
-
-
-class MoveData(TypedDict):
-    """One transformation at the selected node.
-
-    ``call`` is the step as Python, ready to apply; None where the transformation cannot stand here at all.  A refused move
-    has `problem`; several concrete calls of one transformation are several entries, the first of a name has its form.
-    """
-
-    key: str
-    name: str
-    title: str
-    help: str
-    applies: bool
-    call: str | None
-    form: list[Field]
-    problem: Problem | None
-
-
-class WayData(TypedDict):
-    """One way to combine a reduction's updates, as it would be: `calls` are the steps it takes, `label` is the row in words.
-
-    `errors` gives for each method of adding in one thread the bound of the error against the exact sum; empty where nothing is
-    rounded.
-    """
-
-    how: str
-    words: str
-    calls: list[str]
-    applies: bool
-    problem: Problem | None
-    deterministic: bool
-    launches: int
-    parts: int
-    workspace: str
-    initial: str
-    atomics: int
-    barriers: int
-    errors: list[tuple[str, float]]
-    label: str
-
-
-class WaysData(TypedDict):
-    """The choice for one reduction whose updates run at several places; `unit` says what the errors are relative to."""
-
-    target: str
-    array: str
-    over: Literal["blocks", "threads"]
-    loops: list[str]
-    unit: str
-    ways: list[WayData]
-
-
-class MovesPane(TypedDict):
-    """``pending`` while the moves are still being judged (then another pane follows)."""
-
-    node: str | None
-    title: str
-    pending: bool
-    ways: list[WaysData]
-    moves: list[MoveData]
-
-
 class Selection(TypedDict):
     """The selected node in words: `title` is its text, `facts` are (name, text), `related` the nodes around and below it."""
 
@@ -215,39 +144,12 @@ class Selection(TypedDict):
     related: list[str]
 
 
-class DiffLine(TypedDict):
-    """``sign`` is " ", "+" or "-"."""
-
-    sign: str
-    text: str
-
-
-class Preview(TypedDict):
-    """What a step would do.  `errors` are the form's: field to sentence."""
-
-    call: str
-    applies: bool
-    diff: list[DiffLine]
-    problem: Problem | None
-    errors: dict[str, str]
-    effects: list[str]
-
-
 class Badge(TypedDict):
     """One tick of the evidence badge; `state` is earned, open or refuted."""
 
     name: str
     state: Literal["earned", "open", "refuted"]
     detail: str
-
-
-class DeviceChoice(TypedDict):
-    """A device of the run pane; `why` says what is missing and how to get it."""
-
-    name: str
-    label: str
-    available: bool
-    why: str
 
 
 class Head(TypedDict):
@@ -299,34 +201,6 @@ class History(TypedDict):
     path: list[str]
 
 
-class Against(TypedDict):
-    """A time to compare with: the previous step, the unscheduled baseline, a library."""
-
-    name: str
-    time_us: float
-    ratio: float
-    verdict: str
-
-
-class RunPane(TypedDict):
-    """``status`` idle, running, done, failed or cancelled; ``fraction`` None where it is unknown."""
-
-    status: Literal["idle", "running", "done", "failed", "cancelled"]
-    doing: str
-    fraction: float | None
-    device: str
-    devices: list[DeviceChoice]
-    sizes: dict[str, int]
-    correct: bool | None
-    verdict: str
-    wrong: dict[str, Any] | None
-    samples: dict[str, list[float]]
-    timings: list[str]
-    against: list[Against]
-    facts: list[tuple[str, str]]
-    problem: Problem | None
-
-
 class ScriptError(TypedDict):
     """At a 1-based line of the text the user sent."""
 
@@ -340,60 +214,3 @@ class ScriptPane(TypedDict):
     text: str
     steps: list[tuple[str, int]]
     error: ScriptError | None
-
-
-class FigureData(TypedDict):
-    """A Plotly figure as data; points carry their node as ``customdata``.  `svg` is its static picture or empty.
-
-    `options` are the controls above it: (name, label, choices, value); `note` says what was sampled or left out; `table`
-    (header, rows; first cell of a row is its node or None) is the same content as text for readers who do not see the plot.
-    """
-
-    name: str
-    title: str
-    spec: dict[str, Any]
-    note: str
-    options: list[dict[str, Any]]
-    header: list[str]
-    table: list[list[Any]]
-    svg: str
-    sign: str
-
-
-class SameFigure(TypedDict):
-    """The figure is the one that the front end has, by its `sign`."""
-
-    sign: str
-
-
-class Compared(TypedDict):
-    """Two states side by side."""
-
-    a: str
-    b: str
-    loops: list[DiffLine]
-    cuda: list[DiffLine]
-    rows: list[list[str]]
-
-
-class Counterexample(TypedDict):
-    """The illegal order, executed: `sizes` it was run at, and the first wrong cell beside the pair of instances.
-
-    `cells` are rows (cell, got, expected, "wrong" or "right") around the first wrong cell.  `shown` says who showed it, in which
-    order (the emitted text on the CPU device, or the interpreter); `device` what the CPU device says besides; `text` is the
-    CUDA of the illegal order, or empty where it cannot be written.
-    """
-
-    call: str
-    sizes: dict[str, int]
-    caught: bool
-    verdict: str
-    array: str
-    element: list[int]
-    got: str
-    expected: str
-    cells: list[list[str]]
-    finding: Witness | None
-    shown: str
-    device: str
-    text: str

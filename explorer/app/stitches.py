@@ -16,7 +16,8 @@ WORDS = {
     "register": "the value stays in the thread that made it",
     "shuffle": "lanes of a warp exchange it, warps meet in shared memory",
     "shared": "it lies in shared memory",
-    "global": "it lies in global memory, behind a barrier of the whole grid",
+    "global": "it lies in global memory, behind the end of a launch; of a reduction, parts that several blocks make",
+    "grid": "it lies in global memory, behind a barrier of all blocks of one launch",
     "recompute": "it is computed again wherever it is used",
     "cut": "the consumer is a kernel of its own",
 }

@@ -43,8 +43,9 @@ def indirect_text(low: Lowered, site: Site, index: Indirect, read: Callable[[int
 
 
 def loaded_text(low: Lowered, site: Site, slot: int) -> str:
-    """What one access reads: the element, or the value of a sum that keeps more than that."""
-    return access_text(low, site, slot) + (".value()" if low.store(site.leaf, slot).method else "")
+    """What one access reads: the element, the value of a sum that keeps more than that, or what another block hands over."""
+    store = low.store(site.leaf, slot)
+    return access_text(low, site, slot) + (".value()" if store.method else ".take()" if store.signalled else "")
 
 
 def read_text(low: Lowered, site: Site, slot: int) -> Text:

@@ -17,7 +17,7 @@ from .lower import Lowered, Site, Store
 from .names import Names
 from .scalar import CONDITIONAL, PRIMARY, cast, enclose, literal, narrow, update_text
 
-OWN = 64
+OWN = 512
 """Elements of a scratch array that are few enough for a reduction to have one of its own, which saves a barrier."""
 ATOMIC = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
 
@@ -210,7 +210,7 @@ class Collective:
         box, axes = self.box(roles)
         if "shared" in self.threads.values():
             return prod(box)
-        return reduce_lanes_scratch_elements(box, axes, count) if count else reduce_scratch_elements(box, axes)
+        return reduce_lanes_scratch_elements(box, axes, count) if count else reduce_scratch_elements(box, axes, self.first)
 
     def box(self, roles: set[str]) -> tuple[tuple[int, int, int], str]:
         """The block as a box of threads, and the letters of its axes that are combined."""

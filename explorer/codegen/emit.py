@@ -122,7 +122,7 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
     declarations, static_bytes, dynamic_bytes = carve(shared, [*scratch.values()], aligned)
     lows = tuple(b.low for b in builders)
     declared = [Lines((line,)) for line in declarations]
-    parameters = tuple((key, s) for key, s in stores.items() if s.space == "global")
+    parameters = tuple((key, s) for key, s in stores.items() if s.space == "global" and not s.signalled)
     waits = any(b.before for b in builders)
     if len(kernels) == 1:
         head = (*_roles(builders[0], bodies[0]), *declared)
@@ -130,7 +130,8 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
     phases = [Phase(low, (*roles, *([Lines(("",))] if roles else []), *body))
               for b, low, body in zip(builders, lows, bodies, strict=True) for roles in (_roles(b, body),)]
     text = joined(plan, phases, lambda kernel, kind: names.take(f"{kernel.id}_{kind}"))
-    return Function(kernels, name, lows, parameters, tuple(declared), text.body, library | text.library, static_bytes,
+    head = (*declared, *(Lines((line,)) for line in text.head))
+    return Function(kernels, name, lows, parameters, head, text.body, library | text.library, static_bytes,
                     dynamic_bytes, True, text.counters)
 
 

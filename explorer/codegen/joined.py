@@ -15,7 +15,8 @@ from .printer import Block, Lines, Out
 
 MOST_TICKETS = 1 << 24
 """Counters of one launch (64 MiB of a module's own memory)."""
-
+MOST_SIGNALS = 1 << 23
+"""Words of one launch that blocks hand over (64 MiB)."""
 
 FIRST_CLUSTERS = 90
 """Compute capability, times ten, of the first GPUs with clusters (CUDA C++ Programming Guide, "Thread Block Clusters")."""
@@ -63,19 +64,22 @@ class Joined:
     library : frozenset of str
         Parts of the device library that the phases are joined by.
     counters : tuple of str
-        Declarations, outside of the kernel, of what its blocks count with.
+        Declarations, outside of the kernel, of what its blocks count with and hand to each other.
+    head : tuple of str
+        Declarations in front of the phases.
     """
 
     body: tuple[Out, ...]
     library: frozenset[str]
     counters: tuple[str, ...]
+    head: tuple[str, ...] = ()
 
 
 def joined(plan: Plan, phases: Sequence[Phase], name: Callable[[Kernel, str], str]) -> Joined:
     """The phases of one launch behind each other.
 
     A phase behind a ticket stands inside of the ``if`` of its ticket, and so does the next one behind a ticket of its own:
-    the blocks that ran the one before it take the tickets.
+    the blocks that ran the one before it take the tickets.  A phase behind signals follows one that all blocks run.
 
     Parameters
     ----------
@@ -88,26 +92,24 @@ def joined(plan: Plan, phases: Sequence[Phase], name: Callable[[Kernel, str], st
     out: list[Out] = []
     library: set[str] = set()
     counters: list[str] = []
+    head: list[str] = []
     position, barrier = 0, ""
     while position < len(phases):
-        end = next((i for i in range(position + 1, len(phases)) if phases[i].low.kernel.join != "ticket"), len(phases))
+        end = next((i for i in range(position + 1, len(phases)) if not phases[i].low.kernel.by_one), len(phases))
         if position:
             if not barrier:
                 barrier = name(phases[0].low.kernel, "barrier")
                 counters.append(f"__device__ unsigned int {barrier}[1];  // blocks that came to the barrier: see grid_barrier")
             library.add("grid")
             out.append(Lines(("", f"grid_barrier({barrier});  // all blocks of the grid wait here")))
-        out += _chain(plan, phases[position:end], name, library, counters)
+        first, rest = phases[position], phases[position + 1 : end]
+        out.append(Block("", first.body, _ids(first), comment=first.low.kernel.id))
+        if rest and rest[0].low.kernel.join == "signal":
+            out += _signalled(plan, first.low, rest[0], name, library, counters, head)
+        else:
+            out += _behind(plan, first.low.kernel, rest, name, library, counters)
         position = end
-    return Joined(tuple(out), frozenset(library), tuple(counters))
-
-
-def _chain(plan: Plan, phases: Sequence[Phase], name: Callable[[Kernel, str], str], library: set[str],
-           counters: list[str]) -> list[Out]:
-    """A phase that all blocks run, and those that follow each other by tickets."""
-    first, rest = phases[0], phases[1:]
-    return [Block("", first.body, _ids(first), comment=first.low.kernel.id),
-            *_behind(plan, first.low.kernel, rest, name, library, counters)]
+    return Joined(tuple(out), frozenset(library), tuple(counters), tuple(head))
 
 
 def _behind(plan: Plan, before: Kernel, phases: Sequence[Phase], name: Callable[[Kernel, str], str], library: set[str],
@@ -131,6 +133,32 @@ def _behind(plan: Plan, before: Kernel, phases: Sequence[Phase], name: Callable[
     counters.append(f"__device__ unsigned int {counter}[{tickets}];  // tickets: 0 between launches")
     header = f"if (last_block({_at(counter, axes, every)}, {parts}))"
     return [Lines(("",)), Block(header, body, (kernel.id,), comment=f"{kernel.id}: the last of {parts} blocks goes on")]
+
+
+def _signalled(plan: Plan, before: Lowered, phase: Phase, name: Callable[[Kernel, str], str], library: set[str],
+               counters: list[str], head: list[str]) -> list[Out]:
+    """A phase run by the last block of those that it takes parts from; every part is a word of its own."""
+    kernel = phase.low.kernel
+    axes, every = plan.ticket_axes(kernel), plan.extents[before.kernel.id]
+    others = [axis for axis in range(3) if axis not in axes and every[axis] > 1]
+    parts, turns = prod(every[axis] for axis in others), prod(every[axis] for axis in axes)
+    stores = [s for key, s in before.stores.items() if plan.signalled.get(key) == kernel.id]
+    words = sum(prod(s.shape) for s in stores)
+    if max(words, turns) > MOST_SIGNALS:
+        raise ScheduleError(f"{kernel.id} would be handed {words:,} words, {8 * words:,} bytes",
+                            why=f"at most {MOST_SIGNALS:,} are kept", hint=f"join('{kernel.id}', 'ticket')")
+    library.add("signal")
+    counter = name(kernel, "turns")
+    counters.append(f"__device__ unsigned int {counter}[{turns}];  // launches so far")
+    at = _at(counter, axes, every)
+    for s in stores:
+        held = name(kernel, f"{s.name}_words")
+        counters.append(f"__device__ unsigned long long {held}[{prod(s.shape)}];  // parts: a value and the launch it is of")
+        head.append(f"const signalled<{s.dtype.cuda}> {s.name} = {{{held}, signal_turn({at}, {parts})}};")
+    last = " && ".join(f"blockIdx.{'xyz'[axis]} == {every[axis] - 1}" for axis in others) or "true"
+    end = Lines((f"signal_end({at}, {stores[0].name}.turn);",))
+    return [Lines(("",)), Block(f"if (signal_joins({at}, {parts}, {last}))", (*phase.body, end), (kernel.id,),
+                                comment=f"{kernel.id}: the last block waits for the parts of all {parts}")]
 
 
 def _at(counter: str, axes: Sequence[int], grid: Sequence[int]) -> str:

@@ -48,6 +48,8 @@ class Store:
         How a register's terms are added: one of :data:`~explorer.ir.rounding.SUMS`, or nothing.
     terms : int
         At most so many.
+    signalled : bool
+        Whether its elements are handed from block to block, each with a mark that it is there (``signal.cuh``).
     """
 
     name: str
@@ -58,6 +60,7 @@ class Store:
     array: Array | None = None
     method: str = ""
     terms: int = 0
+    signalled: bool = False
 
     @property
     def cuda(self) -> str:
@@ -114,11 +117,12 @@ def stores_of(plan: Plan, kernels: Sequence[Kernel]) -> dict[tuple[str, str], St
     out: dict[tuple[str, str], Store] = {}
     for name, array in plan.array_of.items():
         if ("array", name) in used:
-            out["array", name] = Store(names.take(name), array.dtype, array.shape, "global", array=array)
+            out["array", name] = Store(names.take(name), array.dtype, array.shape, "global", array=array,
+                                       signalled=("array", name) in plan.signalled)
     for name, buffer in plan.buffer_of.items():
         if ("buffer", name) in used:
             out["buffer", name] = Store(names.take(name), buffer.dtype, buffer.padded_shape, buffer.space, buffer=buffer,
-                                        **_summed(plan, buffer))
+                                        signalled=("buffer", name) in plan.signalled, **_summed(plan, buffer))
     return out
 
 
@@ -219,8 +223,8 @@ class Lowered:
         return self.stores[self.key(leaf, slot)]
 
     def keeps_more(self, site: Site) -> bool:
-        """Whether the leaf uses a sum that is more than its value."""
-        return any(self.store(site.leaf, slot).method for slot in range(len(site.statement.accesses)))
+        """Whether the leaf uses what is more than its value: a sum with its error, an element with its mark."""
+        return any((s := self.store(site.leaf, slot)).method or s.signalled for slot in range(len(site.statement.accesses)))
 
     # -- leaves -------------------------------------------------------------------------------------------------
 

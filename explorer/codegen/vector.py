@@ -47,7 +47,9 @@ def is_wide(low: Lowered, site: Site, slot: int, loop: Loop) -> bool:
     store, index, lane = low.store(site.leaf, slot), low.index(site, slot), low.variable[loop.id]
     affine = [e for e in index if isinstance(e, Expr)]
     nbytes = loop.extent * store.dtype.bytes
-    if store.space == "register" or len(affine) != len(index) or not index or nbytes not in SIZES or loop.extent < 2:
+    if store.space == "register" or store.signalled or len(affine) != len(index) or not index:
+        return False
+    if nbytes not in SIZES or loop.extent < 2:
         return False
     at_first = {lane: Expr((), loop.start)}
     flat, first = low.offset(site, slot), low.offset(site, slot, at_first)

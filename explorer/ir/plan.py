@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 
 from .dtype import DType
@@ -127,22 +128,42 @@ class Plan:
     def extents(self) -> dict[str, tuple[int, int, int, int, int, int]]:
         """For each kernel by id, how many blocks (x, y, z) and threads (x, y, z) run it.
 
-        Those of its launch, the largest of its phases'; but one block alone runs a kernel joined by a ticket along an
-        axis of the grid that the kernel does not spread over.
+        Those of its launch, the largest of its phases'; but one block alone runs a kernel joined by a ticket or by signals
+        along an axis of the grid that the kernel does not spread over.
         """
         out = {}
         for group in self.launched:
             grid = tuple(map(max, zip(*map(grid_extents, group), strict=True)))
             block = tuple(map(max, zip(*map(block_extents, group), strict=True)))
             for position, kernel in enumerate(group):
-                alone = kernel.join == "ticket" and position > 0
+                alone = kernel.by_one and position > 0
                 mine = (n if own > 1 or not alone else 1 for n, own in zip(grid, grid_extents(kernel), strict=True))
                 out[kernel.id] = (*mine, *block)
         return out
 
     def ticket_axes(self, kernel: Kernel) -> tuple[int, ...]:
-        """Axes of the grid (0, 1, 2) along which a kernel joined by a ticket has several blocks, each with its own counter."""
+        """Axes of the grid (0, 1, 2) along which a kernel that one block runs has several of them, each with its own counter."""
         return tuple(axis for axis in range(3) if self.extents[kernel.id][axis] > 1)
+
+    @cached_property
+    def signalled(self) -> dict[tuple[str, str], str]:
+        """What a kernel joined by signals reads of the kernel before it, as ``("array" or "buffer", name)``, and that kernel."""
+        out: dict[tuple[str, str], str] = {}
+        for group in self.launched:
+            for before, kernel in pairwise(group):
+                if kernel.join == "signal":
+                    written = {key for key, slot, n in self._used(before) if slot == n}
+                    out |= dict.fromkeys((key for key, slot, n in self._used(kernel) if slot < n and key in written), kernel.id)
+        return out
+
+    def _used(self, kernel: Kernel) -> Iterator[tuple[tuple[str, str], int, int]]:
+        """Global storage that a kernel's leaves use, with the access's slot and how many reads its statement has."""
+        for leaf, _ in leaves(kernel.body):
+            statement = self.statement_of[leaf.statement]
+            for slot, access in enumerate(statement.accesses):
+                view = leaf.view(slot)
+                if view is None or self.buffer_of[view.buffer].space == "global":
+                    yield ("buffer", view.buffer) if view else ("array", access.array), slot, len(statement.reads)
 
     @cached_property
     def clusters(self) -> dict[str, tuple[int, int, int]]:

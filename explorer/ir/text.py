@@ -34,6 +34,7 @@ def loops_text(plan: Plan) -> str:
 def join_text(kernel: Kernel) -> str:
     """How a kernel joins the launch before it, behind its name: ``  # in the same launch, by the last block (ticket)``."""
     return {"": "", "ticket": "  # in the same launch, by the last block (ticket)",
+            "signal": "  # in the same launch, by the block that waits for the others' parts (signal)",
             "grid": "  # in the same launch, behind a barrier of the grid"}[kernel.join]
 
 

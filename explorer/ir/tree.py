@@ -21,7 +21,7 @@ PLACE_ROLES = (*BLOCK_ROLES, *THREAD_ROLES, *WARP_ROLES)
 TIME_ROLES = ("seq", "unroll", "vector", "launch")
 """``launch``: an outermost loop that the host runs, one launch of its kernel for each iteration."""
 ROLES = (*TIME_ROLES, *PLACE_ROLES)
-JOINS = ("", "ticket", "grid")
+JOINS = ("", "ticket", "grid", "signal")
 """How a kernel can follow the one before it: see :class:`Kernel`."""
 WARP_SIZE = 32
 """Threads in a warp on every CUDA GPU (CUDA C++ Programming Guide, "SIMT architecture")."""
@@ -161,12 +161,18 @@ class Kernel:
     join : str
         How it follows the kernel before it.  ``""``: as a launch of its own.  ``"grid"``: in the same launch, behind a
         barrier of the whole grid (a cooperative launch).  ``"ticket"``: in the same launch, each of its blocks run by
-        the block that finishes last among those with its coordinates, along the axes that it binds.
+        the block that finishes last among those with its coordinates, along the axes that it binds.  ``"signal"``: the
+        same, but by the last block in order, which waits for the values that the others hand it one by one.
     """
 
     id: str
     body: tuple[Node, ...]
     join: str = ""
+
+    @property
+    def by_one(self) -> bool:
+        """Whether one block alone runs it for all blocks of its launch that agree along the axes that it binds."""
+        return self.join in ("ticket", "signal")
 
 
 Node = Loop | Leaf | Sync

@@ -1,8 +1,9 @@
-"""Kernels joined to the launch before them by a ticket: does each of their blocks wait for every block that it depends on?
+"""Kernels joined to the launch before them by a ticket or by signals: does each of their blocks wait for what it uses?
 
-Block ``b`` of a kernel joined by a ticket is run by the block that finishes last among the blocks of its launch with the
-coordinates ``b`` along the axes that the kernel spreads over.  So two accesses of one cell of global memory, one before
-the ticket and one behind it, at least one of them writing, are ordered exactly if their blocks agree on those axes.
+Block ``b`` of a kernel joined by a ticket is run by the block that finishes last (by signals, the last in order, see
+:mod:`~explorer.poly.signals`) among the blocks of its launch with the coordinates ``b`` along the axes that the kernel
+spreads over.  So two accesses of one cell of global memory, one before the ticket and one behind it, at least one of
+them writing, are ordered exactly if their blocks agree on those axes.
 Everything else is asked as of separate launches (a barrier of the grid, too, orders all blocks).
 
 The question is asked of cells and not of the program's dependences: storage that a schedule folds is then covered too.
@@ -18,6 +19,7 @@ from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, Kernel, Loop, walk
 from .isl import Undecided, alone, budget, smallest
 from .linear import Case, Cases, basic_map, build_map, differ, equal
+from .signals import check_signals
 from .sites import Site, sites
 
 BUDGET = 2_000_000
@@ -51,7 +53,7 @@ def _group_findings(plan: Plan, group: tuple[Kernel, ...]) -> Iterator[Finding]:
                           hints=(f"join('{joined}', 'launch')", f"bind('{hosted}', 'seq')"))
             return
     for kernel in group:
-        if kernel.join == "ticket" and max(plan.clusters[kernel.id]) > 1:
+        if kernel.by_one and max(plan.clusters[kernel.id]) > 1:
             by = [leaf.id for leaf, _, k in plan.leaves if k is kernel and "cluster" in dict(leaf.collect).values()]
             for name in by:
                 yield Finding("order", f"{name} is combined over a cluster, but one block alone runs {kernel.id}",
@@ -59,19 +61,19 @@ def _group_findings(plan: Plan, group: tuple[Kernel, ...]) -> Iterator[Finding]:
                               hints=(f"join('{kernel.id}', 'grid')",))
     since: list[Kernel] = []
     for kernel in group:
-        if kernel.join == "ticket" and since:
-            finding = _chain(plan, since[-1], kernel)
+        if since and kernel.by_one:
+            finding = check_signals(plan, group, kernel, BUDGET) if kernel.join == "signal" else _chain(plan, since[-1], kernel)
             for earlier in since if finding is None else ():
                 finding = finding or _unordered(plan, earlier, kernel)
             if finding:
                 yield finding
-        since = [*since, kernel] if kernel.join == "ticket" else [kernel]
+        since = [*since, kernel] if kernel.by_one else [kernel]
 
 
 def _chain(plan: Plan, before: Kernel, kernel: Kernel) -> Finding | None:
     """Whether the blocks that run the kernel before it are spread over every axis that this one needs."""
     missing = [axis for axis in plan.ticket_axes(kernel) if axis not in plan.ticket_axes(before)]
-    if before.join != "ticket" or not missing:
+    if not before.by_one or not missing:
         return None
     axes = ", ".join(BLOCK_ROLES[a] for a in missing)
     return Finding("order", f"{kernel.id} is spread over {axes}, where {before.id} is run by one block only",

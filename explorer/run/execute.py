@@ -23,12 +23,13 @@ from ..schedule import Schedule
 from ..transforms.approximate import as_computed
 from . import cuda
 from .cpu import CpuDevice
-from .inputs import arguments, seeded_arrays
+from .expected import expected
+from .inputs import Inputs
 from .kernel import architectures
 from .nvrtc import try_compile_for
 from .options import check_counts, check_functions, check_seed, check_sizes, l2_states, require_memory
 from .ragged import CHECKED_LIMIT, TIME_LIMIT_S, Again, own_again, ragged_sizes_of, require_emittable, run_ragged
-from .reference import BUDGET, NumpyReference, references
+from .reference import BUDGET, NumpyReference
 from .result import Evidence, Run
 from .timing import Samples, Timing
 from .verify import Check, check_outputs, worst_of
@@ -48,10 +49,8 @@ def _silent(phase: str) -> None:
 
 @dataclass(frozen=True)
 class _Ask:
-    """What the caller of `execute` wants of either device, as there; `own`: the arrays were made from the seed."""
+    """What the caller of `execute` wants of either device, as there."""
 
-    own: bool
-    seed: int
     seeds: int
     checked: bool | None
     reference: NumpyReference | None
@@ -145,8 +144,8 @@ def execute(
         raise DeviceError(f"{program.name} takes {cost(program):.2g} operations at these sizes, too many for the CPU.",
                           hint="run it at smaller sizes: schedule.at(...), or on a GPU")
     require_memory(program)
-    held = arguments(program, arrays, seed)
-    ask = _Ask(arrays is None, seed, seeds, checked, reference, budget, states, repeats, progress)
+    held = Inputs(program, seed, arrays)
+    ask = _Ask(seeds, checked, reference, budget, states, repeats, progress)
     if on_gpu:
         outcome, timings, evidence = _on_gpu(program, module, held, ask)
     else:
@@ -183,7 +182,7 @@ def _choose(device: str) -> bool:
     return missing is None
 
 
-def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray],
+def _on_cpu(program: Program, module: CudaModule, held: Inputs,
             ask: _Ask) -> tuple[_Outcome, dict[str, Timing], Evidence]:  # fmt: skip
     work, checked, seeds = cost(program), ask.checked, ask.seeds
     notes: list[str] = []
@@ -196,11 +195,11 @@ def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
     built = device.build(module)
     ask.progress("run")
     begin = clock.perf_counter()
-    runs = device.run_seeds(built, held)
+    runs = device.run_seeds(built, held.arrays)
     seconds = clock.perf_counter() - begin
     ask.progress("verify")
-    expected, more = references(program, held, ask.reference, budget=ask.budget, seed=ask.seed, random=ask.own)
-    checks = worst_of([check_outputs(program, outputs, *expected) for outputs in runs])
+    wanted, more = expected(held, ask.reference, budget=ask.budget)
+    checks = worst_of([check_outputs(program, outputs, *wanted) for outputs in runs])
     right = bool(checks) and all(checks)
     done = ("these sizes",) if checked and right else ()
     evidence = Evidence(orders=seeds if done else 0, emulated=done, refuted=() if right or not checks else ("emulated",))
@@ -211,13 +210,13 @@ def _on_cpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
         if each > 10:
             notes.append("not timed: one run on the CPU takes too long")
         else:
-            samples = device.time(built, held, repeats=max(3, min(10, int(2 / max(each, 1e-3)))), warmup=1)
+            samples = device.time(built, held.arrays, repeats=max(3, min(10, int(2 / max(each, 1e-3)))), warmup=1)
             timings["warm"] = Timing.of(Samples(samples, l2="", method="fast build on the CPU"))
             evidence = replace(evidence, timed="cpu, which says nothing about a GPU")
     return _Outcome(checks, runs[0], (*notes, *more)), timings, evidence
 
 
-def _on_gpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray],
+def _on_gpu(program: Program, module: CudaModule, held: Inputs,
             ask: _Ask) -> tuple[_Outcome, dict[str, Timing], Evidence]:  # fmt: skip
     device = cuda.device()
     ask.progress("compile")
@@ -225,15 +224,14 @@ def _on_gpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
     outputs: Mapping[str, np.ndarray] = {}
     several: list[tuple[Check, ...]] = []
     notes: tuple[str, ...] = ()
-    several_sets = ask.own and cost(program) <= ask.budget
-    sets = [held, *([seeded_arrays(program, ask.seed + n) for n in range(1, ask.seeds)] if several_sets else [])]
-    for n, values in enumerate(sets):
+    several_sets = held.own and cost(program) <= ask.budget
+    for values in (held, *(Inputs(program, held.seed + n) for n in range(1, ask.seeds if several_sets else 1))):
         ask.progress("run")
-        found = device.run(built, {k: v for k, v in values.items() if program.array_of[k].role != "out"})
+        found = device.run(built, values.for_gpu)
         outputs = outputs or found
         ask.progress("verify")
-        expected, notes = references(program, values, ask.reference, budget=ask.budget, seed=ask.seed + n, random=ask.own)
-        several.append(check_outputs(program, found, *expected))
+        wanted, notes = expected(values, ask.reference, budget=ask.budget)
+        several.append(check_outputs(program, found, *wanted))
     checks = worst_of(several)
     right = bool(checks) and all(checks)
     name = device.installed().name
@@ -241,8 +239,7 @@ def _on_gpu(program: Program, module: CudaModule, held: Mapping[str, np.ndarray]
     evidence = Evidence(compiled=(built.cubin.arch,), gpu=name if right else "", refuted=refuted)
     if ask.l2:
         ask.progress("time")
-    given = {k: v for k, v in held.items() if program.array_of[k].role != "out"}
-    timings = {state: Timing.of(device.time(built, given, repeats=ask.repeats, l2=state)) for state in ask.l2}
+    timings = {state: Timing.of(device.time(built, held.for_gpu, repeats=ask.repeats, l2=state)) for state in ask.l2}
     if timings:
         evidence = replace(evidence, timed=f"{name}, {' and '.join(timings)} L2")
     return _Outcome(checks, outputs, notes), timings, evidence

@@ -33,7 +33,7 @@ def source_of(modules: Sequence[CudaModule]) -> str:
 def _namespace(k: int, module: CudaModule, kernels: Sequence[str]) -> str:
     """Module `k` in its namespace, its kernels and dynamic shared arrays renamed, each kernel with an entry point."""
     text = re.sub(r"\bextern(\s+)__shared__\b", r"extern\1__dynamic_shared__", module.text)
-    text = re.sub(r"^__device__( unsigned int \w+\[\d+\];)", r"__counter__\1", text, flags=re.MULTILINE)
+    text = re.sub(r"^__device__( unsigned (?:int|long long) \w+\[\d+\];)", r"__counter__\1", text, flags=re.MULTILINE)
     size = max((launch.dynamic_shared_bytes for launch in module.launches), default=0)
     dynamic = dict.fromkeys((" ".join(kind.split()), name) for kind, name in _DYNAMIC.findall(text))
     renamed = (*kernels, *dict.fromkeys(name for _, name in dynamic))  # what has C linkage is one thing in all namespaces

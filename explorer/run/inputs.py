@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from ..codegen.error_bound import updates_per_cell
 from ..codegen.module import Buffer
 from ..errors import DeviceError
-from ..ir.dtype import DTYPES, bf16_to_f32, f32_to_bf16
+from ..ir.dtype import bf16_to_f32, f32_to_bf16
 from ..ir.program import Array, Indirect, Program, Statement
 from ..ir.scalar import Call, Cast, IndexValue, Literal, Read, Scalar
 from .cuda import as_numpy
@@ -49,18 +50,12 @@ class Recipe:
     why: str = ""
 
     def seeded(self, seed: int) -> Seeded:
-        """The description of z, or of the integers."""
-        return Seeded(seed * 1000 + self.stream, self.kind, self.low, self.high)
+        """The array described: a GPU makes the same bits of it."""
+        return Seeded(seed * 1000 + self.stream, self.kind, self.low, self.high, self.offset, self.scale)
 
     def fill(self, array: Array, seed: int) -> np.ndarray:
         """The array's contents in its own dtype (bf16 as its bits)."""
-        wide = DTYPES["f64"] if array.dtype.name == "f64" else DTYPES["f32"]
-        exact = self.kind == "integers" or (self.offset == 0.0 and self.scale == 1.0)
-        drawn = self.seeded(seed).host(Buffer(array.name, array.dtype if exact else wide, array.shape, "in"))
-        if exact:
-            return drawn
-        values = drawn * wide.numpy.type(self.scale) + wide.numpy.type(self.offset)
-        return f32_to_bf16(values) if array.dtype.name == "bf16" else values.astype(array.dtype.numpy)
+        return self.seeded(seed).host(Buffer(array.name, array.dtype, array.shape, "in"))
 
 
 def recipes(program: Program) -> dict[str, Recipe]:
@@ -241,6 +236,52 @@ def arguments(program: Program, arrays: Mapping[str, Any] | None, seed: int = 0)
     return {a.name: _converted(a, given[a.name]) for a in program.parameters if a.name in given and a.role != "out"}
 
 
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a run reads: the caller's arrays, or a seed's, which are made on the host only if somebody needs them there.
+
+    Parameters
+    ----------
+    program : Program
+    seed : int
+    given : mapping of str to array, optional
+        The caller's, by name.
+
+    Raises
+    ------
+    DeviceError
+        As :func:`arguments` and :func:`recipes` say.
+    """
+
+    program: Program
+    seed: int = 0
+    given: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _ = self._recipes if self.given is None else self.arrays  # what does not fit is refused now
+
+    @property
+    def own(self) -> bool:
+        """Whether they are the seed's."""
+        return self.given is None
+
+    @cached_property
+    def _recipes(self) -> dict[str, Recipe]:
+        return recipes(self.program)
+
+    @cached_property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """On the host, in the program's dtypes; a seed's also have the outputs, poisoned."""
+        return arguments(self.program, self.given, self.seed)
+
+    @property
+    def for_gpu(self) -> dict[str, np.ndarray | Seeded]:
+        """For the GPU, which makes a seed's itself: no copy has to be made and moved there."""
+        if self.own:
+            return {name: recipe.seeded(self.seed) for name, recipe in self._recipes.items()}
+        return {name: values for name, values in self.arrays.items() if self.program.array_of[name].role != "out"}
+
+
 def _converted(array: Array, values: np.ndarray) -> np.ndarray:
     wanted = array.dtype.numpy
     if values.dtype == wanted:
@@ -280,4 +321,4 @@ def check_arrays(program: Program, arrays: Mapping[str, np.ndarray]) -> None:
                               hint="make the schedule with the sizes of the arrays")
 
 
-__all__ = ["Recipe", "arguments", "check_arrays", "poisoned", "recipes", "seeded_arrays", "widened"]
+__all__ = ["Inputs", "Recipe", "arguments", "check_arrays", "poisoned", "recipes", "seeded_arrays", "widened"]

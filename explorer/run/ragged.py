@@ -11,8 +11,9 @@ from ..ir.program import Program
 from ..schedule import Schedule
 from ..transforms.approximate import as_computed
 from .cpu import CpuDevice
-from .inputs import seeded_arrays
-from .reference import NumpyReference, references
+from .expected import expected
+from .inputs import Inputs
+from .reference import NumpyReference
 from .verify import Check, check_outputs, worst_of
 
 CHECKED_LIMIT = 3 * 10**7
@@ -77,16 +78,16 @@ def run_ragged(again: Again, sets: Sequence[Mapping[str, int]], usual: Mapping[s
         if cost(program) * seeds > CHECKED_LIMIT:
             notes.append(f"not run at {where}: too large to check every access")
             continue
-        held = seeded_arrays(program, seed)
+        held = Inputs(program, seed)
         device = CpuDevice(checked=True, seeds=seeds, time_limit_s=TIME_LIMIT_S)
         try:
-            runs = device.run_seeds(device.build(emit(schedule.plan)), held)
+            runs = device.run_seeds(device.build(emit(schedule.plan)), held.arrays)
         except CompilerMissing as error:
             notes.append(f"not run at ragged sizes: {error.what}")
             break
         except DeviceError as error:
             faults.append(f"at {where}: {error.message()}")
             continue
-        expected, _ = references(program, held, function, random=True)
-        found.append((where, worst_of([check_outputs(program, outputs, *expected) for outputs in runs])))
+        wanted, _ = expected(held, function)
+        found.append((where, worst_of([check_outputs(program, outputs, *wanted) for outputs in runs])))
     return tuple(found), faults, notes

@@ -153,7 +153,9 @@ def compiled(program: Program, arrays: Mapping[str, np.ndarray], chosen: Sequenc
         return whole[np.ix_(*places[name])] if name in places and shape else whole
 
     values = {a.name: picked(a.name, "") for a in outputs}
-    some = "all cells" if chosen is None else f"{sum(v.size for v in values.values()):,} sampled cells"
+    some = "all cells"
+    if chosen is not None:
+        some = f"{sum(v.size for v in values.values()):,} sampled cells{_density(program, places)}"
     bounds = {a.name: picked(a.name, "_bound") for a in outputs}
     return Reference(values, bounds, places, f"the loops as written in float64 C ({some})")
 
@@ -202,6 +204,16 @@ def _interpreted(program: Program, arrays: Mapping[str, np.ndarray]) -> Referenc
               np.asarray(found[a.name], dtype=np.float64 if a.dtype.kind == "float" else np.int64)
               for a in program.parameters if a.role != "in"}  # fmt: skip
     return Reference(values, {}, {}, "the loops as written, interpreted in float64 (all cells)")
+
+
+def _density(program: Program, places: Mapping[str, tuple[np.ndarray, ...]]) -> str:
+    """The smallest box of each output that cannot be wrong everywhere without a sampled cell in it, in words."""
+    boxes = []
+    for name, chosen in places.items():
+        sides = [int(np.diff([-1, *at, n]).max()) for at, n in zip(chosen, program.array_of[name].shape, strict=True)]
+        if max(sides, default=1) > 1:
+            boxes.append(f"{' × '.join(map(str, sides))} of {name}")
+    return f", at least one in any {', '.join(boxes)}" if boxes else ""
 
 
 def _library(program: Program, groups: Sequence[Slice], random: bool) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +22,7 @@ from ..transforms.approximate import as_computed
 from . import cuda
 from .cpu import CpuDevice
 from .execute import FAST_LIMIT
-from .inputs import arguments
+from .inputs import Inputs
 from .options import require_memory
 from .ragged import TIME_LIMIT_S, require_emittable
 from .reference import Reference, references
@@ -79,26 +78,15 @@ class _Checked:
     """Inputs, and expected outputs: computed once for each set of approximations."""
 
     def __init__(self, program: Program, arrays: Mapping[str, Any] | None, seed: int) -> None:
-        self.program, self.own, self.seed = program, arrays is None, seed
+        self.inputs = Inputs(program, seed, arrays)
         self._expected: dict[Program, list[Reference]] = {}
-        if arrays is not None:  # what does not fit is refused now
-            self.held = arguments(program, arrays, seed)
-
-    @cached_property
-    def held(self) -> dict[str, np.ndarray]:
-        """Every parameter; made when first needed, which a remembered search never does."""
-        return arguments(self.program, None, self.seed)
-
-    @property
-    def given(self) -> dict[str, np.ndarray]:
-        """Those that are read."""
-        return {k: v for k, v in self.held.items() if self.program.array_of[k].role != "out"}
 
     def problem(self, schedule: Schedule, outputs: Mapping[str, np.ndarray]) -> str:
         """The first wrong output in words."""
         program = as_computed(schedule.source, schedule.plan.program)
         if program not in self._expected:
-            self._expected[program], _ = references(program, self.held, budget=BUDGET, seed=self.seed, random=self.own)
+            held = self.inputs
+            self._expected[program], _ = references(program, held.arrays, budget=BUDGET, seed=held.seed, random=held.own)
         wrong = [c for c in check_outputs(program, outputs, *self._expected[program]) if not c]
         return f"wrong: {wrong[0]}" if wrong else ""
 
@@ -121,11 +109,11 @@ class CudaMeter:
 
     def wrong(self, schedule: Schedule, built: cuda.CudaBuilt) -> str:
         """Run once and compare."""
-        return self._checked.problem(schedule, self.device.run(built, self._checked.given))
+        return self._checked.problem(schedule, self.device.run(built, self._checked.inputs.for_gpu))
 
     def time(self, several: Sequence[cuda.CudaBuilt], repeats: int) -> list[Samples]:
         """In turns where all fit the memory together, else one after the other."""
-        work = [(built, self._checked.given) for built in several]
+        work = [(built, self._checked.inputs.for_gpu) for built in several]
         try:
             return list(self.device.time_interleaved(work, repeats=repeats, l2="cold"))
         except OutOfMemory:
@@ -153,7 +141,7 @@ class CpuMeter:
 
     def wrong(self, schedule: Schedule, built: Any) -> str:
         """Run once and compare."""
-        return self._checked.problem(schedule, self.device.run(built, self._checked.held))
+        return self._checked.problem(schedule, self.device.run(built, self._checked.inputs.arrays))
 
     def time(self, several: Sequence[Any], repeats: int) -> list[Samples]:
         """In turns, a few repeats each."""
@@ -161,7 +149,7 @@ class CpuMeter:
         turns = min(ROUNDS, repeats) if len(several) > 1 else 1
         for _ in range(turns):
             for n, built in enumerate(several):
-                taken[n] += self.device.time(built, self._checked.held, repeats=-(-repeats // turns), warmup=1)
+                taken[n] += self.device.time(built, self._checked.inputs.arrays, repeats=-(-repeats // turns), warmup=1)
         return [Samples(t, l2="", method="fast build on the CPU") for t in taken]
 
 

@@ -55,13 +55,13 @@ class Builder(Generic[S]):
     def attempt(self, name: str, *arguments: object, **options: object) -> bool:
         """Take a step if it applies; whether it did."""
         step = _step(name, arguments, options)
-        verdict = self.schedule.try_step(step)[0] if self.judged else step.check(self.plan)
+        verdict, plan = self.schedule.try_step(step) if self.judged else (step.check(self.plan), None)
         if verdict:
-            self._take(step)
+            self._take(step, plan)
         return bool(verdict)
 
-    def _take(self, step: Transform) -> None:
-        self.schedule = replace(self.schedule, plan=step.rewrite(self.plan), steps=(*self.schedule.steps, step))
+    def _take(self, step: Transform, plan: Plan | None = None) -> None:
+        self.schedule = replace(self.schedule, plan=plan or step.rewrite(self.plan), steps=(*self.schedule.steps, step))
 
     def parent(self, node: str) -> str:
         """The innermost loop around a node; "" at the top of a kernel."""

@@ -47,7 +47,8 @@ class Way:
     initial_bytes : int
         Bytes of global memory that are set to a first value before the updates.
     atomics : int
-        Atomic operations on the busiest address: updates of an element, tickets of a counter, arrivals at a barrier.
+        Atomic operations on the busiest address: updates of an element, tickets of a counter, arrivals at a barrier.  Signals
+        take none.
     grid_barriers : int
         Times that all blocks wait for each other.
     errors : mapping of str to float
@@ -73,7 +74,11 @@ class Way:
         return dict(self.errors).get("plain", 0.0)
 
 
-OVER_BLOCKS, OVER_THREADS = ("atomic", "kernel", "ticket", "grid", "cluster"), ("shuffle", "shared", "atomic")
+OVER_BLOCKS, OVER_THREADS = ("atomic", "kernel", "ticket", "signal", "grid", "cluster"), ("shuffle", "shared", "atomic")
+
+
+SIGNAL = 8
+"""Bytes of a part that is handed over by a signal: its value, and the launch it is of."""
 
 
 def ways(schedule: Schedule, target: str, gpu: Gpu | None = None) -> tuple[Way, ...]:
@@ -196,8 +201,10 @@ def _workspace(plan: Plan) -> int:
                 arrays.add(access.array)
             elif plan.buffer_of[view.buffer].space == "global":
                 buffers.add(view.buffer)
+    words = {name for _, name in plan.signalled}
     temporary = [a for a in plan.program.temporaries if a.name in arrays]
-    return sum(prod(a.shape) * a.dtype.bytes for a in temporary) + sum(plan.buffer_of[b].nbytes for b in buffers)
+    bytes_of = {a.name: SIGNAL if a.name in words else a.dtype.bytes for a in temporary}
+    return sum(prod(a.shape) * bytes_of[a.name] for a in temporary) + sum(plan.buffer_of[b].nbytes for b in buffers)
 
 
 def _initial(plan: Plan, array: str) -> int:
@@ -219,7 +226,7 @@ def _arrivals(plan: Plan, before: Plan) -> list[int]:
     for group in plan.launched:
         for earlier, kernel in pairwise(group):
             blocks = plan.extents[earlier.id][:3]
-            if kernel.id not in old:
+            if kernel.id not in old and kernel.join != "signal":
                 axes = plan.ticket_axes(kernel) if kernel.join == "ticket" else ()
                 out.append(prod(n for axis, n in enumerate(blocks) if axis not in axes))
     return out

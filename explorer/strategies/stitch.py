@@ -1,14 +1,14 @@
 """Stitching: a scheme for every edge between two values of a program, chosen by the user or by a model whose terms are shown.
 
 The schemes are those of FusionStitching (Zheng et al., 2020: thread, warp and block composition, kernel packing) and of
-AStitch (Zheng et al., ASPLOS 2022: global composition behind a barrier of the whole grid, here the end of a launch), with
-computing again and cutting as the alternatives.  Which are legal is not looked up: the moves are tried, and the judge answers.
+AStitch (Zheng et al., ASPLOS 2022: global composition behind a barrier of the whole grid; here also behind the end of a launch),
+with computing again and cutting as the alternatives.  Which are legal is not looked up: the moves are tried, the judge answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from ..errors import IllegalSchedule, ScheduleError, TransformError
@@ -112,6 +112,8 @@ class Stitching(Generic[S]):
     terms : tuple of (str, float)
         Microseconds by the model.
     schedule : Schedule
+    barriers : set of int
+        Groups that are a phase of the launch of the group before them, behind a barrier of the grid.
     """
 
     edges: tuple[Edge, ...]
@@ -119,6 +121,7 @@ class Stitching(Generic[S]):
     groups: tuple[tuple[str, ...], ...]
     terms: tuple[tuple[str, float], ...]
     schedule: S
+    barriers: Set[int] = frozenset()
 
     @property
     def total_us(self) -> float:
@@ -128,7 +131,8 @@ class Stitching(Generic[S]):
     def __str__(self) -> str:
         width = max((len(e.id) for e in self.edges), default=0)
         lines = [f"{e.id:{width}s}  {e.kind:9s}  {self.chosen[e.id]}" for e in self.edges]
-        lines += [f"kernel {n}: {', '.join(group)}" for n, group in enumerate(self.groups, 1)]
+        lines += [f"kernel {n}: {', '.join(group)}" + (", behind a barrier of the grid" if n - 1 in self.barriers else "")
+                  for n, group in enumerate(self.groups, 1)]
         lines.append(f"{self.total_us:.2f} µs: " + ", ".join(f"{name} {us:.3g}" for name, us in self.terms if abs(us) >= 0.005))
         return "\n".join(lines)
 
@@ -193,7 +197,8 @@ def stitching(schedule: S, choices: Mapping[str, str] | None = None, gpu: Gpu | 
     except ScheduleError as refusal:
         raise _explained(search, fixed, refusal) from refusal
     plain = tuple(_edge(search, e, ()) for e in search.graph.edges)
-    return Stitching(plain, found.chosen, found.groups, found.terms, found.schedule)  # type: ignore[arg-type]
+    assert found.schedule is not None
+    return Stitching(plain, found.chosen, found.groups, found.terms, found.schedule, found.barriers)  # type: ignore[arg-type]
 
 
 def stitch(schedule: S, choices: Mapping[str, str] | None = None, gpu: Gpu | str | None = None) -> S:
@@ -216,8 +221,7 @@ def cut_long_rows(schedule: S, kernel: str, gpu: Gpu) -> S:
     if not search.worthwhile():
         return schedule
     plan = search.planned({})
-    one = not set(plan.chosen.values()) & {*APART, "recompute"}
-    if one and all(k.reads == 1 and k.launches == 1 for k in plan.kernels):
+    if not set(plan.chosen.values()) & set(APART) and all(k.reads == 1 and k.launches == 1 for k in plan.kernels):
         return schedule
     return search.made({}).schedule  # type: ignore[return-value]
 
@@ -244,7 +248,7 @@ def _priced(search: Search, name: str, scheme: str, verdict: Verdict, found: Sti
     base = search.apart(name)
     edge = search.graph.edge(name)
     assert edge is not None
-    kernel = next(k for k in found.kernels if edge.into in k.values)
+    kernel = search.consumer(found, edge)
     return Option(scheme, verdict, base.moved_bytes - found.moved_bytes, base.launches - found.launches, kernel.registers,
                   kernel.shared_bytes, found.recomputed, kernel.occupancy, found.terms, sum(us for _, us in found.terms))
 
@@ -257,23 +261,32 @@ def _verdict(refusal: ScheduleError) -> Verdict:
 
 
 def _explained(search: Search, fixed: Mapping[str, str], refusal: ScheduleError) -> ScheduleError:
-    """The refusal, with the edge that it is about and the schemes that fit there."""
-    alone = []
-    for name, scheme in fixed.items():
-        option = _option(search, name, scheme)
-        if not option.verdict:
-            fits = [s for s in SCHEMES if s != scheme and _option(search, name, s).verdict]
-            alone.append((name, scheme, fits))
-    finding = refusal.details.get("finding")
-    verdict = _verdict(refusal)
-    if not alone:
-        what = f"the choices {', '.join(f'{n}: {s}' for n, s in fixed.items())} do not go together: {verdict.what}"
-        hint = refusal.hint
+    """The refusal, with the edge that it is about and the schemes that fit there; in the finding too, which is what is shown."""
+    verdict, name, fits = _verdict(refusal), "", tuple[str, ...]()
+    for edge, scheme in fixed.items():
+        if not (alone := _option(search, edge, scheme).verdict):
+            verdict, name = alone, edge
+            fits = tuple(s for s in SCHEMES if s != scheme and _option(search, edge, s).verdict)
+            break
+    if name:
+        what = f"{name} cannot be {fixed[name]!r}: {verdict.what}"
+        hint = f"one of {', '.join(fits)}" if fits else verdict.hint
     else:
-        name, scheme, fits = alone[0]
-        what = f"{name} cannot be {scheme!r}: {verdict.what}"
-        hint = f"one of {', '.join(fits)}" if fits else refusal.hint
-    where = finding.where if finding is not None else ""
-    if finding is not None:
-        return IllegalSchedule(what, where=where, why=verdict.why, hint=hint, finding=finding, verdict=verdict)
-    return TransformError(what, why=verdict.why, hint=hint, verdict=verdict)
+        what = f"the choices {', '.join(f'{n}: {s}' for n, s in fixed.items())} do not go together: {verdict.what}"
+        hint = verdict.hint
+    finding = verdict.finding
+    if finding is None:
+        return TransformError(what, where=_place(search, name), why=verdict.why, hint=hint, verdict=verdict, edge=name, fits=fits)
+    shown = replace(finding, what=what, hints=tuple(dict.fromkeys((hint, *finding.hints))) if hint else finding.hints)
+    return IllegalSchedule(what, where="; ".join(filter(None, (_place(search, name), finding.where))), why=verdict.why, hint=hint,
+                           finding=shown, verdict=verdict, edge=name, fits=fits, program=search.schedule.source)
+
+
+def _place(search: Search, name: str) -> str:
+    """An edge and its source lines in words."""
+    e = search.graph.edge(name)
+    if e is None:
+        return ""
+    made, used = _edge(search, e, ()).lines
+    known = f", made at line {made}, used at line {used}" if made and used else ""
+    return f"edge {name} ({e.producer} → {e.consumer}{known})"

@@ -89,7 +89,7 @@ def joined_parts(u: Updates, how: str) -> Plan | Verdict:
     u : Updates
         Blocks carry the reduction.
     how : str
-        ``"ticket"`` or ``"grid"``: see :class:`~explorer.ir.tree.Kernel`.
+        ``"ticket"``, ``"signal"`` or ``"grid"``: see :class:`~explorer.ir.tree.Kernel`.
     """
     plain = _joined(u, how, frozenset())
     if isinstance(plain, Verdict):
@@ -104,10 +104,12 @@ def joined_parts(u: Updates, how: str) -> Plan | Verdict:
 def _joined(u: Updates, how: str, in_registers: frozenset[str]) -> Plan | Verdict:
     """The plan, with the ``"parts"`` or the ``"results"`` in a register of every thread until they are written once."""
     own = dict(u.leaf.collect)
-    spread = marked(u, tuple(x for x in bound(u) if x.is_thread and own.get(x.id, "atomic") == "atomic"), "shuffle")
-    if isinstance(spread, Verdict):
-        return spread
-    u = _again(*spread)
+    threads = tuple(x for x in bound(u) if x.is_thread)
+    if threads or how != "signal":  # a signalled part is written once: what a thread adds up alone goes to a register below
+        spread = marked(u, tuple(x for x in threads if own.get(x.id, "atomic") == "atomic"), "shuffle")
+        if isinstance(spread, Verdict):
+            return spread
+        u = _again(*spread)
     parts = replace(u, factored=tuple(x for x in bound(u) if x.is_block))
     if not (verdict := factor_verdict(parts, apart=True)):
         return verdict

@@ -16,8 +16,8 @@ from ._reduction import Updates, update_verdict
 from .base import Transform
 from .rfactor import factor_verdict, factored
 
-HOWS = ("shuffle", "shared", "atomic", "kernel", "ticket", "grid", "cluster")
-JOINED = ("ticket", "grid")
+HOWS = ("shuffle", "shared", "atomic", "kernel", "ticket", "signal", "grid", "cluster")
+JOINED = ("ticket", "signal", "grid")
 """Those that join the parts of the blocks in the launch of the updates."""
 MOST_CLUSTER = 16
 """Blocks of a cluster at most, where the GPU allows more than the 8 that every one does (CUDA C++ Programming Guide, "Thread
@@ -31,11 +31,11 @@ class Collect(Transform):
     ``shuffle`` and ``shared`` combine threads: every thread of the group gets the result where the target is in
     registers, one thread updates it where it is in memory.  ``atomic`` lets every place update the memory (in no
     fixed order: floating-point sums differ in their last bits from run to run).  ``kernel`` gives every block a
-    partial result in global memory and joins them in a launch of its own (always in the same order).  ``ticket`` and
-    ``grid`` join them in the same launch, the first by the block that finishes last, the second behind a barrier of all
-    blocks (see `join`), again always in the same order; the nest that joins is spread over the blocks and threads of the
-    updates, and the start of the elements moves into it where it was a launch of its own.  ``cluster`` (sm_90 and newer)
-    combines up to 8 blocks, 16 on some GPUs, through distributed shared memory, without a workspace: they become a cluster,
+    partial result in global memory and joins them in a launch of its own (always in the same order).  ``ticket``,
+    ``signal`` and ``grid`` join them in the same launch, by the block that finishes last, by one block that waits for each
+    part, or behind a barrier of all blocks (see `join`), again always in the same order; the nest that joins is spread over
+    the blocks and threads of the updates, and the start of the elements moves into it where it was a launch of its own.
+    ``cluster`` (sm_90 and newer) combines up to 8 blocks, 16 on some GPUs, through distributed shared memory, without a workspace: they become a cluster,
     of which one thread updates the memory.
 
     Where loops in time carry the reduction too, each place first accumulates on its own, in registers
@@ -68,7 +68,7 @@ class Collect(Transform):
 
     target: str = field(metadata={"kind": "leaf", "help": "the reduction: its statement, or the array it updates"})
     how: str = field(metadata={"kind": "choice", "choices": HOWS,
-                               "help": "shuffle, shared: over threads; atomic; kernel, ticket, grid, cluster: over blocks"})
+                               "help": "shuffle, shared: over threads; atomic; the others: over blocks"})
     loops: tuple[str, ...] = field(default=(),
                                    metadata={"kind": "loops", "help": "bound loops to combine (default: all that fit)"})
 
@@ -140,8 +140,8 @@ class Collect(Transform):
                           f"bind('{u.carrying[-1].id}', 'thread.x')")
             return no(f"each element of {target} is updated once")
         threads, blocks = tuple(x for x in found if x.is_thread), tuple(x for x in found if x.is_block)
-        fits = {"shuffle": threads, "shared": threads, "kernel": blocks, "ticket": blocks, "grid": blocks,
-                "cluster": blocks}.get(self.how, found)
+        kinds = {"shuffle": threads, "shared": threads, "kernel": blocks, "cluster": blocks, **dict.fromkeys(JOINED, blocks)}
+        fits = kinds.get(self.how, found)
         if not self.loops:
             fresh = tuple(x for x in fits if dict(u.leaf.collect).get(x.id) != self.how)
             if self.how == "atomic":

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..codegen.emit import emit
 from ..errors import ExplorerError
-from ..gpu.spec import default_gpu
+from ..gpu.spec import Gpu, target_gpu
 from ..ir.text import loops_text
 from ..run.facts import Facts, scaled
 from ..run.result import Run
@@ -89,7 +89,8 @@ class Compared:
 
 
 def compare(
-    a: Schedule, b: Schedule, *, names: tuple[str, str] = ("before", "after"), runs: tuple[Run | None, Run | None] = (None, None)
+    a: Schedule, b: Schedule, *, names: tuple[str, str] = ("before", "after"),
+    runs: tuple[Run | None, Run | None] = (None, None), gpu: Gpu | str | None = None,
 ) -> Compared:
     """Compare two schedules: their loops, their CUDA text, their facts.
 
@@ -101,20 +102,28 @@ def compare(
         What to call them.
     runs : tuple of (Run or None)
         Their runs, if there are some: times and verdicts are then among the facts.
+    gpu : Gpu or str, optional
+        Whose limits and rates the facts are of, and for whose architecture the text is written; by default the H200.
 
     Returns
     -------
     Compared
         ``print`` shows it as text; a notebook as a picture.
 
+    Raises
+    ------
+    ResourceError
+        If the catalogue has no GPU of that name.
+
     Examples
     --------
     >>> ex.compare(s.undo(), s)
     """
-    texts = (_cuda(a), _cuda(b))
+    target = target_gpu(gpu)
+    texts = (_cuda(a, target), _cuda(b, target))
     cuda = () if texts[0] is None or texts[1] is None else tuple(difference(texts[0].splitlines(), texts[1].splitlines()))
     loops = tuple(difference(loops_text(a.plan).splitlines(), loops_text(b.plan).splitlines()))
-    facts = [dict(_facts(s, run, text is not None)) for s, run, text in zip((a, b), runs, texts, strict=True)]
+    facts = [dict(_facts(s, run, target, text is not None)) for s, run, text in zip((a, b), runs, texts, strict=True)]
     every = dict.fromkeys([*facts[0], *facts[1]])
     return Compared(*names, loops, cuda, tuple((name, facts[0].get(name, "–"), facts[1].get(name, "–")) for name in every))
 
@@ -141,20 +150,20 @@ def difference(a: list[str], b: list[str], context: int = CONTEXT) -> Iterator[L
         yield " ", "⋯"
 
 
-def _cuda(s: Schedule) -> str | None:
+def _cuda(s: Schedule, gpu: Gpu) -> str | None:
     """The text of the kernels, without the device library above them; or None while something is open."""
     if not s.judgement.emittable:
         return None
     try:
-        text = emit(s.plan).text
+        text = emit(s.plan, arch=gpu.arch).text
         return text[max(text.find('extern "C"'), 0) :]
     except ExplorerError:
         return None
 
 
-def _facts(s: Schedule, run: Run | None, emitted: bool) -> Iterator[tuple[str, str]]:
+def _facts(s: Schedule, run: Run | None, gpu: Gpu, emitted: bool) -> Iterator[tuple[str, str]]:
     """Name and value of what is known, in an order that reads well."""
-    facts, judgement = Facts(s.source, s.plan, default_gpu()), s.judgement
+    facts, judgement = Facts(s.source, s.plan, gpu), s.judgement
     yield "sizes", ", ".join(f"{n}={v}" for n, v in s.source.sizes)
     yield "steps", str(len(s.steps))
     yield (

@@ -8,19 +8,21 @@ from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_t
 
 import explorer as ex
 from explorer import workloads
-from explorer.app import protocol, protocol_plans
+from explorer.app import protocol, protocol_moves, protocol_plans, protocol_results
 from explorer.app.desk import Desk
 from explorer.app.session import Session
 
 PANES: dict[str, Any] = {
-    "head": protocol.Head, "loops": list[protocol.Row], "tree": list[protocol.Row], "moves": protocol.MovesPane,
-    "selection": protocol.Selection, "cuda": protocol.Cuda, "history": protocol.History, "run": protocol.RunPane,
+    "head": protocol.Head, "loops": list[protocol.Row], "tree": list[protocol.Row], "moves": protocol_moves.MovesPane,
+    "selection": protocol.Selection, "cuda": protocol.Cuda, "history": protocol.History, "run": protocol_results.RunPane,
     "script": protocol.ScriptPane, "strategy": protocol_plans.StrategyPane, "stitching": protocol_plans.StitchPane,
     "target": protocol_plans.TargetPane,
 }
-ANSWERS: dict[str, Any] = {"preview": protocol.Preview, "check": protocol.Preview, "counterexample": protocol.Counterexample,
-                           "compare": protocol.Compared, "figure": protocol.FigureData | protocol.SameFigure,
-                           "stitch_price": protocol_plans.StitchPrice}
+ANSWERS: dict[str, Any] = {
+    "preview": protocol_moves.Preview, "check": protocol_moves.Preview, "counterexample": protocol_moves.Counterexample,
+    "compare": protocol_results.Compared, "figure": protocol_results.FigureData | protocol_results.SameFigure,
+    "stitch_price": protocol_plans.StitchPrice,
+}
 
 
 def misfit(value: Any, wanted: Any, path: str = "") -> str:

@@ -25,7 +25,7 @@ from .front import Front, front, schedule
 
 @pytest.fixture
 def shown() -> Front:
-    f = front("sum_rows", M=64, N=65536)
+    f = front("sum_rows", M=32, N=65536)
     f.ask("ready", wait=True)
     return f
 
@@ -53,7 +53,7 @@ def test_a_strategy_that_is_shown_is_made_again(shown: Front) -> None:
     assert (small["status"], small["name"], small["gpu"], shown.panes["target"]["gpu"]) == ("done", "auto", "T4", "T4")
     made = auto(start, "T4")
     assert calls(shown) == [str(s) for s in made.steps] != [s["call"] for s in large["steps"]]
-    assert len(made.plan.kernels) == 2, "40 multiprocessors with little bandwidth: rows are cut"
+    assert (len(made.plan.kernels), len(auto(start, "H200").plan.kernels)) == (1, 2), "for 132 multiprocessors rows are cut"
     assert small["start_us"] == pytest.approx(estimate(start, gpu("T4"))[0])
     assert small["steps"][-1]["estimate_us"] == pytest.approx(estimate(made, gpu("T4"))[0])
     assert small["steps"][-1]["estimate_us"] > 2 * large["steps"][-1]["estimate_us"]
@@ -151,6 +151,33 @@ def test_the_cuda_text_the_export_and_the_limits_are_those_of_the_gpu() -> None:
     assert (f.panes["cuda"]["arch"], f.panes["cuda"]["problem"]) == ("sm_90", None)
 
 
+@pytest.mark.parametrize("name", ["roofline", "occupancy", "partials"])
+def test_figures_are_drawn_for_the_gpu_unless_they_have_another(name: str) -> None:
+    f = Front(Session(spread("rows")))
+    f.ask("ready", wait=True)
+
+    def shown(**options: str) -> str:
+        found = f.data("figure", name=name, options=options)
+        return str((found["title"], found["note"], found["table"]))
+
+    large = f.data("figure", name=name, options={})
+    f.ask("target", wait=True, gpu="T4")
+    assert "T4" in shown()
+    assert "H200" not in shown()
+    assert "L4" in shown(gpu="L4")
+    changed = f.data("figure", name=name, options={}, have=large["sign"])
+    assert changed["options"][0]["labels"][0] == "target: T4" or changed["options"][1]["labels"][0] == "target: T4"
+
+
+def test_states_are_compared_on_the_gpu() -> None:
+    f = front("matmul", "split('i', 64)", "bind('i', 'block.x')", "bind('i.i', 'thread.x')", M=128, N=64, K=512)
+    f.ask("ready", wait=True)
+    f.ask("target", wait=True, gpu="T4")
+    rows = {row[0]: row[1:] for row in f.data("compare", a="h2", b="h3")["rows"]}
+    assert "floor on the T4" in rows
+    assert "floor on the H200" not in rows
+
+
 def test_the_ways_to_combine_are_judged_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     real = pane.ways
@@ -177,7 +204,7 @@ def test_the_gpu_of_the_machine_is_planned_for_until_one_is_chosen(monkeypatch: 
     monkeypatch.setattr(desk, "devices", lambda ask_driver=True: [here, cpu])
     monkeypatch.setattr(desk, "gpu_is_likely", lambda: True)
     monkeypatch.setattr(desk, "installed_gpu", lambda: "L4")
-    f = front("sum_rows", M=64, N=65536)
+    f = front("sum_rows", M=32, N=65536)
     f.ask("ready", wait=True)
     assert f.panes["target"]["gpu"] == "L4"
     assert [g["name"] for g in f.panes["target"]["gpus"] if g["here"]] == ["L4"]

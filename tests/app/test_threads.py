@@ -8,7 +8,7 @@ import time
 import pytest
 
 from explorer.app.judging import MoveJudge
-from explorer.app.protocol import MovesPane
+from explorer.app.protocol_moves import MovesPane
 from explorer.gpu.spec import default_gpu
 from explorer.poly.isl import alone
 from explorer.poly.judge import judge

@@ -18,20 +18,13 @@ from explorer.app.explore import explore, session_of
 from explorer.app.magic import explore_cell, read_sizes
 from explorer.app.widget import Explorer
 from explorer.errors import ProgramError, ScheduleError
+from tests.programs import ROW_SUM_CELL
 
 from .front import schedule
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEW = "application/vnd.jupyter.widget-view+json"
-PROGRAM = """import explorer as ex
-M, N = ex.sizes("M N")
-@ex.program
-def row_sum(x: ex.f32[M, N], y: ex.f32[M]):
-    for i in range(M):
-        y[i] = 0.0
-        for k in range(N):
-            y[i] += x[i, k]
-"""
+PROGRAM = ROW_SUM_CELL + "\n"
 
 
 @pytest.fixture

@@ -1,15 +1,20 @@
-"""A browser and a JupyterLab server for the whole session; a page and a notebook for each test."""
+"""A browser and a JupyterLab server for the whole session; a page, a notebook or a stage for each test."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+import explorer as ex
+from explorer.app.desk import Desk
+from explorer.app.session import Session
 from tests.browser.lab import Lab, Notebook
+from tests.browser.shown import Open, Shown
 
 
 @pytest.fixture(scope="session")
@@ -64,3 +69,26 @@ def notebook(lab: Lab, page: Page, request: pytest.FixtureRequest, tmp_path: Pat
         book.page.screenshot(path=tmp_path / "page.png")
         book.command("notebook:shutdown-kernel")
         assert not book.faults, "\n".join(book.faults)
+
+
+@pytest.fixture
+def opened(page: Page) -> Iterator[Open]:
+    """Show a schedule on a stage; afterwards its page may have reported no fault."""
+    made: list[Shown] = []
+
+    def make(start: ex.Schedule) -> Shown:
+        desks: list[Desk] = []
+
+        def kernel(send: Callable[[Any, list[bytes]], None]) -> Callable[[Any], None]:
+            desks.append(Desk(Session(start), send))
+            return desks[0].handle
+
+        made.append(Shown(page, kernel))
+        made[-1].desk, made[-1].session = desks[0], desks[0].session
+        made[-1].calm()
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.desk.close()
+        assert not one.faults, one.faults

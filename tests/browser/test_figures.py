@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,35 +10,10 @@ from playwright.sync_api import Locator, Page, expect
 import explorer as ex
 from examples.matmul import schedule as tiled
 from explorer.app import answers
-from explorer.app.desk import Desk
-from explorer.app.session import Session
 from explorer.errors import CompilerMissing
 from tests.app.front import schedule
+from tests.browser.shown import Open
 from tests.browser.stage import Stage
-
-Open = Callable[[ex.Schedule], Stage]
-
-
-@pytest.fixture
-def opened(page: Page) -> Iterator[Open]:
-    stages: list[Stage] = []
-    desks: list[Desk] = []
-
-    def make(start: ex.Schedule) -> Stage:
-        def kernel(send: Callable[[Any, list[bytes]], None]) -> Callable[[Any], None]:
-            desks.append(Desk(Session(start), send))
-            return desks[-1].handle
-
-        stages.append(Stage(page, kernel))
-        stages[-1].desk = desks[-1]  # type: ignore[attr-defined]
-        settle(stages[-1])
-        return stages[-1]
-
-    yield make
-    for desk in desks:
-        desk.close()
-    for stage in stages:
-        assert not stage.faults, stage.faults
 
 
 def settle(stage: Any) -> None:
@@ -261,6 +235,41 @@ def test_ptx_on_demand_follows_the_schedule_and_the_architecture(opened: Open) -
     page.locator(".exw .mdetail").get_by_role("button", name="Apply").click()
     settle(stage)
     expect(text).to_contain_text("%tid.x")
+
+
+def test_figures_and_comparisons_follow_the_gpu_that_is_planned_for(opened: Open) -> None:
+    stage = opened(schedule("softmax", "split('k', 4)", M=6, N=64))
+    page = stage.page
+
+    def aim(name: str) -> None:
+        stage.handle({"kind": "target", "serial": 0, "gpu": name})  # type: ignore[misc]
+        settle(stage)
+
+    tab(stage, "Roofline")
+    title, choice = page.locator(".exw .figure:visible h4"), page.locator(".exw .figure:visible [data-option=gpu]")
+    expect(title).to_contain_text("under the roof of the H200")
+    expect(choice.locator("option:checked")).to_have_text("target: H200")
+    aim("H100 SXM")  # the same architecture, so the CUDA text stays
+    expect(title).to_contain_text("under the roof of the H100 SXM")
+    expect(choice.locator("option:checked")).to_have_text("target: H100 SXM")
+    choice.select_option(index=1)
+    settle(stage)
+    other = choice.locator("option:checked").inner_text()
+    aim("L4")
+    expect(choice.locator("option:checked")).to_have_text(other)
+    expect(title).not_to_contain_text("the L4")
+    choice.select_option("target: L4")
+    settle(stage)
+    expect(title).to_contain_text("under the roof of the L4")
+    page.get_by_role("button", name="compare with").click()
+    page.locator(".exw .state").first.click()
+    settle(stage)
+    expect(page.locator(".exw .compared table")).to_contain_text("floor on the L4")
+    aim("T4")
+    expect(page.locator(".exw .compared table")).to_contain_text("floor on the T4")
+    shown = page.locator(".exw .compare select").evaluate_all("all => all.map((one) => one.selectedOptions[0].textContent)")
+    assert "split" in str(shown), shown
+    assert len(set(shown)) == 2, shown
 
 
 def test_what_has_not_changed_is_not_drawn_again(opened: Open) -> None:

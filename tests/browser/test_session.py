@@ -12,19 +12,9 @@ from collections.abc import Callable
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.lab import Notebook
+from tests.programs import ROW_SUM_CELL
 
-CELL = """import explorer as ex
-M, N = ex.sizes("M N")
-
-@ex.program
-def row_sum(x: ex.f32[M, N], y: ex.f32[M]):
-    for i in range(M):
-        y[i] = 0.0
-        for k in range(N):
-            y[i] += x[i, k]
-
-e = ex.explore(row_sum, M=37, N=100)
-e"""
+CELL = f"{ROW_SUM_CELL}\n\ne = ex.explore(row_sum, M=37, N=100)\ne"
 
 Make = Callable[..., Notebook]
 

@@ -44,8 +44,10 @@ def reduction(
     size = block[0] * block[1] * block[2]
     flags = ", ".join(str(a in axes).lower() for a in "xyz")
     shape = f"{block[0]}, {block[1]}, {block[2]}, {flags}"
-    scratch = reduce_scratch_elements(block, axes) if function != "block_reduce_shared" else size
-    code = f"""  static_assert(block_reduce_scratch<{shape}>() == {reduce_scratch_elements(block, axes)}, "one formula, twice");
+    scratch = reduce_scratch_elements(block, axes, function == "block_reduce_first")
+    formula = f"{function}_scratch<{shape}>() == {scratch}" if function != "block_reduce_shared" else "true"
+    scratch = scratch if function != "block_reduce_shared" else size
+    code = f"""  static_assert({formula}, "one formula, twice");
   __shared__ float scratch[{max(scratch, 1)}];
   const int id = t + {block[0]} * (threadIdx.y + {block[1]} * threadIdx.z);
   float v = {function}<reduce_{first}, {shape}>(x[id], scratch);

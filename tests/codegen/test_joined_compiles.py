@@ -16,7 +16,7 @@ from tests.transforms.multiblock import spread
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
-@pytest.mark.parametrize("how", ["ticket", "grid"])
+@pytest.mark.parametrize("how", ["ticket", "signal", "grid"])
 @pytest.mark.parametrize("name", ["total", "columns"])
 def test_joined_launches_compile(name: str, how: str, arch: str) -> None:
     s = spread(name).collect("y", how)
@@ -27,7 +27,8 @@ def test_joined_launches_compile(name: str, how: str, arch: str) -> None:
     stores = [line for line in compiled.ptx.splitlines() if "st.global" in line]
     assert loads
     assert stores
-    assert "fence" in compiled.ptx or "membar" in compiled.ptx
+    fences, atomics = "fence" in compiled.ptx or "membar" in compiled.ptx, "atom." in compiled.ptx
+    assert (fences, atomics, "ld.volatile" in compiled.ptx) == (how != "signal", how != "signal", how != "ticket")
 
 
 def test_parts_are_not_read_through_the_read_only_cache() -> None:

@@ -12,18 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from explorer.api import Schedule
+from tests.mutants.gallery import MATMUL
 from tests.properties.programs import define
 
-MATMUL = """@ex.program
-def f(a: ex.f32[M, K], b: ex.f32[K, N], c: ex.f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            total = ex.local(ex.f32)
-            total = 0.0
-            for k in range(K):
-                total += a[i, k] * b[k, j]
-            c[i, j] = total
-"""
 TRIANGLE = MATMUL.replace("[M, K]", "[M, M]").replace("[K, N]", "[M, N]").replace("for k in range(K)", "for k in range(i + 1)")
 CONDITIONAL = MATMUL.replace("                total +=", "                if (i + k) % 2 == 0:\n                    total +=")
 HALF = MATMUL.replace("a: ex.f32", "a: ex.f16").replace("b: ex.f32", "b: ex.f16")

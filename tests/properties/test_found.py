@@ -9,6 +9,7 @@ import pytest
 
 from explorer.api import Schedule
 from explorer.errors import ExplorerError, IllegalSchedule
+from tests.mutants.gallery import GUARDED
 
 from .programs import define
 from .tally import ACCEPTED
@@ -39,15 +40,6 @@ def f(x: ex.i8[M, N], y: ex.bool_[M]):
         for k in range(1, N):
             t = t or (x[i, k] < 0)
         y[i] = t
-"""
-GUARDED = """@ex.program
-def f(x: ex.f32[M, N], y: ex.f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            if i >= j:
-                t = ex.local(ex.f32)
-                t = 2 * x[i, j]
-                y[i, j] = t + 1
 """
 EVERY_OTHER = """@ex.program
 def f(u: ex.f32[2 * N + 1], y: ex.f32[M]):

@@ -69,7 +69,7 @@ def _kernel(plan: Plan, number: int, kernel: Kernel) -> Iterator[Execution]:
     extents = plan.extents[kernel.id]
     grid, block = extents[:3], extents[3:]
     since = number
-    while since and plan.kernels[since].join == "ticket":
+    while since and plan.kernels[since].by_one:
         since -= 1
     waits = (since, tuple(a for a in range(3) if grid[a] > 1)) if since < number else None
 

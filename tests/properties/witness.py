@@ -90,7 +90,9 @@ def _cannot_share(plan: Plan, nodes: tuple[str, ...]) -> bool:
         before = group[group.index(kernel) - 1]
         spread = [a for a in range(3) if plan.extents[kernel.id][a] > 1 and plan.extents[before.id][a] == 1]
         cluster = [leaf for leaf, _, k in plan.leaves if k is kernel and "cluster" in dict(leaf.collect).values()]
-        ticket = kernel.join == "ticket" and kernel is not group[0]
+        ticket = kernel.by_one and kernel is not group[0]
+        if kernel.join == "signal" and kernel.id in nodes:  # what no word carries is refused, whoever runs first
+            return True
         if kernel.id in nodes and len(group) > 1 and (hosted or (ticket and (spread or cluster))):
             return True
     return False

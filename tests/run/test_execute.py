@@ -19,6 +19,7 @@ from explorer.run import execute as module
 from explorer.run.cpu import CpuDevice
 from explorer.run.execute import execute
 from explorer.run.ragged import ragged_sizes_of
+from explorer.run.seeded import Seeded
 from explorer.run.timing import Samples
 
 
@@ -163,7 +164,10 @@ class StandIn:
 
     def run(self, built, arrays):
         self.runs += 1
-        return CpuDevice(checked=False).run(built.inner, arrays)
+        self.given = dict(arrays)
+        made = {b.name: arrays[b.name].host(b) if isinstance(arrays.get(b.name), Seeded) else arrays.get(b.name)
+                for b in built.module.buffers if b.kind in ("in", "inout")}
+        return CpuDevice(checked=False).run(built.inner, made)
 
     def time(self, built, arrays, *, repeats, l2):
         return Samples([10.0] * repeats, l2=l2, overhead_us=2.5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 import explorer as ex
+from benchmarks.reduction_program import reduction
 from explorer.codegen.module import CudaModule
 from explorer.errors import DeviceError, KernelFault, TransformError
 from explorer.gpu.spec import default_gpu
@@ -24,29 +24,12 @@ from explorer.run.timing import Samples
 from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
 from explorer.strategies.choices import together, variants
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from reduction_program import reduction
+from tests.programs import two_sums
 
 WRITTEN = reduction((512, 256), (1,), "f32", "sum")
 LABELS = [v.label for v in variants(WRITTEN, default_gpu())]
 STEPS = {v.label: v.schedule.steps for v in list(variants(WRITTEN, default_gpu()))[:8]}
 NAME = {steps: label for label, steps in STEPS.items()}
-
-
-M, N = ex.sizes("M N")
-
-
-@ex.program
-def two_sums(x: ex.f32[M, N], z: ex.f32[N, M], y: ex.f32[M], w: ex.f32[M]):
-    for i in range(M):
-        y[i] = 0.0
-        for k in range(N):
-            y[i] += x[i, k]
-    for j in range(M):
-        w[j] = 0.0
-        for r in range(N):
-            w[j] += z[r, j]
 
 
 class Clock:

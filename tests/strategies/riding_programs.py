@@ -1,45 +1,10 @@
-"""Programs whose column reductions can ride along a row nest."""
+"""Programs whose column reductions can ride along a row nest, beside `layernorm_gradient` of `benchmarks/fused_programs.py`."""
 
 from __future__ import annotations
 
 import explorer as ex
 
 M, N, B, Q, H = ex.sizes("M N B Q H")
-
-
-@ex.program
-def layernorm_backward(x: ex.f16[M, N], dy: ex.f16[M, N], w: ex.f16[N], dx: ex.f16[M, N], dw: ex.f32[N], db: ex.f32[N]):
-    mean = ex.local(ex.f32, M)
-    scale = ex.local(ex.f32, M)
-    for i in range(M):
-        total = ex.local(ex.f32)
-        spread = ex.local(ex.f32)
-        along = ex.local(ex.f32)
-        across = ex.local(ex.f32)
-        total = 0.0
-        for k in range(N):
-            total += x[i, k]
-        mean[i] = total / N
-        spread = 0.0
-        for k in range(N):
-            spread += (x[i, k] - mean[i]) * (x[i, k] - mean[i])
-        scale[i] = ex.rsqrt(spread / N + 1e-5)
-        along = 0.0
-        for k in range(N):
-            along += dy[i, k] * w[k]
-        across = 0.0
-        for k in range(N):
-            across += dy[i, k] * w[k] * (x[i, k] - mean[i]) * scale[i]
-        for k in range(N):
-            dx[i, k] = scale[i] * (dy[i, k] * w[k] - (along + (x[i, k] - mean[i]) * scale[i] * across) / N)
-    for k in range(N):
-        dw[k] = 0.0
-        for i in range(M):
-            dw[k] += dy[i, k] * (x[i, k] - mean[i]) * scale[i]
-    for k in range(N):
-        db[k] = 0.0
-        for i in range(M):
-            db[k] += dy[i, k]
 
 
 @ex.program

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from math import prod
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import explorer as ex
+from benchmarks.cases import drawn
+from benchmarks.reduction_program import reduction
 from explorer.codegen.emit import emit
 from explorer.errors import ScheduleError
 from explorer.ir.tree import Loop, walk
@@ -18,10 +18,6 @@ from explorer.run.nvrtc import compile_module
 from explorer.strategies.auto import auto
 from explorer.strategies.reductions import Shape, choose, reduce, reduction_form
 from explorer.strategies.rows import group_size, row_form, rows
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from cases import drawn
-from reduction_program import reduction
 
 NAMES = ex.workloads.names()
 H200 = ex.gpu("H200")

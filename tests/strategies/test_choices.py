@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
 import explorer as ex
+from benchmarks import fused_programs
+from benchmarks.reduction_program import reduction
 from explorer.codegen.emit import emit
 from explorer.errors import TransformError
 from explorer.run.cpu import CpuDevice
@@ -19,25 +19,7 @@ from explorer.run.verify import check_outputs
 from explorer.strategies.auto import auto
 from explorer.strategies.choices import Variant, as_written, decisions, together, variants
 from explorer.transforms.approximate import as_computed
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import fused_programs
-from reduction_program import reduction
-
-M, N = ex.sizes("M N")
-
-
-@ex.program
-def two_sums(x: ex.f32[M, N], z: ex.f32[N, M], y: ex.f32[M], w: ex.f32[M]):
-    for i in range(M):
-        y[i] = 0.0
-        for k in range(N):
-            y[i] += x[i, k]
-    for j in range(M):
-        w[j] = 0.0
-        for r in range(N):
-            w[j] += z[r, j]
-
+from tests.programs import two_sums
 
 PROGRAMS = {
     "rows": lambda: reduction((40, 300), (1,), "f32", "sum"),

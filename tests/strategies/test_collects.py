@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import fsum
 
 import numpy as np
@@ -31,7 +32,7 @@ def made(name: str, way: Way) -> Schedule:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_facts_are_those_of_the_text(name: str) -> None:
     found = {w.how: w for w in ways(spread(name), "y")}
-    assert {"atomic", "kernel", "ticket", "grid"} <= found.keys()
+    assert {"atomic", "kernel", "ticket", "signal", "grid"} <= found.keys()
     before = sum(b.nbytes for b in emit(spread(name).collect("y", "atomic").collect("y", "shuffle").plan).buffers) \
         if name in ("total", "rows") else None
     for how, way in found.items():
@@ -42,7 +43,9 @@ def test_the_facts_are_those_of_the_text(name: str) -> None:
         assert not s.obligations
         module = emit(s.plan)
         assert way.launches == len(module.launches), how
-        assert way.workspace_bytes == sum(b.nbytes for b in module.buffers if b.kind == "workspace"), how
+        words = sum(8 * int(n) for n in re.findall(r"__device__ unsigned long long \w+\[(\d+)\]", module.text))
+        assert (words > 0) == (how == "signal")
+        assert way.workspace_bytes == sum(b.nbytes for b in module.buffers if b.kind == "workspace") + words, how
         kernels = module.text[module.text.index('extern "C"'):]
         assert way.grid_barriers == kernels.count("grid_barrier("), how
         counted = ("atomic_add(", "atomic_max(", "last_block(", "grid_barrier(")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
+from benchmarks.fused_programs import two_branches
 from explorer.strategies import auto
 
 M, N = ex.sizes("M N")
@@ -21,26 +22,6 @@ def product_sum(a: ex.f32[M, N], b: ex.f32[M, N], y: ex.f32[M]):
         y[i] = 0.0
         for j in range(N):
             y[i] += t[i, j]
-
-
-@ex.program
-def two_branches(a: ex.f16[M, N], b: ex.f16[M, N], y: ex.f32[N], z: ex.f32[N]):
-    t = ex.local(ex.f32, M, N)
-    u = ex.local(ex.f32, M, N)
-    for i in range(M):
-        for j in range(N):
-            t[i, j] = a[i, j] + b[i, j]
-    for i in range(M):
-        for j in range(N):
-            u[i, j] = t[i, j] * b[i, j]
-    for j in range(N):
-        y[j] = 0.0
-        for i in range(M):
-            y[j] += u[i, j]
-    for j in range(N):
-        z[j] = 0.0
-        for i in range(M):
-            z[j] += t[i, j]
 
 
 @pytest.mark.parametrize(("program", "most"), [(product_sum, 1), (two_branches, 2)])

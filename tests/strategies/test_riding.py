@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from math import erf, sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import explorer as ex
+from benchmarks.fused_programs import layernorm_gradient
 from explorer.codegen.emit import emit
 from explorer.ir.tree import Leaf, Loop, leaves, walk
 from explorer.run.cpu import CpuDevice
@@ -20,14 +19,12 @@ from explorer.strategies.auto import auto
 from explorer.strategies.gather import gather
 from explorer.strategies.riding import Spread, choose, ride
 from explorer.strategies.riding.form import Riding, riding_form
-
-sys.path.insert(0, str(Path(__file__).parent))
-import riding_programs as programs
+from tests.strategies import riding_programs as programs
 
 Arrays = dict[str, np.ndarray]
 CASES = [
-    (programs.layernorm_backward, {"M": 300, "N": 64}), (programs.layernorm_backward, {"M": 141, "N": 77}),
-    (programs.layernorm_backward, {"M": 5, "N": 264}), (programs.layernorm_backward, {"M": 40, "N": 1040}),
+    (layernorm_gradient, {"M": 300, "N": 64}), (layernorm_gradient, {"M": 141, "N": 77}),
+    (layernorm_gradient, {"M": 5, "N": 264}), (layernorm_gradient, {"M": 40, "N": 1040}),
     (programs.rmsnorm_backward, {"B": 3, "Q": 101, "N": 36}), (programs.rmsnorm_backward, {"B": 7, "Q": 2, "N": 127}),
     (programs.gelu_backward, {"M": 277, "N": 48}), (programs.gelu_backward, {"M": 134, "N": 9}),
     (programs.softmax_peaks, {"M": 300, "N": 50}), (programs.softmax_peaks, {"M": 3, "N": 129}),
@@ -47,7 +44,7 @@ def _wanted(name: str, given: Arrays) -> Arrays:
     a = {k: v.astype(np.float64) for k, v in given.items()}
     x = a["x"]
     n = x.shape[-1]
-    if name == "layernorm_backward":
+    if name == "layernorm_gradient":
         mean = x.mean(1, keepdims=True)
         scale = 1 / np.sqrt(((x - mean) ** 2).mean(1, keepdims=True) + 1e-5)
         h, g = (x - mean) * scale, a["dy"] * a["w"]
@@ -111,13 +108,13 @@ def _columnwise(leaf: Leaf, above: tuple[Loop, ...]) -> bool:
 
 
 def test_auto_rides() -> None:
-    schedule = auto(programs.layernorm_backward.schedule(M=16384, N=768))
+    schedule = auto(layernorm_gradient.schedule(M=16384, N=768))
     assert len(schedule.plan.kernels) == 2
     assert any(str(step).startswith("rfactor(") and "first=True" in str(step) for step in schedule.steps)
 
 
-def test_layernorm_backward_is_tight() -> None:
-    module = auto(programs.layernorm_backward.schedule(M=16384, N=768)).module("sm_90a")
+def test_layernorm_gradient_is_tight() -> None:
+    module = auto(layernorm_gradient.schedule(M=16384, N=768)).module("sm_90a")
     grid, block = module.launches[0].grid, module.launches[0].block
     assert grid == (132, 1, 1)
     assert block[0] == 32
@@ -135,7 +132,7 @@ def test_layernorm_backward_is_tight() -> None:
 
 @pytest.mark.parametrize("sizes", [(4096, 1024), (8192, 4096), (100_000, 64), (2048, 1001), (512, 8192)])
 def test_chosen_spreads_fit(sizes: tuple[int, int]) -> None:
-    schedule = auto(programs.layernorm_backward.schedule(M=sizes[0], N=sizes[1]))
+    schedule = auto(layernorm_gradient.schedule(M=sizes[0], N=sizes[1]))
     launch = schedule.kernel("H200").module.launches[0]
     assert launch.grid[0] >= 128
     assert launch.block[0] * launch.block[1] <= 1024
@@ -144,7 +141,7 @@ def test_chosen_spreads_fit(sizes: tuple[int, int]) -> None:
 
 
 def test_a_given_spread_is_taken_and_parts_without_rows_are_stored_too() -> None:
-    schedule = ride(gather(programs.layernorm_backward.schedule(M=7, N=24)), spread=Spread(4, 2, 3, 5))
+    schedule = ride(gather(layernorm_gradient.schedule(M=7, N=24)), spread=Spread(4, 2, 3, 5))
     assert schedule.module().launches[0].grid == (5, 1, 1)
     assert schedule.module().launches[0].block == (4, 3, 1)
     run = schedule.run(device="cpu", seeds=2, time=False, ragged=False)
@@ -170,7 +167,7 @@ def test_the_rule_counts_registers_and_shared_memory() -> None:
     assert spread(100, 768).blocks == 100
     assert spread(16384, 768).rows > 1
     assert spread(16384, 8192).threads == 256
-    wide = gather(programs.layernorm_backward.schedule(M=1000, N=32768))
+    wide = gather(layernorm_gradient.schedule(M=1000, N=32768))
     assert ride(wide) is wide  # more columns than a block has registers for
 
 

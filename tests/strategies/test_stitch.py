@@ -2,79 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.codegen.emit import emit
 from explorer.errors import IllegalSchedule, TransformError
 from explorer.poly.traffic import traffic
-from explorer.run.cpu import CpuDevice
-from explorer.run.reference import references
-from explorer.run.verify import check_outputs
 from explorer.strategies import Edge, auto, edges, stitch, stitching
 from explorer.strategies.stitching.graph import SCHEMES
+from explorer.views.findings import error_html
+from tests.strategies.stitched import PROGRAMS, M, N, program, run_all, written
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import fused_programs
-
-M, N = ex.sizes("M N")
-
-
-@ex.program
-def two_nests(x: ex.f32[M, N], y: ex.f32[M], z: ex.f32[M, N]):
-    t = ex.local(ex.f32, M, N)
-    for i in range(M):
-        for k in range(N):
-            t[i, k] = 2.0 * x[i, k] + 1.0
-    for i in range(M):
-        y[i] = 0.0
-        for k in range(N):
-            y[i] += t[i, k]
-    for i in range(M):
-        for k in range(N):
-            z[i, k] = t[i, k] * 3.0
-
-
-@ex.program
-def stencils(x: ex.f32[M, N], y: ex.f32[M, N]):
-    t = ex.local(ex.f32, M, N)
-    for i in range(M):
-        for k in range(N):
-            t[i, k] = 2.0 * x[i, k]
-    for i in range(1, M - 1):
-        for k in range(N):
-            y[i, k] = t[i - 1, k] + t[i + 1, k]
-
-
-@ex.program
-def mirror(x: ex.f32[M, N], y: ex.f32[M, N]):
-    t = ex.local(ex.f32, M, N)
-    for i in range(M):
-        for k in range(N):
-            t[i, k] = 2.0 * x[i, k]
-        for k in range(N):
-            y[i, k] = t[i, N - 1 - k]
-
-
-@ex.program
-def two_outputs(x: ex.f32[M, N], y: ex.f32[M, N], z: ex.f32[M, N]):
-    for i in range(M):
-        for k in range(N):
-            y[i, k] = x[i, k] + 1.0
-    for i in range(M):
-        for k in range(N):
-            z[i, k] = x[i, k] * x[i, k]
-
-
-PROGRAMS = {
-    "batchnorm_relu": {"B": 3, "C": 5, "P": 24}, "softmax": {"M": 6, "N": 96}, "layernorm": {"M": 5, "N": 64},
-    "cross_entropy": {"M": 6, "N": 64}, "bias_gelu": {"M": 4, "N": 32}, "two_nests": {"M": 5, "N": 32},
-}
 KINDS = {
     "batchnorm_relu": {"total->mean": "1:1", "square->scale": "1:1", "mean->scale": "1:1", "mean->y": "1:many",
                        "scale->y": "1:many"},
@@ -87,32 +26,9 @@ KINDS = {
 }
 
 
-def program(name: str) -> ex.Definition:
-    return globals()[name] if name in globals() else getattr(fused_programs, name)
-
-
-def written(name: str, **sizes: int) -> ex.Schedule:
-    return program(name).schedule(**(sizes or PROGRAMS[name]))
-
-
 @cache
 def tried(name: str) -> tuple[Edge, ...]:
     return edges(written(name))
-
-
-def run_all(schedules: list[ex.Schedule]) -> None:
-    """Build each different text once, run it on the CPU device, and hold the results against the program's reference."""
-    texts = {s.cuda: s for s in schedules}
-    device, random = CpuDevice(checked=True, seeds=1), np.random.default_rng(0)
-    for schedule, built in zip(texts.values(), device.build_many([emit(s.plan) for s in texts.values()]), strict=True):
-        arrays = {a.name: random.integers(0, dict(schedule.source.sizes)["N"], a.shape) if a.dtype.name == "i64"
-                  else random.standard_normal(a.shape).astype(a.dtype.numpy)
-                  for a in schedule.source.parameters if a.role != "out"}
-        wanted, _ = references(schedule.source, arrays)
-        for outputs in device.run_seeds(built, arrays):
-            checks = check_outputs(schedule.source, outputs, *wanted)
-            assert checks
-            assert all(checks), [str(schedule.steps), *map(str, checks)]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -305,3 +221,111 @@ def test_bound_loops_are_refused() -> None:
         stitch(written("softmax").bind("i", "block.x"))
     with pytest.raises(TransformError, match="not a str"):
         edges("softmax")  # type: ignore[arg-type]
+
+
+@ex.program
+def rows_and_columns(x: ex.f32[M, N], y: ex.f32[M], z: ex.f32[N], v: ex.f32[M, N]):
+    for i in range(M):
+        y[i] = 0.0
+        for k in range(N):
+            y[i] += x[i, k]
+    for k in range(N):
+        z[k] = 0.0
+        for i in range(M):
+            z[k] += x[i, k]
+    for i in range(M):
+        for k in range(N):
+            v[i, k] = x[i, k] * z[k]
+
+
+def test_rows_and_columns_are_not_joined_where_there_are_as_many() -> None:
+    for choices in ({}, {"z->v": "cut"}, {"z->v": "global"}):
+        square, wide = (stitching(rows_and_columns.schedule(M=24, N=n), choices) for n in (24, 40))
+        assert square.groups == wide.groups
+        assert square.chosen == wide.chosen
+        fused = [[str(s) for s in found.schedule.steps if s.name == "fuse"] for found in (square, wide)]
+        assert fused[0] == fused[1]
+        assert len(square.schedule.plan.kernels) == len(wide.schedule.plan.kernels)
+        run_all([square.schedule])
+
+
+@ex.program
+def scaled_twice(x: ex.f32[M, N], y: ex.f32[M], z: ex.f32[M, N]):
+    r = ex.local(ex.f32, M)
+    t = ex.local(ex.f32, M, N)
+    for i in range(M):
+        r[i] = 0.0
+        for k in range(N):
+            r[i] += x[i, k]
+    for i in range(M):
+        for k in range(N):
+            t[i, k] = x[i, k] * r[i]
+    for i in range(M):
+        y[i] = 0.0
+        for k in range(N):
+            y[i] += t[i, k]
+    for i in range(M):
+        for k in range(N):
+            z[i, k] = t[i, k] * r[i]
+
+
+@pytest.mark.parametrize("scheme", ["cut", "grid", "shuffle", "shared"])
+def test_an_edge_into_what_is_computed_again_keeps_its_scheme(scheme: str) -> None:
+    found = stitching(scaled_twice.schedule(M=7, N=64), {"r->t": scheme, "t->y": "recompute"})
+    plan = found.schedule.plan
+    assert found.chosen["r->t"] == scheme
+    assert found.chosen["t->z"] == "recompute"
+    assert "t" not in {plan.statement_of[leaf.statement].target.array for leaf, _, _ in plan.leaves}
+    launch = {k.id: n for n, phases in enumerate(plan.launched) for k in phases}
+    at = {array: {(k.id, launch[k.id]) for leaf, _, k in plan.leaves if plan.statement_of[leaf.statement].target.array == array}
+          for array in ("r", "y", "z")}
+    if scheme in ("cut", "grid"):
+        assert not at["r"] & (at["y"] | at["z"])
+    if scheme == "cut":
+        assert not {n for _, n in at["r"]} & {n for _, n in at["y"] | at["z"]}
+    run_all([found.schedule])
+
+
+def test_choices_that_meet_where_a_value_is_computed_again_have_to_agree() -> None:
+    with pytest.raises(TransformError, match=r"r->\w cannot be \w+ while r->\w is \w+") as caught:
+        stitch(scaled_twice.schedule(M=7, N=64), {"r->t": "cut", "r->z": "grid", "t->z": "recompute"})
+    assert "t is computed again" in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "sizes"), [
+    ("attention_softmax", {"B": 32, "H": 12, "Q": 512, "K": 512}), ("attention_softmax", {"B": 1, "H": 2, "Q": 2, "K": 50000}),
+    ("bias_residual_layernorm", {"M": 16384, "N": 768}), ("cross_entropy", {"M": 8, "N": 200000})])
+def test_nothing_legal_is_cheaper_than_what_is_chosen(name: str, sizes: dict[str, int]) -> None:
+    source = written(name, **sizes)
+    least = min(o.total_us for e in edges(source) for o in e.options if o.verdict)
+    assert stitching(source).total_us == pytest.approx(least, abs=0.01)
+
+
+def test_rows_that_no_shared_memory_holds_are_refused() -> None:
+    source = written("attention_softmax", B=1, H=1, Q=1, K=100000)
+    with pytest.raises(TransformError) as caught:
+        stitch(source, {"row->peak": "shared"})
+    assert "row->peak cannot be 'shared'" in str(caught.value)
+    assert "bytes of shared memory" in str(caught.value)
+    assert "232,448" in str(caught.value)
+
+
+def test_a_refusal_shows_the_edge_and_what_fits() -> None:
+    with pytest.raises(IllegalSchedule) as caught:
+        stitch(written("mirror", M=3, N=64), {"t->y": "register"})
+    for shown in (error_html(caught.value), str(caught.value)):
+        assert "t-&gt;y cannot be" in shown or "t->y cannot be" in shown
+        assert "one of shared, global, grid, recompute, cut" in shown
+    assert caught.value.edge == "t->y"
+    assert caught.value.fits == ("shared", "global", "grid", "recompute", "cut")
+    assert "edge t->y (S0 → S1, made at line" in caught.value.where
+    with pytest.raises(TransformError) as other:
+        stitch(written("softmax"), {"peak->total": "recompute"})
+    assert "edge peak-&gt;total" in error_html(other.value)
+    assert f"one of {', '.join(other.value.fits)}" in error_html(other.value)
+
+
+def test_a_consumer_that_is_computed_again_has_options() -> None:
+    found = {e.id: {o.scheme: o for o in e.options} for e in edges(written("two_branches", M=12, N=20))}
+    assert found["t->u"]["recompute"].verdict
+    assert found["t->u"]["cut"].verdict

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import explorer as ex
+from benchmarks.reduction_program import reduction
 from explorer.codegen.emit import emit
 from explorer.errors import TransformError
 from explorer.run.cpu import CpuDevice
 from explorer.strategies.reductions import Shape, reduce
-from tests.strategies.test_auto import reduction
+from tests.programs import row_sum
 
 M, N = ex.sizes("M N")
 
@@ -31,16 +32,8 @@ def turned(x: ex.f32[M, N], y: ex.f32[N, M]):
             y[k, i] = x[i, k]
 
 
-@ex.program
-def sums(x: ex.f32[M, N], y: ex.f32[M]):
-    for i in range(M):
-        y[i] = 0.0
-        for k in range(N):
-            y[i] += x[i, k]
-
-
 def test_the_loop_counts_from_an_aligned_element() -> None:
-    aligned = sums.schedule(M=5, N=11).align("k", "x", 4)
+    aligned = row_sum.schedule(M=5, N=11).align("k", "x", 4)
     assert aligned.plan.loops["k"].extent == 14
     assert "x[i, k - ((3*i) % 4)]" in str(aligned)
     with pytest.raises(TransformError, match="aligned along k already"):

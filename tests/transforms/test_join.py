@@ -28,7 +28,7 @@ from tests.properties.walk import executions
 from tests.run_plan import run_plan
 from tests.transforms.multiblock import NAMES, ROWS, SHARES, every, spread, start
 
-JOINED = ("ticket", "grid")
+JOINED = ("ticket", "signal", "grid")
 
 
 @pytest.mark.parametrize("how", JOINED)
@@ -162,7 +162,7 @@ def test_threads_of_a_wider_phase_do_not_run_the_narrower_one() -> None:
     """Alone the second kernel has one thread; in the launch it has as many as the first, and every one would write."""
     s = spread("rows, two to a block").collect("y", "shuffle").collect("y", "kernel")
     join = s.plan.kernels[-1].id
-    for how in JOINED:
+    for how in ("ticket", "grid"):
         plan = s.join(join, how).plan
         assert plan.extents[join][3:] == (16, 2, 1)
         arrays = seeded_arrays(s.source, 1)
@@ -224,7 +224,7 @@ def test_join_and_back() -> None:
     joined = s.join(name, "grid")
     assert "behind a barrier of the grid" in loops_text(joined.plan)
     assert joined.join(name, "launch").plan == s.plan
-    assert [str(c) for c in Join.candidates(s.plan, name)] == [f"join('{name}', 'ticket')", f"join('{name}', 'grid')"]
+    assert [str(c) for c in Join.candidates(s.plan, name)] == [f"join('{name}', '{how}')" for how in JOINED]
 
 
 def test_loops_of_the_host_keep_their_launches() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import explorer as ex
 from explorer.views.compare import difference
 from tests.views.figures.support import matmul, written
@@ -36,6 +38,16 @@ def test_loops_cuda_and_facts_of_two_schedules():
     assert set(data) == {"a", "b", "loops", "cuda", "rows"}
     assert data["rows"][0][0] == "sizes"
     assert {line["sign"] for line in data["cuda"]} == {" ", "+", "-"}
+
+
+def test_the_facts_and_the_text_are_those_of_the_gpu():
+    before, after = matmul(K=32), matmul(K=32, stages=2)
+    large, small = ex.compare(before, after), ex.compare(before, after, gpu="T4")
+    assert [name for name, *_ in large.rows if "floor" in name] == ["floor on the H200"]
+    assert [name for name, *_ in small.rows if "floor" in name] == ["floor on the T4"]
+    assert small.rows[-1][1] != large.rows[-1][1]
+    with pytest.raises(ex.ResourceError, match="Voodoo"):
+        ex.compare(before, after, gpu="Voodoo")
 
 
 def test_an_open_obligation_leaves_the_cuda_out_and_says_so():

@@ -10,7 +10,7 @@ from ...api import Schedule
 from ...ir.plan import Plan
 from ...ir.tree import Loop
 from ...transforms.base import Transform
-from ..protocol import Field
+from ..protocol_moves import Field
 
 
 def form(kind: type[Transform], schedule: Schedule, node: str, step: Transform | None) -> list[Field]:

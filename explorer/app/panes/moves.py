@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from ...api import Schedule
 from ...moves import Move, in_order
 from ...transforms.base import Transform, catalogue
-from ..protocol import MoveData, MovesPane, WaysData
+from ..protocol_moves import MoveData, MovesPane, WaysData
 from . import problems
 from .forms import form
 

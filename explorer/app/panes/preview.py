@@ -12,7 +12,7 @@ from ...ir.plan import Plan
 from ...ir.text import loops_text
 from ...run.facts import scaled
 from ...transforms.base import Transform
-from ..protocol import DiffLine, Preview
+from ..protocol_moves import DiffLine, Preview
 from . import problems
 
 CONTEXT = 2

@@ -9,7 +9,7 @@ from ...run.facts import scaled
 from ...run.result import Run
 from ...run.timing import Timing, compare
 from ..jobs import Snapshot
-from ..protocol import Against, DeviceChoice, RunPane
+from ..protocol_results import Against, DeviceChoice, RunPane
 from ..session import Session
 from . import problems
 

@@ -10,7 +10,7 @@ from ...ir.tree import Leaf
 from ...run.facts import scaled
 from ...strategies.collects import Way, ways
 from ...transforms._reduction import updates
-from ..protocol import WayData, WaysData
+from ..protocol_moves import WayData, WaysData
 from . import problems
 
 WORDS = {
@@ -19,6 +19,7 @@ WORDS = {
     "atomic": "every place updates the memory, in no fixed order",
     "kernel": "parts in global memory, joined by a launch of its own",
     "ticket": "parts in global memory, joined by the block that finishes last",
+    "signal": "parts with marks in global memory, joined by a block that waits for each",
     "grid": "parts in global memory, joined behind a barrier of all blocks",
     "cluster": "blocks of a cluster meet in distributed shared memory",
 }

@@ -17,6 +17,7 @@ export class Compare {
       this.body,
     );
     app.link.on("history", (pane) => this.#choices(pane));
+    app.link.on("target", () => (this.asked = false)); /* asked anew when all panes have come, if the tab is open */
   }
 
   /** Compare two states by id. */

@@ -4,7 +4,7 @@ import { svg } from "./dom.js";
 
 const [WIDTH, HEIGHT, ACROSS, DOWN, LABEL] = [80, 34, 68, 26, 15];
 const SMALLEST = 0.8; /* of its natural width; then the graph scrolls */
-const ENDS = { cut: "✂ ", global: "▥ ", recompute: "⟳ " };
+const ENDS = { cut: "✂ ", global: "▥ ", grid: "⫼ ", recompute: "⟳ " };
 
 /** Column of each value: one more than the last of those it is made from. */
 function columns(edges) {
@@ -63,7 +63,7 @@ export function graph(edges, price, active, choose) {
     parts.push(
       svg(
         "g",
-        { class: `gedge${edge.id === active ? " on" : ""}${apart ? " apart" : ""}`, "data-edge": edge.id, onclick: () => choose(edge.id) },
+        { class: `gedge${edge.id === active ? " on" : ""}${apart ? " apart" : ""}${scheme === "grid" ? " grid" : ""}`, "data-edge": edge.id, onclick: () => choose(edge.id) },
         svg("path", { d: path, class: "gline" }),
         svg("path", { d: blocked ? `M ${to.x + 8} ${to.y - 9} l 4 8 l 5 -7 z` : `M ${x2 - 2} ${y2 - 4} l 7 4 l -7 4 z`, class: "ghead" }),
         svg("text", { x: cx, y: cy, "text-anchor": "middle", class: "gscheme" }, words),

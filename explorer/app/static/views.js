@@ -85,7 +85,7 @@ export class Views {
   }
 
   #changed(panes) {
-    if (!panes.loops && !panes.cuda && !panes.history && !(panes.run && panes.run.status !== "running")) return;
+    if (!panes.loops && !panes.cuda && !panes.history && !panes.target && !(panes.run && panes.run.status !== "running")) return;
     for (const figure of this.figures.values()) {
       if (panes.loops) figure.forget();
       figure.spoil();

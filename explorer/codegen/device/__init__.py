@@ -39,7 +39,7 @@ def _part(name: str) -> str:
     return (_FOLDER / f"{name}.cuh").read_text()
 
 
-def reduce_scratch_elements(block: Sequence[int], axes: Collection[str]) -> int:
+def reduce_scratch_elements(block: Sequence[int], axes: Collection[str], first: bool = False) -> int:
     """Elements of shared memory that ``block_reduce`` needs (``block_reduce_scratch`` in ``reduce.cuh`` is the same formula).
 
     Parameters
@@ -48,6 +48,8 @@ def reduce_scratch_elements(block: Sequence[int], axes: Collection[str]) -> int:
         Extents of the box of threads.
     axes : collection of {"x", "y", "z"}
         Those reduced over.
+    first : bool
+        Whether the first thread of a group alone needs the result (``block_reduce_first``).
 
     Examples
     --------
@@ -55,6 +57,8 @@ def reduce_scratch_elements(block: Sequence[int], axes: Collection[str]) -> int:
     (8, 256)
     """
     members, groups = _members(block, axes)
+    if first and groups == 1 and prod(block) > 32:
+        return prod(block)
     if groups == 1:
         members = min(members, -(-prod(block) // 32))
     return 0 if members == 1 else members * groups

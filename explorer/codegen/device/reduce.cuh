@@ -156,32 +156,43 @@ __device__ T block_reduce(T value, T* scratch) {
     }
 }
 
-// The same where only the first thread of each group needs the result; what the others get means nothing.
+template <int X, int Y, int Z, bool RX, bool RY, bool RZ>
+constexpr __host__ __device__ int block_reduce_first_scratch() {
+    using plan = reduce_plan<X, Y, Z, RX, RY, RZ>;
+    return plan::groups == 1 && plan::threads > 32 ? plan::threads : plan::scratch;
+}
+
+// The same where only the first thread of each group needs the result; what the others get means nothing.  One group of more
+// than a warp leaves all values in shared memory (block_reduce_first_scratch() elements): each lane of the first warp adds those
+// of its like in other warps, the first lane adds the lanes' results.  That is quicker than ten shuffles one after the other.
 template <class Op, int X, int Y, int Z, bool RX, bool RY, bool RZ, class T>
 __device__ T block_reduce_first(T value, T* scratch) {
     using plan = reduce_plan<X, Y, Z, RX, RY, RZ>;
-    reduce_place at;
-    value = reduce_warps<Op, X, Y, Z, RX, RY, RZ>(value, at);
-    if constexpr (plan::members > 1) {
-        if (at.writer) scratch[at.member * plan::groups + at.group] = value;
-        __syncthreads();
+    if constexpr (plan::groups == 1 && plan::threads > 32) {
+        constexpr int warps = plan::threads / 32, rest = plan::threads % 32;
         const int id = thread_number<X, Y, Z>();
-        if constexpr (plan::even) value = warp_reduce<Op, plan::members>(scratch[(unsigned)id % plan::members]);
-        else if constexpr (plan::groups == 1) {  // no more partials than lanes of the first warp
-            if (id < 32) {
-                value = scratch[id < plan::members ? id : 0];
-#pragma unroll
-                for (int step = 16; step > 0; step /= 2) {
-                    if (step >= plan::members) continue;
-                    const T other = (T)__shfl_down_sync(0xffffffffu, value, step);
-                    if (id + step < plan::members) value = Op::apply(value, other);
-                }
-            }
-        } else if constexpr (plan::members <= 32) {
-            if (at.first) value = reduce_tree<Op, plan::members>(scratch + at.group, plan::groups);
-        } else value = reduce_fold<Op, plan::members, plan::groups>(scratch, at.member, at.group, at.writer);
+        scratch[id] = value;
+        __syncthreads();
+        if (id < 32) {
+            value = reduce_tree<Op, warps>(scratch + id, 32);
+            if (rest > 0 && id < rest) value = Op::apply(value, scratch[32 * warps + id]);
+            scratch[id] = value;
+            __syncwarp();
+            if (id == 0) value = reduce_tree<Op, 32>(scratch, 1);
+        }
+        return value;
+    } else {
+        reduce_place at;
+        value = reduce_warps<Op, X, Y, Z, RX, RY, RZ>(value, at);
+        if constexpr (plan::members > 1) {
+            if (at.writer) scratch[at.member * plan::groups + at.group] = value;
+            __syncthreads();
+            if constexpr (plan::members <= 32) {
+                if (at.first) value = reduce_tree<Op, plan::members>(scratch + at.group, plan::groups);
+            } else value = reduce_fold<Op, plan::members, plan::groups>(scratch, at.member, at.group, at.writer);
+        }
+        return value;
     }
-    return value;
 }
 
 // block_reduce by shared memory alone, as textbooks show it; scratch elements = X * Y * Z.

@@ -104,6 +104,7 @@ inline void __nanosleep(unsigned) {}
 SIMT_LOAD(__ldg) SIMT_LOAD(__ldcg) SIMT_LOAD(__ldca) SIMT_LOAD(__ldcs) SIMT_LOAD(__ldlu) SIMT_LOAD(__ldcv)
 SIMT_STORE(__stwb) SIMT_STORE(__stcg) SIMT_STORE(__stcs) SIMT_STORE(__stwt)
 
+#include <string.h>  // memcpy, which device code has of itself
 #include "simt_math.h"
 #include "simt_warp.h"
 #include "simt_atomic.h"

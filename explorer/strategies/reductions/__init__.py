@@ -35,7 +35,8 @@ def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> list[tuple[Shap
     runs = [(reduced, prod(loops[n].extent for n in names))
             for reduced, names in groupby(reversed(form.axes), key=lambda n: n in form.reduced)]
     inner = next(extent for reduced, extent in runs if reduced)
-    problem = Problem(form.rows, length, results, runs[0][1], array.dtype.bytes, inner if inner < length else 0)
+    beside = next((extent for reduced, extent in runs if not reduced), 1)
+    problem = Problem(form.rows, length, results, runs[0][1], array.dtype.bytes, inner if inner < length else 0, beside)
     read = {r.array for s in schedule.plan.program.statements if s.name in _names(schedule, form) for r in s.reads}
     every = candidates(problem, WIDE // array.dtype.bytes, gpu)
     held = [s for s in every if s.written_out(problem) * s.vector * array.dtype.bytes * len(read) <= IN_FLIGHT]

@@ -58,6 +58,13 @@ class ReductionForm:
         return last if last in self.reduced and loops[last].extent <= WRITTEN_OUT else ""
 
     @property
+    def nested(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The reduced loops outside of the innermost ones that are next to each other in memory, and those."""
+        apart = max((n for n, name in enumerate(self.axes) if name not in self.reduced), default=-1)
+        inner = tuple(n for n in self.reduced if n in self.axes[apart + 1 :])
+        return tuple(n for n in self.reduced if n not in inner), inner
+
+    @property
     def batches(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The parallel loops outside of the innermost reduced axis, and those inside of it."""
         last = max(self.axes.index(name) for name in self.reduced if name in self.axes)

@@ -1,19 +1,19 @@
 """What a spread of a reduction costs: the model by which the strategy chooses, every term of it in microseconds.
 
-A multiprocessor gets its loads at the lower of two rates: its share of the memory's bandwidth (more, while others are idle), and
-the bytes its resident threads keep in flight over the latency (Little's law).  Where a warp's access touches many lines, the L1
-cache is what limits.  To that come the launches, one latency, the reduction across threads, a little for every block, wave of
-blocks and batch of loads, and for parts the second launch with the partial results.  Kernels of a microsecond or two also pay for
-instructions: what is written out comes from memory the first time, so short code is fast code there.
+What decides is the slowest of the memory, the fullest multiprocessor, the cache lines that its warps touch, and the instructions
+they issue.  A multiprocessor gets its loads at the lower of what it can take in and the bytes that its resident threads keep in
+flight over the latency (Little's law).  To that come the launches, one latency, the reduction across threads, a little for every
+block, wave of blocks and batch of loads, and for parts what joins them, with the partial results.  Kernels of a microsecond or
+two also pay for instructions: what is written out comes from memory the first time, so short code is fast code there.
 
-The constants were fitted on an H200 to 2,000 measured schedules of 156 reductions of all sizes.  The schedule that the model
-chose among those measured was on average 2.7 % slower than the fastest; the worst, up to 34 %, were reductions of 1 to 3 µs.
+The constants were fitted on an H200 to 6,500 measured schedules of 245 reductions of all sizes.  The schedule that the model
+chose among those measured was on average 4.2 % slower than the fastest, and up to 37 %; a time is predicted within 17 %.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from math import hypot, log2
+from math import log2
 
 from ...gpu.spec import Gpu
 from .shapes import Problem, Shape
@@ -31,8 +31,11 @@ class Constants:
         From a load's issue to its value under load, queues included.
     alone : float
         Bytes per microsecond that one multiprocessor can take in while the others are idle.
-    sharpness : float
-        How sharply bandwidth sets in as loads in flight grow.
+    first : float
+        Of that, what the first load takes.
+    soft, sharpness : float
+        How sharply a multiprocessor's limit sets in as its loads in flight grow; how sharply the slowest of memory, fullest
+        multiprocessor, cache lines and instructions decides (the order of a norm).
     line, access : float
         Cycles of the L1 cache for each line of 128 bytes that a warp touches, and microseconds to issue a warp's access.
     scattered : float
@@ -45,9 +48,9 @@ class Constants:
         Columns meet: in any case, for each value and halving, and where that takes the block's barrier.
     again : float
         The share of this that each further wave of blocks pays.
-    join, ticket, part, partial : float
-        The launch that joins parts, or the tickets by which the last block does; for each part; the share of the memory's time
-        for partial results.
+    join, ticket, signal, signal_columns, take, part, partial : float
+        The launch that joins parts, the tickets by which the last block does, or the signals that one waits for; for each
+        further part that a thread takes there; for each part; the share of the memory's time for partial results.
     block, wave, batch : float
         For each block of a multiprocessor, each further wave of blocks, and each further batch of loads.
     code, division : float
@@ -59,32 +62,37 @@ class Constants:
         For a block of 1,024 threads to be started.
     """
 
-    launch: float = 0.345
-    latency: float = 0.407
-    alone: float = 130e3
-    sharpness: float = 1.97
-    line: float = 0.7
-    access: float = 0.0018
-    scattered: float = 0.133
-    narrow: float = 0.02
-    row: float = 0.177
-    row_block: float = 0.00846
-    row_warp: float = 0.00826
-    column: float = 0.0134
-    column_value: float = 0.0103
-    column_block: float = 0.142
-    again: float = 0
-    join: float = 1.07
-    ticket: float = 0.808
-    part: float = 0.00102
-    partial: float = 3.14
-    block: float = 0.025
-    wave: float = 0
-    batch: float = 0.0175
-    code: float = 0.0126
-    division: float = 2.22
-    ragged: float = 0.894
-    threads: float = 0.0698
+    launch: float = 0.338
+    latency: float = 0.35
+    alone: float = 1.5e+05
+    first: float = 1.45
+    soft: float = 2.64
+    sharpness: float = 1.56
+    line: float = 0.36
+    access: float = 0.00131
+    scattered: float = 0.4
+    narrow: float = 0.0013
+    row: float = 0.3
+    row_block: float = 0.000214
+    row_warp: float = 0.000315
+    column: float = 0.278
+    column_value: float = 0.00311
+    column_block: float = 0.00267
+    again: float = 0.436
+    join: float = 0.876
+    ticket: float = 1.2
+    signal: float = 0.854
+    signal_columns: float = 1.16
+    take: float = 0.229
+    part: float = 9.99e-07
+    partial: float = 1.56
+    block: float = 0.0238
+    wave: float = 0.0658
+    batch: float = 2.57e-05
+    code: float = 0.0114
+    division: float = 2.29
+    ragged: float = 0.656
+    threads: float = 0.138
 
 
 H200 = Constants()
@@ -121,29 +129,35 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
     c : Constants
     """
     bandwidth = (gpu.measured_bandwidth_bytes_per_s or gpu.memory_bandwidth_bytes_per_s) / 1e6
-    blocks, threads, accesses = s.blocks(p), s.x * s.y, s.accesses(p)
-    unroll = s.written_out(p)
-    resident = max(1, min(gpu.max_threads_per_sm // max(threads, gpu.warp_size), -(-blocks // gpu.multiprocessors),
-                          gpu.max_blocks_per_sm))
-    active = min(gpu.multiprocessors, blocks)
-    waves = -(-blocks // (active * resident))
+    blocks, threads, launched = s.blocks(p), s.x * s.y, s.launched(p)
+    accesses, unroll = s.accesses(p), s.written_out(p)
+    each = -(-blocks // gpu.multiprocessors)
+    resident = max(1, min(gpu.max_threads_per_sm // max(launched, gpu.warp_size), each, gpu.max_blocks_per_sm))
+    waves = -(-blocks // (min(gpu.multiprocessors, blocks) * resident))
     width = (s.lanes(p) if s.flat else s.vector) * p.itemsize
-    rate = _soft_least(resident * threads * unroll * width / c.latency, min(c.alone, bandwidth / active), c.sharpness)
-    memory = waves * resident * threads * accesses * width / rate * (1 + c.scattered * _scattered(p, s, width))
+    taken_in = _soft_least(resident * threads * unroll * width / c.latency, c.alone, c.soft)
+    fullest = each * threads * accesses * width / taken_in
+    memory = p.length * p.results * p.itemsize / bandwidth * (1 + c.scattered * _scattered(p, s, width))
     if p.rows and not s.flat:
         memory *= 1 + c.narrow * log2(max(1.0, gpu.warp_size / s.x))
-    warps = waves * resident * -(-threads // gpu.warp_size) * accesses
-    lines = warps * _lines(p, s, width, gpu.warp_size) * c.line / ((gpu.clock_hz or 1.7e9) / 1e6)
+    warps = -(-threads // gpu.warp_size) * accesses
+    lines = waves * resident * warps * _lines(p, s, width, gpu.warp_size) * c.line / ((gpu.clock_hz or 1.7e9) / 1e6)
     apart = 1.0 if s.steady(p) else c.division
     if p.rows and not s.flat and p.run % s.vector:
         apart += c.ragged * s.vector
-    memory = hypot(memory, lines, warps * c.access * apart)
+    memory = sum(t**c.sharpness for t in (memory, fullest, lines, each * warps * c.access * apart)) ** (1 / c.sharpness)
     combine = _combine(p, s, gpu.warp_size, c) * (1 + c.again * (waves - 1))
-    turns = c.wave * (waves - 1) + c.block * waves * resident + c.batch * (-(-accesses // unroll) - 1)
-    turns += c.threads * threads / 1024
-    join = (c.ticket if s.ticket else c.join) + s.parts * (c.part + c.partial * p.results * 8 / bandwidth) if s.parts > 1 else 0.0
+    turns = c.wave * (waves - 1) + c.block * each + c.batch * (-(-accesses // unroll) - 1) + c.threads * launched / 1024
+    join = _join(p, s, bandwidth, c) if s.parts > 1 else 0.0
     code = c.code * unroll * (1 + width / p.itemsize / 4) * apart
-    return Cost(c.launch, c.latency, memory, combine, turns, join, code)
+    return Cost(c.launch, c.first * c.latency, memory, combine, turns, join, code)
+
+
+def _join(p: Problem, s: Shape, bandwidth: float, c: Constants) -> float:
+    """Parts become one."""
+    signal = (c.signal if p.rows and not s.flat else c.signal_columns) + c.take * (s.takes(p) - 1)
+    fixed = {"launch": c.join, "ticket": c.ticket, "signal": signal}[s.join]
+    return fixed + s.parts * (c.part + c.partial * p.results * 8 / bandwidth)
 
 
 def _soft_least(a: float, b: float, sharpness: float) -> float:

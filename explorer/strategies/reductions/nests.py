@@ -23,14 +23,18 @@ def shaped(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
 
 
 def _rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
-    p, r = _flat(b, form.parallel), _flat(b, form.reduced)
+    outer, inner = form.nested if shape.nested else ((), form.reduced)
+    p, far, r = _flat(b, form.parallel), _flat(b, outer), _flat(b, inner)
     if b.extent(r) % shape.vector:
         b.attempt("align", r, form.array, shape.vector)
     lanes = _split(b, r, shape.vector, "v")
     thread = _split(b, r, shape.x, "t")
-    part = _split(b, r, shape.parts, "s")
-    several = _split(b, r, shape.unroll, "u")
-    _in_order(b, [part, r, thread, several, lanes])
+    part = _split(b, far or r, shape.parts, "s")
+    if far and b.extent(r) <= shape.unroll:
+        written = [_split(b, far, shape.unroll // b.extent(r), "u"), r if b.extent(r) > 1 else ""]
+    else:
+        written = [_split(b, r, shape.unroll, "u")]
+    _in_order(b, [part, far, *([r] if r not in written else []), thread, *written, lanes])
     if part:
         _apart(b, form, part, [p] if p else [])
     if p:
@@ -44,7 +48,7 @@ def _rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
         b.do("bind", thread, "thread.x")
         for update in form.updates:
             b.do("collect", update, "shuffle")
-    _finish(b, form.kernel, lanes, several)
+    _finish(b, form.kernel, lanes, *written)
     if part:
         _join_rows(b, form, shape)
     return b.schedule
@@ -131,15 +135,16 @@ def _apart(b: Builder, form: ReductionForm, part: str, around: list[str]) -> Non
         b.do("accumulate", array)
 
 
-def _finish(b: Builder, kernel: str, lanes: str, several: str) -> None:
+def _finish(b: Builder, kernel: str, lanes: str, *written: str) -> None:
     """Temporaries into registers, wide accesses, loads written out."""
     _contract(b, kernel)
     if lanes:
         b.attempt("vectorize", lanes)
         for loop in _writing(b, kernel, b.extent(lanes)):
             b.attempt("vectorize", loop)
-    if several:
-        b.do("unroll", several)
+    for loop in written:
+        if loop:
+            b.do("unroll", loop)
 
 
 def _writing(b: Builder, kernel: str, width: int) -> list[str]:
@@ -179,28 +184,30 @@ def _join_rows(b: Builder, form: ReductionForm, shape: Shape) -> None:
     kernel, around, joins = _joining(b, form)
     p = _flat(b, around)
     if p:
+        row = _split(b, p, min(shape.y, b.extent(p)), "r") if shape.together else ""
         b.do("bind", p, "block.x")
-    most = shape.x if shape.ticket else BLOCK
+        if row:
+            b.do("bind", row, "thread.y")
+    most = shape.x if shape.together else BLOCK
     for parts, statement in joins:
         threads = _split(b, parts, most, "t") if b.extent(parts) > most else parts
         b.do("bind", threads, "thread.x").do("collect", statement, "shuffle")
     _contract(b, kernel)
-    if shape.ticket:
-        b.attempt("join", kernel, "ticket")
+    if shape.together:
+        b.attempt("join", kernel, shape.join)
 
 
 def _join_columns(b: Builder, form: ReductionForm, shape: Shape, main: tuple[str, str]) -> None:
     kernel, around, joins = _joining(b, form)
-    beside, rows = (shape.x * shape.vector, max(1, shape.y // shape.vector)) if shape.ticket else (JOIN_COLUMNS, JOIN_ROWS)
+    beside, rows = (shape.x * shape.vector, shape.y) if shape.together else (JOIN_COLUMNS, JOIN_ROWS)
     batch, p = main
-    if shape.ticket and batch:  # the same blocks as before
-        split = len(around) - len(form.batches[1])
-        batch, p = _flat(b, around[:split]), _flat(b, around[split:])
+    if shape.together and batch:  # the same blocks as before
+        batch, p = around[0], _flat(b, around[1:])
         b.do("bind", batch, "block.z")
     else:
         p = _flat(b, around)
     if p:
-        column = _split(b, p, beside, "x") if b.extent(p) > beside or shape.ticket else ""
+        column = _split(b, p, beside, "x") if b.extent(p) > beside or shape.together else ""
         for loop, place in ((p, "block.x"), (column, "thread.x")) if column else ((p, "thread.x"),):
             b.do("bind", loop, place)
     unrolled = []
@@ -214,5 +221,5 @@ def _join_columns(b: Builder, form: ReductionForm, shape: Shape, main: tuple[str
     for loop in unrolled:
         if loop:
             b.attempt("unroll", loop)
-    if shape.ticket:
-        b.attempt("join", kernel, "ticket")
+    if shape.together:
+        b.attempt("join", kernel, shape.join)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from ...gpu.spec import Gpu
 from .form import WRITTEN_OUT
 
+IDLE = 1.34
+"""Threads for each that has work, at most, where a row ends."""
 ODD = 64
 """Vectors of a row whose length they do not divide, from which on it is read in whole ones."""
+
+
+SIGNALLED, MOST_THREADS, MOST_TAKES = 4, 1024, 8
+"""Bytes of a value that a signal carries; threads of a block; parts that a thread takes one after the other, each after a latency
+of the cache."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,8 @@ class Problem:
     inner : int
         Elements of the innermost reduced axes that are next to each other, where there are others: beyond, an index takes
         divisions.
+    beside : int
+        Results whose contiguous elements are next to each other: the parallel axes just outside of those.
     """
 
     rows: bool
@@ -37,6 +46,7 @@ class Problem:
     run: int
     itemsize: int
     inner: int = 0
+    beside: int = 1
 
 
 @dataclass(frozen=True)
@@ -55,8 +65,11 @@ class Shape:
         Parts of the reduced loops that blocks of their own take.
     flat : bool
         Neighbouring threads take neighbouring results, whatever the axes between them.
-    ticket : bool
-        The last block of a result joins its parts, without another launch.
+    join : str
+        How parts become one: ``"launch"``, a launch of its own; ``"signal"`` or ``"ticket"``, a block of the same launch
+        (:class:`~explorer.transforms.join.Join`).
+    nested : bool
+        Threads walk the innermost reduced axes alone, again for each index of the others, which parts share.
     """
 
     x: int
@@ -65,7 +78,13 @@ class Shape:
     unroll: int
     parts: int
     flat: bool = False
-    ticket: bool = False
+    join: str = "launch"
+    nested: bool = False
+
+    @property
+    def together(self) -> bool:
+        """Whether parts are joined in the launch that makes them."""
+        return self.parts > 1 and self.join != "launch"
 
     def blocks(self, p: Problem) -> int:
         """Blocks of the first launch."""
@@ -75,19 +94,36 @@ class Shape:
             return -(-p.results // self.y) * self.parts
         return -(-p.run // (self.x * self.vector)) * (p.results // p.run) * self.parts
 
+    def across(self, p: Problem) -> int:
+        """Accesses of one thread to the innermost reduced axes, where it walks those alone."""
+        return -(-p.inner // (self.x * self.vector))
+
     def accesses(self, p: Problem) -> int:
         """Accesses of one thread."""
+        if self.nested:
+            return self.across(p) * -(-p.length // (p.inner * self.parts))
         return -(-p.length // ((self.x * self.vector if p.rows and not self.flat else self.y) * self.parts))
 
     def written_out(self, p: Problem) -> int:
         """Accesses of a thread that are in flight together."""
+        if self.nested:
+            across = self.across(p)
+            return min(self.accesses(p), across * (self.unroll // across) or self.unroll)
         whole = p.run if p.rows and self.flat and p.run <= WRITTEN_OUT else self.unroll
         return min(whole, self.accesses(p))
+
+    def launched(self, p: Problem) -> int:
+        """Threads of a block of the first launch: a block that joins columns there has one for each of them."""
+        return self.x * self.y * (self.lanes(p) if self.together and not (p.rows and not self.flat) else 1)
+
+    def takes(self, p: Problem) -> int:
+        """Parts that a thread of the block that joins takes one after the other, where it joins them in the same launch."""
+        return -(-self.parts // (self.x if p.rows and not self.flat else self.y))
 
     def steady(self, p: Problem) -> bool:
         """Whether the accesses of a thread that are in flight together are a constant apart."""
         step = self.x * self.vector if p.rows and not self.flat else self.y
-        return not p.inner or step % p.inner == 0 or p.inner % (step * self.unroll) == 0 or (
+        return self.nested or not p.inner or step % p.inner == 0 or p.inner % (step * self.unroll) == 0 or (
             p.rows and self.flat and p.run <= WRITTEN_OUT)
 
     def lanes(self, p: Problem) -> int:
@@ -98,28 +134,41 @@ class Shape:
 def candidates(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
     """The shapes of a reduction, given the most elements of one access: also rows of odd length in whole vectors.
 
-    Tickets are not among them.  On an H200 the second launch took less device time than 264 of 300 tickets: 14 % on average, much
-    more where a hundred blocks take tickets of one result.  What a ticket saves is the gap between two launches.
+    Parts are joined by signals or by another launch.  Tickets are not among the shapes: on an H200 the second launch took less
+    device time than 264 of 300 tickets, 14 % on average, much more where a hundred blocks take tickets of one result.
     """
     vectors = {gcd(p.run, widest)}
     if p.rows and not p.inner and p.length >= ODD * widest:
         vectors.add(widest)
-    return [s for vector in sorted(vectors) for s in shapes(p, vector, gpu)]
+    found = [s for vector in sorted(vectors) for s in shapes(p, vector, gpu)]
+    joined = (replace(s, join="signal") for s in found if s.parts > 1)
+    return [*found, *(s for s in joined if _signals(p, s))]
+
+
+def _signals(p: Problem, s: Shape) -> bool:
+    """Whether a block can join parts by signals: a value fits a word, a thread takes few of them, columns have a thread each."""
+    return p.itemsize <= SIGNALLED and s.launched(p) <= MOST_THREADS and s.takes(p) <= MOST_TAKES
 
 
 def shapes(p: Problem, vector: int, gpu: Gpu) -> list[Shape]:
     """The shapes worth considering: families that were measured."""
-    flat = [(x, y, True) for x, y in _flat_grids(p, 1 if p.rows else vector)]
+    grids = [Shape(x, y, vector, 1, 1) for x, y in (_row_grids(p, vector) if p.rows else _column_grids(p, vector))]
+    grids += [Shape(x, y, 1 if p.rows else vector, 1, 1, True) for x, y in _flat_grids(p, 1 if p.rows else vector)]
+    grids += [Shape(x, 1, vector, 1, 1, nested=True) for x in _nested_grids(p, vector)]
     out = []
-    for x, y, results_first in [(x, y, False) for x, y in (_row_grids(p, vector) if p.rows else _column_grids(p, vector))] + flat:
-        lanes = 1 if p.rows and results_first else vector
-        one = Shape(x, y, lanes, 1, 1, results_first)
-        most = one.accesses(p)
-        for parts in _parts(one.blocks(p), most, x * y, gpu) if not p.rows or y == 1 else [1]:
-            each = -(-most // parts)
+    for one in grids:
+        most = p.length // p.inner if one.nested else one.accesses(p)
+        for parts in _parts(one.blocks(p), most, one.x * one.y, gpu) if not p.rows or one.y == 1 or p.inner else [1]:
+            each = replace(one, parts=parts).accesses(p)
             unrolls = (4, each) if each <= 16 else (2, 4, 8, 16)
-            out += [Shape(x, y, lanes, n, parts, results_first) for n in sorted({min(n, each) for n in unrolls})]
+            out += [replace(one, unroll=n, parts=parts) for n in sorted({min(n, each) for n in unrolls})]
     return list(dict.fromkeys(out))
+
+
+def _nested_grids(p: Problem, vector: int) -> list[int]:
+    """Threads for the innermost reduced axes of interleaved ones, where not too many are idle at their end."""
+    pieces = -(-p.inner // vector)
+    return [x for x in (32, 64, 128, 256, 512, 1024) if p.rows and x <= IDLE * pieces and x * -(-pieces // x) <= IDLE * pieces]
 
 
 def _flat_grids(p: Problem, lanes: int) -> list[tuple[int, int]]:
@@ -142,13 +191,15 @@ def _row_grids(p: Problem, vector: int) -> list[tuple[int, int]]:
     pieces = -(-p.length // vector)
     short = [x for x in (1, 2, 4, 8, 16, 32) if x * vector * p.itemsize >= min(64, p.length * p.itemsize) and x < 2 * pieces]
     found = [(x, max(1, threads // x)) for x in short for threads in (128, 256) if pieces <= 16 * x]
-    whole = [(n // vector, 1) for n in _whole(p) if n % vector == 0 and n // vector >= 8]
+    threads = [n // vector for n in _whole(p) if n % vector == 0 and n // vector >= 8]
+    whole = [(x, y) for x in threads for y in (1, 2, 4, 8, 16, 32, p.beside)
+             if y == 1 or (64 <= x * y <= 1024 and y <= p.results)]
     return found + whole + [(x, 1) for x in (32, 64, 128, 256, 512, 1024) if x <= pieces and pieces > 2 * x] or [(1, 128)]
 
 
 def _column_grids(p: Problem, vector: int) -> list[tuple[int, int]]:
-    """(x, y): 128 to 1,024 contiguous bytes for each row, as many rows as the block has threads left."""
-    wide = [1 << n for n in range(9) if 128 <= (vector * p.itemsize << n) <= 1024] or [32]
+    """(x, y): 64 to 1,024 contiguous bytes for each row, as many rows as the block has threads left."""
+    wide = [1 << n for n in range(9) if 64 <= (vector * p.itemsize << n) <= 1024] or [32]
     enough = [x for x in wide if x * vector < 2 * p.run]
     narrow = 1
     while narrow * vector < p.run:

@@ -6,7 +6,7 @@ arrays over the same loops (horizontal fusion); the graph of groups must have an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,13 +15,16 @@ from ...ir.plan import Plan
 from ...ir.program import Statement
 from ...ir.tree import Leaf, Loop
 from ...poly.edges import ValueEdge, value_edges
+from .alike import Walk, alike, walk_of
 
-SCHEMES = ("register", "shuffle", "shared", "global", "recompute", "cut")
+SCHEMES = ("register", "shuffle", "shared", "global", "grid", "recompute", "cut")
 """How a value gets from the threads that make it to those that use it: it stays in the thread, shuffles within a warp (and a word
-of shared memory for each further warp), shared memory, global memory behind a barrier of the whole grid, it is computed again, or
-a kernel of its own."""
-APART = ("global", "cut")
-"""The schemes that end a kernel."""
+of shared memory for each further warp), shared memory, global memory behind the end of a launch (of a reduction: its parts),
+global memory behind a barrier of all blocks in one launch, it is computed again, or a kernel of its own."""
+APART = ("global", "grid", "cut")
+"""The schemes that end a kernel; behind `grid` the next one is a phase of the same launch."""
+PARTS = "parts"
+"""What `grid` is at a reduction whose parts are joined behind the barrier, by the kernel that uses it."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,15 @@ class Graph:
         """Extents of the loops around the last statement of each value, outermost first."""
         return {s.target.array: tuple(x.extent for x in above) for _, s, above in self.leaves}
 
+    @cached_property
+    def _walks(self) -> dict[str, tuple[Walk, ...]]:
+        """What each of these loops walks."""
+        return {s.target.array: tuple(walk_of(x.id, [(leaf, s)]) for x in above) for leaf, s, above in self.leaves}
+
+    def alike(self, a: str, b: str) -> bool:
+        """Whether the loops around the last statements of two values are over the same."""
+        return self.space[a] == self.space[b] and all(map(alike, self._walks[a], self._walks[b]))
+
     def edge(self, name: str) -> ValueEdge | None:
         """The edge with this id."""
         return next((e for e in self.edges if name_of(e) == name), None)
@@ -136,18 +148,18 @@ class Graph:
             What is not fixed: cut where a fixed cut separates, else registers, or shuffles behind a reduction.
         """
         schemes = dict(fixed)
-        for e in [e for name, s in fixed.items() if s == "global" and (e := self.edge(name)) and self.joins(e)]:
-            for other in self.edges:  # parts of one nest are joined together; what is spread again runs behind that launch
-                same = self.joins(other) and self.space[other.array] == self.space[e.array]
+        for e, scheme in [(e, s) for n, s in fixed.items() if s in ("global", PARTS) and (e := self.edge(n)) and self.joins(e)]:
+            for other in self.edges:  # parts of one nest are joined together; what is spread again runs behind them
+                same = self.joins(other) and self.alike(other.array, e.array)
                 again = other.array in self.below(e.into) and self.space[other.into] != self.space[other.array]
                 if same or again or other.into == e.array:
-                    schemes.setdefault(name_of(other), "global")
+                    schemes.setdefault(name_of(other), "grid" if scheme == PARTS and not same else scheme)
         for scheme, e in [(s, e) for name, s in [*schemes.items()] if (e := self.edge(name)) and self.apart(e, s)]:
             behind = self.below(e.into)
             for other in self.edges:
                 if other.array not in behind and other.into in behind:
                     schemes.setdefault(name_of(other), self.boundary(other, scheme))
-        stored = {e.array: s for n, s in fixed.items() if (e := self.edge(n)) and s not in APART}
+        stored = {e.array: s for n, s in fixed.items() if (e := self.edge(n)) and s not in (*APART, PARTS)}
         alone = any(s == "register" and a in self.reductions for a, s in stored.items())
         for e in self.edges:
             plain = "register" if alone or e.array not in self.reductions else "shuffle"
@@ -174,7 +186,68 @@ class Graph:
                                      why=f"{way} keeps {e.array} and {e.into} in one kernel",
                                      hint=f"{{'{way}': '{schemes[name_of(e)]}'}} too")
         self._pack(group)
-        return self._ordered(group)
+        return self._ordered(group, schemes)
+
+    def barriers(self, schemes: Mapping[str, str], groups: Sequence[Sequence[str]], fixed: Iterable[str]) -> frozenset[int]:
+        """Groups that are a phase of the launch before them, behind a barrier of its grid.
+
+        Parameters
+        ----------
+        schemes : mapping of str to str
+            Edge to scheme.
+        groups : sequence of sequence of str
+            In launch order.
+        fixed : iterable of str
+            Edges that have to keep their scheme.
+
+        Raises
+        ------
+        TransformError
+            If one of these ends a launch between two phases of one.
+        """
+        number = {v: n for n, group in enumerate(groups) for v in group}
+        span = {name_of(e): range(number[e.array] + 1, number[e.into] + 1) for e in self.edges}
+        joined = {n: name for name, where in span.items() if schemes[name] == "grid" for n in where}
+        for name in fixed:
+            e = self.edge(name)
+            if e and schemes[name] != "grid" and self.apart(e, schemes[name]) and set(span[name]) <= set(joined):
+                other = joined[span[name][0]]
+                apart = len(span[other]) > 1
+                between = "; ".join(", ".join(groups[n]) for n in span[other][:-1])
+                array, _, into = other.partition("->")
+                why = (f"{array} and {into} do not stand next to each other: {between}, a launch of its own, is between" if apart
+                       else f"{', '.join(groups[span[name][-1]])} is a phase of the launch before it, or a launch of its own")
+                raise TransformError(f"{other} cannot be grid while {name} is {schemes[name]}", why=why,
+                                     hint=f"{{'{name}': 'grid'}} too")
+        return frozenset(joined)
+
+    def whole(self, group: Sequence[str], schemes: Mapping[str, str], asked: Set[str], several: bool) -> bool:
+        """Whether parts of a group are joined in their launch: as asked at an edge, else where that has `several` phases."""
+        here = {name_of(e): schemes[name_of(e)] for e in self.edges if e.array in group and self.joins(e)}
+        return PARTS in here.values() or (several and not any(s == "global" for n, s in here.items() if n in asked))
+
+    def told(self, schemes: Mapping[str, str], groups: Sequence[Sequence[str]], barriers: Set[int]) -> dict[str, str]:
+        """The schemes, with `grid` for what happens to cross barriers only."""
+        number = {v: n for n, group in enumerate(groups) for v in group}
+        inside = {name_of(e) for e in self.edges if self.apart(e, schemes[name_of(e)])
+                  and set(range(number[e.array] + 1, number[e.into] + 1)) <= barriers}
+        return {name: "grid" if name in inside else scheme for name, scheme in schemes.items()}
+
+    def heirs(self, e: ValueEdge, later: Graph) -> list[ValueEdge]:
+        """The edges that took an edge's place in the graph that is left when values are written into those that use them."""
+        into = self.left(e.into, later)
+        return [o for o in later.edges if o.array == e.array and o.into in into]
+
+    def left(self, value: str, later: Graph) -> set[str]:
+        """A value in the graph that is left, or those that it was written into."""
+        found, todo = set[str](), [value]
+        while todo:
+            here = todo.pop()
+            if here in later.values:
+                found.add(here)
+            else:
+                todo += [o.into for o in self.edges if o.array == here]
+        return found
 
     def _pack(self, group: dict[str, set[str]]) -> None:
         """Unite groups that are independent of each other, where they stand in one nest or read one array over equal loops."""
@@ -182,7 +255,7 @@ class Graph:
             for b in self.values:
                 if group[a] is group[b]:
                     continue
-                near = self.nest[a] == self.nest[b] or (self.inputs[a] & self.inputs[b] and self.space[a] == self.space[b])
+                near = self.nest[a] == self.nest[b] or (self.inputs[a] & self.inputs[b] and self.alike(a, b))
                 if near and not self._between(group, a, b) and not self._between(group, b, a):
                     _unite(group, a, b)
 
@@ -196,11 +269,16 @@ class Graph:
             todo += fresh
         return bool(reached & group[b])
 
-    def _ordered(self, group: dict[str, set[str]]) -> tuple[tuple[str, ...], ...]:
+    def _ordered(self, group: dict[str, set[str]], schemes: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
+        """An order of the groups; phases of one launch next to each other where that is possible."""
         left, out = list({id(g): g for g in (group[v] for v in self.values)}.values()), []
+        grid = [e for e in self.edges if schemes[name_of(e)] == "grid"]
         while left:
-            ready = next((g for g in left if not any(e.into in g and e.array not in g and any(e.array in o for o in left)
-                                                     for e in self.edges)), None)
+            free = [g for g in left if not any(e.into in g and e.array not in g and any(e.array in o for o in left)
+                                               for e in self.edges)]
+            done = {v for g in out for v in g}
+            phases = [g for g in free if any(e.into in g and e.array in done for e in grid)]
+            ready = next(iter(phases or free), None)
             if ready is None:
                 names = ", ".join(sorted(v for g in left for v in g))
                 raise TransformError("these kernels would need each other's results", why=f"among {names}",

@@ -13,7 +13,7 @@ from ...ir.plan import grid_extents
 from ...ir.tree import Loop
 from ...schedule import Schedule
 from .._steps import Builder, chain, leaves_of
-from ..elementwise import elementwise, is_elementwise
+from ..elementwise import THREADS, elementwise, is_elementwise
 from ..reductions import choose, reduce
 from ..reductions.form import ReductionForm, reduction_form
 from ..reductions.shapes import Shape
@@ -23,7 +23,8 @@ from ..split_rows import split_rows
 S = TypeVar("S", bound=Schedule)
 
 
-def spread(schedule: S, kernel: str, how: Mapping[str, str], parts: bool | None, gpu: Gpu, several: bool = False) -> S:
+def spread(schedule: S, kernel: str, how: Mapping[str, str], parts: bool | None, gpu: Gpu, several: bool = False,
+           threads: int = 0) -> S:
     """Spread one kernel's values over the GPU.
 
     Parameters
@@ -37,6 +38,8 @@ def spread(schedule: S, kernel: str, how: Mapping[str, str], parts: bool | None,
     gpu : Gpu
     several : bool
         Whether parts are to be preferred where the model may decide.
+    threads : int
+        Of a block that takes elements; 0 for the usual.
 
     Returns
     -------
@@ -46,12 +49,12 @@ def spread(schedule: S, kernel: str, how: Mapping[str, str], parts: bool | None,
     if is_elementwise(schedule, kernel):
         b = Builder(schedule)
         _memory_order(b, kernel)
-        new = elementwise(b.schedule, kernel, backwards=_read_before(b, kernel, gpu))
+        new = elementwise(b.schedule, kernel, threads or THREADS, backwards=read_before(b, kernel, gpu))
         return _stored(new, how) if new is not b.schedule else schedule
     form = reduction_form(schedule, kernel)
     if form is not None and (parts is not False or set(how.values()) <= {"shuffle"}):
         return reduce(schedule, kernel, gpu, _shape(schedule, form, parts or several or parts, gpu))
-    if parts is None and not how and (split := split_rows(schedule, kernel, gpu)) is not schedule:
+    if parts is not False and not how and (split := split_rows(schedule, kernel, gpu)) is not schedule:
         return split
     alone = "register" in {s for v, s in how.items() if v in _reduced(schedule, kernel)}
     return rows(schedule, kernel, threads=1 if alone else None, vector=1 if alone else None, how=how, gpu=gpu)
@@ -99,7 +102,7 @@ def _memory_order(b: Builder, kernel: str) -> None:
         b.attempt("reorder", wanted)
 
 
-def _read_before(b: Builder, kernel: str, gpu: Gpu) -> bool:
+def read_before(b: Builder, kernel: str, gpu: Gpu) -> bool:
     """Whether the kernel walks an array that an earlier kernel read from front to back and that is larger than the cache."""
     arrays = b.plan.array_of
     here: set[str] = set()

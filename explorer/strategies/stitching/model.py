@@ -3,13 +3,14 @@
 Memory is what the kernels move at the GPU's bandwidth; a value that stays in a kernel moves nothing, an array that several
 passes of a kernel read moves once where its row fits the threads' registers.  To that come what too few or too long rows lose
 against that bandwidth (*spread*, :mod:`~explorer.strategies.stitching.rates`), launches and the latency
-of each, exchanges between threads, computing again, and, with a minus, what a later kernel finds in the cache.
+of each, barriers of a whole grid, exchanges between threads, computing again, and, with a minus, what a later kernel finds in the
+cache.  Phases of one launch share its grid: of blocks as wide as the widest, as many as are resident at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from math import gcd, prod
 
 from ...gpu.occupancy import occupancy
@@ -25,6 +26,8 @@ from .graph import APART, Graph, name_of
 from .rates import (
     AGAIN,
     BARRIER_US,
+    GRID_US,
+    JOIN_US,
     LATENCY_US,
     LAUNCH_US,
     ROW_US,
@@ -33,22 +36,25 @@ from .rates import (
     Spread,
     bandwidth_of,
     best_parts,
+    shared_us,
 )
 
 BASE_REGISTERS = 32
 """Registers of a thread for addresses and intermediate results, beside what it keeps of a row (an estimate)."""
+PHASES = 24
+"""Registers that a launch of several phases takes beyond them (an estimate)."""
 EACH = 4
 """Accesses of a thread in an elementwise kernel."""
 CACHE_SHARE = 0.5
 """Share of the second-level cache that still holds what a kernel read last when the next begins there (an estimate)."""
 SECTOR = 32
 """Bytes that the memory moves at least (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
-TERMS: tuple[str, ...] = ("memory", "spread", "launch", "latency", "exchange", "recompute", "cache")
+TERMS: tuple[str, ...] = ("memory", "spread", "launch", "latency", "barrier", "exchange", "recompute", "cache")
 
 
 @dataclass(frozen=True)
 class KernelCost:
-    """One kernel (and the launch that joins its parts, if it has some).
+    """One kernel (and the one that joins its parts, if it has some).
 
     Attributes
     ----------
@@ -60,6 +66,11 @@ class KernelCost:
     occupancy : float
         0 to 1.
     launches : int
+        0 for a phase of the launch before it.
+    flat : bool
+        Whether it is made element by element.
+    parts : bool
+        Whether a reduction is made in parts.
     reads : int
         How often the kernel reads what it reads most often: 1 where rows are kept between its passes.
     terms : mapping of str to float
@@ -73,12 +84,22 @@ class KernelCost:
     shared_bytes: int
     occupancy: float
     launches: int
+    flat: bool
+    parts: bool
     reads: int
     terms: Mapping[str, float] = field(default_factory=dict)
 
+    def phase(self, behind: bool, whole: bool) -> KernelCost:
+        """The same in one launch with others: behind a barrier of the grid, its parts joined behind another one."""
+        barriers = behind + (whole and self.parts)
+        saved = LAUNCH_US * behind + JOIN_US * (whole and self.parts)
+        terms = {**self.terms, "launch": self.terms["launch"] - saved, "barrier": GRID_US * barriers}
+        return replace(self, launches=self.launches - barriers, terms=terms)
+
 
 def kernel_costs(graph: Graph, groups: tuple[tuple[str, ...], ...], schemes: Mapping[str, str], free: Mapping[int, bool | None],
-                 gpu: Gpu) -> tuple[KernelCost, ...]:
+                 gpu: Gpu, barriers: Set[int] = frozenset(), whole: Set[int] = frozenset(),
+                 known: dict[Hashable, KernelCost] | None = None) -> tuple[KernelCost, ...]:
     """The cost of each group's kernel.
 
     Parameters
@@ -91,12 +112,45 @@ def kernel_costs(graph: Graph, groups: tuple[tuple[str, ...], ...], schemes: Map
     free : mapping of int to bool or None
         Group to whether its results may be reduced in parts (None: as the model says).
     gpu : Gpu
+    barriers : set of int
+        Groups that are a phase of the launch before them.
+    whole : set of int
+        Groups whose parts are joined in their launch.
+    known : dict, optional
+        Costs of the same graph and GPU so far: other plans have some of the groups too.
     """
-    out = []
+    def cost(n: int, block: _Block | None = None) -> KernelCost:
+        return _Group(graph, groups[n], schemes, gpu, free.get(n, False)).cost(earlier[n], block)
+
+    known = {} if known is None else known
+    read = [frozenset(r.array for _, s, _ in _statements(graph, group) for r in s.reads) for group in groups]
+    earlier = [frozenset[str]().union(*read[:n]) for n in range(len(groups))]
+    out, first = [], 0
     for n, group in enumerate(groups):
-        earlier = {r for g in groups[:n] for s in _statements(graph, g) for r in (a.array for a in s[1].reads)}
-        out.append(_Group(graph, group, schemes, gpu, free.get(n, False)).cost(earlier))
+        near = tuple(schemes[name_of(e)] for e in graph.edges if e.array in group or e.into in group)
+        key = group, near, free.get(n, False), earlier[n]
+        if key not in known:
+            known[key] = cost(n)
+        out.append(known[key])
+    for end in range(1, len(groups) + 1):
+        if end in barriers:
+            continue
+        launch, first = range(first, end), end
+        together = len(launch) > 1 or (launch[0] in whole and out[launch[0]].parts)
+        if together:
+            block = _Block(gpu, [out[n] for n in launch])
+            for n in launch:
+                out[n] = cost(n, block).phase(n in barriers, n in whole)
     return tuple(out)
+
+
+class _Block:
+    """A block of a launch of several phases: as many threads and registers as the most, shared memory for all."""
+
+    def __init__(self, gpu: Gpu, phases: Sequence[KernelCost]) -> None:
+        self.threads = max((k.threads for k in phases if not k.flat), default=ELEMENTS)
+        self.registers = min(max(k.registers for k in phases) + PHASES, gpu.registers_per_sm // self.threads)
+        self.filled = occupancy(gpu, self.threads, self.registers, sum(k.shared_bytes for k in phases))
 
 
 def _statements(graph: Graph, group: tuple[str, ...]) -> list[tuple[Leaf, Statement, tuple[Loop, ...]]]:
@@ -141,13 +195,13 @@ class _Group:
     def _one_pass(self) -> set[tuple[str, str]]:
         """The maximum and the sum of exponentials that one pass makes (:mod:`~explorer.strategies.split_rows`)."""
         made = {s.target.array: s for _, s, _ in self.updates}
-        fits = self.parts is None and len(made) == 2 and min(len(above) for _, _, above in self.updates) > 1
+        fits = self.parts is not False and len(made) == 2 and min(len(above) for _, _, above in self.updates) > 1
         item = min((self.graph.plan.array_of[r.array].dtype.bytes for s in made.values() for r in s.reads if r.index), default=4)
         self.split = parts_of(self.results, self.length, item, self.gpu) if fits else 1
         return {(a, b) for a in made for b in made if self.split > 1 and a != b and online(made[a], made[b])}
 
-    def cost(self, earlier: set[str]) -> KernelCost:
-        """The kernel's cost."""
+    def cost(self, earlier: Set[str], block: _Block | None = None) -> KernelCost:
+        """The kernel's cost; as a phase, with the blocks of its launch, which walk over what does not fit at once."""
         arrays = self.graph.plan.array_of
         passes: dict[str, set[int]] = {}
         elements: dict[str, int] = {}
@@ -159,6 +213,7 @@ class _Group:
                     passes.setdefault(r.array, set()).add(self.stage[s.target.array] if n > self.results else 0)
         item = min((arrays[a].dtype.bytes for a in elements if elements[a] * 2 > self.space), default=4)
         threads, vector = self._threads(item)
+        threads = block.threads if block and self.flat else threads
         rows = max(1, min(BLOCK // threads, self.results)) if threads <= self.gpu.warp_size else 1
         again = {a for a, found in passes.items() if len(found) > 1}
         own = self._own_rows()
@@ -174,10 +229,10 @@ class _Group:
         moved += sum(arrays[v].nbytes for v in self.group if self._leaves(v))
         if self._words(own, threads) > most:  # the compiler puts them into local memory
             moved += sum(arrays[a].nbytes * (1 + len({self.stage[e.into] for e in self.inside if e.array == a})) for a in own)
-        filled = occupancy(self.gpu, threads * rows, registers, shared)
+        filled = block.filled if block else occupancy(self.gpu, threads * rows, registers, shared)
         terms = dict.fromkeys(TERMS, 0.0)
         terms["memory"] = moved / self.bandwidth
-        join = self._spread(terms, item, threads, rows, vector, filled.blocks_per_sm)
+        join = self._spread(terms, item, threads, rows, vector, filled.blocks_per_sm, block is not None)
         terms["launch"] += LAUNCH_US
         terms["latency"] += LATENCY_US * (1 + max(self.stage.values(), default=0) * (not held))
         if self.flat:
@@ -185,21 +240,24 @@ class _Group:
                          if a in earlier and elements[a] * 2 > self.space), default=0)
             terms["cache"] = -found / self.bandwidth
         reads = 1 if held else max(map(len, passes.values()), default=1)
-        return KernelCost(self.group, moved, threads * rows, registers, shared, filled.fraction, 1 + join, reads, terms)
+        return KernelCost(self.group, moved, threads * rows, registers, shared, filled.fraction, 1 + join, self.flat,
+                          join, reads, terms)
 
-    def _spread(self, terms: dict[str, float], item: int, threads: int, rows: int, vector: int, most: int) -> bool:
-        """What the shape of the work loses against the bandwidth; whether parts are joined by a launch of their own."""
+    def _spread(self, terms: dict[str, float], item: int, threads: int, rows: int, vector: int, most: int, phase: bool) -> bool:
+        """What the shape of the work loses against the bandwidth; whether parts are joined by a kernel of their own."""
         if self.flat:
             piece = threads * vector * EACH
             found = Spread(-(-self.space // piece), piece, threads, 1, vector, item, EACH)
-            terms["spread"] += (found.loss(self.gpu) - 1) * terms["memory"]
+            terms["spread"] += (found.loss(self.gpu, max(1, most) if phase else 32) - 1) * terms["memory"]
             return False
         contiguous = self._contiguous()
         reduced = [v for v in self.group if v in self.graph.reductions]
         one_pass = bool(reduced) and not any(self.stage[v] for v in reduced) and all(map(self._scalar_or_update, self.group))
-        if self.parts is not False and one_pass:
+        if one_pass and (self.parts is not False or self._shuffled(reduced)):
             wide = gcd(self.length if contiguous else self.results, WIDE // item)
-            lost, join, number = best_parts(self.results, self.length, wide, item, self.gpu, bool(self.parts), self.split)
+            number = 1 if self.parts is False else self.split
+            lost, join, number = best_parts(self.results, self.length, wide, item, self.gpu, bool(self.parts), number,
+                                            max(1, most) if phase else 32)
             terms["spread"] += lost
             terms["exchange"] += ROW_US + BARRIER_US
             terms["launch"] += join
@@ -210,6 +268,7 @@ class _Group:
         if not contiguous or (threads == 1 and self.length > vector):
             loss *= max(1.0, SECTOR / (item if not contiguous else vector * item))
         terms["spread"] += (loss - 1) * terms["memory"] + WAVE_US * (waves - 1)
+        terms["exchange"] += shared_us(self._through_shared(), self.gpu)
         steps = {"shuffle": ROW_US + BARRIER_US * (threads > self.gpu.warp_size),
                  "shared": ROW_US + STEP_US * threads.bit_length(), "register": 0.0}
         for _, s, _ in self.updates:
@@ -243,9 +302,21 @@ class _Group:
     def _shared(self, threads: int, rows: int) -> int:
         """Bytes of a block: rows that lie there, and a word of each warp where warps meet."""
         arrays = self.graph.plan.array_of
-        lying = {e.array for e in self.inside if self.schemes[name_of(e)] == "shared" and e.array not in self.graph.reductions}
-        kept = sum((self.length if arrays[a].size > self.results else 1) * rows * arrays[a].dtype.bytes for a in lying)
+        kept = sum((self.length if arrays[a].size > self.results else 1) * rows * arrays[a].dtype.bytes for a in self._lying())
         return kept + (4 * (threads // self.gpu.warp_size) if self.updates and threads > self.gpu.warp_size else 0)
+
+    def _lying(self) -> set[str]:
+        """Rows that lie in shared memory because an edge says so."""
+        return {e.array for e in self.inside if self.schemes[name_of(e)] == "shared" and e.array not in self.graph.reductions}
+
+    def _through_shared(self) -> int:
+        """Bytes of such rows, written once and read by each of their uses."""
+        arrays = self.graph.plan.array_of
+        return sum(arrays[a].nbytes * (1 + sum(e.array == a for e in self.inside)) for a in self._lying())
+
+    def _shuffled(self, reduced: list[str]) -> bool:
+        """Whether results are combined by shuffles, as far as they stay in the kernel."""
+        return all(self.schemes[name_of(e)] == "shuffle" for e in self.inside if e.array in reduced)
 
     def _leaves(self, value: str) -> bool:
         """Whether a value goes to global memory."""

@@ -11,6 +11,7 @@ from ...ir.expr import Expr
 from ...ir.tree import Leaf, Loop, Node
 from ...schedule import Schedule
 from .._steps import Builder, chain, leaves_of
+from .alike import alike, walk_of
 
 S = TypeVar("S", bound=Schedule)
 Holder = Callable[[Builder], tuple[Node, ...]]
@@ -94,8 +95,9 @@ def _sharing(b: Builder, holder: Holder) -> Iterator[tuple[str, str]]:
     nests = [n for n in holder(b) if isinstance(n, Loop)]
     for n, first in enumerate(nests):
         for second in nests[n + 1 :]:
-            alike = [x.extent for x in chain(first)] == [x.extent for x in chain(second)]
-            if alike and _updates_only(b, first) and _updates_only(b, second) and _moving(b, first) & _moving(b, second) \
+            nest, other = chain(first), chain(second)
+            same = len(nest) == len(other) and all(_alike(b, *pair) for pair in zip(nest, other, strict=True))
+            if same and _updates_only(b, first) and _updates_only(b, second) and _moving(b, first) & _moving(b, second) \
                     and not _needs(b, second, _targets(b, first)):
                 yield first.id, second.id
 
@@ -143,11 +145,17 @@ def _join(b: Builder, body: Callable[[], tuple[Node, ...]]) -> None:
         done = True
         nodes = body()
         for first, second in pairwise(nodes):
-            if (isinstance(first, Loop) and isinstance(second, Loop) and first.extent == second.extent
+            if (isinstance(first, Loop) and isinstance(second, Loop) and _alike(b, first, second)
                     and _parallel(b, first) and _parallel(b, second) and b.attempt("fuse", first.id, second.id)):
                 _join(b, lambda name=first.id: b.plan.loops[name].body)
                 done = False
                 break
+
+
+def _alike(b: Builder, first: Loop, second: Loop) -> bool:
+    """Whether two loops run equally often, over the same."""
+    one, other = (walk_of(x.id, ((leaf, b.plan.statement_of[leaf.statement]) for leaf in leaves_of(x))) for x in (first, second))
+    return first.extent == second.extent and alike(one, other)
 
 
 def _parallel(b: Builder, loop: Loop) -> bool:

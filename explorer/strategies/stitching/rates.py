@@ -14,6 +14,8 @@ from ...gpu.spec import Gpu
 
 LAUNCH_US = 1.0
 """Shortest duration of a kernel, from its first instruction to the end of its last block."""
+GRID_US = 1.2
+"""A barrier of the whole grid in a cooperative launch: measured on an H200, all multiprocessors waiting."""
 LATENCY_US = 1.4
 """From a load's issue to its value under load, queues included."""
 ALONE_BYTES_PER_CYCLE = 64
@@ -21,6 +23,8 @@ ALONE_BYTES_PER_CYCLE = 64
 Volta GPU architecture via microbenchmarking", 2018)."""
 CLOCK_HZ = 1.7e9
 """Where the catalogue has no clock."""
+SHARED_BYTES_PER_CYCLE = 128
+"""Of one multiprocessor's shared memory: 32 banks of 4 bytes (CUDA C++ Programming Guide, "Shared Memory")."""
 SHARPNESS = 3.8
 """How sharply bandwidth sets in as loads in flight grow."""
 JOIN_US, PART_US = 1.2, 0.03
@@ -90,18 +94,25 @@ def bandwidth_of(gpu: Gpu) -> float:
     return (gpu.measured_bandwidth_bytes_per_s or gpu.memory_bandwidth_bytes_per_s) / 1e6
 
 
+def shared_us(nbytes: int, gpu: Gpu) -> float:
+    """Microseconds in which all multiprocessors write or read so many bytes of shared memory."""
+    return nbytes / (gpu.multiprocessors * SHARED_BYTES_PER_CYCLE * (gpu.clock_hz or CLOCK_HZ) / 1e6)
+
+
 def best_parts(rows: int, length: int, vector: int, itemsize: int, gpu: Gpu, several: bool,
-               number: int = 0) -> tuple[float, float, int]:
-    """The cheapest number of parts of a row (or this one): microseconds lost against the bandwidth, of joining, the number."""
+               number: int = 0, most: int = 32) -> tuple[float, float, int]:
+    """The cheapest number of parts of a row (or this one): microseconds lost against the bandwidth, of joining, the number.
+
+    `most` blocks are resident on one multiprocessor, where a launch has other phases.
+    """
     ideal = rows * length * itemsize / bandwidth_of(gpu)
     found = []
-    for parts in [number] if number else [1 << exponent for exponent in range(11)]:
-        if not number and ((several and parts == 1) or (parts > 1 and length // parts < vector * gpu.warp_size)):
-            continue
+    long = [parts for parts in (1 << exponent for exponent in range(1, 11)) if length // parts >= vector * gpu.warp_size]
+    for parts in [number] if number else (long or [2]) if several else [1, *long]:
         each = -(-length // parts)
         threads = max(gpu.warp_size, min(FULL, each // vector))
         spread = Spread(rows * parts, each, threads, 1, vector, itemsize, 8)
-        lost = (spread.loss(gpu) - 1) * ideal + WAVE_US * (spread.waves(gpu, 32) - 1)
+        lost = (spread.loss(gpu, most) - 1) * ideal + WAVE_US * (spread.waves(gpu, most) - 1)
         join = JOIN_US + LATENCY_US + parts * (rows * 8 / bandwidth_of(gpu) + PART_US) if parts > 1 else 0.0
         found.append((lost, join, parts))
-    return min(found, key=lambda f: f[0] + f[1]) if found else (0.0, 0.0, 1)
+    return min(found, key=lambda f: f[0] + f[1])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Set
 from itertools import combinations
 
 from ...errors import ScheduleError, TransformError
@@ -11,61 +10,20 @@ from ...gpu.spec import Gpu
 from ...poly.edges import ValueEdge
 from ...schedule import Schedule
 from .._steps import Builder
-from ..default import default
 from ..gather import gather
-from .graph import APART, Graph, name_of
-from .kernels import spread
+from .graph import APART, PARTS, Graph, name_of
+from .make import Stitched, make, shares
 from .model import TERMS, KernelCost, arithmetic, kernel_costs
-from .moves import demand_fusion, join_nests, separate, share_passes
+from .moves import join_nests
 from .rates import LATENCY_US, LAUNCH_US
-from .result import came_about, why_not
+from .swift import Memory
 
 MOST_LEVELS = 4
 """Stages of reductions for which every set of cuts is compared; beyond, one cut or none."""
 WORTH = 1.05
 """A kernel is cut where that saves more than 5 %: by so much the model of reductions is off, on average, at most."""
 TRIED = 2
-"""Plans that are made, the cheapest first, until one is legal and has the schemes that were asked for."""
-
-
-@dataclass(frozen=True)
-class Stitched:
-    """A plan by the model; with its schedule, once made.
-
-    Attributes
-    ----------
-    schemes, chosen : dict of str to str
-        Edge to scheme: as planned (after `recompute`, of the graph that is left), and as the schedule has it.
-    groups : tuple of tuple of str
-    kernels : tuple of KernelCost
-    recomputed : int
-        Operations done again.
-    terms : tuple of (str, float)
-    schedule : Schedule or None
-    """
-
-    schemes: dict[str, str]
-    chosen: dict[str, str]
-    groups: tuple[tuple[str, ...], ...]
-    kernels: tuple[KernelCost, ...]
-    recomputed: int
-    terms: tuple[tuple[str, float], ...]
-    schedule: Schedule | None = None
-
-    @property
-    def total_us(self) -> float:
-        """The sum of the terms."""
-        return sum(us for _, us in self.terms)
-
-    @property
-    def moved_bytes(self) -> int:
-        """To and from global memory."""
-        return sum(k.moved_bytes for k in self.kernels)
-
-    @property
-    def launches(self) -> int:
-        """Kernels, those that join parts included."""
-        return sum(k.launches for k in self.kernels)
+"""Plans at least that are made, the cheapest first, until one is legal and has the schemes that were asked for."""
 
 
 class Search:
@@ -100,6 +58,10 @@ class Search:
         self.graph = Graph.of(self.schedule.plan, self.kernel)
         self._prepared: dict[tuple[str, ...], tuple[Schedule, Graph]] = {(): (self.schedule, self.graph)}
         self._made: dict[tuple, Stitched | ScheduleError] = {}
+        self._memory = Memory()
+        self._planned: dict[tuple, list[Stitched]] = {}
+        self._plain: dict[tuple, Stitched] = {}
+        self._costs: dict[tuple[str, ...], dict[Hashable, KernelCost]] = {}
         self.loose = self._loose()
 
     def planned(self, fixed: Mapping[str, str]) -> Stitched:
@@ -113,7 +75,13 @@ class Search:
         return self._plans(fixed)[0]
 
     def _plans(self, fixed: Mapping[str, str]) -> list[Stitched]:
-        """The cheapest plans, and the one without cuts that were not asked for."""
+        """The cheapest plans, as far as the one without cuts that were not asked for."""
+        key = tuple(sorted(fixed.items()))
+        if key not in self._planned:
+            self._planned[key] = self._ranked(fixed, key)
+        return self._planned[key]
+
+    def _ranked(self, fixed: Mapping[str, str], key: tuple) -> list[Stitched]:
         self._one_storage(fixed)
         found: list[Stitched] = []
         first: ScheduleError | None = None
@@ -126,9 +94,13 @@ class Search:
             raise first or TransformError("nothing to stitch")
         least = min(len(s.groups) for s in found)
         ranked = sorted(found, key=lambda s: round(s.total_us * (WORTH if len(s.groups) > least else 1), 2))
-        different = list({tuple(s.chosen.items()): s for s in reversed(ranked)}.values())
-        different.sort(key=ranked.index)
-        return [*different[:TRIED], *(s for s in found[:1] if s not in different[:TRIED])]
+        different: list[Stitched] = []
+        for one in ranked:
+            if not any((one.again, one.schemes) == (s.again, s.schemes) for s in different):
+                different.append(one)
+        plain = next(n for n, s in enumerate(different) if (found[0].again, found[0].schemes) == (s.again, s.schemes))
+        self._plain[key] = different[plain]  # its refusal is about what was asked, and no more
+        return different[: max(TRIED, plain + 1)]
 
     def worthwhile(self) -> bool:
         """Whether a cut could save anything: rows are read again, or lose more than another launch costs."""
@@ -147,10 +119,12 @@ class Search:
         if key not in self._made:
             for plan in self._plans(fixed):
                 try:
-                    self._made[key] = self._make(plan, fixed)
+                    schedule, graph = self._inlined(plan.again)
+                    self._made[key] = make(plan, schedule, self.graph, graph, fixed, not self.whole, self.gpu, self._memory)
                     break
                 except ScheduleError as refusal:
-                    self._made[key] = refusal
+                    if key not in self._made or plan is self._plain.get(key):
+                        self._made[key] = refusal
         found = self._made[key]
         if isinstance(found, ScheduleError):
             raise found
@@ -162,24 +136,51 @@ class Search:
             return self.planned({name: "cut"})
         except ScheduleError:
             schemes = {name_of(e): "cut" for e in self.graph.edges}
-            return self._priced(self.graph, schemes, tuple((v,) for v in self.graph.values), {}, {})
+            return self._priced(self.graph, schemes, tuple((v,) for v in self.graph.values), {}, frozenset())
+
+    def consumer(self, found: Stitched, e: ValueEdge) -> KernelCost:
+        """The kernel that uses an edge's value; the first one where the consumer is computed again wherever it is used."""
+        into = self.graph.left(e.into, self._inlined(found.again)[1])
+        return next(k for k in found.kernels if into & {*k.values})
 
     def _plan(self, candidate: Mapping[str, str], fixed: Mapping[str, str]) -> Stitched:
         again = tuple(dict.fromkeys(n.partition("->")[0] for n, s in candidate.items() if s == "recompute"))
         _, graph = self._inlined(again)
-        rest = {n: s for n, s in candidate.items() if s != "recompute" and graph.edge(n)}
+        rest = self._handed_on(candidate, fixed, graph)
+        asked = {name_of(o) for n in fixed if (e := self.graph.edge(n)) for o in self.graph.heirs(e, graph)} & rest.keys()
         schemes = graph.complete(rest, self.loose)
         groups = graph.groups(schemes)
-        chosen = {name_of(e): "recompute" if e.array in again else _scheme(graph, schemes, e) for e in self.graph.edges}
-        return self._priced(graph, schemes, groups, {n: parts(graph, schemes, fixed, g) for n, g in enumerate(groups)}, chosen)
+        barriers = graph.barriers(schemes, groups, asked)
+        schemes = graph.told(schemes, groups, barriers)
+        free = {n: shares(graph, schemes, asked, g) for n, g in enumerate(groups)}
+        return self._priced(graph, schemes, groups, free, asked, barriers, again)
+
+    def _handed_on(self, candidate: Mapping[str, str], fixed: Mapping[str, str], graph: Graph) -> dict[str, str]:
+        """The schemes of the graph that is left: an edge into a value that is computed again hands its scheme on."""
+        rest: dict[str, tuple[str, str]] = {}
+        for name in sorted(candidate, key=lambda n: n not in fixed):
+            scheme, e = candidate[name], self.graph.edge(name)
+            assert e is not None
+            for heir in self.graph.heirs(e, graph) if scheme != "recompute" else ():
+                one, by = rest.setdefault(name_of(heir), (scheme, name))
+                if one != scheme and name in fixed and by in fixed:
+                    inner = next(v for n in (name, by) if (v := n.partition("->")[2]) not in graph.values)
+                    raise TransformError(f"{name} cannot be {scheme} while {by} is {one}",
+                                         why=f"{inner} is computed again, so both are {name_of(heir)}",
+                                         hint=f"{{'{name}': '{one}'}}")
+        return {name: scheme for name, (scheme, _) in rest.items()}
 
     def _priced(self, graph: Graph, schemes: dict[str, str], groups: tuple[tuple[str, ...], ...], free: Mapping[int, bool | None],
-                chosen: dict[str, str]) -> Stitched:
-        kernels = kernel_costs(graph, groups, schemes, free, self.gpu)
-        again = max(0, arithmetic(graph) - arithmetic(self.graph))
+                asked: Set[str], barriers: Set[int] = frozenset(), again: tuple[str, ...] = ()) -> Stitched:
+        whole = frozenset(n for n, g in enumerate(groups) if graph.whole(g, schemes, asked, bool({n, n + 1} & barriers)))
+        kernels = kernel_costs(graph, groups, schemes, free, self.gpu, barriers, whole, self._costs.setdefault(again, {}))
+        more = max(0, arithmetic(graph) - arithmetic(self.graph))
         sums = {t: sum(k.terms[t] for k in kernels) for t in TERMS}
-        sums["recompute"] += again / (self.gpu.f32_flops_per_s / 1e6)
-        return Stitched(schemes, chosen, groups, kernels, again, tuple(sums.items()))
+        sums["recompute"] += more / (self.gpu.f32_flops_per_s / 1e6)
+        chosen = {name_of(e): "recompute" if e.array in again else _scheme(schemes, self.graph.heirs(e, graph))
+                  for e in self.graph.edges}
+        return Stitched(schemes, chosen, groups, kernels, more, tuple(sums.items()), again, free, asked, barriers,
+                        whole)
 
     def _inlined(self, arrays: tuple[str, ...]) -> tuple[Schedule, Graph]:
         if arrays not in self._prepared:
@@ -190,23 +191,45 @@ class Search:
         return self._prepared[arrays]
 
     def _candidates(self, fixed: Mapping[str, str]) -> Iterator[dict[str, str]]:
-        """The choices alone; with grid barriers between stages; each also with spread temporaries computed again."""
+        """The choices alone; with ends of launches or barriers between stages; each also with rows elsewhere, or in a thread."""
         level, graph = self._levels(), self.graph
         top = range(1, max(level.values(), default=0) + 1)
         sizes = range(len(top) + 1) if len(top) <= MOST_LEVELS else (0, 1, len(top))
         named = {n.partition("->")[0] for n in fixed}
         settled = graph.reductions | graph.kept | named
         spread_out = [v for v in graph.values if v not in settled and not graph.scalar(v)]
-        for cuts in (c for n in sizes for c in combinations(top, n)):
-            chosen = dict(fixed)
+        results = graph.reductions - named
+        meant = self._meant(fixed)
+        for cuts, scheme, asked in ((c, s, m) for n in sizes for c in combinations(top, n)
+                                    for s in (("global", "grid") if c else ("global",)) for m in meant):
+            chosen = dict(asked)
             for e in graph.edges:
                 if any(level[e.array] < c <= level[e.into] for c in cuts):
-                    chosen.setdefault(name_of(e), graph.boundary(e, "global"))
+                    chosen.setdefault(name_of(e), graph.boundary(e, scheme))
             yield chosen
             full = graph.complete(chosen, self.loose)
-            crossing = [v for v in spread_out if any(e.array == v and full[name_of(e)] in APART for e in graph.edges)]
+            crossing = {v for v in spread_out if any(e.array == v and full[name_of(e)] in APART for e in graph.edges)}
             if crossing:
                 yield {**chosen, **{name_of(e): "recompute" for e in graph.edges if e.array in crossing}}
+            if rows := set(spread_out) - crossing:
+                for instead in ("shared", "recompute"):
+                    yield {**chosen, **{name_of(e): instead for e in graph.edges if e.array in rows}}
+            if results and not crossing:
+                yield {**chosen, **{name_of(e): "register" for e in graph.edges if e.array in results and
+                                    full[name_of(e)] not in (*APART, PARTS)}}
+
+    def _meant(self, fixed: Mapping[str, str]) -> tuple[dict[str, str], ...]:
+        """What the choices may mean.
+
+        A barrier stands behind a reduction, or between its parts and what joins them; a reduction in parts that uses another
+        one's result has that from before, or is made in one pass with it.
+        """
+        graph = self.graph
+        joins = {n: e.array for n, s in fixed.items() if s in ("global", "grid") and (e := graph.edge(n)) and graph.joins(e)}
+        inside = {n: PARTS for n in joins if fixed[n] == "grid"}
+        passes = {name_of(o): "shuffle" for o in graph.edges if o.into in joins.values() and o.array in graph.reductions}
+        found = [dict(fixed), {**fixed, **inside}, {**passes, **fixed, **inside}]
+        return tuple(found[n] for n in range(3) if found[n] not in found[:n])
 
     def _levels(self) -> dict[str, int]:
         """How many reductions come, one after the other, before a value; results of one level stay with it."""
@@ -232,7 +255,7 @@ class Search:
                                      hint=f"{{'{name}': '{other[1]}'}}")
 
     def _loose(self) -> frozenset[str]:
-        """Edges between nests that no fusion brings together."""
+        """Edges into nests that no fusion brings together with the others; what stands under no loop may stand beside any."""
         graph = self.graph
         crossing = [e for e in graph.edges if graph.nest[e.array] != graph.nest[e.into]]
         if not crossing:
@@ -240,48 +263,10 @@ class Search:
         b = Builder(self.schedule)
         join_nests(b, self.kernel)
         nest = Graph.of(b.plan, self.kernel).nest
-        return frozenset(name_of(e) for e in crossing if nest[e.array] != nest[e.into])
-
-    def _make(self, plan: Stitched, fixed: Mapping[str, str]) -> Stitched:
-        again = tuple(dict.fromkeys(n.partition("->")[0] for n, s in plan.chosen.items() if s == "recompute"))
-        schedule, graph = self._inlined(again)
-        b = Builder(schedule)
-        kernels = separate(b, self.kernel, plan.groups)
-        for number, (kernel, group) in enumerate(zip(kernels, plan.groups, strict=True)):
-            here = [e for e in graph.edges if e.array in group]
-            outside = {e.array for e in here if plan.schemes[name_of(e)] in APART}
-            how = {e.array: scheme for e in here if name_of(e) in fixed and (scheme := plan.schemes[name_of(e)]) not in APART
-                   and (e.array in graph.reductions or scheme != "register" or e.array not in outside | graph.kept)}
-            join_nests(b, kernel)
-            for e in here:
-                if name_of(e) in fixed and e.into in group:
-                    demand_fusion(b, e.producer, e.consumer)
-            share_passes(b, kernel)
-            free = parts(graph, plan.schemes, fixed, group)
-            b = Builder(spread(b.schedule, kernel, how, free, self.gpu, free is None and plan.kernels[number].launches > 1))
-        made = default(b.schedule) if self.whole else b.schedule
-        if self.whole and (open_ := made.judgement.obligations):
-            raise TransformError(f"this cannot be emitted: {open_[0].what}", why=open_[0].why, hint="; or ".join(open_[0].hints))
-        chosen = {name_of(e): "recompute" if e.array in again else came_about(made.plan, e, plan.chosen[name_of(e)])
-                  for e in self.graph.edges}
-        for name, scheme in fixed.items():
-            if chosen[name] != scheme:
-                raise TransformError(f"{name} came out as {chosen[name]}, not as {scheme}", why=why_not(scheme),
-                                     hint=f"{{'{name}': '{chosen[name]}'}}")
-        return Stitched(plan.schemes, chosen, plan.groups, plan.kernels, plan.recomputed, plan.terms, made)
+        return frozenset(name_of(e) for e in crossing if nest[e.array] != nest[e.into] and nest[e.into] in b.plan.loops)
 
 
-def _scheme(graph: Graph, schemes: Mapping[str, str], e: ValueEdge) -> str:
-    """The scheme of an edge, or of one that took its place when its consumer was written into others."""
-    return schemes.get(name_of(e)) or next((schemes[name_of(o)] for o in graph.edges if o.array == e.array), "register")
-
-
-def parts(graph: Graph, schemes: Mapping[str, str], fixed: Mapping[str, str], group: tuple[str, ...]) -> bool | None:
-    """Whether blocks share a result: as said at an edge, else as the model likes where all that leaves crosses the whole grid."""
-    here = [e for e in graph.edges if e.array in group]
-    said = {schemes[name_of(e)] for e in here if graph.joins(e) and (name_of(e) in fixed or schemes[name_of(e)] == "global")}
-    if "global" in said:
-        return True
-    leaving = {schemes[name_of(e)] for e in here if graph.apart(e, schemes[name_of(e)])}
-    results = all(v in graph.reductions or graph.scalar(v) for v in group)
-    return None if results and leaving <= {"global"} and not said else False
+def _scheme(schemes: Mapping[str, str], edges: list[ValueEdge]) -> str:
+    """The scheme of an edge, or of those that took its place when its consumer was written into others."""
+    scheme = next((schemes[name_of(e)] for e in edges), "register")
+    return "grid" if scheme == PARTS else scheme

@@ -7,17 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import FigureError
+from ...gpu.spec import Gpu, catalogue, default_gpu
 from ...ir.finding import Finding
 from ...run.result import Run
+
+TARGET = "target"
+"""The choice of a GPU that follows the one the reader plans for."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What stands beside the schedule: the selected node, a refusal to show, a run with measurements."""
+    """What stands beside the schedule: the selected node, a refusal to show, a run with measurements, the GPU planned for."""
 
     node: str | None = None
     finding: Finding | None = None
     run: Run | None = None
+    target: Gpu | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,16 @@ class Asked:
         if high > low:
             self.controls.append(Control(name, label, chosen, low=low, high=high))
         return chosen
+
+    def gpu(self, look: Look) -> Gpu:
+        """The GPU to draw for: the reader's choice, by default the one planned for, or that of the run, or the default."""
+        known, run = catalogue(), look.run
+        labels = {name: str(gpu) for name, gpu in known.items()}
+        if look.target is None:
+            here = run.device if run is not None and run.device in known else default_gpu().name
+            return known[self.one_of("gpu", "GPU", labels, here)]
+        chosen = self.one_of("gpu", "GPU", {TARGET: f"{TARGET}: {look.target.name}", **labels}, TARGET)
+        return look.target if chosen == TARGET else known[chosen]
 
     def unread(self) -> list[str]:
         """Options that nothing asked about."""

@@ -11,7 +11,7 @@ from ...codegen.resources import resources
 from ...gpu.occupancy import Occupancy as Fill
 from ...gpu.occupancy import occupancy as fill_of
 from ...gpu.occupancy import waves
-from ...gpu.spec import Gpu, catalogue, default_gpu
+from ...gpu.spec import Gpu
 from ...run.facts import scaled
 from ...schedule import Schedule
 from .asked import Asked, Look
@@ -75,9 +75,7 @@ class Occupancy:
 
 def occupancy(schedule: Schedule, asked: Asked, look: Look) -> Occupancy:
     """The limits of one kernel of the schedule on one GPU."""
-    plan, known = schedule.plan, catalogue()
-    installed = look.run.device if look.run is not None and look.run.device in known else default_gpu().name
-    gpu = known[asked.one_of("gpu", "GPU", {name: str(g) for name, g in known.items()}, installed)]
+    plan, gpu = schedule.plan, asked.gpu(look)
     owner = plan.kernel_of(look.node) if look.node else None
     names = [k.id for k in plan.kernels]
     chosen = asked.one_of("kernel", "kernel", names, owner.id if owner else names[0])

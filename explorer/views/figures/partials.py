@@ -12,7 +12,6 @@ from math import ceil, prod
 
 from ...codegen.resources import resources
 from ...gpu.occupancy import occupancy, waves
-from ...gpu.spec import catalogue, default_gpu
 from ...ir.expr import var
 from ...ir.plan import Plan
 from ...ir.tree import Kernel, Leaf, Loop
@@ -27,7 +26,8 @@ HOWS = {
     "atomic": "atomic updates of one address", "cluster": "through distributed shared memory of a cluster",
 }
 """How values of several places are joined."""
-JOINS = {"ticket": "by the block that finishes last", "grid": "behind a barrier of all blocks", "": "in a launch of its own"}
+JOINS = {"ticket": "by the block that finishes last", "signal": "by a block that waits for each",
+         "grid": "behind a barrier of all blocks", "": "in a launch of its own"}
 """How parts of blocks are joined by a kernel."""
 
 
@@ -131,8 +131,7 @@ def partials(schedule: Schedule, asked: Asked, look: Look) -> Partials | str:
         return f"No statement of {schedule.source.name} updates an element several times: there are no partial results."
     near = next((a for a in arrays if look.node and look.node in {a, *(leaf.id for leaf, _, _ in _updates(plan, a))}), arrays[0])
     array = asked.one_of("of", "reduction", arrays, near)
-    gpus = catalogue()
-    gpu = gpus[asked.one_of("gpu", "GPU", {name: str(g) for name, g in gpus.items()}, default_gpu().name)]
+    gpu = asked.gpu(look)
     found = _updates(plan, array)
     levels: list[Level] = []
     lanes, is_open = [], False

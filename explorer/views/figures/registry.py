@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from ...errors import FigureError
+from ...gpu.spec import Gpu
 from ...ir.finding import Finding
 from ...run.result import Run
 from ...schedule import Schedule
@@ -55,7 +56,8 @@ FIGURES: dict[str, Entry] = {
 
 
 def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = None, *, node: str | None = None,
-            finding: Finding | None = None, run: Run | None = None, theme: str = "light", strict: bool = False) -> Picture:
+            finding: Finding | None = None, run: Run | None = None, target: Gpu | None = None, theme: str = "light",
+            strict: bool = False) -> Picture:  # fmt: skip
     """One figure of a schedule.
 
     Parameters
@@ -72,6 +74,8 @@ def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = N
         A refusal to show in red.
     run : Run, optional
         Measurements to show.
+    target : Gpu, optional
+        The GPU that the reader plans for: what a figure is drawn for unless its own option says otherwise.
     theme : {"light", "dark"}
     strict : bool
         Refuse unknown options and values instead of taking the defaults.
@@ -86,7 +90,7 @@ def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = N
         near = get_close_matches(name, list(FIGURES), 1)
         raise FigureError(f"no figure is called {name!r}", hint=f"did you mean {near[0]!r}?" if near else ", ".join(FIGURES))
     given = {k: v for k, v in (options or {}).items() if v is not None}
-    look = Look(given.pop("node", node), finding, run)
+    look = Look(given.pop("node", node), finding, run, target)
     colours = THEMES.get(str(given.pop("theme", theme)), THEMES["light"])
     asked = Asked(given, strict)
     drawing: Drawing | str = import_module(f"{__package__}.{entry.module}").make(schedule, asked, look)
@@ -105,6 +109,7 @@ def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = N
 
 
 def figure_data(schedule: Schedule, name: str, options: Mapping[str, Any] | None = None, *, node: str | None = None,
-                finding: Finding | None = None, run: Run | None = None, theme: str = "light") -> dict[str, Any]:
+                finding: Finding | None = None, run: Run | None = None, target: Gpu | None = None,
+                theme: str = "light") -> dict[str, Any]:  # fmt: skip
     """:func:`picture` as the plain data that the front end is sent."""
-    return picture(schedule, name, options, node=node, finding=finding, run=run, theme=theme).data
+    return picture(schedule, name, options, node=node, finding=finding, run=run, target=target, theme=theme).data

@@ -10,7 +10,7 @@ from math import ceil, floor, isfinite, log10
 
 from ...gpu.roofline import Roofline as Roof
 from ...gpu.roofline import roofline as roof_of
-from ...gpu.spec import catalogue, default_gpu
+from ...gpu.spec import catalogue
 from ...ir.scalar import common
 from ...run.facts import Facts, scaled
 from ...schedule import Schedule
@@ -58,9 +58,7 @@ class Roofline:
 
 def roofline(schedule: Schedule, asked: Asked, look: Look) -> Roofline | str:
     """Intensities and the roof of the chosen GPU, or a sentence where there is no arithmetic to place."""
-    known = catalogue()
-    installed = look.run.device if look.run is not None and look.run.device in known else default_gpu().name
-    gpu = known[asked.one_of("gpu", "GPU", {name: str(g) for name, g in known.items()}, installed)]
+    gpu = asked.gpu(look)
     facts = Facts(schedule.source, schedule.plan, gpu)
     if not facts.flops or not facts.compulsory_bytes:
         return (
@@ -116,7 +114,10 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
     ]
     if any(p.name == "requested" for p in data.points):
         rows += _requests(Facts(schedule.source, schedule.plan, catalogue()[data.gpu]))
-    return Drawing(f"{schedule.source.name} under the roof of the {data.gpu}", _remark(data), lambda theme: draw(data, theme),
+    words, run = _remark(data), look.run
+    if run is not None and run.timing and run.device in catalogue() and run.device != data.gpu:
+        words += f" Measured on the {run.device}, which has another roof."
+    return Drawing(f"{schedule.source.name} under the roof of the {data.gpu}", words, lambda theme: draw(data, theme),
                    ["what", "flop per byte", "flop/s (at most, or measured)", "from"], rows)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log10
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from explorer.views.figures.asked import Asked, Look
 from explorer.views.figures.occupancy import occupancy
 from explorer.views.figures.palette import LIGHT
 from explorer.views.figures.roofline import draw, roofline
+from tests.transforms.multiblock import spread
 from tests.views.figures.support import matmul, written
 
 
@@ -68,6 +70,33 @@ def test_a_measured_point_stands_at_its_time_on_its_gpu_only():
     assert (mark["x"], mark["y"]) == ([4.0], [pytest.approx(2e9)])
     assert log10(2e9) > draw(data, LIGHT)["layout"]["yaxis"]["range"][0]
     assert not any(p.name == "measured" for p in roofline(s, Asked({"gpu": "T4"}), Look(run=run)).points)
+    assert "Measured on the H200, which has another roof." in picture(s, "roofline", {"gpu": "T4"}, run=run).note
+    assert "another roof" not in picture(s, "roofline", run=run).note
+
+
+@pytest.mark.parametrize(("name", "of_t4", "of_l4"), [
+    ("roofline", "under the roof of the T4", "under the roof of the L4"), ("occupancy", "on the T4", "on the L4"),
+    ("partials", "blocks on the T4", "blocks on the L4")])
+def test_figures_follow_the_gpu_that_is_planned_for_unless_another_is_asked_for(name: str, of_t4: str, of_l4: str) -> None:
+    s = spread("rows")
+    run = Run("rows", "H200", (), (), timings={"cold": Fixed(2.0)}, bytes=1000, flops=4000)  # type: ignore[dict-item]
+
+    def shown(options: dict[str, str], target: str | None) -> tuple[str, dict[str, Any]]:
+        found = picture(s, name, options, run=run, target=gpu(target) if target else None)
+        return str((found.title, found.note, found.table)), next(c for c in found.options if c["name"] == "gpu")
+
+    text, option = shown({}, "T4")
+    assert of_t4 in text
+    assert (option["value"], option["choices"]) == ("target", ["target", *catalogue()])
+    assert option["labels"][0] == "target: T4"
+    assert of_l4 in shown({}, "L4")[0]
+    text, option = shown({"gpu": "L4"}, "T4")
+    assert of_l4 in text
+    assert (option["value"], option["labels"][0]) == ("L4", "target: T4")
+    assert of_t4 in shown({"gpu": "target"}, "T4")[0]
+    text, option = shown({}, None)
+    assert "H200" in text
+    assert (option["value"], option["choices"]) == ("H200", list(catalogue())), "without a target there is none to follow"
 
 
 def test_a_program_without_arithmetic_gets_a_sentence():

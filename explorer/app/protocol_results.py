@@ -1,0 +1,79 @@
+"""The protocol's types for results: a run with its times, figures, and two states side by side."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+from .protocol import Problem
+from .protocol_moves import DiffLine
+
+
+class DeviceChoice(TypedDict):
+    """A device of the run pane; `why` says what is missing and how to get it."""
+
+    name: str
+    label: str
+    available: bool
+    why: str
+
+
+class Against(TypedDict):
+    """A time to compare with: the previous step, the unscheduled baseline, a library."""
+
+    name: str
+    time_us: float
+    ratio: float
+    verdict: str
+
+
+class RunPane(TypedDict):
+    """``status`` idle, running, done, failed or cancelled; ``fraction`` None where it is unknown."""
+
+    status: Literal["idle", "running", "done", "failed", "cancelled"]
+    doing: str
+    fraction: float | None
+    device: str
+    devices: list[DeviceChoice]
+    sizes: dict[str, int]
+    correct: bool | None
+    verdict: str
+    wrong: dict[str, Any] | None
+    samples: dict[str, list[float]]
+    timings: list[str]
+    against: list[Against]
+    facts: list[tuple[str, str]]
+    problem: Problem | None
+
+
+class FigureData(TypedDict):
+    """A Plotly figure as data; points carry their node as ``customdata``.  `svg` is its static picture or empty.
+
+    `options` are the controls above it: (name, label, choices, value); `note` says what was sampled or left out; `table`
+    (header, rows; first cell of a row is its node or None) is the same content as text for readers who do not see the plot.
+    """
+
+    name: str
+    title: str
+    spec: dict[str, Any]
+    note: str
+    options: list[dict[str, Any]]
+    header: list[str]
+    table: list[list[Any]]
+    svg: str
+    sign: str
+
+
+class SameFigure(TypedDict):
+    """The figure is the one that the front end has, by its `sign`."""
+
+    sign: str
+
+
+class Compared(TypedDict):
+    """Two states side by side."""
+
+    a: str
+    b: str
+    loops: list[DiffLine]
+    cuda: list[DiffLine]
+    rows: list[list[str]]

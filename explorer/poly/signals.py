@@ -1,0 +1,99 @@
+"""Kernels joined by signals: is what they take of other blocks handed over word by word, each word once?
+
+A signal orders one value: the word that carries it.  So whatever the blocks of a launch and the block that joins them share has
+to go through such words: a temporary of four bytes an element or less in global memory, each element written once, by the phase
+before, and not used by anything else.  That the writing and the reading block agree along the axes that the joining kernel binds
+is asked as of a ticket (:mod:`~explorer.poly.joins`).
+"""
+
+from __future__ import annotations
+
+from ..ir.expr import Expr
+from ..ir.finding import Finding
+from ..ir.plan import Plan
+from ..ir.tree import Kernel
+from .isl import Undecided, budget
+from .linear import Tuple, differ, equal, feasible
+from .sites import AXES, Site, sites
+
+WORD = 4
+"""Bytes of a value that share one access of 64 bits with their mark."""
+
+
+def check_signals(plan: Plan, group: tuple[Kernel, ...], kernel: Kernel, operations: int) -> Finding | None:
+    """The first reason why a kernel cannot take what it needs by signals.
+
+    Parameters
+    ----------
+    plan : Plan
+    group : tuple of Kernel
+        The kernels of the launch.
+    kernel : Kernel
+        One of them, joined by signals.
+    operations : int
+        Of isl, for one question.
+    """
+    before = group[group.index(kernel) - 1]
+    hints = (f"join('{kernel.id}', 'ticket')", f"join('{kernel.id}', 'launch')")
+    if before.by_one:
+        return Finding("order", f"{before.id} is run by one block alone, and {kernel.id} waits for values of many",
+                       "signals follow a phase that all blocks run", nodes=(before.id, kernel.id), hints=hints)
+    behind = group[group.index(kernel) + 1 :]
+    if behind and behind[0].by_one:
+        return Finding("order", f"{behind[0].id} cannot follow the block that runs {kernel.id}",
+                       "a phase behind signals ends its launch, or a barrier of the grid follows",
+                       nodes=(kernel.id, behind[0].id), hints=(f"join('{behind[0].id}', 'launch')",))
+    handed = {(name, kind == "buffer") for (kind, name), to in plan.signalled.items() if to == kernel.id}
+    if not handed:
+        return Finding("order", f"{kernel.id} uses nothing that {before.id} writes", "there is no signal to wait for",
+                       nodes=(before.id, kernel.id), hints=hints)
+    for cells in sorted(handed):
+        if why := _no_words(plan, cells, before, kernel, operations):
+            return Finding("order", f"{cells[0]} cannot be handed over by signals", why, cells[0], nodes=(before.id, kernel.id),
+                           hints=hints)
+    for a in sites(plan)[before.id]:
+        for b in sites(plan)[kernel.id]:
+            if a.space == b.space == "global" and a.cells == b.cells and a.cells not in handed and (a.writes or b.writes):
+                return Finding("order", f"{a.leaf.id} and {b.leaf.id} use {a.storage}, in blocks that nothing orders",
+                               f"signals carry {', '.join(name for name, _ in sorted(handed))} alone", a.storage,
+                               nodes=(a.leaf.id, b.leaf.id), hints=hints)
+    return None
+
+
+def _no_words(plan: Plan, cells: tuple[str, bool], before: Kernel, kernel: Kernel, operations: int) -> str:
+    """Why an array's elements are not words that are written once and then taken; "" where they are."""
+    name, staged = cells
+    if not staged and plan.array_of[name].role != "temporary":
+        return f"{name} is an argument: it holds values, not values with marks"
+    size = (plan.buffer_of[name] if staged else plan.array_of[name]).dtype.bytes
+    if size > WORD:
+        return f"its elements have {size} bytes; a word holds {WORD} beside the mark"
+    used = [(k, s) for k in plan.kernels for s in sites(plan)[k.id] if s.space == "global" and s.cells == cells]
+    writers = [s for k, s in used if s.writes]
+    if len(writers) != 1 or writers[0].reads or writers[0].atomic or any(s.writes for k, s in used if k is not before):
+        return f"it is not written by one statement of {before.id} once"
+    if any(k is not kernel for k, s in used if not s.writes):
+        return f"others than {kernel.id} read it, too"
+    if None in writers[0].cell:
+        return "which element is written depends on data"
+    try:
+        return f"{writers[0].leaf.id} writes an element more than once" if _twice(writers[0], operations) else ""
+    except Undecided:
+        return "it could not be decided whether each element is written once; the exact question took too long"
+
+
+def _twice(site: Site, operations: int) -> bool:
+    """Whether two instances of a leaf, or two places that run one, write the same cell."""
+    if any(site.place[axis] is None for axis in range(AXES)):
+        return True
+    first, second = site.loops("a"), site.loops("b")
+    cells = [(e, f) for e, f in zip(site.cell, site.cell, strict=True) if isinstance(e, Expr) and isinstance(f, Expr)]
+    same = (*site.conditions("a"), *site.conditions("b"), *(equal(e, "a", f, "b") for e, f in cells))
+    tuples: list[Tuple] = [first, second]
+    with budget(operations):
+        return any(feasible(tuples, (*same, *case))
+                   for x in site.above for case in differ(_variable(x.id), "a", _variable(x.id), "b"))
+
+
+def _variable(name: str) -> Expr:
+    return Expr(((name, 1),))
