@@ -35,8 +35,8 @@ class Collect(Transform):
     ``signal`` and ``grid`` join them in the same launch, by the block that finishes last, by one block that waits for each
     part, or behind a barrier of all blocks (see `join`), again always in the same order; the nest that joins is spread over
     the blocks and threads of the updates, and the start of the elements moves into it where it was a launch of its own.
-    ``cluster`` (sm_90 and newer) combines up to 8 blocks, 16 on some GPUs, through distributed shared memory, without a workspace: they become a cluster,
-    of which one thread updates the memory.
+    ``cluster`` (sm_90 and newer) combines up to 8 blocks, 16 on some GPUs, through distributed shared memory, without a
+    workspace: they become a cluster, of which one thread updates the memory.
 
     Where loops in time carry the reduction too, each place first accumulates on its own, in registers
     (`rfactor` over the bound loops and `contract`), and only those results are combined.  For ``atomic`` and ``cluster`` over

@@ -17,7 +17,7 @@ from ...gpu.occupancy import occupancy
 from ...gpu.spec import Gpu
 from ...ir.expr import Expr
 from ...ir.program import Access, Statement
-from ...ir.scalar import flops
+from ...ir.scalar import Call, Scalar, flops, walk
 from ...ir.tree import Leaf, Loop
 from ..elementwise import THREADS as ELEMENTS
 from ..rows import BLOCK, RESERVED, UNROLL, WIDE, group_size, kept_words
@@ -49,7 +49,10 @@ CACHE_SHARE = 0.5
 """Share of the second-level cache that still holds what a kernel read last when the next begins there (an estimate)."""
 SECTOR = 32
 """Bytes that the memory moves at least (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
-TERMS: tuple[str, ...] = ("memory", "spread", "launch", "latency", "barrier", "exchange", "recompute", "cache")
+SPECIAL, SPECIAL_COST = frozenset(("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "pow", "div")), 16
+"""Functions of the special units and what one takes in additions: units for 16 a clock where 128 add (CUDA C++ Programming Guide,
+"Arithmetic Instructions"), and as much again for the instructions around it."""
+TERMS: tuple[str, ...] = ("memory", "spread", "arithmetic", "launch", "latency", "barrier", "exchange", "recompute", "cache")
 
 
 @dataclass(frozen=True)
@@ -268,6 +271,7 @@ class _Group:
         if not contiguous or (threads == 1 and self.length > vector):
             loss *= max(1.0, SECTOR / (item if not contiguous else vector * item))
         terms["spread"] += (loss - 1) * terms["memory"] + WAVE_US * (waves - 1)
+        terms["arithmetic"] += max(0.0, self._arithmetic_us(found.blocks()) - terms["memory"] - terms["spread"])
         terms["exchange"] += shared_us(self._through_shared(), self.gpu)
         steps = {"shuffle": ROW_US + BARRIER_US * (threads > self.gpu.warp_size),
                  "shared": ROW_US + STEP_US * threads.bit_length(), "register": 0.0}
@@ -275,6 +279,13 @@ class _Group:
             how = next((self.schemes[name_of(e)] for e in self.graph.edges if e.array == s.target.array), "shuffle")
             terms["exchange"] += steps.get(how, steps["shuffle"]) * (1 + AGAIN * (waves - 1))
         return False
+
+    def _arithmetic_us(self, blocks: int) -> float:
+        """What the group's operations take on the multiprocessors that have a block, at half the peak: that counts a
+        multiplication and an addition at once.
+        """
+        work = sum(prod(x.extent for x in above) * (_additions(s.value) + bool(s.update)) for _, s, above in self.all)
+        return 2 * work / (self.gpu.f32_flops_per_s / 1e6) * self.gpu.multiprocessors / min(blocks, self.gpu.multiprocessors)
 
     def _threads(self, item: int) -> tuple[int, int]:
         """Threads for one row, and elements of one access."""
@@ -335,6 +346,12 @@ class _Group:
         last = max(reads, key=lambda r: self.graph.plan.array_of[r.array].size).index[-1]
         moving = last.substitute(dict(leaf.at)).variables() if isinstance(last, Expr) else frozenset()
         return not moving & _variables(leaf, s.target)
+
+
+def _additions(value: Scalar) -> int:
+    """Operations of one evaluation, by what each takes in additions."""
+    special = sum(isinstance(node, Call) and node.op in SPECIAL for node in walk(value))
+    return flops(value) + (SPECIAL_COST - 1) * special
 
 
 def _variables(leaf: Leaf, access: Access) -> set[str]:
