@@ -10,6 +10,7 @@ from ..ir.expr import Expr, var
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
+from . import enumerated
 from .deduce import whole
 from .isl import smallest
 from .linear import Tuple, box, build_map, equal, holds
@@ -104,7 +105,7 @@ def _both(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tuple[
 @lru_cache(maxsize=8192)
 def _inverts(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tuple[tuple[str, Expr], ...],
              inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> bool:
-    """Whether the two maps invert each other on these dimensions and loops: by simplification, else by isl."""
+    """Whether the two maps invert each other on these dimensions and loops: by simplification, point by point, or by isl."""
     loops = {x: (start, start + extent - 1) for x, start, extent in boxes}
     when, forward = dict(inverse), dict(at)
     if all(extent > 0 for _, _, extent in boxes) and all(e.variables() <= loops.keys() for e in forward.values()):
@@ -112,5 +113,7 @@ def _inverts(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tup
         inside = bounds(constraints)
         if back and all(whole(forward[d].substitute(when, inside), inside) == var(d) for d in dims):
             return True
+    if (tried := enumerated.inverts(dims, constraints, forward, when, boxes)) is not None:
+        return tried
     one, two = _both(dims, constraints, at, inverse, boxes)
     return one.is_equal(two)

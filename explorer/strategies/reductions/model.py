@@ -50,7 +50,8 @@ class Constants:
         The share of this that each further wave of blocks pays.
     join, ticket, signal, signal_columns, take, part, partial : float
         The launch that joins parts, the tickets by which the last block does, or the signals that one waits for; for each
-        further part that a thread takes there; for each part; the share of the memory's time for partial results.
+        further part that a thread takes there, and each further batch in a launch; for each part; the share of the memory's
+        time for partial results.
     block, wave, batch : float
         For each block of a multiprocessor, each further wave of blocks, and each further batch of loads.
     code, division : float
@@ -156,7 +157,7 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
 def _join(p: Problem, s: Shape, bandwidth: float, c: Constants) -> float:
     """Parts become one."""
     signal = (c.signal if p.rows and not s.flat else c.signal_columns) + c.take * (s.takes(p) - 1)
-    fixed = {"launch": c.join, "ticket": c.ticket, "signal": signal}[s.join]
+    fixed = {"launch": c.join + c.take * (s.rounds(p) - 1), "ticket": c.ticket, "signal": signal}[s.join]
     return fixed + s.parts * (c.part + c.partial * p.results * 8 / bandwidth)
 
 

@@ -120,6 +120,10 @@ class Shape:
         """Parts that a thread of the block that joins takes one after the other, where it joins them in the same launch."""
         return -(-self.parts // (self.x if p.rows and not self.flat else self.y))
 
+    def rounds(self, p: Problem) -> int:
+        """Batches of parts that a thread of a launch of their own joins: of 256 threads, or of 8 with 8 loads each."""
+        return -(-self.parts // (256 if p.rows and not self.flat else 64))
+
     def steady(self, p: Problem) -> bool:
         """Whether the accesses of a thread that are in flight together are a constant apart."""
         step = self.x * self.vector if p.rows and not self.flat else self.y
