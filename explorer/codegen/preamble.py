@@ -34,5 +34,5 @@ def preamble(plan: Plan, code: str, library: frozenset[str]) -> list[str]:
         if name in words:
             lines += [f"#ifndef {name}", definition, "#endif"]
     if library:
-        lines += ["", *library_text(tuple(sorted(library))).rstrip("\n").split("\n")]
+        lines += ["", *library_text(tuple(sorted(library)), code).rstrip("\n").split("\n")]
     return lines

@@ -36,7 +36,7 @@ def test_kernel_is_open_and_the_library_is_folded() -> None:
     text = values()["tuned"].cuda
     library, kernel = cuda_sections(text)
     assert library.startswith("<details>")
-    assert "block_reduce" in library
+    assert "reduce_plan" in library
     first = Page(kernel).text.splitlines()[0]
     number, _, code = first.partition("  ")
     assert text.splitlines()[int(number) - 1] == code

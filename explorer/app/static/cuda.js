@@ -8,11 +8,14 @@ import { problemBox } from "./problem.js";
 
 const ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 
-/** The library part as [first, last] 0-based line, or null: what stands between the comment above and the first kernel. */
+/** The library part as [first, last] 0-based line, or null: between the first blank line and the one above the first kernel (and
+ * the counters of its blocks). */
 function library(lines) {
   const kernel = lines.findIndex((line) => plain(line).startsWith('extern "C"'));
-  const first = lines.findIndex((line) => !/^\s*($|\/\/|#)/.test(plain(line)));
-  return kernel > 0 && first >= 0 && kernel - first > 12 ? [first, kernel - 1] : null;
+  const first = lines.findIndex((line) => !plain(line).trim());
+  let last = kernel;
+  while (last > 0 && plain(lines[last]).trim()) last -= 1;
+  return first >= 0 && last - first > 12 ? [first + 1, last] : null;
 }
 
 export class Cuda {

@@ -8,6 +8,7 @@ from math import prod
 from pathlib import Path
 
 from ...errors import ExplorerError
+from .pieces import needed
 
 _FOLDER = Path(__file__).parent
 _NEEDS = {"reduce": ("extreme",)}
@@ -21,15 +22,22 @@ def library_names() -> tuple[str, ...]:
     return tuple(sorted(p.stem for p in _FOLDER.glob("*.cuh")))
 
 
-def library_text(names: Iterable[str]) -> str:
+def library_text(names: Iterable[str], code: str | None = None) -> str:
     """The text of the named parts, each once, in the order given, after what they use themselves.
+
+    Parameters
+    ----------
+    names : iterable of str
+    code : str, optional
+        What uses them: definitions that it does not need are left out.
 
     Raises
     ------
     ExplorerError
         There is no such part.
     """
-    return "\n".join(_part(part) for part in dict.fromkeys(part for name in names for part in (*_NEEDS.get(name, ()), name)))
+    parts = [_part(part) for part in dict.fromkeys(part for name in names for part in (*_NEEDS.get(name, ()), name))]
+    return "\n".join(parts if code is None else needed(parts, code))
 
 
 @cache
