@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fused_programs import batchnorm_relu, layernorm, two_branches
 from fused_programs import softmax as fused_softmax
-from fused_programs import two_branches
 from reduction_program import reduction
 
 from explorer import exp, f32, inf, local, sizes
@@ -13,6 +13,7 @@ from explorer.api import Schedule, program
 from explorer.strategies.auto import auto
 from explorer.strategies.default import default
 from explorer.strategies.reductions import Shape, reduce
+from explorer.strategies.stitch import stitch
 
 M, N = sizes("M N")
 ALIGNED = (
@@ -21,6 +22,12 @@ ALIGNED = (
     ((7, 1001), (1,), "f64", "min", Shape(64, 1, 2, 2, 1)),
 )
 """Rows whose length the vector width does not divide, and how they are spread."""
+PHASES = (
+    (fused_softmax, {"M": 5, "N": 96}, "total->y"), (fused_softmax, {"M": 8, "N": 20_000}, "peak->y"),
+    (batchnorm_relu, {"B": 3, "C": 5, "P": 24}, "mean->y"), (batchnorm_relu, {"B": 3, "C": 5, "P": 24}, "total->mean"),
+    (layernorm, {"M": 300, "N": 768}, "mean->y"),
+)
+"""Chains whose kernels on both sides of an edge are phases of one launch, behind a barrier of its grid."""
 
 
 @program
@@ -45,4 +52,6 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     joined = parts.sequence("S2", after="k_2").sequence("k.c", after="k_2").fuse("k", "k_2")
     yield "sums of exponentials in rescaled parts", default(joined)
     yield "producers in place", auto(two_branches.schedule(M=37, N=96))
+    for chain, extents, edge in PHASES:
+        yield f"{chain.name} in phases of one grid, {edge} {extents}", stitch(chain.schedule(**extents), {edge: "grid"})
     yield "few long rows of softmax", auto(fused_softmax.schedule(M=2, N=200_000))

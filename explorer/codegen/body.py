@@ -23,6 +23,7 @@ from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, leaves
 from . import async_copy, collective, vector
 from .access import access_text, reader, stored_value, value_of
 from .bounds import bounds, extreme_text, is_linear
+from .early import early
 from .guards import NEVER, Condition, guard_text
 from .index import INT_MAX, is_wide, to_c
 from .item import BARRIER, Item, mentions
@@ -174,10 +175,12 @@ class Builder:
         name = self.low.variable[loop.id]
         if together := self.lanes_collected(loop):
             return together
+        unrolled = loop.role == "unroll" or loop.id in self.register_loops
+        if unrolled and (batch := early(self, loop)):
+            return batch
         items = self.items(loop.id, loop.body, (*above, loop))
         if all(item.neutral for item in items) and not any(item.barrier or item.counted for item in items):
             return []
-        unrolled = loop.role == "unroll" or loop.id in self.register_loops
         shared = self.shared(items, name)
         outer = tuple(c for c in shared if name not in c.variables())
         limits = () if unrolled else tuple(c for c in shared if is_linear(c, name))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from .device import defined_names
+
 _WORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr const_cast continue
 decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long
@@ -14,7 +16,7 @@ typedef typeid typename union unsigned using virtual void volatile wchar_t while
 threadIdx blockIdx blockDim gridDim warpSize dim3 min max abs llabs exp log sqrt rsqrt tanh erf pow fabs fmin fmax half vec
 INFINITY NAN NULL size_t shared_memory main unix linux max_nan min_nan argmax_key argmin_key
 """
-RESERVED = frozenset(_WORDS.split())
+RESERVED = frozenset(_WORDS.split()) | defined_names()
 
 _LIBRARY = """
 acos asin atan atan2 cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs floor fma fmax fmin fmod frexp gamma hypot index

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import gcd
 
 from ..ir.expr import Expr, without_remainders
@@ -114,7 +115,10 @@ class Lanes:
         self.lane = low.variable[loop.id]
         self.first = {self.lane: Expr((), loop.start)}
         self.ragged = False
+        self.here: dict[str, str] = {}
+        """Local vectors that are loaded already, and their subscripts here (:mod:`~explorer.codegen.early`)."""
 
+    @cached_property
     def held(self) -> dict[tuple[str, int], Wide]:
         """The accesses (leaf and slot) that a local vector stands for while the lanes run.
 
@@ -160,8 +164,14 @@ class Lanes:
 
     def filling(self, site: Site, store: Store) -> str:
         """All lanes as they are outside of `inside`."""
-        one = narrow(literal(site.statement.fill, store.dtype), store.dtype)[0]
-        return self.declare(store) + ("{}" if site.statement.fill == 0 else f"{{{{{', '.join([one] * self.loop.extent)}}}}}")
+        return self.all_lanes(store, site.statement.fill)
+
+    def all_lanes(self, store: Store, value: float | int | bool) -> str:
+        """The same value in all lanes."""
+        if value == 0:
+            return self.declare(store) + "{}"
+        self.library.add("vector")
+        return f"all_lanes<{store.dtype.cuda}, {self.loop.extent}>({narrow(literal(value, store.dtype), store.dtype)[0]})"
 
     def text(self, plain: Callable[..., list[str]], prepared: Callable[[Sequence[Out]], Sequence[Out]],
              each: tuple[Condition, ...] = ()) -> list[Out]:
@@ -174,9 +184,9 @@ class Lanes:
         if len(self.sites) == 1 and (moved := self.move(self.sites[0])):
             moved[-1] += f", {self.loop.id}"
             return [Lines(tuple(shortened(self.low, self.sites[0], moved, self.first)), ids)]
-        held = self.held()
+        held = self.held
         vectors = list(dict.fromkeys(held.values()))
-        declared = [Lines((self.declaration(w),), ids) for w in vectors]
+        declared = [Lines((self.declaration(w),), ids) for w in vectors if w.local not in self.here]
         stored = [Lines((f"*({self.declare(w.store)}*)&{w.first} = {w.local};",), ids) for w in vectors if w.written]
         body = [self.lane_text(site, held, plain) for site in self.sites]
         if each:
@@ -187,12 +197,15 @@ class Lanes:
 
     def declaration(self, w: Wide) -> str:
         """``const vec<float, 4> x_v = …``, or without a value where the lanes write first."""
-        kind = f"{'' if w.written else 'const '}{self.declare(w.store)} {w.local}"
-        value = self.fetch(w.store, w.first)
-        if self.ragged and w.store.array and w.store.array.size % self.loop.extent:
-            self.library.add("vector_within")
-            value = f"load_within<{w.store.dtype.cuda}, {self.loop.extent}>(&{w.first}, {w.store.name} + {w.store.array.size})"
+        kind, value = f"{'' if w.written else 'const '}{self.declare(w.store)} {w.local}", self.load(w)
         return f"{kind} = {f'{w.guard} ? {value} : {w.fill}' if w.guard else value};" if w.loaded else f"{kind};"
+
+    def load(self, w: Wide) -> str:
+        """The lanes, where they are loaded; as far as there are any, where the vector may end beyond the array."""
+        if not self.ragged or not w.store.array or w.store.array.size % self.loop.extent == 0:
+            return self.fetch(w.store, w.first)
+        self.library.add("vector_within")
+        return f"load_within<{w.store.dtype.cuda}, {self.loop.extent}>(&{w.first}, {w.store.name} + {w.store.array.size})"
 
     def first_lane(self, site: Site, slot: int) -> str:
         """The lvalue that the first lane accesses."""
@@ -215,8 +228,9 @@ class Lanes:
         low, target = self.low, len(site.statement.reads)
 
         def element(slot: int) -> str:
-            wide = held.get((site.leaf.id, slot))
-            return f"{wide.local}.at[{self.offset()}]" if wide else access_text(low, site, slot, reader(low, site, element))
+            if wide := held.get((site.leaf.id, slot)):
+                return f"{wide.local}{self.here.get(wide.local, '')}.at[{self.offset()}]"
+            return access_text(low, site, slot, reader(low, site, element))
 
         whole = any((w := held.get((site.leaf.id, slot))) and w.guard for slot in range(target))
         lane = replace(site, statement=replace(site.statement, inside=())) if whole else site

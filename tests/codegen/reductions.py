@@ -65,6 +65,7 @@ WAYS: dict[str, list | None] = {
     "lanes": [("bind", "i", "block.x"), ("split", "k", 32), ("bind", "k.i", "lane"), ("collect", "the update", "shuffle")],
     "atomic, blocks": [*_BLOCKS, ("collect", "the update", "atomic")],
     "kernel": [*_BLOCKS, ("collect", "the update", "kernel")],
+    "in registers": [("split", "k", 6), ("unroll", "k.i"), ("accumulate", "the target"), ("contract", "the register")],
     "default": None,
     "auto": None,
 }
@@ -76,8 +77,13 @@ def plan(program: Program, way: str) -> Plan:
         return initial(program)
     if way in ("default", "auto"):
         return {"default": default, "auto": auto}[way](Schedule.of(program)).plan
-    update = next(s.name for s in program.statements if s.update)
-    made = follow(program, [tuple(update if part == "the update" else part for part in step) for step in WAYS[way] or ()])
+    update = next(s for s in program.statements if s.update)
+    target, steps = update.target.array, WAYS[way] or []
+    own = any(a.name == target for a in program.temporaries)
+    if own:
+        steps = [s for s in steps if s[0] != "accumulate"]
+    names = {"the update": update.name, "the target": target, "the register": target if own else f"{target}_acc"}
+    made = follow(program, [tuple(names.get(part, part) if isinstance(part, str) else part for part in step) for step in steps])
     assert not judge(made).refusals, f"{way}: {judge(made).refusals}"
     return made
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from explorer.codegen.device import library_names, library_text
+import explorer as ex
+from explorer.codegen.device import defined_names, library_names, library_text
 from explorer.codegen.device.pieces import needed, pieces
 from explorer.codegen.emit import emit
 from explorer.run.nvrtc import compile_module
+from explorer.strategies.auto import auto
 from tests.transforms.multiblock import spread
+
+M, N = ex.sizes("M N")
 
 
 @pytest.mark.parametrize("part", library_names())
@@ -40,3 +44,22 @@ def test_a_text_defines_what_it_uses_and_compiles() -> None:
     for name in ("struct reduce_min", "struct reduce_prod", "T block_reduce(", "T block_reduce_shared(", "T reduce_fold<"):
         assert name not in module.text
     assert compile_module(module, "sm_80").kernels
+
+
+@ex.program
+def shadowed(load_within: ex.f32[M, N], reduce_sum: ex.f32[M], block_reduce_first: ex.f32[M]):
+    for i in range(M):
+        reduce_sum[i] = 0.0
+        for vec in range(N):
+            reduce_sum[i] += load_within[i, vec]
+        block_reduce_first[i] = reduce_sum[i]
+
+
+def test_a_users_names_hide_nothing_of_the_library() -> None:
+    made = auto(shadowed.schedule(M=33, N=4847))
+    assert "block_reduce_first<" in made.cuda
+    assert "float* __restrict__ block_reduce_first_," in made.cuda.replace(")", ",")
+    compile_module(emit(made.plan), "sm_90")
+    assert made.run(device="cpu").ok
+    assert {"vec", "load_within", "block_reduce", "reduce_sum", "signal_turn"} <= defined_names()
+    assert not {"T", "Op", "if", "for"} & defined_names()

@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 
 from ...errors import ExplorerError
-from .pieces import needed
+from .pieces import needed, pieces
 
 _FOLDER = Path(__file__).parent
 _NEEDS = {"reduce": ("extreme",)}
@@ -20,6 +20,12 @@ PART_OF = {"max_nan": "extreme", "min_nan": "extreme", "argmax_key": "arg", "arg
 def library_names() -> tuple[str, ...]:
     """The parts there are: ``arg``, ``async_copy``, ``atomic``, ``extreme``, ``reduce`` and so on."""
     return tuple(sorted(p.stem for p in _FOLDER.glob("*.cuh")))
+
+
+@cache
+def defined_names() -> frozenset[str]:
+    """The functions, types and macros of all parts: names that an array, a loop or a kernel cannot have in a text."""
+    return frozenset(name for part in library_names() for piece in pieces(_part(part)) for name in piece.names)
 
 
 def library_text(names: Iterable[str], code: str | None = None) -> str:

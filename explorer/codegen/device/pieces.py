@@ -9,7 +9,7 @@ from functools import cache, cached_property
 
 _COMMENT = re.compile(r"//[^\n]*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_DEFINED = re.compile(r"(?:\bstruct\s+(?:alignas\(.*?\)\s+)?|#\s*define\s+)(\w+)|\b(\w+)\s*\(")
+_DEFINED = re.compile(r"(?:\bstruct\s+(?:alignas\(.*?\)\s+)?|#\s*define\s+)(\w+)|\b(\w+)\s*\((?!&)")
 _NOT_NAMES = frozenset(("alignas", "sizeof", "defined", "static_assert", "asm", "__attribute__", "__launch_bounds__"))
 
 

@@ -63,37 +63,37 @@ class Constants:
         For a block of 1,024 threads to be started.
     """
 
-    launch: float = 0.338
+    launch: float = 0.511
     latency: float = 0.35
-    alone: float = 1.5e+05
-    first: float = 1.45
-    soft: float = 2.64
-    sharpness: float = 1.56
-    line: float = 0.36
-    access: float = 0.00131
-    scattered: float = 0.4
-    narrow: float = 0.0013
-    row: float = 0.3
-    row_block: float = 0.000214
-    row_warp: float = 0.000315
-    column: float = 0.278
-    column_value: float = 0.00311
-    column_block: float = 0.00267
-    again: float = 0.436
-    join: float = 0.876
+    alone: float = 9e+04
+    first: float = 1.32
+    soft: float = 2.7
+    sharpness: float = 2.82
+    line: float = 0.306
+    access: float = 0.00165
+    scattered: float = 0.105
+    narrow: float = 2.71e-06
+    row: float = 0.0565
+    row_block: float = 0.0276
+    row_warp: float = 0.0024
+    column: float = 0.015
+    column_value: float = 0.00498
+    column_block: float = 0.0693
+    again: float = 0.0801
+    join: float = 1.04
     ticket: float = 1.2
-    signal: float = 0.854
-    signal_columns: float = 1.16
-    take: float = 0.229
-    part: float = 9.99e-07
-    partial: float = 1.56
-    block: float = 0.0238
-    wave: float = 0.0658
-    batch: float = 2.57e-05
-    code: float = 0.0114
-    division: float = 2.29
-    ragged: float = 0.656
-    threads: float = 0.138
+    signal: float = 0.9
+    signal_columns: float = 1.24
+    take: float = 0.15
+    part: float = 0.000933
+    partial: float = 4.35
+    block: float = 0.0295
+    wave: float = 0.000977
+    batch: float = 0.129
+    code: float = 0.00794
+    division: float = 2.13
+    ragged: float = 0.879
+    threads: float = 0.109
 
 
 H200 = Constants()

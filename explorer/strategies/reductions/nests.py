@@ -8,13 +8,9 @@ from ...ir.tree import Leaf, Loop, Node, walk
 from ...schedule import Schedule
 from .._steps import Builder
 from .form import ReductionForm
-from .shapes import Shape
+from .shapes import JOIN_BLOCK, JOIN_COLUMNS, JOIN_LOADS, Shape, join_rows
 
 S = TypeVar("S", bound=Schedule)
-BLOCK = 256
-"""Threads of a block that joins parts of rows."""
-JOIN_COLUMNS, JOIN_ROWS = 32, 8
-"""Neighbouring columns whose parts one block of another launch joins, and the threads that share a column."""
 
 
 def shaped(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
@@ -188,7 +184,7 @@ def _join_rows(b: Builder, form: ReductionForm, shape: Shape) -> None:
         b.do("bind", p, "block.x")
         if row:
             b.do("bind", row, "thread.y")
-    most = shape.x if shape.together else BLOCK
+    most = shape.x if shape.together else JOIN_BLOCK
     for parts, statement in joins:
         threads = _split(b, parts, most, "t") if b.extent(parts) > most else parts
         b.do("bind", threads, "thread.x").do("collect", statement, "shuffle")
@@ -199,7 +195,7 @@ def _join_rows(b: Builder, form: ReductionForm, shape: Shape) -> None:
 
 def _join_columns(b: Builder, form: ReductionForm, shape: Shape, main: tuple[str, str]) -> None:
     kernel, around, joins = _joining(b, form)
-    beside, rows = (shape.x * shape.vector, shape.y) if shape.together else (JOIN_COLUMNS, JOIN_ROWS)
+    beside, rows = (shape.x * shape.vector, shape.y) if shape.together else (JOIN_COLUMNS, join_rows(shape.parts))
     batch, p = main
     if shape.together and batch:  # the same blocks as before
         batch, p = around[0], _flat(b, around[1:])
@@ -216,7 +212,7 @@ def _join_columns(b: Builder, form: ReductionForm, shape: Shape, main: tuple[str
         if across:
             b.do("bind", across, "thread.y").do("collect", statement, "shuffle")
         if across != parts:
-            unrolled.append(_split(b, parts, 8, "u") if b.extent(parts) > 16 else parts)
+            unrolled.append(_split(b, parts, JOIN_LOADS, "u") if b.extent(parts) > 2 * JOIN_LOADS else parts)
     _contract(b, kernel)
     for loop in unrolled:
         if loop:

@@ -10,6 +10,8 @@ from .form import WRITTEN_OUT
 
 IDLE = 1.34
 """Threads for each that has work, at most, where a row ends."""
+MOST_UNROLLED = 32
+"""Accesses of a thread that are written out, at most."""
 ODD = 64
 """Vectors of a row whose length they do not divide, from which on it is read in whole ones."""
 
@@ -17,6 +19,16 @@ ODD = 64
 SIGNALLED, MOST_THREADS, MOST_TAKES = 4, 1024, 8
 """Bytes of a value that a signal carries; threads of a block; parts that a thread takes one after the other, each after a latency
 of the cache."""
+
+
+JOIN_BLOCK, JOIN_LOADS, JOIN_COLUMNS = 256, 8, 32
+"""Threads of a block of another launch that joins parts of rows; parts that one of its threads takes together where it joins
+parts of columns; neighbouring columns of such a block."""
+
+
+def join_rows(parts: int) -> int:
+    """Threads of a block of another launch that share a column's parts."""
+    return 8 if parts <= 8 * JOIN_LOADS else 32
 
 
 @dataclass(frozen=True)
@@ -121,8 +133,8 @@ class Shape:
         return -(-self.parts // (self.x if p.rows and not self.flat else self.y))
 
     def rounds(self, p: Problem) -> int:
-        """Batches of parts that a thread of a launch of their own joins: of 256 threads, or of 8 with 8 loads each."""
-        return -(-self.parts // (256 if p.rows and not self.flat else 64))
+        """Batches of parts that a thread of a launch of their own joins."""
+        return -(-self.parts // (JOIN_BLOCK if p.rows and not self.flat else join_rows(self.parts) * JOIN_LOADS))
 
     def steady(self, p: Problem) -> bool:
         """Whether the accesses of a thread that are in flight together are a constant apart."""
@@ -163,10 +175,15 @@ def shapes(p: Problem, vector: int, gpu: Gpu) -> list[Shape]:
     for one in grids:
         most = p.length // p.inner if one.nested else one.accesses(p)
         for parts in _parts(one.blocks(p), most, one.x * one.y, gpu) if not p.rows or one.y == 1 or p.inner else [1]:
-            each = replace(one, parts=parts).accesses(p)
-            unrolls = (4, each) if each <= 16 else (2, 4, 8, 16)
-            out += [replace(one, unroll=n, parts=parts) for n in sorted({min(n, each) for n in unrolls})]
+            unrolls = _unrolls(replace(one, parts=parts).accesses(p))
+            out += [replace(one, unroll=n, parts=parts) for n in unrolls]
     return list(dict.fromkeys(out))
+
+
+def _unrolls(accesses: int) -> list[int]:
+    """Accesses in flight together: a few, or all of them in one batch or two of the same size."""
+    even = {-(-accesses // batches) for batches in (1, 2)}
+    return sorted({min(n, accesses) for n in (4, 8, 16)} | {n for n in even if n <= MOST_UNROLLED})
 
 
 def _nested_grids(p: Problem, vector: int) -> list[int]:

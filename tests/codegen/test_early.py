@@ -1,0 +1,108 @@
+"""Loads of an unrolled loop under conditions stand first; where none is made, the value changes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import explorer as ex
+from benchmarks.reduction_program import reduction
+from explorer.codegen import early
+from explorer.codegen.emit import emit
+from explorer.schedule import Schedule
+from explorer.strategies.reductions import Shape, reduce
+from tests.codegen.reductions import CASES, definition, plan
+
+M, N = ex.sizes("M N")
+LATE = re.compile(r"if \([^{]*\n +\w+ \+= (__half2float\()?x\[")
+"""An update that loads behind its own condition."""
+
+
+@ex.program
+def moments(x: ex.f32[M, N], y: ex.f32[M], z: ex.f32[M]):
+    for i in range(M):
+        total = ex.local(ex.f32)
+        square = ex.local(ex.f32)
+        total = 0.0
+        square = 0.0
+        for k in range(N):
+            total += x[i, k]
+            square += x[i, k] * x[i, k]
+        y[i] = total
+        z[i] = square
+
+
+@ex.program
+def exponentials(x: ex.f32[M, N], w: ex.f32[N], y: ex.f32[M]):
+    for i in range(M):
+        total = ex.local(ex.f32)
+        total = 0.0
+        for k in range(N):
+            total += ex.exp(x[i, k]) + w[k]
+        y[i] = total
+
+
+def body(schedule: Schedule) -> str:
+    """The text behind the device library."""
+    return schedule.cuda[schedule.cuda.index('extern "C"'):]
+
+
+def unrolled(definition: ex.Definition, *updates: str, **sizes: int) -> Schedule:
+    """Rows of a thread each, six elements at a time, in registers."""
+    schedule = definition.schedule(**sizes).split("k", 6, inner="u").unroll("u").bind("i", "thread.x")
+    for name in updates:
+        schedule = schedule.contract(name, "register")
+    return schedule
+
+
+SHAPES = {
+    "columns": (((31, 45), (0,), "f32", "sum"), Shape(32, 4, 1, 4, 1)),
+    "wide columns": (((31, 48), (0,), "f16", "max"), Shape(8, 4, 4, 4, 1)),
+    "aligned rows": (((5, 103), (1,), "f32", "sum"), Shape(8, 1, 4, 4, 1)),
+    "two loops": (((4, 9, 45), (0, 2), "f32", "sum"), Shape(32, 1, 1, 4, 1, nested=True)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_text(name: str, golden: Callable[..., None]) -> None:
+    case, shape = SHAPES[name]
+    golden(body(reduce(reduction(*case), shape=shape)), name)
+
+
+def test_two_updates_share_a_load(golden: Callable[..., None]) -> None:
+    text = body(unrolled(moments, "total", "square", M=3, N=32))
+    assert text.count("x[") == 1
+    golden(text)
+
+
+def test_a_value_that_is_not_the_identity_keeps_its_condition(golden: Callable[..., None]) -> None:
+    schedule = unrolled(exponentials, "total", M=3, N=32)
+    text = body(schedule)
+    assert len(re.findall(r"if \(6 \* k \+ u < 32\)", text)) == 2
+    golden(text)
+    x, w = np.linspace(-2, 2, 96, dtype=np.float32).reshape(3, 32), np.linspace(1, 2, 32, dtype=np.float32)
+    got = schedule.run({"x": x, "w": w}, device="cpu").outputs["y"]
+    np.testing.assert_allclose(got, (np.exp(x.astype(np.float64)) + w).sum(1), rtol=1e-5)
+
+
+def test_without_conditions_a_loop_stays_as_it_is() -> None:
+    text = body(unrolled(moments, "total", "square", M=3, N=36))
+    assert "x_u" not in text
+
+
+def test_many_values_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, shape = SHAPES["columns"]
+    schedule = reduce(reduction(*case), shape=shape)
+    assert not LATE.search(body(schedule))
+    monkeypatch.setattr(early, "REGISTERS", 3)
+    assert LATE.search(body(reduce(reduction(*case), shape=shape)))
+
+
+def test_most_operations_and_types_need_no_condition() -> None:
+    """That they are NumPy's is in test_reductions.py."""
+    seen = [case for case in CASES if "x_k_i[" in emit(plan(definition(*case).at(M=9, N=70), "in registers")).text]
+    assert len(seen) >= len(CASES) - 12
+    assert {"sum", "prod", "squares", "mean", "max", "min", "and", "or"} <= {op for op, _ in seen}
