@@ -22,6 +22,7 @@ from ..ir.tree import Leaf, Loop, Node
 from . import vector
 from .access import access_text, is_move
 from .guards import NEVER, Condition, guard_text
+from .index import to_c
 from .item import Item
 from .lower import Lowered, Site
 from .overrun import Overrun
@@ -87,8 +88,13 @@ class Load:
     first: Mapping[str, Expr] | None = None
 
 
-Parts = tuple[list[str], list[Load], list[Out]]
-"""Declarations, loads and updates."""
+@dataclass(frozen=True)
+class Parts:
+    """Declarations, loads and updates."""
+
+    declared: list[str]
+    loads: list[Load]
+    updates: list[Out]
 
 
 def early(w: Writer, loop: Loop) -> list[Item]:
@@ -100,23 +106,25 @@ def early(w: Writer, loop: Loop) -> list[Item]:
     outer = tuple(c for c in batch.some if not c.variables() & names)
     if len(outer) == len(batch.some):
         return []
-    fill = None if batch.each else _fill(w, batch.sites)
-    found = _vectors(w, batch, fill) if batch.lanes else _scalars(w, batch, fill)
+    fill = _fill(w, batch.sites)
+    found = _between(w, batch, fill) if batch.each else None
+    if found is None:
+        fill = None if batch.each else fill
+        found = _vectors(w, batch, fill) if batch.lanes else _scalars(w, batch, fill)
     if found is None:
         return []
-    declared, values, updates = found
     ids, ranges = (loop.id, *(s.leaf.id for s in batch.sites)), {k: v for s in batch.sites for k, v in s.around.items()}
     inner = tuple(c for c in batch.some if c not in outer)
     kept = tuple(c for c in batch.rest if c not in outer) if fill is None else ()
     guard = guard_text(inner, ranges, enclosed=fill is not None)
     loads: list[Out] = []
-    for v in values:
-        text = f"{v.local} = {v.value};" if fill is None else f"{v.local} = {guard} ? {v.value} : {v.otherwise};"
+    for v in found.loads:
+        text = f"{v.local} = {v.value};" if fill is None or not guard else f"{v.local} = {guard} ? {v.value} : {v.otherwise};"
         loads.append(Lines(tuple(shortened(w.low, batch.sites[0], [text], v.first)), ids[1:]))
     if fill is None:
         loads = [Block(f"if ({guard})", tuple(loads))]
-    body = [Block(f"if ({guard_text(kept, ranges)})", tuple(updates))] if kept else updates
-    return [Item(Lines(tuple(declared), ids), neutral=True), Item(_nest(w, batch, loads), outer, ranges),
+    body = [Block(f"if ({guard_text(kept, ranges)})", tuple(found.updates))] if kept else found.updates
+    return [Item(Lines(tuple(found.declared), ids), neutral=True), Item(_nest(w, batch, loads), outer, ranges),
             Item(_nest(w, batch, body), outer, ranges)]
 
 
@@ -192,11 +200,58 @@ def _scalars(w: Writer, batch: Batch, fill: Any) -> Parts | None:
             return f"{local[text]}{here}" if text in local else text
 
         updates.append(Lines(tuple(w.plain(site, element)), (site.leaf.id,)))
-    return declared, loads, updates
+    return Parts(declared, loads, updates)
 
 
 def _vectors(w: Writer, batch: Batch, fill: Any) -> Parts | None:
     """Declarations, loads and updates, where the lanes are loaded at once."""
+    made = _lanes(w, batch)
+    if made is None:
+        return None
+    lanes, wide, declared = made
+    loads = []
+    for v in wide:
+        otherwise = "" if fill is None else lanes.all_lanes(v.store, fill)
+        loads.append(Load(v.local + lanes.here[v.local], lanes.load(v), otherwise, lanes.first))
+    return Parts(declared, loads, lanes.text(w.plain, lambda body: body, batch.each))
+
+
+def _between(w: Writer, batch: Batch, fill: Any) -> Parts | None:
+    """The same where what each lane asks for itself is to lie between two places: lanes elsewhere become the identity."""
+    made = _lanes(w, batch) if fill is not None else None
+    if made is None or fill is None:
+        return None
+    lanes, wide, declared = made
+    loads, kept, (site,) = [], [], batch.sites
+    for v in wide:
+        found = _places(w, batch, site, next(slot for (_, slot), held in lanes.held.items() if held is v))
+        if found is None:
+            return None
+        begin, size = found[0] or Expr(), Expr((), prod(v.store.shape))
+        end = size if found[1] is None else found[1]
+        if (begin, end) != (Expr(), size):
+            first, last = (v.store.name + (f" + {to_c(e, site.ranges)[0]}" if e != Expr() else "") for e in (begin, end))
+            kept.append(lanes.keep_between(v, (first, last), fill))
+        loads.append(Load(v.local + lanes.here[v.local], lanes.load(v, fill), lanes.all_lanes(v.store, fill), lanes.first))
+    updates = lanes.text(w.plain, lambda body: body)
+    return Parts(declared, loads, [*([Lines(tuple(kept), (site.leaf.id,))] if kept else []), *updates])
+
+
+def _places(w: Writer, batch: Batch, site: Site, slot: int) -> tuple[Expr | None, Expr | None] | None:
+    """Offsets where the lanes that run begin and end; None each where no lane asks, and None where that is not all they ask."""
+    assert batch.lanes is not None
+    lane = w.low.variable[batch.lanes.id]
+    at, ends = vector.flat_offset(w.low, site, slot, {lane: Expr()}), dict[int, Expr]()
+    for c in batch.each:
+        sign, rest = c.expr.coefficient(lane), c.expr.substitute({lane: Expr()}, site.ranges)
+        if sign not in (1, -1) or sign in ends or batch.lanes.start:
+            return None
+        ends[sign] = at - rest if sign == 1 else at + rest + 1
+    return ends.get(1), ends.get(-1)
+
+
+def _lanes(w: Writer, batch: Batch) -> tuple[vector.Lanes, list[vector.Wide], list[str]] | None:
+    """The vector loop's text, the vectors that are loaded, and their declarations."""
     assert batch.lanes is not None
     lanes = vector.Lanes(w.low, batch.lanes, batch.sites, w.library, w.aligned, w.asynchronous)
     lanes.ragged = bool(batch.each)
@@ -204,12 +259,7 @@ def _vectors(w: Writer, batch: Batch, fill: Any) -> Parts | None:
     if not _fits(batch, [v.store.dtype.bytes * batch.lanes.extent for v in wide]):
         return None
     lanes.here = {v.local: "".join(f"[{_at(w, x)}]" for x in batch.loops if x.extent > 1) for v in wide}
-    declared = [f"{lanes.declare(v.store)} {v.local}{_extents(batch)};" for v in wide]
-    loads = []
-    for v in wide:
-        otherwise = "" if fill is None else lanes.all_lanes(v.store, fill)
-        loads.append(Load(v.local + lanes.here[v.local], lanes.load(v), otherwise, lanes.first))
-    return declared, loads, lanes.text(w.plain, lambda body: body, batch.each)
+    return lanes, wide, [f"{lanes.declare(v.store)} {v.local}{_extents(batch)};" for v in wide]
 
 
 def _at(w: Writer, loop: Loop) -> str:

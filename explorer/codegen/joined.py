@@ -118,7 +118,7 @@ def _behind(plan: Plan, before: Kernel, phases: Sequence[Phase], name: Callable[
         return []
     phase, rest = phases[0], phases[1:]
     kernel = phase.low.kernel
-    axes, every = plan.ticket_axes(kernel), plan.extents[before.id]
+    axes, every = plan.joined_axes(kernel), plan.extents[before.id]
     parts = prod(every[axis] for axis in range(3) if axis not in axes)
     tickets = prod(every[axis] for axis in axes)
     body = (*phase.body, *_behind(plan, kernel, rest, name, library, counters))
@@ -139,7 +139,7 @@ def _signalled(plan: Plan, before: Lowered, phase: Phase, name: Callable[[Kernel
                counters: list[str], head: list[str]) -> list[Out]:
     """A phase run by the last block of those that it takes parts from; every part is a word of its own."""
     kernel = phase.low.kernel
-    axes, every = plan.ticket_axes(kernel), plan.extents[before.kernel.id]
+    axes, every = plan.joined_axes(kernel), plan.extents[before.kernel.id]
     others = [axis for axis in range(3) if axis not in axes and every[axis] > 1]
     parts, turns = prod(every[axis] for axis in others), prod(every[axis] for axis in axes)
     stores = [s for key, s in before.stores.items() if plan.signalled.get(key) == kernel.id]

@@ -52,15 +52,19 @@ def is_wide(low: Lowered, site: Site, slot: int, loop: Loop) -> bool:
         return False
     if nbytes not in SIZES or loop.extent < 2:
         return False
-    at_first = {lane: Expr((), loop.start)}
-    flat, first = low.offset(site, slot), low.offset(site, slot, at_first)
-    if flat is None or first is None:
-        flat = linear(affine, store.shape)
-        first = linear([e for e in low.index(site, slot, at_first) if isinstance(e, Expr)], store.shape)
+    flat, first = flat_offset(low, site, slot), flat_offset(low, site, slot, {lane: Expr((), loop.start)})
     if flat - first != Expr(((lane, 1),), -loop.start):
         return False
     first = without_remainders(first)
     return gcd(first.const, *(c for _, c in first.terms)) % loop.extent == 0
+
+
+def flat_offset(low: Lowered, site: Site, slot: int, lane: Mapping[str, Expr] | None = None) -> Expr:
+    """Row-major offset of an access whose index is affine."""
+    flat = low.offset(site, slot, lane)
+    if flat is not None:
+        return flat
+    return linear([e for e in low.index(site, slot, lane) if isinstance(e, Expr)], low.store(site.leaf, slot).shape)
 
 
 @dataclass(frozen=True)
@@ -200,12 +204,19 @@ class Lanes:
         kind, value = f"{'' if w.written else 'const '}{self.declare(w.store)} {w.local}", self.load(w)
         return f"{kind} = {f'{w.guard} ? {value} : {w.fill}' if w.guard else value};" if w.loaded else f"{kind};"
 
-    def load(self, w: Wide) -> str:
+    def load(self, w: Wide, outside: float | int | bool = 0) -> str:
         """The lanes, where they are loaded; as far as there are any, where the vector may end beyond the array."""
         if not self.ragged or not w.store.array or w.store.array.size % self.loop.extent == 0:
             return self.fetch(w.store, w.first)
         self.library.add("vector_within")
-        return f"load_within<{w.store.dtype.cuda}, {self.loop.extent}>(&{w.first}, {w.store.name} + {w.store.array.size})"
+        places = f"&{w.first}, {w.store.name} + {w.store.array.size}, {narrow(literal(outside, w.store.dtype), w.store.dtype)[0]}"
+        return f"load_within<{w.store.dtype.cuda}, {self.loop.extent}>({places})"
+
+    def keep_between(self, w: Wide, places: tuple[str, str], outside: float | int | bool) -> str:
+        """Lanes that do not lie between two places become what is said."""
+        self.library.add("vector_within")
+        other = narrow(literal(outside, w.store.dtype), w.store.dtype)[0]
+        return f"keep_between({w.local}{self.here.get(w.local, '')}, &{w.first}, {', '.join(places)}, {other});"
 
     def first_lane(self, site: Site, slot: int) -> str:
         """The lvalue that the first lane accesses."""

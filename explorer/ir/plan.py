@@ -141,8 +141,8 @@ class Plan:
                 out[kernel.id] = (*mine, *block)
         return out
 
-    def ticket_axes(self, kernel: Kernel) -> tuple[int, ...]:
-        """Axes of the grid (0, 1, 2) along which a kernel that one block runs has several of them, each with its own counter."""
+    def joined_axes(self, kernel: Kernel) -> tuple[int, ...]:
+        """Axes of the grid (0, 1, 2) along which a kernel that joins another has several blocks, each for parts of its own."""
         return tuple(axis for axis in range(3) if self.extents[kernel.id][axis] > 1)
 
     @cached_property

@@ -72,7 +72,7 @@ def _group_findings(plan: Plan, group: tuple[Kernel, ...]) -> Iterator[Finding]:
 
 def _chain(plan: Plan, before: Kernel, kernel: Kernel) -> Finding | None:
     """Whether the blocks that run the kernel before it are spread over every axis that this one needs."""
-    missing = [axis for axis in plan.ticket_axes(kernel) if axis not in plan.ticket_axes(before)]
+    missing = [axis for axis in plan.joined_axes(kernel) if axis not in plan.joined_axes(before)]
     if not before.by_one or not missing:
         return None
     axes = ", ".join(BLOCK_ROLES[a] for a in missing)
@@ -83,7 +83,7 @@ def _chain(plan: Plan, before: Kernel, kernel: Kernel) -> Finding | None:
 
 def _unordered(plan: Plan, before: Kernel, kernel: Kernel) -> Finding | None:
     """The first two accesses of one cell whose order the ticket would lose."""
-    axes = plan.ticket_axes(kernel)
+    axes = plan.joined_axes(kernel)
     if not axes:
         return None
     late: dict[tuple[str, bool], list[Site]] = {}

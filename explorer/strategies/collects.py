@@ -227,7 +227,7 @@ def _arrivals(plan: Plan, before: Plan) -> list[int]:
         for earlier, kernel in pairwise(group):
             blocks = plan.extents[earlier.id][:3]
             if kernel.id not in old and kernel.join != "signal":
-                axes = plan.ticket_axes(kernel) if kernel.join == "ticket" else ()
+                axes = plan.joined_axes(kernel) if kernel.join == "ticket" else ()
                 out.append(prod(n for axis, n in enumerate(blocks) if axis not in axes))
     return out
 

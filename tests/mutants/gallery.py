@@ -39,6 +39,15 @@ def triangle(x: ex.f32[M, N], y: ex.f32[M]):
         for k in range(N):
             y[i] += x[i, k]
 """
+EXPONENTIALS = """@ex.program
+def exponentials(x: ex.f32[M, N], y: ex.f32[M]):
+    for i in range(M):
+        total = ex.local(ex.f32)
+        total = 0.0
+        for k in range(N):
+            total += ex.exp(x[i, k])
+        y[i] = total
+"""
 SCAN = """@ex.program
 def scan(x: ex.f32[M, N], y: ex.f32[M, N]):
     for i in range(M):
@@ -113,6 +122,30 @@ def blocks() -> Schedule:
     """A block of two warps for each row, combined in shared memory."""
     s = _started(ROWS, M=5, N=100).bind("i", "block.x").split("k", 64).bind("k.i", "thread.x")
     return s.collect("peak", "shared").contract("peak")
+
+
+def loaded_early() -> Schedule:
+    """Rows of a thread each, four elements at a time: beyond the end, an element is one that changes nothing."""
+    s = _started(ROWS, M=5, N=7).split("k", 4).unroll("k.i").bind("i", "thread.x")
+    return s.contract("peak")
+
+
+def loaded_early_where_it_is() -> Schedule:
+    """The same where no element changes nothing."""
+    s = _started(EXPONENTIALS, M=5, N=7).split("k", 4).unroll("k.i").bind("i", "thread.x")
+    return s.contract("total")
+
+
+def aligned() -> Schedule:
+    """Rows of odd length in whole vectors, two at a time: lanes of the first and the last are not of the row."""
+    s = _started(EXPONENTIALS, M=5, N=19).align("k", "x", 4).split("k", 4, inner="v").vectorize("v").split("k", 2, inner="u").unroll("u")
+    return s.bind("i", "thread.x").contract("total")
+
+
+def aligned_sums() -> Schedule:
+    """The same where the loads see to the ends of a row: lanes that are not of it are zero."""
+    s = _started(TRIANGLE, M=5, N=19).align("k", "x", 4).split("k", 4, inner="v").vectorize("v").split("k", 2, inner="u").unroll("u")
+    return s.bind("i", "thread.x").accumulate("y").contract("y_acc")
 
 
 def uncollected() -> Schedule:
@@ -222,5 +255,5 @@ def ticketed_by_neighbours() -> Schedule:
 
 GALLERY: tuple[Callable[[], Schedule], ...] = (
     staged, pipelined, warps, blocks, atomics, scanned, chained_in_threads, split, reversed_points, rfactored, vectors,
-    ticketed, barred)
+    ticketed, barred, loaded_early, loaded_early_where_it_is, aligned, aligned_sums)
 """What is correct without a mutant: the control."""

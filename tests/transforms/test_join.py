@@ -197,7 +197,7 @@ def test_tickets_behind_tickets() -> None:
     # a second kernel, one block alone, joined to the ticket's phase
     tail = Kernel("tail", (), "ticket")
     extended = replace(plan, kernels=(*plan.kernels, tail))
-    assert extended.ticket_axes(tail) == ()
+    assert extended.joined_axes(tail) == ()
     text = emit(extended).text
     assert text.count("last_block(") == 3  # one of them in the library
     assert ", 6))" in text, "six blocks of the phase before it take the second ticket"

@@ -1,10 +1,18 @@
-// N neighbouring elements from an aligned address, as far as the array goes.
+// N neighbouring elements from an aligned address, as far as `end`; beyond, what is said.
 template <class T, int N>
-__device__ vec<T, N> load_within(const T* first, const T* end) {
+__device__ __forceinline__ vec<T, N> load_within(const T* first, const T* end, T outside) {
     if (first + N <= end) return *(const vec<T, N>*)first;
-    vec<T, N> values{};
+    vec<T, N> values;
+#pragma unroll
+    for (int lane = 0; lane < N; ++lane) values.at[lane] = first + lane < end ? first[lane] : outside;
+    return values;
+}
+
+// Of N elements that were loaded from an address, those between two places; elsewhere, what is said.
+template <class T, int N>
+__device__ __forceinline__ void keep_between(vec<T, N>& values, const T* first, const T* begin, const T* end, T outside) {
+    if (begin <= first && first + N <= end) return;
 #pragma unroll
     for (int lane = 0; lane < N; ++lane)
-        if (first + lane < end) values.at[lane] = first[lane];
-    return values;
+        if (first + lane < begin || first + lane >= end) values.at[lane] = outside;
 }

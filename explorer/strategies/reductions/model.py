@@ -1,13 +1,15 @@
 """What a spread of a reduction costs: the model by which the strategy chooses, every term of it in microseconds.
 
-What decides is the slowest of the memory, the fullest multiprocessor, the cache lines that its warps touch, and the instructions
-they issue.  A multiprocessor gets its loads at the lower of what it can take in and the bytes that its resident threads keep in
-flight over the latency (Little's law).  To that come the launches, one latency, the reduction across threads, a little for every
-block, wave of blocks and batch of loads, and for parts what joins them, with the partial results.  Kernels of a microsecond or
-two also pay for instructions: what is written out comes from memory the first time, so short code is fast code there.
+What decides is the slowest of the memory, the fullest multiprocessor, the cache lines that its warps touch, and what it issues:
+the instructions of its warps and the blocks it starts.  A multiprocessor gets its loads at the lower of what it can take in and
+the bytes that its resident threads keep in flight over the latency (Little's law); threads of later waves are not loading while
+they begin and while they reduce.  The memory takes longer for short pieces of columns, and for those that do not begin where
+lines do: their ends are read in vain.  To that come the launches, one latency, the reduction across threads,
+a little for every block and batch of loads, and for parts what joins them, with the partial results.  Kernels of a microsecond
+or two also pay for instructions: what is written out comes from memory the first time, so short code is fast code there.
 
-The constants were fitted on an H200 to 6,500 measured schedules of 245 reductions of all sizes.  The schedule that the model
-chose among those measured was on average 4.2 % slower than the fastest, and up to 37 %; a time is predicted within 17 %.
+The constants were fitted on an H200 to 8,334 measured schedules of 504 reductions of all sizes.  The schedule that the model
+chose among those measured was on average @@ % slower than the fastest; a time is predicted within @@ %.
 """
 
 from __future__ import annotations
@@ -36,24 +38,24 @@ class Constants:
     soft, sharpness : float
         How sharply a multiprocessor's limit sets in as its loads in flight grow; how sharply the slowest of memory, fullest
         multiprocessor, cache lines and instructions decides (the order of a norm).
+    read : float
+        Time to read a byte, beside that to copy it there and back, by half.
     line, access : float
         Cycles of the L1 cache for each line of 128 bytes that a warp touches, and microseconds to issue a warp's access.
-    scattered : float
-        How much more the memory takes for the shortest pieces of columns.
-    narrow : float
-        How much more it takes where a row has less than a warp, for each halving.
+    scattered, misfit : float
+        How much more the memory takes for the shortest pieces of columns, and for pieces of 64 bytes that begin anywhere.
     row, row_block, row_warp : float
         Shuffles of a row; the block's barrier where a row has more than a warp, and for each doubling of warps.
     column, column_value, column_block : float
         Columns meet: in any case, for each value and halving, and where that takes the block's barrier.
-    again : float
-        The share of this that each further wave of blocks pays.
+    again, wave : float
+        The share of this during which the threads of a later wave do not load, and how long they do not besides.
     join, ticket, signal, signal_columns, take, part, partial : float
         The launch that joins parts, the tickets by which the last block does, or the signals that one waits for; for each
         further part that a thread takes there, and each further batch in a launch; for each part; the share of the memory's
         time for partial results.
-    block, wave, batch : float
-        For each block of a multiprocessor, each further wave of blocks, and each further batch of loads.
+    start, block, batch : float
+        For each block that a multiprocessor starts with, for each that it issues, and each further batch of loads.
     code, division : float
         For each access written out, instructions coming from memory the first time; how much more where its address takes
         divisions.
@@ -63,37 +65,39 @@ class Constants:
         For a block of 1,024 threads to be started.
     """
 
-    launch: float = 0.511
-    latency: float = 0.35
-    alone: float = 9e+04
-    first: float = 1.32
-    soft: float = 2.7
-    sharpness: float = 2.82
-    line: float = 0.306
-    access: float = 0.00165
-    scattered: float = 0.105
-    narrow: float = 2.71e-06
-    row: float = 0.0565
-    row_block: float = 0.0276
-    row_warp: float = 0.0024
-    column: float = 0.015
-    column_value: float = 0.00498
-    column_block: float = 0.0693
-    again: float = 0.0801
-    join: float = 1.04
+    launch: float = 0.387
+    latency: float = 0.36
+    alone: float = 1.5e+05
+    first: float = 1.24
+    soft: float = 6.65
+    sharpness: float = 2.23
+    line: float = 0.437
+    access: float = 0.00116
+    scattered: float = 0.138
+    misfit: float = 0.0675
+    read: float = 1.01
+    start: float = 0.0151
+    row: float = 0.0892
+    row_block: float = 0.144
+    row_warp: float = 0.0431
+    column: float = 0.25
+    column_value: float = 0.00651
+    column_block: float = 0.00417
+    again: float = 0.333
+    join: float = 0.835
     ticket: float = 1.2
-    signal: float = 0.9
-    signal_columns: float = 1.24
+    signal: float = 0.721
+    signal_columns: float = 1.23
     take: float = 0.15
-    part: float = 0.000933
-    partial: float = 4.35
-    block: float = 0.0295
-    wave: float = 0.000977
-    batch: float = 0.129
-    code: float = 0.00794
-    division: float = 2.13
-    ragged: float = 0.879
-    threads: float = 0.109
+    part: float = 0.00109
+    partial: float = 3.29
+    block: float = 0.0402
+    wave: float = 0.314
+    batch: float = 0.101
+    code: float = 0.0121
+    division: float = 1.44
+    ragged: float = 1.07
+    threads: float = 0.0909
 
 
 H200 = Constants()
@@ -132,23 +136,25 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
     bandwidth = (gpu.measured_bandwidth_bytes_per_s or gpu.memory_bandwidth_bytes_per_s) / 1e6
     blocks, threads, launched = s.blocks(p), s.x * s.y, s.launched(p)
     accesses, unroll = s.accesses(p), s.written_out(p)
-    each = -(-blocks // gpu.multiprocessors)
+    each, batches = -(-blocks // gpu.multiprocessors), -(-accesses // unroll)
     resident = max(1, min(gpu.max_threads_per_sm // max(launched, gpu.warp_size), each, gpu.max_blocks_per_sm))
     waves = -(-blocks // (min(gpu.multiprocessors, blocks) * resident))
     width = (s.lanes(p) if s.flat else s.vector) * p.itemsize
-    taken_in = _soft_least(resident * threads * unroll * width / c.latency, c.alone, c.soft)
-    fullest = each * threads * accesses * width / taken_in
-    memory = p.length * p.results * p.itemsize / bandwidth * (1 + c.scattered * _scattered(p, s, width))
-    if p.rows and not s.flat:
-        memory *= 1 + c.narrow * log2(max(1.0, gpu.warp_size / s.x))
+    combine, begin = _combine(p, s, gpu.warp_size, c), c.threads * launched / 1024
+    loading = batches * c.latency
+    idle = (c.wave + c.again * combine + begin) * (waves - 1) / waves
+    in_flight = resident * threads * unroll * width / c.latency * loading / (loading + idle)
+    fit = 1 + c.misfit * _misfit(p, s)
+    fullest = each * threads * accesses * width / _soft_least(in_flight, c.alone, c.soft) * fit
+    memory = p.length * p.results * p.itemsize / bandwidth * c.read * (fit + c.scattered * _scattered(p, s, width))
     warps = -(-threads // gpu.warp_size) * accesses
     lines = waves * resident * warps * _lines(p, s, width, gpu.warp_size) * c.line / ((gpu.clock_hz or 1.7e9) / 1e6)
     apart = 1.0 if s.steady(p) else c.division
     if p.rows and not s.flat and p.run % s.vector:
         apart += c.ragged * s.vector
-    memory = sum(t**c.sharpness for t in (memory, fullest, lines, each * warps * c.access * apart)) ** (1 / c.sharpness)
-    combine = _combine(p, s, gpu.warp_size, c) * (1 + c.again * (waves - 1))
-    turns = c.wave * (waves - 1) + c.block * each + c.batch * (-(-accesses // unroll) - 1) + c.threads * launched / 1024
+    issued = each * (warps * c.access * apart + c.block)
+    memory = sum(t**c.sharpness for t in (memory, fullest, lines, issued)) ** (1 / c.sharpness)
+    turns = c.start * min(resident, each) + c.batch * (batches - 1) + begin
     join = _join(p, s, bandwidth, c) if s.parts > 1 else 0.0
     code = c.code * unroll * (1 + width / p.itemsize / 4) * apart
     return Cost(c.launch, c.first * c.latency, memory, combine, turns, join, code)
@@ -171,6 +177,13 @@ def _scattered(p: Problem, s: Shape, width: int) -> float:
     if p.rows and (s.flat or s.x >= 32):
         return 0.0
     return max(0.0, (LINE - min(s.x * width, p.run * p.itemsize)) / LINE)
+
+
+def _misfit(p: Problem, s: Shape) -> float:
+    """What is read in vain at the ends of pieces of columns that do not begin where lines do, over the pieces' length."""
+    if p.rows or p.run * p.itemsize % LINE == 0:
+        return 0.0
+    return min(1.0, LINE / 2 / (min(s.x * s.vector, p.run) * p.itemsize))
 
 
 def _lines(p: Problem, s: Shape, width: int, warp: int) -> int:

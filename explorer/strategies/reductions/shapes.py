@@ -12,6 +12,8 @@ IDLE = 1.34
 """Threads for each that has work, at most, where a row ends."""
 MOST_UNROLLED = 32
 """Accesses of a thread that are written out, at most."""
+PIECE, MOST_PARTS = 4096, 1024
+"""Contiguous bytes that are worth a block of their own; parts of a result."""
 ODD = 64
 """Vectors of a row whose length they do not divide, from which on it is read in whole ones."""
 
@@ -174,7 +176,9 @@ def shapes(p: Problem, vector: int, gpu: Gpu) -> list[Shape]:
     out = []
     for one in grids:
         most = p.length // p.inner if one.nested else one.accesses(p)
-        for parts in _parts(one.blocks(p), most, one.x * one.y, gpu) if not p.rows or one.y == 1 or p.inner else [1]:
+        whole = {most} if one.nested and p.inner * p.itemsize >= PIECE and most <= MOST_PARTS else set()
+        several = _parts(one.blocks(p), most, one.x * one.y, gpu) if not p.rows or one.y == 1 or p.inner else {1}
+        for parts in sorted(several | whole):
             unrolls = _unrolls(replace(one, parts=parts).accesses(p))
             out += [replace(one, unroll=n, parts=parts) for n in unrolls]
     return list(dict.fromkeys(out))
@@ -231,12 +235,12 @@ def _column_grids(p: Problem, vector: int) -> list[tuple[int, int]]:
     return found + [(x, y) for x in across for y in _whole(p) if 64 <= x * y <= 1024]
 
 
-def _parts(blocks: int, most: int, threads: int, gpu: Gpu) -> list[int]:
+def _parts(blocks: int, most: int, threads: int, gpu: Gpu) -> set[int]:
     """Numbers of parts: powers of two while multiprocessors are idle, and those that give each up to four blocks of 512."""
     found = {1}
     for waves in (1, 2, 4):
         parts = -(-gpu.multiprocessors * waves * 512 // max(threads, 64) // blocks)
-        if 1 < parts <= min(most, 1024):
+        if 1 < parts <= min(most, MOST_PARTS):
             found.add(parts)
     found |= {1 << n for n in range(2, 8) if 1 << n <= most and blocks << n <= 2 * gpu.multiprocessors}
-    return sorted(found)
+    return found
