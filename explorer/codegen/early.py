@@ -208,12 +208,8 @@ def _vectors(w: Writer, batch: Batch, fill: Any) -> Parts | None:
     made = _lanes(w, batch)
     if made is None:
         return None
-    lanes, wide, declared = made
-    loads = []
-    for v in wide:
-        otherwise = "" if fill is None else lanes.all_lanes(v.store, fill)
-        loads.append(Load(v.local + lanes.here[v.local], lanes.load(v), otherwise, lanes.first))
-    return Parts(declared, loads, lanes.text(w.plain, lambda body: body, batch.each))
+    lanes, wide = made
+    return _together(w, batch, lanes, wide, fill, [], batch.each)
 
 
 def _between(w: Writer, batch: Batch, fill: Any) -> Parts | None:
@@ -221,8 +217,8 @@ def _between(w: Writer, batch: Batch, fill: Any) -> Parts | None:
     made = _lanes(w, batch) if fill is not None else None
     if made is None or fill is None:
         return None
-    lanes, wide, declared = made
-    loads, kept, (site,) = [], [], batch.sites
+    lanes, wide = made
+    kept, (site,) = [], batch.sites
     for v in wide:
         found = _places(w, batch, site, next(slot for (_, slot), held in lanes.held.items() if held is v))
         if found is None:
@@ -231,10 +227,30 @@ def _between(w: Writer, batch: Batch, fill: Any) -> Parts | None:
         end = size if found[1] is None else found[1]
         if (begin, end) != (Expr(), size):
             first, last = (v.store.name + (f" + {to_c(e, site.ranges)[0]}" if e != Expr() else "") for e in (begin, end))
-            kept.append(lanes.keep_between(v, (first, last), fill))
-        loads.append(Load(v.local + lanes.here[v.local], lanes.load(v, fill), lanes.all_lanes(v.store, fill), lanes.first))
-    updates = lanes.text(w.plain, lambda body: body)
-    return Parts(declared, loads, [*([Lines(tuple(kept), (site.leaf.id,))] if kept else []), *updates])
+            kept.append((v, (first, last)))
+    return _together(w, batch, lanes, wide, fill, kept, ())
+
+
+def _together(w: Writer, batch: Batch, lanes: vector.Lanes, wide: Sequence[vector.Wide], fill: Any,
+              kept: Sequence[tuple[vector.Wide, tuple[str, str]]], each: tuple[Condition, ...]) -> Parts:
+    """Declarations, loads and updates; of some vectors the lanes between two places are kept."""
+    here = "".join(f"[{_at(w, x)}]" for x in batch.loops if x.extent > 1)
+    declared, loads, taken = [], [], []
+    for v in wide:
+        kind, packed = lanes.declare(v.store), lanes.packed(v.store)
+        name = w.low.taken.take(f"{v.local}_packed") if packed else v.local
+        declared.append(f"{packed or kind} {name}{_extents(batch)};")
+        if packed:
+            const = "" if any(v is one for one, _ in kept) else "const "
+            taken.append(f"{const}{kind} {v.local} = {name}{here}.lanes();")
+        lanes.here[v.local] = "" if packed else here
+        otherwise = "" if fill is None else lanes.all_lanes(v.store, fill)
+        if packed and fill is not None:
+            otherwise = f"{packed}{{}}" if fill == 0 else f"{packed}::of({otherwise})"
+        loads.append(Load(name + here, lanes.load(v, fill or 0, packed), otherwise, lanes.first))
+    taken += [lanes.keep_between(v, places, fill or 0) for v, places in kept]
+    updates = lanes.text(w.plain, lambda body: body, each)
+    return Parts(declared, loads, [*([Lines(tuple(taken), (batch.sites[0].leaf.id,))] if taken else []), *updates])
 
 
 def _places(w: Writer, batch: Batch, site: Site, slot: int) -> tuple[Expr | None, Expr | None] | None:
@@ -250,16 +266,13 @@ def _places(w: Writer, batch: Batch, site: Site, slot: int) -> tuple[Expr | None
     return ends.get(1), ends.get(-1)
 
 
-def _lanes(w: Writer, batch: Batch) -> tuple[vector.Lanes, list[vector.Wide], list[str]] | None:
-    """The vector loop's text, the vectors that are loaded, and their declarations."""
+def _lanes(w: Writer, batch: Batch) -> tuple[vector.Lanes, list[vector.Wide]] | None:
+    """The vector loop's text, and the vectors that are loaded."""
     assert batch.lanes is not None
     lanes = vector.Lanes(w.low, batch.lanes, batch.sites, w.library, w.aligned, w.asynchronous)
     lanes.ragged = bool(batch.each)
     wide = [v for v in dict.fromkeys(lanes.held.values()) if v.store.space == "global" and not v.written]
-    if not _fits(batch, [v.store.dtype.bytes * batch.lanes.extent for v in wide]):
-        return None
-    lanes.here = {v.local: "".join(f"[{_at(w, x)}]" for x in batch.loops if x.extent > 1) for v in wide}
-    return lanes, wide, [f"{lanes.declare(v.store)} {v.local}{_extents(batch)};" for v in wide]
+    return (lanes, wide) if _fits(batch, [v.store.dtype.bytes * batch.lanes.extent for v in wide]) else None
 
 
 def _at(w: Writer, loop: Loop) -> str:

@@ -23,8 +23,8 @@ from .printer import Block, Lines, Out
 from .scalar import literal, narrow
 from .shorten import shortened
 
-SIZES = (2, 4, 8, 16)
-"""Bytes of one load or store of a thread (PTX ISA, "ld": up to .v4.b32)."""
+SIZES, WORD = (2, 4, 8, 16), 4
+"""Bytes of one load or store of a thread (PTX ISA, "ld": up to .v4.b32), and of a register."""
 
 
 @dataclass(frozen=True)
@@ -204,19 +204,26 @@ class Lanes:
         kind, value = f"{'' if w.written else 'const '}{self.declare(w.store)} {w.local}", self.load(w)
         return f"{kind} = {f'{w.guard} ? {value} : {w.fill}' if w.guard else value};" if w.loaded else f"{kind};"
 
-    def load(self, w: Wide, outside: float | int | bool = 0) -> str:
+    def load(self, w: Wide, outside: float | int | bool = 0, kind: str = "") -> str:
         """The lanes, where they are loaded; as far as there are any, where the vector may end beyond the array."""
+        kind = kind or self.declare(w.store)
         if not self.ragged or not w.store.array or w.store.array.size % self.loop.extent == 0:
-            return self.fetch(w.store, w.first)
+            return f"*(const {kind}*)&{w.first}"
         self.library.add("vector_within")
         places = f"&{w.first}, {w.store.name} + {w.store.array.size}, {narrow(literal(outside, w.store.dtype), w.store.dtype)[0]}"
-        return f"load_within<{w.store.dtype.cuda}, {self.loop.extent}>({places})"
+        return f"load_within<{kind}, {self.loop.extent}>({places})"
 
     def keep_between(self, w: Wide, places: tuple[str, str], outside: float | int | bool) -> str:
         """Lanes that do not lie between two places become what is said."""
         self.library.add("vector_within")
         other = narrow(literal(outside, w.store.dtype), w.store.dtype)[0]
         return f"keep_between({w.local}{self.here.get(w.local, '')}, &{w.first}, {', '.join(places)}, {other});"
+
+    def packed(self, store: Store) -> str:
+        """The type of all lanes as they lie in memory, where that is another; "" else."""
+        self.library.add("vector")
+        small = store.dtype.bytes < WORD <= store.dtype.bytes * self.loop.extent
+        return f"packed<{store.dtype.cuda}, {self.loop.extent}>" if small else ""
 
     def first_lane(self, site: Site, slot: int) -> str:
         """The lvalue that the first lane accesses."""

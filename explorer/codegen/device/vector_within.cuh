@@ -1,11 +1,11 @@
-// N neighbouring elements from an aligned address, as far as `end`; beyond, what is said.
-template <class T, int N>
-__device__ __forceinline__ vec<T, N> load_within(const T* first, const T* end, T outside) {
-    if (first + N <= end) return *(const vec<T, N>*)first;
+// N neighbouring elements from an aligned address, as far as `end`; beyond, what is said.  V is vec<T, N> or packed<T, N>.
+template <class V, int N, class T>
+__device__ __forceinline__ V load_within(const T* first, const T* end, T outside) {
+    if (first + N <= end) return *(const V*)first;
     vec<T, N> values;
 #pragma unroll
     for (int lane = 0; lane < N; ++lane) values.at[lane] = first + lane < end ? first[lane] : outside;
-    return values;
+    return V::of(values);
 }
 
 // Of N elements that were loaded from an address, those between two places; elsewhere, what is said.
