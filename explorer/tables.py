@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from .api import Schedule
 from .errors import ExplorerError
+from .ir.tree import JOINED
 from .poly.count import footprint, instances
 from .poly.sites import Site, sites
 from .run import cuda
@@ -143,13 +144,12 @@ def _element_bytes(schedule: Schedule, site: Site) -> int:
 
 
 def launches(schedule: Schedule) -> str:
-    """The launches in words: blocks and threads of each, ``"128 × 512, last block joins"``."""
+    """The launches in words: blocks and threads of each, ``"128 × 512, then by the block that finishes last"``."""
     grid = {r.kernel: r for r in schedule.facts.resources}
-    joined = {"ticket": "last block joins", "signal": "one block waits and joins", "grid": "all blocks join"}
     out = []
     for group in schedule.plan.launched:
         first = grid[group[0].id]
-        ways = [joined.get(k.join, k.join) for k in group[1:]]
+        ways = [f"then {JOINED[k.join]}" for k in group[1:]]
         out.append(", ".join([f"{prod(first.grid):,} × {first.threads_per_block}", *ways]))
     return "; ".join(out)
 

@@ -82,7 +82,7 @@ def test_a_data_dependent_read_is_an_upper_bound() -> None:
 
 
 def test_launches_and_parts() -> None:
-    assert launches(over_blocks("ticket")) == "8 × 128, last block joins"
+    assert launches(over_blocks("ticket")) == "8 × 128, then by the block that finishes last"
     assert parts(over_blocks("ticket")) == 8
     assert launches(over_blocks("kernel")).count(";") == 2
     assert parts(over_blocks("atomic")) == 1

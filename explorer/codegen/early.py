@@ -13,11 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol
 
-import numpy as np
-
-from ..ir.dtype import DType
 from ..ir.expr import Expr
-from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, Literal, Read, Scalar, argument_types
 from ..ir.tree import Leaf, Loop, Node
 from . import vector
 from .access import access_text, is_move
@@ -25,6 +21,7 @@ from .guards import NEVER, Condition, guard_text
 from .index import to_c
 from .item import Item
 from .lower import Lowered, Site
+from .neutral import neutral
 from .overrun import Overrun
 from .printer import Block, Lines, Out
 from .scalar import literal, narrow
@@ -106,7 +103,8 @@ def early(w: Writer, loop: Loop) -> list[Item]:
     outer = tuple(c for c in batch.some if not c.variables() & names)
     if len(outer) == len(batch.some):
         return []
-    fill = _fill(w, batch.sites)
+    whole = all(len(_loaded(w, s)) == len(s.statement.reads) for s in batch.sites)
+    fill = neutral(w.low, batch.sites) if whole else None
     found = _between(w, batch, fill) if batch.each else None
     if found is None:
         fill = None if batch.each else fill
@@ -293,46 +291,3 @@ def _nest(w: Writer, batch: Batch, body: Sequence[Out]) -> Out:
         header = f"for (int {name} = {x.start}; {name} < {x.start + x.extent}; ++{name})"
         inside = (Block(header, inside, (x.id,), ("#pragma unroll",), x.id),)
     return inside[0]
-
-
-def _fill(w: Writer, sites: Sequence[Site]) -> Any:
-    """What the loads may give instead of a value, so that the updates change nothing; None where there is no such value."""
-    found = None
-    for site in sites:
-        s, loaded = site.statement, _loaded(w, site)
-        if s.update is None or len(loaded) < len(s.reads):
-            return None
-        identity = REDUCTIONS[s.update].identity(w.low.store(site.leaf, len(s.reads)).dtype.wide)
-        found = identity if found is None else found
-        types = w.low.dtypes(site)
-        if not all(_holds(t, found) for t in types) or _folded(s.value, types, found) != identity:
-            return None
-    return found
-
-
-def _holds(dtype: DType, value: Any) -> bool:
-    """Whether an element can be the value."""
-    if dtype.kind != "int":
-        return dtype.kind == "float" or value in (0, 1)
-    info = np.iinfo(dtype.numpy)
-    return not np.isinf(value) and info.min <= value <= info.max
-
-
-def _folded(value: Scalar, types: Sequence[DType], fill: Any) -> Any:
-    """The value of an expression all of whose reads give `fill`; None where it is not known."""
-    if isinstance(value, Literal):
-        return value.dtype.wide.numpy.type(value.value)
-    if isinstance(value, Read):
-        return types[value.slot].wide.numpy.type(fill)
-    if isinstance(value, Cast):
-        arg = _folded(value.arg, types, fill)
-        if arg is None or not (np.isfinite(arg) or value.dtype.kind == "float"):
-            return None
-        return value.dtype.wide.numpy.type(arg)
-    if not isinstance(value, Call):
-        return None
-    args = [_folded(a, types, fill) for a in value.args]
-    if any(a is None for a in args):
-        return None
-    with np.errstate(all="ignore"):
-        return OPERATIONS[value.op].numpy(*(k.numpy.type(a) for k, a in zip(argument_types(value, types), args, strict=True)))

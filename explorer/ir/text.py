@@ -10,7 +10,7 @@ from .plan import Buffer, Plan
 from .program import Access, Array, Constraint, Indirect, Statement
 from .rounding import SUMS
 from .scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar
-from .tree import Kernel, Leaf, Loop, Node, Sync, View, ranges
+from .tree import JOINED, Kernel, Leaf, Loop, Node, Sync, View, ranges
 
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 _PRECEDENCE = {"not": 6, **dict.fromkeys(_COMPARISONS, 9)}
@@ -32,10 +32,11 @@ def loops_text(plan: Plan) -> str:
 
 
 def join_text(kernel: Kernel) -> str:
-    """How a kernel joins the launch before it, behind its name: ``  # in the same launch, by the last block (ticket)``."""
-    return {"": "", "ticket": "  # in the same launch, by the last block (ticket)",
-            "signal": "  # in the same launch, by the block that waits for the others' parts (signal)",
-            "grid": "  # in the same launch, behind a barrier of the grid"}[kernel.join]
+    """How a kernel joins the launch before it, behind its name: ``  # in the same launch, behind a barrier of the grid``."""
+    if not kernel.join:
+        return ""
+    words = JOINED[kernel.join]
+    return f"  # in the same launch, {words}" + ("" if kernel.join in words else f" ({kernel.join})")
 
 
 def loop_text(loop: Loop) -> str:

@@ -149,6 +149,13 @@ class Loop:
         return self.role in THREAD_ROLES or self.role in WARP_ROLES
 
 
+JOINED = {
+    "": "in a launch of its own", "ticket": "by the block that finishes last", "signal": "by the block that waits for each part",
+    "grid": "behind a barrier of the grid",
+}
+"""How a kernel follows the one before it (:attr:`Kernel.join`), in words."""
+
+
 @cached_hash
 @dataclass(frozen=True)
 class Kernel:

@@ -46,7 +46,7 @@ class Join(Transform):
         kernel total
             for k in 0…16                           # block.x
                 total_p[k] = …
-        kernel total.c                              # in the same launch, by the last block
+        kernel total.c                              # in the same launch, by the block that finishes last (ticket)
             for k.c in 0…16                         # thread.x
                 y[0] += total_p[k.c]                # k.c combined by shuffle
     """

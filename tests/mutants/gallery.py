@@ -138,14 +138,14 @@ def loaded_early_where_it_is() -> Schedule:
 
 def aligned() -> Schedule:
     """Rows of odd length in whole vectors, two at a time: lanes of the first and the last are not of the row."""
-    s = _started(EXPONENTIALS, M=5, N=19).align("k", "x", 4).split("k", 4, inner="v").vectorize("v").split("k", 2, inner="u").unroll("u")
-    return s.bind("i", "thread.x").contract("total")
+    s = _started(EXPONENTIALS, M=5, N=19).align("k", "x", 4).split("k", 4, inner="v").vectorize("v")
+    return s.split("k", 2, inner="u").unroll("u").bind("i", "thread.x").contract("total")
 
 
 def aligned_sums() -> Schedule:
     """The same where the loads see to the ends of a row: lanes that are not of it are zero."""
-    s = _started(TRIANGLE, M=5, N=19).align("k", "x", 4).split("k", 4, inner="v").vectorize("v").split("k", 2, inner="u").unroll("u")
-    return s.bind("i", "thread.x").accumulate("y").contract("y_acc")
+    s = _started(TRIANGLE, M=5, N=19).align("k", "x", 4).split("k", 4, inner="v").vectorize("v")
+    return s.split("k", 2, inner="u").unroll("u").bind("i", "thread.x").accumulate("y").contract("y_acc")
 
 
 def uncollected() -> Schedule:

@@ -16,7 +16,7 @@ from explorer.ir.tree import Loop, walk
 from explorer.run.cpu import CpuDevice
 from explorer.run.nvrtc import compile_module
 from explorer.strategies.auto import auto
-from explorer.strategies.reductions import Shape, choose, reduce, reduction_form
+from explorer.strategies.reductions import Shape, choose, priced, reduce, reduction_form
 from explorer.strategies.rows import group_size, row_form, rows
 
 NAMES = ex.workloads.names()
@@ -29,6 +29,18 @@ SHAPES = [
     ((31, 7, 13), (0, 2), "f64", "sum"), ((97, 101), (0,), "f32", "sum"), ((2000, 1), (0,), "f32", "sum"),
     ((1, 1), (1,), "f32", "prod"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [
+    ((1, 16, 1, 16), (0, 2, 3), "f64", "min"), ((5, 1, 3, 1, 7), (0, 1, 2), "f16", "sum"), ((40, 1, 30), (0, 1), "f32", "max"),
+    ((3, 50, 6, 7), (1, 3), "f32", "sum")])  # fmt: skip
+def test_every_shape_on_offer_applies(case: tuple) -> None:
+    written = reduction(*case)
+    form = reduction_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    offered = [s for s, _ in priced(written, form, H200)]
+    for shape in {*offered[:4], *offered[:: max(1, len(offered) // 12)]}:
+        assert not reduce(written, shape=shape).judgement.refusals, shape
 
 
 @pytest.mark.parametrize("name", NAMES)

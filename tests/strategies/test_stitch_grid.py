@@ -133,6 +133,36 @@ def test_elements_go_to_blocks_as_wide_as_those_of_the_other_phases() -> None:
     assert prod(grid_extents(last)) == prod(grid_extents(first))
 
 
+@ex.program
+def exponentials(x: ex.f16[M, N], y: ex.f16[M, N]):
+    """Softmax with the exponentials of a row in an array."""
+    peak = ex.local(ex.f32, M)
+    e = ex.local(ex.f32, M, N)
+    total = ex.local(ex.f32, M)
+    for i in range(M):
+        peak[i] = -ex.inf
+        for k in range(N):
+            peak[i] = max(peak[i], x[i, k])
+    for i in range(M):
+        for k in range(N):
+            e[i, k] = ex.exp(x[i, k] - peak[i])
+    for i in range(M):
+        total[i] = 0.0
+        for k in range(N):
+            total[i] += e[i, k]
+    for i in range(M):
+        for k in range(N):
+            y[i, k] = e[i, k] / total[i]
+
+
+def test_elements_keep_all_threads_where_rows_get_blocks_of_their_own() -> None:
+    made = stitch(exponentials.schedule(M=8, N=65536), {"total->y": "grid"})
+    rows, joined, elements = made.plan.kernels
+    assert [k.join for k in (rows, joined, elements)] == ["", "grid", "grid"]
+    assert grid_extents(joined)[0] == 8
+    assert block_extents(elements) == block_extents(rows) == (128, 1, 1)
+
+
 def test_rows_side_by_side_get_blocks_of_their_own_where_a_block_would_be_too_large() -> None:
     made = stitch(written("cross_entropy", M=5, N=20000), {"peak->y": "grid"})
     first, last = (k for k in made.plan.kernels if k.id in one(made.plan))

@@ -6,7 +6,7 @@ from ...api import Schedule
 from ...gpu.spec import Gpu
 from ...ir.plan import Plan
 from ...ir.rounding import METHODS
-from ...ir.tree import Leaf
+from ...ir.tree import JOINED, Leaf
 from ...run.facts import scaled
 from ...strategies.collects import Way, ways
 from ...transforms._reduction import updates
@@ -18,9 +18,9 @@ WORDS = {
     "shared": "a tree of additions in shared memory",
     "atomic": "every place updates the memory, in no fixed order",
     "kernel": "parts in global memory, joined by a launch of its own",
-    "ticket": "parts in global memory, joined by the block that finishes last",
-    "signal": "parts with marks in global memory, joined by a block that waits for each",
-    "grid": "parts in global memory, joined behind a barrier of all blocks",
+    "ticket": f"parts in global memory, joined {JOINED['ticket']}",
+    "signal": f"parts with marks in global memory, joined {JOINED['signal']}",
+    "grid": f"parts in global memory, joined {JOINED['grid']}",
     "cluster": "blocks of a cluster meet in distributed shared memory",
 }
 """Each way in one sentence."""

@@ -55,15 +55,17 @@ def _columns(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     if form.parallel != (*outer, *inner):
         b.do("reorder", (*outer, *inner))
     reduced, run = form.reduced, form.short_run(b.plan.loops) if shape.flat else ""
-    if run:
+    if run and any(b.extent(n) > 1 for n in reduced if n != run):
         reduced = tuple(n for n in reduced if n != run)
         b.attempt("reorder", (*reduced, run))
-    r, batch, p = _flat(b, reduced) or run, _flat(b, outer), _flat(b, inner)
+    else:
+        run = ""
+    r, batch, p = _flat(b, reduced), _flat(b, outer), _flat(b, inner)
     lanes = _split(b, p, shape.vector, "v") if not form.rows else ""
     column = _split(b, p, shape.x, "x")
     row = _split(b, r, shape.y, "y")
     part = _split(b, r, shape.parts, "s")
-    several = run if run and reduced else _split(b, r, shape.unroll, "u")
+    several = run or _split(b, r, shape.unroll, "u")
     walk = [r, row, several]
     _in_order(b, [part, *walk])
     if part:

@@ -52,9 +52,12 @@ def one_launch(schedule: S, phases: Sequence[str], gpu: Gpu) -> S:
     """
     b = Builder(schedule, judged=False)
     apart(b, phases)
+    spread = b.schedule
     _one_block(b, phases)
     if prod(_threads(b.plan, phases)) > THREADS_PER_BLOCK:
+        b.schedule = spread
         _rows_apart(b, phases)
+        _one_block(b, phases)
     for phase in phases:
         _descending(b, phase)
     threads = _threads(b.plan, phases)

@@ -14,7 +14,7 @@ from ...codegen.resources import resources
 from ...gpu.occupancy import occupancy, waves
 from ...ir.expr import var
 from ...ir.plan import Plan
-from ...ir.tree import Kernel, Leaf, Loop
+from ...ir.tree import JOINED, Kernel, Leaf, Loop
 from ...poly.count import footprint
 from ...poly.sites import Site, launch_extents, sites
 from ...schedule import Schedule
@@ -26,9 +26,6 @@ HOWS = {
     "atomic": "atomic updates of one address", "cluster": "through distributed shared memory of a cluster",
 }
 """How values of several places are joined."""
-JOINS = {"ticket": "by the block that finishes last", "signal": "by a block that waits for each",
-         "grid": "behind a barrier of all blocks", "": "in a launch of its own"}
-"""How parts of blocks are joined by a kernel."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +185,7 @@ def _levels(plan: Plan, site: Site, above: tuple[Loop, ...], kernel: Kernel, fir
     left = [x.id for x in above]
     out = [Level(site.leaf.id, "terms", *distinct(site, left))] if first else []
     place = " ".join(filter(None, ("in each thread" if any(x.is_thread for x in above) else "", "one after the other")))
-    joins = f" {JOINS[kernel.join]}" if not first and plan.kernels.index(kernel) and _reads_parts(plan, site, kernel) else ""
+    joins = f" {JOINED[kernel.join]}" if not first and plan.kernels.index(kernel) and _reads_parts(plan, site, kernel) else ""
     for loops, kind in ((time, "time"), (threads, "threads"), (blocks, "blocks")):
         if not loops:
             continue

@@ -70,7 +70,7 @@ def test_the_way_from_terms_to_results() -> None:
 
 
 @pytest.mark.parametrize(("how", "words"), [("kernel", "in a launch of its own"), ("ticket", "by the block that finishes last"),
-                                            ("grid", "behind a barrier of all blocks")])
+                                            ("grid", "behind a barrier of the grid")])
 def test_who_joins_the_parts_of_blocks_is_said(how: str, words: str) -> None:
     s = spread("rows").collect("y", how)
     if s.obligations:
