@@ -121,6 +121,8 @@ class Lanes:
         self.ragged = False
         self.here: dict[str, str] = {}
         """Local vectors that are loaded already, and their subscripts here (:mod:`~explorer.codegen.early`)."""
+        self.alike: dict[tuple[str, int], str] = {}
+        """What stands for an access (leaf and slot) that is loaded already and the same in all lanes."""
 
     @cached_property
     def held(self) -> dict[tuple[str, int], Wide]:
@@ -246,6 +248,8 @@ class Lanes:
         low, target = self.low, len(site.statement.reads)
 
         def element(slot: int) -> str:
+            if loaded := self.alike.get((site.leaf.id, slot)):
+                return loaded
             if wide := held.get((site.leaf.id, slot)):
                 return f"{wide.local}{self.here.get(wide.local, '')}.at[{self.offset()}]"
             return access_text(low, site, slot, reader(low, site, element))

@@ -10,9 +10,10 @@ import pytest
 
 import explorer as ex
 from benchmarks.reduction_program import reduction
-from explorer.codegen import early
+from explorer.codegen import batch
 from explorer.codegen.emit import emit
 from explorer.schedule import Schedule
+from explorer.strategies.auto import auto
 from explorer.strategies.reductions import Shape, reduce
 from tests.codegen.reductions import CASES, definition, plan
 
@@ -97,7 +98,7 @@ def test_many_values_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> Non
     case, shape = SHAPES["columns"]
     schedule = reduce(reduction(*case), shape=shape)
     assert not LATE.search(body(schedule))
-    monkeypatch.setattr(early, "REGISTERS", 3)
+    monkeypatch.setattr(batch, "REGISTERS", 3)
     assert LATE.search(body(reduce(reduction(*case), shape=shape)))
 
 
@@ -106,3 +107,25 @@ def test_most_operations_and_types_need_no_condition() -> None:
     seen = [case for case in CASES if "x_k_i[" in emit(plan(definition(*case).at(M=9, N=70), "in registers")).text]
     assert len(seen) >= len(CASES) - 12
     assert {"sum", "prod", "squares", "mean", "max", "min", "and", "or"} <= {op for op, _ in seen}
+
+
+@ex.program
+def weighted(x: ex.f32[M, N], w: ex.f32[M], y: ex.f32[N]):
+    for j in range(N):
+        total = ex.local(ex.f32)
+        total = 0.0
+        for r in range(M):
+            total += x[r, j] * w[r]
+        y[j] = total
+
+
+def test_what_no_vector_holds_is_not_read_where_there_is_nothing() -> None:
+    """Rows in fours, 10 of them: the weight of an eleventh is beyond the array, whatever is made of its product."""
+    schedule = auto(weighted.schedule(M=10, N=64))
+    for shape in (Shape(16, 1, 4, 4, 1), Shape(8, 2, 4, 4, 1)):
+        made = reduce(weighted.schedule(M=10, N=64), shape=shape)
+        text = body(made)
+        assert "[r_u].at[" in text
+        run = made.run(device="cpu")
+        assert run.correct, str(run)
+    assert schedule.run(device="cpu").correct
