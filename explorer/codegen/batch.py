@@ -96,7 +96,7 @@ def batch_of(w: Writer, loop: Loop) -> Batch | None:
         return None
     ids = {x.id for x in around}
     sites = tuple(w.sites[n.id] for n in nodes if isinstance(n, Leaf))
-    if len(sites) < len(nodes) or not all(_simple(w, s) for s in sites) or any(parent in ids for parent, _ in w.before):
+    if len(sites) < len(nodes) or not all(_simple(w, s, lanes) for s in sites) or any(parent in ids for parent, _ in w.before):
         return None
     if any(b.scope in ids for b in w.low.plan.buffers) or len({w.overrun.kept(s) for s in sites}) != 1:
         return None
@@ -115,12 +115,16 @@ def unrolled(w: Writer, loop: Loop) -> bool:
     return loop.role == "unroll" or loop.id in w.register_loops
 
 
-def _simple(w: Writer, site: Site) -> bool:
-    """Whether a leaf updates or computes a register of one thread, whatever else there is."""
+def _simple(w: Writer, site: Site, lanes: Loop | None) -> bool:
+    """Whether a leaf updates or computes a register of one thread; or copies narrow elements there, where they are inside."""
     s, low = site.statement, w.low
-    if site.conditions == (NEVER,) or site.leaf.collect or site.leaf.mechanism != "plain" or s.inside or low.keeps_more(site):
+    if site.conditions == (NEVER,) or site.leaf.collect or site.leaf.mechanism != "plain" or low.keeps_more(site):
         return False
-    return low.store(site.leaf, len(s.reads)).space == "register" and not is_move(low, site)
+    if low.store(site.leaf, len(s.reads)).space != "register":
+        return False
+    if not is_move(low, site):
+        return not s.inside
+    return bool(s.inside and lanes) and low.store(site.leaf, 0).dtype.bytes < vector.WORD
 
 
 def loaded(w: Writer, site: Site) -> list[int]:

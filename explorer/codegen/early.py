@@ -31,7 +31,7 @@ def early(w: Writer, loop: Loop) -> list[Item]:
         return []
     names = {w.low.variable[x.id] for x in batch.loops}
     outer = tuple(c for c in batch.some if not c.variables() & names)
-    if len(outer) == len(batch.some):
+    if len(outer) == len(batch.some) and not any(s.statement.inside for s in batch.sites):
         return []
     lanes = Together.of(w, batch) if batch.lanes else None
     if batch.lanes and lanes is None:
@@ -52,7 +52,7 @@ def early(w: Writer, loop: Loop) -> list[Item]:
     for v in found.loads:
         text = f"{v.local} = {v.value};" if fill is None or not guard else f"{v.local} = {guard} ? {v.value} : {v.otherwise};"
         loads.append(Lines(tuple(shortened(w.low, batch.sites[0], [text], v.first)), ids[1:]))
-    if fill is None:
+    if fill is None and guard:
         loads = [Block(f"if ({guard})", tuple(loads))]
     body = [Block(f"if ({guard_text(kept, ranges)})", tuple(found.updates))] if kept else found.updates
     return [Item(Lines(tuple(found.declared), ids), neutral=True), Item(_nest(w, batch, loads), outer, ranges),

@@ -89,10 +89,11 @@ def together(w: Writer, batch: Batch, made: Together, fill: Any, kept: Sequence[
             const = "" if any(v is one for one, _ in kept) else "const "
             taken.append(f"{const}{kind} {v.local} = {name}{at}.lanes();")
         lanes.here[v.local] = "" if packed else at
-        otherwise = "" if fill is None else lanes.all_lanes(v.store, fill)
-        if packed and fill is not None:
-            otherwise = f"{packed}{{}}" if fill == 0 else f"{packed}::of({otherwise})"
-        loads.append(Load(name + at, lanes.load(v, fill or 0, packed), otherwise, lanes.first))
+        other, value = batch.sites[0].statement.fill if fill is None else fill, lanes.load(v, fill or 0, packed)
+        otherwise = lanes.all_lanes(v.store, other)
+        if packed:
+            otherwise = f"{packed}{{}}" if other == 0 else f"{packed}::of({otherwise})"
+        loads.append(Load(name + at, f"{v.guard} ? {value} : {otherwise}" if v.guard else value, otherwise, lanes.first))
     for text, uses in made.alike.items():
         store = w.low.store(uses[0][0].leaf, uses[0][1])
         name = w.low.taken.take(f"{store.name}_{w.low.variable[batch.loops[-1].id]}")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
+from benchmarks.fused_programs import layernorm
 from benchmarks.reduction_program import reduction
 from explorer.codegen import batch
 from explorer.codegen.emit import emit
@@ -129,3 +130,13 @@ def test_what_no_vector_holds_is_not_read_where_there_is_nothing() -> None:
         run = made.run(device="cpu")
         assert run.correct, str(run)
     assert schedule.run(device="cpu").correct
+
+
+def test_a_row_of_narrow_elements_is_copied_in_words() -> None:
+    """What is kept of a row whose end is not every thread's: loaded together, taken out of its words afterwards."""
+    made = auto(layernorm.schedule(M=5, N=1002))
+    text = body(made)
+    loads = text.index("packed<__half, 2>{};")
+    assert "packed<__half, 2> x_x_r_v_packed[" in text
+    assert loads < text.index(".lanes();")
+    assert made.run(device="cpu").correct

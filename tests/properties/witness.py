@@ -184,7 +184,8 @@ def _flow(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
         return ""
     if any(run.instance == name and _misplaced(plan, run) for run in runs):
         return ""
-    if name in wrong_reads(plan, runs) or name in wrong_reads(plan, runs, backwards=True):
+    wrong = wrong_reads(plan, runs) | wrong_reads(plan, runs, backwards=True)
+    if name in wrong or _wanted(plan, name, [r for r in runs if r.instance in wrong]):  # what a copy got is seen by its readers
         return ""
     return f"{finding.sink} reads what the program gives it"
 
