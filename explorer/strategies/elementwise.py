@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, prod
 from typing import TypeVar
 
 from ..ir.expr import Expr
@@ -94,14 +94,37 @@ def _parameters(schedule: Schedule, nest: list[Loop]) -> set[str]:
 
 
 def vector_width(schedule: Schedule, nest: list[Loop]) -> int:
-    """Elements of one access: 16 bytes of the narrowest global array that the innermost loop walks, if the extents allow."""
-    inner, sizes, plan = nest[-1].id, [], schedule.plan
-    own = set(own_temporaries(plan, next(k.id for _, above, k in plan.leaves if nest[-1] in above)))
+    """Elements of one access: 16 bytes of the narrowest global array that the innermost loop walks, if the extents allow.
+
+    Where all arrays are walked whole, in the order of memory, it is their size that has to allow it, else that of a row.
+    """
+    inner, own = nest[-1].id, _own(schedule, nest)
+    sizes = [schedule.plan.array_of[name].dtype.bytes for name, index in _walked(schedule, nest) if name not in own and index
+             and isinstance(index[-1], Expr) and inner in index[-1].variables()]
+    extent = prod(x.extent for x in nest) if whole_width(schedule, nest) else nest[-1].extent
+    return gcd(extent, WIDE // min(sizes)) if sizes else 1
+
+
+def whole_width(schedule: Schedule, nest: list[Loop]) -> int:
+    """Elements of 16 bytes of the narrowest global array, where all of them are walked whole, in the order of memory; else 0."""
+    order, extents = tuple(Expr(((x.id, 1),)) for x in nest), tuple(x.extent for x in nest)
+    own, plan = _own(schedule, nest), schedule.plan
+    walked = [(plan.array_of[name], index) for name, index in _walked(schedule, nest) if name not in own]
+    if any(x.start for x in nest) or not walked or any(a.shape != extents or index != order for a, index in walked):
+        return 0
+    return WIDE // min(a.dtype.bytes for a, _ in walked)
+
+
+def _own(schedule: Schedule, nest: list[Loop]) -> set[str]:
+    """The temporaries of the nest's kernel alone."""
+    return set(own_temporaries(schedule.plan, next(k.id for _, above, k in schedule.plan.leaves if nest[-1] in above)))
+
+
+def _walked(schedule: Schedule, nest: list[Loop]) -> list[tuple[str, tuple]]:
+    """The arrays that the nest uses, each access with its index over the loops."""
+    out = []
     for leaf in leaves_of(nest[-1]):
         at = dict(leaf.at)
         for access in schedule.plan.statement_of[leaf.statement].accesses:
-            last = access.index[-1] if access.index else None
-            array = schedule.plan.array_of[access.array]
-            if isinstance(last, Expr) and array.name not in own and inner in last.substitute(at).variables():
-                sizes.append(array.dtype.bytes)
-    return gcd(nest[-1].extent, WIDE // min(sizes)) if sizes else 1
+            out.append((access.array, tuple(e.substitute(at) if isinstance(e, Expr) else e for e in access.index)))
+    return out
