@@ -22,6 +22,7 @@ from ..ir.plan import Buffer, Plan
 from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, leaves
 from . import async_copy, collective, vector
 from .access import access_text, reader, stored_value, value_of
+from .batch import unrolled
 from .bounds import bounds, extreme_text, is_linear
 from .early import early
 from .guards import NEVER, Condition, guard_text
@@ -74,8 +75,8 @@ class Builder:
         """Variables of guards that hold in some iterations of an unrolled loop, whatever these variables are."""
         found: set[str] = set()
         for s in self.sites.values():
-            unrolled = {self.low.variable[x.id] for x in s.loops if x.role == "unroll" or x.id in self.register_loops}
-            found |= {name for c in s.conditions if not c.equality and c.variables() & unrolled for name in c.variables()}
+            names = {self.low.variable[x.id] for x in s.loops if unrolled(self, x)}
+            found |= {name for c in s.conditions if not c.equality and c.variables() & names for name in c.variables()}
         return frozenset(found)
 
     def positions(self, barriers: Callable[[Plan, Kernel], Any]) -> frozenset[tuple[str, int]]:
@@ -175,15 +176,14 @@ class Builder:
         name = self.low.variable[loop.id]
         if together := self.lanes_collected(loop):
             return together
-        unrolled = loop.role == "unroll" or loop.id in self.register_loops
-        if unrolled and (batch := early(self, loop)):
+        if unrolled(self, loop) and (batch := early(self, loop)):
             return batch
         items = self.items(loop.id, loop.body, (*above, loop))
         if all(item.neutral for item in items) and not any(item.barrier or item.counted for item in items):
             return []
         shared = self.shared(items, name)
         outer = tuple(c for c in shared if name not in c.variables())
-        limits = () if unrolled else tuple(c for c in shared if is_linear(c, name))
+        limits = () if unrolled(self, loop) else tuple(c for c in shared if is_linear(c, name))
         if any(item.barrier for item in items):
             whole = self.holds_all(loop)
             outer = tuple(c for c in outer if whole and self.ends_well(c, above))
@@ -192,7 +192,7 @@ class Builder:
         items = [i if i.neutral else replace(i, guards=tuple(c for c in i.guards if c not in taken)) for i in items]
         ranges = self.low.ranges((*above, loop), boxes=False)
         header = self.header(loop, name, limits, self.low.ranges(above, boxes=False))
-        before = ("#pragma unroll",) if unrolled else ()
+        before = ("#pragma unroll",) if unrolled(self, loop) else ()
         block = Block(header, self.grouped(items), (loop.id,), before, loop.id)
         return [Item(block, outer, ranges, any(i.barrier for i in items), all(i.neutral for i in items))]
 
@@ -355,8 +355,8 @@ class Builder:
         node: Node = loop
         while isinstance(node, Loop) and len(node.body) == 1 and (node is loop or node.is_place):
             node = node.body[0]
-        unrolled = loop.role in ("unroll", "vector") or loop.id in self.register_loops
-        if not isinstance(node, Leaf) or not node.collect or not unrolled or loop.start or loop.extent < 2:
+        written_out = loop.role == "vector" or unrolled(self, loop)
+        if not isinstance(node, Leaf) or not node.collect or not written_out or loop.start or loop.extent < 2:
             return []
         site = self.sites[node.id]
         collect = collective.Collective(self.low, site, self.library, self.scratch, not self.spread(site))

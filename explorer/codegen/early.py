@@ -2,8 +2,9 @@
 
 Where the iterations of an unrolled loop stand under conditions of their own, as at the end of an axis of odd length, a compiler
 keeps each load behind the condition of its iteration, and with it behind the arithmetic of the iterations before.  Written
-apart, the loads are in flight together, as they are without conditions: columns of 679 × 4141 f16 took 3.3 instead of 3.8 µs
-on an H200.  Where a condition does not hold, the value is the identity of the update, so that the arithmetic needs no condition.
+apart, the loads are in flight together, as they are without conditions: one schedule of 128 × 44 × 293 f16 took 3.0 instead of
+12.2 µs on an H200.  Where a condition does not hold, the value is the identity of the update, so that the arithmetic needs no
+condition.
 """
 
 from __future__ import annotations
