@@ -1,11 +1,13 @@
-"""Public reduction cases of the literature: name, shape, reduced axes, type, operation.
+"""Public cases of the literature, and random ones.
 
-Shapes whose names begin with P are from Panamera's figures 9 and 10, with A from AStitch.
+A reduction is its name, shape, reduced axes, type and operation; a fused chain its name, its program of fused_programs.py, and
+sizes.  Shapes whose names begin with P are from Panamera's figures 9 and 10, with A from AStitch.
 """
 
 from __future__ import annotations
 
 import random
+from math import prod
 
 Case = tuple[str, tuple[int, ...], tuple[int, ...], str, str]
 
@@ -69,28 +71,48 @@ FUSED: list[tuple[str, str, dict[str, int]]] = [
     ("lngrad-16384x768", "layernorm_gradient", {"M": 16384, "N": 768}),
     ("adam-64M", "adam", {"M": 67108864}),
 ]
-"""Fused chains: name, program of fused_programs.py, sizes."""
+"""Fused chains."""
+ROWS = ("softmax", "layernorm", "rmsnorm", "bias_gelu", "bias_residual_layernorm", "cross_entropy", "layernorm_gradient")
+"""Chains over rows, in programs of fused_programs.py."""
+PRIMES = tuple(n for n in range(3, 4000) if all(n % d for d in range(2, int(n**0.5) + 1)))
 
 
 def drawn(count: int, seed: int, least: int = 1 << 14, most: int = 1 << 26) -> list[Case]:
     """Random shapes of rank 1 to 5 and `least` to `most` elements, odd sizes and primes, f16 and f32, any axes."""
     rng, out = random.Random(seed), []
-    primes = [n for n in range(3, 4000) if all(n % d for d in range(2, int(n**0.5) + 1))]
     while len(out) < count:
         rank = rng.randint(1, 5)
-        shape = []
-        for _ in range(rank):
-            kind = rng.random()
-            n = int(2 ** rng.uniform(1, 24 / rank + 1))
-            near = min(primes, key=lambda p, n=n: abs(p - n))
-            shape.append(max(1, near if kind < 0.4 else n if kind < 0.8 else 1 << n.bit_length() - 1))
-        size = 1
-        for n in shape:
-            size *= n
-        if not least <= size <= most:
+        shape = [_size(rng, 1, 24 / rank + 1) for _ in range(rank)]
+        if not least <= prod(shape) <= most:
             continue
         axes = tuple(a for a in range(rank) if rng.random() < 0.5) or (rng.randrange(rank),)
         dtype, op = rng.choice(("f16", "f32")), rng.choice(("sum", "max"))
         name = f"{'x'.join(map(str, shape))}/{','.join(map(str, axes))}-{dtype}-{op}"
         out.append((name, tuple(shape), axes, dtype, op))
     return out
+
+
+def drawn_chains(count: int, seed: int, least: int = 1 << 18, most: int = 1 << 26) -> list[tuple[str, str, dict[str, int]]]:
+    """Chains of random sizes, of `least` to `most` elements: every program in turn, odd sizes and primes."""
+    rng, out = random.Random(seed), []
+    programs = (*ROWS, "attention_softmax", "batchnorm_relu", "adam")
+    while len(out) < count:
+        program = programs[len(out) % len(programs)]
+        if program == "adam":
+            sizes = {"M": _size(rng, 18, 26)}
+        elif program == "batchnorm_relu":
+            sizes = {"B": _size(rng, 2, 7), "C": _size(rng, 3, 10), "P": _size(rng, 4, 12)}
+        elif program == "attention_softmax":
+            sizes = {"B": _size(rng, 1, 5), "H": _size(rng, 1, 4), "Q": _size(rng, 4, 11), "K": _size(rng, 4, 11)}
+        else:
+            sizes = {"M": _size(rng, 4, 17), "N": _size(rng, 4, 15)}
+        if least <= prod(sizes.values()) <= most:
+            out.append((f"{program}-{'x'.join(map(str, sizes.values()))}", program, sizes))
+    return out
+
+
+def _size(rng: random.Random, low: float, high: float) -> int:
+    """A number between two powers of two: a prime (below 4,000), any, or a power of two."""
+    kind, n = rng.random(), int(2 ** rng.uniform(low, high))
+    near = min(PRIMES, key=lambda p: abs(p - n))
+    return max(1, near if kind < 0.4 else n if kind < 0.8 else 1 << n.bit_length() - 1)

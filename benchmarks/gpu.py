@@ -1,6 +1,6 @@
 """Reductions and fused chains on a GPU, from `strategies.auto` alone, against every peer in the same process.
 
-    python benchmarks/gpu.py [--suites reductions,fused,random,large] [--only TEXT] [--peers torch,inductor,cupy,xla] [--draw 40]
+    python benchmarks/gpu.py [--suites reductions,fused,random,large,chains] [--only TEXT] [--peers torch,inductor,cupy,xla] [--draw 40]
                              [--seed 0] [--search N] [--json PATH]
 
 With `--search`, N variants of each schedule are built (explorer.strategies.choices) and timed quickly; the best is `searched`,
@@ -51,7 +51,7 @@ def prepare(job: tuple[str, Any]) -> Any:
 
 def written(kind: str, case: Any) -> Any:
     """The program of a case as written."""
-    return getattr(fused_programs, case[1]).schedule(**case[2]) if kind == "fused" else reduction(*case[1:])
+    return getattr(fused_programs, case[1]).schedule(**case[2]) if kind in ("fused", "chains") else reduction(*case[1:])
 
 
 def bound(built: Any, given: dict[str, Any]) -> Any:
@@ -156,7 +156,8 @@ def finish(bench: Any, suite: str, name: str, times: dict[str, float], error: fl
     bench.row(suite, name, **times, floor=nbytes / bench.copy_bytes_per_us, ratio=ratio, error=error, **note)
 
 
-def fused_case(bench: Any, case: tuple[str, str, dict[str, int]], built: Any, others: list[Any], peers: set[str]) -> None:
+def fused_case(bench: Any, case: tuple[str, str, dict[str, int]], built: Any, others: list[Any], peers: set[str],
+               suite: str) -> None:
     import torch
     from fused_peers import peer
 
@@ -188,7 +189,7 @@ def fused_case(bench: Any, case: tuple[str, str, dict[str, int]], built: Any, ot
         arrays = [jax.dlpack.from_dlpack(v) for v in given.values()]
         call = jax.jit(jitted).lower(*arrays).compile()
         fns["xla"] = lambda: jax.block_until_ready(call(*arrays))
-    finish(bench, "fused", name, attempt(bench, fns), error, built, nbytes, note)
+    finish(bench, suite, name, attempt(bench, fns), error, built, nbytes, note)
 
 
 def summary(bench: Any) -> None:
@@ -222,6 +223,7 @@ def main() -> None:
         found: list[Any] = {
             "reductions": cases.REDUCTIONS, "fused": cases.FUSED, "random": cases.drawn(arguments.draw, arguments.seed),
             "large": cases.drawn(arguments.draw, arguments.seed, least=cases.LARGE),
+            "chains": cases.drawn_chains(arguments.draw, arguments.seed),
         }[suite]
         jobs += [(suite, case) for case in found if arguments.only in case[0]]
     with multiprocessing.get_context("fork").Pool(min(15, os.cpu_count() or 1)) as pool:  # ended, not joined, when left
@@ -238,8 +240,8 @@ def main() -> None:
     bench = Bench(repeats=7)
     print(f"{bench.gpu}; copy {bench.copy_bytes_per_us / 1e6:.2f} TB/s; {len(jobs)} cases", flush=True)
     for (suite, case), one, several in zip(jobs, built, others, strict=True):
-        run = partial(fused_case) if suite == "fused" else partial(reduction_case, suite=suite)
-        run(bench, case, one, several, peers)
+        run = fused_case if suite in ("fused", "chains") else reduction_case
+        run(bench, case, one, several, peers, suite)
         torch.cuda.empty_cache()
         if arguments.json:
             bench.save(arguments.json)

@@ -66,12 +66,25 @@ class Batch:
 
 @dataclass(frozen=True)
 class Load:
-    """What is loaded early: the element of a local array, its value, what it is where there is none; the first lane, if any."""
+    """What is loaded early.
+
+    Attributes
+    ----------
+    local : str
+        The element of a local array.
+    value, otherwise : str
+        What it is, and what where there is nothing to load.
+    first : mapping of str to Expr or None
+        The first lane, of a vector.
+    only : str
+        Where it is loaded at all; elsewhere nobody asks for it.
+    """
 
     local: str
     value: str
     otherwise: str
     first: Mapping[str, Expr] | None = None
+    only: str = ""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,8 @@ def early(w: Writer, loop: Loop) -> list[Item]:
     loads: list[Out] = []
     for v in found.loads:
         text = f"{v.local} = {v.value};" if fill is None or not guard else f"{v.local} = {guard} ? {v.value} : {v.otherwise};"
-        loads.append(Lines(tuple(shortened(w.low, batch.sites[0], [text], v.first)), ids[1:]))
+        line = Lines(tuple(shortened(w.low, batch.sites[0], [text], v.first)), ids[1:])
+        loads.append(Block(f"if ({v.only})", (line,)) if v.only else line)
     if fill is None and guard:
         loads = [Block(f"if ({guard})", tuple(loads))]
     body = [Block(f"if ({guard_text(kept, ranges)})", tuple(found.updates))] if kept else found.updates

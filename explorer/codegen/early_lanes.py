@@ -93,7 +93,9 @@ def together(w: Writer, batch: Batch, made: Together, fill: Any, kept: Sequence[
         otherwise = lanes.all_lanes(v.store, other)
         if packed:
             otherwise = f"{packed}{{}}" if other == 0 else f"{packed}::of({otherwise})"
-        loads.append(Load(name + at, f"{v.guard} ? {value} : {otherwise}" if v.guard else value, otherwise, lanes.first))
+        only = v.guard if v.guard and not w.overrun.fill_is_used(batch.sites[0]) else ""
+        value = f"{v.guard} ? {value} : {otherwise}" if v.guard and not only else value
+        loads.append(Load(name + at, value, otherwise, lanes.first, only))
     for text, uses in made.alike.items():
         store = w.low.store(uses[0][0].leaf, uses[0][1])
         name = w.low.taken.take(f"{store.name}_{w.low.variable[batch.loops[-1].id]}")

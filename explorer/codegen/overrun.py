@@ -122,6 +122,13 @@ class Overrun:
                     return False
         return True
 
+    def fill_is_used(self, copy: Site) -> bool:
+        """Whether anybody may ask for what a copy gives where its `inside` fails: by running too often, or to copy it again."""
+        view = copy.leaf.view(len(copy.statement.reads))
+        return view is None or any(
+            self.dropped(user) or user.statement.origin == "copy"
+            for user, slot in self.users[view.buffer] if slot < len(user.statement.reads) or user.statement.update is not None)
+
     # -- barriers -----------------------------------------------------------------------------------------------
 
     def unsure(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ from ..ir.expr import Expr
 from ..ir.tree import Leaf, Loop
 from ..schedule import Schedule
 from ._steps import Builder, chain, leaves_of, own_temporaries
-from .rows import WIDE
+from .rows.form import WIDE
 
 S = TypeVar("S", bound=Schedule)
 THREADS = 128

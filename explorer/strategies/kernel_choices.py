@@ -28,6 +28,9 @@ from .reductions import priced, reduce
 from .reductions.form import reduction_form
 from .reductions.shapes import Shape
 from .riding.form import bring_together, riding_form
+from .rows.form import RowForm, read_again, row_form
+from .rows.form import vector_width as row_width
+from .rows.model import RowSpread, RowWork, row_work
 from .stitch import cut_long_rows
 from .stitching.graph import name_of
 from .stitching.rates import LATENCY_US, LAUNCH_US, ROW_US, WAVE_US, Spread, bandwidth_of
@@ -37,6 +40,8 @@ SAME = 0.02
 """Estimates nearer to each other than this share are not told apart: what is nearer to the rule's choice comes first."""
 BLOCKS = (64, 128, 256, 512)
 """Threads of a block that are worth trying where threads do not work together."""
+SLOWEST = 2.0
+"""Spreads of rows that take so many times the cheapest are not worth trying."""
 
 
 @dataclass(frozen=True)
@@ -174,39 +179,35 @@ def _elementwise(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
 
 
 def _rows(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
-    form = rows.row_form(schedule, kernel)
+    form = row_form(schedule, kernel)
     if form is None or form.extent == 0:
         return []
-    widest = rows.vector_width(schedule, form)
-    base = rows.group_size(form.extent, widest)
-    count = prod(schedule.plan.loops[n].extent for n in form.outer)
+    work, widest = row_work(schedule, form), row_width(schedule, form)
+    base, known = rows.spread_of(work, widest, gpu), dict(rows.spreads(work, widest, gpu))
+    others = [s for s, us in known.items() if us <= SLOWEST * known[base]] if known else []
+    near = [replace(base, threads=n) for n in (base.threads, 2 * base.threads, base.threads // 2)
+            if gpu.warp_size < n <= min(1024, -(-form.extent // base.vector))]
     out = []
-    for keep, vector, block, threads in _around((None, "shared", ""), (widest, widest // 2), (rows.BLOCK, 128, 512),
-                                                (base, 2 * base, base // 2, 4 * base, base // 4)):
-        wide = threads > gpu.warp_size
-        fits = vector >= 1 and 1 <= threads <= min(1024, -(-form.extent // vector))
-        if ((threads, vector) != (base, widest) and not fits) or (block != rows.BLOCK if wide else keep is not None):
-            continue
-        side = 1 if wide else max(1, min(count, block // threads))
+    for keep, s in [*((None, s) for s in (base, *(others or near))), *product(("shared", ""), near)]:
+        us = _row_us(schedule, form, work, s, keep, gpu)
+        if s in known:
+            us *= known[s] / _row_us(schedule, form, work, s, None, gpu)
         more = {None: "", "shared": ", kept in shared memory", "": ", read again"}[keep]
-        label = f"{_count(threads, 'thread')} a row, {_count(side, 'row')} a block, {vector} wide{more}"
-        us = _row_us(schedule, form, threads, side, vector, keep, gpu)
-        take = partial(rows.rows, kernel=kernel, threads=threads, vector=vector, gpu=gpu, block=block, keep=keep)
+        label = f"{_count(s.threads, 'thread')} a row, {_count(s.side(work), 'row')} a block, {s.vector} wide{more}"
+        take = partial(rows.rows, kernel=kernel, threads=s.threads, vector=s.vector, gpu=gpu, block=s.block, keep=keep)
         out.append(Choice("spread", kernel, label, us, take))
     return _cuts(schedule, kernel, gpu, out) if len(form.rows) > 1 else out
 
 
-def _row_us(schedule: Schedule, form: rows.RowForm, threads: int, side: int, vector: int, keep: str | None, gpu: Gpu) -> float:
-    """Microseconds of rows in one kernel: what is moved, what is kept and so keeps other blocks away, and shuffles."""
-    plan, count = schedule.plan, prod(schedule.plan.loops[n].extent for n in form.outer)
-    again = sum(plan.array_of[a].dtype.bytes for a in rows.read_again(schedule, form))
+def _row_us(schedule: Schedule, form: RowForm, work: RowWork, spread: RowSpread, keep: str | None, gpu: Gpu) -> float:
+    """Microseconds of rows in one kernel, wherever they are kept: what is moved, what keeps other blocks away, and shuffles."""
+    plan, count, streams = schedule.plan, work.count, work.streams
+    threads, vector, side = spread.threads, spread.vector, spread.side(work, gpu.warp_size)
+    again = sum(plan.array_of[a].dtype.bytes for a in read_again(schedule, form))
     pieces = -(-form.extent // (threads * vector)) * vector
     words, row = pieces * again // 4, pieces * threads * again
-    space = keep
-    if space is None:
-        room = gpu.shared_bytes_per_block_optin - rows.RESERVED if threads > gpu.warp_size else 0
-        space = "register" if words <= rows.kept_words(threads, gpu) else "shared" if row <= room else ""
-    registers = min(255, rows.WORKING + words * (space == "register"))
+    space = rows.place(words, row, threads, streams, gpu) if keep is None else keep
+    registers = min(255, rows.working(streams) + words * (space == "register"))
     most = occupancy(gpu, threads * side, registers, row * side * (space == "shared")).blocks_per_sm
     moved = _moved(plan, form.kernel) + (len(form.rows) - 1) * count * form.extent * again * (space == "")
     item = max(1, moved // max(1, count * form.extent))

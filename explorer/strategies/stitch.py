@@ -16,7 +16,7 @@ from ..gpu.spec import Gpu, target_gpu
 from ..ir.finding import YES, Verdict
 from ..poly.edges import ValueEdge
 from ..schedule import Schedule
-from .rows import row_form
+from .rows.form import row_form
 from .stitching.graph import APART, SCHEMES, name_of
 from .stitching.search import Search, Stitched
 

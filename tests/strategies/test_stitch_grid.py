@@ -160,7 +160,7 @@ def test_elements_keep_all_threads_where_rows_get_blocks_of_their_own() -> None:
     rows, joined, elements = made.plan.kernels
     assert [k.join for k in (rows, joined, elements)] == ["", "grid", "grid"]
     assert grid_extents(joined)[0] == 8
-    assert block_extents(elements) == block_extents(rows) == (128, 1, 1)
+    assert block_extents(elements) == block_extents(rows) == (256, 1, 1)
 
 
 def test_rows_side_by_side_get_blocks_of_their_own_where_a_block_would_be_too_large() -> None:
@@ -207,7 +207,7 @@ def test_phases_with_a_launch_between_them_are_refused() -> None:
 
 def test_a_launch_that_fits_no_multiprocessor_is_refused() -> None:
     spread = stitch(written("layernorm", M=64, N=768), {"mean->y": "cut"})
-    tiny = gpu("H200").__class__(**{**H200.__dict__, "registers_per_sm": 1024})
+    tiny = gpu("H200").__class__(**{**H200.__dict__, "registers_per_sm": 256})
     with pytest.raises(TransformError, match=r"not one block of .* fits a multiprocessor"):
         one_launch(spread, [k.id for k in spread.plan.kernels], tiny)
 

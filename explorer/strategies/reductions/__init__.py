@@ -17,7 +17,7 @@ from typing import TypeVar
 from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
 from .._steps import Builder
-from ..rows import WIDE
+from ..rows.form import WIDE
 from .form import ReductionForm, reduction_form
 from .model import cost
 from .nests import shaped

@@ -9,7 +9,8 @@ from ...ir.expr import Expr
 from ...ir.program import Access
 from ...ir.tree import Leaf, Loop
 from .._steps import Builder, chain, leaves_of
-from ..rows import UNROLL, WIDE
+from ..rows import UNROLL
+from ..rows.form import WIDE
 from .form import Riding
 
 COLUMNS, PARTS = 32, 16

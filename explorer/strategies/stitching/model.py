@@ -20,7 +20,10 @@ from ...ir.program import Access, Statement
 from ...ir.scalar import Call, Scalar, flops, walk
 from ...ir.tree import Leaf, Loop
 from ..elementwise import THREADS as ELEMENTS
-from ..rows import BLOCK, RESERVED, UNROLL, WIDE, group_size, kept_words
+from ..rows import RESERVED, kept_words, spread_of
+from ..rows.form import WIDE
+from ..rows.model import EACH as WRITTEN_OUT
+from ..rows.model import SPECIAL, RowWork, operations_of
 from ..split_rows import online, parts_of
 from .graph import APART, Graph, name_of
 from .rates import (
@@ -49,8 +52,8 @@ CACHE_SHARE = 0.5
 """Share of the second-level cache that still holds what a kernel read last when the next begins there (an estimate)."""
 SECTOR = 32
 """Bytes that the memory moves at least (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
-SPECIAL, SPECIAL_COST = frozenset(("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "pow", "div")), 16
-"""Functions of the special units and what one takes in additions: units for 16 a clock where 128 add (CUDA C++ Programming Guide,
+SPECIAL_COST = 16
+"""What a function of the special units takes in additions: units for 16 a clock where 128 add (CUDA C++ Programming Guide,
 "Arithmetic Instructions"), and as much again for the instructions around it."""
 TERMS: tuple[str, ...] = ("memory", "spread", "arithmetic", "launch", "latency", "barrier", "exchange", "recompute", "cache")
 
@@ -215,12 +218,12 @@ class _Group:
                     elements[r.array] = max(elements.get(r.array, 0), n)
                     passes.setdefault(r.array, set()).add(self.stage[s.target.array] if n > self.results else 0)
         item = min((arrays[a].dtype.bytes for a in elements if elements[a] * 2 > self.space), default=4)
-        threads, vector = self._threads(item)
-        threads = block.threads if block and self.flat else threads
-        rows = max(1, min(BLOCK // threads, self.results)) if threads <= self.gpu.warp_size else 1
         again = {a for a, found in passes.items() if len(found) > 1}
         own = self._own_rows()
-        words, most = self._words(again | own, threads), kept_words(threads * rows, self.gpu)
+        work = self._work(item, elements, again | own)
+        threads, vector, rows = self._threads(item, work)
+        threads = block.threads if block and self.flat else threads
+        words, most = self._words(again | own, threads), kept_words(threads * rows, work.streams, self.gpu)
         registers = BASE_REGISTERS + words
         shared = self._shared(threads, rows)
         held = words <= most
@@ -266,7 +269,7 @@ class _Group:
             terms["launch"] += join
             return number > 1
         accesses = -(-self.length // (threads * vector))
-        found = Spread(self.results, self.length, threads, rows, vector, item, accesses if accesses <= UNROLL else EACH)
+        found = Spread(self.results, self.length, threads, rows, vector, item, accesses if accesses <= WRITTEN_OUT else EACH)
         loss, waves = found.loss(self.gpu, max(1, most)), found.waves(self.gpu, max(1, most))
         if not contiguous or (threads == 1 and self.length > vector):
             loss *= max(1.0, SECTOR / (item if not contiguous else vector * item))
@@ -287,13 +290,23 @@ class _Group:
         work = sum(prod(x.extent for x in above) * (_additions(s.value) + bool(s.update)) for _, s, above in self.all)
         return 2 * work / (self.gpu.f32_flops_per_s / 1e6) * self.gpu.multiprocessors / min(blocks, self.gpu.multiprocessors)
 
-    def _threads(self, item: int) -> tuple[int, int]:
-        """Threads for one row, and elements of one access."""
-        vector = gcd(self.length, WIDE // item) if not self.flat else WIDE // item
-        alone = any(self.schemes[name_of(e)] == "register" and e.array in self.graph.reductions for e in self.inside)
+    def _threads(self, item: int, work: RowWork) -> tuple[int, int, int]:
+        """Threads for one row, elements of one access, rows of a block."""
         if self.flat:
-            return ELEMENTS, gcd(self._row_extent(), WIDE // item)
-        return (1, vector) if alone else (group_size(self.length, vector), vector)
+            return ELEMENTS, gcd(self._row_extent(), WIDE // item), 1
+        alone = any(self.schemes[name_of(e)] == "register" and e.array in self.graph.reductions for e in self.inside)
+        spread = spread_of(work, gcd(self.length, WIDE // item), self.gpu, 1 if alone else None)
+        return spread.threads, spread.vector, spread.side(work, self.gpu.warp_size)
+
+    def _work(self, item: int, elements: Mapping[str, int], kept: Set[str]) -> RowWork:
+        """What the group does with its rows."""
+        arrays = self.graph.plan.array_of
+        moved = {**elements, **{v: arrays[v].size for v in self.group if self._leaves(v)}}
+        long = [s for _, s, above in self.all if prod(x.extent for x in above) > self.results]
+        nbytes = sum(n * arrays[a].dtype.bytes for a, n in moved.items())
+        lying = sum(arrays[a].dtype.bytes for a in kept if arrays[a].size > self.results)
+        streams, operations = sum(n > self.results for n in moved.values()), sum(operations_of(self.graph.plan, s) for s in long)
+        return RowWork(self.results, self.length, nbytes, lying, item, streams, len(self.updates), operations)
 
     def _row_extent(self) -> int:
         """Iterations of the innermost loop."""

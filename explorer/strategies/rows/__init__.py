@@ -1,0 +1,208 @@
+"""Rows: a chain of loops over one row of an array, with reductions between them, each row read once and written once.
+
+Softmax, layer normalisation and their like are memory-bound chains of row loops (FusionStitching, Zheng et al., ASPLOS 2022,
+"thread-local" and "block" composition; the online and register-resident forms are common knowledge since Apex).  The row
+belongs to a group of threads: a part of a warp, a warp, or a block, as the model says (:mod:`~explorer.strategies.rows.model`).
+What several loops read stays in packed registers between them, reductions are collected by warp shuffles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from ...gpu.spec import Gpu, default_gpu
+from ...schedule import Schedule
+from .._steps import Builder, own_temporaries
+from .form import RowForm, read_again, row_form, vector_width
+from .model import RowSpread, RowWork, group_size, priced, row_work
+
+S = TypeVar("S", bound=Schedule)
+UNROLL = 16
+"""Accesses of one thread in a row loop that are written out."""
+BLOCK = 256
+"""Threads of a block of several rows that registers do not hold."""
+RESERVED = 2048
+"""Bytes of shared memory that rows leave to the reductions."""
+REGISTERS = 128
+"""Words of a row that one thread may keep; beyond, the row lies in shared memory or is read again."""
+WORKING, STREAM, LEAST = 12, 6, 24
+"""Registers that a thread needs beside the row, and for each access at one place of a row; the least of both.
+
+Of softmax (2 accesses) 1,024 threads keep 40 words in their 64 registers, of layer normalisation (4) 28; with 4 more they spill.
+"""
+
+
+def spreads(work: RowWork, widest: int, gpu: Gpu) -> list[tuple[RowSpread, float]]:
+    """The spreads whose rows fit the registers, the cheapest first, with their microseconds."""
+    def most(s: RowSpread) -> int:
+        return kept_words(s.threads * s.side(work, gpu.warp_size), work.streams, gpu)
+
+    return priced(work, widest, gpu, most)
+
+
+def place(words: int, nbytes: int, threads: int, streams: int, gpu: Gpu) -> str:
+    """Where a block's rows lie between loops: ``"register"``, ``"shared"``, or ``""`` where there is no room.
+
+    Registers, but not where they leave room for one block of a multiprocessor and shared memory for two: while one computes, the
+    other loads (rows of 40,000 f16 on an H200: 83 instead of 100 µs).
+
+    Parameters
+    ----------
+    words, nbytes : int
+        Registers of one thread for it, and bytes of shared memory of the block.
+    threads : int
+        Of the block, for one row.
+    streams : int
+        Accesses at one place of a row.
+    gpu : Gpu
+    """
+    shared = gpu.warp_size < threads and nbytes + RESERVED <= gpu.shared_bytes_per_block_optin
+    if words > kept_words(threads, streams, gpu):
+        return "shared" if shared else ""
+    one = 2 * threads * (working(streams) + words) > gpu.registers_per_sm
+    two = 2 * (nbytes + RESERVED) <= gpu.shared_bytes_per_sm and 2 * threads <= gpu.max_threads_per_sm
+    return "shared" if shared and one and two else "register"
+
+
+def kept_words(threads: int, streams: int, gpu: Gpu) -> int:
+    """Words of rows that one of so many threads of a block may keep in registers, beside so many accesses at one place."""
+    return min(REGISTERS, gpu.registers_per_sm // threads - working(streams))
+
+
+def working(streams: int) -> int:
+    """Registers of a thread beside its row."""
+    return max(LEAST, WORKING + STREAM * streams)
+
+
+def rows(schedule: S, kernel: str = "", threads: int | None = None, vector: int | None = None,
+         how: Mapping[str, str] | None = None, gpu: Gpu | None = None, block: int | None = None, keep: str | None = None) -> S:
+    """Give every row to a group of threads that reads it once.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    kernel : str
+        Which kernel (default: the first).
+    threads : int, optional
+        Threads for one row; by default by the model.
+    vector : int, optional
+        Elements of one access; by default by the model, 16 bytes at most.
+    how : mapping of str to str, optional
+        Temporary to ``"register"``, ``"shuffle"`` or ``"shared"``: how a result is collected, or where the temporary lives.  By
+        default shuffles and registers.  What is named must be possible.
+    gpu : Gpu, optional
+        By default the H200: its registers and shared memory hold the rows.
+    block : int, optional
+        Threads of a block that holds several rows, side by side; a row of more than a warp has a block for itself.
+    keep : str, optional
+        Where what several loops read of a row lies between them: ``"register"``, ``"shared"``, or ``""`` for nowhere, so that it
+        is read again.  By default the first of these that holds it.
+
+    Returns
+    -------
+    Schedule
+        Legal; the same schedule where the kernel is no chain of rows.
+
+    Raises
+    ------
+    TransformError, IllegalSchedule
+        If `how` names something that is not possible.
+    """
+    kernel = kernel or schedule.plan.kernels[0].id
+    form = row_form(schedule, kernel)
+    if form is None or form.extent == 0:
+        return schedule
+    gpu = gpu or default_gpu()
+    work = row_work(schedule, form)
+    spread = spread_of(work, vector_width(schedule, form), gpu, threads, vector)
+    threads, vector, block = spread.threads, spread.vector, block or spread.block
+    b = Builder(schedule)
+    shared = read_again(b.schedule, form)
+    scope = _outer(b, form, threads, block)
+    inner = [_spread(b, nest, threads, vector) for nest in form.rows]
+    if scope:
+        _keep(b, scope, shared, spread, work, gpu, keep)
+    _store(b, form.kernel, how or {})
+    for loop, lanes in inner:
+        if lanes:
+            b.attempt("vectorize", lanes)
+        if b.extent(loop) <= UNROLL:
+            b.attempt("unroll", loop)
+    return b.schedule
+
+
+def spread_of(work: RowWork, widest: int, gpu: Gpu, threads: int | None = None, vector: int | None = None) -> RowSpread:
+    """The cheapest with these threads and this vector, where they are given; by the row's length where none keeps its rows."""
+    fit = [s for s, _ in spreads(work, vector or widest, gpu) if threads in (None, s.threads) and vector in (None, s.vector)]
+    if fit:
+        return fit[0]
+    vector = vector or widest
+    return RowSpread(threads or group_size(work.extent, vector), vector, BLOCK)
+
+
+def _outer(b: Builder, form: RowForm, threads: int, block: int) -> str:
+    """Bind the parallel loops; the innermost loop around a row."""
+    if not form.outer:
+        return ""
+    free = tuple(x for x in form.outer if b.plan.loops[x].role == "seq")
+    loop = free[0]
+    if len(free) > 1:
+        b.do("coalesce", free)
+    if len(free) < len(form.outer):
+        b.do("bind", loop, "block.x")
+        return form.outer[-1]
+    rows_per_block = max(1, block // threads) if threads <= 32 else 1
+    rows_per_block = min(rows_per_block, b.extent(loop))
+    if rows_per_block == 1:
+        b.do("bind", loop, "block.x")
+        return loop
+    inner = b.plan.fresh(f"{loop}.r")
+    b.do("split", loop, rows_per_block, inner=inner).do("bind", loop, "block.x").do("bind", inner, "thread.y")
+    return inner
+
+
+def _spread(b: Builder, nest: tuple[str, ...], threads: int, vector: int) -> tuple[str, str]:
+    """Divide one row loop among the threads; its loop in time and its lanes ("" without)."""
+    loop, lanes = nest[0], ""
+    if len(nest) > 1:
+        b.do("coalesce", nest)
+    if vector > 1:
+        lanes = b.plan.fresh(f"{loop}.v")
+        b.do("split", loop, vector, inner=lanes)
+    part = b.plan.fresh(f"{loop}.t")
+    b.do("split", loop, threads, inner=part).do("bind", part, "thread.x")
+    return loop, lanes
+
+
+def _keep(b: Builder, scope: str, shared: list[str], spread: RowSpread, work: RowWork, gpu: Gpu, keep: str | None) -> None:
+    """Rows that are read again into registers or shared memory, as long as there is room."""
+    elements, words, nbytes = spread.accesses(work) * spread.vector, 0, 0
+    for array in shared:
+        size = b.plan.array_of[array].dtype.bytes
+        needed, row = -(-elements * size // 4), elements * spread.threads * size
+        space = place(words + needed, nbytes + row, spread.threads, work.streams, gpu) if keep is None else keep
+        if space and (b.attempt("stage", array, scope, space=space, vector=spread.vector)
+                      or b.attempt("stage", array, scope, space=space)):
+            words += needed * (space == "register")
+            nbytes += row * (space == "shared")
+
+
+def _store(b: Builder, kernel: str, how: Mapping[str, str]) -> None:
+    """Reductions collected, temporaries into registers."""
+    updates = [(s.target.array, s.name) for s in b.plan.program.statements if s.update and _within(b, kernel, s.name)]
+    for array, statement in updates:
+        if how.get(array) != "register":
+            (b.do if array in how else b.attempt)("collect", statement, how.get(array, "shuffle"))
+    results = {array for array, _ in updates}
+    for array in [a for a, scheme in how.items() if a not in results and scheme == "shuffle"]:
+        b.do("collect", array, "shuffle")
+    for name in dict.fromkeys((*own_temporaries(b.plan, kernel), *(a for a in how if a not in results))):
+        if name not in b.plan.buffer_of:
+            chosen = name in how and name not in results
+            (b.do if chosen else b.attempt)("contract", name, how[name] if chosen else "register")
+
+
+def _within(b: Builder, kernel: str, statement: str) -> bool:
+    hit = b.plan.resolve(statement)
+    return hit is not None and hit[2].id == kernel
