@@ -13,7 +13,6 @@ from math import log, prod
 from typing import Any
 
 from ..errors import ScheduleError, TransformError
-from ..gpu.occupancy import occupancy
 from ..gpu.spec import Gpu
 from ..ir.plan import Plan
 from ..ir.tree import Loop, walk
@@ -28,18 +27,20 @@ from .reductions import priced, reduce
 from .reductions.form import reduction_form
 from .reductions.shapes import Shape
 from .riding.form import bring_together, riding_form
-from .rows.form import RowForm, read_again, row_form
+from .rows.form import row_form
 from .rows.form import vector_width as row_width
-from .rows.model import RowSpread, RowWork, row_work
+from .rows.model import RowSpread, RowWork, row_us, row_work
 from .stitch import cut_long_rows
 from .stitching.graph import name_of
-from .stitching.rates import LATENCY_US, LAUNCH_US, ROW_US, WAVE_US, Spread, bandwidth_of
+from .stitching.rates import LATENCY_US, LAUNCH_US, WAVE_US, Spread, bandwidth_of
 from .stitching.search import Search
 
 SAME = 0.02
 """Estimates nearer to each other than this share are not told apart: what is nearer to the rule's choice comes first."""
 BLOCKS = (64, 128, 256, 512)
 """Threads of a block that are worth trying where threads do not work together."""
+KEPT: dict[str | None, str] = {"shared": ", kept in shared memory", "": ", read again"}
+"""Where a row lies between loops, in words, if it is not in registers."""
 SLOWEST = 2.0
 """Spreads of rows that take so many times the cheapest are not worth trying."""
 
@@ -185,34 +186,23 @@ def _rows(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
     work, widest = row_work(schedule, form), row_width(schedule, form)
     base, known = rows.spread_of(work, widest, gpu), dict(rows.spreads(work, widest, gpu))
     others = [s for s, us in known.items() if us <= SLOWEST * known[base]] if known else []
-    near = [replace(base, threads=n) for n in (base.threads, 2 * base.threads, base.threads // 2)
+    near = [replace(base, threads=n, shared=False) for n in (base.threads, 2 * base.threads, base.threads // 2)
             if gpu.warp_size < n <= min(1024, -(-form.extent // base.vector))]
+    found = [(s, "shared" if s.shared else "register") for s in (base, *others)] if known else [(s, None) for s in (base, *near)]
     out = []
-    for keep, s in [*((None, s) for s in (base, *(others or near))), *product(("shared", ""), near)]:
-        us = _row_us(schedule, form, work, s, keep, gpu)
-        if s in known:
-            us *= known[s] / _row_us(schedule, form, work, s, None, gpu)
-        more = {None: "", "shared": ", kept in shared memory", "": ", read again"}[keep]
-        label = f"{_count(s.threads, 'thread')} a row, {_count(s.side(work), 'row')} a block, {s.vector} wide{more}"
+    for s, keep in [*found, *product(near, ("shared", ""))]:
+        label = f"{_count(s.threads, 'thread')} a row, {_count(s.side(work), 'row')} a block, {s.vector} wide{KEPT.get(keep, '')}"
         take = partial(rows.rows, kernel=kernel, threads=s.threads, vector=s.vector, gpu=gpu, block=s.block, keep=keep)
-        out.append(Choice("spread", kernel, label, us, take))
+        out.append(Choice("spread", kernel, label, _row_us(work, s, keep, len(form.rows), gpu), take))
     return _cuts(schedule, kernel, gpu, out) if len(form.rows) > 1 else out
 
 
-def _row_us(schedule: Schedule, form: RowForm, work: RowWork, spread: RowSpread, keep: str | None, gpu: Gpu) -> float:
-    """Microseconds of rows in one kernel, wherever they are kept: what is moved, what keeps other blocks away, and shuffles."""
-    plan, count, streams = schedule.plan, work.count, work.streams
-    threads, vector, side = spread.threads, spread.vector, spread.side(work, gpu.warp_size)
-    again = sum(plan.array_of[a].dtype.bytes for a in read_again(schedule, form))
-    pieces = -(-form.extent // (threads * vector)) * vector
-    words, row = pieces * again // 4, pieces * threads * again
-    space = rows.place(words, row, threads, streams, gpu) if keep is None else keep
-    registers = min(255, rows.working(streams) + words * (space == "register"))
-    most = occupancy(gpu, threads * side, registers, row * side * (space == "shared")).blocks_per_sm
-    moved = _moved(plan, form.kernel) + (len(form.rows) - 1) * count * form.extent * again * (space == "")
-    item = max(1, moved // max(1, count * form.extent))
-    at = Spread(count, form.extent, threads, side, vector, item, min(rows.UNROLL, -(-form.extent // (threads * vector))))
-    return _streamed(moved, at, gpu, max(1, most)) + ROW_US * (len(form.rows) - 1) * (threads > 1)
+def _row_us(work: RowWork, s: RowSpread, keep: str | None, passes: int, gpu: Gpu) -> float:
+    """Microseconds of rows in one kernel, wherever they are kept; without a place they are read again."""
+    if keep:
+        return row_us(work, replace(s, shared=keep == "shared"), gpu)
+    nbytes = work.nbytes + (passes - 1) * work.count * work.extent * work.again
+    return row_us(replace(work, nbytes=nbytes, kept=work.kept - work.again, again=0), s, gpu)
 
 
 def _cuts(schedule: Schedule, kernel: str, gpu: Gpu, whole: list[Choice]) -> list[Choice]:

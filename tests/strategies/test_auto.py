@@ -17,7 +17,9 @@ from explorer.run.cpu import CpuDevice
 from explorer.run.nvrtc import compile_module
 from explorer.strategies.auto import auto
 from explorer.strategies.reductions import Shape, choose, priced, reduce, reduction_form
-from explorer.strategies.rows import group_size, row_form, rows
+from explorer.strategies.rows import rows
+from explorer.strategies.rows.form import row_form
+from explorer.strategies.rows.model import group_size
 
 NAMES = ex.workloads.names()
 H200 = ex.gpu("H200")

@@ -15,15 +15,13 @@ from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
 from .._steps import Builder, own_temporaries
 from .form import RowForm, read_again, row_form, vector_width
-from .model import RowSpread, RowWork, group_size, priced, row_work
+from .model import RESERVED, RowSpread, RowWork, group_size, priced, row_work
 
 S = TypeVar("S", bound=Schedule)
 UNROLL = 16
 """Accesses of one thread in a row loop that are written out."""
 BLOCK = 256
 """Threads of a block of several rows that registers do not hold."""
-RESERVED = 2048
-"""Bytes of shared memory that rows leave to the reductions."""
 REGISTERS = 128
 """Words of a row that one thread may keep; beyond, the row lies in shared memory or is read again."""
 WORKING, STREAM, LEAST = 12, 6, 24
@@ -34,35 +32,11 @@ Of softmax (2 accesses) 1,024 threads keep 40 words in their 64 registers, of la
 
 
 def spreads(work: RowWork, widest: int, gpu: Gpu) -> list[tuple[RowSpread, float]]:
-    """The spreads whose rows fit the registers, the cheapest first, with their microseconds."""
+    """The spreads that read their rows once, the cheapest first, with their microseconds."""
     def most(s: RowSpread) -> int:
         return kept_words(s.threads * s.side(work, gpu.warp_size), work.streams, gpu)
 
     return priced(work, widest, gpu, most)
-
-
-def place(words: int, nbytes: int, threads: int, streams: int, gpu: Gpu) -> str:
-    """Where a block's rows lie between loops: ``"register"``, ``"shared"``, or ``""`` where there is no room.
-
-    Registers, but not where they leave room for one block of a multiprocessor and shared memory for two: while one computes, the
-    other loads (rows of 40,000 f16 on an H200: 83 instead of 100 µs).
-
-    Parameters
-    ----------
-    words, nbytes : int
-        Registers of one thread for it, and bytes of shared memory of the block.
-    threads : int
-        Of the block, for one row.
-    streams : int
-        Accesses at one place of a row.
-    gpu : Gpu
-    """
-    shared = gpu.warp_size < threads and nbytes + RESERVED <= gpu.shared_bytes_per_block_optin
-    if words > kept_words(threads, streams, gpu):
-        return "shared" if shared else ""
-    one = 2 * threads * (working(streams) + words) > gpu.registers_per_sm
-    two = 2 * (nbytes + RESERVED) <= gpu.shared_bytes_per_sm and 2 * threads <= gpu.max_threads_per_sm
-    return "shared" if shared and one and two else "register"
 
 
 def kept_words(threads: int, streams: int, gpu: Gpu) -> int:
@@ -177,11 +151,13 @@ def _spread(b: Builder, nest: tuple[str, ...], threads: int, vector: int) -> tup
 
 def _keep(b: Builder, scope: str, shared: list[str], spread: RowSpread, work: RowWork, gpu: Gpu, keep: str | None) -> None:
     """Rows that are read again into registers or shared memory, as long as there is room."""
+    most, room = kept_words(spread.threads, work.streams, gpu), gpu.shared_bytes_per_block_optin - RESERVED
     elements, words, nbytes = spread.accesses(work) * spread.vector, 0, 0
     for array in shared:
         size = b.plan.array_of[array].dtype.bytes
         needed, row = -(-elements * size // 4), elements * spread.threads * size
-        space = place(words + needed, nbytes + row, spread.threads, work.streams, gpu) if keep is None else keep
+        space = keep if keep is not None else "register" if not spread.shared and words + needed <= most else \
+            "shared" if spread.threads > gpu.warp_size and nbytes + row <= room else ""
         if space and (b.attempt("stage", array, scope, space=space, vector=spread.vector)
                       or b.attempt("stage", array, scope, space=space)):
             words += needed * (space == "register")

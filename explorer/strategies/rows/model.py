@@ -32,10 +32,20 @@ LINE = 128
 """Bytes of a line of the L1 cache (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
 EACH = 32
 """Most accesses of one thread in a loop over a row that were measured."""
+LONG_BYTES = 65536
+"""Rows of more are better off in shared memory, where it holds two of them: of so long ones registers hold one, and nothing is
+loaded while it is computed.  f16 rows of 40,000 took 83 instead of 100 µs on an H200, 50,000 114 instead of 123; where one row
+fits either way, registers are faster (65,536: 151 against 178 µs)."""
 SIDES = (64, 128, 256, 512)
 """Threads of a block that holds several rows."""
 GRANULE = 8
 """Registers are given to threads by as many (CUDA occupancy calculator)."""
+RESERVED = 2048
+"""Bytes of shared memory that a block's rows leave to the reductions and the system."""
+SHARED_BYTES_PER_CYCLE = 128
+"""Of one multiprocessor's shared memory: 32 banks of 4 bytes (CUDA C++ Programming Guide, "Shared Memory")."""
+CLOCK_HZ = 1.7e9
+"""Where the catalogue has no clock."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +58,8 @@ class RowWork:
         Rows, and elements of each.
     nbytes : int
         Bytes of global memory that are moved.
-    kept : int
-        Bytes of an element that threads keep between loops.
+    kept, again : int
+        Bytes of an element that threads keep between loops; those of them that are read from memory, and not computed.
     itemsize : int
         Of the narrowest array that rows walk.
     streams : int
@@ -64,6 +74,7 @@ class RowWork:
     extent: int
     nbytes: int
     kept: int
+    again: int
     itemsize: int
     streams: int
     sums: int
@@ -72,11 +83,22 @@ class RowWork:
 
 @dataclass(frozen=True)
 class RowSpread:
-    """Rows over threads: threads for one row, elements of an access, threads of a block that holds several rows."""
+    """Rows over threads.
+
+    Attributes
+    ----------
+    threads, vector : int
+        Threads for one row, elements of an access.
+    block : int
+        Threads of a block that holds several rows.
+    shared : bool
+        Whether rows lie in shared memory between loops, and not in registers.
+    """
 
     threads: int
     vector: int
     block: int
+    shared: bool = False
 
     def side(self, work: RowWork, warp: int = 32) -> int:
         """Rows of a block; one that needs more than a warp has a block for itself."""
@@ -87,8 +109,12 @@ class RowSpread:
         return -(-work.extent // (self.vector * self.threads))
 
     def words(self, work: RowWork) -> int:
-        """Words of a row that one thread keeps."""
-        return -(-self.accesses(work) * self.vector * work.kept // 4)
+        """Words of a row that one thread keeps in registers."""
+        return -(-self.accesses(work) * self.vector * (work.kept - work.again * self.shared) // 4)
+
+    def row_bytes(self, work: RowWork) -> int:
+        """Bytes of shared memory for a row, with what no whole access fills."""
+        return self.accesses(work) * self.vector * self.threads * work.again * self.shared
 
 
 @dataclass(frozen=True)
@@ -157,18 +183,27 @@ def row_us(work: RowWork, s: RowSpread, gpu: Gpu, c: RowConstants = H200) -> flo
               busy * warps * work.sums * (s.threads > 1) * c.row / 1e3,
               busy * warps * each * work.streams * _lines(work, s, gpu.warp_size) * c.line / 1e3,
               blocks * c.block / 1e3,
+              shared_us(work.count * s.row_bytes(work) * (work.sums + 2), gpu),  # written, read by each loop
               rounds * (alone + c.latency))
     most = sum(t**c.sharpness for t in limits) ** (1 / c.sharpness)
-    return c.launch + alone + most + (rounds - 1) * c.begin * threads / 1024
+    bare = alone + c.latency if resident == 1 else 0.0  # no other block loads while this one computes
+    return c.launch + alone + most + (rounds - 1) * (c.begin * threads / 1024 + bare)
 
 
 def _resident(work: RowWork, s: RowSpread, warps: int, gpu: Gpu, c: RowConstants) -> int:
     """Blocks that a multiprocessor holds at a time."""
     threads = warps * gpu.warp_size
     most = min(255, gpu.registers_per_sm // threads)
-    registers = min(most, max(16.0, c.registers + c.word * s.accesses(work) * s.vector * work.kept / 4))
+    registers = min(most, max(16.0, c.registers + c.word * s.words(work)))
     registers = ceil(registers / GRANULE) * GRANULE
-    return min(gpu.max_blocks_per_sm, min(gpu.max_threads_per_sm, gpu.registers_per_sm // registers) // threads)
+    held = min(gpu.max_blocks_per_sm, min(gpu.max_threads_per_sm, gpu.registers_per_sm // registers) // threads)
+    return min(held, gpu.shared_bytes_per_sm // (s.row_bytes(work) + RESERVED)) if s.shared else held
+
+
+def _two(work: RowWork, s: RowSpread, gpu: Gpu) -> bool:
+    """Whether shared memory holds two blocks of one long row each, and of one array."""
+    alone = s.threads > gpu.warp_size and work.again == work.itemsize
+    return alone and LONG_BYTES < s.row_bytes(work) <= gpu.shared_bytes_per_sm // 2 - RESERVED
 
 
 def _lines(work: RowWork, s: RowSpread, warp: int) -> int:
@@ -179,8 +214,13 @@ def _lines(work: RowWork, s: RowSpread, warp: int) -> int:
     return min(rows * -(-beside * s.vector * work.itemsize // LINE), whole)
 
 
+def shared_us(nbytes: int, gpu: Gpu) -> float:
+    """Microseconds in which all multiprocessors write or read so many bytes of shared memory."""
+    return nbytes / (gpu.multiprocessors * SHARED_BYTES_PER_CYCLE * (gpu.clock_hz or CLOCK_HZ) / 1e6)
+
+
 def priced(work: RowWork, widest: int, gpu: Gpu, most: Callable[[RowSpread], int]) -> list[tuple[RowSpread, float]]:
-    """The spreads that keep their rows in registers, the cheapest first, with their microseconds.
+    """The spreads that read their rows once, the cheapest first, with their microseconds.
 
     Parameters
     ----------
@@ -189,13 +229,14 @@ def priced(work: RowWork, widest: int, gpu: Gpu, most: Callable[[RowSpread], int
         Elements of the widest access that the rows allow.
     gpu : Gpu
     most : callable
-        Words of a row that a thread may keep, of a spread.
+        Words of a row that a thread may keep in registers, of a spread.
     """
-    found = [RowSpread(1 << e, vector, block)
+    found = [RowSpread(1 << e, vector, block, shared)
              for vector in dict.fromkeys((widest, max(1, widest // 2), max(1, widest // 4)))
-             for e in range(11) for block in (SIDES if 1 << e <= gpu.warp_size else SIDES[-1:])]
+             for e in range(11) for block in (SIDES if 1 << e <= gpu.warp_size else SIDES[-1:])
+             for shared in (False, True)]
     fit = [s for s in found if s.threads < 2 * -(-work.extent // s.vector) and s.accesses(work) <= EACH
-           and s.words(work) <= most(s)]
+           and s.words(work) <= most(s) and (not s.shared or _two(work, s, gpu))]
     return sorted(((s, row_us(work, s, gpu)) for s in fit), key=lambda f: f[1])
 
 
@@ -224,7 +265,7 @@ def row_work(schedule: Schedule, form: RowForm) -> RowWork:
     own, scope = set(own_temporaries(plan, form.kernel)), ranges(tuple(plan.loops.values()))
     statements = [(leaf, plan.statement_of[leaf.statement]) for leaf, _, k in plan.leaves if k.id == form.kernel]
     targets, used = {s.target.array for _, s in statements}, {a.array for _, s in statements for a in s.accesses}
-    sums, operations, kept, times = 0, 0, set[str](), dict[str, int]()
+    sums, operations, made, times = 0, 0, set[str](), dict[str, int]()
     for nest in form.rows:
         here = set[str]()
         for leaf in leaves_of(plan.loops[nest[0]]):
@@ -232,14 +273,15 @@ def row_work(schedule: Schedule, form: RowForm) -> RowWork:
             here |= {a.array for a in s.accesses if not _fixed(leaf, a.index, nest, scope)}
             sums += s.update is not None and _fixed(leaf, s.target.index, nest, scope)
             operations += operations_of(plan, s)
-        kept |= here & own
+        made |= here & own
         for name in here - own:
             times[name] = times.get(name, 0) + 1
-    kept |= {name for name, n in times.items() if n > 1 and name not in targets}
-    streams = sum(1 if name in kept or name in targets else n for name, n in times.items())
+    again = {name for name, n in times.items() if n > 1 and name not in targets}
+    streams = sum(1 if name in again or name in targets else n for name, n in times.items())
     sizes = {name: plan.array_of[name].dtype.bytes for name in used}
+    kept, read = (sum(sizes[n] for n in names) for names in (made | again, again))
     return RowWork(prod(plan.loops[x].extent for x in form.outer), form.extent, sum(plan.array_of[a].nbytes for a in used - own),
-                   sum(sizes[n] for n in kept), min((sizes[n] for n in times), default=4), streams, sums, operations)
+                   kept, read, min((sizes[n] for n in times), default=4), streams, sums, operations)
 
 
 def _fixed(leaf: Leaf, index: tuple[object, ...], nest: tuple[str, ...], scope: Ranges) -> bool:

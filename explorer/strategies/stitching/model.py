@@ -23,7 +23,7 @@ from ..elementwise import THREADS as ELEMENTS
 from ..rows import RESERVED, kept_words, spread_of
 from ..rows.form import WIDE
 from ..rows.model import EACH as WRITTEN_OUT
-from ..rows.model import SPECIAL, RowWork, operations_of
+from ..rows.model import SPECIAL, RowWork, operations_of, shared_us
 from ..split_rows import online, parts_of
 from .graph import APART, Graph, name_of
 from .rates import (
@@ -39,7 +39,6 @@ from .rates import (
     Spread,
     bandwidth_of,
     best_parts,
-    shared_us,
 )
 
 BASE_REGISTERS = 32
@@ -220,7 +219,7 @@ class _Group:
         item = min((arrays[a].dtype.bytes for a in elements if elements[a] * 2 > self.space), default=4)
         again = {a for a, found in passes.items() if len(found) > 1}
         own = self._own_rows()
-        work = self._work(item, elements, again | own)
+        work = self._work(item, elements, again, own)
         threads, vector, rows = self._threads(item, work)
         threads = block.threads if block and self.flat else threads
         words, most = self._words(again | own, threads), kept_words(threads * rows, work.streams, self.gpu)
@@ -298,15 +297,15 @@ class _Group:
         spread = spread_of(work, gcd(self.length, WIDE // item), self.gpu, 1 if alone else None)
         return spread.threads, spread.vector, spread.side(work, self.gpu.warp_size)
 
-    def _work(self, item: int, elements: Mapping[str, int], kept: Set[str]) -> RowWork:
+    def _work(self, item: int, elements: Mapping[str, int], again: Set[str], own: Set[str]) -> RowWork:
         """What the group does with its rows."""
         arrays = self.graph.plan.array_of
         moved = {**elements, **{v: arrays[v].size for v in self.group if self._leaves(v)}}
         long = [s for _, s, above in self.all if prod(x.extent for x in above) > self.results]
         nbytes = sum(n * arrays[a].dtype.bytes for a, n in moved.items())
-        lying = sum(arrays[a].dtype.bytes for a in kept if arrays[a].size > self.results)
+        read, made = (sum(arrays[a].dtype.bytes for a in kept if arrays[a].size > self.results) for kept in (again, own))
         streams, operations = sum(n > self.results for n in moved.values()), sum(operations_of(self.graph.plan, s) for s in long)
-        return RowWork(self.results, self.length, nbytes, lying, item, streams, len(self.updates), operations)
+        return RowWork(self.results, self.length, nbytes, read + made, read, item, streams, len(self.updates), operations)
 
     def _row_extent(self) -> int:
         """Iterations of the innermost loop."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...gpu.spec import Gpu
+from ..rows.model import CLOCK_HZ
 
 LAUNCH_US = 1.0
 """Shortest duration of a kernel, from its first instruction to the end of its last block."""
@@ -25,10 +26,6 @@ LATENCY_US = 1.4
 ALONE_BYTES_PER_CYCLE = 64
 """What one multiprocessor can take in from the second-level cache while the others are idle (Jia et al., "Dissecting the NVIDIA
 Volta GPU architecture via microbenchmarking", 2018)."""
-CLOCK_HZ = 1.7e9
-"""Where the catalogue has no clock."""
-SHARED_BYTES_PER_CYCLE = 128
-"""Of one multiprocessor's shared memory: 32 banks of 4 bytes (CUDA C++ Programming Guide, "Shared Memory")."""
 SHARPNESS = 3.8
 """How sharply bandwidth sets in as loads in flight grow."""
 JOIN_US, PART_US = 1.2, 0.03
@@ -96,11 +93,6 @@ class Spread:
 def bandwidth_of(gpu: Gpu) -> float:
     """Bytes per microsecond of a copy."""
     return (gpu.measured_bandwidth_bytes_per_s or gpu.memory_bandwidth_bytes_per_s) / 1e6
-
-
-def shared_us(nbytes: int, gpu: Gpu) -> float:
-    """Microseconds in which all multiprocessors write or read so many bytes of shared memory."""
-    return nbytes / (gpu.multiprocessors * SHARED_BYTES_PER_CYCLE * (gpu.clock_hz or CLOCK_HZ) / 1e6)
 
 
 def best_parts(rows: int, length: int, vector: int, itemsize: int, gpu: Gpu, several: bool,
