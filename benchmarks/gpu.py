@@ -1,7 +1,7 @@
 """Reductions and fused chains on a GPU, from `strategies.auto` alone, against every peer in the same process.
 
-    python benchmarks/gpu.py [--suites reductions,fused,random,large,chains] [--only TEXT] [--peers torch,inductor,cupy,xla] [--draw 40]
-                             [--seed 0] [--search N] [--json PATH]
+    python benchmarks/gpu.py [--suites reductions,fused,random,large,chains] [--only TEXT] [--peers torch,inductor,cupy,xla]
+                             [--draw 40] [--seed 0] [--search N] [--json PATH]
 
 With `--search`, N variants of each schedule are built (explorer.strategies.choices) and timed quickly; the best is `searched`,
 timed in turn with the others, and its ratio to the best peer stands beside that of `auto`.

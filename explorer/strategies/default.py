@@ -94,11 +94,11 @@ def _attempt(schedule: S, steps: Iterable[Transform]) -> S:
 
 
 def separate(schedule: S) -> S:
-    """One kernel for each node at the top, as far as a cut is legal."""
+    """One kernel for each node at the top that is not spread yet, as far as a cut is legal."""
     kernel = 0
     while kernel < len(schedule.plan.kernels):
         body = schedule.plan.kernels[kernel].body
-        if len(body) > 1:
+        if len(body) > 1 and not all(any(isinstance(n, Loop) and n.is_place for n in walk((node,))) for node in body):
             schedule = _attempt(schedule, [Launch(schedule.plan.kernels[kernel].id, after=body[0].id)])
         kernel += 1
     return schedule

@@ -13,8 +13,9 @@ from .rows.form import WIDE
 
 S = TypeVar("S", bound=Schedule)
 THREADS = 128
-ENOUGH = 1024
-"""Blocks that keep every multiprocessor busy; fewer, and a thread takes one access."""
+ENOUGH, STEPS = 1024, 32
+"""Blocks that keep every multiprocessor busy; fewer, and a thread takes one access.  Blocks of whole accesses from which on the
+elements that no whole access takes get a loop of their own."""
 
 
 def is_elementwise(schedule: Schedule, kernel: str) -> bool:
@@ -48,14 +49,33 @@ def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int
     kernel = kernel or schedule.plan.kernels[0].id
     if not is_elementwise(schedule, kernel):
         return schedule
-    b = Builder(schedule)
-    nest = chain(next(k.body for k in b.plan.kernels if k.id == kernel)[0])
+    nest = chain(next(k.body for k in schedule.plan.kernels if k.id == kernel)[0])
     if any(x.extent == 0 or x.role != "seq" for x in nest):
         return schedule
-    each = each or each_of(schedule, nest)
-    loop, width = nest[0].id, vector_width(schedule, nest)
+    each, total = each or each_of(schedule, nest), prod(x.extent for x in nest)
+    width, widest = vector_width(schedule, nest), whole_width(schedule, nest)
+    several = each if total >= each * ENOUGH * threads * widest else 1
+    step = threads * several * widest
+    if width < widest and total >= STEPS * step:
+        found = _spread(schedule, kernel, threads, several, backwards, widest, total // step * step)
+        if found is not schedule and found.judgement.emittable:
+            return found
+    return _spread(schedule, kernel, threads, each, backwards, width, 0)
+
+
+def _spread(schedule: S, kernel: str, threads: int, each: int, backwards: bool, width: int, whole: int) -> S:
+    """One flat loop over all threads; the elements from `whole` on, if it is not 0, one by one by the first blocks."""
+    b = Builder(schedule)
+    nest = chain(next(k.body for k in b.plan.kernels if k.id == kernel)[0])
+    loop, rest = nest[0].id, ""
     if len(nest) > 1:
         b.do("coalesce", tuple(x.id for x in nest))
+    own = own_temporaries(b.plan, kernel)
+    if whole:
+        if not all([b.attempt("contract", temporary, "register") for temporary in own]):
+            return schedule
+        rest = b.plan.fresh(f"{loop}.2")
+        b.do("cut", loop, whole)
     lanes = part = several = ""
     if width > 1:
         lanes = b.plan.fresh(f"{loop}.v")
@@ -63,7 +83,7 @@ def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int
     if b.extent(loop) > threads:
         part = b.plan.fresh(f"{loop}.t")
         b.do("split", loop, threads, inner=part)
-        if each > 1 and b.extent(loop) >= each * ENOUGH:
+        if each > 1 and (whole or b.extent(loop) >= each * ENOUGH):
             several = b.plan.fresh(f"{loop}.u")
             b.do("split", loop, each, inner=several).do("reorder", (part, several))
         if backwards:
@@ -72,8 +92,12 @@ def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int
             return schedule
     if not b.attempt("bind", part or loop, "thread.x"):
         return schedule
-    for temporary in own_temporaries(b.plan, kernel):
-        b.attempt("contract", temporary, "register")
+    if rest:
+        inner = b.plan.fresh(f"{rest}.t")
+        b.do("split", rest, threads, inner=inner).do("bind", rest, "block.x").do("bind", inner, "thread.x")
+    for temporary in own:
+        if temporary not in b.plan.buffer_of:
+            b.attempt("contract", temporary, "register")
     if lanes:
         b.attempt("vectorize", lanes)
     if several:

@@ -7,6 +7,11 @@ import pytest
 import explorer as ex
 from explorer.ir.tree import Loop, walk
 from explorer.strategies.auto import auto
+from explorer.strategies.default import default
+from explorer.strategies.elementwise import elementwise
+from explorer.strategies.stitch import stitch
+
+from .stitched import two_nests
 
 M, N = ex.sizes("M N")
 
@@ -16,6 +21,15 @@ def added(a: ex.f16[M, N], b: ex.f16[M, N], y: ex.f16[M, N]):
     for i in range(M):
         for k in range(N):
             y[i, k] = a[i, k] * 2.0 + b[i, k]
+
+
+@ex.program
+def kept(a: ex.f32[M], b: ex.f32[M], y: ex.f32[M], z: ex.f32[M]):
+    for i in range(M):
+        t = ex.local(ex.f32)
+        t = a[i] * 2.0 + b[i]
+        y[i] = t * t
+        z[i] = t + 1.0
 
 
 @ex.program
@@ -45,3 +59,40 @@ def test_width(definition: ex.Definition, rows: int, columns: int, wide: int) ->
     made = auto(definition.schedule(M=rows, N=columns))
     assert lanes(made) == wide
     assert made.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize("size", [32 * 512 + 1, 32 * 512 + 511, 4096 * 512 + 3])
+def test_what_no_whole_access_takes_is_done_by_the_first_blocks(size: int) -> None:
+    """Whole arrays of odd length are read in vectors all the same, in one launch, whatever a thread keeps."""
+    made = auto(kept.schedule(M=size))
+    assert lanes(made) == 4
+    assert len(made.plan.kernels) == 1
+    assert made.judgement.emittable
+    body = made.plan.kernels[0].body
+    whole, rest = (n for n in body if isinstance(n, Loop))
+    assert rest.extent <= 16 < 32 <= whole.extent
+    assert {a.width_bytes for a in made.facts.accesses if a.space == "global"} == {16, 4}
+    if size < 1 << 20:
+        assert made.run(device="cpu", time=False).correct
+
+
+def test_few_elements_are_taken_one_by_one() -> None:
+    made = auto(kept.schedule(M=32 * 512 - 1))
+    assert lanes(made) == 1
+    assert made.run(device="cpu", time=False).correct
+
+
+def test_the_default_leaves_a_kernel_that_is_spread_whole() -> None:
+    """The loop of what is left over is no kernel of its own; one that nothing is bound in still is."""
+    spread = elementwise(kept.schedule(M=32 * 512 + 5))
+    assert len(default(spread).plan.kernels) == 1
+    assert len(default(kept.schedule(M=100).cut("i", 64)).plan.kernels) == 2
+
+
+def test_odd_phases_of_one_launch() -> None:
+    made = stitch(two_nests.schedule(M=131, N=127), {"t->z": "grid"})
+    _, second = made.plan.kernels
+    assert second.join == "grid"
+    assert len(second.body) == 2
+    assert made.judgement.emittable
+    assert "grid_barrier" in made.cuda
