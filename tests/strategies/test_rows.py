@@ -96,6 +96,12 @@ def test_what_a_thread_keeps_fits_its_registers() -> None:
             assert block <= 1024
 
 
+def test_no_rows_have_no_spread() -> None:
+    nothing = replace(work_of("softmax", M=4, N=8), count=0)
+    assert spreads(nothing, 8, H200) == []
+    assert spread_of(nothing, 8, H200).threads == 1
+
+
 def test_more_work_takes_longer() -> None:
     work, spread = work_of("softmax", M=8192, N=1000), RowSpread(32, 8, 256)
     base = row_us(work, spread, H200)

@@ -220,7 +220,7 @@ def shared_us(nbytes: int, gpu: Gpu) -> float:
 
 
 def priced(work: RowWork, widest: int, gpu: Gpu, most: Callable[[RowSpread], int]) -> list[tuple[RowSpread, float]]:
-    """The spreads that read their rows once, the cheapest first, with their microseconds.
+    """The spreads that read their rows once, the cheapest first, with their microseconds; none where there are no rows.
 
     Parameters
     ----------
@@ -231,6 +231,8 @@ def priced(work: RowWork, widest: int, gpu: Gpu, most: Callable[[RowSpread], int
     most : callable
         Words of a row that a thread may keep in registers, of a spread.
     """
+    if not work.count:
+        return []
     found = [RowSpread(1 << e, vector, block, shared)
              for vector in dict.fromkeys((widest, max(1, widest // 2), max(1, widest // 4)))
              for e in range(11) for block in (SIDES if 1 << e <= gpu.warp_size else SIDES[-1:])
