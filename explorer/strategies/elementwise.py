@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import gcd, prod
 from typing import TypeVar
 
+from ..errors import ScheduleError
 from ..ir.expr import Expr
 from ..ir.tree import Leaf, Loop
 from ..schedule import Schedule
@@ -57,9 +59,10 @@ def elementwise(schedule: S, kernel: str = "", threads: int = THREADS, each: int
     several = each if total >= each * ENOUGH * threads * widest else 1
     step = threads * several * widest
     if width < widest and total >= STEPS * step:
-        found = _spread(schedule, kernel, threads, several, backwards, widest, total // step * step)
-        if found is not schedule and found.judgement.emittable:
-            return found
+        with suppress(ScheduleError):  # a step that this nest does not allow: one by one, then
+            found = _spread(schedule, kernel, threads, several, backwards, widest, total // step * step)
+            if found is not schedule and found.judgement.emittable:
+                return found
     return _spread(schedule, kernel, threads, each, backwards, width, 0)
 
 

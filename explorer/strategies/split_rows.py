@@ -101,8 +101,13 @@ def _part(b: Builder, nests: list[Loop], outer: list[str], total: Statement, gpu
 
 
 def parts_of(rows: int, length: int, itemsize: int, gpu: Gpu) -> int:
-    """Parts of a row at least: short enough for registers, enough of them for all multiprocessors; 1 where one is right."""
-    return max(-(-length * itemsize // PART_BYTES), min(-(-BLOCKS_PER_SM * gpu.multiprocessors // rows), max(1, length // LEAST)))
+    """Parts of a row at least: short enough for registers, enough of them for all multiprocessors; 1 where one is right.
+
+    Where half of the multiprocessors have a row of their own, another launch costs more than the others' idleness.
+    """
+    fewest = -(-length * itemsize // PART_BYTES)
+    few = 2 * rows < gpu.multiprocessors
+    return max(fewest, min(-(-BLOCKS_PER_SM * gpu.multiprocessors // rows), max(1, length // LEAST))) if few else fewest
 
 
 def _above(b: Builder, node: str) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from benchmarks.fused_programs import layernorm
+from benchmarks.fused_programs import layernorm, softmax
 from benchmarks.reduction_program import reduction
 from explorer.codegen import batch
 from explorer.codegen.emit import emit
@@ -134,6 +134,17 @@ def test_what_no_vector_holds_is_not_read_where_there_is_nothing() -> None:
         run = made.run(device="cpu")
         assert run.correct, str(run)
     assert schedule.run(device="cpu").correct
+
+
+def test_a_row_is_filled_only_where_somebody_asks_for_the_fill() -> None:
+    """A sum runs over zeros behind the row without a condition of its own; a maximum and exponentials keep theirs."""
+    summed, shifted = auto(layernorm.schedule(M=5, N=1002)), auto(softmax.schedule(M=5, N=1002))
+    assert "? *(const packed<__half, 2>*)" in body(summed)
+    assert "packed<__half, 2>{};" in body(summed)
+    assert re.search(r"if \(.*< 501\)\s+x_x_r_v_packed\[x_r_0\] = \*\(const packed<__half, 2>\*\)", body(shifted))
+    assert "packed<__half, 2>{}" not in body(shifted)
+    assert summed.run(device="cpu").correct
+    assert shifted.run(device="cpu").correct
 
 
 def test_a_row_of_narrow_elements_is_copied_in_words() -> None:

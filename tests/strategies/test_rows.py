@@ -12,6 +12,7 @@ from benchmarks import fused_programs
 from explorer.strategies.auto import auto
 from explorer.strategies.rows import kept_words, rows, spread_of, spreads
 from explorer.strategies.rows.form import row_form, vector_width
+from explorer.strategies.rows.model import H200 as CONSTANTS
 from explorer.strategies.rows.model import RowSpread, RowWork, row_us, row_work
 
 from .stitched import run_all, written
@@ -48,10 +49,18 @@ def test_reductions_of_parts_are_reductions() -> None:
     """A loop that was split walks the elements of a part: its result does not move with it, though its index divides."""
     schedule = written("cross_entropy", M=3, N=4096).split("k", 1024, inner="kq")
     form = row_form(schedule, schedule.plan.kernels[0].id)
-    assert form is None or row_work(schedule, form).sums >= 1
-    made = auto(written("cross_entropy", M=4, N=16384))  # parts of a row, joined in a second launch
+    assert form is not None
+    assert row_work(schedule, form).sums == 2
+    made = auto(written("cross_entropy", M=20, N=16384))  # parts of a row, joined in a second launch
     assert len(made.plan.kernels) == 2
     assert made.module().launches[0].block[0] < 1024
+    assert len(auto(written("cross_entropy", M=107, N=16384)).plan.kernels) == 1  # most multiprocessors have a row
+
+
+def test_rows_that_fit_are_not_cut() -> None:
+    """The model of stitching asks the one of rows: 1,024 rows of 16,384 took 17.8 µs in one kernel and 26.6 cut."""
+    assert len(auto(written("softmax", M=1024, N=16384)).plan.kernels) == 1
+    assert len(auto(written("layernorm", M=2000, N=50000)).plan.kernels) == 1
 
 
 @pytest.mark.parametrize(("name", "m", "n", "threads"), [
@@ -69,6 +78,13 @@ def test_short_rows_share_a_block() -> None:
     work = work_of("cross_entropy", M=37659, N=185)
     assert spread.side(work) > 1
     assert row_us(work, RowSpread(64, 1, 256), H200) > 2 * row_us(work, spread, H200)
+    assert row_us(work, RowSpread(64, 1, 256), H200) > work.count * CONSTANTS.block / 1e3  # 24.6 µs were measured
+
+
+def test_few_threads_of_a_row_touch_many_lines() -> None:
+    """Rows of 107 f32, 120,640 of them, took 56.8 µs with 4 threads each and 25.6 with 16."""
+    work = RowWork(120640, 107, 2 * 120640 * 107 * 4, 4, 4, 4, 3, 1, 4)
+    assert row_us(work, RowSpread(4, 1, 64), H200) > 1.5 * row_us(work, RowSpread(16, 1, 64), H200)
 
 
 @pytest.mark.parametrize(("n", "shared"), [(32000, False), (40000, True), (50000, True), (65536, False), (81920, False)])

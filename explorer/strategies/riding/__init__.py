@@ -5,7 +5,7 @@ A gradient of a normalisation, or of a bias, walks rows and sums over them.  One
 whose sums it keeps in registers over all its rows.  At the end the rows that a block works on side by side meet in shared
 memory, the block stores one partial sum for each column, and a small second launch joins those, always in one order.
 
-Sizes.  A row belongs to as many threads as for rows alone (:func:`~explorer.strategies.rows.model.group_size`), and to more
+Sizes.  A row belongs to threads by its length (:func:`~explorer.strategies.rows.model.group_size`), and to more
 where its columns would take more than `REGISTERS` of a thread: a register for every element of a row that is kept (compilers
 keep 16-bit elements widened) and for every sum.  Each multiprocessor gets one block of about `BLOCK` threads, with as many rows
 side by side as that makes (few columns: several blocks, if a block has fewer rows than that).  Little's law asks for 32 to 40 kB

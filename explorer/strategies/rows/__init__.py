@@ -71,7 +71,7 @@ def rows(schedule: S, kernel: str = "", threads: int | None = None, vector: int 
         Threads of a block that holds several rows, side by side; a row of more than a warp has a block for itself.
     keep : str, optional
         Where what several loops read of a row lies between them: ``"register"``, ``"shared"``, or ``""`` for nowhere, so that it
-        is read again.  By default the first of these that holds it.
+        is read again.  By default what the model says, and of the others the first that holds it.
 
     Returns
     -------

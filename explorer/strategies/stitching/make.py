@@ -13,9 +13,9 @@ from ...ir.plan import block_extents
 from ...schedule import Schedule
 from .._steps import Builder, own_temporaries
 from ..default import default
+from .cost import KernelCost
 from .graph import APART, PARTS, Graph, name_of
 from .kernels import read_before, spread
-from .model import KernelCost
 from .moves import demand_fusion, join_nests, separate, share_passes
 from .phases import apart, one_launch, shared_bytes
 from .result import came_about, why_not

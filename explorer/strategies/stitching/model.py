@@ -10,96 +10,16 @@ cache.  Phases of one launch share its grid: of blocks as wide as the widest, as
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from math import gcd, prod
 
 from ...gpu.occupancy import occupancy
 from ...gpu.spec import Gpu
-from ...ir.expr import Expr
-from ...ir.program import Access, Statement
-from ...ir.scalar import Call, Scalar, flops, walk
-from ...ir.tree import Leaf, Loop
 from ..elementwise import THREADS as ELEMENTS
-from ..rows import RESERVED, kept_words, spread_of
-from ..rows.form import WIDE
-from ..rows.model import EACH as WRITTEN_OUT
-from ..rows.model import SPECIAL, RowWork, operations_of, shared_us
-from ..split_rows import online, parts_of
-from .graph import APART, Graph, name_of
-from .rates import (
-    AGAIN,
-    BARRIER_US,
-    GRID_US,
-    JOIN_US,
-    LATENCY_US,
-    LAUNCH_US,
-    ROW_US,
-    STEP_US,
-    WAVE_US,
-    Spread,
-    bandwidth_of,
-    best_parts,
-)
+from .cost import KernelCost
+from .graph import Graph, name_of
+from .group import Block, Group, statements_of
 
-BASE_REGISTERS = 32
-"""Registers of a thread for addresses and intermediate results, beside what it keeps of a row (an estimate)."""
 PHASES = 24
 """Registers that a launch of several phases takes beyond them (an estimate)."""
-EACH = 4
-"""Accesses of a thread in an elementwise kernel."""
-CACHE_SHARE = 0.5
-"""Share of the second-level cache that still holds what a kernel read last when the next begins there (an estimate)."""
-SECTOR = 32
-"""Bytes that the memory moves at least (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
-SPECIAL_COST = 16
-"""What a function of the special units takes in additions: units for 16 a clock where 128 add (CUDA C++ Programming Guide,
-"Arithmetic Instructions"), and as much again for the instructions around it."""
-TERMS: tuple[str, ...] = ("memory", "spread", "arithmetic", "launch", "latency", "barrier", "exchange", "recompute", "cache")
-
-
-@dataclass(frozen=True)
-class KernelCost:
-    """One kernel (and the one that joins its parts, if it has some).
-
-    Attributes
-    ----------
-    values : tuple of str
-    moved_bytes : int
-        To and from global memory.
-    threads, registers, shared_bytes : int
-        Of a block, of a thread, of a block.
-    occupancy : float
-        0 to 1.
-    launches : int
-        0 for a phase of the launch before it.
-    flat : bool
-        Whether it is made element by element.
-    parts : bool
-        Whether a reduction is made in parts.
-    reads : int
-        How often the kernel reads what it reads most often: 1 where rows are kept between its passes.
-    terms : mapping of str to float
-        Microseconds by :data:`TERMS`.
-    """
-
-    values: tuple[str, ...]
-    moved_bytes: int
-    threads: int
-    registers: int
-    shared_bytes: int
-    occupancy: float
-    launches: int
-    flat: bool
-    parts: bool
-    reads: int
-    terms: Mapping[str, float] = field(default_factory=dict)
-
-    def phase(self, behind: bool, whole: bool) -> KernelCost:
-        """The same in one launch with others: behind a barrier of the grid, its parts joined behind another one."""
-        barriers = behind + (whole and self.parts)
-        saved = LAUNCH_US * behind + JOIN_US * (whole and self.parts)
-        terms = {**self.terms, "launch": self.terms["launch"] - saved, "barrier": GRID_US * barriers}
-        return replace(self, launches=self.launches - barriers, terms=terms)
 
 
 def kernel_costs(graph: Graph, groups: tuple[tuple[str, ...], ...], schemes: Mapping[str, str], free: Mapping[int, bool | None],
@@ -124,11 +44,11 @@ def kernel_costs(graph: Graph, groups: tuple[tuple[str, ...], ...], schemes: Map
     known : dict, optional
         Costs of the same graph and GPU so far: other plans have some of the groups too.
     """
-    def cost(n: int, block: _Block | None = None) -> KernelCost:
-        return _Group(graph, groups[n], schemes, gpu, free.get(n, False)).cost(earlier[n], block)
+    def cost(n: int, block: Block | None = None) -> KernelCost:
+        return Group(graph, groups[n], schemes, gpu, free.get(n, False)).cost(earlier[n], block)
 
     known = {} if known is None else known
-    read = [frozenset(r.array for _, s, _ in _statements(graph, group) for r in s.reads) for group in groups]
+    read = [frozenset(r.array for _, s, _ in statements_of(graph, group) for r in s.reads) for group in groups]
     earlier = [frozenset[str]().union(*read[:n]) for n in range(len(groups))]
     out, first = [], 0
     for n, group in enumerate(groups):
@@ -143,235 +63,14 @@ def kernel_costs(graph: Graph, groups: tuple[tuple[str, ...], ...], schemes: Map
         launch, first = range(first, end), end
         together = len(launch) > 1 or (launch[0] in whole and out[launch[0]].parts)
         if together:
-            block = _Block(gpu, [out[n] for n in launch])
+            block = _block(gpu, [out[n] for n in launch])
             for n in launch:
                 out[n] = cost(n, block).phase(n in barriers, n in whole)
     return tuple(out)
 
 
-class _Block:
+def _block(gpu: Gpu, phases: Sequence[KernelCost]) -> Block:
     """A block of a launch of several phases: as many threads and registers as the most, shared memory for all."""
-
-    def __init__(self, gpu: Gpu, phases: Sequence[KernelCost]) -> None:
-        self.threads = max((k.threads for k in phases if not k.flat), default=ELEMENTS)
-        self.registers = min(max(k.registers for k in phases) + PHASES, gpu.registers_per_sm // self.threads)
-        self.filled = occupancy(gpu, self.threads, self.registers, sum(k.shared_bytes for k in phases))
-
-
-def _statements(graph: Graph, group: tuple[str, ...]) -> list[tuple[Leaf, Statement, tuple[Loop, ...]]]:
-    return [(leaf, s, above) for leaf, s, above in graph.leaves if s.target.array in group]
-
-
-class _Group:
-    """The figures of one group."""
-
-    def __init__(self, graph: Graph, group: tuple[str, ...], schemes: Mapping[str, str], gpu: Gpu,
-                 parts: bool | None) -> None:
-        self.graph, self.group, self.schemes, self.gpu, self.parts = graph, group, schemes, gpu, parts
-        self.all = _statements(graph, group)
-        self.bandwidth = bandwidth_of(gpu)
-        self.updates = [e for e in self.all if e[1].update]
-        self.space = max(prod(x.extent for x in above) for _, _, above in self.all)
-        self.results = min(self._results(*e) for e in self.all)
-        self.flat = self.results == self.space
-        self.length = max(1, self.space // max(1, self.results))
-        self.inside = [e for e in graph.edges if e.array in group and e.into in group]
-        self.stage = self._stages()
-
-    def _results(self, leaf: Leaf, s: Statement, above: tuple[Loop, ...]) -> int:
-        used = _variables(leaf, s.target)
-        return prod(x.extent for x in above if x.id in used)
-
-    def _stages(self) -> dict[str, int]:
-        """How many reductions of the group have to be over before a value can be made."""
-        stage, together = dict.fromkeys(self.group, 0), self._one_pass()
-        self.split = self.split if together else 0
-        for _ in self.group:
-            for e in self.inside:
-                stage[e.into] = max(stage[e.into], stage[e.array] + (e.array in self.graph.reductions
-                                                                             and (e.array, e.into) not in together))
-        return stage
-
-    def distinct(self, leaf: Leaf, access: Access, above: tuple[Loop, ...]) -> int:
-        """Elements that an access touches in all, at most."""
-        used = {x.id for x in above} if not access.affine else _variables(leaf, access)
-        return min(prod(x.extent for x in above if x.id in used), self.graph.plan.array_of[access.array].size)
-
-    def _one_pass(self) -> set[tuple[str, str]]:
-        """The maximum and the sum of exponentials that one pass makes (:mod:`~explorer.strategies.split_rows`)."""
-        made = {s.target.array: s for _, s, _ in self.updates}
-        fits = self.parts is not False and len(made) == 2 and min(len(above) for _, _, above in self.updates) > 1
-        item = min((self.graph.plan.array_of[r.array].dtype.bytes for s in made.values() for r in s.reads if r.index), default=4)
-        self.split = parts_of(self.results, self.length, item, self.gpu) if fits else 1
-        return {(a, b) for a in made for b in made if self.split > 1 and a != b and online(made[a], made[b])}
-
-    def cost(self, earlier: Set[str], block: _Block | None = None) -> KernelCost:
-        """The kernel's cost; as a phase, with the blocks of its launch, which walk over what does not fit at once."""
-        arrays = self.graph.plan.array_of
-        passes: dict[str, set[int]] = {}
-        elements: dict[str, int] = {}
-        for leaf, s, above in self.all:
-            for r in s.reads:
-                if r.array not in self.group or r.array == s.target.array:
-                    n = self.distinct(leaf, r, above)
-                    elements[r.array] = max(elements.get(r.array, 0), n)
-                    passes.setdefault(r.array, set()).add(self.stage[s.target.array] if n > self.results else 0)
-        item = min((arrays[a].dtype.bytes for a in elements if elements[a] * 2 > self.space), default=4)
-        again = {a for a, found in passes.items() if len(found) > 1}
-        own = self._own_rows()
-        work = self._work(item, elements, again, own)
-        threads, vector, rows = self._threads(item, work)
-        threads = block.threads if block and self.flat else threads
-        words, most = self._words(again | own, threads), kept_words(threads * rows, work.streams, self.gpu)
-        registers = BASE_REGISTERS + words
-        shared = self._shared(threads, rows)
-        held = words <= most
-        if not held:
-            registers, lying = BASE_REGISTERS, self.length * sum(arrays[a].dtype.bytes for a in again)
-            held = rows == 1 and shared + lying + RESERVED <= self.gpu.shared_bytes_per_block_optin
-            shared += lying if held else 0
-        moved = sum(n * arrays[a].dtype.bytes * (1 if held or a not in again else len(passes[a])) for a, n in elements.items())
-        moved += sum(arrays[v].nbytes for v in self.group if self._leaves(v))
-        if self._words(own, threads) > most:  # the compiler puts them into local memory
-            moved += sum(arrays[a].nbytes * (1 + len({self.stage[e.into] for e in self.inside if e.array == a})) for a in own)
-        filled = block.filled if block else occupancy(self.gpu, threads * rows, registers, shared)
-        terms = dict.fromkeys(TERMS, 0.0)
-        terms["memory"] = moved / self.bandwidth
-        join = self._spread(terms, item, threads, rows, vector, filled.blocks_per_sm, block is not None)
-        terms["launch"] += LAUNCH_US
-        terms["latency"] += LATENCY_US * (1 + max(self.stage.values(), default=0) * (not held))
-        if self.flat:
-            found = max((min(arrays[a].nbytes, CACHE_SHARE * (self.gpu.l2_bytes or 0)) for a in elements
-                         if a in earlier and elements[a] * 2 > self.space), default=0)
-            terms["cache"] = -found / self.bandwidth
-        reads = 1 if held else max(map(len, passes.values()), default=1)
-        return KernelCost(self.group, moved, threads * rows, registers, shared, filled.fraction, 1 + join, self.flat,
-                          join, reads, terms)
-
-    def _spread(self, terms: dict[str, float], item: int, threads: int, rows: int, vector: int, most: int, phase: bool) -> bool:
-        """What the shape of the work loses against the bandwidth; whether parts are joined by a kernel of their own."""
-        if self.flat:
-            piece = threads * vector * EACH
-            found = Spread(-(-self.space // piece), piece, threads, 1, vector, item, EACH)
-            terms["spread"] += (found.loss(self.gpu, max(1, most) if phase else 32) - 1) * terms["memory"]
-            return False
-        contiguous = self._contiguous()
-        reduced = [v for v in self.group if v in self.graph.reductions]
-        one_pass = bool(reduced) and not any(self.stage[v] for v in reduced) and all(map(self._scalar_or_update, self.group))
-        if one_pass and (self.parts is not False or self._shuffled(reduced)):
-            wide = gcd(self.length if contiguous else self.results, WIDE // item)
-            number = 1 if self.parts is False else self.split
-            lost, join, number = best_parts(self.results, self.length, wide, item, self.gpu, bool(self.parts), number,
-                                            max(1, most) if phase else 32)
-            terms["spread"] += lost
-            terms["exchange"] += ROW_US + BARRIER_US
-            terms["launch"] += join
-            return number > 1
-        accesses = -(-self.length // (threads * vector))
-        found = Spread(self.results, self.length, threads, rows, vector, item, accesses if accesses <= WRITTEN_OUT else EACH)
-        loss, waves = found.loss(self.gpu, max(1, most)), found.waves(self.gpu, max(1, most))
-        if not contiguous or (threads == 1 and self.length > vector):
-            loss *= max(1.0, SECTOR / (item if not contiguous else vector * item))
-        terms["spread"] += (loss - 1) * terms["memory"] + WAVE_US * (waves - 1)
-        terms["arithmetic"] += max(0.0, self._arithmetic_us(found.blocks()) - terms["memory"] - terms["spread"])
-        terms["exchange"] += shared_us(self._through_shared(), self.gpu)
-        steps = {"shuffle": ROW_US + BARRIER_US * (threads > self.gpu.warp_size),
-                 "shared": ROW_US + STEP_US * threads.bit_length(), "register": 0.0}
-        for _, s, _ in self.updates:
-            how = next((self.schemes[name_of(e)] for e in self.graph.edges if e.array == s.target.array), "shuffle")
-            terms["exchange"] += steps.get(how, steps["shuffle"]) * (1 + AGAIN * (waves - 1))
-        return False
-
-    def _arithmetic_us(self, blocks: int) -> float:
-        """What the group's operations take on the multiprocessors that have a block, at half the peak: that counts a
-        multiplication and an addition at once.
-        """
-        work = sum(prod(x.extent for x in above) * (_additions(s.value) + bool(s.update)) for _, s, above in self.all)
-        return 2 * work / (self.gpu.f32_flops_per_s / 1e6) * self.gpu.multiprocessors / min(blocks, self.gpu.multiprocessors)
-
-    def _threads(self, item: int, work: RowWork) -> tuple[int, int, int]:
-        """Threads for one row, elements of one access, rows of a block."""
-        if self.flat:
-            return ELEMENTS, gcd(self._row_extent(), WIDE // item), 1
-        alone = any(self.schemes[name_of(e)] == "register" and e.array in self.graph.reductions for e in self.inside)
-        spread = spread_of(work, gcd(self.length, WIDE // item), self.gpu, 1 if alone else None)
-        return spread.threads, spread.vector, spread.side(work, self.gpu.warp_size)
-
-    def _work(self, item: int, elements: Mapping[str, int], again: Set[str], own: Set[str]) -> RowWork:
-        """What the group does with its rows."""
-        arrays = self.graph.plan.array_of
-        moved = {**elements, **{v: arrays[v].size for v in self.group if self._leaves(v)}}
-        long = [s for _, s, above in self.all if prod(x.extent for x in above) > self.results]
-        nbytes = sum(n * arrays[a].dtype.bytes for a, n in moved.items())
-        read, made = (sum(arrays[a].dtype.bytes for a in kept if arrays[a].size > self.results) for kept in (again, own))
-        streams, operations = sum(n > self.results for n in moved.values()), sum(operations_of(self.graph.plan, s) for s in long)
-        return RowWork(self.results, self.length, nbytes, read + made, read, item, streams, len(self.updates), operations)
-
-    def _row_extent(self) -> int:
-        """Iterations of the innermost loop."""
-        return max((above[-1].extent for _, _, above in self.all if above), default=1)
-
-    def _own_rows(self) -> set[str]:
-        """Rows that the kernel makes and keeps in registers."""
-        arrays = self.graph.plan.array_of
-        return {e.array for e in self.inside if not self.flat and arrays[e.array].size > self.results
-                and self.schemes[name_of(e)] == "register"}
-
-    def _words(self, kept: set[str], threads: int) -> int:
-        """Words of some rows that fall to one thread."""
-        arrays, pieces = self.graph.plan.array_of, -(-self.length // threads)
-        return sum(-(-pieces * arrays[a].dtype.bytes // 4) for a in kept if arrays[a].size > self.results)
-
-    def _shared(self, threads: int, rows: int) -> int:
-        """Bytes of a block: rows that lie there, and a word of each warp where warps meet."""
-        arrays = self.graph.plan.array_of
-        kept = sum((self.length if arrays[a].size > self.results else 1) * rows * arrays[a].dtype.bytes for a in self._lying())
-        return kept + (4 * (threads // self.gpu.warp_size) if self.updates and threads > self.gpu.warp_size else 0)
-
-    def _lying(self) -> set[str]:
-        """Rows that lie in shared memory because an edge says so."""
-        return {e.array for e in self.inside if self.schemes[name_of(e)] == "shared" and e.array not in self.graph.reductions}
-
-    def _through_shared(self) -> int:
-        """Bytes of such rows, written once and read by each of their uses."""
-        arrays = self.graph.plan.array_of
-        return sum(arrays[a].nbytes * (1 + sum(e.array == a for e in self.inside)) for a in self._lying())
-
-    def _shuffled(self, reduced: list[str]) -> bool:
-        """Whether results are combined by shuffles, as far as they stay in the kernel."""
-        return all(self.schemes[name_of(e)] == "shuffle" for e in self.inside if e.array in reduced)
-
-    def _leaves(self, value: str) -> bool:
-        """Whether a value goes to global memory."""
-        used = [e for e in self.graph.edges if e.array == value]
-        return value in self.graph.kept or any(e.into not in self.group or self.schemes[name_of(e)] in APART for e in used)
-
-    def _scalar_or_update(self, value: str) -> bool:
-        return value in self.graph.reductions or self.graph.plan.array_of[value].size <= self.results
-
-    def _contiguous(self) -> bool:
-        """Whether the last axis of the largest array that is reduced is one of those that are summed over."""
-        leaf, s, _ = (self.updates or self.all)[0]
-        reads = [r for r in s.reads if r.index and isinstance(r.index[-1], Expr)]
-        if not reads:
-            return True
-        last = max(reads, key=lambda r: self.graph.plan.array_of[r.array].size).index[-1]
-        moving = last.substitute(dict(leaf.at)).variables() if isinstance(last, Expr) else frozenset()
-        return not moving & _variables(leaf, s.target)
-
-
-def _additions(value: Scalar) -> int:
-    """Operations of one evaluation, by what each takes in additions."""
-    special = sum(isinstance(node, Call) and node.op in SPECIAL for node in walk(value))
-    return flops(value) + (SPECIAL_COST - 1) * special
-
-
-def _variables(leaf: Leaf, access: Access) -> set[str]:
-    at = dict(leaf.at)
-    return {v for e in access.index if isinstance(e, Expr) for v in e.substitute(at).variables()}
-
-
-def arithmetic(graph: Graph) -> int:
-    """Arithmetic operations of all statements, each by its loops' extents."""
-    return sum(prod(x.extent for x in above) * (flops(s.value) + bool(s.update))
-               for _, s, above in graph.leaves)
+    threads = max((k.threads for k in phases if not k.flat), default=ELEMENTS)
+    registers = min(max(k.registers for k in phases) + PHASES, gpu.registers_per_sm // threads)
+    return Block(threads, occupancy(gpu, threads, registers, sum(k.shared_bytes for k in phases)))

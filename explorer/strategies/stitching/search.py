@@ -11,9 +11,11 @@ from ...poly.edges import ValueEdge
 from ...schedule import Schedule
 from .._steps import Builder
 from ..gather import gather
+from .cost import TERMS, KernelCost
 from .graph import APART, PARTS, Graph, name_of
+from .group import arithmetic
 from .make import Stitched, make, shares
-from .model import TERMS, KernelCost, arithmetic, kernel_costs
+from .model import kernel_costs
 from .moves import join_nests
 from .rates import LATENCY_US, LAUNCH_US
 from .swift import Memory
