@@ -16,7 +16,7 @@ from .scalar import CONDITIONAL, PRIMARY, Text, cast, enclose, literal, narrow, 
 
 def element_text(store: Store, index: Sequence[Expr], ranges: Ranges, flat: Expr | None = None) -> str:
     """The lvalue of one element: ``As[i][k]``, ``A[i * 1000 + k]``, ``total``; `flat` is its offset, where it is known apart."""
-    if store.space != "global":
+    if store.slots or store.space != "global":
         return store.name + subscripts(index, ranges)
     if flat is not None and divisions((flat,)) < divisions(index):
         return f"{store.name}[{to_c(flat, ranges)[0]}]"
@@ -45,7 +45,7 @@ def indirect_text(low: Lowered, site: Site, index: Indirect, read: Callable[[int
 def loaded_text(low: Lowered, site: Site, slot: int) -> str:
     """What one access reads: the element, the value of a sum that keeps more than that, or what another block hands over."""
     store = low.store(site.leaf, slot)
-    return access_text(low, site, slot) + (".value()" if store.method else ".take()" if store.signalled else "")
+    return access_text(low, site, slot) + (".value()" if store.method else ".take()" if store.handed else "")
 
 
 def read_text(low: Lowered, site: Site, slot: int) -> Text:

@@ -13,7 +13,7 @@ from ..ir.plan import Plan
 from ..ir.tree import THREAD_ROLES, Kernel, Leaf, walk
 from .body import Builder
 from .collective import Scratch
-from .joined import Phase, joined, require_clusters
+from .joined import Phase, all_ids, joined, require_clusters, slots_store
 from .lower import Lowered, Store, stores_of
 from .module import Buffer, CudaModule, Launch
 from .names import Names, kernel_identifier
@@ -115,14 +115,14 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
     builders = [Builder(Lowered(plan, k, stores), barriers, arch, scratch) for k in kernels]
     bodies = [b.kernel() for b in builders]
     leaf_ids = {n.id for k in kernels for n in walk(k.body) if isinstance(n, Leaf)}
-    if not any(leaf_ids & set(_ids(out)) for body in bodies for out in body):
+    if not any(leaf_ids & {*all_ids(out)} for body in bodies for out in body):
         return None
-    shared = [s for s in stores.values() if s.space == "shared"]
+    shared = [slots_store(s) if s.slots else s for s in stores.values() if s.slots or s.space == "shared"]
     aligned, library = frozenset().union(*(b.aligned for b in builders)), frozenset().union(*(b.library for b in builders))
     declarations, static_bytes, dynamic_bytes = carve(shared, [*scratch.values()], aligned)
     lows = tuple(b.low for b in builders)
     declared = [Lines((line,)) for line in declarations]
-    parameters = tuple((key, s) for key, s in stores.items() if s.space == "global" and not s.signalled)
+    parameters = tuple((key, s) for key, s in stores.items() if s.space == "global" and not s.handed)
     waits = any(b.before for b in builders)
     if len(kernels) == 1:
         head = (*_roles(builders[0], bodies[0]), *declared)
@@ -144,10 +144,6 @@ def _roles(builder: Builder, body: tuple[Out, ...]) -> list[Out]:
     known = {low.role_name[role]: size for role, size in sizes if role in low.role_name}
     bounds = [f"{name} < {size}" for name, size in known.items() if name in words & builder.limited()]
     return [*declared, *([Lines((f"__builtin_assume({' && '.join(bounds)});  // the block's size",))] if bounds else [])]
-
-
-def _ids(out: Out) -> list[str]:
-    return [*out.ids, *([] if isinstance(out, Lines) else [i for child in out.body for i in _ids(child)])]
 
 
 def _all_text(function: Function) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from ..errors import ScheduleError
 from ..ir.plan import Plan
 from ..ir.tree import Kernel
-from .lower import Lowered
+from .lower import Lowered, Store
 from .printer import Block, Lines, Out
 
 MOST_TICKETS = 1 << 24
@@ -104,7 +104,9 @@ def joined(plan: Plan, phases: Sequence[Phase], name: Callable[[Kernel, str], st
             out.append(Lines(("", f"grid_barrier({barrier});  // all blocks of the grid wait here")))
         first, rest = phases[position], phases[position + 1 : end]
         out.append(Block("", first.body, _ids(first), comment=first.low.kernel.id))
-        if rest and rest[0].low.kernel.join == "signal":
+        if rest and rest[0].low.kernel.join == "cluster":
+            out += _clustered(plan, out.pop(), first.low, rest[0], library, head)
+        elif rest and rest[0].low.kernel.join == "signal":
             out += _signalled(plan, first.low, rest[0], name, library, counters, head)
         else:
             out += _behind(plan, first.low.kernel, rest, name, library, counters)
@@ -159,6 +161,40 @@ def _signalled(plan: Plan, before: Lowered, phase: Phase, name: Callable[[Kernel
     end = Lines((f"signal_end({at}, {stores[0].name}.turn);",))
     return [Lines(("",)), Block(f"if (signal_joins({at}, {parts}, {last}))", (*phase.body, end), (kernel.id,),
                                 comment=f"{kernel.id}: the last block waits for the parts of all {parts}")]
+
+
+def _clustered(plan: Plan, begin: Out, before: Lowered, phase: Phase, library: set[str], head: list[str]) -> list[Out]:
+    """A phase run by the last block of each cluster; parts that have slots are written to its shared memory."""
+    kernel, grid = phase.low.kernel, plan.extents[before.kernel.id]
+    cluster = plan.clusters[before.kernel.id]
+    blocks, along = prod(cluster), [axis for axis in range(3) if cluster[axis] > 1]
+    stores = [s for s in before.stores.values() if s.slots]
+    library.add("cluster_parts")
+    for s in stores:
+        head.append(f"const cluster_parts<{s.dtype.cuda}> {s.name} = {{{slots_store(s).name}, {blocks - 1}}};")
+    writers = frozenset().union(*(s.slots.writers for s in stores if s.slots))
+    if stores:
+        head.append("cluster_begin();")
+        assert isinstance(begin, Block)
+        first = next(n for n, out in enumerate(begin.body) if writers & {*all_ids(out)})
+        wait = Lines(("cluster_begun();",))
+        begin = replace(begin, body=(*begin.body[:first], wait, *begin.body[first:]))
+    last = " && ".join(f"blockIdx.{'xyz'[axis]} == {grid[axis] - 1}" for axis in along) or "true"
+    return [begin, Lines(("",)), Block(f"if (cluster_joins({last}))", phase.body, (kernel.id,),
+                                       comment=f"{kernel.id}: one of the {blocks} blocks of a cluster joins their parts")]
+
+
+def slots_store(store: Store) -> Store:
+    """The shared array in which a cluster's parts of an array lie."""
+    assert store.slots
+    return Store(store.slots_name, store.dtype, (store.slots.size,), "shared")
+
+
+def all_ids(out: Out) -> Iterator[str]:
+    """The nodes that a text and everything in it belong to."""
+    yield from out.ids
+    for child in out.body if isinstance(out, Block) else ():
+        yield from all_ids(child)
 
 
 def _at(counter: str, axes: Sequence[int], grid: Sequence[int]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -17,6 +17,7 @@ from ..ir.program import Access, Array, Constraint, Indirect, Statement
 from ..ir.rounding import SUMS
 from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, leaves, walk
 from ..ir.tree import ranges as loop_ranges
+from .clustered import Slots, slots_of
 from .guards import Condition, condition, conjunction
 from .index import linear, rename
 from .names import Names
@@ -50,6 +51,8 @@ class Store:
         At most so many.
     signalled : bool
         Whether its elements are handed from block to block, each with a mark that it is there (``signal.cuh``).
+    slots, slots_name : Slots or None, and str
+        Where its elements lie in the shared memory of one block of a cluster (``cluster_parts.cuh``), and that array.
     """
 
     name: str
@@ -61,6 +64,13 @@ class Store:
     method: str = ""
     terms: int = 0
     signalled: bool = False
+    slots: Slots | None = None
+    slots_name: str = ""
+
+    @property
+    def handed(self) -> bool:
+        """Whether its elements go from block to block, not through global memory as they are."""
+        return self.signalled or self.slots is not None
 
     @property
     def cuda(self) -> str:
@@ -123,6 +133,8 @@ def stores_of(plan: Plan, kernels: Sequence[Kernel]) -> dict[tuple[str, str], St
         if ("buffer", name) in used:
             out["buffer", name] = Store(names.take(name), buffer.dtype, buffer.padded_shape, buffer.space, buffer=buffer,
                                         signalled=("buffer", name) in plan.signalled, **_summed(plan, buffer))
+    for key, slots in slots_of(plan, kernels).items():
+        out[key] = replace(out[key], slots=slots, slots_name=names.take(f"{out[key].name}_slots"))
     return out
 
 
@@ -168,7 +180,7 @@ class Lowered:
         self.loops = tuple(n for n in walk(kernel.body) if isinstance(n, Loop))
         known = stores_of(plan, (kernel,)) if stores is None else stores
         self.taken = Names()
-        self.taken.taken |= {s.name for s in known.values()}
+        self.taken.taken |= {name for s in known.values() for name in (s.name, s.slots_name) if name}
         used = _used(plan, kernel)
         self.stores = {key: s for key, s in known.items() if key in used}
         self.launch_loops = tuple(loop for loop in self.loops if loop.role == "launch")
@@ -224,7 +236,7 @@ class Lowered:
 
     def keeps_more(self, site: Site) -> bool:
         """Whether the leaf uses what is more than its value: a sum with its error, an element with its mark."""
-        return any((s := self.store(site.leaf, slot)).method or s.signalled for slot in range(len(site.statement.accesses)))
+        return any((s := self.store(site.leaf, slot)).method or s.handed for slot in range(len(site.statement.accesses)))
 
     # -- leaves -------------------------------------------------------------------------------------------------
 
@@ -300,7 +312,9 @@ class Lowered:
         return self.indices[key]
 
     def _index(self, site: Site, slot: int) -> tuple[Expr | Indirect, ...]:
-        view = site.leaf.view(slot)
+        view, slots = site.leaf.view(slot), self.store(site.leaf, slot).slots
+        if slots:
+            return (self.in_c(slots.at[site.leaf.id, slot], site.loops),)
         if view:
             return tuple(self.in_c(e, site.loops) for e in view.index)
         access: Access = site.statement.accesses[slot]
@@ -315,7 +329,7 @@ class Lowered:
         """
         access = site.statement.accesses[slot]
         affine = [e for e in access.index if isinstance(e, Expr)]
-        if site.leaf.view(slot) or not site.leaf.sums or len(affine) != len(access.index) or not affine:
+        if site.leaf.view(slot) or self.store(site.leaf, slot).slots or not site.leaf.sums or len(affine) != len(access.index) or not affine:
             return None
         sums = [(e, self.in_c(value, site.loops)) for e, value in site.leaf.sums]
         rest, whole = gather(linear(affine, self.store(site.leaf, slot).shape), sums)

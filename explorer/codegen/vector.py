@@ -48,7 +48,7 @@ def is_wide(low: Lowered, site: Site, slot: int, loop: Loop) -> bool:
     store, index, lane = low.store(site.leaf, slot), low.index(site, slot), low.variable[loop.id]
     affine = [e for e in index if isinstance(e, Expr)]
     nbytes = loop.extent * store.dtype.bytes
-    if store.space == "register" or store.signalled or len(affine) != len(index) or not index:
+    if store.space == "register" or store.handed or len(affine) != len(index) or not index:
         return False
     if nbytes not in SIZES or loop.extent < 2:
         return False

@@ -119,6 +119,15 @@ class Gpu:
         return f"{self.name} ({self.arch})"
 
     @property
+    def max_cluster_blocks(self) -> int:
+        """Blocks of a cluster at most, 1 where there are none.
+
+        8 from compute capability 9.0 on; 9.0 and 10.0 take 16 where a kernel asks (CUDA C++ Programming Guide, "Thread Block
+        Clusters").
+        """
+        return 1 if self.compute_capability < (9, 0) else 16 if self.compute_capability in ((9, 0), (10, 0)) else 8
+
+    @property
     def max_warps_per_sm(self) -> int:
         """Warps that can be resident on one multiprocessor."""
         return self.max_threads_per_sm // self.warp_size

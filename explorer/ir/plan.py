@@ -128,8 +128,8 @@ class Plan:
     def extents(self) -> dict[str, tuple[int, int, int, int, int, int]]:
         """For each kernel by id, how many blocks (x, y, z) and threads (x, y, z) run it.
 
-        Those of its launch, the largest of its phases'; but one block alone runs a kernel joined by a ticket or by signals
-        along an axis of the grid that the kernel does not spread over.
+        Those of its launch, the largest of its phases'; but one block alone runs a kernel joined by a ticket, by signals or
+        in a cluster along an axis of the grid that the kernel does not spread over.
         """
         out = {}
         for group in self.launched:
@@ -167,11 +167,14 @@ class Plan:
 
     @cached_property
     def clusters(self) -> dict[str, tuple[int, int, int]]:
-        """For each kernel by id, the blocks (x, y, z) of a cluster: the whole grid along the axes that are combined so."""
+        """For each kernel by id, the blocks (x, y, z) of a cluster: the whole grid along the axes that are combined or joined so."""
         out = {}
         for group in self.launched:
             roles = {loop.role for leaf, above, k in self.leaves if k in group
                      for loop in above if dict(leaf.collect).get(loop.id) == "cluster"}
+            for kernel in group[1:]:
+                if kernel.join == "cluster":
+                    roles |= {role for axis, role in enumerate(BLOCK_ROLES) if axis not in self.joined_axes(kernel)}
             for kernel in group:
                 grid = self.extents[group[0].id][:3]
                 out[kernel.id] = tuple(n if role in roles else 1 for n, role in zip(grid, BLOCK_ROLES, strict=True))

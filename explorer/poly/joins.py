@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from math import prod
 
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
@@ -22,6 +23,8 @@ from .linear import Case, Cases, basic_map, build_map, differ, equal
 from .signals import check_signals
 from .sites import Site, sites
 
+MOST_CLUSTER = 16
+"""Blocks of a cluster at most (CUDA C++ Programming Guide, "Thread Block Clusters")."""
 BUDGET = 2_000_000
 """Operations of isl for one pair of accesses (some tenths of a second); beyond, the ticket is refused as undecided."""
 
@@ -62,7 +65,8 @@ def _group_findings(plan: Plan, group: tuple[Kernel, ...]) -> Iterator[Finding]:
     since: list[Kernel] = []
     for kernel in group:
         if since and kernel.by_one:
-            finding = check_signals(plan, group, kernel, BUDGET) if kernel.join == "signal" else _chain(plan, since[-1], kernel)
+            finding = (check_signals(plan, group, kernel, BUDGET) if kernel.join == "signal" else
+                       _clusters(plan, group, kernel) if kernel.join == "cluster" else _chain(plan, since[-1], kernel))
             for earlier in since if finding is None else ():
                 finding = finding or _unordered(plan, earlier, kernel)
             if finding:
@@ -79,6 +83,23 @@ def _chain(plan: Plan, before: Kernel, kernel: Kernel) -> Finding | None:
     return Finding("order", f"{kernel.id} is spread over {axes}, where {before.id} is run by one block only",
                    f"the last block of {before.id} runs {kernel.id}, and there is one along {axes}",
                    nodes=(before.id, kernel.id), hints=(f"join('{kernel.id}', 'grid')",))
+
+
+def _clusters(plan: Plan, group: tuple[Kernel, ...], kernel: Kernel) -> Finding | None:
+    """Whether the blocks that a kernel joins can be a cluster; what they write is then ordered by its barrier, as by a ticket."""
+    hints = (f"join('{kernel.id}', 'ticket')", f"join('{kernel.id}', 'launch')")
+    if len(group) > 2:
+        other = next(k for k in group[1:] if k is not kernel)
+        return Finding("order", f"{kernel.id} joins the blocks of a cluster, and {other.id} is a phase of the same launch",
+                       "the other blocks of a cluster end at its barrier", nodes=(kernel.id, other.id), hints=hints)
+    if combined := next((leaf.id for leaf, _, k in plan.leaves if k in group and "cluster" in dict(leaf.collect).values()), ""):
+        return Finding("order", f"{combined} is combined over a cluster, and {kernel.id} joins its blocks, too",
+                       "a launch has one kind of clusters", nodes=(combined, kernel.id), hints=hints)
+    cluster = plan.clusters[kernel.id]
+    if prod(cluster) > MOST_CLUSTER:
+        return Finding("order", f"{kernel.id} joins the parts of {prod(cluster)} blocks",
+                       f"a cluster has at most 8 blocks, {MOST_CLUSTER} where the GPU allows it", nodes=(kernel.id,), hints=hints)
+    return None
 
 
 def _unordered(plan: Plan, before: Kernel, kernel: Kernel) -> Finding | None:

@@ -12,7 +12,7 @@ from ..ir.tree import Kernel, Loop, walk
 from .base import Transform
 from .bind import THREADS_PER_BLOCK
 
-HOWS = ("ticket", "signal", "grid", "launch")
+HOWS = ("ticket", "signal", "cluster", "grid", "launch")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,10 @@ class Join(Transform):
     ``signal``: the same, but it is always the block with the highest number that goes on: it takes what it needs of the others
     from words that hold a value and the mark that it is there, and waits for each.  Nobody fences, counts or goes on last, so it
     is the fastest on a GPU; what the others hand over has to be temporary, of four bytes at most, and written once.
+
+    ``cluster`` (sm_90 and newer): the same, but the blocks whose parts one block takes are a cluster, at most 8 of them, 16 on
+    some GPUs.  They write their parts to that block's shared memory, where they fit it, and it goes on behind the cluster's
+    barrier: nothing passes through global memory.
 
     ``grid``: all blocks wait for each other (a cooperative launch), then all go on with the kernel, whatever it uses.  All
     blocks of the grid have to be resident on the GPU at once.
@@ -56,7 +60,7 @@ class Join(Transform):
 
     kernel: str = field(metadata={"kind": "kernel", "help": "the kernel that joins the launch before it"})
     how: str = field(metadata={"kind": "choice", "choices": HOWS,
-                               "help": "ticket: the last block goes on; signal: one waits for parts; grid: all wait"})
+                               "help": "ticket: the last block goes on; signal, cluster: one waits for parts; grid: all wait"})
 
     def check(self, plan: Plan) -> Verdict:
         kernel = next((k for k in plan.kernels if k.id == self.kernel), None)

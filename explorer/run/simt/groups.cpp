@@ -90,10 +90,13 @@ static void run_in_groups(Worker& model, const Launch& launch, void** arguments,
     Worker* all = (Worker*)malloc(count * sizeof(Worker));
     prepare_group(all, count, (char*)arena, launch, model);
     unsigned char(*gathered)[MAX_THREADS][16] = (unsigned char(*)[MAX_THREADS][16])malloc(count * sizeof *gathered);
+    Mail mail = {};
     for (uint64_t first = 0; first < launch.blocks() / ranks; first += clusters) {
         for (uint64_t b = 0; b < count; ++b) {
             begin_block(all[b], launch, launch.block_of(first + b / ranks, (unsigned)(b % ranks)), arguments);
             all[b].rank = (unsigned)(b % ranks);
+            all[b].cluster = first + b / ranks;
+            all[b].mail = &mail;
             all[b].gathered = gathered + b / ranks * ranks;
         }
         run_group(model, all, count, whole_grid);
@@ -102,7 +105,7 @@ static void run_in_groups(Worker& model, const Launch& launch, void** arguments,
         while (Fiber* f = all[b].free_fibers) all[b].free_fibers = f->next, free(f);
         for (unsigned i = 0; i < all[b].count; ++i) free(all[b].threads[i].async.copies);
     }
-    free(all), free(gathered);
+    free(all), free(gathered), free(mail.all);
     munmap(arena, bytes);
     stack_arena = before, stack_arena_bytes = before_bytes;
 }
@@ -141,9 +144,52 @@ static void cluster_gather(const void* value, int bytes, void* all) {
     wait_for_blocks(0);
 }
 
+static void lock(Mail& mail) { while (__atomic_test_and_set(&mail.locked, __ATOMIC_ACQUIRE)) {} }
+static void unlock(Mail& mail) { __atomic_clear(&mail.locked, __ATOMIC_RELEASE); }
+
+static void cluster_hand(long long offset, unsigned rank, const void* value, int bytes, const void* pc) {
+    const Worker& w = *worker;
+    Handed one = {w.launch->block_of(w.cluster, rank), offset, bytes, pc, {}};
+    memcpy(one.value, value, (size_t)bytes);
+    Mail& mail = *w.mail;
+    lock(mail);
+    if (mail.count == mail.capacity) {
+        mail.capacity = mail.capacity ? 2 * mail.capacity : 256;
+        mail.all = (Handed*)realloc(mail.all, mail.capacity * sizeof(Handed));
+    }
+    mail.all[mail.count++] = one;
+    unlock(mail);
+}
+
+// One thread of each block takes what came for it; the caller lets the others wait.
+static void cluster_meet(char* anchor) {
+    wait_for_blocks(0);
+    const Worker& w = *worker;
+    if (w.current != w.threads) return;
+#if SIMT_CHECKED
+    for (unsigned r = 0; r < w.launch->cluster_blocks(); ++r) check_after_block(w.launch->block_of(w.cluster, r));
+#endif
+    Mail& mail = *w.mail;
+    lock(mail);
+    for (size_t i = 0; i < mail.count;) {
+        const Handed one = mail.all[i];
+        if (one.block != w.block) { ++i; continue; }
+#if SIMT_CHECKED
+        check_write(anchor + one.offset, one.bytes, one.pc);
+#endif
+        memcpy(anchor + one.offset, one.value, (size_t)one.bytes);
+        mail.all[i] = mail.all[--mail.count];
+    }
+    unlock(mail);
+}
+
 }  // namespace simt
 
 extern "C" {
+void simt_cluster_hand(long long offset, unsigned rank, const void* value, int bytes) {
+    simt::cluster_hand(offset, rank, value, bytes, __builtin_return_address(0));
+}
+void simt_cluster_meet(char* anchor) { simt::cluster_meet(anchor); }
 void simt_grid_barrier(int line) { simt::grid_barrier(line); }
 void simt_cluster_gather(const void* value, int bytes, void* all) { simt::cluster_gather(value, bytes, all); }
 }

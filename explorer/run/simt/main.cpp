@@ -94,7 +94,14 @@ static void* helper(void*) {
 
 // Each block of a cluster on a system thread of its own, which has the block's shared memory.
 struct Meeting { pthread_mutex_t lock; pthread_cond_t changed; unsigned here, round; };
-struct Rank { const Launch* launch; void** arguments; unsigned number; unsigned char (*gathered)[MAX_THREADS][16]; Meeting* meeting; };
+struct Rank {
+    const Launch* launch;
+    void** arguments;
+    unsigned number;
+    unsigned char (*gathered)[MAX_THREADS][16];
+    Meeting* meeting;
+    Mail* mail;
+};
 
 static void meet(Meeting& m, unsigned all) {
     pthread_mutex_lock(&m.lock);
@@ -114,10 +121,12 @@ static void* run_rank(void* given) {
     worker = w;
     prepare_worker(*w);
     use_signal_stack();
-    w->rank = rank.number, w->gathered = rank.gathered;
-    for (uint64_t c = 0; c < rank.launch->blocks() / all; ++c)
+    w->rank = rank.number, w->gathered = rank.gathered, w->mail = rank.mail;
+    for (uint64_t c = 0; c < rank.launch->blocks() / all; ++c) {
+        w->cluster = c;
         for (bool more = start_block(*w, *rank.launch, rank.launch->block_of(c, rank.number), rank.arguments); more; more = resume_block(*w))
             meet(*rank.meeting, all);
+    }
     release_worker(*w);
     free(w);
     return nullptr;
@@ -127,18 +136,19 @@ void run_clusters(Worker&, const Launch& launch, void** arguments) {
     const unsigned all = launch.cluster_blocks();
     Meeting meeting = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
     unsigned char(*gathered)[MAX_THREADS][16] = (unsigned char(*)[MAX_THREADS][16])malloc(all * sizeof *gathered);
+    Mail mail = {};
     Rank ranks[64];
     pthread_t handles[64];
     if (all > 64) bad_request("at most 64 blocks of a cluster");
     for (unsigned r = 0; r < all; ++r) {
-        ranks[r] = {&launch, arguments, r, gathered, &meeting};
+        ranks[r] = {&launch, arguments, r, gathered, &meeting, &mail};
         pthread_attr_t attributes;
         pthread_attr_init(&attributes);
         pthread_attr_setstacksize(&attributes, (size_t)64 << 20);
         if (pthread_create(&handles[r], &attributes, run_rank, &ranks[r])) fault("memory", "bytes=0");
     }
     for (unsigned r = 0; r < all; ++r) pthread_join(handles[r], nullptr);
-    free(gathered);
+    free(gathered), free(mail.all);
 }
 
 static void run_launch(Team& team) {

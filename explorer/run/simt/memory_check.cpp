@@ -74,6 +74,12 @@ static bool seen(const Stamp& before) {
     return false;
 }
 
+void check_after_block(uint64_t block) {
+    if (acquired_count == acquired_capacity)
+        acquired = (Acquired*)realloc(acquired, (acquired_capacity = acquired_capacity * 2 + 64) * sizeof(Acquired));
+    acquired[acquired_count++] = {(uint32_t)block, 0, {now, now}, {now, now}, 0, block_epoch};
+}
+
 // ---- the order of two accesses ----
 
 static bool ordered(const Stamp& before, const Stamp& current, bool shared) {
@@ -188,6 +194,8 @@ void check_access(const char* address, int bytes, unsigned how, const void* pc) 
         } else keep(c.reads, current, r->shared);
     }
 }
+
+void check_write(char* address, int bytes, const void* pc) { check_access(address, bytes, WRITE, pc); }
 
 // A deferred copy lands: its bytes count as written now, by the thread that waited.
 static void land(const AsyncCopy& copy) {

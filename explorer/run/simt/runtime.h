@@ -30,6 +30,10 @@ struct Launch {
     }
 };
 
+// What the blocks of a cluster wrote to each other's shared memory, until the cluster's barrier.
+struct Handed { uint64_t block; long long offset; int bytes; const void* pc; unsigned char value[16]; };
+struct Mail { Handed* all; size_t count, capacity; bool locked; };
+
 enum State : uint8_t { UNSTARTED, READY, AT_BARRIER, AT_WARP, AT_GRID, DONE };
 enum WarpOperation : uint8_t { SYNC, EXCHANGE, VOTE };
 
@@ -65,6 +69,8 @@ struct Worker {           // one operating-system thread and the block it runs
     const Launch* launch;
     uint64_t block;
     unsigned rank;        // in its cluster
+    uint64_t cluster;     // its number
+    Mail* mail;           // the cluster's
     unsigned char (*gathered)[MAX_THREADS][16];  // the cluster's values: by rank and thread
     void* kept;           // what the checked build keeps of shared memory while the block waits for others
     uint64_t random;      // xorshift state; `order_kind` 0 in order, 1 reversed, 2 random
@@ -101,6 +107,8 @@ void check_grid_barrier();
 void check_leave_block(Worker&);   // its shared memory is kept until check_return_to_block
 void check_return_to_block(Worker&);
 void check_forget_block(Worker&);
+void check_after_block(uint64_t block);  // what it did so far happened before what the current block does
+void check_write(char* address, int bytes, const void* pc);  // of the current thread, from outside of the text
 void check_warp_sync(unsigned warp, unsigned mask);
 struct Buffer {
     char name[256];

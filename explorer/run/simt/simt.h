@@ -71,6 +71,8 @@ extern SIMT_THREAD_LOCAL const dim3 gridDim;
 void simt_barrier(int line);
 void simt_grid_barrier(int line);                                     // cooperative launches only
 void simt_cluster_gather(const void* value, int bytes, void* all);    // the values of one thread of each block of the cluster
+void simt_cluster_hand(long long offset, unsigned rank, const void* value, int bytes);  // to that block's shared memory
+void simt_cluster_meet(char* anchor);                                 // all threads of a cluster; then what was handed over is there
 int simt_barrier_vote(int how, int predicate, int line);              // how: 0 count, 1 and, 2 or
 void simt_warp_sync(unsigned mask, int line);
 void simt_warp_exchange(unsigned mask, int how, int argument, int width, void* value, int bytes,
@@ -84,6 +86,9 @@ void simt_async_copy(void* shared, const void* global, int bytes, int valid_byte
 void simt_async_commit();
 void simt_async_wait(int newest_groups_left);
 }
+static SIMT_THREAD_LOCAL char simt_anchor;  // places of shared memory are told by their distance from it: the same in every block
+inline long long simt_offset(const void* mine) { return (const char*)mine - &simt_anchor; }
+inline void simt_cluster_meet() { simt_cluster_meet(&simt_anchor); }
 static const int warpSize = 32;
 
 // __builtin_LINE() as a default argument is the caller's line.

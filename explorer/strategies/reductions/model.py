@@ -162,7 +162,7 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
 def _join(p: Problem, s: Shape, bandwidth: float, c: Constants) -> float:
     """Parts become one."""
     signal = (c.signal if p.rows and not s.flat else c.signal_columns) + c.take * (s.takes(p) - 1)
-    fixed = {"launch": c.join + c.take * (s.rounds(p) - 1), "ticket": c.ticket, "signal": signal}[s.join]
+    fixed = {"launch": c.join + c.take * (s.rounds(p) - 1), "ticket": c.ticket, "signal": signal, "cluster": 0.35}[s.join]
     return fixed + s.parts * (c.part + c.partial * p.results * 8 / bandwidth)
 
 

@@ -181,16 +181,19 @@ def _joining(b: Builder, form: ReductionForm) -> tuple[str, tuple[str, ...], lis
 def _join_rows(b: Builder, form: ReductionForm, shape: Shape) -> None:
     kernel, around, joins = _joining(b, form)
     p = _flat(b, around)
+    alone = shape.join == "cluster"
     if p:
         row = _split(b, p, min(shape.y, b.extent(p)), "r") if shape.together else ""
         b.do("bind", p, "block.x")
         if row:
             b.do("bind", row, "thread.y")
     most = shape.x if shape.together else JOIN_BLOCK
-    for parts, statement in joins:
+    for parts, statement in () if alone else joins:
         threads = _split(b, parts, most, "t") if b.extent(parts) > most else parts
         b.do("bind", threads, "thread.x").do("collect", statement, "shuffle")
     _contract(b, kernel)
+    for parts, _ in joins if alone else ():
+        b.attempt("unroll", parts)
     if shape.together:
         b.attempt("join", kernel, shape.join)
 
@@ -204,12 +207,15 @@ def _join_columns(b: Builder, form: ReductionForm, shape: Shape, main: tuple[str
         b.do("bind", batch, "block.z")
     else:
         p = _flat(b, around)
-    if p:
+    alone = shape.join == "cluster"
+    if p and alone:
+        _spread_columns(b, p, shape)
+    elif p:
         column = _split(b, p, beside, "x") if b.extent(p) > beside or shape.together else ""
         for loop, place in ((p, "block.x"), (column, "thread.x")) if column else ((p, "thread.x"),):
             b.do("bind", loop, place)
-    unrolled = []
-    for parts, statement in joins:
+    unrolled = [parts for parts, _ in joins] if alone else []
+    for parts, statement in () if alone else joins:
         across = _split(b, parts, rows, "y") if b.extent(parts) > rows else parts
         if across:
             b.do("bind", across, "thread.y").do("collect", statement, "shuffle")
@@ -221,3 +227,13 @@ def _join_columns(b: Builder, form: ReductionForm, shape: Shape, main: tuple[str
             b.attempt("unroll", loop)
     if shape.together:
         b.attempt("join", kernel, shape.join)
+
+
+def _spread_columns(b: Builder, p: str, shape: Shape) -> None:
+    """The columns of a block over its threads, each column's parts in one thread."""
+    tile = _split(b, p, shape.x * shape.vector, "x")
+    b.do("bind", p, "block.x")
+    column = _split(b, tile, shape.x, "t")
+    if column and 1 < shape.vector <= shape.y:
+        b.do("bind", tile, "thread.y")
+    b.do("bind", column or tile, "thread.x")

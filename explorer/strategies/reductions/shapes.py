@@ -80,7 +80,7 @@ class Shape:
     flat : bool
         Neighbouring threads take neighbouring results, whatever the axes between them.
     join : str
-        How parts become one: ``"launch"``, a launch of its own; ``"signal"`` or ``"ticket"``, a block of the same launch
+        How parts become one: ``"launch"``, a launch of its own; ``"cluster"``, ``"signal"`` or ``"ticket"``, a block of the same launch
         (:class:`~explorer.transforms.join.Join`).
     nested : bool
         Threads walk the innermost reduced axes alone, again for each index of the others, which parts share.
@@ -128,7 +128,8 @@ class Shape:
 
     def launched(self, p: Problem) -> int:
         """Threads of a block of the first launch: a block that joins columns there has one for each of them."""
-        return self.x * self.y * (self.lanes(p) if self.together and not (p.rows and not self.flat) else 1)
+        several = self.together and self.join != "cluster" and not (p.rows and not self.flat)
+        return self.x * self.y * (self.lanes(p) if several else 1)
 
     def takes(self, p: Problem) -> int:
         """Parts that a thread of the block that joins takes one after the other, where it joins them in the same launch."""
@@ -159,7 +160,7 @@ def candidates(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
     if p.rows and not p.inner and p.length >= ODD * widest:
         vectors.add(widest)
     found = [s for vector in sorted(vectors) for s in shapes(p, vector, gpu)]
-    joined = (replace(s, join="signal") for s in found if s.parts > 1)
+    joined = (replace(s, join="signal") for s in found if s.parts > 1 and s.join == "launch")
     return [*found, *(s for s in joined if _signals(p, s))]
 
 
@@ -178,9 +179,10 @@ def shapes(p: Problem, vector: int, gpu: Gpu) -> list[Shape]:
         most = p.length // p.inner if one.nested else one.accesses(p)
         whole = {most} if one.nested and p.inner * p.itemsize >= PIECE and most <= MOST_PARTS else set()
         several = _parts(one.blocks(p), most, one.x * one.y, gpu) if not p.rows or one.y == 1 or p.inner else {1}
-        for parts in sorted(several | whole):
+        near = _clusters(one.blocks(p), most, gpu) if len(several) > 1 or 1 not in several else set()
+        for parts, join in [*((n, "launch") for n in sorted(several | whole)), *((n, "cluster") for n in sorted(near))]:
             unrolls = _unrolls(replace(one, parts=parts).accesses(p))
-            out += [replace(one, unroll=n, parts=parts) for n in unrolls]
+            out += [replace(one, unroll=n, parts=parts, join=join) for n in unrolls]
     return list(dict.fromkeys(out))
 
 
@@ -244,3 +246,8 @@ def _parts(blocks: int, most: int, threads: int, gpu: Gpu) -> set[int]:
             found.add(parts)
     found |= {1 << n for n in range(2, 8) if 1 << n <= most and blocks << n <= 2 * gpu.multiprocessors}
     return found
+
+
+def _clusters(blocks: int, most: int, gpu: Gpu) -> set[int]:
+    """Numbers of parts that the blocks of a cluster take."""
+    return {n for n in (2, 4, 8, 16) if n <= min(most, gpu.max_cluster_blocks) and blocks * n <= 8 * gpu.multiprocessors}
