@@ -40,7 +40,7 @@ _TRAPS = {
             "for nested loops (Halide's and TVM's fuse) use coalesce.",
     "coalesce": "coalesce makes nested loops one; it is not isl's set simplification, "
                 "nor contiguous access by a warp (see sectors).",
-    "join": "join lets a kernel run in the launch before it, behind a ticket, signals or a barrier of the grid; "
+    "join": "join lets a kernel run in the launch before it, behind a ticket, signals, the barrier of a cluster or of the grid; "
             "loopy's join_inames is coalesce.",
     "split": "split makes one loop two; Clay's split is distribute here.",
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from math import prod
 
 from explorer.ir.finding import Finding, Instance
 from explorer.ir.plan import Plan
+from explorer.poly.joins import MOST_CLUSTER
 
 from .values import program_order, wrong_reads
 from .walk import Execution, TooLarge, cell, copy_chain, copy_read, element, executions, holds_element, is_inside, target_space
@@ -92,6 +94,11 @@ def _cannot_share(plan: Plan, nodes: tuple[str, ...]) -> bool:
         cluster = [leaf for leaf, _, k in plan.leaves if k is kernel and "cluster" in dict(leaf.collect).values()]
         ticket = kernel.by_one and kernel is not group[0]
         if kernel.join == "signal" and kernel.id in nodes:  # what no word carries is refused, whoever runs first
+            return True
+        if kernel.join == "cluster" and kernel.id in nodes and (len(group) > 2 or prod(plan.clusters[kernel.id]) > MOST_CLUSTER):
+            return True
+        combined = [leaf for leaf, _, k in plan.leaves if k in group and "cluster" in dict(leaf.collect).values()]
+        if kernel.join == "cluster" and combined and {leaf.id for leaf in combined} & set(nodes):
             return True
         if kernel.id in nodes and len(group) > 1 and (hosted or (ticket and (spread or cluster))):
             return True

@@ -101,8 +101,8 @@ def test_lines_of_every_phase_are_known() -> None:
 # -- the question --------------------------------------------------------------------------------------------------
 
 
-def shifted(read: str, blocks: str, grid: int = 4) -> Plan:
-    """Each block of one kernel writes a cell; a kernel joined by a ticket reads the cell that `read` says, in these blocks."""
+def shifted(read: str, blocks: str, grid: int = 4, how: str = "ticket") -> Plan:
+    """Each block of one kernel writes a cell; a kernel joined by a ticket (or so) reads the cell that `read` says, in these blocks."""
     i, j, n = var("i"), var("j"), grid
     cells = {"own": j, "next": remainder(j + 1, n), "last": const(n - 1) - j, "half": quotient(j, 2), "first": const(0)}
     s0 = plans.statement("S0", {"i": n}, plans.read("t", i), plans.Read(0), (plans.read("x", i),))
@@ -115,14 +115,15 @@ def shifted(read: str, blocks: str, grid: int = 4) -> Plan:
         return Leaf(s.name, s.name, tuple((d, var(d)) for d in s.dims), tuple((d, var(d)) for d in s.dims))
 
     kernels = (Kernel("a", (Loop("i", n, (leaf(s0),), "block.x"),)),
-               Kernel("b", (Loop("j", n, (leaf(s1),), blocks),), "ticket"))
+               Kernel("b", (Loop("j", n, (leaf(s1),), blocks),), how))
     return Plan(program, kernels)
 
 
+@pytest.mark.parametrize("how", ["ticket", "cluster"])
 @pytest.mark.parametrize("blocks", ["block.x", "block.y", "thread.x"])
 @pytest.mark.parametrize("read", ["own", "next", "last", "half", "first"])
-def test_a_ticket_is_judged_as_enumeration_says(read: str, blocks: str) -> None:
-    plan = shifted(read, blocks)
+def test_a_ticket_or_a_cluster_is_judged_as_enumeration_says(read: str, blocks: str, how: str) -> None:
+    plan = shifted(read, blocks, how=how)
     runs = executions(plan)
     writes = {r.instance[1][0]: r for r in runs if r.instance[0] == "S0"}
     cell = plan.statement_of["S1"].reads[0].index[0]
@@ -224,7 +225,8 @@ def test_join_and_back() -> None:
     joined = s.join(name, "grid")
     assert "behind a barrier of the grid" in loops_text(joined.plan)
     assert joined.join(name, "launch").plan == s.plan
-    assert [str(c) for c in Join.candidates(s.plan, name)] == [f"join('{name}', '{how}')" for how in JOINED]
+    assert [str(c) for c in Join.candidates(s.plan, name)] == [
+        f"join('{name}', '{how}')" for how in ("ticket", "cluster", "grid")]
 
 
 def test_loops_of_the_host_keep_their_launches() -> None:

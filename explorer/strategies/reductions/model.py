@@ -54,52 +54,63 @@ class Constants:
         The launch that joins parts, the tickets by which the last block does, or the signals that one waits for; for each
         further part that a thread takes there, and each further batch in a launch; for each part; the share of the memory's
         time for partial results.
+    cluster, cluster_part, crowd, crowd_power : float
+        The barrier of a cluster, and for each of its blocks; how much longer loads take where clusters have 16 blocks, as those
+        do not fit the groups of multiprocessors evenly, and with which power of their blocks that grows.
     start, block, batch : float
         For each block that a multiprocessor starts with, for each that it issues, and each further batch of loads.
-    code, division : float
-        For each access written out; how much more where its address takes divisions.
+    code, code_width, division : float
+        For each access written out, and how much more for each of its elements; how much more where its address takes
+        divisions.
     ragged : float
         How much longer an access takes to issue for each lane that has its own condition.
     threads : float
         For a block of 1,024 threads to be started.
     """
 
-    launch: float = 0.321
-    latency: float = 0.35
-    alone: float = 1.21e+05
-    first: float = 1.67
-    soft: float = 7.81
-    sharpness: float = 2.58
-    line: float = 0.263
-    access: float = 0.00168
-    scattered: float = 0.0539
-    misfit: float = 0.178
-    read: float = 0.991
-    start: float = 0.0129
-    row: float = 0.3
-    row_block: float = 0.000426
-    row_warp: float = 0.00035
-    column: float = 0.00272
-    column_value: float = 0.00392
-    column_block: float = 0.345
-    again: float = 1.21
-    join: float = 0.725
+    launch: float = 0.601
+    latency: float = 0.2
+    alone: float = 1.52e+05
+    first: float = 2.08
+    soft: float = 2.15
+    sharpness: float = 1.83
+    line: float = 0.141
+    access: float = 0.000893
+    scattered: float = 0.193
+    misfit: float = 0.0735
+    read: float = 0.986
+    start: float = 0.0205
+    row: float = 0.106
+    row_block: float = 0.00309
+    row_warp: float = 0.00117
+    column: float = 0.00145
+    column_value: float = 0.00998
+    column_block: float = 0.116
+    again: float = 3.95
+    join: float = 0.992
     ticket: float = 1.2
-    signal: float = 0.651
-    signal_columns: float = 0.741
-    take: float = 0.162
-    part: float = 0.000723
-    partial: float = 5.23
-    block: float = 0.00717
-    wave: float = 0.00149
-    batch: float = 0.137
-    code: float = 0.00681
-    division: float = 1.83
-    ragged: float = 0.707
-    threads: float = 0.0865
+    signal: float = 0.786
+    signal_columns: float = 1.07
+    take: float = 0.0678
+    cluster: float = 0.391
+    cluster_part: float = 0.00636
+    crowd: float = 0.17
+    crowd_power: float = 0.497
+    part: float = 0.000106
+    partial: float = 4.15
+    block: float = 0.0246
+    wave: float = 0.00354
+    batch: float = 0.0589
+    code: float = 0.00552
+    code_width: float = 0.672
+    division: float = 3.13
+    ragged: float = 0.37
+    threads: float = 0.159
 
 
 H200 = Constants()
+WIDE_CLUSTER = 16
+"""Blocks of the largest clusters."""
 LINE = 128
 """Bytes of a line of the L1 cache and of a full access to memory (CUDA C++ Best Practices Guide, "Coalesced Access")."""
 
@@ -146,23 +157,26 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
     fit = 1 + c.misfit * _misfit(p, s)
     fullest = each * threads * accesses * width / _soft_least(in_flight, c.alone, c.soft) * fit
     memory = p.length * p.results * p.itemsize / bandwidth * c.read * (fit + c.scattered * _scattered(p, s, width))
+    crowded = 1 + c.crowd * (s.parts / WIDE_CLUSTER) ** c.crowd_power if s.clustered else 1.0
     warps = -(-threads // gpu.warp_size) * accesses
     lines = waves * resident * warps * _lines(p, s, width, gpu.warp_size) * c.line / ((gpu.clock_hz or 1.7e9) / 1e6)
     apart = 1.0 if s.steady(p) else c.division
     if p.rows and not s.flat and p.run % s.vector:
         apart += c.ragged * s.vector
     issued = each * (warps * c.access * apart + c.block)
-    memory = sum(t**c.sharpness for t in (memory, fullest, lines, issued)) ** (1 / c.sharpness)
+    memory = sum(t**c.sharpness for t in (memory * crowded, fullest * crowded, lines, issued)) ** (1 / c.sharpness)
     turns = c.start * min(resident, each) + c.batch * (batches - 1) + begin
     join = _join(p, s, bandwidth, c) if s.parts > 1 else 0.0
-    code = c.code * unroll * (1 + width / p.itemsize / 4) * apart
+    code = c.code * unroll * (1 + c.code_width * width / p.itemsize) * apart
     return Cost(c.launch, c.first * c.latency, memory, combine, turns, join, code)
 
 
 def _join(p: Problem, s: Shape, bandwidth: float, c: Constants) -> float:
     """Parts become one."""
+    if s.clustered:
+        return c.cluster + c.cluster_part * s.parts
     signal = (c.signal if p.rows and not s.flat else c.signal_columns) + c.take * (s.takes(p) - 1)
-    fixed = {"launch": c.join + c.take * (s.rounds(p) - 1), "ticket": c.ticket, "signal": signal, "cluster": 0.35}[s.join]
+    fixed = {"launch": c.join + c.take * (s.rounds(p) - 1), "ticket": c.ticket, "signal": signal}[s.join]
     return fixed + s.parts * (c.part + c.partial * p.results * 8 / bandwidth)
 
 

@@ -181,7 +181,7 @@ def _joining(b: Builder, form: ReductionForm) -> tuple[str, tuple[str, ...], lis
 def _join_rows(b: Builder, form: ReductionForm, shape: Shape) -> None:
     kernel, around, joins = _joining(b, form)
     p = _flat(b, around)
-    alone = shape.join == "cluster"
+    alone = shape.clustered
     if p:
         row = _split(b, p, min(shape.y, b.extent(p)), "r") if shape.together else ""
         b.do("bind", p, "block.x")
@@ -207,7 +207,7 @@ def _join_columns(b: Builder, form: ReductionForm, shape: Shape, main: tuple[str
         b.do("bind", batch, "block.z")
     else:
         p = _flat(b, around)
-    alone = shape.join == "cluster"
+    alone = shape.clustered
     if p and alone:
         _spread_columns(b, p, shape)
     elif p:

@@ -18,6 +18,8 @@ ODD = 64
 """Vectors of a row whose length they do not divide, from which on it is read in whole ones."""
 
 
+SMALL = 4 << 20
+"""Bytes up to which narrower accesses than the widest are considered: more threads, each with less to do."""
 SIGNALLED, MOST_THREADS, MOST_TAKES = 4, 1024, 8
 """Bytes of a value that a signal carries; threads of a block; parts that a thread takes one after the other, each after a latency
 of the cache."""
@@ -100,6 +102,11 @@ class Shape:
         """Whether parts are joined in the launch that makes them."""
         return self.parts > 1 and self.join != "launch"
 
+    @property
+    def clustered(self) -> bool:
+        """Whether the blocks that have parts of one result are a cluster."""
+        return self.parts > 1 and self.join == "cluster"
+
     def blocks(self, p: Problem) -> int:
         """Blocks of the first launch."""
         if self.flat:
@@ -128,7 +135,7 @@ class Shape:
 
     def launched(self, p: Problem) -> int:
         """Threads of a block of the first launch: a block that joins columns there has one for each of them."""
-        several = self.together and self.join != "cluster" and not (p.rows and not self.flat)
+        several = self.together and not self.clustered and not (p.rows and not self.flat)
         return self.x * self.y * (self.lanes(p) if several else 1)
 
     def takes(self, p: Problem) -> int:
@@ -157,6 +164,8 @@ def candidates(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
     device time than 264 of 300 tickets, 14 % on average, much more where a hundred blocks take tickets of one result.
     """
     vectors = {gcd(p.run, widest)}
+    if p.length * p.results * p.itemsize <= SMALL:
+        vectors |= {n for n in (1, 2, 4) if n < gcd(p.run, widest)}
     if p.rows and not p.inner and p.length >= ODD * widest:
         vectors.add(widest)
     found = [s for vector in sorted(vectors) for s in shapes(p, vector, gpu)]
