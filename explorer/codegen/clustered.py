@@ -45,7 +45,7 @@ class Slots:
 class _Use:
     """An access: its leaf and slot, whether it writes, and its offset.
 
-    That is: the coefficients of the coordinates of the whole cluster, by role; of those of its blocks; of all loops but the former.
+    The coefficients of the coordinates of the whole cluster, by role; of those of its blocks; of all loops but the former.
     """
 
     leaf: Leaf

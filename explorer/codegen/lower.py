@@ -329,7 +329,8 @@ class Lowered:
         """
         access = site.statement.accesses[slot]
         affine = [e for e in access.index if isinstance(e, Expr)]
-        if site.leaf.view(slot) or self.store(site.leaf, slot).slots or not site.leaf.sums or len(affine) != len(access.index) or not affine:
+        placed = site.leaf.view(slot) or self.store(site.leaf, slot).slots
+        if placed or not site.leaf.sums or len(affine) != len(access.index) or not affine:
             return None
         sums = [(e, self.in_c(value, site.loops)) for e, value in site.leaf.sums]
         rest, whole = gather(linear(affine, self.store(site.leaf, slot).shape), sums)

@@ -167,7 +167,7 @@ class Plan:
 
     @cached_property
     def clusters(self) -> dict[str, tuple[int, int, int]]:
-        """For each kernel by id, the blocks (x, y, z) of a cluster: the whole grid along the axes that are combined or joined so."""
+        """For each kernel by id, the blocks (x, y, z) of a cluster: the whole grid along the axes combined or joined so."""
         out = {}
         for group in self.launched:
             roles = {loop.role for leaf, above, k in self.leaves if k in group

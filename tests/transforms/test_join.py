@@ -102,7 +102,7 @@ def test_lines_of_every_phase_are_known() -> None:
 
 
 def shifted(read: str, blocks: str, grid: int = 4, how: str = "ticket") -> Plan:
-    """Each block of one kernel writes a cell; a kernel joined by a ticket (or so) reads the cell that `read` says, in these blocks."""
+    """Each block of one kernel writes a cell; one joined by a ticket, or so, reads the one that `read` says, in these blocks."""
     i, j, n = var("i"), var("j"), grid
     cells = {"own": j, "next": remainder(j + 1, n), "last": const(n - 1) - j, "half": quotient(j, 2), "first": const(0)}
     s0 = plans.statement("S0", {"i": n}, plans.read("t", i), plans.Read(0), (plans.read("x", i),))

@@ -146,7 +146,8 @@ def test_parts_that_are_added_to_stay_in_global_memory() -> None:
 
 
 def test_doubles_have_no_mark_to_fit_beside() -> None:
-    s = start(TOTAL.replace("f32", "f64"), N=250).split("k", 16).bind("k", "block.x").bind("k.i", "thread.x").collect("y", "ticket")
+    s = start(TOTAL.replace("f32", "f64"), N=250).split("k", 16).bind("k", "block.x").bind("k.i", "thread.x")
+    s = s.collect("y", "ticket")
     s = s.join(s.plan.kernels[-1].id, "launch").join(s.plan.kernels[-1].id, "cluster")
     assert "cluster_parts<double>" in emit(s.plan).text
     arrays = seeded_arrays(s.source, 2)

@@ -40,14 +40,19 @@ class Constants:
         multiprocessor, cache lines and instructions decides (the order of a norm).
     read : float
         Time to read a byte, beside that to copy it there and back, by half.
-    line, access : float
-        Cycles of the L1 cache for each line of 128 bytes that a warp touches, and microseconds to issue a warp's access.
+    line, line_flat, access : float
+        Cycles of the L1 cache for each line of 128 bytes that a warp touches, and where each lane walks a row of its own;
+        microseconds to issue a warp's access.
+    cache : float
+        Bytes per microsecond of the L2 cache, whose sectors of 32 bytes are read whole.
     scattered, misfit : float
         How much more the memory takes for the shortest pieces of columns, and for pieces of 64 bytes that begin anywhere.
-    row, row_block, row_warp : float
-        Shuffles of a row; the block's barrier where a row has more than a warp, and for each doubling of warps.
-    column, column_value, column_block : float
-        Columns meet: in any case, for each value and halving, and where that takes the block's barrier.
+    row, row_block, row_warp, row_member : float
+        Shuffles of a row; the block's barrier where a row has more than a warp, and for each doubling of warps; for each value
+        of one of several rows that shuffles leave.
+    column, column_value, column_block, column_member : float
+        Columns meet: in any case, for each value and halving, and where that takes the block's barrier; for each value of a
+        column that shuffles leave.
     again, wave : float
         The share of this during which the threads of a later wave do not load, and how long they do not besides.
     join, ticket, signal, signal_columns, take, part, partial : float
@@ -68,49 +73,55 @@ class Constants:
         For a block of 1,024 threads to be started.
     """
 
-    launch: float = 0.601
+    launch: float = 0.558
     latency: float = 0.2
-    alone: float = 1.52e+05
-    first: float = 2.08
-    soft: float = 2.15
-    sharpness: float = 1.83
-    line: float = 0.141
-    access: float = 0.000893
-    scattered: float = 0.193
-    misfit: float = 0.0735
-    read: float = 0.986
-    start: float = 0.0205
-    row: float = 0.106
-    row_block: float = 0.00309
-    row_warp: float = 0.00117
-    column: float = 0.00145
-    column_value: float = 0.00998
-    column_block: float = 0.116
-    again: float = 3.95
-    join: float = 0.992
+    alone: float = 1.54e+05
+    first: float = 2.56
+    soft: float = 3.01
+    sharpness: float = 2.61
+    line_flat: float = 0.453
+    cache: float = 9e+06
+    row_member: float = 0.00127
+    column_member: float = 0.000139
+    line: float = 0.0237
+    access: float = 0.00102
+    scattered: float = 0.0606
+    misfit: float = 0.167
+    read: float = 0.931
+    start: float = 0.00337
+    row: float = 0.038
+    row_block: float = 0.0223
+    row_warp: float = 0.0079
+    column: float = 0.00515
+    column_value: float = 0.00909
+    column_block: float = 0.0633
+    again: float = 9.27
+    join: float = 0.948
     ticket: float = 1.2
-    signal: float = 0.786
-    signal_columns: float = 1.07
-    take: float = 0.0678
-    cluster: float = 0.391
-    cluster_part: float = 0.00636
-    crowd: float = 0.17
-    crowd_power: float = 0.497
-    part: float = 0.000106
-    partial: float = 4.15
-    block: float = 0.0246
-    wave: float = 0.00354
-    batch: float = 0.0589
-    code: float = 0.00552
-    code_width: float = 0.672
-    division: float = 3.13
-    ragged: float = 0.37
-    threads: float = 0.159
+    signal: float = 0.754
+    signal_columns: float = 0.952
+    take: float = 0.0592
+    cluster: float = 0.396
+    cluster_part: float = 0.00391
+    crowd: float = 0.295
+    crowd_power: float = 0.388
+    part: float = 0.000366
+    partial: float = 6.85
+    block: float = 0.0652
+    wave: float = 0.017
+    batch: float = 0.151
+    code: float = 0.00395
+    code_width: float = 0.784
+    division: float = 2.33
+    ragged: float = 0.455
+    threads: float = 0.207
 
 
 H200 = Constants()
 WIDE_CLUSTER = 16
 """Blocks of the largest clusters."""
+SECTOR = 32
+"""Bytes of a sector of the L2 cache (Nsight Compute, "Memory Chart")."""
 LINE = 128
 """Bytes of a line of the L1 cache and of a full access to memory (CUDA C++ Best Practices Guide, "Coalesced Access")."""
 
@@ -159,12 +170,14 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
     memory = p.length * p.results * p.itemsize / bandwidth * c.read * (fit + c.scattered * _scattered(p, s, width))
     crowded = 1 + c.crowd * (s.parts / WIDE_CLUSTER) ** c.crowd_power if s.clustered else 1.0
     warps = -(-threads // gpu.warp_size) * accesses
-    lines = waves * resident * warps * _lines(p, s, width, gpu.warp_size) * c.line / ((gpu.clock_hz or 1.7e9) / 1e6)
+    line = c.line_flat if p.rows and s.flat else c.line
+    lines = waves * resident * warps * _lines(p, s, width, gpu.warp_size) * line / ((gpu.clock_hz or 1.7e9) / 1e6)
+    cache = p.length * p.results * p.itemsize * _sectors(p, s, width) / c.cache
     apart = 1.0 if s.steady(p) else c.division
     if p.rows and not s.flat and p.run % s.vector:
         apart += c.ragged * s.vector
     issued = each * (warps * c.access * apart + c.block)
-    memory = sum(t**c.sharpness for t in (memory * crowded, fullest * crowded, lines, issued)) ** (1 / c.sharpness)
+    memory = sum(t**c.sharpness for t in (memory * crowded, fullest * crowded, cache, lines, issued)) ** (1 / c.sharpness)
     turns = c.start * min(resident, each) + c.batch * (batches - 1) + begin
     join = _join(p, s, bandwidth, c) if s.parts > 1 else 0.0
     code = c.code * unroll * (1 + c.code_width * width / p.itemsize) * apart
@@ -199,6 +212,16 @@ def _misfit(p: Problem, s: Shape) -> float:
     return min(1.0, LINE / 2 / (min(s.x * s.vector, p.run) * p.itemsize))
 
 
+def _sectors(p: Problem, s: Shape, width: int) -> float:
+    """Bytes of the sectors that pieces touch, over the bytes of the pieces."""
+    if p.rows and s.flat:
+        return 1.0  # lanes read on in theirs
+    whole, piece = p.run * p.itemsize % SECTOR == 0, max(1, min(s.x * width, p.run * p.itemsize))
+    if whole and piece <= SECTOR:
+        return SECTOR / piece
+    return 1.0 if whole and piece % SECTOR == 0 else (piece + SECTOR - p.itemsize) / piece
+
+
 def _lines(p: Problem, s: Shape, width: int, warp: int) -> int:
     """Lines that one access of a warp touches."""
     beside = min(warp, s.x)
@@ -212,7 +235,19 @@ def _lines(p: Problem, s: Shape, width: int, warp: int) -> int:
 def _combine(p: Problem, s: Shape, warp: int, c: Constants) -> float:
     """The reduction across threads."""
     if p.rows and not s.flat:
-        return c.row * (s.x > 1) + (c.row_block + c.row_warp * log2(s.x / warp) if s.x > warp else 0.0)
+        left = s.x >> _halvings(s.x, warp) if s.x > 1 and s.y > 1 else 0
+        block = c.row_block + c.row_warp * log2(s.x / warp) if s.x > warp else 0.0
+        return c.row * (s.x > 1) + block + c.row_member * left
     if s.y == 1:
         return 0.0
-    return c.column + c.column_value * s.lanes(p) * log2(s.y) + c.column_block * (s.x * s.y > warp)
+    left = s.y >> (_halvings(s.y, warp // s.x) if s.x <= warp and warp % s.x == 0 else 0)
+    met = c.column_value * log2(s.y) + c.column_member * left
+    return c.column + met * s.lanes(p) + c.column_block * (s.x * s.y > warp)
+
+
+def _halvings(threads: int, warp: int) -> int:
+    """How often shuffles of a warp halve a group of threads."""
+    n = 0
+    while threads >> n & 1 == 0 and 2 << n <= warp:
+        n += 1
+    return n

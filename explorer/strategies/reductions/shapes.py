@@ -82,7 +82,7 @@ class Shape:
     flat : bool
         Neighbouring threads take neighbouring results, whatever the axes between them.
     join : str
-        How parts become one: ``"launch"``, a launch of its own; ``"cluster"``, ``"signal"`` or ``"ticket"``, a block of the same launch
+        How parts become one: ``"launch"``, one of its own; ``"cluster"``, ``"signal"`` or ``"ticket"``, a block of the same one
         (:class:`~explorer.transforms.join.Join`).
     nested : bool
         Threads walk the innermost reduced axes alone, again for each index of the others, which parts share.

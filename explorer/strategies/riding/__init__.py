@@ -9,7 +9,8 @@ Sizes.  A row belongs to threads by its length (:func:`~explorer.strategies.rows
 where its columns would take more than `REGISTERS` of a thread: a register for every element of a row that is kept (compilers
 keep 16-bit elements widened) and for every sum.  Each multiprocessor gets one block of about `BLOCK` threads, with as many rows
 side by side as that makes (few columns: several blocks, if a block has fewer rows than that).  Little's law asks for 32 to 40 kB
-in flight on an H200, which 12 warps with six accesses of 16 bytes for each thread are.
+in flight on an H200, which 12 warps with six accesses of 16 bytes for each thread are.  Rows of odd length are read in narrow
+accesses: where a multiprocessor would have less than that in flight, fewer threads take a row each, if more rows then fit.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ OTHERS = 40
 """Registers of a thread beside its columns: addresses, temporaries, values of the row."""
 BLOCK = 384
 """Threads on a multiprocessor: those 12 warps."""
+IN_FLIGHT = 32 << 10
+"""Bytes of rows that a multiprocessor should have in flight."""
 
 
 def choose(schedule: Schedule, form: Riding, gpu: Gpu) -> Spread | None:
@@ -48,18 +51,30 @@ def choose(schedule: Schedule, form: Riding, gpu: Gpu) -> Spread | None:
     def registers(threads: int) -> int:
         return -(-form.extent // (threads * vector)) * vector * column + OTHERS
 
+    def fits(threads: int) -> bool:
+        return form.extent <= threads * vector * UNROLL and registers(threads) <= REGISTERS
+
     threads = group_size(form.extent, vector)
-    while threads < 1024 and (form.extent > threads * vector * UNROLL or registers(threads) > REGISTERS):
+    while threads < 1024 and not fits(threads):
         threads *= 2
-    held = gpu.registers_per_sm // registers(threads) // threads
-    if held == 0:
-        return None
     count = prod(plan.loops[name].extent for name in form.outer)
-    side = max(1, min(round(BLOCK / threads), held, -(-count // gpu.multiprocessors)))
-    while _met(form, threads, side) * sums > gpu.shared_bytes_per_block_optin:
-        side -= 1
-    enough = max(1, min(held // side, BLOCK // (threads * side)))
-    return Spread(threads, vector, side, min(gpu.multiprocessors * enough, -(-count // side)))
+
+    def spread(threads: int) -> Spread | None:
+        held = gpu.registers_per_sm // registers(threads) // threads
+        if held == 0:
+            return None
+        side = max(1, min(round(BLOCK / threads), held, -(-count // gpu.multiprocessors)))
+        while _met(form, threads, side) * sums > gpu.shared_bytes_per_block_optin:
+            side -= 1
+        enough = max(1, min(held // side, BLOCK // (threads * side)))
+        return Spread(threads, vector, side, min(gpu.multiprocessors * enough, -(-count // side)))
+
+    def in_flight(s: Spread | None) -> int:
+        read = sum(a.dtype.bytes for a in walked if a.role in ("in", "inout"))
+        return min(IN_FLIGHT, s.rows * -(-s.blocks // gpu.multiprocessors) * form.extent * read) if s else 0
+
+    fewer = [n for n in (threads // 2, threads // 4) if n and fits(n)]
+    return max(map(spread, (threads, *fewer)), key=in_flight)
 
 
 def _met(form: Riding, threads: int, rows: int) -> int:

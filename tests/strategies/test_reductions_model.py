@@ -1,0 +1,141 @@
+"""How reductions are spread: clusters where the GPU has them, narrow accesses where little is read, and what each term costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from benchmarks.reduction_program import reduction
+from explorer.codegen.emit import emit
+from explorer.gpu.spec import Gpu, gpu
+from explorer.run.cpu import CpuDevice
+from explorer.run.inputs import seeded_arrays
+from explorer.strategies.reductions import Shape, choose, priced, reduce, reduction_form
+from explorer.strategies.reductions.model import H200, cost
+from explorer.strategies.reductions.shapes import SMALL, Problem, candidates
+from tests.properties.equal import difference
+
+HERE = gpu("H200")
+ROWS = Problem(True, 4096, 64, 4096, 4)
+COLUMNS = Problem(False, 4096, 256, 256, 4)
+
+
+def shapes(case: tuple, on: Gpu = HERE) -> list[Shape]:
+    written = reduction(*case)
+    form = reduction_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    return [shape for shape, _ in priced(written, form, on)]
+
+
+def times(p: Problem, s: Shape, **constants: float) -> float:
+    return cost(p, s, HERE, replace(H200, **constants)).total
+
+
+# -- what there is to choose from ----------------------------------------------------------------------------------
+
+
+def test_a_small_sum_is_joined_in_a_cluster_where_there_are_clusters() -> None:
+    case = (65536,), (0,), "f32", "sum"
+    assert shapes(case)[0].clustered
+    older = gpu("A100")
+    assert older.max_cluster_blocks == 1
+    assert not any(s.clustered for s in shapes(case, older))
+    assert all(2 <= s.parts <= 16 for s in shapes(case) if s.clustered)
+
+
+def test_narrow_accesses_are_for_little() -> None:
+    def vectors(p: Problem) -> set[int]:
+        return {s.vector for s in candidates(p, 4, HERE) if not s.flat}
+
+    assert vectors(COLUMNS) == {1, 2, 4}
+    assert vectors(replace(COLUMNS, length=SMALL // 1024 + 1)) == {4}
+    assert vectors(replace(ROWS, run=4095, length=4095)) == {1, 4}  # in whole vectors, or as the length allows
+
+
+CLUSTERED = {
+    "columns": ((384, 96), (0,), "f32", "sum", lambda s: not s.flat and s.y > 1),
+    "columns in lanes": ((384, 96), (0,), "f32", "max", lambda s: not s.flat and s.vector == 4),
+    "one row": ((3, 2000), (1,), "f16", "max", lambda s: not s.flat),
+    "flat": ((31, 8, 3, 17), (0, 2), "f16", "sum", lambda s: s.flat and s.y > 1),
+    "flat, one row of threads": ((31, 8, 3, 17), (0, 2), "f16", "sum", lambda s: s.flat and s.y == 1),
+    "rows side by side": ((40, 16, 23, 3), (0, 2, 3), "f32", "sum", lambda s: not s.flat and s.y > 1),
+    "inner axes alone": ((40, 6, 16, 8), (0, 2, 3), "f32", "min", lambda s: s.nested),
+    "doubles": ((200, 19), (0,), "f64", "sum", lambda s: True),
+    "batches": ((5, 200, 33), (1,), "f32", "min", lambda s: not s.flat),
+}
+
+
+def test_every_family_of_clusters_is_right() -> None:
+    """And none leaves its multiprocessors: there is no workspace."""
+    made = {}
+    for name, (*case, wanted) in CLUSTERED.items():
+        written = reduction(*case)
+        shape = next(s for s in shapes(tuple(case)) if s.clustered and wanted(s))
+        made[name] = reduce(written, shape=shape)
+        assert made[name].plan.kernels[-1].join == "cluster", name
+        assert not [b for b in emit(made[name].plan).buffers if b.kind == "workspace"], name
+    device = CpuDevice(seeds=3)
+    for (name, s), built in zip(made.items(), device.build_many([emit(s.plan) for s in made.values()]), strict=True):
+        arrays = seeded_arrays(s.source, 5)
+        for results in device.run_seeds(built, arrays):
+            assert not difference(s.source, arrays, results), name
+
+
+# -- what it costs -------------------------------------------------------------------------------------------------
+
+
+def test_the_terms_of_a_cluster() -> None:
+    near, far = Shape(128, 1, 4, 2, 8, join="cluster"), Shape(128, 1, 4, 2, 8, join="signal")
+    assert times(ROWS, near, cluster=H200.cluster + 1) == pytest.approx(times(ROWS, near) + 1)
+    assert times(ROWS, near, cluster_part=H200.cluster_part + 1) == pytest.approx(times(ROWS, near) + 8)
+    assert times(ROWS, near, part=9.0, partial=9.0, signal=9.0) == times(ROWS, near)  # nothing passes through memory
+    assert times(ROWS, far, part=9.0) > times(ROWS, far)
+    assert times(ROWS, near, crowd=9.0) > times(ROWS, near)
+    assert times(ROWS, far, crowd=9.0) == times(ROWS, far)
+    wide = replace(near, parts=16)
+    assert times(ROWS, wide, crowd_power=3.0) == times(ROWS, wide)  # what 16 blocks cost is where it is measured from
+    assert times(ROWS, near, crowd_power=3.0) < times(ROWS, near)
+
+
+def test_short_pieces_read_whole_sectors() -> None:
+    """Pieces of 4 bytes of every 512: eight times as much comes through the cache as is used."""
+    short = Problem(True, 4096, 128, 1, 4, inner=1, beside=128)
+    s = Shape(256, 1, 1, 4, 1)
+    slow = H200.cache / 1e3  # where the cache alone decides
+    at = [cost(p, s, HERE, replace(H200, cache=slow)).memory for p in (short, replace(short, run=8), replace(short, run=4096))]
+    assert at[0] == pytest.approx(8 * at[2], rel=0.02)
+    assert at[1] == pytest.approx(at[2], rel=0.02)
+
+
+def test_what_shuffles_leave_of_a_group() -> None:
+    """17 lanes have no half: 17 values of each row meet one after the other; of 16, one is left, of 64 two."""
+    def left(x: int, y: int) -> float:
+        s = Shape(x, y, 1, 4, 1)
+        return times(ROWS, s, row_member=1.0) - times(ROWS, s, row_member=0.0)
+
+    assert [round(left(x, 8)) for x in (16, 17, 24, 64)] == [1, 17, 3, 2]
+    assert left(17, 1) == 0  # one row has a way of its own
+
+    def stay(x: int, y: int, lanes: int) -> float:
+        s = Shape(x, y, lanes, 4, 1)
+        return times(COLUMNS, s, column_member=1.0) - times(COLUMNS, s, column_member=0.0)
+
+    assert [round(stay(x, 16, 1)) for x in (32, 8, 2, 3)] == [16, 4, 1, 16]
+    assert round(stay(8, 16, 4)) == 16
+
+
+def test_lanes_in_rows_of_their_own_have_a_price_for_their_lines() -> None:
+    flat, across = Problem(True, 64, 4096, 16, 4, inner=16), Shape(32, 4, 1, 4, 1)
+    assert times(flat, replace(across, flat=True), line_flat=9.0) > times(flat, replace(across, flat=True))
+    assert times(flat, across, line_flat=9.0) == times(flat, across)
+
+
+def test_the_choice_is_the_cheapest() -> None:
+    written = reduction((4096, 300), (0,), "f32", "sum")
+    form = reduction_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    found = priced(written, form, HERE)
+    assert choose(written, form, HERE) == found[0][0]
+    assert all(later - us > -0.011 for (_, us), (_, later) in pairwise(found))  # hundredths are not told apart
