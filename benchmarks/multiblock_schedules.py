@@ -8,8 +8,10 @@ from explorer import f32, sizes
 from explorer.api import Schedule, program
 
 M, N = sizes("M N")
-HOWS = ("atomic", "kernel", "ticket", "signal", "grid", "cluster")
-DETERMINISTIC = ("kernel", "ticket", "signal", "grid", "cluster")
+PARTS = "cluster parts"
+"""Parts in the shared memory of one block of a cluster; ``cluster`` alone updates the elements by one value of each cluster."""
+HOWS = ("atomic", "kernel", "ticket", "signal", "grid", "cluster", PARTS)
+DETERMINISTIC = HOWS[1:]
 
 
 @program
@@ -63,13 +65,17 @@ def columns_spread(m: int, n: int, parts: int, x: int = 32, y: int = 8) -> Sched
 
 def joined(s: Schedule, how: str) -> Schedule:
     """The updates combined over blocks, and over threads."""
+    if how == PARTS:
+        s = s.collect("y", "signal")
+        kernel = s.plan.kernels[-1].id
+        return s.join(kernel, "launch").join(kernel, "cluster")
     return s.collect("y", how) if how in ("ticket", "signal", "grid", "cluster") else s.collect("y", "shuffle").collect("y", how)
 
 
 def schedules(small: bool = False) -> Iterator[tuple[str, str, Schedule]]:
-    """Name, way and schedule; `small` for the sanitizer.  A cluster has 8 blocks at most, so it gets fewer parts."""
+    """Name, way and schedule; `small` for the sanitizer.  A cluster has 8 blocks at most, 16 on an H200, so it gets fewer parts."""
     for how in HOWS:
-        few = how == "cluster"
-        yield "total", how, joined(total_spread(20_001 if small else 1 << 22, 8 if few else 32 if small else 264), how)
+        few = how in ("cluster", PARTS)
+        yield "total", how, joined(total_spread(20_001 if small else 1 << 22, (16 if how == PARTS else 8) if few else 32 if small else 264), how)
         yield "rows", how, joined(rows_spread(5 if small else 37, 1_003 if small else 100_003, 4 if small or few else 16), how)
         yield "columns", how, joined(columns_spread(70 if small else 1_000, 90 if small else 20_001, 6 if few else 7), how)

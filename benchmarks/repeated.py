@@ -72,12 +72,12 @@ def repeated(engine: CupyEngine, schedule: Schedule, runs: int, same_bits: bool)
 def main() -> int:
     numbers = [int(a) for a in sys.argv[1:] if a.isdigit()]
     engine, rows = CupyEngine(), []
-    print(f"{'reduction':10s} {'how':8s} {'launches':>8s} {'runs':>6s} {'other bits':>10s} {'results':>8s} {'wrong':>6s} "
+    print(f"{'reduction':10s} {'how':13s} {'launches':>8s} {'runs':>6s} {'other bits':>10s} {'results':>8s} {'wrong':>6s} "
           f"{'mismatches':>10s}")
     for name, how, schedule in schedules():
         row = repeated(engine, schedule, numbers[0] if numbers else RUNS, how in DETERMINISTIC)
         rows.append({"reduction": name, "how": how, **row})
-        print(f"{name:10s} {how:8s} {row['launches']:8d} {row['runs']:6d} {row['other_bits']:10d} {row['different_results']:8d} "
+        print(f"{name:10s} {how:13s} {row['launches']:8d} {row['runs']:6d} {row['other_bits']:10d} {row['different_results']:8d} "
               f"{row['wrong']:6d} {row['mismatches']:10d}", flush=True)
     total = sum(r["mismatches"] for r in rows)
     gpu = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()

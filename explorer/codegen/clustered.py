@@ -65,7 +65,7 @@ def slots_of(plan: Plan, kernels: Sequence[Kernel]) -> dict[Key, Slots]:
     kernels : sequence of Kernel
         The phases of one launch.
     """
-    if len(kernels) != 2 or kernels[1].join != "cluster":
+    if len(kernels) != 2 or kernels[1].join != "cluster" or prod(plan.clusters[kernels[1].id]) == 1:
         return {}
     before, kernel = kernels
     taken: dict[Key, list[tuple[Leaf, tuple[Loop, ...], Kernel, int]]] = {}

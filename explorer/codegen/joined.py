@@ -36,9 +36,9 @@ def require_clusters(plan: Plan, kernel: Kernel, arch: str) -> None:
     if blocks == 1:
         return
     if int(re.sub(r"\D", "", arch) or 0) < FIRST_CLUSTERS:
-        raise ScheduleError(f"{kernel.id} combines updates over clusters of {blocks} blocks, which {arch} does not have",
+        raise ScheduleError(f"{kernel.id} needs clusters of {blocks} blocks, which {arch} does not have",
                             why="clusters and distributed shared memory begin with sm_90",
-                            hint="how='ticket', or another GPU")
+                            hint="collect or join by 'ticket', or choose another GPU")
     if blocks > MOST_CLUSTER:
         raise ScheduleError(f"{kernel.id} would need clusters of {' x '.join(map(str, cluster))} = {blocks} blocks",
                             why=f"a cluster has at most 8 blocks, {MOST_CLUSTER} where the GPU allows it; "
@@ -125,8 +125,7 @@ def _behind(plan: Plan, before: Kernel, phases: Sequence[Phase], name: Callable[
     tickets = prod(every[axis] for axis in axes)
     body = (*phase.body, *_behind(plan, kernel, rest, name, library, counters))
     if parts == 1:
-        return [Lines(("", "__syncthreads();  // the block goes on with what it wrote itself")),
-                Block("", body, (kernel.id,), comment=kernel.id)]
+        return _going_on(kernel, body)
     if tickets > MOST_TICKETS:
         raise ScheduleError(f"{kernel.id} would need {tickets:,} counters of tickets, {4 * tickets:,} bytes",
                             why=f"at most {MOST_TICKETS:,} are kept", hint=f"join('{kernel.id}', 'launch')")
@@ -135,6 +134,12 @@ def _behind(plan: Plan, before: Kernel, phases: Sequence[Phase], name: Callable[
     counters.append(f"__device__ unsigned int {counter}[{tickets}];  // tickets: 0 between launches")
     header = f"if (last_block({_at(counter, axes, every)}, {parts}))"
     return [Lines(("",)), Block(header, body, (kernel.id,), comment=f"{kernel.id}: the last of {parts} blocks goes on")]
+
+
+def _going_on(kernel: Kernel, body: tuple[Out, ...]) -> list[Out]:
+    """A phase of a block that needs nothing of others."""
+    return [Lines(("", "__syncthreads();  // the block goes on with what it wrote itself")),
+            Block("", body, (kernel.id,), comment=kernel.id)]
 
 
 def _signalled(plan: Plan, before: Lowered, phase: Phase, name: Callable[[Kernel, str], str], library: set[str],
@@ -168,6 +173,8 @@ def _clustered(plan: Plan, begin: Out, before: Lowered, phase: Phase, library: s
     kernel, grid = phase.low.kernel, plan.extents[before.kernel.id]
     cluster = plan.clusters[before.kernel.id]
     blocks, along = prod(cluster), [axis for axis in range(3) if cluster[axis] > 1]
+    if blocks == 1:
+        return [begin, *_going_on(kernel, phase.body)]
     stores = [s for s in before.stores.values() if s.slots]
     library.add("cluster_parts")
     for s in stores:

@@ -162,7 +162,7 @@ def _finding(a: Site, b: Site, axes: tuple[int, ...], before: Kernel, kernel: Ke
     where = ", ".join(BLOCK_ROLES[axis] for axis in axes)
     lines = tuple(sorted({s.statement.line for s in (a, b) if s.statement.line}))
     return Finding(
-        "order", f"{source} {words[0]} {name}, which {sink} {words[1]}: the ticket would not make it wait",
+        "order", f"{source} {words[0]} {name}, which {sink} {words[1]}: the {kernel.join} would not make it wait",
         f"a block of {kernel.id} waits for the blocks of {before.id} with its {where} alone, and these two differ "
         f"({source}: {_blocks(source)}; {sink}: {_blocks(sink)})",
         a.statement.accesses[a.slot].array, cell, kind, source, sink, tuple(dict.fromkeys((a.leaf.id, b.leaf.id))), lines,

@@ -226,7 +226,7 @@ def _arrivals(plan: Plan, before: Plan) -> list[int]:
     for group in plan.launched:
         for earlier, kernel in pairwise(group):
             blocks = plan.extents[earlier.id][:3]
-            if kernel.id not in old and kernel.join != "signal":
+            if kernel.id not in old and kernel.join not in ("signal", "cluster"):  # those count nothing
                 axes = plan.joined_axes(kernel) if kernel.join == "ticket" else ()
                 out.append(prod(n for axis, n in enumerate(blocks) if axis not in axes))
     return out

@@ -226,7 +226,7 @@ def test_join_and_back() -> None:
     assert "behind a barrier of the grid" in loops_text(joined.plan)
     assert joined.join(name, "launch").plan == s.plan
     assert [str(c) for c in Join.candidates(s.plan, name)] == [
-        f"join('{name}', '{how}')" for how in ("ticket", "cluster", "grid")]
+        f"join('{name}', '{how}')" for how in ("ticket", "signal", "cluster", "grid")]
 
 
 def test_loops_of_the_host_keep_their_launches() -> None:

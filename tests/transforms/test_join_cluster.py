@@ -154,6 +154,16 @@ def test_doubles_have_no_mark_to_fit_beside() -> None:
     assert not difference(s.source, arrays, CpuDevice().run(CpuDevice().build(emit(s.plan)), arrays))
 
 
+def test_a_cluster_of_one_block_goes_on_by_itself() -> None:
+    s = start(COLUMNS, M=40, N=5).split("j", 16).bind("j", "block.x").split("j_2", 16).bind("j_2", "block.x")
+    s = s.join(s.plan.kernels[-1].id, "cluster")
+    assert s.plan.kernels[-1].join == "cluster"
+    assert "cluster" not in emit(s.plan).text
+    arrays, device = seeded_arrays(s.source, 2), CpuDevice(seeds=3)
+    for results in device.run_seeds(device.build(emit(s.plan)), arrays):
+        assert not difference(s.source, arrays, results)
+
+
 # -- refusals ------------------------------------------------------------------------------------------------------
 
 

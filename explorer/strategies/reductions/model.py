@@ -64,57 +64,58 @@ class Constants:
         do not fit the groups of multiprocessors evenly, and with which power of their blocks that grows.
     start, block, batch : float
         For each block that a multiprocessor starts with, for each that it issues, and each further batch of loads.
-    code, code_width, division : float
+    code, code_width, division, division_rows : float
         For each access written out, and how much more for each of its elements; how much more where its address takes
-        divisions.
+        divisions, and where threads do so side by side in a row.
     ragged : float
         How much longer an access takes to issue for each lane that has its own condition.
     threads : float
         For a block of 1,024 threads to be started.
     """
 
-    launch: float = 0.558
+    launch: float = 0.655
     latency: float = 0.2
-    alone: float = 1.54e+05
-    first: float = 2.56
-    soft: float = 3.01
-    sharpness: float = 2.61
-    line_flat: float = 0.453
+    alone: float = 1.6e+05
+    first: float = 2.33
+    soft: float = 3.38
+    sharpness: float = 2.28
+    line_flat: float = 0.376
     cache: float = 9e+06
-    row_member: float = 0.00127
-    column_member: float = 0.000139
-    line: float = 0.0237
+    row_member: float = 0.0018
+    column_member: float = 9.78e-06
+    line: float = 0.0113
     access: float = 0.00102
-    scattered: float = 0.0606
-    misfit: float = 0.167
-    read: float = 0.931
-    start: float = 0.00337
-    row: float = 0.038
-    row_block: float = 0.0223
-    row_warp: float = 0.0079
-    column: float = 0.00515
-    column_value: float = 0.00909
-    column_block: float = 0.0633
-    again: float = 9.27
-    join: float = 0.948
+    scattered: float = 0.119
+    misfit: float = 0.0759
+    read: float = 0.9
+    start: float = 0.00118
+    row: float = 0.00662
+    row_block: float = 0.0661
+    row_warp: float = 0.0102
+    column: float = 0.00114
+    column_value: float = 0.00914
+    column_block: float = 0.0727
+    again: float = 7.18
+    join: float = 0.876
     ticket: float = 1.2
-    signal: float = 0.754
-    signal_columns: float = 0.952
-    take: float = 0.0592
-    cluster: float = 0.396
-    cluster_part: float = 0.00391
-    crowd: float = 0.295
-    crowd_power: float = 0.388
-    part: float = 0.000366
-    partial: float = 6.85
-    block: float = 0.0652
-    wave: float = 0.017
-    batch: float = 0.151
-    code: float = 0.00395
-    code_width: float = 0.784
-    division: float = 2.33
-    ragged: float = 0.455
-    threads: float = 0.207
+    signal: float = 0.7
+    signal_columns: float = 0.914
+    take: float = 0.0391
+    cluster: float = 0.27
+    cluster_part: float = 0.00641
+    crowd: float = 0.323
+    crowd_power: float = 0.3
+    part: float = 0.000335
+    partial: float = 5.06
+    block: float = 0.0627
+    wave: float = 0.00363
+    batch: float = 0.134
+    code: float = 0.00352
+    code_width: float = 0.963
+    division: float = 2.18
+    division_rows: float = 2
+    ragged: float = 0.445
+    threads: float = 0.193
 
 
 H200 = Constants()
@@ -173,7 +174,7 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
     line = c.line_flat if p.rows and s.flat else c.line
     lines = waves * resident * warps * _lines(p, s, width, gpu.warp_size) * line / ((gpu.clock_hz or 1.7e9) / 1e6)
     cache = p.length * p.results * p.itemsize * _sectors(p, s, width) / c.cache
-    apart = 1.0 if s.steady(p) else c.division
+    apart = 1.0 if s.steady(p) else c.division_rows if p.rows and not s.flat else c.division
     if p.rows and not s.flat and p.run % s.vector:
         apart += c.ragged * s.vector
     issued = each * (warps * c.access * apart + c.block)
