@@ -73,9 +73,13 @@ def joined(s: Schedule, how: str) -> Schedule:
 
 
 def schedules(small: bool = False) -> Iterator[tuple[str, str, Schedule]]:
-    """Name, way and schedule; `small` for the sanitizer.  A cluster has 8 blocks at most, 16 on an H200, so it gets fewer parts."""
+    """Name, way and schedule; `small` for the sanitizer.
+
+    A cluster has 8 blocks at most, 16 on an H200, so it gets fewer parts.
+    """
     for how in HOWS:
         few = how in ("cluster", PARTS)
-        yield "total", how, joined(total_spread(20_001 if small else 1 << 22, (16 if how == PARTS else 8) if few else 32 if small else 264), how)
+        blocks = 16 if how == PARTS else 8 if few else 32 if small else 264
+        yield "total", how, joined(total_spread(20_001 if small else 1 << 22, blocks), how)
         yield "rows", how, joined(rows_spread(5 if small else 37, 1_003 if small else 100_003, 4 if small or few else 16), how)
         yield "columns", how, joined(columns_spread(70 if small else 1_000, 90 if small else 20_001, 6 if few else 7), how)

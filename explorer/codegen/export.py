@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ..ir.dtype import DType
 from ..ir.program import Array, Program
+from ..ir.tree import PORTABLE_CLUSTER
 from .export_host import COMPARE, CONVERSIONS, INPUTS, MAIN_HEAD, MAIN_TAIL
 from .module import CudaModule, Launch
 from .preamble import HEADERS
@@ -18,10 +19,6 @@ from .slices import Slice, slices
 
 _DYNAMIC_BY_DEFAULT = 48 * 1024
 """Bytes of shared memory that a kernel may ask for without an attribute (CUDA C++ Programming Guide, compute capabilities)."""
-
-_PORTABLE_CLUSTER = 8
-"""Blocks of a cluster that every GPU with clusters takes."""
-
 _INLINE_LAUNCHES = 32
 """Launches written out one by one; more become a table."""
 
@@ -147,7 +144,7 @@ def _launcher(module: CudaModule) -> str:
         if size > _DYNAMIC_BY_DEFAULT:
             lines += [f"    error = cudaFuncSetAttribute({kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, {size});",
                       "    if (error != cudaSuccess) return error;"]
-    for kernel in dict.fromkeys(x.kernel for x in module.launches if prod(x.cluster) > _PORTABLE_CLUSTER):
+    for kernel in dict.fromkeys(x.kernel for x in module.launches if prod(x.cluster) > PORTABLE_CLUSTER):
         lines += [f"    error = cudaFuncSetAttribute({kernel}, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);",
                   "    if (error != cudaSuccess) return error;"]
     runs = [launch for launch in module.launches if min(*launch.grid, *launch.block) > 0]

@@ -9,7 +9,7 @@ from math import prod
 
 from ..errors import ScheduleError
 from ..ir.plan import Plan
-from ..ir.tree import Kernel
+from ..ir.tree import MOST_CLUSTER, Kernel
 from .lower import Lowered, Store
 from .printer import Block, Lines, Out
 
@@ -20,8 +20,6 @@ MOST_SIGNALS = 1 << 23
 
 FIRST_CLUSTERS = 90
 """Compute capability, times ten, of the first GPUs with clusters (CUDA C++ Programming Guide, "Thread Block Clusters")."""
-MOST_CLUSTER = 16
-"""Blocks of a cluster at most; more than 8 are not portable, and a GPU may refuse them (the same section)."""
 
 
 def require_clusters(plan: Plan, kernel: Kernel, arch: str) -> None:

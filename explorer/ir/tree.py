@@ -25,6 +25,8 @@ JOINS = ("", "ticket", "grid", "signal", "cluster")
 """How a kernel can follow the one before it: see :class:`Kernel`."""
 WARP_SIZE = 32
 """Threads in a warp on every CUDA GPU (CUDA C++ Programming Guide, "SIMT architecture")."""
+MOST_CLUSTER, PORTABLE_CLUSTER = 16, 8
+"""Blocks of a cluster at most, and where it has to run on every GPU with clusters (the same, "Thread Block Clusters")."""
 
 
 @cached_hash

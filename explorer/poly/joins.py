@@ -17,14 +17,12 @@ from math import prod
 
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
-from ..ir.tree import BLOCK_ROLES, Kernel, Loop, walk
+from ..ir.tree import BLOCK_ROLES, MOST_CLUSTER, Kernel, Loop, walk
 from .isl import Undecided, alone, budget, smallest
 from .linear import Case, Cases, basic_map, build_map, differ, equal
 from .signals import check_signals
 from .sites import Site, sites
 
-MOST_CLUSTER = 16
-"""Blocks of a cluster at most (CUDA C++ Programming Guide, "Thread Block Clusters")."""
 BUDGET = 2_000_000
 """Operations of isl for one pair of accesses (some tenths of a second); beyond, the ticket is refused as undecided."""
 

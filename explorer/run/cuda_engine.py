@@ -19,6 +19,7 @@ import numpy as np
 
 from ..codegen.module import Buffer, Launch
 from ..errors import DeviceError, ExplorerError, KernelFault, KernelTimeout, OutOfMemory, ResourceError
+from ..ir.tree import PORTABLE_CLUSTER
 from . import seeded as seeding
 from .seeded import Seeded
 
@@ -26,9 +27,7 @@ FLUSH_BYTES = 256 << 20
 SPIN_CLOCKS = 100_000
 _DEFAULT_SHARED_BYTES = 48 << 10
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-
 _WIDE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-_PORTABLE_CLUSTER = 8
 
 _SUPPORT = seeding.CUDA_TEXT + """
 extern "C" __global__ void empty() {}
@@ -138,7 +137,7 @@ class CupyEngine:
             dynamic = max(launch.dynamic_shared_bytes for launch in mine)
             if dynamic + max(launch.static_shared_bytes for launch in mine) > _DEFAULT_SHARED_BYTES:
                 cupy.cuda.driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED, dynamic)
-            if max(prod(launch.cluster) for launch in mine) > _PORTABLE_CLUSTER:
+            if max(prod(launch.cluster) for launch in mine) > PORTABLE_CLUSTER:
                 cupy.cuda.driver.funcSetAttribute(function.ptr, _WIDE_CLUSTER, 1)
         return functions
 

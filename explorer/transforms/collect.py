@@ -9,7 +9,7 @@ from math import prod
 from ..ir.expr import Expr
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
-from ..ir.tree import BLOCK_ROLES, Leaf, Loop, ranges
+from ..ir.tree import BLOCK_ROLES, MOST_CLUSTER, Leaf, Loop, ranges
 from ._cut import cut_off
 from ._parts import bound, clustered, in_time, joined_parts, marked, parts_verdict
 from ._reduction import Updates, update_verdict
@@ -19,9 +19,6 @@ from .rfactor import factor_verdict, factored
 HOWS = ("shuffle", "shared", "atomic", "kernel", "ticket", "signal", "grid", "cluster")
 JOINED = ("ticket", "signal", "grid")
 """Those that join the parts of the blocks in the launch of the updates."""
-MOST_CLUSTER = 16
-"""Blocks of a cluster at most, where the GPU allows more than the 8 that every one does (CUDA C++ Programming Guide, "Thread
-Block Clusters")."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from math import prod
 
 from explorer.ir.finding import Finding, Instance
 from explorer.ir.plan import Plan
-from explorer.poly.joins import MOST_CLUSTER
+from explorer.ir.tree import MOST_CLUSTER
 
 from .values import program_order, wrong_reads
 from .walk import Execution, TooLarge, cell, copy_chain, copy_read, element, executions, holds_element, is_inside, target_space
