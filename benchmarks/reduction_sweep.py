@@ -1,0 +1,128 @@
+"""Time many spreads of many random reductions: what the constants of the reductions' model are fitted to (reduction_fit.py).
+
+    python benchmarks/reduction_sweep.py FILE.csv.gz [--problems 300] [--each 16] [--seed 1] [--least N] [--most N]
+
+Half of the problems are those of cases.drawn, half rows and columns with few results.  For each, the spreads that the model likes
+best are timed, some more in clusters, one of each width, and others that it does not call much slower.  Every result is compared
+with PyTorch's; rows are added to the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import math
+import multiprocessing
+import os
+import random
+import sys
+import time
+from dataclasses import astuple
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import cases
+from reduction_program import reduction
+
+HEAD = ("shape", "axes", "dtype", "op", "x", "y", "vector", "unroll", "parts", "flat", "join", "nested", "us")
+NEAR = 1.7
+"""Spreads that take so many times the cheapest, by the model, are not timed."""
+WRONG = 2e-3
+"""Error relative to the largest result."""
+
+
+def problems(count: int, seed: int, least: int, most: int) -> list[cases.Case]:
+    """Random reductions, by `seed`."""
+    out, rng = cases.drawn(count // 2, 1000 + seed, least=least, most=most), random.Random(seed)
+    while len(out) < count:
+        results, inner = int(2 ** rng.uniform(0, 11)), rng.randint(2, 130)
+        length = max(2, int(2 ** rng.uniform(math.log2(least), math.log2(most))) // results)
+        rest = max(2, length // inner)
+        shape, axes = rng.choice([((length, results), (0,)), ((results, length), (1,)), ((rest, results, inner), (0, 2)),
+                                  ((inner, rest, results), (0, 1))])
+        out.append(("", shape, axes, rng.choice(("f16", "f32")), rng.choice(("sum", "max"))))
+    return out
+
+
+def picks(case: cases.Case, each: int) -> list[Any]:
+    """The spreads to time."""
+    from explorer.gpu.spec import default_gpu
+    from explorer.strategies.reductions import priced, reduction_form
+
+    written = reduction(*case[1:])
+    form = reduction_form(written, written.plan.kernels[0].id)
+    if form is None:
+        return []
+    found, rng = priced(written, form, default_gpu()), random.Random(str(case))
+    near = [shape for shape, us in found if us < NEAR * found[0][1]]
+    out = near[: each // 2]
+    widths = sorted({s.vector for s in near})
+    for pool in ([s for s in near if s.clustered], *([s for s in near if s.vector == v] for v in widths)):
+        left = [s for s in pool if s not in out]
+        out += [*left[:1], *rng.sample(left[1:], min(1, len(left[1:])))]
+    left = [s for s in near if s not in out]
+    return out + rng.sample(left, max(0, min(len(left), each - len(out))))
+
+
+def built(job: tuple[cases.Case, Any]) -> Any:
+    """Text and machine code of one spread, or why not; runs in a process without the GPU."""
+    from explorer.run.kernel import Kernel
+    from explorer.run.nvrtc import compile_module
+    from explorer.strategies.default import default
+    from explorer.strategies.reductions import reduce
+
+    case, shape = job
+    try:
+        kernel = Kernel.of(default(reduce(reduction(*case[1:]), shape=shape)), "H200")
+        return kernel.module, compile_module(kernel.module, kernel.gpu.arch).cubin, 0.0
+    except Exception as error:  # one spread must not stop the others
+        return f"{type(error).__name__}: {error}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file")
+    for name, value in (("problems", 300), ("each", 16), ("seed", 1), ("least", 1 << 14), ("most", 1 << 26), ("limit", 300)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    a = parser.parse_args()
+    end = time.monotonic() + a.limit
+    todo = problems(a.problems, a.seed, a.least, a.most)
+    pool = multiprocessing.get_context("fork").Pool(min(15, os.cpu_count() or 1))
+    with pool, gzip.open(a.file, "at", newline="") as file:
+        chosen = pool.map(partial(picks, each=a.each), todo)
+        jobs = [(case, shape) for case, found in zip(todo, chosen, strict=True) for shape in found]
+        made = pool.imap(built, jobs, chunksize=4)
+        import torch
+        from gpu import DTYPES, bound, error_of
+        from measure import Bench
+        from searched import quick
+
+        bench, rows, x, wanted, last = Bench(), csv.writer(file, lineterminator="\n"), None, None, None
+        for case, shape in jobs:
+            one = next(made)
+            if time.monotonic() > end:
+                break
+            if isinstance(one, str):
+                print("not built:", case, shape, one[:200], flush=True)
+                continue
+            if case is not last:
+                last, (_, size, axes, dtype, op) = case, case
+                x = torch.randn(size, device="cuda").to(getattr(torch, DTYPES[dtype]))
+                wanted = x.double().sum(axes) if op == "sum" else x.double().amax(axes)
+            ours = bound(one, {"x": x})
+            ours()
+            error = error_of(ours["y"], wanted)
+            if not error < WRONG:
+                print("WRONG:", case, shape, error, flush=True)
+                continue
+            spread = [int(v) if isinstance(v, bool) else v for v in astuple(shape)]
+            named = ["x".join(map(str, case[1])), " ".join(map(str, case[2])), *case[3:]]
+            rows.writerow([*named, *spread, f"{quick(bench, ours):.3f}"])
+
+
+if __name__ == "__main__":
+    main()
