@@ -25,7 +25,7 @@ from .front import Front, front, schedule
 
 @pytest.fixture
 def shown() -> Front:
-    f = front("sum_rows", M=32, N=65536)
+    f = front("sum_rows", M=16, N=262144)
     f.ask("ready", wait=True)
     return f
 
@@ -204,7 +204,7 @@ def test_the_gpu_of_the_machine_is_planned_for_until_one_is_chosen(monkeypatch: 
     monkeypatch.setattr(desk, "devices", lambda ask_driver=True: [here, cpu])
     monkeypatch.setattr(desk, "gpu_is_likely", lambda: True)
     monkeypatch.setattr(desk, "installed_gpu", lambda: "L4")
-    f = front("sum_rows", M=32, N=65536)
+    f = front("sum_rows", M=16, N=262144)
     f.ask("ready", wait=True)
     assert f.panes["target"]["gpu"] == "L4"
     assert [g["name"] for g in f.panes["target"]["gpus"] if g["here"]] == ["L4"]

@@ -91,8 +91,8 @@ def test_the_contiguous_axis_decides() -> None:
 
 
 def test_wide_loads_where_rows_are_aligned() -> None:
-    assert "vec<float, 4>" in auto(reduction((64, 4096), (1,), "f32", "sum")).cuda
-    assert "vec<__half, 8>" in auto(reduction((64, 4096), (1,), "f16", "sum")).cuda
+    assert "vec<float, 4>" in auto(reduction((1024, 8192), (1,), "f32", "sum")).cuda
+    assert "vec<__half, 8>" in auto(reduction((1024, 8192), (1,), "f16", "sum")).cuda
     odd = reduction((64, 49), (1,), "f32", "sum")
     form = reduction_form(odd, odd.plan.kernels[0].id)
     assert form is not None

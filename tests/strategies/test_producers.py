@@ -35,7 +35,7 @@ def test_nothing_but_inputs_and_results_is_in_memory(program: ex.Definition, mos
 
 
 def test_every_input_is_loaded_once_for_both_sums() -> None:
-    schedule = auto(two_branches.schedule(M=512, N=256))
+    schedule = auto(two_branches.schedule(M=16384, N=256))
     first = schedule.plan.kernels[0]
     loads = [line for line in str(schedule.cuda).splitlines() if "= *(const vec<__half" in line]
     assert len(loads) == 2, loads
