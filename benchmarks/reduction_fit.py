@@ -24,8 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from reduction_program import reduction
-
+from benchmarks.reduction_program import reduction
 from explorer.gpu.spec import default_gpu
 from explorer.strategies.reductions import reduction_form
 from explorer.strategies.reductions.model import H200, Constants, cost

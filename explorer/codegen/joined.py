@@ -181,7 +181,7 @@ def _clustered(plan: Plan, begin: Out, before: Lowered, phase: Phase, library: s
     if stores:
         head.append("cluster_begin();")
         assert isinstance(begin, Block)
-        first = next(n for n, out in enumerate(begin.body) if writers & {*all_ids(out)})
+        first = next((n for n, out in enumerate(begin.body) if writers & {*all_ids(out)}), len(begin.body))
         wait = Lines(("cluster_begun();",))
         begin = replace(begin, body=(*begin.body[:first], wait, *begin.body[first:]))
     last = " && ".join(f"blockIdx.{'xyz'[axis]} == {grid[axis] - 1}" for axis in along) or "true"
