@@ -19,14 +19,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import groupby, pairwise
-from math import prod
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.reduction_program import reduction
 from explorer.gpu.spec import default_gpu
-from explorer.strategies.reductions import reduction_form
+from explorer.strategies.reductions import problem_of, reduction_form
 from explorer.strategies.reductions.model import H200, Constants, cost
 from explorer.strategies.reductions.shapes import Problem, Shape
 
@@ -42,22 +41,17 @@ def measured(path: Path) -> Iterator[tuple[Problem, Measured]]:
         rows = list(csv.DictReader(file))
     key = lambda row: (row["shape"], row["axes"], row["dtype"], row["op"])  # noqa: E731
     for (shape, axes, dtype, op), group in groupby(sorted(rows, key=key), key):
-        problem = problem_of(tuple(map(int, shape.split("x"))), tuple(map(int, axes.split())), dtype, op)
+        problem = canonical(tuple(map(int, shape.split("x"))), tuple(map(int, axes.split())), dtype, op)
         yield problem, [(Shape(*(int(r[n]) for n in ("x", "y", "vector", "unroll", "parts")), r["flat"] == "1", r["join"],
                                r["nested"] == "1"), float(r["us"])) for r in group]
 
 
-def problem_of(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str, op: str) -> Problem:
+def canonical(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str, op: str) -> Problem:
     """The canonical reduction of a case."""
-    plan = reduction(shape, axes, dtype, op)
-    form = reduction_form(plan, plan.plan.kernels[0].id)
+    written = reduction(shape, axes, dtype, op)
+    form = reduction_form(written, written.plan.kernels[0].id)
     assert form is not None
-    loops, array = plan.plan.loops, plan.plan.array_of[form.array]
-    runs = [(reduced, prod(loops[n].extent for n in names))
-            for reduced, names in groupby(reversed(form.axes), key=lambda n: n in form.reduced)]
-    length, results = (prod(loops[n].extent for n in names) for names in (form.reduced, form.parallel))
-    inner, beside = (next((extent for reduced, extent in runs if reduced == wanted), 1) for wanted in (True, False))
-    return Problem(form.rows, length, results, runs[0][1], array.dtype.bytes, inner if inner < length else 0, beside)
+    return problem_of(written, form)
 
 
 def nbytes(p: Problem) -> int:

@@ -28,15 +28,20 @@ IN_FLIGHT = 256
 """Bytes that a thread keeps in flight at most, of all arrays it reads: a quarter of its registers."""
 
 
-def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> list[tuple[Shape, float]]:
-    """The shapes worth considering and their microseconds by the model, the cheapest first; of equal ones, fewer parts."""
+def problem_of(schedule: Schedule, form: ReductionForm) -> Problem:
+    """The canonical reduction that a kernel is."""
     loops, array = schedule.plan.loops, schedule.plan.array_of[form.array]
     length, results = prod(loops[n].extent for n in form.reduced), prod(loops[n].extent for n in form.parallel)
     runs = [(reduced, prod(loops[n].extent for n in names))
             for reduced, names in groupby(reversed(form.axes), key=lambda n: n in form.reduced)]
     inner = next(extent for reduced, extent in runs if reduced)
     beside = next((extent for reduced, extent in runs if not reduced), 1)
-    problem = Problem(form.rows, length, results, runs[0][1], array.dtype.bytes, inner if inner < length else 0, beside)
+    return Problem(form.rows, length, results, runs[0][1], array.dtype.bytes, inner if inner < length else 0, beside)
+
+
+def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> list[tuple[Shape, float]]:
+    """The shapes worth considering and their microseconds by the model, the cheapest first; of equal ones, fewer parts."""
+    array, problem = schedule.plan.array_of[form.array], problem_of(schedule, form)
     read = {r.array for s in schedule.plan.program.statements if s.name in _names(schedule, form) for r in s.reads}
     every = candidates(problem, WIDE // array.dtype.bytes, gpu)
     held = [s for s in every if s.written_out(problem) * s.vector * array.dtype.bytes * len(read) <= IN_FLIGHT]
