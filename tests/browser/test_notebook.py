@@ -60,6 +60,28 @@ def violations(page: Page) -> list[str]:
     ]
 
 
+UNREACHED = """() => [...document.querySelectorAll('.exw *')].filter((one) => {
+    const { overflowX, overflowY } = getComputedStyle(one);
+    const scrolls = [overflowX, overflowY].some((way) => way === 'auto' || way === 'scroll');
+    const stops = 'button, input, select, textarea, summary, a[href], [tabindex]:not([tabindex="-1"])';
+    const seen = one.checkVisibility() && one.textContent.trim() || one.matches('.picture');
+    return scrolls && seen && !one.matches(stops) && !one.querySelector(stops);
+}).map((one) => `${one.localName}.${one.className}`)"""
+"""What can scroll, now or once it holds more, and neither takes the focus nor holds what does."""
+
+
+def test_the_keyboard_reaches_all_that_scrolls(notebook: Make) -> None:
+    """Axe sees only what happens to scroll while it looks: a figure's picture is there until Plotly has drawn."""
+    book = notebook(CELL)
+    page = book.page
+    row(page, "k").click()
+    book.settle()
+    assert page.evaluate(UNREACHED) == []
+    page.locator(".exw li.move.no", has=page.locator("code", has_text="block.x")).first.locator(".mmain").click()
+    expect(page.locator(".exw .problem").first).to_be_visible()
+    assert page.evaluate(UNREACHED) == []
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_serious(notebook: Make, theme: str) -> None:
     book = notebook(CELL)

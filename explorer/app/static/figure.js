@@ -32,7 +32,7 @@ export class Figure {
     this.note = h("p.note.soft");
     this.marked = h("p.note.marked.soft", { hidden: true });
     this.plot = h("div.plot");
-    this.picture = h("div.picture");
+    this.picture = h("div.picture", { tabindex: 0, role: "region", "aria-label": "the figure as a picture" });
     this.table = h("table");
     this.details = h(
       "details.astable",

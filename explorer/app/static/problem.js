@@ -160,6 +160,13 @@ export function counterBox(data) {
           ),
         )
       : null,
-    data.text ? h("details", null, h("summary", null, "the illegal order as CUDA"), h("pre.cudatext", null, data.text)) : null,
+    data.text
+      ? h(
+          "details",
+          null,
+          h("summary", null, "the illegal order as CUDA"),
+          h("pre.cudatext", { tabindex: 0, "aria-label": "the illegal order as CUDA" }, data.text),
+        )
+      : null,
   );
 }

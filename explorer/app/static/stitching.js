@@ -25,7 +25,7 @@ export class Stitching {
     this.again = button("again", "try again", () => app.act("stitching"));
     this.bar = h("i");
     this.progress = h("div.progress", { role: "progressbar", "aria-label": "trying the schemes", hidden: true }, this.bar);
-    this.picture = h("div.gscroll");
+    this.picture = h("div.gscroll", { tabindex: 0, role: "region", "aria-label": "the statements and their edges" });
     this.total = h("p.gtotal", { "aria-live": "polite" });
     this.apply = h("button.primary", { type: "button", "data-go": "apply", onclick: () => this.#apply() }, "Apply");
     this.model = button("model", "leave all to the model", () => this.#clear());
