@@ -1,10 +1,11 @@
 """How good the reductions' model chooses among measured spreads, and constants that choose better.
 
-    python benchmarks/reduction_fit.py [--seconds N] [--sweep benchmarks/results/reductions_sweep_h200.csv.gz]
+    python benchmarks/reduction_fit.py [--seconds N [--seed K]] [--sweep benchmarks/results/reductions_sweep_h200.csv.gz]
 
 The regret of a problem is how much longer the spread takes that the model calls the cheapest, of those measured, than the
 fastest of them.  With `--seconds`, simulated annealing looks for constants with less regret (large reductions count more, since
-their times are steady) and better predictions near the fastest; they are printed, to be put into strategies/reductions/model.py.
+their times are steady), better predictions near the fastest, and none far too low; they are printed, to be put into
+strategies/reductions/model.py.  A second sees some 200 constants.
 """
 
 from __future__ import annotations
@@ -16,22 +17,31 @@ import math
 import random
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import groupby, pairwise
 from pathlib import Path
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.reduction_program import reduction
 from explorer.gpu.spec import default_gpu
 from explorer.strategies.reductions import problem_of, reduction_form
-from explorer.strategies.reductions.model import H200, Constants, cost
+from explorer.strategies.reductions.model import H200, Constants, timed
 from explorer.strategies.reductions.shapes import Problem, Shape
+from explorer.strategies.reductions.work import Work, together, work
 
 SWEEP = Path(__file__).parent / "results" / "reductions_sweep_h200.csv.gz"
 SIZES = (0, 1e5, 1e6, 4e6, 2e7, 1e8, math.inf)
 """Bytes of a problem, for the table."""
+FAR = 8
+"""How far annealing takes a constant from where it began, as a factor."""
+BOUNDS = {"latency": (0.2, 0.6), "alone": (0.8e5, 1.7e5), "first": (0.8, 3), "soft": (1.5, 12), "sharpness": (1.2, 5),
+          "launch": (0.1, 0.8), "read": (0.9, 1.05), "code_width": (0.05, 1), "crowd_power": (0.3, 3), "cache": (3.5e6, 9e6)}
+"""What is known of constants that have a meaning of their own, in their units (microseconds, bytes per microsecond)."""
 Measured = list[tuple[Shape, float]]
 
 
@@ -42,8 +52,13 @@ def measured(path: Path) -> Iterator[tuple[Problem, Measured]]:
     key = lambda row: (row["shape"], row["axes"], row["dtype"], row["op"])  # noqa: E731
     for (shape, axes, dtype, op), group in groupby(sorted(rows, key=key), key):
         problem = canonical(tuple(map(int, shape.split("x"))), tuple(map(int, axes.split())), dtype, op)
-        yield problem, [(Shape(*(int(r[n]) for n in ("x", "y", "vector", "unroll", "parts")), r["flat"] == "1", r["join"],
-                               r["nested"] == "1"), float(r["us"])) for r in group]
+        yield problem, [(spread(row), float(row["us"])) for row in group]
+
+
+def spread(row: dict[str, str]) -> Shape:
+    """The shape of a row of a sweep."""
+    x, y, vector, unroll, parts = (int(row[n]) for n in ("x", "y", "vector", "unroll", "parts"))
+    return Shape(x, y, vector, unroll, parts, row["flat"] == "1", row["join"], row["nested"] == "1")
 
 
 def canonical(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str, op: str) -> Problem:
@@ -59,37 +74,95 @@ def nbytes(p: Problem) -> int:
     return p.length * p.results * p.itemsize
 
 
-def regrets(data: list[tuple[Problem, Measured]], c: Constants) -> list[tuple[float, float]]:
-    """For each problem its regret, and the root mean square error of predictions near the fastest, both as logarithms."""
-    out, gpu = [], default_gpu()
-    for problem, found in data:
-        said = [cost(problem, s, gpu, c).total for s, _ in found]
-        best = min(us for _, us in found)
-        near = [math.log(t / us) ** 2 for t, (_, us) in zip(said, found, strict=True) if us < 1.4 * best or t < 1.1 * min(said)]
-        out.append((math.log(found[said.index(min(said))][1] / best), sum(near) / len(near)))
-    return out
+@dataclass(frozen=True)
+class Sweep:
+    """What was measured, as arrays.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+    starts : ndarray
+        Where each problem's spreads begin.
+    of : ndarray
+        The problem of each spread, by number.
+    work : Work
+        What the spreads do.
+    us, best : ndarray
+        Microseconds of each spread; those of the fastest of its problem.
+    """
+
+    problems: tuple[Problem, ...]
+    starts: np.ndarray
+    of: np.ndarray
+    work: Work
+    us: np.ndarray
+    best: np.ndarray
+
+    @classmethod
+    def of_measured(cls, data: Iterable[tuple[Problem, Measured]]) -> Sweep:
+        """The arrays of what :func:`measured` gives."""
+        data, gpu = list(data), default_gpu()
+        counts = np.array([len(found) for _, found in data])
+        starts = np.cumsum(counts) - counts
+        of = np.repeat(np.arange(len(data)), counts)
+        us = np.array([t for _, found in data for _, t in found])
+        done = together(work(p, s, gpu) for p, found in data for s, _ in found)
+        return cls(tuple(p for p, _ in data), starts, of, done, us, np.minimum.reduceat(us, starts)[of])
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """How much each problem counts: the times of large ones are steady."""
+        sizes = np.array([nbytes(p) for p in self.problems])
+        weights = np.where(sizes >= SIZES[4], 5.0, np.where(sizes >= SIZES[3], 1.5, 1.0))
+        return weights / weights.mean()
+
+    def said(self, c: Constants) -> np.ndarray:
+        """Microseconds of each spread by the model."""
+        return np.asarray(timed(self.work, c).total)
+
+    def regrets(self, c: Constants) -> np.ndarray:
+        """Of each problem the logarithm of its regret."""
+        return self._regrets(self.said(c))
+
+    def _regrets(self, said: np.ndarray) -> np.ndarray:
+        chosen = said == np.minimum.reduceat(said, self.starts)[self.of]
+        return np.log(np.minimum.reduceat(np.where(chosen, self.us / self.best, np.inf), self.starts))
+
+    def errors(self, c: Constants) -> np.ndarray:
+        """Logarithms of predicted over measured, of spreads within 40 % of the fastest."""
+        return np.log(self.said(c) / self.us)[self.us < 1.4 * self.best]
+
+    def loss(self, c: Constants) -> float:
+        """What annealing makes small: regret, errors near the fastest, and whatever is predicted to be faster than it is."""
+        said = self.said(c)
+        if not np.isfinite(said).all():
+            return math.inf
+        regret, error = self._regrets(said), np.log(said / self.us)
+        least = np.minimum.reduceat(said, self.starts)[self.of]
+        near = (self.us < 1.4 * self.best) | (said < 1.1 * least)
+        hoped = np.minimum(error, 0)
+        terms = np.mean(self.weights * (regret + 2 * regret**2)), 0.35 * rms(error[near]), 0.15 * rms(hoped)
+        return float(sum(terms))
 
 
-def loss(data: list[tuple[Problem, Measured]], c: Constants) -> float:
-    """What annealing makes small."""
-    found = regrets(data, c)
-    weights = [5.0 if nbytes(p) >= SIZES[4] else 1.5 if nbytes(p) >= SIZES[3] else 1.0 for p, _ in data]
-    regret = sum(w * (r + 2 * r * r) for w, (r, _) in zip(weights, found, strict=True)) / sum(weights)
-    return regret + 0.35 * math.sqrt(sum(e for _, e in found) / len(found))
+def rms(values: np.ndarray) -> float:
+    """The root of the mean square."""
+    return math.sqrt(float(np.mean(values**2)))
 
 
-def annealed(data: list[tuple[Problem, Measured]], seconds: float, seed: int = 0) -> Constants:
-    """Constants with less loss, each within a factor of eight of where it began."""
+def annealed(sweep: Sweep, seconds: float, seed: int = 0) -> Constants:
+    """Constants with less loss, each within a factor of `FAR` of where it began."""
     rng, start, end = random.Random(seed), asdict(H200), time.monotonic() + seconds
     now = best = H200
-    at = least = loss(data, now)
+    at = least = sweep.loss(now)
     while (left := (end - time.monotonic()) / seconds) > 0:
         changes = {}
         for name in rng.sample(sorted(start), rng.choice((1, 1, 2, 3))):
+            low, high = BOUNDS.get(name, (start[name] / FAR, start[name] * FAR))
             value = getattr(now, name) * math.exp(rng.gauss(0, rng.choice((0.02, 0.1, 0.4))))
-            changes[name] = min(max(value, start[name] / 8), start[name] * 8)
+            changes[name] = min(max(value, low), high)
         new = replace(now, **changes)
-        value = loss(data, new)
+        value = sweep.loss(new)
         if value < at or rng.random() < math.exp((at - value) / (5e-4 * left + 1e-9)):
             now, at = new, value
             if at < least:
@@ -97,28 +170,29 @@ def annealed(data: list[tuple[Problem, Measured]], seconds: float, seed: int = 0
     return best
 
 
-def table(data: list[tuple[Problem, Measured]], c: Constants) -> None:
+def table(sweep: Sweep, c: Constants) -> None:
     """Regret by size."""
-    found = regrets(data, c)
-    print(f"{sum(len(m) for _, m in data):,} schedules of {len(data):,} reductions; loss {loss(data, c):.4f}, "
-          f"predictions within {math.sqrt(sum(e for _, e in found) / len(found)):.0%}")
+    regrets, sizes = sweep.regrets(c), np.array([nbytes(p) for p in sweep.problems])
+    print(f"{len(sweep.us):,} schedules of {len(sizes):,} reductions; loss {sweep.loss(c):.4f}, "
+          f"predictions within {rms(sweep.errors(c)):.0%}")
     for low, high in pairwise(SIZES):
-        mine = [r for (p, _), (r, _) in zip(data, found, strict=True) if low <= nbytes(p) < high]
-        if mine:
-            mean, most = math.exp(sum(mine) / len(mine)) - 1, math.exp(max(mine)) - 1
-            print(f"{low:>11,.0f} bytes and more: {len(mine):4d} problems, {mean:6.1%} behind the fastest, at most {most:.0%}")
+        mine = regrets[(low <= sizes) & (sizes < high)]
+        if len(mine):
+            print(f"{low:>11,.0f} bytes and more: {len(mine):4d} problems, {math.expm1(mine.mean()):6.1%} behind the fastest, "
+                  f"at most {math.expm1(mine.max()):.0%}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sweep", type=Path, default=SWEEP)
     parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--seed", type=int, default=0)
     a = parser.parse_args()
-    data = list(measured(a.sweep))
-    table(data, H200)
+    sweep = Sweep.of_measured(measured(a.sweep))
+    table(sweep, H200)
     if a.seconds:
-        found = annealed(data, a.seconds)
-        table(data, found)
+        found = annealed(sweep, a.seconds, a.seed)
+        table(sweep, found)
         for name, value in asdict(found).items():
             print(f"    {name}: float = {value:.3g}")
 

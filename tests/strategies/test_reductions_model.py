@@ -7,15 +7,16 @@ from itertools import islice, pairwise
 
 import pytest
 
-from benchmarks.reduction_fit import SWEEP, measured, regrets
+from benchmarks.reduction_fit import SWEEP, Sweep, measured
 from benchmarks.reduction_program import reduction
 from explorer.codegen.emit import emit
 from explorer.gpu.spec import Gpu, gpu
 from explorer.run.cpu import CpuDevice
 from explorer.run.inputs import seeded_arrays
 from explorer.strategies.reductions import Shape, choose, priced, reduce, reduction_form
-from explorer.strategies.reductions.model import H200, cost
+from explorer.strategies.reductions.model import H200, cost, timed
 from explorer.strategies.reductions.shapes import SMALL, Problem, candidates
+from explorer.strategies.reductions.work import together, work
 from tests.properties.equal import difference
 
 HERE = gpu("H200")
@@ -142,14 +143,22 @@ def test_the_choice_is_the_cheapest() -> None:
     assert all(later - us > -0.011 for (_, us), (_, later) in pairwise(found))  # hundredths are not told apart
 
 
+def test_many_spreads_at_once_cost_what_each_does_alone() -> None:
+    interleaved = Problem(True, 600, 500, 20, 2, inner=20), Problem(True, 6000, 50, 200, 2, inner=200)
+    found = [(p, s) for p in (ROWS, COLUMNS, *interleaved) for s in candidates(p, 4, HERE)]
+    assert len({s.join for _, s in found}) == 3
+    assert {s.flat for _, s in found} == {s.nested for _, s in found} == {True, False}
+    at_once = timed(together(work(p, s, HERE) for p, s in found)).total
+    assert at_once == pytest.approx([cost(p, s, HERE).total for p, s in found], rel=1e-12)
+
+
 def test_among_measured_spreads_the_choice_is_near_the_fastest() -> None:
     """Every twelfth problem of the sweep; without any one of the terms below, choices are clearly worse."""
-    data = list(islice(measured(SWEEP), 0, None, 12))
-    assert len(data) > 100
+    sweep = Sweep.of_measured(islice(measured(SWEEP), 0, None, 12))
+    assert len(sweep.problems) > 100
 
     def behind(**constants: float) -> float:
-        found = regrets(data, replace(H200, **constants))
-        return sum(r for r, _ in found) / len(found)
+        return float(sweep.regrets(replace(H200, **constants)).mean())
 
     assert behind() < 0.055
     for name in ("code", "batch", "block", "cluster", "join", "signal", "threads"):

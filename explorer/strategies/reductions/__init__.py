@@ -14,14 +14,17 @@ from itertools import groupby
 from math import prod
 from typing import TypeVar
 
+import numpy as np
+
 from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
 from .._steps import Builder
 from ..rows.form import WIDE
 from .form import ReductionForm, reduction_form
-from .model import cost
+from .model import timed
 from .nests import shaped
 from .shapes import Problem, Shape, candidates
+from .work import together, work
 
 S = TypeVar("S", bound=Schedule)
 IN_FLIGHT = 256
@@ -45,7 +48,9 @@ def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> list[tuple[Shap
     read = {r.array for s in schedule.plan.program.statements if s.name in _names(schedule, form) for r in s.reads}
     every = candidates(problem, WIDE // array.dtype.bytes, gpu)
     held = [s for s in every if s.written_out(problem) * s.vector * array.dtype.bytes * len(read) <= IN_FLIGHT]
-    found = [(s, cost(problem, s, gpu).total) for s in held or every]
+    shapes = held or every
+    times = np.asarray(timed(together(work(problem, s, gpu) for s in shapes)).total).tolist()
+    found = zip(shapes, times, strict=True)
     return sorted(found, key=lambda f: (round(f[1], 2), f[0].parts, f[0].x, -f[0].unroll))
 
 

@@ -16,10 +16,10 @@ fastest, a part of which is the clock's noise, and up to 40 %; times near the fa
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from math import log2
 
 from ...gpu.spec import Gpu
 from .shapes import Problem, Shape
+from .work import Work, work
 
 
 @dataclass(frozen=True)
@@ -120,17 +120,11 @@ class Constants:
 
 
 H200 = Constants()
-WIDE_CLUSTER = 16
-"""Blocks of the largest clusters."""
-SECTOR = 32
-"""Bytes of a sector of the L2 cache (Nsight Compute, "Memory Chart")."""
-LINE = 128
-"""Bytes of a line of the L1 cache and of a full access to memory (CUDA C++ Best Practices Guide, "Coalesced Access")."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The terms, in microseconds."""
+    """The terms, in microseconds; numbers, or arrays as those of the work."""
 
     launch: float
     latency: float
@@ -156,100 +150,46 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
     gpu : Gpu
     c : Constants
     """
-    bandwidth = (gpu.measured_bandwidth_bytes_per_s or gpu.memory_bandwidth_bytes_per_s) / 1e6
-    blocks, threads, launched = s.blocks(p), s.x * s.y, s.launched(p)
-    accesses, unroll = s.accesses(p), s.written_out(p)
-    each, batches = -(-blocks // gpu.multiprocessors), -(-accesses // unroll)
-    resident = max(1, min(gpu.max_threads_per_sm // max(launched, gpu.warp_size), each, gpu.max_blocks_per_sm))
-    waves = -(-blocks // (min(gpu.multiprocessors, blocks) * resident))
-    width = (s.lanes(p) if s.flat else s.vector) * p.itemsize
-    combine, begin = _combine(p, s, gpu.warp_size, c), c.threads * launched / 1024
-    loading = batches * c.latency
-    idle = (c.wave + c.again * combine + begin) * (waves - 1) / waves
-    in_flight = resident * threads * unroll * width / c.latency * loading / (loading + idle)
-    fit = 1 + c.misfit * _misfit(p, s)
-    fullest = each * threads * accesses * width / _soft_least(in_flight, c.alone, c.soft) * fit
-    memory = p.length * p.results * p.itemsize / bandwidth * c.read * (fit + c.scattered * _scattered(p, s, width))
-    crowded = 1 + c.crowd * (s.parts / WIDE_CLUSTER) ** c.crowd_power if s.clustered else 1.0
-    warps = -(-threads // gpu.warp_size) * accesses
-    line = c.line_flat if p.rows and s.flat else c.line
-    lines = waves * resident * warps * _lines(p, s, width, gpu.warp_size) * line / ((gpu.clock_hz or 1.7e9) / 1e6)
-    cache = p.length * p.results * p.itemsize * _sectors(p, s, width) / c.cache
-    apart = 1.0 if s.steady(p) else c.division_rows if p.rows and not s.flat else c.division
-    if p.rows and not s.flat and p.run % s.vector:
-        apart += c.ragged * s.vector
-    issued = each * (warps * c.access * apart + c.block)
-    memory = sum(t**c.sharpness for t in (memory * crowded, fullest * crowded, cache, lines, issued)) ** (1 / c.sharpness)
-    turns = c.start * min(resident, each) + c.batch * (batches - 1) + begin
-    join = _join(p, s, bandwidth, c) if s.parts > 1 else 0.0
-    code = c.code * unroll * (1 + c.code_width * width / p.itemsize) * apart
-    return Cost(c.launch, c.first * c.latency, memory, combine, turns, join, code)
+    return timed(work(p, s, gpu), c)
 
 
-def _join(p: Problem, s: Shape, bandwidth: float, c: Constants) -> float:
+def timed(w: Work, c: Constants = H200) -> Cost:
+    """What work costs: of one spread, or of many at once where the work's attributes are arrays."""
+    combine = c.row * w.row + c.row_block * w.row_block + c.row_warp * w.row_warp + c.row_member * w.row_member
+    combine += c.column * w.column + c.column_block * w.column_block
+    combine += c.column_value * w.column_value + c.column_member * w.column_member
+    begin = c.threads * w.launched
+    apart = 1 + (c.division - 1) * w.divided + (c.division_rows - 1) * w.divided_rows + c.ragged * w.ragged
+    return Cost(
+        launch=c.launch,
+        latency=c.first * c.latency,
+        memory=_memory(w, c, (c.wave + c.again * combine + begin) * w.later, apart),
+        combine=combine,
+        waves=c.start * w.begun + c.batch * (w.batches - 1) + begin,
+        join=_join(w, c),
+        code=c.code * (w.unroll + c.code_width * w.written) * apart,
+    )
+
+
+def _memory(w: Work, c: Constants, idle: float, apart: float) -> float:
+    """The slowest of the memory, the fullest multiprocessor, the cache, the lines and the instructions."""
+    loading = w.batches * c.latency
+    rate = _soft_least(w.held / c.latency * loading / (loading + idle), c.alone, c.soft)
+    fit, crowded = 1 + c.misfit * w.misfit, 1 + c.crowd * w.crowd**c.crowd_power
+    memory = w.stream * c.read * (fit + c.scattered * w.scattered) * crowded
+    fullest = w.fullest / rate * fit * crowded
+    lines = c.line * w.lines + c.line_flat * w.lines_flat
+    issued = c.access * w.warps * apart + c.block * w.blocks
+    return sum(t**c.sharpness for t in (memory, fullest, w.sectors / c.cache, lines, issued)) ** (1 / c.sharpness)
+
+
+def _join(w: Work, c: Constants) -> float:
     """Parts become one."""
-    if s.clustered:
-        return c.cluster + c.cluster_part * s.parts
-    signal = (c.signal if p.rows and not s.flat else c.signal_columns) + c.take * (s.takes(p) - 1)
-    fixed = {"launch": c.join + c.take * (s.rounds(p) - 1), "ticket": c.ticket, "signal": signal}[s.join]
-    return fixed + s.parts * (c.part + c.partial * p.results * 8 / bandwidth)
+    waits = c.join * w.launch + c.ticket * w.ticket + c.signal * w.signal + c.signal_columns * w.signal_columns
+    passed = c.take * w.take + c.part * w.part + c.partial * w.partial
+    return waits + passed + c.cluster * w.cluster + c.cluster_part * w.cluster_part
 
 
 def _soft_least(a: float, b: float, sharpness: float) -> float:
     """The lower of two rates, less where they are near each other: loads do not arrive evenly."""
     return (a**-sharpness + b**-sharpness) ** (-1 / sharpness)
-
-
-def _scattered(p: Problem, s: Shape, width: int) -> float:
-    """How far the pieces that a row of threads reads are from whole lines, 0 to 1."""
-    if p.rows and (s.flat or s.x >= 32):
-        return 0.0
-    return max(0.0, (LINE - min(s.x * width, p.run * p.itemsize)) / LINE)
-
-
-def _misfit(p: Problem, s: Shape) -> float:
-    """What is read in vain at the ends of pieces of columns that do not begin where lines do, over the pieces' length."""
-    if p.rows or p.run * p.itemsize % LINE == 0:
-        return 0.0
-    return min(1.0, LINE / 2 / (min(s.x * s.vector, p.run) * p.itemsize))
-
-
-def _sectors(p: Problem, s: Shape, width: int) -> float:
-    """Bytes of the sectors that pieces touch, over the bytes of the pieces."""
-    if p.rows and s.flat:
-        return 1.0  # lanes read on in theirs
-    whole, piece = p.run * p.itemsize % SECTOR == 0, max(1, min(s.x * width, p.run * p.itemsize))
-    if whole and piece <= SECTOR:
-        return SECTOR / piece
-    return 1.0 if whole and piece % SECTOR == 0 else (piece + SECTOR - p.itemsize) / piece
-
-
-def _lines(p: Problem, s: Shape, width: int, warp: int) -> int:
-    """Lines that one access of a warp touches."""
-    beside = min(warp, s.x)
-    if p.rows and s.flat:
-        return min(beside, -(-beside * p.run * p.itemsize // LINE))
-    span = beside * width
-    piece = max(1, min(span, p.run * p.itemsize))
-    return (warp // beside) * max(1, span // piece) * -(-piece // LINE)
-
-
-def _combine(p: Problem, s: Shape, warp: int, c: Constants) -> float:
-    """The reduction across threads."""
-    if p.rows and not s.flat:
-        left = s.x >> _halvings(s.x, warp) if s.x > 1 and s.y > 1 else 0
-        block = c.row_block + c.row_warp * log2(s.x / warp) if s.x > warp else 0.0
-        return c.row * (s.x > 1) + block + c.row_member * left
-    if s.y == 1:
-        return 0.0
-    left = s.y >> (_halvings(s.y, warp // s.x) if s.x <= warp and warp % s.x == 0 else 0)
-    met = c.column_value * log2(s.y) + c.column_member * left
-    return c.column + met * s.lanes(p) + c.column_block * (s.x * s.y > warp)
-
-
-def _halvings(threads: int, warp: int) -> int:
-    """How often shuffles of a warp halve a group of threads."""
-    n = 0
-    while threads >> n & 1 == 0 and 2 << n <= warp:
-        n += 1
-    return n

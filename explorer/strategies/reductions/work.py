@@ -1,0 +1,223 @@
+"""What a spread of a reduction does, counted: the numbers that the model of model.py multiplies by its constants.
+
+Whatever is so or is not so is 1 or 0 here, so that the model has no cases: it is arithmetic on numbers, or on arrays of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import log2
+from typing import NamedTuple
+
+import numpy as np
+
+from ...gpu.spec import Gpu
+from .shapes import Problem, Shape
+
+WIDE_CLUSTER = 16
+"""Blocks of the largest clusters."""
+SECTOR = 32
+"""Bytes of a sector of the L2 cache (Nsight Compute, "Memory Chart")."""
+LINE = 128
+"""Bytes of a line of the L1 cache and of a full access to memory (CUDA C++ Best Practices Guide, "Coalesced Access")."""
+CLOCK = 1.7e9
+"""Hertz of a GPU that does not say."""
+
+
+class Work(NamedTuple):
+    """What a spread does on a GPU; each attribute a number, or an array with one for each of many spreads.
+
+    Attributes
+    ----------
+    stream : float
+        Microseconds in which the memory reads the elements once.
+    scattered, misfit : float
+        How far the pieces that a row of threads reads are from whole lines, 0 to 1; what is read in vain at the ends of pieces
+        of columns that begin anywhere, over the pieces' length.
+    sectors : float
+        Bytes of the sectors that pieces touch.
+    fullest, held : float
+        Bytes that the fullest multiprocessor reads; those that its resident threads have asked for at once.
+    later : float
+        The share of rounds of resident blocks that are not the first.
+    lines, lines_flat : float
+        Lines that the warps of a multiprocessor touch, over the clock in megahertz, where lanes read side by side, and where
+        each walks a row of its own.
+    warps, blocks, begun : float
+        Accesses of warps of the fullest multiprocessor; its blocks, and those it begins with.
+    launched : float
+        Thousands (1,024) of threads of a block.
+    batches : float
+        Batches of loads that a thread waits for, one after the other.
+    unroll, written : float
+        Accesses of a thread that are written out, and their elements.
+    divided, divided_rows, ragged : float
+        Whether addresses take divisions, for each thread, or side by side in a row; lanes of an access with their own condition.
+    row, row_block, row_warp, row_member : float
+        Whether threads share a row; whether warps do; how often their number halves; values that shuffles leave.
+    column, column_block, column_value, column_member : float
+        The same where threads share columns, for all columns of a thread.
+    launch, ticket, signal, signal_columns, cluster : float
+        Whether parts meet so.
+    take : float
+        Further rounds in which parts are taken.
+    part, partial, cluster_part, crowd : float
+        Parts that pass through memory, the microseconds of their results there; parts of a cluster, and over those of the
+        largest.
+    """
+
+    stream: float
+    scattered: float
+    misfit: float
+    sectors: float
+    fullest: float
+    held: float
+    later: float
+    lines: float
+    lines_flat: float
+    warps: float
+    blocks: float
+    begun: float
+    launched: float
+    batches: float
+    unroll: float
+    written: float
+    divided: float
+    divided_rows: float
+    ragged: float
+    row: float
+    row_block: float
+    row_warp: float
+    row_member: float
+    column: float
+    column_block: float
+    column_value: float
+    column_member: float
+    launch: float
+    ticket: float
+    signal: float
+    signal_columns: float
+    cluster: float
+    take: float
+    part: float
+    partial: float
+    cluster_part: float
+    crowd: float
+
+
+def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
+    """Count what a shape does on a GPU.
+
+    Parameters
+    ----------
+    p : Problem
+    s : Shape
+    gpu : Gpu
+    """
+    bandwidth = (gpu.measured_bandwidth_bytes_per_s or gpu.memory_bandwidth_bytes_per_s) / 1e6
+    in_rows, in_lanes = p.rows and not s.flat, p.rows and s.flat
+    blocks, threads, launched = s.blocks(p), s.x * s.y, s.launched(p)
+    accesses, unroll = s.accesses(p), s.written_out(p)
+    each = -(-blocks // gpu.multiprocessors)
+    resident = max(1, min(gpu.max_threads_per_sm // max(launched, gpu.warp_size), each, gpu.max_blocks_per_sm))
+    waves = -(-blocks // (min(gpu.multiprocessors, blocks) * resident))
+    lanes = s.lanes(p) if s.flat else s.vector
+    width, nbytes = lanes * p.itemsize, p.length * p.results * p.itemsize
+    warps = -(-threads // gpu.warp_size) * accesses
+    lines = waves * resident * warps * _lines(p, s, width, gpu.warp_size) / ((gpu.clock_hz or CLOCK) / 1e6)
+    unsteady = not s.steady(p)
+    columns = not in_rows and s.y > 1
+    joined = s.join if s.parts > 1 else ""
+    through = s.parts if joined and not s.clustered else 0
+    takes = {"launch": s.rounds, "signal": s.takes}.get(joined)
+    return Work(
+        stream=nbytes / bandwidth,
+        scattered=_scattered(p, s, width),
+        misfit=_misfit(p, s),
+        sectors=nbytes * _sectors(p, s, width),
+        fullest=each * threads * accesses * width,
+        held=resident * threads * unroll * width,
+        later=(waves - 1) / waves,
+        lines=0.0 if in_lanes else lines,
+        lines_flat=lines if in_lanes else 0.0,
+        warps=each * warps,
+        blocks=each,
+        begun=min(resident, each),
+        launched=launched / 1024,
+        batches=-(-accesses // unroll),
+        unroll=unroll,
+        written=unroll * lanes,
+        divided=unsteady and not in_rows,
+        divided_rows=unsteady and in_rows,
+        ragged=s.vector if in_rows and p.run % s.vector else 0,
+        row=in_rows and s.x > 1,
+        row_block=in_rows and s.x > gpu.warp_size,
+        row_warp=log2(s.x / gpu.warp_size) if in_rows and s.x > gpu.warp_size else 0.0,
+        row_member=s.x >> _halvings(s.x, gpu.warp_size) if in_rows and s.x > 1 and s.y > 1 else 0,
+        column=columns,
+        column_block=columns and threads > gpu.warp_size,
+        column_value=log2(s.y) * s.lanes(p) if columns else 0.0,
+        column_member=_left(s, gpu.warp_size) * s.lanes(p) if columns else 0,
+        launch=joined == "launch",
+        ticket=joined == "ticket",
+        signal=joined == "signal" and in_rows,
+        signal_columns=joined == "signal" and not in_rows,
+        cluster=joined == "cluster",
+        take=takes(p) - 1 if takes else 0,
+        part=through,
+        partial=through * p.results * 8 / bandwidth,
+        cluster_part=s.parts if s.clustered else 0,
+        crowd=s.parts / WIDE_CLUSTER if s.clustered else 0.0,
+    )
+
+
+def together(works: Iterable[Work]) -> Work:
+    """Many works as one, each attribute an array with a number for each of them."""
+    return Work(*np.array([tuple(w) for w in works], dtype=float).T)
+
+
+def _scattered(p: Problem, s: Shape, width: int) -> float:
+    """How far the pieces that a row of threads reads are from whole lines."""
+    if p.rows and (s.flat or s.x >= 32):
+        return 0.0
+    return max(0.0, (LINE - min(s.x * width, p.run * p.itemsize)) / LINE)
+
+
+def _misfit(p: Problem, s: Shape) -> float:
+    """What is read in vain at the ends of pieces of columns that do not begin where lines do, over the pieces' length."""
+    if p.rows or p.run * p.itemsize % LINE == 0:
+        return 0.0
+    return min(1.0, LINE / 2 / (min(s.x * s.vector, p.run) * p.itemsize))
+
+
+def _sectors(p: Problem, s: Shape, width: int) -> float:
+    """Bytes of the sectors that pieces touch, over the bytes of the pieces."""
+    if p.rows and s.flat:
+        return 1.0  # lanes read on in theirs
+    whole, piece = p.run * p.itemsize % SECTOR == 0, max(1, min(s.x * width, p.run * p.itemsize))
+    if whole and piece <= SECTOR:
+        return SECTOR / piece
+    return 1.0 if whole and piece % SECTOR == 0 else (piece + SECTOR - p.itemsize) / piece
+
+
+def _lines(p: Problem, s: Shape, width: int, warp: int) -> int:
+    """Lines that one access of a warp touches."""
+    beside = min(warp, s.x)
+    if p.rows and s.flat:
+        return min(beside, -(-beside * p.run * p.itemsize // LINE))
+    span = beside * width
+    piece = max(1, min(span, p.run * p.itemsize))
+    return (warp // beside) * max(1, span // piece) * -(-piece // LINE)
+
+
+def _left(s: Shape, warp: int) -> int:
+    """Values of a column that shuffles leave."""
+    return s.y >> (_halvings(s.y, warp // s.x) if s.x <= warp and warp % s.x == 0 else 0)
+
+
+def _halvings(threads: int, warp: int) -> int:
+    """How often shuffles of a warp halve a group of threads."""
+    n = 0
+    while threads >> n & 1 == 0 and 2 << n <= warp:
+        n += 1
+    return n
