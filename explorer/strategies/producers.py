@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from ..ir.plan import Plan
 from ..ir.tree import Loop, walk
 from ..schedule import Schedule
 from ._steps import Builder
@@ -36,9 +37,18 @@ def produced_in_place(schedule: S) -> S:
     for name in _crossing(schedule):
         reads = [r for s in b.plan.program.statements for r in s.reads if r.array == name]
         writes = [s for s in b.plan.program.statements if s.target.array == name]
-        if len(reads) == 1 and len(writes) == 1 and not writes[0].update:
+        if len(reads) == 1 and len(writes) == 1 and not writes[0].update and not _held(b.plan, writes[0].name, name):
             b.attempt("inline", name)
     return b.schedule
+
+
+def _held(plan: Plan, producer: str, name: str) -> bool:
+    """Whether a result comes from a buffer and is read by another launch, which that buffer does not reach."""
+    kernels = {True: set[str](), False: set[str]()}
+    for leaf, _, kernel in plan.leaves:
+        if leaf.statement == producer or any(r.array == name for r in plan.statement_of[leaf.statement].reads):
+            kernels[leaf.statement == producer].add(kernel.id)
+    return kernels[True] != kernels[False] and any(r.array in plan.buffer_of for r in plan.statement_of[producer].reads)
 
 
 def _crossing(schedule: Schedule) -> tuple[str, ...]:

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from benchmarks.fused_programs import two_branches
+from benchmarks.fused_programs import layernorm_gradient, two_branches
+from explorer.poly.judge import judge
 from explorer.strategies import auto
+from explorer.strategies.gather import gather
+from explorer.strategies.producers import chained, produced_in_place
+from explorer.strategies.riding import ride
 
 M, N = ex.sizes("M N")
 
@@ -59,3 +63,13 @@ def test_a_result_that_is_read_twice_stays_legal() -> None:
     schedule = auto(neighbours.schedule(M=7, N=33))
     a = np.random.default_rng(0).standard_normal((7, 33)).astype(np.float32)
     assert schedule.run({"a": a}, device="cpu", seeds=1, time=False).correct
+
+
+def test_what_buffers_of_another_launch_hold_is_not_asked_for() -> None:
+    """Parts of column sums come from registers: no other launch can compute them, which needs no judgement of a new plan."""
+    ridden = ride(gather(layernorm_gradient.schedule(M=4096, N=256)))
+    assert len(ridden.plan.kernels) == 2
+    assert chained(ridden)
+    before = judge.cache_info().misses
+    assert produced_in_place(ridden) is ridden
+    assert judge.cache_info().misses == before
