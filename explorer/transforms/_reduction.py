@@ -49,18 +49,23 @@ class Updates:
     dims: frozenset[str]
     within: int | None = None
 
+    @cached_property
+    def when(self) -> dict[str, Expr]:
+        """Loop to its value, over the statement's dimensions."""
+        return dict(self.leaf.when)
+
     def parallel(self, loop: Loop) -> bool:
         """Whether the element determines the loop's value."""
-        return self.alone(loop) or loop.id in self.tied.values() or told(dict(self.leaf.when)[loop.id], self.names) is not None
+        return self.alone(loop) or loop.id in self.tied.values() or told(self.when[loop.id], self.names) is not None
 
     def alone(self, loop: Loop) -> bool:
         """Whether the dimensions that the element determines do."""
-        return dict(self.leaf.when)[loop.id].variables() <= self.dims
+        return self.when[loop.id].variables() <= self.dims
 
-    @property
+    @cached_property
     def tied(self) -> dict[int, str]:
         """Axis of the target whose index is a loop's value, up to a constant: the partial results of an earlier rfactor."""
-        when, out = dict(self.leaf.when), {}
+        when, out = self.when, {}
         for axis, e in enumerate(self.statement.target.index):
             assert isinstance(e, Expr)
             free = [x for x in self.above if not self.alone(x) and x.id not in out.values()]
@@ -83,7 +88,7 @@ class Updates:
                 out[axis] = found
         return out
 
-    @property
+    @cached_property
     def names(self) -> dict[Atom, Expr]:
         """What the element determines, in names of its axes: dimensions, and the digits of its other indices."""
         return {**{d: var(d) for d in self.dims}, **{atom: e for found in self.digits.values() for atom, e in found.items()}}
@@ -116,8 +121,7 @@ class Updates:
 
     def part(self) -> tuple[Expr, ...]:
         """Which partial result an instance contributes to, over the statement's dimensions, from 0."""
-        when = dict(self.leaf.when)
-        return tuple(when[x.id] - x.start for x in self.factored)
+        return tuple(self.when[x.id] - x.start for x in self.factored)
 
 
 def updates(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], factored: tuple[Loop, ...] = ()) -> Updates:

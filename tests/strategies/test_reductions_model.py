@@ -143,6 +143,18 @@ def test_the_choice_is_the_cheapest() -> None:
     assert all(later - us > -0.011 for (_, us), (_, later) in pairwise(found))  # hundredths are not told apart
 
 
+def test_a_block_beside_others_stays_small_enough() -> None:
+    """Phases of one launch share a block, along each axis as wide as the widest of them."""
+    written = reduction((16384, 768), (0,), "f32", "sum")
+    form = reduction_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    free = choose(written, form, HERE)
+    assert 256 * free.y > 1024
+    beside = choose(written, form, HERE, beside=(256, 1))
+    assert max(beside.x, 256) * beside.y <= 1024
+    assert choose(written, form, HERE, beside=(2048, 1)) == free  # nothing fits: the join says what does not
+
+
 def test_many_spreads_at_once_cost_what_each_does_alone() -> None:
     interleaved = Problem(True, 600, 500, 20, 2, inner=20), Problem(True, 6000, 50, 200, 2, inner=200)
     found = [(p, s) for p in (ROWS, COLUMNS, *interleaved) for s in candidates(p, 4, HERE)]

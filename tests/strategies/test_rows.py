@@ -114,7 +114,7 @@ def test_what_a_thread_keeps_fits_its_registers() -> None:
 
 def test_no_rows_have_no_spread() -> None:
     nothing = replace(work_of("softmax", M=4, N=8), count=0)
-    assert spreads(nothing, 8, H200) == []
+    assert spreads(nothing, 8, H200) == ()
     assert spread_of(nothing, 8, H200).threads == 1
 
 

@@ -125,6 +125,17 @@ def test_all_blocks_are_resident_at_once(name: str, sizes: dict[str, int], edge:
     assert all(x.is_block for x in walked)
 
 
+def test_columns_go_to_blocks_that_rows_fit_too() -> None:
+    """64 threads along x for a row and 64 along y for a column are no block together."""
+    for sizes in ({"M": 16384, "N": 768}, {"M": 20, "N": 96}):
+        made = stitch(program("layernorm_gradient").schedule(**sizes), {"mean->dw": "grid"})
+        blocks = [block_extents(k) for k in made.plan.kernels if k.id in one(made.plan)]
+        assert max(x for x, _, _ in blocks) > min(x for x, _, _ in blocks)
+        assert max(y for _, y, _ in blocks) > 1
+        check_launch(H200, next(x for x in emit(made.plan).launches if x.cooperative))
+    run_all([made])
+
+
 def test_elements_go_to_blocks_as_wide_as_those_of_the_other_phases() -> None:
     made = stitch(written("layernorm", M=16384, N=768), {"mean->y": "grid"})
     first, last = (k for k in made.plan.kernels if k.id in one(made.plan))

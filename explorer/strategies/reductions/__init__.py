@@ -23,10 +23,11 @@ from ..rows.form import WIDE
 from .form import ReductionForm, reduction_form
 from .model import timed
 from .nests import shaped
-from .shapes import Problem, Shape, candidates
+from .shapes import MOST_THREADS, Problem, Shape, candidates
 from .work import together, work
 
 S = TypeVar("S", bound=Schedule)
+Block = tuple[int, int]
 IN_FLIGHT = 256
 """Bytes that a thread keeps in flight at most, of all arrays it reads: a quarter of its registers."""
 
@@ -59,12 +60,21 @@ def _names(schedule: Schedule, form: ReductionForm) -> set[str]:
     return {leaf.statement for leaf, _, _ in schedule.plan.leaves if leaf.id in form.updates}
 
 
-def choose(schedule: Schedule, form: ReductionForm, gpu: Gpu, parts: bool | None = None) -> Shape:
+def choose(schedule: Schedule, form: ReductionForm, gpu: Gpu, parts: bool | None = None, beside: Block = (1, 1)) -> Shape:
     """The cheapest shape by the model (:mod:`explorer.strategies.reductions.model`); of equal ones, the one with fewer parts.
 
-    `parts` says whether several blocks share a result: True (where some shape does), False, or None where the model decides.
+    Parameters
+    ----------
+    schedule : Schedule
+    form : ReductionForm
+    gpu : Gpu
+    parts : bool, optional
+        Whether several blocks share a result: True (where some shape does), False, or None where the model decides.
+    beside : (int, int)
+        Threads along x and y of a block that has to hold this one's threads too, where some shape leaves it small enough.
     """
     found = [shape for shape, _ in priced(schedule, form, gpu)]
+    found = [s for s in found if max(s.x, beside[0]) * max(s.y, beside[1]) <= MOST_THREADS] or found
     return next((s for s in found if parts is None or (s.parts > 1) == parts), found[0])
 
 

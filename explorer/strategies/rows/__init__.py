@@ -9,6 +9,7 @@ What several loops read stays in packed registers between them, reductions are c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 from ...gpu.spec import Gpu, default_gpu
@@ -31,12 +32,13 @@ Of softmax (2 accesses) 1,024 threads keep 40 words in their 64 registers, of la
 """
 
 
-def spreads(work: RowWork, widest: int, gpu: Gpu) -> list[tuple[RowSpread, float]]:
+@lru_cache(maxsize=4096)
+def spreads(work: RowWork, widest: int, gpu: Gpu) -> tuple[tuple[RowSpread, float], ...]:
     """The spreads that read their rows once, the cheapest first, with their microseconds."""
     def most(s: RowSpread) -> int:
         return kept_words(s.threads * s.side(work, gpu.warp_size), work.streams, gpu)
 
-    return priced(work, widest, gpu, most)
+    return tuple(priced(work, widest, gpu, most))
 
 
 def kept_words(threads: int, streams: int, gpu: Gpu) -> int:

@@ -14,7 +14,7 @@ from ...ir.tree import Loop
 from ...schedule import Schedule
 from .._steps import Builder, chain, leaves_of
 from ..elementwise import THREADS, elementwise, is_elementwise
-from ..reductions import choose, reduce
+from ..reductions import Block, choose, reduce
 from ..reductions.form import ReductionForm, reduction_form
 from ..reductions.shapes import Shape
 from ..rows import rows
@@ -24,7 +24,7 @@ S = TypeVar("S", bound=Schedule)
 
 
 def spread(schedule: S, kernel: str, how: Mapping[str, str], parts: bool | None, gpu: Gpu, several: bool = False,
-           threads: int = 0) -> S:
+           threads: int = 0, beside: Block = (1, 1)) -> S:
     """Spread one kernel's values over the GPU.
 
     Parameters
@@ -40,6 +40,8 @@ def spread(schedule: S, kernel: str, how: Mapping[str, str], parts: bool | None,
         Whether parts are to be preferred where the model may decide.
     threads : int
         Of a block that takes elements; 0 for the usual.
+    beside : (int, int)
+        Threads along x and y of the blocks that reduce in the same launch.
 
     Returns
     -------
@@ -53,7 +55,7 @@ def spread(schedule: S, kernel: str, how: Mapping[str, str], parts: bool | None,
         return _stored(new, how) if new is not b.schedule else schedule
     form = reduction_form(schedule, kernel)
     if form is not None and (parts is not False or set(how.values()) <= {"shuffle"}):
-        return reduce(schedule, kernel, gpu, _shape(schedule, form, parts or several or parts, gpu))
+        return reduce(schedule, kernel, gpu, _shape(schedule, form, parts or several or parts, gpu, beside))
     if parts is not False and not how and (split := split_rows(schedule, kernel, gpu)) is not schedule:
         return split
     alone = "register" in {s for v, s in how.items() if v in _reduced(schedule, kernel)}
@@ -65,9 +67,9 @@ def _reduced(schedule: Schedule, kernel: str) -> set[str]:
             if k.id == kernel and (s := schedule.plan.statement_of[leaf.statement]).update}
 
 
-def _shape(schedule: Schedule, form: ReductionForm, parts: bool | None, gpu: Gpu) -> Shape:
+def _shape(schedule: Schedule, form: ReductionForm, parts: bool | None, gpu: Gpu, beside: Block) -> Shape:
     """The model's shape, with several parts or with one as it is asked for."""
-    shape = choose(schedule, form, gpu, parts)
+    shape = choose(schedule, form, gpu, parts, beside)
     if not parts or shape.parts > 1:
         return shape if parts is None else replace(shape, parts=shape.parts if parts else 1)
     loops = schedule.plan.loops

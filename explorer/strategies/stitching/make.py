@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from math import prod
 
@@ -13,6 +14,7 @@ from ...ir.plan import block_extents
 from ...schedule import Schedule
 from .._steps import Builder, own_temporaries
 from ..default import default
+from ..reductions import Block
 from .cost import KernelCost
 from .graph import APART, PARTS, Graph, name_of
 from .kernels import read_before, spread
@@ -128,10 +130,14 @@ def _built(plan: Stitched, schedule: Schedule, graph: Graph, alone: bool, gpu: G
     kernels = separate(b, graph.kernel, plan.groups)
     flat = {n for n, g in enumerate(plan.groups) if {n, n + 1} & plan.barriers and not set(g) & graph.reductions}
     for number in sorted(range(len(kernels)), key=lambda n: n in flat):  # with blocks as wide as those of the other phases
-        threads = _widest(b, kernels, plan, number) if number in flat else 0
+        blocks = _phases(b, kernels, plan, number)
+        widest, beside = max(map(prod, blocks)), (max(x for x, _, _ in blocks), max(y for _, y, _ in blocks))
+        threads = widest if number in flat and widest > 1 else 0
         key = (plan.groups[number], tuple(_inside(plan, graph, plan.groups[number]).items()), plan.free[number],
-               plan.kernels[number].parts, threads, *_state(b, kernels[number], gpu))
-        b.schedule = memory.again(b.schedule, key, lambda s, n=number, t=threads: _spread(s, kernels[n], plan, n, graph, gpu, t))
+               plan.kernels[number].parts, threads, beside, *_state(b, kernels[number], gpu))
+        work = partial(_spread, kernel=kernels[number], plan=plan, number=number, graph=graph, gpu=gpu, threads=threads,
+                       beside=beside)
+        b.schedule = memory.again(b.schedule, key, work)
     made = b.schedule if alone else default(b.schedule)
     made = _joined(made, plan, kernels, behind, gpu)
     for launch in made.plan.launched:
@@ -172,7 +178,8 @@ def shares(graph: Graph, schemes: Mapping[str, str], asked: Set[str], group: tup
     return None if results and leaving <= {"global", "grid"} and not said - {"grid"} else False
 
 
-def _spread(schedule: Schedule, kernel: str, plan: Stitched, number: int, graph: Graph, gpu: Gpu, threads: int) -> Schedule:
+def _spread(schedule: Schedule, kernel: str, plan: Stitched, number: int, graph: Graph, gpu: Gpu, threads: int,
+            beside: Block) -> Schedule:
     """Join the nests of a group again and spread them."""
     b, group, schemes = Builder(schedule), plan.groups[number], plan.schemes
     here, told = [e for e in graph.edges if e.array in group], _inside(plan, graph, group)
@@ -185,11 +192,12 @@ def _spread(schedule: Schedule, kernel: str, plan: Stitched, number: int, graph:
             demand_fusion(b, e.producer, e.consumer)
     share_passes(b, kernel)
     free = plan.free[number]
-    return spread(b.schedule, kernel, how, free, gpu, free is None and plan.kernels[number].parts, threads)
+    return spread(b.schedule, kernel, how, free, gpu, free is None and plan.kernels[number].parts, threads,
+                  beside)
 
 
-def _widest(b: Builder, kernels: list[str], plan: Stitched, number: int) -> int:
-    """Threads of the widest block among the phases of a group's launch; 0 where none is spread yet."""
+def _phases(b: Builder, kernels: list[str], plan: Stitched, number: int) -> list[tuple[int, int, int]]:
+    """The blocks of the kernels that share a group's launch, as far as they are spread yet."""
     first, end = number, number + 1
     while first in plan.barriers:
         first -= 1
@@ -197,8 +205,7 @@ def _widest(b: Builder, kernels: list[str], plan: Stitched, number: int) -> int:
         end += 1
     names = [k.id for k in b.plan.kernels]
     phases = b.plan.kernels[names.index(kernels[first]) : names.index(kernels[end]) if end < len(kernels) else None]
-    widest = max(prod(block_extents(k)) for k in phases)
-    return widest if widest > 1 else 0
+    return [block_extents(k) for k in phases]
 
 
 def _joined(schedule: Schedule, plan: Stitched, kernels: list[str], behind: int, gpu: Gpu) -> Schedule:
