@@ -329,3 +329,14 @@ def test_a_consumer_that_is_computed_again_has_options() -> None:
     found = {e.id: {o.scheme: o for o in e.options} for e in edges(written("two_branches", M=12, N=20))}
     assert found["t->u"]["recompute"].verdict
     assert found["t->u"]["cut"].verdict
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("softmax", {"M": 16384, "N": 1024}), ("layernorm", {"M": 16384, "N": 768}),
+                                             ("layernorm_gradient", {"M": 20, "N": 96})])
+def test_what_the_model_has_costs_what_it_says_and_nothing_else_costs_less(name: str, sizes: dict[str, int]) -> None:
+    found = stitching(written(name, **sizes))
+    for edge in edges(written(name, **sizes)):
+        options = {o.scheme: o for o in edge.options if o.verdict}
+        assert options[found.chosen[edge.id]].total_us == pytest.approx(found.total_us), edge.id
+        assert min(o.total_us for o in options.values()) >= found.total_us - 1e-9, edge.id
+        assert stitching(written(name, **sizes), {edge.id: found.chosen[edge.id]}).schedule.plan == found.schedule.plan, edge.id

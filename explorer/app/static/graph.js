@@ -3,6 +3,7 @@
 import { svg } from "./dom.js";
 
 const [WIDTH, HEIGHT, ACROSS, DOWN, LABEL] = [80, 34, 68, 26, 15];
+const WORDS = 56; /* the width of a scheme's name */
 const SMALLEST = 0.8; /* of its natural width; then the graph scrolls */
 const ENDS = { cut: "✂ ", global: "▥ ", grid: "⫼ ", recompute: "⟳ " };
 
@@ -28,6 +29,16 @@ function places(edges) {
   return place;
 }
 
+/** A place for the words of an arrow: at its middle, or farther along where the words of another one stand. */
+function free(x1, y1, x2, y2, labels) {
+  const at = (t) => {
+    const [a, b, c, d] = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t ** 3];
+    return [a * x1 + b * (x1 + ACROSS / 2) + c * (x2 - ACROSS / 2) + d * x2, (a + b) * y1 + (c + d) * y2 - 5];
+  };
+  const apart = ([x, y]) => labels.every(([u, v]) => Math.abs(x - u) > WORDS || Math.abs(y - v) > LABEL - 3);
+  return [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8].map(at).find(apart) ?? at(0.5);
+}
+
 /**
  * @param {object[]} edges EdgeData of the protocol
  * @param {object|null} price StitchPrice: schemes and kernels
@@ -44,6 +55,7 @@ export function graph(edges, price, active, choose) {
   const several = (price?.groups ?? []).length > 1;
   const parts = [];
   const over = new Map();
+  const labels = [];
   for (const edge of edges) {
     const [from, to] = [place.get(edge.array), place.get(edge.into)];
     const scheme = price?.chosen[edge.id] ?? "";
@@ -59,7 +71,8 @@ export function graph(edges, price, active, choose) {
       : `M ${x1} ${y1} C ${x1 + ACROSS / 2} ${y1}, ${x2 - ACROSS / 2} ${y2}, ${x2} ${y2}`;
     const apart = several && kernel(edge.array) !== kernel(edge.into);
     const words = `${ENDS[scheme] ?? ""}${scheme || edge.kind}`;
-    const [cx, cy] = blocked ? [(from.x + WIDTH + to.x) / 2, from.y - height - 7] : [(x1 + x2) / 2, (y1 + y2) / 2 - 5];
+    const [cx, cy] = blocked ? [(from.x + WIDTH + to.x) / 2, from.y - height - 7] : free(x1, y1, x2, y2, labels);
+    labels.push([cx, cy]);
     parts.push(
       svg(
         "g",

@@ -169,6 +169,9 @@ class Group:
             return number > 1
         if once:
             terms["spread"] += max(0.0, self.row_us - terms["memory"])
+            trees = sum(self.schemes[name_of(e)] == "shared" and e.array in self.graph.reductions for e in self.inside)
+            lying = BARRIER_US * len(self._lying()) + shared_us(self._through_shared(), self.gpu)
+            terms["exchange"] += STEP_US * threads.bit_length() * trees + lying
             return False
         accesses = -(-self.length // (threads * vector))
         found = Spread(self.results, self.length, threads, rows, vector, item, accesses if accesses <= WRITTEN_OUT else EACH)
@@ -212,8 +215,13 @@ class Group:
         return RowWork(self.results, self.length, nbytes, read + made, read, item, streams, len(self.updates), operations)
 
     def _in_rows(self) -> bool:
-        """Whether the model of rows was fitted to such a kernel: contiguous rows, enough of them, in registers, by shuffles."""
-        schemes = {(self.schemes[name_of(e)], e.array in self.graph.reductions) for e in self.inside}
+        """Whether the model of rows was fitted to such a kernel: contiguous rows, enough of them, in registers, by shuffles.
+
+        Results of whole rows may lie in shared memory besides, which costs something more.
+        """
+        arrays = self.graph.plan.array_of
+        schemes = {(self.schemes[name_of(e)], e.array in self.graph.reductions) for e in self.inside
+                   if self.schemes[name_of(e)] != "shared" or arrays[e.array].size > self.results}
         enough = 2 * self.results >= self.gpu.multiprocessors
         return bool(self.updates) and enough and self._contiguous() and schemes <= {("shuffle", True), ("register", False)}
 

@@ -118,6 +118,8 @@ class Search:
             If a move does not apply, the judge refuses, or a scheme did not come about.
         """
         key = tuple(sorted(fixed.items()))
+        if key not in self._made and fixed and (own := self._own()) and fixed.items() <= own.chosen.items():
+            self._made[key] = own  # what was asked for is what the model has
         if key not in self._made:
             for plan in self._plans(fixed):
                 try:
@@ -131,6 +133,13 @@ class Search:
         if isinstance(found, ScheduleError):
             raise found
         return found
+
+    def _own(self) -> Stitched | None:
+        """What the model makes where nothing is asked for; None where that cannot be made."""
+        try:
+            return self.made({})
+        except ScheduleError:
+            return None
 
     def apart(self, name: str) -> Stitched:
         """The cheapest plan with a cut at an edge (or, where there can be none, the one with a kernel for each value)."""
