@@ -174,6 +174,33 @@ def test_digits_that_could_not_be_read_are_left_out(opened: Open) -> None:
     assert small["size"] < gap, "squares stand apart"
 
 
+def test_words_end_where_their_box_does(opened: Open) -> None:
+    stage = opened(schedule("layernorm_backward", M=20, N=96))
+    page = stage.page
+
+    def ends() -> list[list[float]]:
+        """Right ends of the statements' texts and of their boxes, in pixels, and how long the texts are."""
+        return page.evaluate("""() => {
+            const plot = [...document.querySelectorAll('.exw .vmain .plot')].find((one) => one.offsetParent);
+            const right = (one) => one.getBoundingClientRect().right;
+            const box = Math.min(...[...plot.querySelectorAll('.shapelayer path')].map(right));
+            return [...plot.querySelectorAll('.annotation-text')].filter((one) => /^(S[0-9]|↻)/.test(one.textContent))
+                .map((one) => [right(one), box, one.textContent.length]);
+        }""")
+
+    lengths = []
+    for width in (2600, 1500):
+        page.set_viewport_size({"width": width, "height": 1000})
+        tab(stage, "Dependences")
+        page.wait_for_function("() => !document.querySelector('.exw .figure[aria-busy]')")
+        settle(stage)
+        found = ends()
+        assert len(found) > 10
+        assert all(right <= box + 1 for right, box, _ in found), (width, found)
+        lengths.append(sum(n for _, _, n in found))
+    assert lengths[0] > lengths[1]
+
+
 def test_a_refused_pair_is_drawn_and_left_again(opened: Open) -> None:
     stage = opened(schedule("softmax", M=4, N=8))
     page = stage.page

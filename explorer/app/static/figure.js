@@ -5,6 +5,7 @@
 
 import { attr, debounce, h, say, show } from "./dom.js";
 import { marking, sizing, together, put } from "./dress.js";
+import { fitting } from "./fit.js";
 import { nodeOf, nodesOf } from "./marks.js";
 import { plotly, themed } from "./plotly.js";
 import { problemBox } from "./problem.js";
@@ -212,12 +213,15 @@ export class Figure {
   }
 
   /**
-   * What the drawn traces lack: the marks of the selected node, and squares as large as their cells are apart on this screen.
+   * What the drawn figure lacks: the marks of the selected node, squares as large as their cells are apart on this screen, and
+   * words that end where they have to.
    * Plotly draws all again for every call, so it is one call, and none where nothing is missing.
    */
   #dress() {
     const { indices, update } = together(this.#missing(this.plot.data ?? [], this.plot._fullLayout));
-    if (indices.length) this.drawn.restyle(this.plot, update, indices);
+    const words = fitting(this.data.spec.layout, this.plot._fullLayout);
+    if (indices.length) this.drawn.update(this.plot, update, words, indices);
+    else if (Object.keys(words).length) this.drawn.relayout(this.plot, words);
   }
 
   /** The changes that traces need, and the words that go with them. */
