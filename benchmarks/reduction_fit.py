@@ -1,11 +1,12 @@
 """How good the reductions' model chooses among measured spreads, and constants that choose better.
 
-    python benchmarks/reduction_fit.py [--seconds N [--seed K]] [--sweep benchmarks/results/reductions_sweep_h200.csv.gz]
+    python benchmarks/reduction_fit.py [--seconds N [--seed K] [--committee FILE.json]] [--sweep FILE.csv.gz]
 
 The regret of a problem is how much longer the spread takes that the model calls the cheapest, of those measured, than the
 fastest of them.  With `--seconds`, simulated annealing looks for constants with less regret (large reductions count more, since
 their times are steady), better predictions near the fastest, and none far too low; they are printed, to be put into
-strategies/reductions/model.py.  A second sees some 200 constants.
+strategies/reductions/model.py.  A second sees some 200 constants.  `--committee` keeps others that fit nearly as well: what they
+choose differently is worth measuring (``reduction_sweep.py --committee``), since what was never timed taught the fit nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import json
 import math
 import random
 import sys
@@ -42,6 +44,8 @@ FAR = 8
 BOUNDS = {"latency": (0.2, 0.6), "alone": (0.8e5, 1.7e5), "first": (0.8, 3), "soft": (1.5, 12), "sharpness": (1.2, 5),
           "launch": (0.1, 0.8), "read": (0.9, 1.05), "code_width": (0.05, 1), "crowd_power": (0.3, 3), "cache": (3.5e6, 9e6)}
 """What is known of constants that have a meaning of their own, in their units (microseconds, bytes per microsecond)."""
+STRIDE, NEARLY, MEMBERS = 200, 1.02, 12
+"""Steps from one candidate for the committee to the next; how much more loss its members have, at most; how many there are."""
 Measured = list[tuple[Shape, float]]
 
 
@@ -150,11 +154,15 @@ def rms(values: np.ndarray) -> float:
     return math.sqrt(float(np.mean(values**2)))
 
 
-def annealed(sweep: Sweep, seconds: float, seed: int = 0) -> Constants:
-    """Constants with less loss, each within a factor of `FAR` of where it began."""
+def annealed(sweep: Sweep, seconds: float, seed: int = 0) -> tuple[Constants, list[Constants]]:
+    """Constants with less loss, each within a factor of `FAR` of where it began; and a committee of others that fit nearly as
+    well, every `STRIDE` steps one.
+    """
     rng, start, end = random.Random(seed), asdict(H200), time.monotonic() + seconds
     now = best = H200
     at = least = sweep.loss(now)
+    passed: list[tuple[float, Constants]] = []
+    steps = 0
     while (left := (end - time.monotonic()) / seconds) > 0:
         changes = {}
         for name in rng.sample(sorted(start), rng.choice((1, 1, 2, 3))):
@@ -163,11 +171,14 @@ def annealed(sweep: Sweep, seconds: float, seed: int = 0) -> Constants:
             changes[name] = min(max(value, low), high)
         new = replace(now, **changes)
         value = sweep.loss(new)
+        steps += 1
+        if steps % STRIDE == 0:
+            passed.append((at, now))
         if value < at or rng.random() < math.exp((at - value) / (5e-4 * left + 1e-9)):
             now, at = new, value
             if at < least:
                 best, least = now, at
-    return best
+    return best, [c for value, c in passed if value < NEARLY * least]
 
 
 def table(sweep: Sweep, c: Constants) -> None:
@@ -187,12 +198,17 @@ def main() -> None:
     parser.add_argument("--sweep", type=Path, default=SWEEP)
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--committee", type=Path)
     a = parser.parse_args()
     sweep = Sweep.of_measured(measured(a.sweep))
     table(sweep, H200)
     if a.seconds:
-        found = annealed(sweep, a.seconds, a.seed)
+        found, others = annealed(sweep, a.seconds, a.seed)
         table(sweep, found)
+        if a.committee:
+            members = random.Random(a.seed).sample(others, min(MEMBERS, len(others)))
+            a.committee.write_text(json.dumps([asdict(c) for c in members], indent=1))
+            print(f"{len(members)} of {len(others)} others that fit nearly as well: {a.committee}")
         for name, value in asdict(found).items():
             print(f"    {name}: float = {value:.3g}")
 

@@ -1,10 +1,12 @@
 """Time many spreads of many random reductions: what the constants of the reductions' model are fitted to (reduction_fit.py).
 
     python benchmarks/reduction_sweep.py FILE.csv.gz [--problems 300] [--each 16] [--seed 1] [--least N] [--most N]
+                                         [--committee FILE.json]
 
 Half of the problems are those of cases.drawn, half rows and columns with few results.  For each, the spreads that the model likes
-best are timed, some more in clusters, one of each width, and others that it does not call much slower.  Every result is compared
-with PyTorch's; rows are added to the file.
+best are timed, some more in clusters, one of each width, and others that it does not call much slower; with a committee of
+constants (of reduction_fit.py), what each of these likes best.  Every result is compared with PyTorch's; rows are added to the
+file.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import json
 import math
 import multiprocessing
 import os
@@ -48,15 +51,19 @@ def problems(count: int, seed: int, least: int, most: int) -> list[cases.Case]:
     return out
 
 
-def picks(case: cases.Case, each: int) -> list[Any]:
+def picks(case: cases.Case, each: int, committee: list[dict[str, float]]) -> list[Any]:
     """The spreads to time."""
     from explorer.gpu.spec import default_gpu
     from explorer.strategies.reductions import priced, reduction_form
+    from explorer.strategies.reductions.model import Constants
 
     written = reduction(*case[1:])
     form = reduction_form(written, written.plan.kernels[0].id)
     if form is None:
         return []
+    if committee:
+        each_likes = [priced(written, form, default_gpu(), Constants(**c)) for c in committee]
+        return list(dict.fromkeys(found[rank][0] for rank in range(each) for found in each_likes if rank < len(found)))[:each]
     found, rng = priced(written, form, default_gpu()), random.Random(str(case))
     near = [shape for shape, us in found if us < NEAR * found[0][1]]
     out = near[: each // 2]
@@ -88,12 +95,14 @@ def main() -> None:
     parser.add_argument("file")
     for name, value in (("problems", 300), ("each", 16), ("seed", 1), ("least", 1 << 14), ("most", 1 << 26), ("limit", 300)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--committee", type=Path)
     a = parser.parse_args()
+    committee = json.loads(a.committee.read_text()) if a.committee else []
     end = time.monotonic() + a.limit
     todo = problems(a.problems, a.seed, a.least, a.most)
     pool = multiprocessing.get_context("fork").Pool(min(15, os.cpu_count() or 1))
     with pool, gzip.open(a.file, "at", newline="") as file:
-        chosen = pool.map(partial(picks, each=a.each), todo)
+        chosen = pool.map(partial(picks, each=a.each, committee=committee), todo)
         jobs = [(case, shape) for case, found in zip(todo, chosen, strict=True) for shape in found]
         made = pool.imap(built, jobs, chunksize=4)
         import torch

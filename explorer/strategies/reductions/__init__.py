@@ -21,7 +21,7 @@ from ...schedule import Schedule
 from .._steps import Builder
 from ..rows.form import WIDE
 from .form import ReductionForm, reduction_form
-from .model import timed
+from .model import H200, Constants, timed
 from .nests import shaped
 from .shapes import MOST_THREADS, Problem, Shape, candidates
 from .work import together, work
@@ -43,14 +43,14 @@ def problem_of(schedule: Schedule, form: ReductionForm) -> Problem:
     return Problem(form.rows, length, results, runs[0][1], array.dtype.bytes, inner if inner < length else 0, beside)
 
 
-def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu) -> list[tuple[Shape, float]]:
+def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu, constants: Constants = H200) -> list[tuple[Shape, float]]:
     """The shapes worth considering and their microseconds by the model, the cheapest first; of equal ones, fewer parts."""
     array, problem = schedule.plan.array_of[form.array], problem_of(schedule, form)
     read = {r.array for s in schedule.plan.program.statements if s.name in _names(schedule, form) for r in s.reads}
     every = candidates(problem, WIDE // array.dtype.bytes, gpu)
     held = [s for s in every if s.written_out(problem) * s.vector * array.dtype.bytes * len(read) <= IN_FLIGHT]
     shapes = held or every
-    times = np.asarray(timed(together(work(problem, s, gpu) for s in shapes)).total).tolist()
+    times = np.asarray(timed(together(work(problem, s, gpu) for s in shapes), constants).total).tolist()
     found = zip(shapes, times, strict=True)
     return sorted(found, key=lambda f: (round(f[1], 2), f[0].parts, f[0].x, -f[0].unroll))
 
