@@ -32,6 +32,7 @@ _ROWS: dict[str, dict[str, str]] = {
     "rfactor": {"Halide": "rfactor", "TVM": "rfactor", "loopy": "split_reduction_inward"},
     "pipeline": {"Halide": "async, fold_storage", "TVM": "software_pipeline_stage", "isl": "band_shift"},
     "vectorize": {"Halide": "vectorize", "TVM": "vectorize", "loopy": "tag_inames vec"},
+    "occupy": {"CUDA": "__launch_bounds__"},
     "unroll": {"Halide": "unroll", "TVM": "unroll", "Exo": "unroll_loop", "loopy": "tag_inames unr"},
 }
 

@@ -72,7 +72,8 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
     arch : str
         Compute capability the text may use (cp.async needs ``sm_80``; below it, copies are plain).
     min_blocks : int
-        Blocks per multiprocessor to ask the compiler for (``__launch_bounds__``); 0 leaves it free.
+        Blocks per multiprocessor to ask the compiler for (``__launch_bounds__``) where the schedule does not say
+        (:class:`~explorer.transforms.occupy.Occupy`); 0 leaves it free.
     barriers : callable, optional
         ``(plan, kernel)`` to an object whose ``before`` says where ``__syncthreads()`` stands.  Default: the exact
         analysis of :mod:`explorer.poly.barriers`.
@@ -152,7 +153,7 @@ def _all_text(function: Function) -> str:
 
 def _print(printer: Printer, function: Function, min_blocks: int) -> None:
     first = len(printer.lines) + 1
-    threads = prod(function.block)
+    threads, min_blocks = prod(function.block), function.kernels[0].resident or min_blocks
     bounds = f"{threads}, {min_blocks}" if min_blocks else str(threads)
     pointers = [_pointer(function, key, s) for key, s in function.parameters]
     counters = [f"const int {low.variable[loop.id]}" for low in function.lows for loop in low.launch_loops]

@@ -25,16 +25,19 @@ def loops_text(plan: Plan) -> str:
     """
     lines: list[str] = []
     for kernel in plan.kernels:
-        lines += [f"kernel {kernel.id}{join_text(kernel)}", *_buffers(plan, kernel.id, "    ")]
+        lines += [f"kernel {kernel.id}{kernel_text(kernel)}", *_buffers(plan, kernel.id, "    ")]
         for node in kernel.body:
             lines += _node_lines(plan, node, (), "    ")
     return "\n".join(lines)
 
 
-def join_text(kernel: Kernel) -> str:
-    """How a kernel joins the launch before it, behind its name: ``  # in the same launch, behind a barrier of the grid``."""
+def kernel_text(kernel: Kernel) -> str:
+    """What stands behind a kernel's name: how it joins the launch before it (``  # in the same launch, behind a barrier of the
+    grid``), or how many blocks a multiprocessor should hold.
+    """
     if not kernel.join:
-        return ""
+        blocks = f"{kernel.resident} block{'s' * (kernel.resident > 1)}"
+        return f"  # a multiprocessor holds at least {blocks}" if kernel.resident else ""
     words = JOINED[kernel.join]
     return f"  # in the same launch, {words}" + ("" if kernel.join in words else f" ({kernel.join})")
 

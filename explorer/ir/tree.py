@@ -173,11 +173,14 @@ class Kernel:
         the block that finishes last among those with its coordinates, along the axes that it binds.  ``"signal"``: the
         same, but by the last block in order, which waits for the values that the others hand it one by one.  ``"cluster"``:
         the same, but those blocks are a cluster, and its last one goes on behind the cluster's barrier.
+    resident : int
+        Blocks that a multiprocessor should hold at least, which bounds a thread's registers; 0 leaves them to the compiler.
     """
 
     id: str
     body: tuple[Node, ...]
     join: str = ""
+    resident: int = 0
 
     @property
     def by_one(self) -> bool:

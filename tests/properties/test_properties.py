@@ -81,7 +81,7 @@ def test_programs_are_rich() -> None:
 def test_a_question_that_is_not_asked_shows(defect: Patch) -> None:
     """With a defect in the product the same run finds counterexamples, and says how to make them."""
     with patched(defect):
-        found = Trial().run(SEED, range(48)).found
+        found = Trial().run(SEED, range(96)).found
     assert any("wrong result" in c.kind or "fault" in c.kind for c in found)
     assert all("s = s." in c.script and ".schedule(" in c.script for c in found)
 

@@ -1,0 +1,91 @@
+"""Say how many blocks of a kernel a multiprocessor should hold, and so how many registers a thread may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan
+from ..ir.tree import Kernel
+from .base import Transform
+
+MOST_BLOCKS, MOST_THREADS = 32, 2048
+"""Blocks and threads that a multiprocessor holds at most, of any GPU (CUDA C++ Programming Guide, "Technical Specifications per
+Compute Capability"); one of a smaller GPU holds what it can."""
+
+
+@dataclass(frozen=True)
+class Occupy(Transform):
+    """Say how many blocks of a kernel a multiprocessor should hold: the compiler may then use the registers that this leaves.
+
+    Where nothing is said, ptxas keeps a thread within the registers with which a multiprocessor is full of threads (32 on most
+    GPUs), as far as it can by putting loads off until values loaded before them are used: of sixteen loads that are written out
+    together, four were in flight (CUDA 13).  A kernel with few blocks, each with much to load, may gain from ``1``: a thread
+    takes the registers that it needs, and all its loads are in flight together.  More blocks than the registers allow make it
+    spill.  It is the second number of ``__launch_bounds__`` (CUDA C++ Programming Guide, "Launch Bounds"), and changes neither
+    the order nor the place of anything: always legal.  ``0`` leaves it to the compiler again.
+
+    Before::
+
+        kernel total
+            for k.t in 0…256  thread.x
+                for k.u in 0…16  unroll
+                    y_p += x[256*k.u + k.t]
+
+    After ``occupy('total', 1)``::
+
+        kernel total                                # a multiprocessor holds at least 1 block
+            for k.t in 0…256  thread.x
+                for k.u in 0…16  unroll
+                    y_p += x[256*k.u + k.t]
+    """
+
+    name = "occupy"
+    aliases = ("launch_bounds", "min_blocks", "minnctapersm", "maxnreg", "registers")
+
+    kernel: str = field(metadata={"kind": "kernel", "help": "the kernel; of several phases of one launch the first"})
+    blocks: int = field(metadata={"kind": "int", "min": 0, "max": MOST_BLOCKS,
+                                  "help": "blocks that a multiprocessor holds at least; 0 leaves it to the compiler"})
+
+    def check(self, plan: Plan) -> Verdict:
+        kernel = _kernel(plan, self.kernel)
+        if kernel is None:
+            return no(f"there is no kernel {self.kernel!r}", hint=f"one of {', '.join(k.id for k in plan.kernels)}")
+        if kernel.join:
+            first = next(group[0].id for group in plan.launched if kernel in group)
+            return no(f"{kernel.id} runs in the launch of {first}", "the blocks are those of the launch",
+                      f"occupy('{first}', {self.blocks})")
+        if not 0 <= self.blocks <= MOST_BLOCKS:
+            return no(f"a multiprocessor holds 0 to {MOST_BLOCKS} blocks, not {self.blocks}")
+        if self.blocks == kernel.resident:
+            return no(f"{kernel.id} already asks for {self.blocks or 'no number of blocks'}")
+        threads = _threads(plan, kernel)
+        if self.blocks * threads > MOST_THREADS:
+            return no(f"{self.blocks} blocks of {threads} threads are {self.blocks * threads:,} threads",
+                      f"a multiprocessor holds at most {MOST_THREADS:,}", f"occupy('{kernel.id}', {MOST_THREADS // threads})")
+        return YES
+
+    def rewrite(self, plan: Plan) -> Plan:
+        return replace(plan, kernels=tuple(replace(k, resident=self.blocks) if k.id == self.kernel else k for k in plan.kernels))
+
+    @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        return cls(node_id, 1).check(plan) if (k := _kernel(plan, node_id)) and not k.resident else (
+            YES if k else no(f"{node_id} is not a kernel"))
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Occupy]:
+        if _kernel(plan, node_id):
+            yield from (step for n in (1, 2, 4, 8, 0) if (step := cls(node_id, n)).check(plan))
+
+
+def _kernel(plan: Plan, name: str) -> Kernel | None:
+    return next((k for k in plan.kernels if k.id == name), None)
+
+
+def _threads(plan: Plan, kernel: Kernel) -> int:
+    """Threads of a block of the kernel's launch: along each axis the most of any phase."""
+    group = next(g for g in plan.launched if kernel in g)
+    return prod(map(max, zip(*(plan.extents[k.id][3:] for k in group), strict=True)))
