@@ -22,7 +22,8 @@ class Unroll(Transform):
     Indices become constants, so register arrays indexed by the loop can live in registers.  Unrolling by a
     factor is a split whose inner loop is unrolled.  The order of instances does not change, so it is always legal.
     Where iterations that compute registers have conditions of their own, as at the end of an axis of odd length, the emitted
-    text loads first and computes then, so that the loads are in flight together (:mod:`~explorer.codegen.early`).
+    text loads first and computes then, so that the loads can be in flight together (:mod:`~explorer.codegen.early`); how many
+    the compiler lets be depends on the registers it means to keep within (``occupy``).
 
     Before::
 
