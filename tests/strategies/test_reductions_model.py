@@ -85,6 +85,22 @@ def test_every_family_of_clusters_is_right() -> None:
             assert not difference(s.source, arrays, results), name
 
 
+def test_room_for_all_loads_of_a_batch() -> None:
+    """64 words and 28 registers besides leave room for two blocks of 256 threads; where nothing is gained, nothing is asked."""
+    assert [Shape(256, 1, 4, n, 1).room(ROWS, HERE) for n in (2, 4, 8, 16)] == [0, 5, 5, 5]  # rows of 4,096: four accesses
+    long = Problem(True, 1 << 20, 1, 1 << 20, 4)
+    assert [Shape(256, 1, 4, n, 1).room(long, HERE) for n in (2, 4, 8, 16)] == [0, 5, 4, 2]
+    assert Shape(1024, 1, 4, 16, 1).room(long, HERE) == 1
+    assert Shape(256, 1, 8, 16, 1).room(replace(long, itemsize=2), HERE) == 2
+    written = reduction((1 << 20,), (0,), "f32", "sum")
+    for join in ("launch", "signal", "cluster"):
+        shape = Shape(256, 1, 4, 16, 16, join=join)
+        plain, roomy = reduce(written, shape=shape), reduce(written, shape=shape, room=True)
+        assert [k.resident for k in plain.plan.kernels] == [0, 0]
+        assert [k.resident for k in roomy.plan.kernels] == [2, 0]
+        assert roomy.judgement.emittable
+
+
 # -- what it costs -------------------------------------------------------------------------------------------------
 
 

@@ -78,7 +78,7 @@ def choose(schedule: Schedule, form: ReductionForm, gpu: Gpu, parts: bool | None
     return next((s for s in found if parts is None or (s.parts > 1) == parts), found[0])
 
 
-def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape | None = None) -> S:
+def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape | None = None, room: bool = False) -> S:
     """Schedule the reductions of a kernel.
 
     Parameters
@@ -90,6 +90,9 @@ def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape |
         By default the H200.
     shape : Shape, optional
         By default the one that :func:`choose` gives.
+    room : bool
+        Whether to ask for the registers with which all loads that a thread writes out are in flight together
+        (:class:`~explorer.transforms.occupy.Occupy`), which leaves fewer blocks on a multiprocessor.
 
     Returns
     -------
@@ -100,11 +103,16 @@ def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape |
     form = reduction_form(schedule, kernel)
     if form is None:
         return schedule
-    shape = shape or choose(schedule, form, gpu or default_gpu())
+    gpu = gpu or default_gpu()
+    shape = shape or choose(schedule, form, gpu)
+    blocks = shape.room(problem_of(schedule, form), gpu) if room else 0
     b = Builder(schedule)
     for leaf, _, _ in schedule.plan.leaves:
         if leaf.id in form.updates:
             target = b.plan.statement_of[leaf.statement].target.array
             if b.plan.array_of[target].role != "temporary":
                 b.do("accumulate", target)
-    return shaped(b, form, shape)
+    made = Builder(shaped(b, form, shape))
+    if blocks:
+        made.do("occupy", form.kernel, blocks)
+    return made.schedule

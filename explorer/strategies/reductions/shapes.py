@@ -30,6 +30,11 @@ JOIN_BLOCK, JOIN_LOADS, JOIN_COLUMNS = 256, 8, 32
 parts of columns; neighbouring columns of such a block."""
 
 
+WORKING, UNASKED = 28, 12
+"""Registers of a thread beside what it has loaded (NVRTC 13 took 76 to 78 for 64 words); words of loads that the compiler keeps
+in flight without being asked to."""
+
+
 def join_rows(parts: int) -> int:
     """Threads of a block of another launch that share a column's parts."""
     return 8 if parts <= 8 * JOIN_LOADS else 32
@@ -137,6 +142,15 @@ class Shape:
         """Threads of a block of the first launch: a block that joins columns there has one for each of them."""
         several = self.together and not self.clustered and not (p.rows and not self.flat)
         return self.x * self.y * (self.lanes(p) if several else 1)
+
+    def room(self, p: Problem, gpu: Gpu) -> int:
+        """Blocks that a multiprocessor holds while all loads of a batch are in flight; 0 where that takes no more registers than
+        the compiler takes anyway.
+        """
+        words = -(-self.written_out(p) * (self.lanes(p) if self.flat else self.vector) * p.itemsize // 4)
+        threads = -(-self.launched(p) // gpu.warp_size) * gpu.warp_size
+        held = gpu.registers_per_sm // (threads * (WORKING + words)), gpu.max_threads_per_sm // threads, gpu.max_blocks_per_sm
+        return max(1, min(held)) if words > UNASKED else 0
 
     def takes(self, p: Problem) -> int:
         """Parts that a thread of the block that joins takes one after the other, where it joins them in the same launch."""
