@@ -24,7 +24,7 @@ class Occupy(Transform):
     GPUs), as far as it can by putting loads off until values loaded before them are used: of sixteen loads that are written out
     together, four were in flight (CUDA 13).  A kernel with few blocks, each with much to load, may gain from ``1``: a thread
     takes the registers that it needs, and all its loads are in flight together.  More blocks than the registers allow make it
-    spill.  It is the second number of ``__launch_bounds__`` (CUDA C++ Programming Guide, "Launch Bounds"), and changes neither
+    spill; more than fit once the block has grown it ignores.  It is the second number of ``__launch_bounds__`` (CUDA C++ Programming Guide, "Launch Bounds"), and changes neither
     the order nor the place of anything: always legal.  ``0`` leaves it to the compiler again.
 
     Before::
@@ -72,8 +72,10 @@ class Occupy(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        return cls(node_id, 1).check(plan) if (k := _kernel(plan, node_id)) and not k.resident else (
-            YES if k else no(f"{node_id} is not a kernel"))
+        kernel = _kernel(plan, node_id)
+        if kernel is None:
+            return no(f"{node_id} is not a kernel")
+        return cls(node_id, 0 if kernel.resident else 1).check(plan)
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Occupy]:
