@@ -19,7 +19,7 @@ from ...schedule import Schedule, Step
 S = TypeVar("S", bound=Schedule)
 Known = dict[tuple[Plan, Step, bool], tuple[Verdict, Plan | None]]
 TRUSTED = ("unroll", "vectorize", "bind", "stage", "contract", "collect")
-"""Steps that keep the order, whose own preconditions nearly always decide: of 1,400 for four of the fused cases none was illegal."""
+"""Steps that keep the order, whose own preconditions nearly always decide: of 1,400 for four fused cases none was illegal."""
 
 
 @dataclass(frozen=True)
