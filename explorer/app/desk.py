@@ -30,7 +30,8 @@ from .panes.script import script
 from .panes.selection import selection
 from .panes.target import target_pane
 from .panes.tree import tree_rows
-from .planning import Outgoing, Planning
+from .planning import Outgoing, Panes, Planning
+from .protocol import Head
 from .protocol_moves import MovesPane
 from .protocol_results import RunPane
 from .script import ScriptProblem
@@ -56,7 +57,7 @@ class Desk:
 
     def __init__(self, session: Session, send: Send, changed: Callable[[], None] = lambda: None) -> None:
         self.session, self._send, self._changed = session, send, changed
-        self._judge = MoveJudge(lambda serial, pane: self._panes(serial, {"moves": pane}))
+        self._judge = MoveJudge(lambda serial: self._panes(serial, {"moves": self._judged}))
         self._errands = Errands()
         self._planning = Planning(Outgoing(session, self._panes, self._failed, self._after, self._ours, self._later))
         self._job: Job | None = None
@@ -135,25 +136,36 @@ class Desk:
             problem = problems.plain(str(error)[:500])
         self._send({"kind": "problem", "serial": serial, "to": to, "problem": plain(problem)}, [])
 
-    def _panes(self, serial: int, panes: Mapping[str, Any], always: bool = False) -> None:
-        """Send the panes that differ from what is shown."""
+    def _panes(self, serial: int, panes: Panes, always: bool = False) -> None:
+        """Send the panes that differ from what is shown.
+
+        They are made while no other thread sends any: one that was made before cannot take the place of a newer one.
+        """
         with self._lock:
-            new = {name: data for name, data in panes.items() if always or self._shown.get(name) != data}
+            made = {name: make() for name, make in panes.items()}
+            new = {name: data for name, data in made.items() if always or self._shown.get(name) != data}
             self._shown.update(new)
             self._send({"kind": "panes", "serial": serial, "panes": plain(new)}, [])
 
     def _all(self, serial: int, always: bool = False) -> None:
         """Every pane of the schedule that is shown; the moves as far as they are known."""
         session = self.session
-        plan = session.schedule.plan
+        self._ask_moves(serial)
         self._panes(serial, {
-            "head": head(session, self._busy()), "loops": loop_rows(plan), "tree": tree_rows(plan),
-            "selection": selection(session), "moves": self._moves(serial), "cuda": cuda(session.schedule, session.gpu),
-            "history": history(session), "run": self._run_pane(), "script": script(session),
-            "target": target_pane(session), "strategy": self._planning.pane, "stitching": self._planning.edges_pane}, always)
+            "head": self._head, "loops": lambda: loop_rows(session.schedule.plan),
+            "tree": lambda: tree_rows(session.schedule.plan), "selection": lambda: selection(session), "moves": self._judged,
+            "cuda": lambda: cuda(session.schedule, session.gpu), "history": lambda: history(session), "run": self._run_pane,
+            "script": lambda: script(session), "target": lambda: target_pane(session),
+            "strategy": lambda: self._planning.pane, "stitching": lambda: self._planning.edges_pane}, always)
 
-    def _moves(self, serial: int) -> MovesPane:
-        return self._judge.ask(serial, self.session.schedule, self.session.selected, self.session.gpu)
+    def _ask_moves(self, serial: int) -> None:
+        self._judge.ask(serial, self.session.schedule, self.session.selected, self.session.gpu)
+
+    def _judged(self) -> MovesPane:
+        return self._judge.pane
+
+    def _head(self) -> Head:
+        return head(self.session, self._busy())
 
     def _run_pane(self) -> RunPane:
         return run_pane(self.session, self._job.progress if self._job else Snapshot(), self._devices)
@@ -177,12 +189,13 @@ class Desk:
             if gpu_is_likely():
                 self._errands.do(lambda: self._ask_driver(serial))
             self.session.device = self.session.device or next((d["name"] for d in self._devices if d["available"]), "")
-            self._panes(serial, {"run": self._run_pane()})
+            self._panes(serial, {"run": self._run_pane})
 
     def _on_select(self, serial: int, message: Mapping[str, Any]) -> None:
         node = message.get("node")
         self.session.select(node if node is None else str(node))
-        self._panes(serial, {"selection": selection(self.session), "moves": self._moves(serial)})
+        self._ask_moves(serial)
+        self._panes(serial, {"selection": lambda: selection(self.session), "moves": self._judged})
 
     def _on_preview(self, serial: int, message: Mapping[str, Any]) -> None:
         call = str(message.get("call", ""))
@@ -232,7 +245,7 @@ class Desk:
 
     def _on_rename(self, serial: int, message: Mapping[str, Any]) -> None:
         self.session.rename(str(message.get("state")), str(message.get("title", "")))
-        self._panes(serial, {"history": history(self.session), "head": head(self.session, self._busy())})
+        self._panes(serial, {"history": lambda: history(self.session), "head": self._head})
         self._changed()
 
     def _on_script(self, serial: int, message: Mapping[str, Any]) -> None:
@@ -240,7 +253,7 @@ class Desk:
             self.session.write(str(message.get("text", "")))
         except ScriptProblem as problem:
             log.info("script refused: %s", problem)
-            self._panes(serial, {"script": script(self.session)}, always=True)
+            self._panes(serial, {"script": lambda: script(self.session)}, always=True)
             return
         self._after(serial)
 
@@ -259,7 +272,7 @@ class Desk:
         if not found["available"]:
             raise ScheduleError(f"{found['label']} cannot be used here", why=found["why"])
         self.session.device = name
-        self._panes(serial, {"run": self._run_pane()})
+        self._panes(serial, {"run": self._run_pane})
 
     def _on_run(self, serial: int, message: Mapping[str, Any]) -> None:
         if self._job is not None and self._job.running:
@@ -272,12 +285,12 @@ class Desk:
                       before.schedule if before else None, known_time(before, device))
         self._job = Job(order, lambda snapshot: self._reported(serial, snapshot))
         self._job.start()
-        self._panes(serial, {"run": self._run_pane(), "head": head(session, self._busy())})
+        self._panes(serial, {"run": self._run_pane, "head": self._head})
 
     def _on_cancel(self, serial: int, _: Mapping[str, Any]) -> None:
         if self._job is not None:
             self._job.cancel()
-        self._panes(serial, {"run": self._run_pane(), "head": head(self.session, self._busy())})
+        self._panes(serial, {"run": self._run_pane, "head": self._head})
 
     def _on_compare(self, serial: int, message: Mapping[str, Any]) -> None:
         first, second = (self.session.history.get(str(message.get(side))) for side in ("a", "b"))
@@ -336,7 +349,7 @@ class Desk:
             if gpu["available"] and self.session.device in ("", "cpu") and self._job is None:
                 self.session.device = "cuda"
             self.session.installed = installed_gpu() if gpu["available"] else ""
-            self._panes(serial, {"run": self._run_pane(), "target": target_pane(self.session)})
+            self._panes(serial, {"run": self._run_pane, "target": lambda: target_pane(self.session)})
             if self.session.gpu != before:
                 self._after(serial)
         except Exception as error:
@@ -345,14 +358,13 @@ class Desk:
     def _reported(self, serial: int, snapshot: Snapshot) -> None:
         """From the job's thread: keep what the run has shown, and tell the front end."""
         try:
-            panes: dict[str, Any] = {"run": self._run_pane()}
+            panes: dict[str, Callable[[], Any]] = {"run": self._run_pane, "head": self._head}
             if snapshot.run is not None:
                 if snapshot.run is not self._recorded:
                     self._recorded = snapshot.run
                     with self._ours():
                         self.session.record(snapshot.state, snapshot.run)
-                panes["history"] = history(self.session)
-            panes["head"] = head(self.session, self._busy())
+                panes["history"] = lambda: history(self.session)
             self._panes(serial, panes)
             if snapshot.status != "running":
                 self._changed()

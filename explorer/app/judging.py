@@ -85,11 +85,18 @@ class MoveJudge:
     Parameters
     ----------
     ready : callable
-        ``ready(serial, pane)``, called from the thread: several times with ``pending`` while it takes long, then once without.
+        ``ready(serial)``, called from the thread whenever the pane has changed: several times while it takes long, then once
+        when it is no longer pending.
+
+    Attributes
+    ----------
+    pane : MovesPane
+        What is known for the newest question.
     """
 
-    def __init__(self, ready: Callable[[int, MovesPane], None]) -> None:
+    def __init__(self, ready: Callable[[int], None]) -> None:
         self._ready = ready
+        self.pane = moves_pane(None, (), pending=False)
         self._known: OrderedDict[tuple[Plan, str, Gpu], tuple[list[MoveData], list[WaysData]]] = OrderedDict()
         self._change = threading.Condition()
         self._asked: Question | None = None
@@ -97,24 +104,25 @@ class MoveJudge:
         self._requests = 0
         self._thread: threading.Thread | None = None
 
-    def ask(self, serial: int, schedule: Schedule, node: str | None, gpu: Gpu) -> MovesPane:
-        """The pane now: complete where the answer is known, else pending, and the thread goes to work."""
+    def ask(self, serial: int, schedule: Schedule, node: str | None, gpu: Gpu) -> None:
+        """The moves at a node: the pane is complete where the answer is known, else pending, and the thread goes to work."""
         with self._change:
+            self._asked = None
             if node is None:
-                self._asked = None
-                return moves_pane(None, (), pending=False)
+                self.pane = moves_pane(None, (), pending=False)
+                return
             key = (schedule.plan, node, gpu)
             if key in self._known:
                 self._known.move_to_end(key)
-                self._asked = None
                 moves, ways = self._known[key]
-                return moves_pane(node, moves, pending=False, ways=ways)
+                self.pane = moves_pane(node, moves, pending=False, ways=ways)
+                return
             self._asked = Question(serial, schedule, node, gpu)
+            self.pane = moves_pane(node, self._same(self._asked) or (), pending=True)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="explorer-moves", daemon=True)
                 self._thread.start()
             self._change.notify_all()
-            return moves_pane(node, self._same(self._asked) or (), pending=True)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -155,7 +163,7 @@ class MoveJudge:
             except Exception as error:
                 log.exception("the moves at %s could not be judged", question.node)
                 failed = f"the moves at {question.node} could not be judged: {type(error).__name__}: {error}"
-                self._ready(question.serial, {**moves_pane(question.node, (), pending=False), "title": failed[:300]})
+                self._tell(question, {**moves_pane(question.node, (), pending=False), "title": failed[:300]})
             finally:
                 with self._change:
                     if self._asked is question:
@@ -175,16 +183,22 @@ class MoveJudge:
             found.append(move_data(question.schedule, question.node, move))
             if time.monotonic() - told > PARTIAL_S:
                 told = time.monotonic()
-                with self._change:
-                    if self._asked is question:
-                        self._ready(question.serial, moves_pane(question.node, found, pending=True, ways=ways))
+                self._tell(question, moves_pane(question.node, found, pending=True, ways=ways))
         with self._change:
             if self._asked is not question:
                 return
             self._known[question.schedule.plan, question.node, question.gpu] = found, ways
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
-            self._ready(question.serial, moves_pane(question.node, found, pending=False, ways=ways))
+        self._tell(question, moves_pane(question.node, found, pending=False, ways=ways))
+
+    def _tell(self, question: Question, pane: MovesPane) -> None:
+        """Show what is known, unless something else has been asked meanwhile."""
+        with self._change:
+            if self._asked is not question:
+                return
+            self.pane = pane
+        self._ready(question.serial)
 
     def _same(self, question: Question) -> list[MoveData] | None:
         """The moves as they were judged for another GPU: it makes no difference to them."""
@@ -201,9 +215,8 @@ class MoveJudge:
         except ExplorerError as error:
             log.info("the ways at %s: %s", question.node, error)
             return []
-        with self._change:
-            if found and self._asked is question:
-                self._ready(question.serial, moves_pane(question.node, (), pending=True, ways=found))
+        if found:
+            self._tell(question, moves_pane(question.node, (), pending=True, ways=found))
         return found
 
     def _go_on(self, question: Question) -> bool:

@@ -34,6 +34,10 @@ Then = Callable[[Recipe, Tell], None]
 """``then(recipe, tell)``: what is done with them as soon as they are made."""
 
 
+Panes = Mapping[str, Callable[[], Any]]
+"""Panes by name, each made when it is sent."""
+
+
 @dataclass(frozen=True)
 class Outgoing:
     """What planning needs of a desk.
@@ -54,7 +58,7 @@ class Outgoing:
     """
 
     session: Session
-    panes: Callable[[int, Mapping[str, Any]], None]
+    panes: Callable[[int, Panes], None]
     failed: Callable[[int, str, BaseException], None]
     after: Callable[[int], None]
     ours: Callable[[], AbstractContextManager[None]]
@@ -136,7 +140,7 @@ class Planning:
         """Stop making them."""
         if self._task is not None:
             self._task.cancel()
-        self._desk.panes(serial, {"strategy": self.pane})
+        self._desk.panes(serial, {"strategy": lambda: self.pane})
 
     def on_strategy_step(self, serial: int, message: Mapping[str, Any]) -> None:
         """Show the schedule after so many steps; with ``whole`` they are one action."""
@@ -163,7 +167,7 @@ class Planning:
             self._task.cancel()
         self._name, self._again = name, lambda serial, apply: self._make(serial, name, make, then if apply else None)
         self._task = Task(work, self._reporting(serial, "strategy", lambda: self.pane))
-        self._desk.panes(serial, {"strategy": self.pane})
+        self._desk.panes(serial, {"strategy": lambda: self.pane})
         self._task.start()
 
     # ---- stitching ----
@@ -178,13 +182,13 @@ class Planning:
             report = self._reporting(serial, "stitching", lambda: self.edges_pane)
             self._edges = Task(lambda tell: tried(start, gpu, tell), report)
             self._edges.start()
-        self._desk.panes(serial, {"stitching": self.edges_pane})
+        self._desk.panes(serial, {"stitching": lambda: self.edges_pane})
 
     def on_stitch_stop(self, serial: int, _: Mapping[str, Any]) -> None:
         """Stop trying."""
         if self._edges is not None:
             self._edges.cancel()
-        self._desk.panes(serial, {"stitching": self.edges_pane})
+        self._desk.panes(serial, {"stitching": lambda: self.edges_pane})
 
     def on_stitch_price(self, serial: int, message: Mapping[str, Any]) -> None:
         """What a choice of schemes comes to."""
@@ -216,7 +220,7 @@ class Planning:
         """From a task's thread: the pane again."""
         def report(_: Progress) -> None:
             try:
-                self._desk.panes(serial, {name: pane()})
+                self._desk.panes(serial, {name: pane})
             except Exception as error:
                 self._desk.failed(serial, name, error)
 

@@ -85,6 +85,25 @@ def test_the_schedule_shown_keeps_its_place_where_the_steps_are_the_same() -> No
     assert f.panes["strategy"]["steps"][-1]["estimate_us"] > 2 * before
 
 
+def test_a_pane_made_before_does_not_replace_a_newer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that ends while a request's panes are made is shown as ended: its report comes after them, or is in them."""
+    f = front("bias_gelu", M=16, N=16)
+    f.ask("ready", wait=True)
+    f.ask("strategy", wait=True, name="default")
+    f.ask("strategy_step", to=2)
+    real = planning.stitching_pane
+
+    def slow(*given: Any) -> Any:  # made after the strategies pane, in the same answer
+        task = f.desk._planning._task
+        assert task is not None
+        task.wait(1.5)
+        return real(*given)
+
+    monkeypatch.setattr(planning, "stitching_pane", slow)
+    f.ask("target", wait=True, gpu="L4")
+    assert (f.panes["strategy"]["status"], f.panes["strategy"]["at"]) == ("done", 2)
+
+
 def test_unknown_names_are_refused_with_those_there_are(shown: Front) -> None:
     problem = shown.problem("target", gpu="Voodoo 2")
     assert problem["what"] == "No GPU called 'Voodoo 2' is in the catalogue."

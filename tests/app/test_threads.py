@@ -100,10 +100,11 @@ def test_judgements_from_several_threads_are_those_of_one() -> None:
 
 def test_judging_rests_while_a_request_is_answered() -> None:
     told: list[MovesPane] = []
-    judge_moves = MoveJudge(lambda serial, pane: told.append(pane))
+    judge_moves = MoveJudge(lambda serial: told.append(judge_moves.pane))
     start = schedule("softmax", M=6, N=12)
     with judge_moves.paused():
-        assert judge_moves.ask(1, start, "k", default_gpu())["pending"]
+        judge_moves.ask(1, start, "k", default_gpu())
+        assert judge_moves.pane["pending"]
         time.sleep(0.3)
         assert told == []
     assert judge_moves.wait()
@@ -113,7 +114,7 @@ def test_judging_rests_while_a_request_is_answered() -> None:
 
 def test_a_judgement_that_fails_is_said_and_the_thread_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[MovesPane] = []
-    judge_moves = MoveJudge(lambda serial, pane: told.append(pane))
+    judge_moves = MoveJudge(lambda serial: told.append(judge_moves.pane))
     start = schedule("softmax", M=6, N=12)
 
     def broken(*_: object) -> None:
