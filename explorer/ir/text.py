@@ -8,7 +8,6 @@ from math import isinf
 from .expr import Expr, Ranges
 from .plan import Buffer, Plan
 from .program import Access, Array, Constraint, Indirect, Statement
-from .rounding import SUMS
 from .scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar
 from .tree import JOINED, Kernel, Leaf, Loop, Node, Sync, View, ranges
 
@@ -25,21 +24,22 @@ def loops_text(plan: Plan) -> str:
     """
     lines: list[str] = []
     for kernel in plan.kernels:
-        lines += [f"kernel {kernel.id}{kernel_text(kernel)}", *_buffers(plan, kernel.id, "    ")]
+        note = kernel_note(kernel)
+        lines += [f"kernel {kernel.id}{note and f'  # {note}'}", *_buffers(plan, kernel.id, "    ")]
         for node in kernel.body:
             lines += _node_lines(plan, node, (), "    ")
     return "\n".join(lines)
 
 
-def kernel_text(kernel: Kernel) -> str:
-    """What stands behind a kernel's name: how it joins the launch before it (``  # in the same launch, behind a barrier of the
-    grid``), or how many blocks a multiprocessor should hold.
+def kernel_note(kernel: Kernel) -> str:
+    """How a kernel joins the launch before it (``in the same launch, behind a barrier of the grid``), or how many blocks a
+    multiprocessor should hold; empty where it is a launch of its own and nothing is asked.
     """
     if not kernel.join:
         blocks = f"{kernel.resident} block{'s' * (kernel.resident > 1)}"
-        return f"  # a multiprocessor holds at least {blocks}" if kernel.resident else ""
+        return f"a multiprocessor holds at least {blocks}" if kernel.resident else ""
     words = JOINED[kernel.join]
-    return f"  # in the same launch, {words}" + ("" if kernel.join in words else f" ({kernel.join})")
+    return f"in the same launch, {words}" + ("" if kernel.join in words else f" ({kernel.join})")
 
 
 def loop_text(loop: Loop) -> str:
@@ -53,10 +53,15 @@ def leaf_text(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:
     statement, at, scope = plan.statement_of[leaf.statement], dict(leaf.at), ranges(above)
     notes = [guard] if (guard := guard_text(statement.domain, at, scope)) else []
     notes = [f"where {guard}" for guard in notes] + [f"{name} combined by {how}" for name, how in leaf.collect]
-    notes += [{"kahan": "compensated (Kahan)", "pairwise": "in pairs"}[leaf.mechanism]] if leaf.mechanism in SUMS else []
+    notes += [note] if (note := sum_note(leaf)) else []
     text = statement_text(plan, leaf)
     text = f"async {text}" if leaf.mechanism == "async" else text
     return f"{text}  # {'; '.join(notes)}" if notes else text
+
+
+def sum_note(leaf: Leaf) -> str:
+    """How one thread adds a statement's terms, where it is not one after the other: ``compensated (Kahan)``."""
+    return {"kahan": "compensated (Kahan)", "pairwise": "in pairs"}.get(leaf.mechanism, "")
 
 
 def sync_text(sync: Sync) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from html import escape
 
 from ..ir.plan import Plan
-from ..ir.text import guard_text, statement_text
+from ..ir.text import guard_text, kernel_note, statement_text, sum_note
 from ..ir.tree import Leaf, Loop, Node, Sync, ranges
 from .style import ROLE_GLYPHS
 
@@ -21,7 +21,9 @@ def loops_html(plan: Plan) -> str:
     """Rows for every kernel, loop, statement and stated synchronisation of a plan; each carries its node's id."""
     rows: list[str] = []
     for kernel in plan.kernels:
-        rows.append(_row(0, kernel.id, f'{_glyph("▸", "launch")}kernel <span class="var">{escape(kernel.id)}</span>'))
+        note = kernel_note(kernel)
+        soft = f'&ensp;<span class="soft">{escape(note)}</span>' if note else ""
+        rows.append(_row(0, kernel.id, f'{_glyph("▸", "launch")}kernel <span class="var">{escape(kernel.id)}</span>{soft}'))
         used = {v.buffer for leaf, _, k in plan.leaves if k.id == kernel.id for _, v in leaf.views}
         rows += [_buffer(plan, b.name, 1) for b in plan.buffers if b.scope == kernel.id or (not b.scope and b.name in used)]
         _nodes(plan, kernel.body, (), rows)
@@ -79,6 +81,8 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:
         chips += _chip(f"Σ {statement.update}", "soft")
     if leaf.mechanism == "async":
         chips += _chip("cp.async", "vector")
+    if note := sum_note(leaf):
+        chips += _chip(note, "soft")
     guard = guard_text(statement.domain, dict(leaf.at), ranges(above))
     where = f'&ensp;<span class="soft">where <code>{escape(guard)}</code></span>' if guard else ""
     return f"<code>{escape(statement_text(plan, leaf))}</code>{chips}{where}"

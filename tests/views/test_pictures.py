@@ -9,12 +9,14 @@ import pytest
 
 import explorer as ex
 from explorer import workloads
+from explorer.app.panes.loops import loop_rows
 from explorer.ir.finding import Finding, Instance
-from explorer.ir.text import loop_text, statement_text
+from explorer.ir.text import loop_text, loops_text, statement_text
 from explorer.strategies.default import default
 from explorer.views.loops import loops_html
 from explorer.views.reprs import LIMIT, VIEWS, html
 from explorer.views.style import ROLE_GLYPHS
+from tests.transforms.multiblock import TOTAL, spread, start
 
 from .pages import Page
 from .values import BAD, GOOD, run, values
@@ -77,6 +79,21 @@ def test_each_role_has_a_glyph_and_a_word() -> None:
     for loop in s.plan.loops.values():
         assert ROLE_GLYPHS[loop.role][0] in text
         assert loop.role in ("seq",) or loop.role in text
+
+
+@pytest.mark.parametrize(("schedule", "note"), [
+    (spread("total").collect("y", "ticket"), "in the same launch, by the block that finishes last (ticket)"),
+    (spread("total").collect("y", "grid"), "in the same launch, behind a barrier of the grid"),
+    (start(TOTAL, N=64).split("k", 2).bind("k.i", "thread.x").occupy("total.2", 2), "a multiprocessor holds at least 2 blocks"),
+    (start(TOTAL, N=64).accumulate("y", method="kahan"), "compensated (Kahan)"),
+])
+def test_every_picture_of_the_loops_says_what_the_text_says(schedule: ex.Schedule, note: str) -> None:
+    rows = loop_rows(schedule.plan)
+    assert note in loops_text(schedule.plan)
+    assert note in Page(loops_html(schedule.plan)).text
+    told = [row for row in rows if any(note in chip["title"] for chip in row["chips"])]
+    assert told
+    assert all(note in row["label"] for row in told), "what a reader cannot see is read out"
 
 
 def test_long_nests_say_how_many_rows_are_left_out() -> None:

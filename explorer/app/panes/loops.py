@@ -8,7 +8,7 @@ from functools import lru_cache
 from ...ir.expr import Expr, Ranges
 from ...ir.plan import Plan
 from ...ir.program import Constraint
-from ...ir.text import guard_text, statement_text
+from ...ir.text import guard_text, kernel_note, statement_text, sum_note
 from ...ir.tree import Kernel, Leaf, Loop, Node, Sync, ranges
 from ...views.style import ROLE_GLYPHS
 from ..protocol import Chip, Row, Span
@@ -76,8 +76,13 @@ def _nodes(plan: Plan, nodes: tuple[Node, ...], above: tuple[Loop, ...]) -> Iter
 def _kernel(plan: Plan, kernel: Kernel) -> Row:
     count = f"kernel {kernel.id}"
     number = f", launch {plan.kernels.index(kernel) + 1} of {len(plan.kernels)}" if len(plan.kernels) > 1 else ""
-    spans = [span("kernel ", "kw"), span(kernel.id, "name")]
-    return row(kernel.id, kernel.id, "kernel", 0, "launch", ROLE_GLYPHS["launch"][0], spans, label=count + number)
+    spans, note, chips = [span("kernel ", "kw"), span(kernel.id, "name")], kernel_note(kernel), []
+    if kernel.join:
+        chips = [chip(f"same launch: {kernel.join}", "launch", note)]
+    elif kernel.resident:
+        chips = [chip(f"{kernel.resident} a multiprocessor", "launch", note)]
+    return row(kernel.id, kernel.id, "kernel", 0, "launch", ROLE_GLYPHS["launch"][0], spans, chips,
+               f"{count}{number}{note and f', {note}'}")
 
 
 def _loop(plan: Plan, loop: Loop, above: tuple[Loop, ...], depth: int) -> Row:
@@ -141,12 +146,15 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], depth: int) -> Row:
         chips.append(chip(f"Σ {statement.update}", "reduce", "a reduction: its updates may run in any order"))
     if leaf.mechanism == "async":
         chips.append(chip("cp.async", "async", "an asynchronous copy: it lands at the wait for its group"))
+    if note := sum_note(leaf):
+        chips.append(chip(note, "reduce", f"one thread adds its terms {note}: the error is smaller"))
     if statement.origin != "program":
         chips.append(chip(statement.origin, "origin", f"added by the schedule: {statement.origin}"))
     line = f", source line {statement.line}" if statement.line else ""
     role, glyph = ("update", "Σ") if statement.update else ("statement", "·")
     where = f", where {guard}" if guard else ""
-    return row(leaf.id, leaf.id, "statement", depth, role, glyph, spans, chips, f"statement {leaf.id}: {text}{where}{line}")
+    label = ", ".join((f"statement {leaf.id}: {text}{where}{line}", *(c["title"] for c in chips)))
+    return row(leaf.id, leaf.id, "statement", depth, role, glyph, spans, chips, label)
 
 
 def _sync(node: Sync, depth: int) -> Row:
