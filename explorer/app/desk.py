@@ -9,31 +9,25 @@ from threading import RLock, get_ident
 from typing import Any
 
 from ..errors import ExplorerError, ScheduleError
-from ..run.timing import Timing
 from ..views.plotlyjs import plotly_source
 from . import answers
 from .calls import construct, find, read_call
-from .devices import devices, gpu_is_likely, installed_gpu
 from .errands import Errands
-from .history import State
-from .jobs import Job, Order, Snapshot
 from .judging import MoveJudge
+from .outgoing import Outgoing, Panes
 from .panes import problems
 from .panes.cuda import cuda
-from .panes.head import head
 from .panes.history import history
 from .panes.loops import loop_rows
 from .panes.plain import plain
 from .panes.preview import preview, refused
-from .panes.run import run_pane
 from .panes.script import script
 from .panes.selection import selection
 from .panes.target import target_pane
 from .panes.tree import tree_rows
-from .planning import Outgoing, Panes, Planning
-from .protocol import Head
+from .planning import Planning
 from .protocol_moves import MovesPane
-from .protocol_results import RunPane
+from .running import Running
 from .script import ScriptProblem
 from .session import Session
 
@@ -59,15 +53,12 @@ class Desk:
         self.session, self._send, self._changed = session, send, changed
         self._judge = MoveJudge(lambda serial: self._panes(serial, {"moves": self._judged}))
         self._errands = Errands()
-        self._planning = Planning(Outgoing(session, self._panes, self._failed, self._after, self._ours, self._later))
-        self._job: Job | None = None
-        self._devices = devices(ask_driver=False)
+        out = Outgoing(session, self._panes, self._failed, self._after, changed, self._ours, self._later, self._errands.do)
+        self._planning, self._running = Planning(out), Running(out)
         self._shown: dict[str, Any] = {}
         self._lock = RLock()
-        self._recorded: object = None
         self._own: set[int] = set()
         session.observers.append(self._noticed)
-        self._asked_driver = False
 
     # ---- in and out ----
 
@@ -85,22 +76,19 @@ class Desk:
             self._failed(serial, str(kind), error)
 
     def _method(self, kind: str) -> Callable[[int, Mapping[str, Any]], None] | None:
-        return getattr(self, f"_on_{kind}", None) or getattr(self._planning, f"on_{kind}", None)
+        found = (getattr(part, f"on_{kind}", None) for part in (self._planning, self._running))
+        return getattr(self, f"_on_{kind}", None) or next(filter(None, found), None)
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no thread is at work for this desk; False if it took longer."""
-        done = self._planning.wait(timeout_s) and self._judge.wait(timeout_s) and self._errands.wait(timeout_s)
-        return done and (self._job is None or self._job.wait(timeout_s))
+        return all(part.wait(timeout_s) for part in (self._planning, self._judge, self._errands, self._running))
 
     def close(self) -> None:
         """Stop the run and end the threads."""
         if self._noticed in self.session.observers:
             self.session.observers.remove(self._noticed)
-        if self._job is not None:
-            self._job.cancel()
-        self._planning.close()
-        self._judge.close()
-        self._errands.close()
+        for part in (self._running, self._planning, self._judge, self._errands):
+            part.close()
 
     @contextmanager
     def _ours(self) -> Iterator[None]:
@@ -152,10 +140,10 @@ class Desk:
         session = self.session
         self._ask_moves(serial)
         self._panes(serial, {
-            "head": self._head, "loops": lambda: loop_rows(session.schedule.plan),
+            "head": lambda: self._running.head, "loops": lambda: loop_rows(session.schedule.plan),
             "tree": lambda: tree_rows(session.schedule.plan), "selection": lambda: selection(session), "moves": self._judged,
-            "cuda": lambda: cuda(session.schedule, session.gpu), "history": lambda: history(session), "run": self._run_pane,
-            "script": lambda: script(session), "target": lambda: target_pane(session),
+            "cuda": lambda: cuda(session.schedule, session.gpu), "history": lambda: history(session),
+            "run": lambda: self._running.pane, "script": lambda: script(session), "target": lambda: target_pane(session),
             "strategy": lambda: self._planning.pane, "stitching": lambda: self._planning.edges_pane}, always)
 
     def _ask_moves(self, serial: int) -> None:
@@ -163,16 +151,6 @@ class Desk:
 
     def _judged(self) -> MovesPane:
         return self._judge.pane
-
-    def _head(self) -> Head:
-        return head(self.session, self._busy())
-
-    def _run_pane(self) -> RunPane:
-        return run_pane(self.session, self._job.progress if self._job else Snapshot(), self._devices)
-
-    def _busy(self) -> str:
-        job = self._job
-        return job.progress.doing if job and job.running else ""
 
     def _after(self, serial: int) -> None:
         """The schedule has changed, or the GPU that it is for."""
@@ -184,12 +162,7 @@ class Desk:
 
     def _on_ready(self, serial: int, _: Mapping[str, Any]) -> None:
         self._all(serial, always=True)
-        if not self._asked_driver:
-            self._asked_driver = True
-            if gpu_is_likely():
-                self._errands.do(lambda: self._ask_driver(serial))
-            self.session.device = self.session.device or next((d["name"] for d in self._devices if d["available"]), "")
-            self._panes(serial, {"run": self._run_pane})
+        self._running.begin(serial)
 
     def _on_select(self, serial: int, message: Mapping[str, Any]) -> None:
         node = message.get("node")
@@ -245,7 +218,7 @@ class Desk:
 
     def _on_rename(self, serial: int, message: Mapping[str, Any]) -> None:
         self.session.rename(str(message.get("state")), str(message.get("title", "")))
-        self._panes(serial, {"history": lambda: history(self.session), "head": self._head})
+        self._panes(serial, {"history": lambda: history(self.session), "head": lambda: self._running.head})
         self._changed()
 
     def _on_script(self, serial: int, message: Mapping[str, Any]) -> None:
@@ -263,34 +236,6 @@ class Desk:
             raise ScheduleError("no sizes were given", hint="a name and an integer for each")
         self.session.resize({str(k): v for k, v in sizes.items()})
         self._after(serial)
-
-    def _on_device(self, serial: int, message: Mapping[str, Any]) -> None:
-        name = str(message.get("device"))
-        found = next((d for d in self._devices if d["name"] == name), None)
-        if found is None:
-            raise ScheduleError(f"there is no device {name!r}", hint=" or ".join(d["name"] for d in self._devices))
-        if not found["available"]:
-            raise ScheduleError(f"{found['label']} cannot be used here", why=found["why"])
-        self.session.device = name
-        self._panes(serial, {"run": self._run_pane})
-
-    def _on_run(self, serial: int, message: Mapping[str, Any]) -> None:
-        if self._job is not None and self._job.running:
-            raise ScheduleError("a run is going on", hint="cancel it first")
-        session, tree = self.session, self.session.history
-        device = session.device or "cpu"
-        line = tree.line()
-        before = line[-2] if len(line) > 1 else None
-        order = Order(tree.current, session.schedule, device, bool(message.get("time", True)), line[0].schedule,
-                      before.schedule if before else None, known_time(before, device))
-        self._job = Job(order, lambda snapshot: self._reported(serial, snapshot))
-        self._job.start()
-        self._panes(serial, {"run": self._run_pane, "head": self._head})
-
-    def _on_cancel(self, serial: int, _: Mapping[str, Any]) -> None:
-        if self._job is not None:
-            self._job.cancel()
-        self._panes(serial, {"run": self._run_pane, "head": self._head})
 
     def _on_compare(self, serial: int, message: Mapping[str, Any]) -> None:
         first, second = (self.session.history.get(str(message.get(side))) for side in ("a", "b"))
@@ -340,39 +285,3 @@ class Desk:
                 self._failed(serial, to, error)
 
         self._errands.do(task)
-
-    def _ask_driver(self, serial: int) -> None:
-        before = self.session.gpu
-        try:
-            self._devices = devices()
-            gpu = next(d for d in self._devices if d["name"] == "cuda")
-            if gpu["available"] and self.session.device in ("", "cpu") and self._job is None:
-                self.session.device = "cuda"
-            self.session.installed = installed_gpu() if gpu["available"] else ""
-            self._panes(serial, {"run": self._run_pane, "target": lambda: target_pane(self.session)})
-            if self.session.gpu != before:
-                self._after(serial)
-        except Exception as error:
-            self._failed(serial, "ready", error)
-
-    def _reported(self, serial: int, snapshot: Snapshot) -> None:
-        """From the job's thread: keep what the run has shown, and tell the front end."""
-        try:
-            panes: dict[str, Callable[[], Any]] = {"run": self._run_pane, "head": self._head}
-            if snapshot.run is not None:
-                if snapshot.run is not self._recorded:
-                    self._recorded = snapshot.run
-                    with self._ours():
-                        self.session.record(snapshot.state, snapshot.run)
-                panes["history"] = lambda: history(self.session)
-            self._panes(serial, panes)
-            if snapshot.status != "running":
-                self._changed()
-        except Exception as error:
-            self._failed(serial, "run", error)
-
-
-def known_time(state: State | None, device: str) -> Timing | None:
-    """The timing of a state on this kind of device, if it has been taken."""
-    run = state.run if state is not None else None
-    return run.timing if run is not None and (run.device == "cpu") == (device == "cpu") else None

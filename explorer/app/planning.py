@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -18,6 +16,7 @@ from ..api import Schedule
 from ..errors import ScheduleError
 from ..gpu.spec import Gpu
 from ..strategies.stitch import stitching
+from .outgoing import Outgoing
 from .panes.stitching import price, stitching_pane
 from .panes.strategy import strategy_pane
 from .protocol_plans import StitchPane, StrategyPane
@@ -32,37 +31,6 @@ Make = Callable[[Gpu, Tell], Recipe]
 """``make(gpu, tell)``: the steps for a GPU."""
 Then = Callable[[Recipe, Tell], None]
 """``then(recipe, tell)``: what is done with them as soon as they are made."""
-
-
-Panes = Mapping[str, Callable[[], Any]]
-"""Panes by name, each made when it is sent."""
-
-
-@dataclass(frozen=True)
-class Outgoing:
-    """What planning needs of a desk.
-
-    Attributes
-    ----------
-    session : Session
-    panes : callable
-        ``panes(serial, panes)`` sends those that differ from what is shown.
-    failed : callable
-        ``failed(serial, to, error)``.
-    after : callable
-        ``after(serial)`` sends everything: the schedule has changed.
-    ours : callable
-        ``with ours():`` what this thread changes meanwhile, it also tells the front end.
-    later : callable
-        ``later(serial, to, work)`` answers from a thread.
-    """
-
-    session: Session
-    panes: Callable[[int, Panes], None]
-    failed: Callable[[int, str, BaseException], None]
-    after: Callable[[int], None]
-    ours: Callable[[], AbstractContextManager[None]]
-    later: Callable[[int, str, Callable[[], Any]], None]
 
 
 class Planning:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from explorer.app import desk, devices, planning, recipes, stitches
+from explorer.app import devices, planning, recipes, running, stitches
 from explorer.app.estimates import estimate
 from explorer.app.panes import ways as pane
 from explorer.app.recipes import recipe
@@ -220,9 +220,9 @@ def test_the_ways_to_combine_are_judged_for_the_gpu(monkeypatch: pytest.MonkeyPa
 def test_the_gpu_of_the_machine_is_planned_for_until_one_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = {"name": "cpu", "label": "CPU", "available": True, "why": ""}
     here = {"name": "cuda", "label": "NVIDIA L4", "available": True, "why": ""}
-    monkeypatch.setattr(desk, "devices", lambda ask_driver=True: [here, cpu])
-    monkeypatch.setattr(desk, "gpu_is_likely", lambda: True)
-    monkeypatch.setattr(desk, "installed_gpu", lambda: "L4")
+    monkeypatch.setattr(running, "devices", lambda ask_driver=True: [here, cpu])
+    monkeypatch.setattr(running, "gpu_is_likely", lambda: True)
+    monkeypatch.setattr(running, "installed_gpu", lambda: "L4")
     f = front("sum_rows", M=16, N=262144)
     f.ask("ready", wait=True)
     assert f.panes["target"]["gpu"] == "L4"
