@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from ..errors import TransformError
+from ..ir.expr import Expr
 from ..ir.plan import Plan
+from ..ir.program import Access
 from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
 from ..transforms.base import Transform, catalogue
@@ -96,6 +98,16 @@ def leaves_of(node: Node) -> Iterator[Leaf]:
             yield from leaves_of(inner)
     elif isinstance(node, Leaf):
         yield node
+
+
+def axes(leaf: Leaf, access: Access) -> tuple[str, ...]:
+    """The loop that alone walks each axis of an access, "" where there is none."""
+    at, out = dict(leaf.at), []
+    for e in access.index:
+        index = e.substitute(at) if isinstance(e, Expr) else None
+        name = next(iter(index.variables()), "") if index else ""
+        out.append(name if name and index == Expr(((name, 1),)) else "")
+    return tuple(out)
 
 
 def own_temporaries(plan: Plan, kernel: str) -> list[str]:

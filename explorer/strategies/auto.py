@@ -20,6 +20,7 @@ from .reductions import reduce
 from .riding import ride
 from .rows import rows
 from .stitch import cut_long_rows, stitch
+from .stitching.passes import in_one_pass
 
 S = TypeVar("S", bound=Schedule)
 Decide = Callable[[str, Schedule, str], Schedule | None]
@@ -31,14 +32,15 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True, de
 
     0. A result's start and updates come under the same loops (:mod:`explorer.strategies.gather`).
     1. Column sums that stand behind a row nest ride along it (:mod:`explorer.strategies.riding`).
-    2. Element-wise nests whose results only other nests read are computed there, or stitched with them
-       (:mod:`explorer.strategies.stitch`).
-    3. Nests at the top become kernels of their own (`launch`), each with the statements that start or end it.
-    4. A kernel without reductions is spread flat over the GPU (:mod:`explorer.strategies.elementwise`).
-    5. One reduction under parallel loops gets its canonical form (:mod:`explorer.strategies.reductions`).
-    6. A chain of loops over few and long rows is cut where that costs less (:mod:`explorer.strategies.stitch`), other chains
+    2. Element-wise nests whose results only other nests read are computed there; nests that read what others have computed are
+       stitched with them (:mod:`explorer.strategies.stitch`).
+    3. Reductions of one array over the same loops come into one nest (:mod:`explorer.strategies.stitching.passes`).
+    4. Nests at the top become kernels of their own (`launch`), each with the statements that start or end it.
+    5. A kernel without reductions is spread flat over the GPU (:mod:`explorer.strategies.elementwise`).
+    6. Reductions under parallel loops get their canonical form (:mod:`explorer.strategies.reductions`).
+    7. A chain of loops over few and long rows is cut where that costs less (:mod:`explorer.strategies.stitch`), other chains
        are stitched in registers (:mod:`explorer.strategies.rows`).
-    7. What is left gets the default schedule (:mod:`explorer.strategies.default`).
+    8. What is left gets the default schedule (:mod:`explorer.strategies.default`).
 
     Parameters
     ----------
@@ -50,8 +52,8 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True, de
         Whether exponentials, logarithms and quotients may use the special-function units, as library kernels do; the steps
         `approximate` show where, and a run's tolerance grows by their errors.
     decide : callable, optional
-        Asked before the rules, kernel by kernel, with the stage: ``"ride"`` (1), ``"spread"`` (4 to 6), and once, with the kernel
-        ``""``, ``"rest"`` (7).  This is how :mod:`explorer.strategies.choices` lists and builds other schedules.
+        Asked before the rules, kernel by kernel, with the stage: ``"ride"`` (1), ``"spread"`` (5 to 7), and once, with the kernel
+        ``""``, ``"rest"`` (8).  This is how :mod:`explorer.strategies.choices` lists and builds other schedules.
 
     Returns
     -------
@@ -76,6 +78,7 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True, de
     if chained(b.schedule):
         with suppress(ScheduleError):  # not a chain that it knows
             b.schedule = stitch(b.schedule, gpu=target)
+    b.schedule = in_one_pass(b.schedule)
     _cut(b)
     for kernel in [k.id for k in b.plan.kernels]:
         own = decide("spread", b.schedule, kernel) if decide else None

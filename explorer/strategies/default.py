@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import TypeVar
 
 from ..errors import TransformError
 from ..ir.plan import Plan
-from ..ir.tree import Loop, walk
+from ..ir.tree import Loop, Node, walk
 from ..schedule import Schedule
 from ..transforms.base import Transform
 from ..transforms.bind import Bind
@@ -94,14 +95,20 @@ def _attempt(schedule: S, steps: Iterable[Transform]) -> S:
 
 
 def separate(schedule: S) -> S:
-    """One kernel for each node at the top that is not spread yet, as far as a cut is legal."""
+    """A kernel of its own for each nest at the top that is not spread yet, as far as a cut is legal."""
     kernel = 0
     while kernel < len(schedule.plan.kernels):
         body = schedule.plan.kernels[kernel].body
-        if len(body) > 1 and not all(any(isinstance(n, Loop) and n.is_place for n in walk((node,))) for node in body):
-            schedule = _attempt(schedule, [Launch(schedule.plan.kernels[kernel].id, after=body[0].id)])
+        cut = next((a for a, b in pairwise(body) if _is_open(a) or _is_open(b)), None)
+        if cut is not None:
+            schedule = _attempt(schedule, [Launch(schedule.plan.kernels[kernel].id, after=cut.id)])
         kernel += 1
     return schedule
+
+
+def _is_open(node: Node) -> bool:
+    """Whether a node is a nest of which nothing is spread."""
+    return isinstance(node, Loop) and not any(isinstance(n, Loop) and n.is_place for n in walk((node,)))
 
 
 def _chain(plan: Plan, kernel: str) -> list[Loop]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ..ir.expr import Expr
-from ..ir.tree import Leaf, Loop, Node
+from ..ir.tree import Leaf, Node
 from ..schedule import Schedule
-from ._steps import Builder, chain, leaves_of
+from ._steps import Builder, axes, chain, leaves_of
 
 S = TypeVar("S", bound=Schedule)
 
@@ -31,9 +30,11 @@ def gather(schedule: S) -> S:
     b = Builder(schedule)
     for kernel in [k.id for k in b.plan.kernels]:
         for node in _body(b, kernel):
+            _join(b, kernel, tuple(leaf.id for leaf in leaves_of(node)))
+        for node in _body(b, kernel):
             _one_statement_each(b, node)
         for update in [leaf.id for node in _body(b, kernel) for leaf in leaves_of(node)]:
-            _join(b, kernel, update)
+            _join(b, kernel, (update,))
     return b.schedule
 
 
@@ -47,6 +48,8 @@ def _one_statement_each(b: Builder, node: Node) -> None:
     if not nest or not all(isinstance(n, Leaf) for n in nest[-1].body):
         return
     statements = [b.plan.statement_of[n.statement] for n in nest[-1].body if isinstance(n, Leaf)]
+    if not any(loop for n in nest[-1].body if isinstance(n, Leaf) for loop in axes(n, b.plan.statement_of[n.statement].target)):
+        return  # single results: whatever starts them stands under no loop
     if len(statements) < 2 or len({s.target.array for s in statements}) < len(statements):
         return
     if any(b.plan.array_of[s.target.array].role == "temporary" for s in statements):
@@ -64,44 +67,52 @@ def _child(b: Builder, loop: str, leaf: str) -> str:
     return next(n.id for n in b.plan.loops[loop].body if any(x.id == leaf for x in leaves_of(n)))
 
 
-def _join(b: Builder, kernel: str, update: str) -> None:
-    """Fuse the nest of an update with the nest that starts its results."""
-    hit = b.plan.find(update)
-    if hit is None or not hit[1] or not b.plan.statement_of[hit[0].statement].update:  # type: ignore[union-attr]
+def _join(b: Builder, kernel: str, updates: tuple[str, ...]) -> None:
+    """Fuse the nest of some updates of the same elements of several arrays with the nest that starts all of them."""
+    hits = [b.plan.find(update) for update in updates]
+    leaves = tuple(hit[0] for hit in hits if hit is not None)
+    statements = [b.plan.statement_of[leaf.statement] for leaf in leaves if isinstance(leaf, Leaf)]
+    if not hits or hits[0] is None or not hits[0][1] or len(statements) < len(updates) or not all(s.update for s in statements):
         return
-    leaf, above = hit
-    body = _body(b, kernel)
+    above, body = hits[0][1], _body(b, kernel)
     nest = chain(next(n for n in body if n.id == above[0].id))
-    if [x.id for x in nest] != [x.id for x in above] or nest[-1].body != (leaf,):
+    if [x.id for x in nest] != [x.id for x in above] or nest[-1].body != leaves:
         return
-    statement = b.plan.statement_of[leaf.statement]  # type: ignore[union-attr]
-    start = next((n for n in body if _starts(b, n, statement.target.array)), None)
-    if start is None:
+    targets = [s.target.array for s in statements]
+    start = next((n for n in body if _starts(b, n, targets)), None)
+    kept = {axes(leaf, s.target) for leaf, s in zip(leaves, statements, strict=True) if isinstance(leaf, Leaf)}
+    if start is None or len(kept) > 1:
         return
-    at = dict(leaf.at)  # type: ignore[union-attr]
-    index = [e.substitute(at) for e in statement.target.index if isinstance(e, Expr)]
-    named = [next((x.id for x in above if e == Expr(((x.id, 1),))), "") for e in index]
-    parallel, outer = [n for n in named if n], chain(start)
-    if len(parallel) != len(index) or [b.extent(n) for n in parallel] != [x.extent for x in outer]:
+    parallel, outer = kept.pop(), _by_axes(b, start)
+    if "" in parallel or [b.extent(n) for n in parallel] != [b.extent(n) for n in outer]:
         return
     keep = b.schedule
+    if outer != tuple(x.id for x in chain(start)):
+        b.attempt("reorder", outer)
     wanted = (*parallel, *(x.id for x in above if x.id not in parallel))
     if wanted != tuple(x.id for x in above):
         b.attempt("reorder", wanted)
     places = [n.id for n in _body(b, kernel)]
-    if places.index(start.id) + 1 != places.index(wanted[0]):
-        b.attempt("sequence", start.id, after=places[places.index(wanted[0]) - 1])
-    for first, second in zip([x.id for x in outer], parallel, strict=True):
+    if places.index(outer[0]) + 1 != places.index(wanted[0]):
+        b.attempt("sequence", outer[0], after=places[places.index(wanted[0]) - 1])
+    for first, second in zip(outer, parallel, strict=True):
         if not b.attempt("fuse", first, second):
             b.schedule = keep
             return
 
 
-def _starts(b: Builder, node: Node, array: str) -> bool:
-    """Whether a nest is nothing but the start of an array's elements."""
+def _by_axes(b: Builder, start: Node) -> tuple[str, ...]:
+    """The loops of a nest that starts elements, in the order of the axes of the first array; () where axes have none."""
+    leaf = next(leaves_of(start))
+    found = axes(leaf, b.plan.statement_of[leaf.statement].target)
+    return found if sorted(found) == sorted(x.id for x in chain(start)) else ()
+
+
+def _starts(b: Builder, node: Node, arrays: list[str]) -> bool:
+    """Whether a nest is nothing but the start of some arrays' elements."""
     nest = chain(node)
-    leaves = list(leaves_of(node))
-    if len(leaves) != 1 or not nest or not isinstance(node, Loop):
+    leaves = tuple(leaves_of(node))
+    if not nest or nest[-1].body != leaves:
         return False
-    statement = b.plan.statement_of[leaves[0].statement]
-    return statement.target.array == array and statement.update is None and nest[-1].body == (leaves[0],)
+    statements = [b.plan.statement_of[leaf.statement] for leaf in leaves]
+    return sorted(s.target.array for s in statements) == sorted(arrays) and not any(s.update for s in statements)

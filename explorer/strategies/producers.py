@@ -7,14 +7,20 @@ from typing import TypeVar
 from ..ir.plan import Plan
 from ..ir.tree import Loop, walk
 from ..schedule import Schedule
-from ._steps import Builder
+from ._steps import Builder, leaves_of
 
 S = TypeVar("S", bound=Schedule)
 
 
 def chained(schedule: Schedule) -> bool:
-    """Whether a temporary carries results from one nest at the top to another."""
-    return bool(_crossing(schedule))
+    """Whether one nest at the top reads what another has computed."""
+    plan, made = schedule.plan, set[str]()
+    for node in (node for kernel in plan.kernels for node in kernel.body if isinstance(node, Loop)):
+        inside = [plan.statement_of[leaf.statement] for leaf in leaves_of(node)]
+        if any(a.array in made for s in inside for a in s.accesses if a.array not in plan.buffer_of):
+            return True
+        made |= {s.target.array for s in inside if s.update or s.reads}
+    return False
 
 
 def produced_in_place(schedule: S) -> S:

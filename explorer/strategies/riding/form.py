@@ -13,9 +13,8 @@ from math import prod
 
 from ...ir.expr import Expr
 from ...ir.plan import Plan
-from ...ir.program import Access
 from ...ir.tree import Leaf, Loop, Node
-from .._steps import Builder, chain, leaves_of
+from .._steps import Builder, axes, chain, leaves_of
 
 
 @dataclass(frozen=True)
@@ -71,16 +70,6 @@ def _sums(plan: Plan, leaf: Leaf, outer: list[Loop], nest: list[Loop]) -> bool:
     statement = plan.statement_of[leaf.statement]
     walked = axes(leaf, statement.target)
     return bool(statement.update) and sorted(walked) == sorted(x.id for x in nest) and not {x.id for x in outer} & set(walked)
-
-
-def axes(leaf: Leaf, access: Access) -> tuple[str, ...]:
-    """The loop that alone walks each axis of an access, "" where there is none."""
-    at, out = dict(leaf.at), []
-    for e in access.index:
-        index = e.substitute(at) if isinstance(e, Expr) else None
-        name = next(iter(index.variables()), "") if index else ""
-        out.append(name if name and index == Expr(((name, 1),)) else "")
-    return tuple(out)
 
 
 def bring_together(b: Builder, kernel: str) -> None:

@@ -81,6 +81,14 @@ class Graph:
         return {s.target.array: (above[0].id if above else leaf.id) for leaf, s, above in self.leaves}
 
     @cached_property
+    def nests(self) -> dict[str, frozenset[str]]:
+        """The nodes at the top of the tree that hold statements of each value."""
+        out: dict[str, frozenset[str]] = dict.fromkeys(self.values, frozenset())
+        for leaf, s, above in self.leaves:
+            out[s.target.array] |= {above[0].id if above else leaf.id}
+        return out
+
+    @cached_property
     def inputs(self) -> dict[str, frozenset[str]]:
         """Parameters that the statements of a value read."""
         out: dict[str, frozenset[str]] = dict.fromkeys(self.values, frozenset())
@@ -255,7 +263,7 @@ class Graph:
             for b in self.values:
                 if group[a] is group[b]:
                     continue
-                near = self.nest[a] == self.nest[b] or (self.inputs[a] & self.inputs[b] and self.alike(a, b))
+                near = self.nests[a] & self.nests[b] or (self.inputs[a] & self.inputs[b] and self.alike(a, b))
                 if near and not self._between(group, a, b) and not self._between(group, b, a):
                     _unite(group, a, b)
 

@@ -18,7 +18,8 @@ from ..reductions import Block
 from .cost import KernelCost
 from .graph import APART, PARTS, Graph, name_of
 from .kernels import read_before, spread
-from .moves import demand_fusion, join_nests, separate, share_passes
+from .moves import demand_fusion, join_nests, separate
+from .passes import share_passes
 from .phases import apart, one_launch, shared_bytes
 from .result import came_about, why_not
 from .swift import Memory, swiftly

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
 from ...errors import IllegalSchedule
 from ...ir.expr import Expr
-from ...ir.tree import Leaf, Loop, Node
+from ...ir.tree import Loop, Node
 from ...schedule import Schedule
-from .._steps import Builder, chain, leaves_of
+from .._steps import Builder, leaves_of
 from .alike import alike, walk_of
 
 S = TypeVar("S", bound=Schedule)
@@ -41,11 +41,11 @@ def separate(b: Builder[S], kernel: str, groups: Sequence[Sequence[str]]) -> lis
     """
     number = {value: n for n, group in enumerate(groups) for value in group}
     moves = Builder(b.schedule, judged=False)
-    for node in _body(b, kernel):
+    for node in body_of(b, kernel):
         _distribute(moves, node, number)
     _arrange(moves, kernel, number)
     kernels = [kernel]
-    while ends := _changes(moves, _body(moves, kernels[-1]), number):
+    while ends := _changes(moves, body_of(moves, kernels[-1]), number):
         here = [k.id for k in moves.plan.kernels].index(kernels[-1])
         moves.do("launch", kernels[-1], after=ends[0])
         kernels.append(moves.plan.kernels[here + 1].id)
@@ -59,7 +59,7 @@ def separate(b: Builder[S], kernel: str, groups: Sequence[Sequence[str]]) -> lis
 
 def join_nests(b: Builder, kernel: str) -> None:
     """Fuse the parallel loops of a kernel's nests, from outside in, as far as they are alike and that is legal."""
-    _join(b, lambda: _body(b, kernel))
+    _join(b, lambda: body_of(b, kernel))
 
 
 def demand_fusion(b: Builder, producer: str, consumer: str) -> None:
@@ -75,90 +75,21 @@ def demand_fusion(b: Builder, producer: str, consumer: str) -> None:
         b.do("fuse", one[1][0].id, other[1][0].id)
 
 
-def share_passes(b: Builder, kernel: str) -> None:
-    """Fuse reductions that read one array over equal loops and do not need each other: the array is read once for all."""
-    holder = chain_body(b, kernel)
-    while pair := next(_sharing(b, holder), None):
-        first, second = pair
-        keep = b.schedule
-        body = holder(b)
-        places = [n.id for n in body]
-        between = body[places.index(first) + 1 : places.index(second)]
-        moved = all(b.attempt("sequence", first, after=n.id) for n in between)
-        depth = list(zip(_names(b, first), _names(b, second), strict=True))
-        if not moved or not all(b.attempt("fuse", one, other) for one, other in depth):
-            b.schedule = keep
-            return
-
-
-def _sharing(b: Builder, holder: Holder) -> Iterator[tuple[str, str]]:
-    nests = [n for n in holder(b) if isinstance(n, Loop)]
-    for n, first in enumerate(nests):
-        for second in nests[n + 1 :]:
-            nest, other = chain(first), chain(second)
-            same = len(nest) == len(other) and all(_alike(b, *pair) for pair in zip(nest, other, strict=True))
-            if same and _updates_only(b, first) and _updates_only(b, second) and _moving(b, first) & _moving(b, second) \
-                    and not _needs(b, second, _targets(b, first)):
-                yield first.id, second.id
-
-
-def _updates_only(b: Builder, nest: Loop) -> bool:
-    return all(b.plan.statement_of[leaf.statement].update for leaf in leaves_of(nest)) and all(
-        isinstance(n, Leaf) for n in chain(nest)[-1].body)
-
-
-def _moving(b: Builder, nest: Loop) -> set[str]:
-    """Arrays that a nest walks with its innermost loop."""
-    inner, found = chain(nest)[-1].id, set()
-    for leaf in leaves_of(nest):
-        at = dict(leaf.at)
-        found |= {r.array for r in b.plan.statement_of[leaf.statement].reads
-                  if any(isinstance(e, Expr) and inner in e.substitute(at).variables() for e in r.index)}
-    return found
-
-
-def _targets(b: Builder, node: Node) -> set[str]:
-    return {b.plan.statement_of[leaf.statement].target.array for leaf in leaves_of(node)}
-
-
-def _needs(b: Builder, node: Node, arrays: set[str]) -> bool:
-    """Whether a node uses one of the arrays, directly."""
-    return any(a.array in arrays for leaf in leaves_of(node) for a in b.plan.statement_of[leaf.statement].accesses)
-
-
-def _names(b: Builder, loop: str) -> list[str]:
-    return [x.id for x in chain(b.plan.loops[loop])]
-
-
 def chain_body(b: Builder, kernel: str) -> Holder:
     """The body that holds a kernel's statements and row loops, looked up again after each move."""
-    body, name = _body(b, kernel), ""
+    body, name = body_of(b, kernel), ""
     while len(body) == 1 and isinstance(body[0], Loop):
         name, body = body[0].id, body[0].body
-    return (lambda b: b.plan.loops[name].body) if name else (lambda b: _body(b, kernel))
+    return (lambda b: b.plan.loops[name].body) if name else (lambda b: body_of(b, kernel))
 
 
-def _join(b: Builder, body: Callable[[], tuple[Node, ...]]) -> None:
-    """Fuse neighbouring loops of a body, and then the loops inside of them."""
-    done = False
-    while not done:
-        done = True
-        nodes = body()
-        for first, second in pairwise(nodes):
-            if (isinstance(first, Loop) and isinstance(second, Loop) and _alike(b, first, second)
-                    and _parallel(b, first) and _parallel(b, second) and b.attempt("fuse", first.id, second.id)):
-                _join(b, lambda name=first.id: b.plan.loops[name].body)
-                done = False
-                break
-
-
-def _alike(b: Builder, first: Loop, second: Loop) -> bool:
+def alike_loops(b: Builder, first: Loop, second: Loop) -> bool:
     """Whether two loops run equally often, over the same."""
     one, other = (walk_of(x.id, ((leaf, b.plan.statement_of[leaf.statement]) for leaf in leaves_of(x))) for x in (first, second))
     return first.extent == second.extent and alike(one, other)
 
 
-def _parallel(b: Builder, loop: Loop) -> bool:
+def is_parallel(b: Builder, loop: Loop) -> bool:
     """Whether the elements written below a loop differ in each of its iterations."""
     for leaf in leaves_of(loop):
         at = dict(leaf.at)
@@ -168,8 +99,23 @@ def _parallel(b: Builder, loop: Loop) -> bool:
     return True
 
 
-def _body(b: Builder, kernel: str) -> tuple[Node, ...]:
+def body_of(b: Builder, kernel: str) -> tuple[Node, ...]:
+    """What stands at the top of a kernel."""
     return next(k.body for k in b.plan.kernels if k.id == kernel)
+
+
+def _join(b: Builder, body: Callable[[], tuple[Node, ...]]) -> None:
+    """Fuse neighbouring loops of a body, and then the loops inside of them."""
+    done = False
+    while not done:
+        done = True
+        nodes = body()
+        for first, second in pairwise(nodes):
+            if (isinstance(first, Loop) and isinstance(second, Loop) and alike_loops(b, first, second)
+                    and is_parallel(b, first) and is_parallel(b, second) and b.attempt("fuse", first.id, second.id)):
+                _join(b, lambda name=first.id: b.plan.loops[name].body)
+                done = False
+                break
 
 
 def _numbers(b: Builder, node: Node, number: Mapping[str, int]) -> set[int]:
@@ -205,7 +151,7 @@ def _changes(b: Builder, body: tuple[Node, ...], number: Mapping[str, int]) -> l
 def _arrange(b: Builder, holder: str, number: Mapping[str, int]) -> None:
     """Order the nodes of a body by their groups."""
     def nodes() -> tuple[Node, ...]:
-        return b.plan.loops[holder].body if holder in b.plan.loops else _body(b, holder)
+        return b.plan.loops[holder].body if holder in b.plan.loops else body_of(b, holder)
 
     wanted = [n.id for n in sorted(nodes(), key=lambda n: min(_numbers(b, n, number)))]
     for place in reversed(range(len(wanted))):
