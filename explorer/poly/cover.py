@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import islpy as isl
@@ -105,7 +106,24 @@ def _both(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tuple[
 @lru_cache(maxsize=8192)
 def _inverts(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tuple[tuple[str, Expr], ...],
              inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> bool:
-    """Whether the two maps invert each other on these dimensions and loops: by simplification, point by point, or by isl."""
+    """Whether the two maps invert each other on these dimensions and loops.
+
+    Statements that were spread together have the same maps under other names, so the answer is looked up under common ones.
+    """
+    d, v = {x: f"d{n}" for n, x in enumerate(dims)}, {x: f"v{n}" for n, (x, _, _) in enumerate(boxes)}
+    over_d, over_v = ({x: var(name) for x, name in names.items()} for names in (d, v))
+    if any(e.variables() - v.keys() for _, e in at) or any(e.variables() - d.keys() for _, e in inverse):
+        return _answered(dims, constraints, at, inverse, boxes)
+    return _answered(
+        tuple(d.values()), tuple(replace(c, expr=c.expr.substitute(over_d), text="") for c in constraints),
+        tuple((d[x], e.substitute(over_v)) for x, e in at), tuple((v[x], e.substitute(over_d)) for x, e in inverse),
+        tuple((v[x], start, extent) for x, start, extent in boxes))
+
+
+@lru_cache(maxsize=8192)
+def _answered(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tuple[tuple[str, Expr], ...],
+              inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> bool:
+    """The answer by simplification, point by point, or by isl."""
     loops = {x: (start, start + extent - 1) for x, start, extent in boxes}
     when, forward = dict(inverse), dict(at)
     if all(extent > 0 for _, _, extent in boxes) and all(e.variables() <= loops.keys() for e in forward.values()):
