@@ -71,7 +71,7 @@ def default(schedule: S, threads: int = THREADS) -> S:
             continue
         schedule = _spread(schedule, schedule.plan.kernels[number].id, threads)
     for temporary in schedule.plan.program.temporaries:
-        if temporary.name in schedule.plan.buffer_of and schedule.plan.buffer_of[temporary.name].space == "shared":
+        if temporary.name in schedule.plan.buffer_of:
             continue  # somebody put it there
         contracted = _attempt(schedule, [Contract(temporary.name, "register")])
         schedule = contracted if _register_words(contracted.plan) <= REGISTER_WORDS else schedule

@@ -86,7 +86,11 @@ class Contract(Transform):
         if isinstance(scope, Verdict):
             return scope
         cells = self._cells(found, scope)
-        return cells if isinstance(cells, Verdict) else YES
+        if isinstance(cells, Verdict):
+            return cells
+        if self.rewrite(plan) == plan:
+            return no(f"{self.array} already lives there", hint="another space, or another loop")
+        return YES
 
     def rewrite(self, plan: Plan) -> Plan:
         found = direct(plan, self.array)

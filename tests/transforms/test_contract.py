@@ -86,6 +86,14 @@ def test_contracting_again_replaces_the_storage() -> None:
     assert [(b.name, b.space) for b in plan.buffers] == [("total", "shared")]
 
 
+def test_contracting_again_to_the_same_place_is_refused() -> None:
+    once = rewritten(row_sum(), ("contract", "total"))
+    verdict = Contract("total").check(once)
+    assert not verdict
+    assert "already lives there" in str(verdict)
+    assert not [step for step in Contract.candidates(once, "total") if step.check(once) and step.rewrite(once) == once]
+
+
 @pytest.mark.parametrize(("call", "words"), [
     (("contract", "x"), "x is a parameter"),
     (("contract", "nothing"), "there is no array 'nothing'"),

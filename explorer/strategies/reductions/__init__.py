@@ -20,6 +20,7 @@ from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
 from .._steps import Builder
 from ..rows.form import WIDE
+from ..swift import swiftly
 from .form import ReductionForm, reduction_form
 from .model import H200, Constants, timed
 from .nests import shaped
@@ -106,6 +107,11 @@ def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape |
     gpu = gpu or default_gpu()
     shape = shape or choose(schedule, form, gpu)
     blocks = shape.room(problem_of(schedule, form), gpu) if room else 0
+    return swiftly(schedule, lambda s: _made(s, form, shape, blocks))
+
+
+def _made(schedule: Schedule, form: ReductionForm, shape: Shape, blocks: int) -> Schedule:
+    """The steps; with so many blocks of the first launch on a multiprocessor, if not 0."""
     b = Builder(schedule)
     for leaf, _, _ in schedule.plan.leaves:
         if leaf.id in form.updates:

@@ -15,6 +15,7 @@ from typing import TypeVar
 from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
 from .._steps import Builder, own_temporaries
+from ..swift import swiftly
 from .form import RowForm, read_again, row_form, vector_width
 from .model import RESERVED, RowSpread, RowWork, group_size, priced, row_work
 
@@ -92,14 +93,19 @@ def rows(schedule: S, kernel: str = "", threads: int | None = None, vector: int 
     gpu = gpu or default_gpu()
     work = row_work(schedule, form)
     spread = spread_of(work, vector_width(schedule, form), gpu, threads, vector)
-    threads, vector, block = spread.threads, spread.vector, block or spread.block
+    return swiftly(schedule, lambda s: _made(s, form, work, spread, how or {}, gpu, block or spread.block, keep))
+
+
+def _made(schedule: Schedule, form: RowForm, work: RowWork, spread: RowSpread, how: Mapping[str, str], gpu: Gpu, block: int,
+          keep: str | None) -> Schedule:
+    """The steps."""
     b = Builder(schedule)
     shared = read_again(b.schedule, form)
-    scope = _outer(b, form, threads, block)
-    inner = [_spread(b, nest, threads, vector) for nest in form.rows]
+    scope = _outer(b, form, spread.threads, block)
+    inner = [_spread(b, nest, spread.threads, spread.vector) for nest in form.rows]
     if scope:
         _keep(b, scope, shared, spread, work, gpu, keep)
-    _store(b, form.kernel, how or {})
+    _store(b, form.kernel, how)
     for loop, lanes in inner:
         if lanes:
             b.attempt("vectorize", lanes)

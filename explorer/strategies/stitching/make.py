@@ -15,6 +15,7 @@ from ...schedule import Schedule
 from .._steps import Builder, own_temporaries
 from ..default import default
 from ..reductions import Block
+from ..swift import Memory, swiftly
 from .cost import KernelCost
 from .graph import APART, PARTS, Graph, name_of
 from .kernels import read_before, spread
@@ -22,7 +23,6 @@ from .moves import demand_fusion, join_nests, separate
 from .passes import share_passes
 from .phases import apart, one_launch, shared_bytes
 from .result import came_about, why_not
-from .swift import Memory, swiftly
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from ...poly.edges import ValueEdge
 from ...schedule import Schedule
 from .._steps import Builder
 from ..gather import gather
+from ..swift import Memory
 from .cost import TERMS, KernelCost
 from .graph import APART, PARTS, Graph, name_of
 from .group import arithmetic
@@ -18,7 +19,6 @@ from .make import Stitched, make, shares
 from .model import kernel_costs
 from .moves import join_nests
 from .rates import LATENCY_US, LAUNCH_US
-from .swift import Memory
 
 MOST_LEVELS = 4
 """Stages of reductions for which every set of cuts is compared; beyond, one cut or none."""

@@ -1,7 +1,8 @@
 """Steps without a judgement after each: the result is judged, and where that refuses, everything is done again step by step.
 
-Stitching tries hundreds of steps for each scheme of each edge, and nearly all of them are legal.  So what has to be legal is
-taken on trust, what may be illegal is asked, and what one kernel took before is taken again where the kernel comes up again.
+A strategy takes dozens of steps for a kernel, stitching hundreds for the schemes of the edges, and nearly all of them are legal.
+So what has to be legal is taken on trust, what may be illegal is asked, and what one kernel took before is taken again where the
+kernel comes up again.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
-from ...errors import ScheduleError, TransformError
-from ...ir.finding import Verdict
-from ...ir.plan import Plan
-from ...poly.judge import judge
-from ...schedule import Schedule, Step
+from ..errors import ScheduleError, TransformError
+from ..ir.finding import Verdict
+from ..ir.plan import Plan
+from ..poly.judge import judge
+from ..schedule import Schedule, Step
 
 S = TypeVar("S", bound=Schedule)
 Known = dict[tuple[Plan, Step, bool], tuple[Verdict, Plan | None]]
@@ -77,17 +78,24 @@ class Trusting(Schedule):
         return self.known[key]
 
 
-def swiftly(schedule: S, work: Callable[[Schedule], Schedule], known: Known) -> S:
+def swiftly(schedule: S, work: Callable[[Schedule], Schedule], known: Known | None = None) -> S:
     """What some work makes of a schedule, judged once; step by step where that does not come out legal.
+
+    Within work that is judged as a whole, nothing is judged here.
 
     Raises
     ------
     TransformError, IllegalSchedule
         As the work does when every step is judged.
     """
+    known = {} if known is None else known
+    if isinstance(schedule, Trusting):
+        return work(schedule)  # type: ignore[return-value]
     trusting = Trusting(schedule.source, schedule.plan, schedule.steps, known=known, origin=schedule)
     try:
         made = work(trusting)
+        if made is trusting:
+            return schedule
         if judge(made.plan).legal:
             return replace(schedule, plan=made.plan, steps=made.steps)
     except ScheduleError:
