@@ -9,7 +9,7 @@ from typing import TypeVar
 from ..errors import ScheduleError, TransformError
 from ..gpu.spec import Gpu, default_gpu
 from ..gpu.spec import gpu as find_gpu
-from ..ir.tree import Leaf, Loop, Node
+from ..ir.tree import Leaf, Loop, Node, walk
 from ..schedule import Schedule
 from ._steps import Builder, leaves_of
 from .default import default
@@ -20,6 +20,7 @@ from .reductions import reduce
 from .riding import ride
 from .rows import rows
 from .stitch import cut_long_rows, stitch
+from .stitching.graph import Graph
 from .stitching.passes import in_one_pass
 
 S = TypeVar("S", bound=Schedule)
@@ -79,12 +80,23 @@ def auto(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True, de
         with suppress(ScheduleError):  # not a chain that it knows
             b.schedule = stitch(b.schedule, gpu=target)
     b.schedule = in_one_pass(b.schedule)
+    if _shares(b):
+        with suppress(ScheduleError):
+            b.schedule = stitch(b.schedule, gpu=target)
     _cut(b)
     for kernel in [k.id for k in b.plan.kernels]:
         own = decide("spread", b.schedule, kernel) if decide else None
         b.schedule = _spread(b.schedule, kernel, target) if own is None else own
     own = decide("rest", b.schedule, "") if decide else None
     return default(b.schedule) if own is None else own  # type: ignore[return-value]
+
+
+def _shares(b: Builder) -> bool:
+    """Whether nests of a kernel of which nothing is spread read one array over the same loops."""
+    kernel = b.plan.kernels[0]
+    if len(b.plan.kernels) > 1 or any(isinstance(n, Loop) and n.is_place for n in walk(kernel.body)):
+        return False
+    return sum(isinstance(n, Loop) for n in kernel.body) > 1 and Graph.of(b.plan, kernel.id).shared
 
 
 def _spread(schedule: Schedule, kernel: str, target: Gpu) -> Schedule:

@@ -1,18 +1,20 @@
-"""Bring a reduction that is written as separate nests into one: start and updates of a result under the same parallel loops."""
+"""Bring a reduction that is written as separate nests into one: start, updates and end of a result under its parallel loops."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeVar
 
-from ..ir.tree import Leaf, Node
+from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
 from ._steps import Builder, axes, chain, leaves_of
+from .stitching.moves import alike_loops, bring_together, is_parallel, needs, targets_of
 
 S = TypeVar("S", bound=Schedule)
 
 
 def gather(schedule: S) -> S:
-    """Fuse nests that start results with the nests that update them.
+    """Fuse nests that start results, or do something with each of them, with the nests that update them.
 
     ``for j: y[j] = 0`` and ``for i: for j: y[j] += x[i, j]`` become ``for j: y[j] = 0; for i: y[j] += x[i, j]``, as far as
     that is legal: bodies with several statements are distributed, parallel loops reordered outwards, nests fused.
@@ -35,6 +37,7 @@ def gather(schedule: S) -> S:
             _one_statement_each(b, node)
         for update in [leaf.id for node in _body(b, kernel) for leaf in leaves_of(node)]:
             _join(b, kernel, (update,))
+        _finish(b, kernel)
     return b.schedule
 
 
@@ -99,6 +102,29 @@ def _join(b: Builder, kernel: str, updates: tuple[str, ...]) -> None:
         if not b.attempt("fuse", first, second):
             b.schedule = keep
             return
+
+
+def _finish(b: Builder, kernel: str) -> None:
+    """Fuse nests over the results of a reduction alone, such as ``for j: y[j] = y[j] / N``, with the nest that computes them."""
+    refused: set[tuple[str, str]] = set()
+    while pair := next((p for p in _finishing(b, _body(b, kernel)) if p not in refused), None):
+        if not bring_together(b, lambda b: _body(b, kernel), pair, len(chain(b.plan.loops[pair[1]]))):
+            refused.add(pair)
+
+
+def _finishing(b: Builder, body: tuple[Node, ...]) -> Iterator[tuple[str, str]]:
+    """Pairs of a nest that reduces, and a later one that uses its results and does nothing else over the same loops."""
+    nests = [n for n in body if isinstance(n, Loop)]
+    for n, last in enumerate(nests):
+        loops, leaves = chain(last), tuple(leaves_of(last))
+        if loops[-1].body != leaves or any(b.plan.statement_of[leaf.statement].update for leaf in leaves):
+            continue
+        for first in nests[:n]:
+            outer = chain(first)[: len(loops)]
+            reduces = any(isinstance(x, Loop) for x in outer[-1].body) and len(outer) == len(loops)
+            if (reduces and needs(b, last, targets_of(b, first)) and all(is_parallel(b, x) for x in (*outer, *loops))
+                    and all(alike_loops(b, *pair) for pair in zip(outer, loops, strict=True))):
+                yield first.id, last.id
 
 
 def _by_axes(b: Builder, start: Node) -> tuple[str, ...]:

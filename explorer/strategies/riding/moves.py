@@ -8,7 +8,7 @@ from math import prod
 from ...ir.expr import Expr
 from ...ir.program import Access
 from ...ir.tree import Leaf, Loop
-from .._steps import Builder, chain, leaves_of
+from .._steps import Builder, chain, leaves_of, own_temporaries
 from ..rows import UNROLL
 from ..rows.form import WIDE
 from .form import Riding
@@ -83,7 +83,7 @@ class Rider:
         if met:
             self._flat(met)
         self._join(join)
-        self._contract()
+        self._contract(join)
         for name, lane in lanes:
             self._write_out(name, lane)
 
@@ -240,12 +240,13 @@ class Rider:
         at = dict(leaf.at)
         return {name for e in access.index if isinstance(e, Expr) for name in e.substitute(at).variables()}
 
-    def _contract(self) -> None:
+    def _contract(self, join: str) -> None:
         """Temporaries that one of the two launches has for itself: rows side by side meet in shared memory."""
         b = self.b
-        for temporary in b.plan.program.temporaries:
-            if temporary.name not in b.plan.buffer_of and temporary.name not in self.partial:
-                b.attempt("contract", temporary.name, "shared" if temporary.name in self.apart else "register")
+        for kernel in dict.fromkeys(b.plan.kernel_of(node).id for node in (self.block, join)):  # type: ignore[union-attr]
+            for name in own_temporaries(b.plan, kernel):
+                if name not in b.plan.buffer_of:
+                    b.attempt("contract", name, "shared" if name in self.apart else "register")
 
     # -- the second launch ---------------------------------------------------------------------------------------
 

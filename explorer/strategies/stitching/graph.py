@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 from ...errors import TransformError
 from ...ir.plan import Plan
@@ -109,6 +110,25 @@ class Graph:
     def alike(self, a: str, b: str) -> bool:
         """Whether the loops around the last statements of two values are over the same."""
         return self.space[a] == self.space[b] and all(map(alike, self._walks[a], self._walks[b]))
+
+    @cached_property
+    def _passes(self) -> dict[str, tuple[tuple[int, ...], tuple[Walk, ...]]]:
+        """Extents of the most loops around a statement of each value, and what each of them walks."""
+        out: dict[str, tuple[tuple[int, ...], tuple[Walk, ...]]] = {}
+        for leaf, s, above in self.leaves:
+            if len(above) > len(out.get(s.target.array, ((),))[0]):
+                out[s.target.array] = tuple(x.extent for x in above), tuple(walk_of(x.id, [(leaf, s)]) for x in above)
+        return out
+
+    def in_one_pass(self, a: str, b: str) -> bool:
+        """Whether two values are made of something that both read, by loops over the same."""
+        (space, walks), (other, others) = (self._passes.get(v, ((), ())) for v in (a, b))
+        return bool(self.inputs[a] & self.inputs[b]) and space == other and all(map(alike, walks, others))
+
+    @property
+    def shared(self) -> bool:
+        """Whether values of different nests could be made in one pass."""
+        return any(self.in_one_pass(a, b) and not self.nests[a] & self.nests[b] for a, b in combinations(self.values, 2))
 
     def edge(self, name: str) -> ValueEdge | None:
         """The edge with this id."""
@@ -263,7 +283,7 @@ class Graph:
             for b in self.values:
                 if group[a] is group[b]:
                     continue
-                near = self.nests[a] & self.nests[b] or (self.inputs[a] & self.inputs[b] and self.alike(a, b))
+                near = self.nests[a] & self.nests[b] or self.in_one_pass(a, b)
                 if near and not self._between(group, a, b) and not self._between(group, b, a):
                     _unite(group, a, b)
 

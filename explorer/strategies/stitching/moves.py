@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import TypeVar
 
 from ...errors import IllegalSchedule
 from ...ir.expr import Expr
 from ...ir.tree import Loop, Node
 from ...schedule import Schedule
-from .._steps import Builder, leaves_of
+from .._steps import Builder, chain, leaves_of
 from .alike import alike, walk_of
 
 S = TypeVar("S", bound=Schedule)
 Holder = Callable[[Builder], tuple[Node, ...]]
 """Gives a body as it is now."""
+Pair = tuple[str, str]
+"""Two loops of a body, in order."""
 
 
 def separate(b: Builder[S], kernel: str, groups: Sequence[Sequence[str]]) -> list[str]:
@@ -59,7 +61,7 @@ def separate(b: Builder[S], kernel: str, groups: Sequence[Sequence[str]]) -> lis
 
 def join_nests(b: Builder, kernel: str) -> None:
     """Fuse the parallel loops of a kernel's nests, from outside in, as far as they are alike and that is legal."""
-    _join(b, lambda: body_of(b, kernel))
+    _join(b, lambda b: body_of(b, kernel))
 
 
 def demand_fusion(b: Builder, producer: str, consumer: str) -> None:
@@ -73,6 +75,26 @@ def demand_fusion(b: Builder, producer: str, consumer: str) -> None:
     one, other = b.plan.resolve(producer), b.plan.resolve(consumer)
     if one and other and one[1] and other[1] and one[1][0].id != other[1][0].id:
         b.do("fuse", one[1][0].id, other[1][0].id)
+
+
+def bring_together(b: Builder, holder: Holder, pair: Pair, depth: int) -> bool:
+    """Fuse two nests of a body, so many loops deep, with what stands between put before or behind; whether that was legal."""
+    first, second = pair
+    keep, body = b.schedule, holder(b)
+    places = [n.id for n in body]
+    between, made, behind = body[places.index(first) + 1 : places.index(second)], targets_of(b, b.plan.loops[first]), []
+    for node in between:
+        if needs(b, node, made):
+            behind.append(node.id)
+            made |= targets_of(b, node)
+    names = [[x.id for x in chain(b.plan.loops[top])][:depth] for top in pair]
+    steps = [("sequence", node, second) for node in reversed(behind)]
+    steps += [("sequence", first, n.id) for n in between if n.id not in behind]
+    steps += [("fuse", one, other) for one, other in zip(*names, strict=True)]
+    if all(b.attempt(name, one, other) for name, one, other in steps):
+        return True
+    b.schedule = keep
+    return False
 
 
 def chain_body(b: Builder, kernel: str) -> Holder:
@@ -104,18 +126,35 @@ def body_of(b: Builder, kernel: str) -> tuple[Node, ...]:
     return next(k.body for k in b.plan.kernels if k.id == kernel)
 
 
-def _join(b: Builder, body: Callable[[], tuple[Node, ...]]) -> None:
-    """Fuse neighbouring loops of a body, and then the loops inside of them."""
-    done = False
-    while not done:
-        done = True
-        nodes = body()
-        for first, second in pairwise(nodes):
-            if (isinstance(first, Loop) and isinstance(second, Loop) and alike_loops(b, first, second)
-                    and is_parallel(b, first) and is_parallel(b, second) and b.attempt("fuse", first.id, second.id)):
-                _join(b, lambda name=first.id: b.plan.loops[name].body)
-                done = False
-                break
+def targets_of(b: Builder, node: Node) -> set[str]:
+    """The arrays that a node writes."""
+    return {b.plan.statement_of[leaf.statement].target.array for leaf in leaves_of(node)}
+
+
+def needs(b: Builder, node: Node, arrays: set[str]) -> bool:
+    """Whether a node uses one of the arrays, directly."""
+    return any(a.array in arrays for leaf in leaves_of(node) for a in b.plan.statement_of[leaf.statement].accesses)
+
+
+def _join(b: Builder, holder: Holder) -> None:
+    """Fuse loops of a body that may stand next to each other, neighbours first, and then the loops inside of them."""
+    refused: set[Pair] = set()
+    while pair := next((p for p in _joinable(b, holder(b)) if p not in refused), None):
+        if bring_together(b, holder, pair, 1):
+            _join(b, lambda b, name=pair[0]: b.plan.loops[name].body)
+            refused.clear()
+        else:
+            refused.add(pair)
+
+
+def _joinable(b: Builder, body: tuple[Node, ...]) -> Iterator[Pair]:
+    """Pairs of parallel loops over the same, the nearest first; of those apart, the second uses what the first has made."""
+    loops = [(n, x) for n, x in enumerate(body) if isinstance(x, Loop)]
+    pairs = [(at - n, first, second) for (n, first), (at, second) in combinations(loops, 2)]
+    for apart, first, second in sorted(pairs, key=lambda p: p[0]):
+        if (alike_loops(b, first, second) and is_parallel(b, first) and is_parallel(b, second)
+                and (apart == 1 or needs(b, second, targets_of(b, first)))):
+            yield first.id, second.id
 
 
 def _numbers(b: Builder, node: Node, number: Mapping[str, int]) -> set[int]:

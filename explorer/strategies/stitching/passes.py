@@ -7,13 +7,12 @@ from itertools import takewhile
 from typing import TypeVar
 
 from ...ir.expr import Expr
-from ...ir.tree import Leaf, Loop, Node, walk
+from ...ir.tree import Leaf, Loop, walk
 from ...schedule import Schedule
 from .._steps import Builder, chain, leaves_of
-from .moves import Holder, alike_loops, body_of, chain_body, is_parallel
+from .moves import Holder, Pair, alike_loops, body_of, bring_together, chain_body, is_parallel, needs, targets_of
 
 S = TypeVar("S", bound=Schedule)
-Pair = tuple[str, str]
 
 
 def in_one_pass(schedule: S) -> S:
@@ -37,7 +36,7 @@ def in_one_pass(schedule: S) -> S:
             continue
         refused: set[Pair] = set()
         while pair := next((p for p in _nests(b, kernel) if p not in refused), None):
-            if not _fused(b, lambda b, kernel=kernel: body_of(b, kernel), pair, len(_outer(b, b.plan.loops[pair[0]]))):
+            if not bring_together(b, lambda b, kernel=kernel: body_of(b, kernel), pair, len(_outer(b, b.plan.loops[pair[0]]))):
                 refused.add(pair)
         _share(b, lambda b, kernel=kernel: body_of(b, kernel))
         for innermost in [chain(n)[-1].id for n in body_of(b, kernel) if isinstance(n, Loop)]:
@@ -53,7 +52,7 @@ def share_passes(b: Builder, kernel: str) -> None:
 def _share(b: Builder, holder: Holder) -> None:
     refused: set[Pair] = set()
     while pair := next((p for p in _sharing(b, [n for n in holder(b) if isinstance(n, Loop)]) if p not in refused), None):
-        if not _fused(b, holder, pair, len(chain(b.plan.loops[pair[0]]))):
+        if not bring_together(b, holder, pair, len(chain(b.plan.loops[pair[0]]))):
             refused.add(pair)
 
 
@@ -80,28 +79,8 @@ def _sharing(b: Builder, nests: list[Loop]) -> Iterator[Pair]:
     for n, first in enumerate(nests):
         for second in nests[n + 1 :]:
             if (_same(b, chain(first), chain(second)) and _updates_only(b, first) and _updates_only(b, second)
-                    and _moving(b, first) & _moving(b, second) and not _needs(b, second, _targets(b, first))):
+                    and _moving(b, first) & _moving(b, second) and not needs(b, second, targets_of(b, first))):
                 yield first.id, second.id
-
-
-def _fused(b: Builder, holder: Holder, pair: Pair, depth: int) -> bool:
-    """Fuse two nests of a body, so many loops deep, with what stands between put before or behind; whether that was legal."""
-    first, second = pair
-    keep, body = b.schedule, holder(b)
-    places = [n.id for n in body]
-    between, made, behind = body[places.index(first) + 1 : places.index(second)], _targets(b, b.plan.loops[first]), []
-    for node in between:
-        if _needs(b, node, made):
-            behind.append(node.id)
-            made |= _targets(b, node)
-    names = [[x.id for x in chain(b.plan.loops[top])][:depth] for top in pair]
-    steps = [("sequence", node, second) for node in reversed(behind)]
-    steps += [("sequence", first, n.id) for n in between if n.id not in behind]
-    steps += [("fuse", one, other) for one, other in zip(*names, strict=True)]
-    if all(b.attempt(name, one, other) for name, one, other in steps):
-        return True
-    b.schedule = keep
-    return False
 
 
 def _same(b: Builder, nest: list[Loop], other: list[Loop]) -> bool:
@@ -121,12 +100,3 @@ def _moving(b: Builder, nest: Loop) -> set[str]:
         found |= {r.array for r in b.plan.statement_of[leaf.statement].reads
                   if any(isinstance(e, Expr) and inner in e.substitute(at).variables() for e in r.index)}
     return found
-
-
-def _targets(b: Builder, node: Node) -> set[str]:
-    return {b.plan.statement_of[leaf.statement].target.array for leaf in leaves_of(node)}
-
-
-def _needs(b: Builder, node: Node, arrays: set[str]) -> bool:
-    """Whether a node uses one of the arrays, directly."""
-    return any(a.array in arrays for leaf in leaves_of(node) for a in b.plan.statement_of[leaf.statement].accesses)
