@@ -41,6 +41,9 @@ double precision: not larger), times two, as an ulp is at most 2 u.  Of the intr
 2 + 1.173 |x| ulp, whose second part stands in PROPAGATED; __logf 3 ulp, and 2^-21.41 near 1, which stands there too; __fdividef 2
 ulp for divisors between 2^-126 and 2^126."""
 
+SMALLEST = {"f16": 2.0**-14, "f64": 2.0**-1022}
+"""The smallest normal numbers; that of the other types is 2**-126."""
+
 PROPAGATED = {
     "add": "{e0} + {e1}",
     "sub": "{e0} + {e1}",
@@ -79,8 +82,10 @@ HELPERS = """\
 /* |factor| * bound, where no error stays none whatever the factor */
 static double reference_scaled(double factor, double bound) { return bound == 0.0 ? 0.0 : fabs(factor) * bound; }
 
-/* relative error `units` of a value: infinities and NaN round to themselves */
-static double reference_rounded(double value, double units) { return value - value == 0.0 ? fabs(value) * units : 0.0; }
+/* relative error `units` of a value, at least `least` (below the normal numbers); 0, infinities and NaN round to themselves */
+static double reference_rounded(double value, double units, double least) {
+    return value != 0.0 && value - value == 0.0 ? fmax(fabs(value) * units, least) : 0.0;
+}
 
 /* rounding error of a sum of random terms, from the sum and its terms' squares */
 static double reference_walk(double sum, double squares, double units) {
@@ -92,6 +97,15 @@ static double reference_walk(double sum, double squares, double units) {
 def unit(dtype: DType) -> float:
     """Unit roundoff in which a device computes or stores `dtype`; twice f64's, as the reference itself rounds there."""
     return 2 * dtype.digits if dtype.name == "f64" else dtype.digits
+
+
+def rounding_error(value: str, dtype: DType, units: float) -> str:
+    """C text of the error of a value that is rounded to a type, of relative size `units` where the value is normal.
+
+    Below the smallest normal number, the numbers of a type lie as far apart as there (IEEE 754, "Binary formats"), so the error
+    is at most what it is there: 2**-25 for f16.
+    """
+    return f"reference_rounded((double){value}, {units!r}, {dtype.digits * SMALLEST.get(dtype.name, 2.0**-126)!r})"
 
 
 def gamma(terms: int, u: float) -> float:

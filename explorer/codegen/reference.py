@@ -17,7 +17,7 @@ from ..ir.expr import Expr, Ranges
 from ..ir.program import Access, Array, Constraint, Program, Statement
 from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type, type_of
 from ..ir.tree import Leaf, Loop, Node, ranges
-from .error_bound import HELPERS, PROPAGATED, ROUNDINGS, gamma, unit, updates_per_cell, walk
+from .error_bound import HELPERS, PROPAGATED, ROUNDINGS, gamma, rounding_error, unit, updates_per_cell, walk
 from .reference_c import c_name, c_type, cast, conjunction, enclosed, exact, holds, index_text, literal, spelling_of, stored
 from .slices import Slice
 
@@ -253,12 +253,12 @@ class _Leaf:
                       f"    bound += reference_walk((double){cell}, {squares}, {w});"]
         elif update == "sum":
             g = gamma(terms, u)
-            rounding = f"reference_rounded((double){value}, {g!r}) + reference_rounded((double){cell}, {g / terms!r})"
+            rounding = f"{rounding_error(value, dtype, g)} + {rounding_error(cell, dtype, g / terms)}"
             lines += [f"    {cell} = {stored(f'{cell} + {value}', dtype)};", f"    bound += {bound} + {rounding};"]
         elif update == "prod":
             lines += [f"    bound = reference_scaled((double){cell}, bound) + reference_scaled((double){value}, {bound});",
                       f"    {cell} = {stored(f'{cell} * {value}', dtype)};",
-                      f"    bound += reference_rounded((double){cell}, {u!r});"]
+                      f"    bound += {rounding_error(cell, dtype, u)};"]
         elif update and getattr(self.statement.value, "op", "") in ("argmax_key", "argmin_key"):
             unclear = f"bound + {bound} > 0.0 && fabs((double){cell} - (double){value}) <= bound + {bound}"
             lines += [f"    if ({unclear}) bound = {bound} = INFINITY;",
@@ -270,7 +270,7 @@ class _Leaf:
             rounds = dtype.kind == "float" and dtype.digits > type_of(self.statement.value, self.types).digits
             lines += [f"    {cell} = {stored(value, dtype)};"]
             lines += [f"    {target}_squares[at] = 0.0;"] if self.target in self.writer.summed else []
-            lines += [f"    bound += reference_rounded((double){cell}, {u!r});"] if rounds else []
+            lines += [f"    bound += {rounding_error(cell, dtype, u)};"] if rounds else []
         return [*lines, f"    {bound} = bound;", "}"]
 
 
@@ -308,7 +308,7 @@ class _Steps:
         fields = {f"v{n}": v for n, (v, _) in enumerate(done)} | {f"e{n}": e for n, (_, e) in enumerate(done)}
         rule = PROPAGATED[value.op].format(t=result, **fields)
         units = ROUNDINGS.get(value.op, 1) * unit(kind) if own.kind == "float" else 0.0
-        self.lines[-1] = f"    const double {bound} = {rule}{f' + reference_rounded({result}, {units!r})' if units else ''};"
+        self.lines[-1] = f"    const double {bound} = {rule}{f' + {rounding_error(result, kind, units)}' if units else ''};"
         return result, bound
 
     def read_bound(self, value: Read) -> str:
@@ -323,7 +323,7 @@ class _Steps:
         value, bound = done
         if to.kind == "float":
             rounds = to.digits > source.digits or source.kind == "int"
-            return f"{bound} + reference_rounded((double){value}, {unit(to)!r})" if rounds else bound
+            return f"{bound} + {rounding_error(value, to, unit(to))}" if rounds else bound
         return f"({bound} > 0 ? {bound} + 1.0 : 0.0)" if source.kind == "float" else bound
 
     def name(self, value: Scalar, own: DType, bound: str) -> tuple[str, str]:

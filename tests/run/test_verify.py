@@ -12,7 +12,7 @@ from explorer import workloads
 from explorer.codegen.emit import emit
 from explorer.codegen.error_bound import gamma
 from explorer.errors import KernelFault
-from explorer.frontend import bool_, cast, f16, f32, i32, program, sizes
+from explorer.frontend import bool_, cast, f16, f32, i32, local, program, sizes
 from explorer.ir.interpret import interpret
 from explorer.run.cpu import CpuDevice
 from explorer.run.inputs import seeded_arrays
@@ -182,3 +182,25 @@ def test_given_data_in_the_worst_order_is_not_called_wrong() -> None:
     x = np.sort(np.random.default_rng(0).standard_normal(512 * 512).astype(np.float32)).reshape(512, 512)
     sequential = np.cumsum(x.ravel(), dtype=np.float32)[-1:]
     assert check_outputs(p, {"y": sequential}, reference(p, {"x": x}))[0]
+
+
+@program
+def through_a_narrow_temporary(x: f32[N], w: f32[N], y: f32[N]):
+    square = local(f16, N)
+    for i in range(N):
+        square[i] = x[i] * x[i]
+    for i in range(N):
+        y[i] = square[i] - w[i] * 0.25
+
+
+def test_numbers_below_the_normal_ones_may_lose_all_their_digits() -> None:
+    """1e-9 is stored as 0 in f16: half of 2**-24 may be lost, far more than a share of it."""
+    p = through_a_narrow_temporary.at(N=64)
+    x = np.geomspace(1e-5, 1e-2, 64, dtype=np.float32)
+    w = np.full(64, 1e-6, dtype=np.float32)
+    found = reference(p, {"x": x, "w": w})
+    rounded = (x * x).astype(np.float16).astype(np.float32) - w * np.float32(0.25)
+    assert np.abs(rounded - found.values["y"]).max() > 2.0**-27
+    assert all(check_outputs(p, {"y": rounded}, found))
+    assert np.all(found.bounds["y"] <= 2.0**-24 + 2.0**-10 * x * x), "and no more is allowed"
+    assert not all(check_outputs(p, {"y": rounded + np.float32(2.0**-21)}, found))
