@@ -195,3 +195,38 @@ def test_a_kernel_that_is_bound_stays_as_it_is() -> None:
     kernels: tuple[Kernel, ...] = in_one_pass(start).plan.kernels
     assert len(kernels) == 1
     assert in_one_pass(start) is not start
+
+
+@ex.program
+def backward(x: ex.f16[A, B], dy: ex.f16[A, B], w: ex.f16[B], mean: ex.f32[A], scale: ex.f32[A], dx: ex.f16[A, B],
+             dw: ex.f32[B], db: ex.f32[B]):
+    along = ex.local(ex.f32, A)
+    across = ex.local(ex.f32, A)
+    for i in range(A):
+        along[i] = 0.0
+        for k in range(B):
+            along[i] += dy[i, k] * w[k]
+    for i in range(A):
+        across[i] = 0.0
+        for k in range(B):
+            across[i] += dy[i, k] * w[k] * (x[i, k] - mean[i]) * scale[i]
+    for i in range(A):
+        for k in range(B):
+            dx[i, k] = scale[i] * (dy[i, k] * w[k] - (along[i] + (x[i, k] - mean[i]) * scale[i] * across[i]) / B)
+    for k in range(B):
+        dw[k] = 0.0
+        db[k] = 0.0
+    for i in range(A):
+        for k in range(B):
+            dw[k] += dy[i, k] * (x[i, k] - mean[i]) * scale[i]
+            db[k] += dy[i, k]
+
+
+def test_column_sums_ride_along_rows_that_are_written_as_nests_of_their_own() -> None:
+    schedule = auto(backward.schedule(A=4096, B=768), "H200")
+    assert len(schedule.plan.kernels) == 2, "rows with parts of the columns, and what joins them"
+    loads = [line for line in str(schedule.cuda).splitlines() if "&dy[" in line or "&x[" in line]
+    assert len(loads) == 2, loads
+    small = auto(backward.schedule(A=300, B=40), "H200")
+    assert len(small.plan.kernels) == 2
+    assert small.run(device="cpu", seeds=2, time=False, ragged=False).correct

@@ -26,7 +26,7 @@ from .._steps import Builder, leaves_of
 from ..rows import UNROLL
 from ..rows.form import WIDE
 from ..rows.model import group_size
-from .form import Riding, axes, bring_together, riding_form
+from .form import Riding, accompany, axes, bring_together, riding_form
 from .moves import Rider, Spread, fold
 
 S = TypeVar("S", bound=Schedule)
@@ -127,22 +127,22 @@ def ride(schedule: S, kernel: str = "", gpu: Gpu | None = None, spread: Spread |
     axes become one loop whose part of an array is no box: such an array is read by each of the loops, from the cache.
     """
     kernel = kernel or schedule.plan.kernels[0].id
-    for judged in (False, True):
-        b = Builder(schedule, judged)
-        try:
-            bring_together(b, kernel)
-            form = riding_form(b.plan, kernel)
-            if form is None:
-                return schedule
-            chosen = spread or choose(b.schedule, form, gpu or default_gpu())
-            if chosen is None or not _fits(b.plan, form, chosen):
-                return schedule
-            Rider(b, form, chosen).take()
-            new = b.schedule
-        except ScheduleError:
-            return schedule
-        if new.judgement.emittable:
-            return new
+    for company in (True, False):
+        for judged in (False, True):
+            b = Builder(schedule, judged)
+            try:
+                if company and not accompany(b, kernel):
+                    break
+                bring_together(b, kernel)
+                form = riding_form(b.plan, kernel)
+                chosen = spread or (choose(b.schedule, form, gpu or default_gpu()) if form else None)
+                if form is None or chosen is None or not _fits(b.plan, form, chosen):
+                    break
+                Rider(b, form, chosen).take()
+            except ScheduleError:
+                break
+            if b.schedule.judgement.emittable:
+                return b.schedule
     return schedule
 
 

@@ -15,6 +15,7 @@ from ...ir.expr import Expr
 from ...ir.plan import Plan
 from ...ir.tree import Leaf, Loop, Node
 from .._steps import Builder, axes, chain, leaves_of
+from ..stitching.moves import join_nests
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,18 @@ def bring_together(b: Builder, kernel: str) -> None:
     for leaf in [leaf for node in _body(b.plan, kernel) for leaf in leaves_of(node)]:
         if (match := next(_matches(b.plan, kernel, leaf.id), None)) is not None:
             _ride(b, kernel, leaf.id, *match)
+
+
+def accompany(b: Builder, kernel: str) -> bool:
+    """Bring nests over the same rows together, where column reductions could ride along one of them; whether there were any."""
+    may_ride = {node.id for node in _body(b.plan, kernel) for leaf in leaves_of(node) if any(_matches(b.plan, kernel, leaf.id))}
+    if not may_ride:
+        return False
+    joined = Builder(b.schedule)
+    join_nests(joined, kernel, may_ride)
+    changed = joined.schedule is not b.schedule
+    b.schedule = joined.schedule
+    return changed
 
 
 def _matches(plan: Plan, kernel: str, update: str) -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import combinations
 from typing import TypeVar
 
@@ -59,9 +59,9 @@ def separate(b: Builder[S], kernel: str, groups: Sequence[Sequence[str]]) -> lis
     return kernels
 
 
-def join_nests(b: Builder, kernel: str) -> None:
-    """Fuse the parallel loops of a kernel's nests, from outside in, as far as they are alike and that is legal."""
-    _join(b, lambda b: body_of(b, kernel))
+def join_nests(b: Builder, kernel: str, but: Set[str] = frozenset()) -> None:
+    """Fuse the parallel loops of a kernel's nests, `but` some, from outside in, as far as they are alike and that is legal."""
+    _join(b, lambda b: body_of(b, kernel), but)
 
 
 def demand_fusion(b: Builder, producer: str, consumer: str) -> None:
@@ -131,15 +131,20 @@ def targets_of(b: Builder, node: Node) -> set[str]:
     return {b.plan.statement_of[leaf.statement].target.array for leaf in leaves_of(node)}
 
 
+def used_by(b: Builder, node: Node) -> set[str]:
+    """The arrays that a node reads or writes."""
+    return {a.array for leaf in leaves_of(node) for a in b.plan.statement_of[leaf.statement].accesses}
+
+
 def needs(b: Builder, node: Node, arrays: set[str]) -> bool:
     """Whether a node uses one of the arrays, directly."""
-    return any(a.array in arrays for leaf in leaves_of(node) for a in b.plan.statement_of[leaf.statement].accesses)
+    return bool(used_by(b, node) & arrays)
 
 
-def _join(b: Builder, holder: Holder) -> None:
+def _join(b: Builder, holder: Holder, but: Set[str] = frozenset()) -> None:
     """Fuse loops of a body that may stand next to each other, neighbours first, and then the loops inside of them."""
     refused: set[Pair] = set()
-    while pair := next((p for p in _joinable(b, holder(b)) if p not in refused), None):
+    while pair := next((p for p in _joinable(b, holder(b)) if p not in refused and not but & {*p}), None):
         if bring_together(b, holder, pair, 1):
             _join(b, lambda b, name=pair[0]: b.plan.loops[name].body)
             refused.clear()
