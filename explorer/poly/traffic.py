@@ -38,7 +38,7 @@ class AccessFacts:
         The program's array; `storage` is the buffer or array that is really used.
     storage : str
     space : str
-        ``"global"`` or ``"shared"``.
+        ``"global"`` or ``"shared"``; also ``"cluster"`` in :class:`~explorer.run.facts.Facts`.
     writes : bool
     width_bytes : int
         Bytes that one thread moves in a request (more than an element under a vector loop).

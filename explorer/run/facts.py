@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ..codegen.clustered import slots_of
 from ..codegen.resources import Resources, resources
 from ..gpu.occupancy import Occupancy, occupancy
 from ..gpu.roofline import Roofline, roofline
@@ -54,8 +55,13 @@ class Facts:
 
     @cached_property
     def accesses(self) -> tuple[AccessFacts, ...]:
-        """Every access to global and shared memory, in order of the text."""
-        return traffic(self.plan)
+        """Every access to global and shared memory, in order of the text.
+
+        Partial results that a cluster hands over in shared memory are of the space ``"cluster"``; global memory is not asked.
+        """
+        handed = {name for kernels in self.plan.launched for _, name in slots_of(self.plan, kernels)}
+        inside = {"space": "cluster", "sectors_per_request": 0.0, "minimum": 0.0, "conflicts": 1.0}
+        return tuple(replace(a, **inside) if a.storage in handed else a for a in traffic(self.plan))
 
     @property
     def requested_bytes(self) -> float:

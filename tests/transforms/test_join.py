@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.reduction_program import reduction
 from explorer.codegen.emit import emit
 from explorer.errors import KernelFault, ResourceError
 from explorer.gpu.occupancy import check_launch
@@ -19,6 +20,7 @@ from explorer.poly.joins import check_joins
 from explorer.poly.judge import judge
 from explorer.run.cpu import CpuDevice
 from explorer.run.inputs import seeded_arrays
+from explorer.strategies.auto import auto
 from explorer.transforms.bind import Bind
 from explorer.transforms.join import Join
 from tests.oracle import check_plan
@@ -272,3 +274,14 @@ def test_a_barrier_of_the_grid_needs_a_cooperative_launch() -> None:
     with pytest.raises(KernelFault) as caught:
         CpuDevice().run(CpuDevice().build(plain), seeded_arrays(s.source, 1))
     assert caught.value.kind == "grid-barrier"
+
+
+def test_parts_in_a_cluster_ask_nothing_of_global_memory() -> None:
+    held = auto(reduction((65536,), (0,), "f32", "sum"), "H200")
+    assert [k.join for k in held.plan.kernels] == ["", "cluster"]
+    written = held.join(held.plan.kernels[1].id, "ticket")
+    parts = [[a for a in s.facts.accesses if "_p" in a.storage] for s in (held, written)]
+    assert [(a.space, a.writes) for a in parts[0]] == [("cluster", True), ("cluster", False)]
+    assert {a.space for a in parts[1]} == {"global"}
+    assert sum(a.bytes for a in parts[0]) == 0 < sum(a.bytes for a in parts[1])
+    assert "(cluster," in str(held.facts)
