@@ -90,18 +90,22 @@ def _join(b: Builder, kernel: str, updates: tuple[str, ...]) -> None:
     if "" in parallel or [b.extent(n) for n in parallel] != [b.extent(n) for n in outer]:
         return
     keep = b.schedule
-    if outer != tuple(x.id for x in chain(start)):
-        b.attempt("reorder", outer)
     wanted = (*parallel, *(x.id for x in above if x.id not in parallel))
-    if wanted != tuple(x.id for x in above):
-        b.attempt("reorder", wanted)
+    if not (_ordered(b, start.id, outer) and _ordered(b, above[0].id, wanted) and _beside(b, kernel, outer[0], wanted[0])
+            and all(b.attempt("fuse", first, second) for first, second in zip(outer, parallel, strict=True))):
+        b.schedule = keep
+
+
+def _ordered(b: Builder, top: str, wanted: tuple[str, ...]) -> bool:
+    """Reorder a nest where its loops are in another order; whether they are in this one now."""
+    return wanted == tuple(x.id for x in chain(b.plan.loops[top])) or b.attempt("reorder", wanted)
+
+
+def _beside(b: Builder, kernel: str, first: str, second: str) -> bool:
+    """Move a node right before another one; whether it stands there now."""
     places = [n.id for n in _body(b, kernel)]
-    if places.index(outer[0]) + 1 != places.index(wanted[0]):
-        b.attempt("sequence", outer[0], after=places[places.index(wanted[0]) - 1])
-    for first, second in zip(outer, parallel, strict=True):
-        if not b.attempt("fuse", first, second):
-            b.schedule = keep
-            return
+    here, there = places.index(first), places.index(second)
+    return here + 1 == there or (here < there and b.attempt("sequence", first, after=places[there - 1]))
 
 
 def _finish(b: Builder, kernel: str) -> None:

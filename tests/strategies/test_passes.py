@@ -188,6 +188,20 @@ def test_row_and_column_sums_of_a_square_stay_apart() -> None:
     assert run.correct
 
 
+def test_updates_that_read_other_results_stay_in_their_order() -> None:
+    @ex.program
+    def round_about(x: ex.f32[A, B], y: ex.f32[B]):
+        for j in range(B):
+            y[j] = 1.0
+        for i in range(A):
+            for j in range(B):
+                y[j] += x[i, j] * y[(j + 1) % B]
+
+    start = round_about.schedule(A=5, B=7)
+    assert gather(start) is start or not gather(start).judgement.refusals
+    assert auto(start).run(device="cpu", seeds=1, time=False, ragged=False).correct
+
+
 def test_a_kernel_that_is_bound_stays_as_it_is() -> None:
     start = own_nests.schedule(A=4, B=8, C=4)
     bound = start.bind("j", "block.x")
