@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import linecache
+import random
 
 import pytest
 
 import explorer as ex
 from explorer.api import Definition, Schedule
+from explorer.errors import TransformError
 from explorer.ir.tree import Loop, walk
 from explorer.strategies import auto
+from explorer.strategies.stitch import stitching
+from tests.properties.programs import random_case
 
 from .as_written import chain, reductions
 
@@ -74,3 +78,17 @@ def test_large_reductions_read_their_array_once(seed: int) -> None:
     read = {tuple(x.id for x in above) for leaf, above, _ in made.plan.leaves
             for r in made.plan.statement_of[leaf.statement].reads if r.array == "x"}
     assert len(read) <= 1 or any(b.name.startswith("x") for b in made.plan.buffers), (text, large)
+
+
+@pytest.mark.parametrize("seed", [*range(24), 412, 486])
+def test_any_program_gets_a_schedule(seed: int) -> None:
+    """Wavefronts, triangles, sizes of 0: what `auto` does not know it leaves to the default.  The last two are empty."""
+    case = random_case(random.Random(seed), f"any {seed}")
+    made = auto(case.schedule, "H200")
+    assert made.judgement.emittable
+    assert made.run(device="cpu", seeds=1, time=False, ragged=False).correct, str(case.schedule.source)
+
+
+def test_stitching_says_that_there_is_nothing_to_choose() -> None:
+    with pytest.raises(TransformError, match="i has no iterations"):
+        stitching(schedule(chain(3), {"M": 0, "N": 8}))

@@ -56,6 +56,9 @@ class Search:
         if bound := next((x for x in inside if x.role != "seq"), None):
             raise TransformError(f"{bound.id} is already {bound.role}", why="stitching begins with loops in time",
                                  hint="stitch the program as written")
+        if empty := next((x for x in inside if x.extent == 0), None):
+            raise TransformError(f"{empty.id} has no iterations", why="what costs nothing has no cheapest way",
+                                 hint="sizes above 0, or strategies.default")
         self.schedule = gather(schedule) if self.whole else schedule
         self.graph = Graph.of(self.schedule.plan, self.kernel)
         self._prepared: dict[tuple[str, ...], tuple[Schedule, Graph]] = {(): (self.schedule, self.graph)}
