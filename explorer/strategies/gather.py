@@ -8,7 +8,7 @@ from typing import TypeVar
 from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
 from ._steps import Builder, axes, chain, leaves_of
-from .stitching.moves import alike_loops, bring_together, is_parallel, needs, targets_of
+from .stitching.moves import alike_loops, body_of, bring_together, is_parallel, needs, targets_of
 
 S = TypeVar("S", bound=Schedule)
 
@@ -31,18 +31,14 @@ def gather(schedule: S) -> S:
     """
     b = Builder(schedule)
     for kernel in [k.id for k in b.plan.kernels]:
-        for node in _body(b, kernel):
+        for node in body_of(b, kernel):
             _join(b, kernel, tuple(leaf.id for leaf in leaves_of(node)))
-        for node in _body(b, kernel):
+        for node in body_of(b, kernel):
             _one_statement_each(b, node)
-        for update in [leaf.id for node in _body(b, kernel) for leaf in leaves_of(node)]:
+        for update in [leaf.id for node in body_of(b, kernel) for leaf in leaves_of(node)]:
             _join(b, kernel, (update,))
         _finish(b, kernel)
     return b.schedule
-
-
-def _body(b: Builder, kernel: str) -> tuple[Node, ...]:
-    return next(k.body for k in b.plan.kernels if k.id == kernel)
 
 
 def _one_statement_each(b: Builder, node: Node) -> None:
@@ -77,7 +73,7 @@ def _join(b: Builder, kernel: str, updates: tuple[str, ...]) -> None:
     statements = [b.plan.statement_of[leaf.statement] for leaf in leaves if isinstance(leaf, Leaf)]
     if not hits or hits[0] is None or not hits[0][1] or len(statements) < len(updates) or not all(s.update for s in statements):
         return
-    above, body = hits[0][1], _body(b, kernel)
+    above, body = hits[0][1], body_of(b, kernel)
     nest = chain(next(n for n in body if n.id == above[0].id))
     if [x.id for x in nest] != [x.id for x in above] or nest[-1].body != leaves:
         return
@@ -103,7 +99,7 @@ def _ordered(b: Builder, top: str, wanted: tuple[str, ...]) -> bool:
 
 def _beside(b: Builder, kernel: str, first: str, second: str) -> bool:
     """Move a node right before another one; whether it stands there now."""
-    places = [n.id for n in _body(b, kernel)]
+    places = [n.id for n in body_of(b, kernel)]
     here, there = places.index(first), places.index(second)
     return here + 1 == there or (here < there and b.attempt("sequence", first, after=places[there - 1]))
 
@@ -111,8 +107,8 @@ def _beside(b: Builder, kernel: str, first: str, second: str) -> bool:
 def _finish(b: Builder, kernel: str) -> None:
     """Fuse nests over the results of a reduction alone, such as ``for j: y[j] = y[j] / N``, with the nest that computes them."""
     refused: set[tuple[str, str]] = set()
-    while pair := next((p for p in _finishing(b, _body(b, kernel)) if p not in refused), None):
-        if not bring_together(b, lambda b: _body(b, kernel), pair, len(chain(b.plan.loops[pair[1]]))):
+    while pair := next((p for p in _finishing(b, body_of(b, kernel)) if p not in refused), None):
+        if not bring_together(b, lambda b: body_of(b, kernel), pair, len(chain(b.plan.loops[pair[1]]))):
             refused.add(pair)
 
 
