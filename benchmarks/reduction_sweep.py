@@ -1,12 +1,12 @@
 """Time many spreads of many random reductions: what the constants of the reductions' model are fitted to (reduction_fit.py).
 
     python benchmarks/reduction_sweep.py FILE.csv.gz [--problems 300] [--each 16] [--seed 1] [--least N] [--most N]
-                                         [--committee FILE.json] [--room]
+                                         [--committee FILE.json]
 
 Half of the problems are those of cases.drawn, half rows and columns with few results.  For each, the spreads that the model likes
-best are timed, some more in clusters, one of each width, and others that it does not call much slower; with a committee of
-constants (of reduction_fit.py), what each of these likes best.  With `--room`, kernels ask for the registers with which all loads
-of a batch are in flight.  Every result is compared with PyTorch's; rows are added to the file.
+best are timed, some more in clusters, some of each width, and others that it does not call much slower; with a committee of
+constants (of reduction_fit.py), what each of these likes best.  Every result is compared with PyTorch's; rows are added to the
+file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import cases
 from reduction_program import reduction
 
-HEAD = ("shape", "axes", "dtype", "op", "x", "y", "vector", "unroll", "parts", "flat", "join", "nested", "us")
+HEAD = ("shape", "axes", "dtype", "op", "x", "y", "vector", "unroll", "parts", "flat", "join", "nested", "period", "us")
 NEAR = 1.7
 """Spreads that take so many times the cheapest, by the model, are not timed."""
 WRONG = 2e-3
@@ -67,15 +67,15 @@ def picks(case: cases.Case, each: int, committee: list[dict[str, float]]) -> lis
     found, rng = priced(written, form, default_gpu()), random.Random(str(case))
     near = [shape for shape, us in found if us < NEAR * found[0][1]]
     out = near[: each // 2]
-    widths = sorted({s.vector for s in near})
-    for pool in ([s for s in near if s.clustered], *([s for s in near if s.vector == v] for v in widths)):
+    widths = sorted({(s.vector, s.period) for s in near})
+    for pool in ([s for s in near if s.clustered], *([s for s in near if (s.vector, s.period) == v] for v in widths)):
         left = [s for s in pool if s not in out]
-        out += [*left[:1], *rng.sample(left[1:], min(1, len(left[1:])))]
+        out += [*left[:2], *rng.sample(left[2:], min(1, len(left[2:])))]
     left = [s for s in near if s not in out]
     return out + rng.sample(left, max(0, min(len(left), each - len(out))))
 
 
-def built(job: tuple[cases.Case, Any], room: bool) -> Any:
+def built(job: tuple[cases.Case, Any]) -> Any:
     """Text and machine code of one spread, or why not; runs in a process without the GPU."""
     from explorer.run.kernel import Kernel
     from explorer.run.nvrtc import compile_module
@@ -84,7 +84,7 @@ def built(job: tuple[cases.Case, Any], room: bool) -> Any:
 
     case, shape = job
     try:
-        kernel = Kernel.of(default(reduce(reduction(*case[1:]), shape=shape, room=room)), "H200")
+        kernel = Kernel.of(default(reduce(reduction(*case[1:]), shape=shape)), "H200")
         return kernel.module, compile_module(kernel.module, kernel.gpu.arch).cubin, 0.0
     except Exception as error:  # one spread must not stop the others
         return f"{type(error).__name__}: {error}"
@@ -96,7 +96,6 @@ def main() -> None:
     for name, value in (("problems", 300), ("each", 16), ("seed", 1), ("least", 1 << 14), ("most", 1 << 26), ("limit", 300)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--committee", type=Path)
-    parser.add_argument("--room", action="store_true")
     a = parser.parse_args()
     committee = json.loads(a.committee.read_text()) if a.committee else []
     end = time.monotonic() + a.limit
@@ -105,7 +104,7 @@ def main() -> None:
     with pool, gzip.open(a.file, "at", newline="") as file:
         chosen = pool.map(partial(picks, each=a.each, committee=committee), todo)
         jobs = [(case, shape) for case, found in zip(todo, chosen, strict=True) for shape in found]
-        made = pool.imap(partial(built, room=a.room), jobs, chunksize=4)
+        made = pool.imap(built, jobs, chunksize=4)
         import torch
         from gpu import DTYPES, bound, error_of
         from measure import Bench

@@ -118,7 +118,7 @@ def batch_of(w: Writer, loop: Loop) -> Batch | None:
         apart = vector.partial(w.low, sites[0], lanes) if len(sites) == 1 else None
         if apart is None:
             return None
-        rest = tuple(c for c in sites[0].conditions if c not in apart.each)
+        rest = tuple(c for c in sites[0].conditions if w.low.variable[lanes.id] not in c.variables())
         return Batch(tuple(loops), lanes, sites, apart.some, rest, apart.each)
     return Batch(tuple(loops), lanes, sites, kept, kept)
 

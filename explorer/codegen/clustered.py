@@ -139,8 +139,9 @@ def _offset(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], slot: int) -> Expr 
 def _slots(uses: Sequence[_Use], strides: set[int]) -> Slots | None:
     """Places for the elements of one cluster; None if they are not found for all accesses alike.
 
-    From one part to the next there are as many elements as an axis of the array has behind it, so what stands beside the parts
-    in an offset is less than that: an element has one place, whichever loops come to it.
+    From one part to the next there are as many elements as an axis of the array has behind it.  Where what stands beside the
+    parts in an offset is less than that, parts move together; else offsets stay as they are, without the cluster's own
+    coordinates.  Either way an element has one place, whichever loops come to it.
     """
     gaps = {max(u.parts, default=0) for u in uses if u.writes}
     if len(gaps) != 1 or any(u.own != uses[0].own for u in uses):
@@ -149,6 +150,8 @@ def _slots(uses: Sequence[_Use], strides: set[int]) -> Slots | None:
     if gap not in strides:
         return None
     beside = 1 + max(sum(c * (x.extent - 1) for c, x in u.inside if c % gap) for u in uses)
+    if beside > gap:  # a loop walks parts and more
+        gap = beside = 1
     size = beside * (1 + max(sum(c // gap * (x.extent - 1) for c, x in u.inside if c % gap == 0) for u in uses))
     at = {(u.leaf.id, u.slot): Expr(tuple(_packed(u, gap, beside))) for u in uses}
     return Slots(size, at, frozenset(u.leaf.id for u in uses if u.writes))

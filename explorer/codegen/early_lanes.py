@@ -11,6 +11,7 @@ from ..ir.expr import Expr
 from . import vector
 from .access import access_text
 from .batch import Batch, Load, Parts, Writer, extents, fits, here, loaded
+from .edges import NOWHERE, edge, edges
 from .guards import Condition
 from .index import to_c
 from .lower import Site
@@ -64,21 +65,24 @@ class Together:
 def between(w: Writer, batch: Batch, made: Together, fill: Any) -> Parts | None:
     """Where what each lane asks for itself is to lie between two places: lanes elsewhere become the identity."""
     kept, (site,) = [], batch.sites
+    where = edges(w.low, site, batch.each)
     for v in made.wide:
-        found = _places(w, batch, site, next(slot for (_, slot), held in made.lanes.held.items() if held is v))
+        found = _places(w, batch, site, _slot(made, v))
         if found is None:
             return None
         begin, size = found[0] or Expr(), Expr((), prod(v.store.shape))
         end = size if found[1] is None else found[1]
-        if (begin, end) != (Expr(), size):
+        if (begin, end) != (Expr(), size) and where != NOWHERE:
             first, last = (v.store.name + (f" + {to_c(e, site.ranges)[0]}" if e != Expr() else "") for e in (begin, end))
             kept.append((v, (first, last)))
-    return together(w, batch, made, fill, kept, ())
+    return together(w, batch, made, fill, kept, (), where)
 
 
 def together(w: Writer, batch: Batch, made: Together, fill: Any, kept: Sequence[tuple[vector.Wide, tuple[str, str]]],
-              each: tuple[Condition, ...]) -> Parts:
-    """Declarations, loads and updates, where lanes are loaded at once; of some vectors the lanes between two places are kept."""
+             each: tuple[Condition, ...], where: str = "") -> Parts:
+    """Declarations, loads and updates, where lanes are loaded at once; of some vectors the lanes between two places are kept,
+    in the iterations where others are loaded.
+    """
     lanes, at = made.lanes, here(w, batch)
     declared, loads, taken = [], [], []
     for v in made.wide:
@@ -89,7 +93,8 @@ def together(w: Writer, batch: Batch, made: Together, fill: Any, kept: Sequence[
             const = "" if any(v is one for one, _ in kept) else "const "
             taken.append(f"{const}{kind} {v.local} = {name}{at}.lanes();")
         lanes.here[v.local] = "" if packed else at
-        other, value = batch.sites[0].statement.fill if fill is None else fill, lanes.load(v, fill or 0, packed)
+        other, value = (batch.sites[0].statement.fill if fill is None else fill,
+                        lanes.load(v, fill or 0, packed, _beyond(w, batch, made, v)))
         otherwise = lanes.all_lanes(v.store, other)
         if packed:
             otherwise = f"{packed}{{}}" if other == 0 else f"{packed}::of({otherwise})"
@@ -102,9 +107,25 @@ def together(w: Writer, batch: Batch, made: Together, fill: Any, kept: Sequence[
         declared.append(f"{store.dtype.cuda} {name}{extents(batch)};")
         loads.append(Load(name + at, text, "" if fill is None else narrow(literal(fill, store.dtype), store.dtype)[0]))
         lanes.alike |= {(site.leaf.id, slot): name + at for site, slot in uses}
-    taken += [lanes.keep_between(v, places, fill or 0) for v, places in kept]
+    taken += [lanes.keep_between(v, places, fill or 0, where) for v, places in kept]
     updates = lanes.text(w.plain, lambda body: body, each)
     return Parts(declared, loads, [*([Lines(tuple(taken), (batch.sites[0].leaf.id,))] if taken else []), *updates])
+
+
+def _beyond(w: Writer, batch: Batch, made: Together, v: vector.Wide) -> str:
+    """Where a vector may end beyond its array."""
+    if not made.lanes.ragged or v.store.array is None:
+        return NOWHERE
+    assert batch.lanes is not None
+    site = batch.sites[0]
+    offset = vector.flat_offset(w.low, site, _slot(made, v), {w.low.variable[batch.lanes.id]: Expr((), batch.lanes.start)})
+    inside = Condition(Expr((), v.store.array.size - batch.lanes.extent) - offset)
+    return edge(w.low, site, inside, batch.some)
+
+
+def _slot(made: Together, v: vector.Wide) -> int:
+    """A read that a vector is of."""
+    return next(slot for (_, slot), held in made.lanes.held.items() if held is v)
 
 
 def _places(w: Writer, batch: Batch, site: Site, slot: int) -> tuple[Expr | None, Expr | None] | None:

@@ -13,9 +13,11 @@ from functools import cached_property
 from math import gcd
 
 from ..ir.expr import Expr, without_remainders
+from ..ir.inequality import linear_in
 from ..ir.tree import Loop
 from . import async_copy
 from .access import access_text, inside_conditions, is_move, reader
+from .edges import NOWHERE
 from .guards import NEVER, Condition, condition, conjunction, guard_text
 from .index import linear
 from .lower import Lowered, Site, Store
@@ -86,11 +88,12 @@ class Partial:
 def partial(low: Lowered, site: Site, loop: Loop) -> Partial | None:
     """The conditions apart; None where a condition on the lane is not linear in it."""
     lane, last = low.variable[loop.id], loop.start + loop.extent - 1
-    each = tuple(c for c in site.conditions if lane in c.variables())
+    hidden = tuple(c for c in site.conditions if lane in c.variables())
+    each = tuple(c if c.equality else Condition(linear_in(c.expr, lane)) for c in hidden)
     if any(c.equality or lane in (c.expr - Expr(((lane, c.expr.coefficient(lane)),))).variables() for c in each):
         return None
     best = ((c.expr, Expr((), last if c.expr.coefficient(lane) > 0 else loop.start)) for c in each)
-    some = conjunction([*(c for c in site.conditions if c not in each),
+    some = conjunction([*(c for c in site.conditions if c not in hidden),
                         *(condition(e.substitute({lane: value}, site.ranges), False, site.ranges) for e, value in best)])
     return Partial(some, each)
 
@@ -206,20 +209,23 @@ class Lanes:
         kind, value = f"{'' if w.written else 'const '}{self.declare(w.store)} {w.local}", self.load(w)
         return f"{kind} = {f'{w.guard} ? {value} : {w.fill}' if w.guard else value};" if w.loaded else f"{kind};"
 
-    def load(self, w: Wide, outside: float | int | bool = 0, kind: str = "") -> str:
-        """The lanes, where they are loaded; as far as there are any, where the vector may end beyond the array."""
+    def load(self, w: Wide, outside: float | int | bool = 0, kind: str = "", beyond: str = "") -> str:
+        """The lanes, where they are loaded; as far as there are any, where the vector may end `beyond` the array."""
         kind = kind or self.declare(w.store)
-        if not self.ragged or not w.store.array or w.store.array.size % self.loop.extent == 0:
-            return f"*(const {kind}*)&{w.first}"
+        whole = f"*(const {kind}*)&{w.first}"
+        if not self.ragged or not w.store.array or w.store.array.size % self.loop.extent == 0 or beyond == NOWHERE:
+            return whole
         self.library.add("vector_within")
         places = f"&{w.first}, {w.store.name} + {w.store.array.size}, {narrow(literal(outside, w.store.dtype), w.store.dtype)[0]}"
-        return f"load_within<{kind}, {self.loop.extent}>({places})"
+        within = f"load_within<{kind}, {self.loop.extent}>({places})"
+        return f"({beyond} ? {within} : {whole})" if beyond else within
 
-    def keep_between(self, w: Wide, places: tuple[str, str], outside: float | int | bool) -> str:
+    def keep_between(self, w: Wide, places: tuple[str, str], outside: float | int | bool, where: str) -> str:
         """Lanes that do not lie between two places become what is said."""
         self.library.add("vector_within")
         other = narrow(literal(outside, w.store.dtype), w.store.dtype)[0]
-        return f"keep_between({w.local}{self.here.get(w.local, '')}, &{w.first}, {', '.join(places)}, {other});"
+        text = f"keep_between({w.local}{self.here.get(w.local, '')}, &{w.first}, {', '.join(places)}, {other});"
+        return f"if ({where}) {text}" if where else text
 
     def packed(self, store: Store) -> str:
         """The type of all lanes as they lie in memory, where that is another; "" else."""

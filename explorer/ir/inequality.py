@@ -18,3 +18,19 @@ def free_of_quotient(expr: Expr) -> Expr:
         return expr
     bound = -(expr.const // c) if c > 0 else expr.const // -c
     return free_of_quotient(atom.expr - bound * atom.by if c > 0 else -atom.expr + (bound * atom.by + atom.by - 1))
+
+
+@lru_cache(maxsize=65536)
+def linear_in(expr: Expr, name: str) -> Expr:
+    """An expression that is not negative exactly where `expr` is not, without the quotient that hides a variable, if one does.
+
+    ``a - x // d >= 0`` is ``a * d + d - 1 - x >= 0``, and ``a + x // d >= 0`` is ``a * d + x >= 0``, whatever else is in ``a``.
+    """
+    hidden = [(atom, c) for atom, c in expr.terms if not isinstance(atom, str) and name in atom.expr.variables()]
+    if len(hidden) != 1 or expr.coefficient(name):
+        return expr
+    (atom, c), = hidden
+    if not isinstance(atom, Quotient) or c not in (1, -1):
+        return expr
+    rest = Expr(tuple(t for t in expr.terms if t[0] != atom), expr.const) * atom.by
+    return linear_in(rest + atom.expr if c == 1 else rest + (atom.by - 1) - atom.expr, name)

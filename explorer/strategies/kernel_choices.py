@@ -159,7 +159,8 @@ def _words(s: Shape, by_rows: bool) -> str:
     """A shape as a person says it."""
     kind = "flat" if s.flat else "rows" if by_rows else "columns"
     parts = f", {s.parts} parts" if s.parts > 1 else ""
-    return f"{kind} {s.x}×{s.y} threads, {s.vector} wide, {s.unroll} in flight{parts}"
+    rows = f" over {s.period} rows" if s.period > 1 else ""
+    return f"{kind} {s.x}×{s.y} threads, {s.vector} wide{rows}, {s.unroll} in flight{parts}"
 
 
 def _elementwise(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:

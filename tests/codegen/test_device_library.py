@@ -33,6 +33,8 @@ BLOCKS = [
     (2, 33, 2),
     (1024, 1, 1),
     (5, 1, 40),
+    (49, 8, 1),
+    (19, 5, 1),
 ]
 AXES = ["".join(a) for k in (1, 2, 3) for a in itertools.combinations("xyz", k)]
 
@@ -119,6 +121,18 @@ def test_every_barrier_of_several_values_is_needed(barrier: int) -> None:
     device = CpuDevice(seeds=5)
     with pytest.raises(ExplorerError, match=r"race|barrier"):
         device.run(device.build(module(text, {"x": ("f32", 1024, "in"), "y": ("f32", 1024, "out")}, (16, 16, 1))), x)
+
+
+def test_the_barrier_between_the_two_steps_of_many_partial_results_is_needed() -> None:
+    good = reduction((49, 8, 1), "x", "block_reduce_first")
+    start = good.text.index("T reduce_shares(T* scratch")
+    rest = good.text[start:].replace("    __syncthreads();\n", "", 1)
+    arrays = {"x": ("f32", 392, "in"), "y": ("f32", 392, "out")}
+    x = {"x": np.arange(392, dtype=np.float32)}
+    device = CpuDevice(seeds=5)
+    device.run(device.build(good), x)
+    with pytest.raises(ExplorerError, match=r"race|barrier"):
+        device.run(device.build(module(good.text[:start] + rest, arrays, (49, 8, 1))), x)
 
 
 def test_reductions_are_deterministic_and_a_missing_barrier_between_them_would_show() -> None:

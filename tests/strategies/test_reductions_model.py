@@ -14,8 +14,9 @@ from explorer.gpu.spec import Gpu, gpu
 from explorer.run.cpu import CpuDevice
 from explorer.run.inputs import seeded_arrays
 from explorer.strategies.reductions import Shape, choose, priced, reduce, reduction_form
+from explorer.strategies.reductions.families import SMALL, candidates
 from explorer.strategies.reductions.model import H200, cost, timed
-from explorer.strategies.reductions.shapes import SMALL, Problem, candidates
+from explorer.strategies.reductions.shapes import Problem
 from explorer.strategies.reductions.work import together, work
 from tests.properties.equal import difference
 
@@ -85,20 +86,32 @@ def test_every_family_of_clusters_is_right() -> None:
             assert not difference(s.source, arrays, results), name
 
 
-def test_room_for_all_loads_of_a_batch() -> None:
+def test_room_for_the_loads_of_a_batch() -> None:
     """64 words and 28 registers besides leave room for two blocks of 256 threads; where nothing is gained, nothing is asked."""
     assert [Shape(256, 1, 4, n, 1).room(ROWS, HERE) for n in (2, 4, 8, 16)] == [0, 5, 5, 5]  # rows of 4,096: four accesses
     long = Problem(True, 1 << 20, 1, 1 << 20, 4)
     assert [Shape(256, 1, 4, n, 1).room(long, HERE) for n in (2, 4, 8, 16)] == [0, 5, 4, 2]
-    assert Shape(1024, 1, 4, 16, 1).room(long, HERE) == 1
     assert Shape(256, 1, 8, 16, 1).room(replace(long, itemsize=2), HERE) == 2
+    assert Shape(1024, 1, 4, 16, 1).room(long, HERE) == 1  # half of its words, which is more than without
+    assert [Shape(1024, 1, 4, n, 1).in_flight(long, HERE) for n in (2, 8, 16)] == [2, 8, 9]
+
+
+def test_blocks_that_do_not_fit_with_more_registers_ask_for_none() -> None:
+    """64 words and 28 registers: a multiprocessor holds two blocks of 256 threads; it is to hold all that it gets."""
+    long = Problem(True, 1 << 24, 1, 1 << 24, 4)
+    made = {parts: Shape(256, 1, 4, 16, parts) for parts in (132, 264, 396, 5 * 132, 8 * 132, 9 * 132)}
+    assert {n: s.room(long, HERE) for n, s in made.items()} == {132: 2, 264: 2, 396: 3, 660: 5, 1056: 0, 1188: 0}
+    assert {n: s.in_flight(long, HERE) for n, s in made.items()} == {132: 16, 264: 16, 396: 14, 660: 5, 1056: 3, 1188: 3}
+
+
+def test_the_first_launch_asks_for_the_registers() -> None:
     written = reduction((1 << 20,), (0,), "f32", "sum")
     for join in ("launch", "signal", "cluster"):
-        shape = Shape(256, 1, 4, 16, 16, join=join)
-        plain, roomy = reduce(written, shape=shape), reduce(written, shape=shape, room=True)
+        plain, roomy = (reduce(written, shape=Shape(256, 1, 4, n, 16, join=join)) for n in (2, 16))
         assert [k.resident for k in plain.plan.kernels] == [0, 0]
         assert [k.resident for k in roomy.plan.kernels] == [2, 0]
         assert roomy.judgement.emittable
+        assert "__launch_bounds__(256, 2)" in roomy.cuda
 
 
 # -- what it costs -------------------------------------------------------------------------------------------------
@@ -128,12 +141,12 @@ def test_short_pieces_read_whole_sectors() -> None:
 
 
 def test_what_shuffles_leave_of_a_group() -> None:
-    """17 lanes have no half: 17 values of each row meet one after the other; of 16, one is left, of 64 two."""
+    """Of 16 lanes one value is left, of 64 two; 15 have no half: 15 values meet one after the other, 17 in two steps of 5."""
     def left(x: int, y: int) -> float:
         s = Shape(x, y, 1, 4, 1)
         return times(ROWS, s, row_member=1.0) - times(ROWS, s, row_member=0.0)
 
-    assert [round(left(x, 8)) for x in (16, 17, 24, 64)] == [1, 17, 3, 2]
+    assert [round(left(x, 8)) for x in (16, 15, 17, 24, 64)] == [1, 15, 10, 3, 2]
     assert left(17, 1) == 0  # one row has a way of its own
 
     def stay(x: int, y: int, lanes: int) -> float:

@@ -87,6 +87,28 @@ __device__ T reduce_fold(T* scratch, int member, int group, bool writer) {
     return scratch[group];
 }
 
+// The smallest number whose square is at least `count`.
+constexpr __host__ __device__ int reduce_root(int count) {
+    int root = 1;
+    while (root * root < count) ++root;
+    return root;
+}
+
+// The same in two steps, where halves would take many: each of the first members combines a share, every thread the shares.
+template <class Op, int MEMBERS, int GROUPS, class T>
+__device__ T reduce_shares(T* scratch, int member, int group, bool writer) {
+    constexpr int shares = reduce_root(MEMBERS);
+    if (writer && member < shares) {
+        T share = scratch[member * GROUPS + group];
+#pragma unroll
+        for (int other = shares; other < MEMBERS; other += shares)
+            if (member + other < MEMBERS) share = Op::apply(share, scratch[(member + other) * GROUPS + group]);
+        scratch[member * GROUPS + group] = share;
+    }
+    __syncthreads();
+    return reduce_tree<Op, shares>(scratch + group, GROUPS);
+}
+
 // Where a thread's partial result stands after the shuffles: its group, its number among the group's partials, whether it is the
 // one that brings it to shared memory, and whether it is the group's first thread (0 on all reduced axes).
 struct reduce_place { int member, group; bool writer, first; };
@@ -151,8 +173,8 @@ __device__ T block_reduce(T value, T* scratch) {
         if (at.writer) scratch[at.member * plan::groups + at.group] = value;
         __syncthreads();
         if constexpr (plan::even) return warp_reduce<Op, plan::members>(scratch[(unsigned)thread_number<X, Y, Z>() % plan::members]);
-        else if constexpr (plan::members <= 32) return reduce_tree<Op, plan::members>(scratch + at.group, plan::groups);
-        else return reduce_fold<Op, plan::members, plan::groups>(scratch, at.member, at.group, at.writer);
+        else if constexpr (plan::members <= 16) return reduce_tree<Op, plan::members>(scratch + at.group, plan::groups);
+        else return reduce_shares<Op, plan::members, plan::groups>(scratch, at.member, at.group, at.writer);
     }
 }
 
@@ -187,9 +209,9 @@ __device__ T block_reduce_first(T value, T* scratch) {
         if constexpr (plan::members > 1) {
             if (at.writer) scratch[at.member * plan::groups + at.group] = value;
             __syncthreads();
-            if constexpr (plan::members <= 32) {
+            if constexpr (plan::members <= 16) {
                 if (at.first) value = reduce_tree<Op, plan::members>(scratch + at.group, plan::groups);
-            } else value = reduce_fold<Op, plan::members, plan::groups>(scratch, at.member, at.group, at.writer);
+            } else value = reduce_shares<Op, plan::members, plan::groups>(scratch, at.member, at.group, at.writer);
         }
         return value;
     }

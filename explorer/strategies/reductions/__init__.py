@@ -21,10 +21,11 @@ from ...schedule import Schedule
 from .._steps import Builder
 from ..rows.form import WIDE
 from ..swift import swiftly
+from .families import MOST_THREADS, candidates
 from .form import ReductionForm, reduction_form
 from .model import H200, Constants, timed
 from .nests import shaped
-from .shapes import MOST_THREADS, Problem, Shape, candidates
+from .shapes import Problem, Shape, periodic
 from .work import together, work
 
 S = TypeVar("S", bound=Schedule)
@@ -49,7 +50,8 @@ def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu, constants: Constan
     array, problem = schedule.plan.array_of[form.array], problem_of(schedule, form)
     read = {r.array for s in schedule.plan.program.statements if s.name in _names(schedule, form) for r in s.reads}
     every = candidates(problem, WIDE // array.dtype.bytes, gpu)
-    held = [s for s in every if s.written_out(problem) * s.vector * array.dtype.bytes * len(read) <= IN_FLIGHT]
+    most = IN_FLIGHT // (array.dtype.bytes * len(read))
+    held = [s for s in every if s.written_out(periodic(problem, s.period)) * s.vector <= most]
     shapes = held or every
     times = np.asarray(timed(together(work(problem, s, gpu) for s in shapes), constants).total).tolist()
     found = zip(shapes, times, strict=True)
@@ -79,7 +81,7 @@ def choose(schedule: Schedule, form: ReductionForm, gpu: Gpu, parts: bool | None
     return next((s for s in found if parts is None or (s.parts > 1) == parts), found[0])
 
 
-def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape | None = None, room: bool = False) -> S:
+def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape | None = None) -> S:
     """Schedule the reductions of a kernel.
 
     Parameters
@@ -91,9 +93,6 @@ def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape |
         By default the H200.
     shape : Shape, optional
         By default the one that :func:`choose` gives.
-    room : bool
-        Whether to ask for the registers with which all loads that a thread writes out are in flight together
-        (:class:`~explorer.transforms.occupy.Occupy`), which leaves fewer blocks on a multiprocessor.
 
     Returns
     -------
@@ -106,7 +105,7 @@ def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape |
         return schedule
     gpu = gpu or default_gpu()
     shape = shape or choose(schedule, form, gpu)
-    blocks = shape.room(problem_of(schedule, form), gpu) if room else 0
+    blocks = shape.room(periodic(problem_of(schedule, form), shape.period), gpu)
     return swiftly(schedule, lambda s: _made(s, form, shape, blocks))
 
 

@@ -50,9 +50,9 @@ class Constants:
         Bytes per microsecond of the L2 cache, whose sectors of 32 bytes are read whole.
     scattered, misfit : float
         How much more the memory takes for the shortest pieces of columns, and for pieces of 64 bytes that begin anywhere.
-    row, row_block, row_warp, row_member : float
+    row, row_block, row_warp, row_member, row_twice : float
         Shuffles of a row; the block's barrier where a row has more than a warp, and for each doubling of warps; for each value
-        of one of several rows that shuffles leave.
+        of one of several rows that shuffles leave, and where there are more of them than lanes of a warp.
     column, column_value, column_block, column_member : float
         Columns meet: in any case, for each value and halving, and where that takes the block's barrier; for each value of a
         column that shuffles leave.
@@ -62,9 +62,10 @@ class Constants:
         The launch that joins parts, the tickets by which the last block does, or the signals that one waits for; for each
         further part that a thread takes there, and each further batch in a launch; for each part; the share of the memory's
         time for partial results.
-    cluster, cluster_part, crowd, crowd_power : float
-        The barrier of a cluster, and for each of its blocks; how much longer loads take where clusters have 16 blocks, as those
-        do not fit the groups of multiprocessors evenly, and with which power of their blocks that grows.
+    cluster, cluster_part, cluster_period, crowd, crowd_power : float
+        The barrier of a cluster, and for each of its blocks; for rows of a period that it joins too; how much longer loads take
+        where clusters have 16 blocks, as those do not fit the groups of multiprocessors evenly, and with which power of their
+        blocks that grows.
     start, block, batch : float
         For each block that a multiprocessor starts with, for each that it issues, and each further batch of loads.
     code, code_width, division, division_rows : float
@@ -76,49 +77,51 @@ class Constants:
         For a block of 1,024 threads to be started.
     """
 
-    launch: float = 0.593
-    latency: float = 0.2
+    launch: float = 0.8
+    latency: float = 0.201
     alone: float = 1.7e+05
-    first: float = 2.47
-    soft: float = 4.74
-    sharpness: float = 2.67
-    line_flat: float = 0.415
+    first: float = 1.03
+    soft: float = 3.91
+    sharpness: float = 2.21
+    line_flat: float = 0.452
     cache: float = 9e+06
-    row_member: float = 0.00238
-    column_member: float = 1.72e-07
-    line: float = 0.0216
-    access: float = 0.00131
-    scattered: float = 0.0987
-    misfit: float = 0.104
-    read: float = 0.937
-    start: float = 0.00196
-    row: float = 0.0339
-    row_block: float = 0.0359
-    row_warp: float = 0.0184
-    column: float = 0.0515
-    column_value: float = 0.0124
-    column_block: float = 0.0146
-    again: float = 4.72
-    join: float = 0.894
-    ticket: float = 1.2
-    signal: float = 0.713
-    signal_columns: float = 0.899
-    take: float = 0.156
-    cluster: float = 0.332
-    cluster_part: float = 0.00749
-    crowd: float = 0.229
-    crowd_power: float = 0.418
-    part: float = 0.000395
-    partial: float = 5.6
-    block: float = 0.0645
-    wave: float = 0.00265
-    batch: float = 0.0862
-    code: float = 0.00474
-    code_width: float = 1
-    division: float = 1.83
-    division_rows: float = 2.13
-    ragged: float = 0.448
-    threads: float = 0.15
+    row_member: float = 0.0133
+    row_twice: float = 0.0232
+    column_member: float = 8.96e-07
+    line: float = 0.0199
+    access: float = 0.00122
+    scattered: float = 0.00594
+    misfit: float = 0.00234
+    read: float = 0.9
+    start: float = 0.0384
+    row: float = 0.0871
+    row_block: float = 0.0252
+    row_warp: float = 0.00581
+    column: float = 0.0131
+    column_value: float = 0.0133
+    column_block: float = 0.0994
+    again: float = 5.46
+    join: float = 1.04
+    ticket: float = 0.458
+    signal: float = 0.944
+    signal_columns: float = 1.14
+    take: float = 0.0787
+    cluster: float = 0.457
+    cluster_part: float = 0.000209
+    cluster_period: float = 0.191
+    crowd: float = 0.712
+    crowd_power: float = 0.843
+    part: float = 3.74e-05
+    partial: float = 5.71
+    block: float = 0.0417
+    wave: float = 0.00037
+    batch: float = 0.113
+    code: float = 0.00571
+    code_width: float = 0.0856
+    division: float = 2.91
+    division_rows: float = 2.91
+    ragged: float = 0.627
+    threads: float = 0.146
 
 
 H200 = Constants()
@@ -158,6 +161,7 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
 def timed(w: Work, c: Constants = H200) -> Cost:
     """What work costs: of one spread, or of many at once where the work's attributes are arrays."""
     combine = c.row * w.row + c.row_block * w.row_block + c.row_warp * w.row_warp + c.row_member * w.row_member
+    combine += c.row_twice * w.row_twice
     combine += c.column * w.column + c.column_block * w.column_block
     combine += c.column_value * w.column_value + c.column_member * w.column_member
     begin = c.threads * w.launched
@@ -189,7 +193,8 @@ def _join(w: Work, c: Constants) -> float:
     """Parts become one."""
     waits = c.join * w.launch + c.ticket * w.ticket + c.signal * w.signal + c.signal_columns * w.signal_columns
     passed = c.take * w.take + c.part * w.part + c.partial * w.partial
-    return waits + passed + c.cluster * w.cluster + c.cluster_part * w.cluster_part
+    near = c.cluster * w.cluster + c.cluster_part * w.cluster_part + c.cluster_period * w.cluster_period
+    return waits + passed + near
 
 
 def _soft_least(a: float, b: float, sharpness: float) -> float:

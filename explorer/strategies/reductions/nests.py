@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from ...ir.tree import Leaf, Loop, Node, walk
 from ...schedule import Schedule
-from .._steps import Builder
+from .._steps import Builder, chain
 from .form import ReductionForm
 from .shapes import JOIN_BLOCK, JOIN_COLUMNS, JOIN_LOADS, Shape, join_rows
 
@@ -32,7 +32,7 @@ def _rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
         written = [_split(b, r, shape.unroll, "u")]
     _in_order(b, [part, far, *([r] if r not in written else []), thread, *written, lanes])
     if part:
-        _apart(b, form, part, [p] if p else [])
+        _apart(b, form, [part], [p] if p else [])
     if p:
         row = _split(b, p, min(shape.y, b.extent(p)), "r")
         b.do("bind", p, "block.x")
@@ -61,16 +61,21 @@ def _columns(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     else:
         run = ""
     r, batch, p = _flat(b, reduced), _flat(b, outer), _flat(b, inner)
-    lanes = _split(b, p, shape.vector, "v") if not form.rows else ""
-    column = _split(b, p, shape.x, "x")
+    period = _split(b, r, shape.period, "k")
     row = _split(b, r, shape.y, "y")
     part = _split(b, r, shape.parts, "s")
     several = run or _split(b, r, shape.unroll, "u")
     walk = [r, row, several]
-    _in_order(b, [part, *walk])
+    _in_order(b, [part, period, *walk])
     if part:
-        _apart(b, form, part, [x for x in (lanes, column, p, batch) if x])
-        _in_order(b, [part, batch, p, column, lanes])
+        _apart(b, form, [x for x in (part, period) if x], [x for x in (p, batch) if x])
+    if period:
+        _in_order(b, [part, batch, period, p])
+        b.do("coalesce", (period, p))
+        p = period
+    lanes = _split(b, p, shape.vector, "v") if not form.rows else ""
+    column = _split(b, p, shape.x, "x")
+    _in_order(b, [part, batch, p, column, lanes])
     if lanes:
         b.do("distribute", lanes, after=_before(b, r))
         lanes = b.parent(r)
@@ -118,11 +123,11 @@ def _before(b: Builder, loop: str) -> str:
     return body[next(n for n, node in enumerate(body) if node.id == loop) - 1].id
 
 
-def _apart(b: Builder, form: ReductionForm, part: str, around: list[str]) -> None:
-    """Parts in a launch of their own, each accumulated on its own."""
-    before = {a.name for a in b.plan.program.arrays}
+def _apart(b: Builder, form: ReductionForm, parts: list[str], around: list[str]) -> None:
+    """Parts, each of some iterations of loops, in a launch of their own and each accumulated on its own."""
+    before, part = {a.name for a in b.plan.program.arrays}, parts[0]
     for update in form.updates:
-        b.do("rfactor", update, part, first=not form.rows)
+        b.do("rfactor", update, tuple(parts), first=not form.rows)
     for start in form.starts:
         b.do("sequence", start, after=part)
     partial = [a.name for a in b.plan.program.arrays if a.name not in before]
@@ -174,7 +179,10 @@ def _joining(b: Builder, form: ReductionForm) -> tuple[str, tuple[str, ...], lis
     while len(body) == 1 and isinstance(body[0], Loop):
         around.append(body[0].id)
         body = body[0].body
-    joins = [(node.id, next(n.id for n in node.body if isinstance(n, Leaf))) for node in body if isinstance(node, Loop)]
+    joins = []
+    for nest in [chain(node) for node in body if isinstance(node, Loop)]:
+        _flat(b, tuple(x.id for x in nest))
+        joins.append((nest[0].id, next(n.id for n in nest[-1].body if isinstance(n, Leaf))))
     return kernel.id, tuple(around), joins
 
 
@@ -200,14 +208,16 @@ def _join_rows(b: Builder, form: ReductionForm, shape: Shape) -> None:
 
 def _join_columns(b: Builder, form: ReductionForm, shape: Shape, main: tuple[str, str]) -> None:
     kernel, around, joins = _joining(b, form)
-    beside, rows = (shape.x * shape.vector, shape.y) if shape.together else (JOIN_COLUMNS, join_rows(shape.parts))
+    beside, rows = JOIN_COLUMNS, join_rows(shape.parts * shape.period)
+    if shape.together:
+        beside, rows = shape.x if shape.period > 1 else shape.x * shape.vector, shape.y
     batch, p = main
     if shape.together and batch:  # the same blocks as before
         batch, p = around[0], _flat(b, around[1:])
         b.do("bind", batch, "block.z")
     else:
         p = _flat(b, around)
-    alone = shape.clustered
+    alone = shape.clustered and shape.period == 1
     if p and alone:
         _spread_columns(b, p, shape)
     elif p:
@@ -234,6 +244,8 @@ def _spread_columns(b: Builder, p: str, shape: Shape) -> None:
     tile = _split(b, p, shape.x * shape.vector, "x")
     b.do("bind", p, "block.x")
     column = _split(b, tile, shape.x, "t")
-    if column and 1 < shape.vector <= shape.y:
+    if 1 < shape.vector <= shape.y and tile:
         b.do("bind", tile, "thread.y")
-    b.do("bind", column or tile, "thread.x")
+        tile = ""
+    if column or tile:
+        b.do("bind", column or tile, "thread.x")

@@ -6,13 +6,13 @@ Whatever is so or is not so is 1 or 0 here, so that the model has no cases: it i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import log2
+from math import ceil, log2, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from ...gpu.spec import Gpu
-from .shapes import Problem, Shape
+from .shapes import Problem, Shape, periodic
 
 WIDE_CLUSTER = 16
 """Blocks of the largest clusters."""
@@ -20,6 +20,8 @@ SECTOR = 32
 """Bytes of a sector of the L2 cache (Nsight Compute, "Memory Chart")."""
 LINE = 128
 """Bytes of a line of the L1 cache and of a full access to memory (CUDA C++ Best Practices Guide, "Coalesced Access")."""
+AT_ONCE = 16
+"""Values that the first thread of a group takes itself (``reduce.cuh``)."""
 CLOCK = 1.7e9
 """Hertz of a GPU that does not say."""
 
@@ -53,17 +55,18 @@ class Work(NamedTuple):
         Accesses of a thread that are written out, and their elements.
     divided, divided_rows, ragged : float
         Whether addresses take divisions, for each thread, or side by side in a row; lanes of an access with their own condition.
-    row, row_block, row_warp, row_member : float
-        Whether threads share a row; whether warps do; how often their number halves; values that shuffles leave.
+    row, row_block, row_warp, row_member, row_twice : float
+        Whether threads share a row; whether warps do; how often their number halves; values that are taken one after the other of
+        those that shuffles leave, and whether that takes two steps.
     column, column_block, column_value, column_member : float
         The same where threads share columns, for all columns of a thread.
     launch, ticket, signal, signal_columns, cluster : float
         Whether parts meet so.
     take : float
         Further rounds in which parts are taken.
-    part, partial, cluster_part, crowd : float
-        Parts that pass through memory, the microseconds of their results there; parts of a cluster, and over those of the
-        largest.
+    part, partial, cluster_part, cluster_period, crowd : float
+        Parts that pass through memory, the microseconds of their results there; parts of a cluster, whether it joins rows of a
+        period too, and its parts over those of the largest.
     """
 
     stream: float
@@ -89,6 +92,7 @@ class Work(NamedTuple):
     row_block: float
     row_warp: float
     row_member: float
+    row_twice: float
     column: float
     column_block: float
     column_value: float
@@ -102,6 +106,7 @@ class Work(NamedTuple):
     part: float
     partial: float
     cluster_part: float
+    cluster_period: float
     crowd: float
 
 
@@ -114,29 +119,30 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
     s : Shape
     gpu : Gpu
     """
+    p = periodic(p, s.period)
     bandwidth = (gpu.measured_bandwidth_bytes_per_s or gpu.memory_bandwidth_bytes_per_s) / 1e6
     in_rows, in_lanes = p.rows and not s.flat, p.rows and s.flat
     blocks, threads, launched = s.blocks(p), s.x * s.y, s.launched(p)
-    accesses, unroll = s.accesses(p), s.written_out(p)
+    accesses, unroll, flight = s.accesses(p), s.written_out(p), s.in_flight(p, gpu)
     each = -(-blocks // gpu.multiprocessors)
     resident = max(1, min(gpu.max_threads_per_sm // max(launched, gpu.warp_size), each, gpu.max_blocks_per_sm))
     waves = -(-blocks // (min(gpu.multiprocessors, blocks) * resident))
-    lanes = s.lanes(p) if s.flat else s.vector
-    width, nbytes = lanes * p.itemsize, p.length * p.results * p.itemsize
+    width, nbytes = s.width(p), p.length * p.results * p.itemsize
     warps = -(-threads // gpu.warp_size) * accesses
     lines = waves * resident * warps * _lines(p, s, width, gpu.warp_size) / ((gpu.clock_hz or CLOCK) / 1e6)
     unsteady = not s.steady(p)
     columns = not in_rows and s.y > 1
+    members = s.x >> _halvings(s.x, gpu.warp_size) if in_rows and s.x > 1 and s.y > 1 else 0
     joined = s.join if s.parts > 1 else ""
     through = s.parts if joined and not s.clustered else 0
-    takes = {"launch": s.rounds, "signal": s.takes}.get(joined)
+    takes = {"launch": s.rounds, "signal": s.takes, "cluster": s.takes if s.period > 1 else None}.get(joined)
     return Work(
         stream=nbytes / bandwidth,
         scattered=_scattered(p, s, width),
         misfit=_misfit(p, s),
         sectors=nbytes * _sectors(p, s, width),
         fullest=each * threads * accesses * width,
-        held=resident * threads * unroll * width,
+        held=resident * threads * flight * width,
         later=(waves - 1) / waves,
         lines=0.0 if in_lanes else lines,
         lines_flat=lines if in_lanes else 0.0,
@@ -144,16 +150,17 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         blocks=each,
         begun=min(resident, each),
         launched=launched / 1024,
-        batches=-(-accesses // unroll),
+        batches=-(-accesses // flight),
         unroll=unroll,
-        written=unroll * lanes,
+        written=unroll * width // p.itemsize,
         divided=unsteady and not in_rows,
         divided_rows=unsteady and in_rows,
         ragged=s.vector if in_rows and p.run % s.vector else 0,
         row=in_rows and s.x > 1,
         row_block=in_rows and s.x > gpu.warp_size,
         row_warp=log2(s.x / gpu.warp_size) if in_rows and s.x > gpu.warp_size else 0.0,
-        row_member=s.x >> _halvings(s.x, gpu.warp_size) if in_rows and s.x > 1 and s.y > 1 else 0,
+        row_member=members if members <= AT_ONCE else 2 * ceil(sqrt(members)),
+        row_twice=members > AT_ONCE,
         column=columns,
         column_block=columns and threads > gpu.warp_size,
         column_value=log2(s.y) * s.lanes(p) if columns else 0.0,
@@ -167,6 +174,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         part=through,
         partial=through * p.results * 8 / bandwidth,
         cluster_part=s.parts if s.clustered else 0,
+        cluster_period=s.clustered and s.period > 1,
         crowd=s.parts / WIDE_CLUSTER if s.clustered else 0.0,
     )
 
