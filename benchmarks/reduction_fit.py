@@ -42,7 +42,8 @@ SIZES = (0, 1e5, 1e6, 4e6, 2e7, 1e8, math.inf)
 FAR = 8
 """How far annealing takes a constant from where it began, as a factor."""
 BOUNDS = {"latency": (0.2, 0.6), "alone": (0.8e5, 1.7e5), "first": (0.8, 3), "soft": (1.5, 12), "sharpness": (1.2, 5),
-          "launch": (0.1, 0.8), "read": (0.9, 1.05), "code_width": (0.05, 1), "crowd_power": (0.3, 3), "cache": (3.5e6, 9e6)}
+          "launch": (0.1, 0.8), "read": (0.9, 1.05), "code_width": (0.05, 1), "crowd_power": (0.3, 3), "cache": (3.5e6, 9e6),
+          "scattered": (0.1, 0.4)}
 """What is known of constants that have a meaning of their own, in their units (microseconds, bytes per microsecond)."""
 STRIDE, NEARLY, MEMBERS = 200, 1.02, 12
 """Steps from one candidate for the committee to the next; how much more loss its members have, at most; how many there are."""

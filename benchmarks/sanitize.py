@@ -4,8 +4,8 @@
         compute-sanitizer --tool $tool --error-exitcode 9 python benchmarks/sanitize.py
     done
 
-Everything runs in this one process (the sanitizer sees its launches), at small odd sizes, with outputs checked against the
-workload's reference.
+Words after it choose schedules by what is in their names.  Everything runs in this one process (the sanitizer sees its launches),
+at small odd sizes, with outputs checked against the workload's reference.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import cupy
 import numpy as np
+from reduction_program import reduction
 
 from explorer import workloads
 from explorer.api import Definition
@@ -31,6 +32,17 @@ from explorer.run.verify import check_outputs
 from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
 from explorer.strategies.default import default
+from explorer.strategies.reductions import Shape, reduce
+
+SHAPES = (
+    *((f"rows of odd columns by {join}", ((401, 19), (0,), "f16", "max"), Shape(19, 8, 8, 2, 4, join=join, period=8))
+      for join in ("launch", "signal", "cluster")),
+    ("rows that begin anywhere", ((9, 411), (1,), "f32", "sum"), Shape(8, 4, 4, 13, 1)),
+    ("batches of such", ((7, 803), (1,), "f32", "max"), Shape(8, 1, 4, 5, 1)),
+    ("49 threads a row", ((8, 16, 7, 7), (0, 2, 3), "f32", "sum"), Shape(49, 8, 1, 8, 1)),
+    ("19 threads a row", ((8, 16, 19), (0, 2), "f32", "sum"), Shape(19, 8, 1, 8, 1)),
+)
+"""Reductions spread as `auto` spreads larger ones: name, case, shape."""
 
 
 def schedules() -> Iterator[tuple[str, Schedule]]:
@@ -43,10 +55,11 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     import move_schedules as moves
     import multiblock_schedules as multiblock
     import spine_schedules as spine
-    from reduction_program import reduction
 
     for case in (((20_000,), (0,), "f32", "sum"), ((300, 264), (0,), "f16", "max"), ((8, 6, 12, 12), (0, 2, 3), "f32", "sum")):
         yield f"reduction in parts {case}", auto(reduction(*case))
+    for name, case, shape in SHAPES:
+        yield f"reduction, {name}", default(reduce(reduction(*case), shape=shape))
     yield "column sums by atomics", column_sums("atomic")
     yield "column sums in shared memory", column_sums("shared")
     for name, how, schedule in multiblock.schedules(small=True):
@@ -93,9 +106,8 @@ def run(engine: CupyEngine, schedule: Schedule) -> str:
 def main() -> int:
     cupy.cuda.set_allocator(None)  # one allocation each, so that the sanitizer sees the ends of the arrays
     engine, wrong = CupyEngine(), 0
-    only = sys.argv[1] if len(sys.argv) > 1 else ""
     for name, schedule in schedules():
-        if only in name:
+        if len(sys.argv) == 1 or any(only in name for only in sys.argv[1:]):
             problem = run(engine, schedule)
             wrong += bool(problem)
             print(f"{'BAD' if problem else 'ok '} {name} {problem}", flush=True)

@@ -10,6 +10,7 @@ from math import prod
 import pytest
 
 import explorer as ex
+from benchmarks.reduction_program import reduction
 from explorer.codegen.emit import emit
 from explorer.errors import TransformError
 from explorer.gpu.occupancy import check_launch, occupancy
@@ -18,6 +19,7 @@ from explorer.ir.plan import Plan, block_extents, grid_extents
 from explorer.ir.tree import Loop, walk
 from explorer.run.nvrtc import compile_module
 from explorer.strategies import edges, stitch, stitching
+from explorer.strategies.reductions import Shape, reduce
 from explorer.strategies.stitching.phases import one_launch, resident
 from explorer.strategies.stitching.rates import GRID_US
 from tests.strategies.stitched import program, run_all, written
@@ -249,3 +251,13 @@ def test_blocks_walk_over_what_does_not_fit_at_once(name: str, sizes: dict[str, 
             made.append(found)
     assert made
     run_all(made)
+
+
+def test_phases_ask_for_no_registers_of_their_own() -> None:
+    """Column sums alone ask for the registers that their loads need; the blocks of a grid's barrier all have to be resident."""
+    sums = reduction((6400, 384), (0,), "f32", "sum")
+    assert any(k.resident for k in reduce(sums, shape=Shape(8, 32, 4, 16, 11)).plan.kernels)
+    made = reduce(sums, shape=Shape(8, 32, 4, 16, 11))
+    made = one_launch(made, tuple(k.id for k in made.plan.kernels), H200)
+    assert not any(k.resident for k in made.plan.kernels)
+    assert one(made.plan)

@@ -138,9 +138,9 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
     takes = {"launch": s.rounds, "signal": s.takes, "cluster": s.takes if s.period > 1 else None}.get(joined)
     return Work(
         stream=nbytes / bandwidth,
-        scattered=_scattered(p, s, width),
+        scattered=_scattered(p, s),
         misfit=_misfit(p, s),
-        sectors=nbytes * _sectors(p, s, width),
+        sectors=nbytes * _sectors(p, s),
         fullest=each * threads * accesses * width,
         held=resident * threads * flight * width,
         later=(waves - 1) / waves,
@@ -184,25 +184,34 @@ def together(works: Iterable[Work]) -> Work:
     return Work(*np.array([tuple(w) for w in works], dtype=float).T)
 
 
-def _scattered(p: Problem, s: Shape, width: int) -> float:
-    """How far the pieces that a row of threads reads are from whole lines."""
-    if p.rows and (s.flat or s.x >= 32):
+def _piece(p: Problem, s: Shape, rows: int) -> int:
+    """Contiguous bytes that so many rows of threads read at once, or soon one after the other: rows of columns that they cover
+    join, and so do the rows of lanes that walk one each.
+    """
+    if p.rows and s.flat:
+        return min(s.x, p.beside) * p.run * p.itemsize
+    if not p.rows and not s.flat and s.x * s.vector >= p.run:
+        return p.run * min(rows, p.inner or p.length) * p.itemsize
+    return max(1, min(s.x * s.width(p), p.run * p.itemsize))
+
+
+def _scattered(p: Problem, s: Shape) -> float:
+    """How far the pieces that threads read at once are from whole lines."""
+    if p.rows and s.x >= 32:
         return 0.0
-    return max(0.0, (LINE - min(s.x * width, p.run * p.itemsize)) / LINE)
+    return max(0.0, (LINE - _piece(p, s, s.y)) / LINE)
 
 
 def _misfit(p: Problem, s: Shape) -> float:
     """What is read in vain at the ends of pieces of columns that do not begin where lines do, over the pieces' length."""
-    if p.rows or p.run * p.itemsize % LINE == 0:
+    if (p.rows and not s.flat) or p.run * p.itemsize % LINE == 0:
         return 0.0
-    return min(1.0, LINE / 2 / (min(s.x * s.vector, p.run) * p.itemsize))
+    return min(1.0, LINE / 2 / _piece(p, s, s.y))
 
 
-def _sectors(p: Problem, s: Shape, width: int) -> float:
+def _sectors(p: Problem, s: Shape) -> float:
     """Bytes of the sectors that pieces touch, over the bytes of the pieces."""
-    if p.rows and s.flat:
-        return 1.0  # lanes read on in theirs
-    whole, piece = p.run * p.itemsize % SECTOR == 0, max(1, min(s.x * width, p.run * p.itemsize))
+    whole, piece = p.run * p.itemsize % SECTOR == 0, _piece(p, s, s.y)
     if whole and piece <= SECTOR:
         return SECTOR / piece
     return 1.0 if whole and piece % SECTOR == 0 else (piece + SECTOR - p.itemsize) / piece
@@ -213,9 +222,11 @@ def _lines(p: Problem, s: Shape, width: int, warp: int) -> int:
     beside = min(warp, s.x)
     if p.rows and s.flat:
         return min(beside, -(-beside * p.run * p.itemsize // LINE))
-    span = beside * width
+    rows, span = warp // beside, beside * width
+    if not p.rows and p.run <= s.x * s.vector and s.x < warp:
+        return -(-_piece(p, s, rows) // LINE)
     piece = max(1, min(span, p.run * p.itemsize))
-    return (warp // beside) * max(1, span // piece) * -(-piece // LINE)
+    return rows * max(1, span // piece) * -(-piece // LINE)
 
 
 def _left(s: Shape, warp: int) -> int:
