@@ -1,12 +1,10 @@
 """Reductions and fused chains on a GPU, from `strategies.auto` alone, against every peer in the same process.
 
     python benchmarks/gpu.py [--suites reductions,fused,random,large,chains] [--only TEXT] [--peers torch,inductor,cupy,xla]
-                             [--draw 40] [--seed 0] [--search N] [--occupy N] [--json PATH]
+                             [--draw 40] [--seed 0] [--search N] [--json PATH]
 
 With `--search`, N variants of each schedule are built (explorer.strategies.choices) and timed quickly; the best is `searched`,
-timed in turn with the others, and its ratio to the best peer stands beside that of `auto`.  With `--occupy`, the same schedules
-ask that a multiprocessor hold at least N blocks of each launch, which shows what it is worth that the compiler then takes more
-registers and keeps more loads in flight.
+timed in turn with the others, and its ratio to the best peer stands beside that of `auto`.
 
 Every result is verified against float64 first.  Times are device time by CUPTI with a cold, clean L2 cache (measure.py).
 A ratio above 1 means that the explorer's kernels are faster than the best peer.
@@ -32,7 +30,7 @@ from reduction_program import reduction
 DTYPES = {"f16": "float16", "f32": "float32"}
 
 
-def prepare(job: tuple[str, Any], occupy: int = 0) -> Any:
+def prepare(job: tuple[str, Any]) -> Any:
     """Schedule, text and machine code of one case; runs in a process without the GPU."""
     kind, case = job
     import sys
@@ -44,7 +42,7 @@ def prepare(job: tuple[str, Any], occupy: int = 0) -> Any:
 
     try:
         begin = time.process_time()
-        kernel = Kernel.of(roomy(auto(written(kind, case), "H200"), occupy), "H200")
+        kernel = Kernel.of(auto(written(kind, case), "H200"), "H200")
         seconds = time.process_time() - begin
         return kernel.module, compile_module(kernel.module, kernel.gpu.arch).cubin, seconds
     except Exception as error:  # one case must not stop the others
@@ -54,17 +52,6 @@ def prepare(job: tuple[str, Any], occupy: int = 0) -> Any:
 def written(kind: str, case: Any) -> Any:
     """The program of a case as written."""
     return getattr(fused_programs, case[1]).schedule(**case[2]) if kind in ("fused", "chains") else reduction(*case[1:])
-
-
-def roomy(schedule: Any, blocks: int) -> Any:
-    """The schedule with so many blocks of each launch on a multiprocessor, where they fit and no barrier of the grid stands."""
-    from explorer.transforms.occupy import Occupy
-
-    for first, *others in schedule.plan.launched if blocks else ():
-        step = Occupy(first.id, blocks)
-        if not any(k.join == "grid" for k in others) and step.check(schedule.plan):
-            schedule = schedule.apply(step)
-    return schedule
 
 
 def bound(built: Any, given: dict[str, Any]) -> Any:
@@ -229,7 +216,6 @@ def main() -> None:
     parser.add_argument("--draw", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--search", type=int, default=0, metavar="N", help="variants of each schedule to time")
-    parser.add_argument("--occupy", type=int, default=0, metavar="N", help="blocks of a launch that a multiprocessor holds")
     parser.add_argument("--json")
     arguments = parser.parse_args()
     suites, peers = arguments.suites.split(","), set(arguments.peers.split(","))
@@ -242,7 +228,7 @@ def main() -> None:
         }[suite]
         jobs += [(suite, case) for case in found if arguments.only in case[0]]
     with multiprocessing.get_context("fork").Pool(min(15, os.cpu_count() or 1)) as pool:  # ended, not joined, when left
-        first = searched.Builds(pool, partial(prepare, occupy=arguments.occupy), [[job] for job in jobs])
+        first = searched.Builds(pool, prepare, [[job] for job in jobs])
         more = searched.Builds(pool, searched.variant, [
             [(partial(written, *job), n, arguments.search) for n in range(1, arguments.search + 1)] for job in jobs])
         built = [one for (one,) in first.collect()]

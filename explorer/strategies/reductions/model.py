@@ -6,13 +6,13 @@ can take in and the bytes that its resident threads keep in flight over the late
 loading while they begin and while they reduce.  The memory takes longer for short pieces of columns, and for those that do not
 begin where lines do: their ends are read in vain.  To that come the launches, one latency, the reduction across threads, a little
 for every block and batch of loads, and for parts what joins them, with the partial results.  Kernels of a microsecond or two also
-pay for what is written out.  All loads that a thread writes out count as in flight; ptxas, where the launch bounds do not say how
-many blocks there are, keeps about 16 words of them (:class:`~explorer.transforms.occupy.Occupy`), so a batch of more takes longer
-than is said here: 0.18 microseconds and 0.1 for each 16 bytes.
+pay for what is written out.  Loads that a thread writes out count as in flight as far as its registers hold them: with those that
+the kernel asks for (:class:`~explorer.transforms.occupy.Occupy`), or, where it cannot ask, the 12 words that ptxas keeps.
 
-The constants were fitted on an H200 to 28,264 measured schedules of 1,498 reductions of all sizes, which are kept with the fit
-(``benchmarks/reduction_fit.py``).  The schedule that the model chooses among those measured is on average 4 % slower than the
-fastest, a part of which is the clock's noise, and up to 40 %; times near the fastest are predicted within 13 %.
+The constants were fitted on an H200 to 44,890 measured schedules of 3,490 reductions of all sizes, which are kept with the fit
+(``benchmarks/reduction_fit.py``).  The schedule that the model chooses among those measured is on average 3.4 % slower than the
+fastest, a part of which is the clock's noise, for 99 of 100 at most 22 %, and once 89 %; times near the fastest are predicted
+within 11 %.
 """
 
 from __future__ import annotations
