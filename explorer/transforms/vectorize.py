@@ -8,7 +8,7 @@ from math import gcd
 
 from ..ir.expr import Expr, Ranges
 from ..ir.finding import YES, Verdict, no
-from ..ir.inequality import free_of_quotient
+from ..ir.inequality import free_of_quotient, linear_in
 from ..ir.plan import Plan
 from ..ir.program import Constraint
 from ..ir.text import access_text, condition_text
@@ -175,7 +175,7 @@ def _uniform(constraint: Constraint, at: Mapping[str, Expr], loop: Loop, scope: 
     low, high = expr.interval(scope)
     if high < 0 or (low >= 0 and not constraint.equality) or (low > 0 and constraint.equality):
         return True
-    lanes = lanes_of(expr if constraint.equality else free_of_quotient(expr), loop, scope)
+    lanes = lanes_of(expr if constraint.equality else linear_in(free_of_quotient(expr), loop.id), loop, scope)
     steps = steps_of(lanes)
     if steps is None:
         return False

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+import explorer as ex
 from benchmarks.reduction_program import reduction
 from explorer.codegen.emit import emit
 from explorer.gpu.spec import gpu
@@ -20,6 +21,7 @@ from explorer.strategies.reductions.shapes import Problem, periodic
 from tests.properties.equal import difference
 
 HERE = gpu("H200")
+M, N = ex.sizes("M N")
 CASES = {
     "rows of odd length": ((57, 19), (0,), "f32", "sum"),
     "the last period is cut off": ((399, 19), (0,), "f16", "max"),
@@ -68,6 +70,34 @@ def test_every_way_to_join_is_right(name: str) -> None:
         arrays = seeded_arrays(s.source, 5)
         for results in device.run_seeds(built, arrays):
             assert not difference(s.source, arrays, results), shape
+
+
+@ex.program
+def extremes(x: ex.f32[M, N], low: ex.f32[N], high: ex.f32[N]):
+    for j in range(N):
+        low[j] = ex.inf
+        high[j] = -ex.inf
+        for i in range(M):
+            low[j] = min(low[j], x[i, j])
+            high[j] = max(high[j], x[i, j])
+
+
+def test_several_results_share_the_vectors_of_a_period() -> None:
+    """4 divides 400: a vector's lanes all have a row or none has, though the vector begins in one row and ends in the next."""
+    s = extremes.schedule(M=400, N=19)
+    form = reduction_form(s, "extremes")
+    assert form is not None
+    shape = next(x for x, _ in priced(s, form, HERE) if x.vector == x.period == 4 and x.join == "signal")
+    made = default(reduce(s, shape=shape))
+    assert made.cuda.count("*(const vec<float, 4>*)&x[") == 1
+    device, arrays = CpuDevice(seeds=3), seeded_arrays(made.source, 5)
+    for results in device.run_seeds(device.build(emit(made.plan)), arrays):
+        assert not difference(made.source, arrays, results)
+
+    odd = extremes.schedule(M=401, N=19)
+    form = reduction_form(odd, "extremes")
+    assert form is not None
+    assert not any(x.period > 1 for x, _ in priced(odd, form, HERE))
 
 
 def test_a_period_is_read_without_divisions_and_its_end_is_asked_for_once() -> None:
