@@ -138,8 +138,8 @@ class Shape:
 
         0 where the compiler keeps the loads in flight anyway, or where that would leave no more registers to a thread.
         """
-        threads = -(-self.launched(p) // gpu.warp_size) * gpu.warp_size
-        each, words = -(-self.blocks(p) // gpu.multiprocessors), self._words(p)
+        threads, each = self._threads(p, gpu), -(-self.blocks(p) // gpu.multiprocessors)
+        words = -(-self.written_out(p) * self.width(p) // 4)
         held = min(gpu.max_threads_per_sm // threads, gpu.max_blocks_per_sm)
         enough = min(held, gpu.registers_per_sm // (threads * (WORKING + words)))
         if words <= UNASKED or each > held:
@@ -152,14 +152,13 @@ class Shape:
         words = self._kept(p, asked, gpu) if asked else UNASKED
         return max(1, min(self.written_out(p), words * 4 // self.width(p)))
 
-    def _words(self, p: Problem) -> int:
-        """Words of the loads that a thread writes out."""
-        return -(-self.written_out(p) * self.width(p) // 4)
-
     def _kept(self, p: Problem, blocks: int, gpu: Gpu) -> int:
         """Words that fit the registers of a thread where a multiprocessor holds so many blocks."""
-        threads = -(-self.launched(p) // gpu.warp_size) * gpu.warp_size
-        return gpu.registers_per_sm // (threads * blocks) - WORKING
+        return gpu.registers_per_sm // (self._threads(p, gpu) * blocks) - WORKING
+
+    def _threads(self, p: Problem, gpu: Gpu) -> int:
+        """Threads of a block, in whole warps."""
+        return -(-self.launched(p) // gpu.warp_size) * gpu.warp_size
 
     def takes(self, p: Problem) -> int:
         """Parts that a thread of the block that joins takes one after the other, where it joins them in the same launch."""
