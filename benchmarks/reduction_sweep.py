@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import cases
 from reduction_program import reduction
 
-HEAD = ("shape", "axes", "dtype", "op", "x", "y", "vector", "unroll", "parts", "flat", "join", "nested", "period", "us")
+HEAD = ("shape", "axes", "dtype", "op", "x", "y", "vector", "unroll", "parts", "flat", "join", "nested", "period", "kept", "us")
 NEAR = 1.7
 """Spreads that take so many times the cheapest, by the model, are not timed."""
 WRONG = 2e-3
@@ -67,8 +67,8 @@ def picks(case: cases.Case, each: int, committee: list[dict[str, float]]) -> lis
     found, rng = priced(written, form, default_gpu()), random.Random(str(case))
     near = [shape for shape, us in found if us < NEAR * found[0][1]]
     out = near[: each // 2]
-    widths = sorted({(s.vector, s.period) for s in near})
-    for pool in ([s for s in near if s.clustered], *([s for s in near if (s.vector, s.period) == v] for v in widths)):
+    widths = sorted({(s.vector, s.period, s.kept) for s in near})
+    for pool in ([s for s in near if s.clustered], *([s for s in near if (s.vector, s.period, s.kept) == v] for v in widths)):
         left = [s for s in pool if s not in out]
         out += [*left[:2], *rng.sample(left[2:], min(1, len(left[2:])))]
     left = [s for s in near if s not in out]

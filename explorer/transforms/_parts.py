@@ -114,7 +114,7 @@ def _joined(u: Updates, how: str, in_registers: frozenset[str]) -> Plan | Verdic
     if not (verdict := factor_verdict(parts, apart=True)):
         return verdict
     lanes = any(x.role in ("thread.x", "lane") and u.parallel(x) for x in u.above)
-    made = factored(parts, apart=True, first=lanes)
+    made = factored(parts, apart=True, axes=tuple(range(len(parts.factored))) if lanes else ())
     kernel = made.plan.kernel_of(made.combine)
     before = u.plan.kernel_of(u.leaf.id)
     assert kernel is not None

@@ -53,17 +53,30 @@ class Rfactor(Transform):
 
     statement: str = field(metadata={"kind": "leaf", "help": "the reduction: its statement, or the array it updates"})
     loop: str | tuple[str, ...] = field(metadata={"kind": "loops", "help": "loops whose iterations accumulate on their own"})
-    first: bool = field(default=False, metadata={
-        "kind": "bool", "help": "the parts are the first axes of the partial results: neighbouring elements stay neighbours"})
+    axes: tuple[int, ...] = field(default=(), metadata={
+        "kind": "ints", "help": "where each loop's axis stands in the partial results, as in numpy.expand_dims; else behind all"})
 
     def check(self, plan: Plan) -> Verdict:
         u = self._updates(plan)
-        return u if isinstance(u, Verdict) else factor_verdict(u)
+        if isinstance(u, Verdict):
+            return u
+        count = len(u.statement.target.index) + len(u.factored)
+        if self.axes and (len(set(self.axes)) != len(u.factored) or len(self.axes) != len(u.factored)
+                          or not all(0 <= n < count for n in self.axes)):
+            return no(f"axes={self.axes!r} does not say where {len(u.factored)} new axes stand among {count}",
+                      "one number for each loop, all different", "the first axis is 0; without axes they stand behind the others")
+        return factor_verdict(u)
 
     def rewrite(self, plan: Plan) -> Plan:
         u = self._updates(plan)
         assert isinstance(u, Updates)
-        return factored(u, first=self.first).plan
+        return factored(u, axes=self._axes(u)).plan
+
+    def _axes(self, u: Updates) -> tuple[int, ...]:
+        """Where the axis of each factored loop stands, outermost loop first."""
+        names = (self.loop,) if isinstance(self.loop, str) else tuple(self.loop)
+        stands = dict(zip(names, self.axes, strict=False))
+        return tuple(stands[x.id] for x in u.factored) if self.axes else ()
 
     def _updates(self, plan: Plan) -> Updates | Verdict:
         u = update_verdict(plan, self.statement)
@@ -126,7 +139,8 @@ class Factored:
     """The factored loops as they stand around the joining statement."""
 
 
-def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str, ...] = (), first: bool = False) -> Factored:
+def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str, ...] = (),
+             axes: tuple[int, ...] = ()) -> Factored:
     """Take a reduction apart.
 
     Parameters
@@ -139,8 +153,8 @@ def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str
     starts : tuple of str
         Statements that start the target's elements: they start the partial results instead, without an identity,
         and the last statement then writes the target.
-    first : bool
-        The parts are the first axes of the partial results, else the last.
+    axes : tuple of int
+        Where the axis of each factored loop, outermost first, stands among those of the partial results; by default behind them.
     """
     plan, s = u.plan, u.statement
     start, finish = side(u, "z", early=True), side(u, "c", apart)
@@ -149,11 +163,12 @@ def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str
     assert s.update is not None
     target = plan.array_of[s.target.array]
     array = plan.fresh(array or f"{target.name}_p")
-    given = target.given + len(u.factored) if target.given >= 0 and not first else -1
-    place = 0 if first else len(target.shape)
+    places = axes or tuple(range(len(target.shape), len(target.shape) + len(u.factored)))
+    given = target.given + len(u.factored) if target.given >= 0 and not axes else -1
 
     def joint(element: tuple, part: tuple) -> tuple:
-        return (*element[:place], *part, *element[place:])
+        rest, new = iter(element), dict(zip(places, part, strict=True))
+        return tuple(new[n] if n in new else next(rest) for n in range(len(element) + len(part)))
 
     partial = Array(array, target.dtype.wide, joint(target.shape, tuple(x.extent for x in u.factored)), "temporary", given)
     neutral = REDUCTIONS[s.update].identity(partial.dtype)

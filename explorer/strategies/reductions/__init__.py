@@ -25,7 +25,7 @@ from .families import MOST_THREADS, candidates
 from .form import ReductionForm, reduction_form
 from .model import H200, Constants, timed
 from .nests import shaped
-from .shapes import Problem, Shape, periodic
+from .shapes import Problem, Shape
 from .work import together, work
 
 S = TypeVar("S", bound=Schedule)
@@ -42,7 +42,12 @@ def problem_of(schedule: Schedule, form: ReductionForm) -> Problem:
             for reduced, names in groupby(reversed(form.axes), key=lambda n: n in form.reduced)]
     inner = next(extent for reduced, extent in runs if reduced)
     beside = next((extent for reduced, extent in runs if not reduced), 1)
-    return Problem(form.rows, length, results, runs[0][1], array.dtype.bytes, inner if inner < length else 0, beside)
+    kind = form.rows, length, results, runs[0][1], array.dtype.bytes
+    if inner == length:
+        return Problem(*kind, 0, beside)
+    outside = [n for n, (reduced, _) in enumerate(runs) if reduced][1:]
+    return Problem(*kind, inner, beside, prod(extent for _, extent in runs[: outside[0]]),
+                   runs[outside[0]][1] if len(outside) > 1 else 0)
 
 
 def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu, constants: Constants = H200) -> list[tuple[Shape, float]]:
@@ -53,7 +58,7 @@ def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu, constants: Constan
     if len(form.updates) > 1:  # several updates share vectors where all lanes have rows
         every = [s for s in every if problem.length % s.period == 0]
     most = IN_FLIGHT // (array.dtype.bytes * len(read))
-    held = [s for s in every if s.written_out(periodic(problem, s.period)) * s.vector <= most]
+    held = [s for s in every if s.written_out(s.seen(problem)) * s.vector <= most]
     shapes = held or every
     times = np.asarray(timed(together(work(problem, s, gpu) for s in shapes), constants).total).tolist()
     found = zip(shapes, times, strict=True)
@@ -107,7 +112,7 @@ def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape |
         return schedule
     gpu = gpu or default_gpu()
     shape = shape or choose(schedule, form, gpu)
-    blocks = shape.room(periodic(problem_of(schedule, form), shape.period), gpu)
+    blocks = shape.room(shape.seen(problem_of(schedule, form)), gpu)
     return swiftly(schedule, lambda s: _made(s, form, shape, blocks))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import gcd
 
 from ...gpu.spec import Gpu
-from .shapes import Problem, Shape, periodic
+from .shapes import Problem, Shape
 
 IDLE = 1.34
 """Threads for each that has work, at most, where a row ends."""
@@ -18,6 +18,8 @@ ODD = 64
 """Vectors of a row whose length they do not divide, from which on it is read in whole ones."""
 SMALL = 4 << 20
 """Bytes up to which narrower accesses than the widest are considered: more threads, each with less to do."""
+MOST_SUMS = 8192
+"""Sums that a block leaves in its shared memory (32 KiB)."""
 SIGNALLED, MOST_THREADS, MOST_TAKES = 4, 1024, 8
 """Bytes of a value that a signal carries; threads of a block; parts that a thread takes one after the other, each after a latency
 of the cache."""
@@ -35,25 +37,45 @@ def candidates(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
     if p.rows and not p.inner and p.length >= ODD * widest:
         vectors.add(widest)
     found = [s for vector in sorted(vectors) for s in shapes(p, vector, gpu)]
-    for vector, period in _periods(p, widest):
-        whole = periodic(p, period)
-        grids = [Shape(x, y, vector, 1, 1) for x, y in _period_grids(whole, vector)]
-        found += [replace(s, period=period) for s in _in_parts(whole, grids, gpu) if s.parts > 1
-                  and (s.join == "launch" or s.x >= p.run)]
-    joined = (replace(s, join="signal") for s in found if s.parts > 1 and s.join == "launch"
-              and (s.period == 1 or s.x >= p.run))
-    return [*found, *(s for s in joined if _signals(periodic(p, s.period), s))]
+    found += _met(p, widest, gpu)
+    joined = (replace(s, join="signal") for s in found if s.parts > 1 and s.join == "launch")
+    return [*found, *(s for s in joined if _signals(p, s))]
 
 
-def _periods(p: Problem, widest: int) -> list[tuple[int, int]]:
-    """(vector, rows) where rows of columns are no whole number of vectors, but so many of them are, wherever they begin."""
+def _met(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
+    """The shapes whose threads have several sums of a result, in whole vectors: rows taken together, inner axes kept apart."""
     found = []
-    for vector in (widest, widest // 2):
-        period = vector // gcd(p.run, vector)
-        alone = not p.inner and p.run == p.results
-        if not p.rows and 1 < period <= p.length and (p.inner or p.length) % (1 if alone else period) == 0:
-            found.append((vector, period))
+    for kept in (False, True) if p.whole else (False,):
+        for vector in (widest, widest // 2):
+            apart = Shape(1, 1, vector, 1, 1, kept=kept).seen(p)
+            period = vector // gcd(apart.run, vector)
+            if apart.rows or (period == 1 and not kept) or not _whole_rows(apart, period):
+                continue
+            like = Shape(1, 1, vector, 1, 1, period=period, kept=kept)
+            columns = like.seen(p)
+            for x, y in _met_grids(p, columns, like):
+                made = _in_parts(columns, [Shape(x, y, vector, 1, 1)], gpu)
+                found += [replace(s, period=period, kept=kept) for s in made]
     return found
+
+
+def _whole_rows(p: Problem, period: int) -> bool:
+    """Whether so many rows of columns can be taken as one, and every batch of them begins where a vector does."""
+    alone = not p.inner and p.run == p.results
+    return period <= p.length and (p.inner or p.length) % (1 if alone else period) == 0
+
+
+def _met_grids(p: Problem, columns: Problem, like: Shape) -> list[tuple[int, int]]:
+    """(x, y): a period's columns to a block, or those of some results as a whole; as many rows as the block has threads left."""
+    if like.period > 1:
+        across = {columns.run // like.vector}
+    else:
+        unit = p.inner * (1 if p.rows else p.run)
+        heads = columns.run // unit
+        fits = [n * unit // like.vector for n in range(1 + p.rows, heads + 1) if heads % n == 0 and n * unit % like.vector == 0]
+        across = {min(fits, key=lambda x: abs(x - wide)) for wide in (32, 64, 128, 256, 512)} if fits else set()
+    return [(x, 1 << n) for x in sorted(across) if x <= MOST_THREADS for n in range(8)
+            if 64 <= x << n <= MOST_THREADS and 1 << n < 2 * columns.length and (x << n) * like.vector <= MOST_SUMS]
 
 
 def _signals(p: Problem, s: Shape) -> bool:
@@ -132,13 +154,6 @@ def _column_grids(p: Problem, vector: int) -> list[tuple[int, int]]:
     found = [(x, threads // x) for x in across for threads in (128, 256, 512, 1024)
              if threads >= x and threads // x < 2 * max(p.length, 1)] or [(narrow, 1)]
     return found + [(x, y) for x in across for y in _whole(p) if 64 <= x * y <= 1024]
-
-
-def _period_grids(p: Problem, vector: int) -> list[tuple[int, int]]:
-    """(x, y): an even share of the vectors of a period, as many rows as the block has threads left."""
-    pieces = p.run // vector
-    across = [x for x in range(1, min(pieces, MOST_THREADS // 2) + 1) if pieces % x == 0 and (x == pieces or x >= 16)]
-    return [(x, 1 << n) for x in across for n in range(10) if 64 <= x << n <= MOST_THREADS and 1 << n < 2 * p.length]
 
 
 def _parts(blocks: int, most: int, threads: int, gpu: Gpu) -> set[int]:

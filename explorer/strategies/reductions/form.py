@@ -65,6 +65,15 @@ class ReductionForm:
         return tuple(n for n in self.reduced if n not in inner), inner
 
     @property
+    def kept(self) -> tuple[str, ...]:
+        """The innermost reduced loops that are next to each other in memory, where others are reduced outside of them."""
+        last = max(n for n, name in enumerate(self.axes) if name in self.reduced)
+        first = last
+        while first and self.axes[first - 1] in self.reduced:
+            first -= 1
+        return self.axes[first : last + 1] if set(self.axes[:first]) & set(self.reduced) else ()
+
+    @property
     def batches(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The parallel loops outside of the innermost reduced axis, and those inside of it."""
         last = max(self.axes.index(name) for name in self.reduced if name in self.axes)

@@ -62,10 +62,11 @@ class Constants:
         The launch that joins parts, the tickets by which the last block does, or the signals that one waits for; for each
         further part that a thread takes there, and each further batch in a launch; for each part; the share of the memory's
         time for partial results.
-    cluster, cluster_part, cluster_period, crowd, crowd_power : float
-        The barrier of a cluster, and for each of its blocks; for rows of a period that it joins too; how much longer loads take
-        where clusters have 16 blocks, as those do not fit the groups of multiprocessors evenly, and with which power of their
-        blocks that grows.
+    cluster, cluster_part, crowd, crowd_power : float
+        The barrier of a cluster, and for each of its blocks; how much longer loads take where clusters have 16 blocks, as those
+        do not fit the groups of multiprocessors evenly, and with which power of their blocks that grows.
+    met, met_value, met_shared : float
+        Sums of a result meet in a block; for each that a thread adds up alone, and each halving of those who share them.
     start, block, batch : float
         For each block that a multiprocessor starts with, for each that it issues, and each further batch of loads.
     code, code_width, division, division_rows : float
@@ -108,7 +109,9 @@ class Constants:
     take: float = 0.0541
     cluster: float = 0.412
     cluster_part: float = 0.000107
-    cluster_period: float = 0.17
+    met: float = 0.12
+    met_value: float = 0.01
+    met_shared: float = 0.02
     crowd: float = 0.761
     crowd_power: float = 0.677
     part: float = 4.24e-06
@@ -161,7 +164,7 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
 def timed(w: Work, c: Constants = H200) -> Cost:
     """What work costs: of one spread, or of many at once where the work's attributes are arrays."""
     combine = c.row * w.row + c.row_block * w.row_block + c.row_warp * w.row_warp + c.row_member * w.row_member
-    combine += c.row_twice * w.row_twice
+    combine += c.row_twice * w.row_twice + c.met * w.met + c.met_value * w.met_value + c.met_shared * w.met_shared
     combine += c.column * w.column + c.column_block * w.column_block
     combine += c.column_value * w.column_value + c.column_member * w.column_member
     begin = c.threads * w.launched
@@ -193,7 +196,7 @@ def _join(w: Work, c: Constants) -> float:
     """Parts become one."""
     waits = c.join * w.launch + c.ticket * w.ticket + c.signal * w.signal + c.signal_columns * w.signal_columns
     passed = c.take * w.take + c.part * w.part + c.partial * w.partial
-    near = c.cluster * w.cluster + c.cluster_part * w.cluster_part + c.cluster_period * w.cluster_period
+    near = c.cluster * w.cluster + c.cluster_part * w.cluster_part
     return waits + passed + near
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ...gpu.spec import Gpu
 from .form import WRITTEN_OUT
+from .sums import ALONE, Sums, shared
 
 JOIN_BLOCK, JOIN_LOADS, JOIN_COLUMNS = 256, 8, 32
 """Threads of a block of another launch that joins parts of rows; parts that one of its threads takes together where it joins
@@ -41,6 +42,10 @@ class Problem:
         divisions.
     beside : int
         Results whose contiguous elements are next to each other: the parallel axes just outside of those.
+    whole : int
+        Elements inside of the next reduced axis outside of the inner ones, all next to each other; 0 where there is none.
+    further : int
+        `inner` of the reduced axes outside of the inner ones.
     """
 
     rows: bool
@@ -50,6 +55,8 @@ class Problem:
     itemsize: int
     inner: int = 0
     beside: int = 1
+    whole: int = 0
+    further: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,8 +81,10 @@ class Shape:
     nested : bool
         Threads walk the innermost reduced axes alone, again for each index of the others, which parts share.
     period : int
-        Rows of columns that are taken as one: so many of an odd length are a whole number of vectors.  Each result then has as
-        many parts more, which are joined with the others.
+        Rows of columns that are taken as one: so many of an odd length are a whole number of vectors.  A block then has as many
+        sums of each result, which meet in its shared memory.
+    kept : bool
+        The innermost reduced axes stay apart, too: they and the results beside them are the columns, one contiguous run.
     """
 
     x: int
@@ -87,6 +96,31 @@ class Shape:
     join: str = "launch"
     nested: bool = False
     period: int = 1
+    kept: bool = False
+
+    @property
+    def met(self) -> bool:
+        """Whether a block's threads have several sums of a result, which meet in its shared memory."""
+        return self.kept or self.period > 1
+
+    def seen(self, p: Problem) -> Problem:
+        """The problem as its columns are: several of them a result's where its sums meet in the block."""
+        if self.kept:
+            p = replace(p, rows=False, length=p.length // p.inner, results=p.results * p.inner, run=p.whole, inner=p.further,
+                        beside=p.whole, whole=0, further=0)
+        return p if self.period == 1 else replace(
+            p, length=-(-p.length // self.period), results=p.results * self.period, run=p.run * self.period,
+            inner=p.inner // self.period, beside=p.beside * self.period, whole=0, further=0)
+
+    def sums(self, p: Problem) -> Sums:
+        """What meets in a block, of the problem itself: see :func:`shared`."""
+        each = self.period * (p.inner if self.kept else 1)
+        return shared(self.x * self.vector // each, self.y * each, self.x, self.y, rows=self.y)
+
+    def joins(self, p: Problem) -> Sums:
+        """How parts are joined that have met in their blocks."""
+        each = self.period * (p.inner if self.kept else 1)
+        return shared(self.x * self.vector // each, self.parts, self.x, self.y, 1 if self.join == "signal" else ALONE)
 
     @property
     def together(self) -> bool:
@@ -126,8 +160,8 @@ class Shape:
 
     def launched(self, p: Problem) -> int:
         """Threads of a block of the first launch: a block that joins columns there has one for each of them."""
-        several = self.together and not self.clustered and not (p.rows and not self.flat)
-        return self.x * self.y * (self.lanes(p) if several and self.period == 1 else 1)
+        several = self.together and not self.clustered and not self.met and not (p.rows and not self.flat)
+        return self.x * self.y * (self.lanes(p) if several else 1)
 
     def width(self, p: Problem) -> int:
         """Bytes of one access of a thread."""
@@ -162,12 +196,15 @@ class Shape:
 
     def takes(self, p: Problem) -> int:
         """Parts that a thread of the block that joins takes one after the other, where it joins them in the same launch."""
-        return -(-self.parts * self.period // (self.x if p.rows and not self.flat else self.y))
+        if self.met:
+            return self.joins(p).alone
+        return -(-self.parts // (self.x if p.rows and not self.flat else self.y))
 
     def rounds(self, p: Problem) -> int:
         """Batches of parts that a thread of a launch of their own joins."""
-        parts = self.parts * self.period
-        return -(-parts // (JOIN_BLOCK if p.rows and not self.flat else join_rows(parts) * JOIN_LOADS))
+        if self.met:
+            return -(-self.joins(p).alone // JOIN_LOADS)
+        return -(-self.parts // (JOIN_BLOCK if p.rows and not self.flat else join_rows(self.parts) * JOIN_LOADS))
 
     def steady(self, p: Problem) -> bool:
         """Whether the accesses of a thread that are in flight together are a constant apart."""
@@ -178,11 +215,3 @@ class Shape:
     def lanes(self, p: Problem) -> int:
         """Results of one thread."""
         return 1 if p.rows else self.vector
-
-
-def periodic(p: Problem, period: int) -> Problem:
-    """The same columns where so many rows are taken as one."""
-    if period == 1:
-        return p
-    return replace(p, length=-(-p.length // period), results=p.results * period, run=p.run * period, inner=p.inner // period,
-                   beside=p.beside * period)

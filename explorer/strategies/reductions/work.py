@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...gpu.spec import Gpu
-from .shapes import Problem, Shape, periodic
+from .shapes import Problem, Shape
 
 WIDE_CLUSTER = 16
 """Blocks of the largest clusters."""
@@ -64,9 +64,12 @@ class Work(NamedTuple):
         Whether parts meet so.
     take : float
         Further rounds in which parts are taken.
-    part, partial, cluster_part, cluster_period, crowd : float
-        Parts that pass through memory, the microseconds of their results there; parts of a cluster, whether it joins rows of a
-        period too, and its parts over those of the largest.
+    part, partial, cluster_part, crowd : float
+        Parts that pass through memory, the microseconds of their results there; parts of a cluster, and these over those of the
+        largest.
+    met, met_value, met_shared : float
+        Whether a block's threads have several sums of a result; how many a thread adds up alone, and how often those who share
+        them halve.
     """
 
     stream: float
@@ -106,7 +109,9 @@ class Work(NamedTuple):
     part: float
     partial: float
     cluster_part: float
-    cluster_period: float
+    met: float
+    met_value: float
+    met_shared: float
     crowd: float
 
 
@@ -119,7 +124,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
     s : Shape
     gpu : Gpu
     """
-    p = periodic(p, s.period)
+    given, p = p, s.seen(p)
     bandwidth = (gpu.measured_bandwidth_bytes_per_s or gpu.memory_bandwidth_bytes_per_s) / 1e6
     in_rows, in_lanes = p.rows and not s.flat, p.rows and s.flat
     blocks, threads, launched = s.blocks(p), s.x * s.y, s.launched(p)
@@ -131,11 +136,12 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
     warps = -(-threads // gpu.warp_size) * accesses
     lines = waves * resident * warps * _lines(p, s, width, gpu.warp_size) / ((gpu.clock_hz or CLOCK) / 1e6)
     unsteady = not s.steady(p)
-    columns = not in_rows and s.y > 1
+    columns = not in_rows and s.y > 1 and not s.met
     members = s.x >> _halvings(s.x, gpu.warp_size) if in_rows and s.x > 1 and s.y > 1 else 0
     joined = s.join if s.parts > 1 else ""
     through = s.parts if joined and not s.clustered else 0
-    takes = {"launch": s.rounds, "signal": s.takes, "cluster": s.takes if s.period > 1 else None}.get(joined)
+    takes = {"launch": s.rounds, "signal": s.takes, "cluster": s.takes if s.met else None}.get(joined)
+    meeting = s.sums(given) if s.met else None
     return Work(
         stream=nbytes / bandwidth,
         scattered=_scattered(p, s),
@@ -170,11 +176,13 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         signal=joined == "signal" and in_rows,
         signal_columns=joined == "signal" and not in_rows,
         cluster=joined == "cluster",
-        take=takes(p) - 1 if takes else 0,
+        take=takes(given) - 1 if takes else 0,
         part=through,
-        partial=through * p.results * 8 / bandwidth,
+        partial=through * given.results * 8 / bandwidth,
         cluster_part=s.parts if s.clustered else 0,
-        cluster_period=s.clustered and s.period > 1,
+        met=s.met,
+        met_value=meeting.alone if meeting else 0,
+        met_shared=log2(meeting.share) if meeting else 0.0,
         crowd=s.parts / WIDE_CLUSTER if s.clustered else 0.0,
     )
 

@@ -122,7 +122,7 @@ class Rider:
         """Partial results for each iteration of a loop; their arrays."""
         before = {a.name for a in self.b.plan.program.arrays}
         for update in self.form.sums:
-            self.b.do("rfactor", update, loop, first=True)
+            self.b.do("rfactor", update, loop, axes=(0,))
         return [a.name for a in self.b.plan.program.arrays if a.name not in before]
 
     def _together(self, around: str, loop: str) -> str:

@@ -1,0 +1,87 @@
+"""What the moves of reductions are made of: loops taken together and apart, temporaries put where they belong."""
+
+from __future__ import annotations
+
+from ...ir.tree import Leaf, Loop, Node, walk
+from .._steps import Builder
+from .form import ReductionForm
+
+
+def flat(b: Builder, loops: tuple[str, ...]) -> str:
+    """One loop of several; "" of none."""
+    if len(loops) > 1:
+        b.do("coalesce", loops)
+    return loops[0] if loops else ""
+
+
+def split(b: Builder, loop: str, size: int, suffix: str) -> str:
+    """An inner loop of so many iterations; "" where it would be one."""
+    if size <= 1 or not loop:
+        return ""
+    name = b.plan.fresh(f"{loop}.{suffix}")
+    b.do("split", loop, size, inner=name)
+    return name
+
+
+def in_order(b: Builder, loops: list[str]) -> None:
+    """Reorder a perfect nest, unless it stands in that order."""
+    wanted = tuple(x for x in loops if x)
+    if len(wanted) > 1:
+        b.attempt("reorder", wanted)
+
+
+def before(b: Builder, loop: str) -> str:
+    """The node that stands before a loop in its body: the last of the starts."""
+    body = b.plan.loops[b.parent(loop)].body
+    return body[next(n for n, node in enumerate(body) if node.id == loop) - 1].id
+
+
+def apart(b: Builder, form: ReductionForm, part: str, around: list[str], first: bool) -> None:
+    """Parts, each of some iterations of a loop, in a launch of their own and each accumulated on its own.
+
+    They are the first axis of the partial results, so that neighbouring results stay neighbours, or the last.
+    """
+    known = {a.name for a in b.plan.program.arrays}
+    for update in form.updates:
+        b.do("rfactor", update, part, axes=(0,) if first else ())
+    for start in form.starts:
+        b.do("sequence", start, after=part)
+    partial = [a.name for a in b.plan.program.arrays if a.name not in known]
+    for loop in around:
+        b.do("distribute", loop, after=part)
+    b.do("launch", form.kernel, after=around[-1] if around else part)
+    for array in partial:
+        b.do("accumulate", array)
+
+
+def finish(b: Builder, kernel: str, lanes: str, *written: str) -> None:
+    """Temporaries into registers, wide accesses, loads written out."""
+    contract(b, kernel)
+    if lanes:
+        b.attempt("vectorize", lanes)
+        for loop in _writing(b, kernel, b.extent(lanes)):
+            b.attempt("vectorize", loop)
+    for loop in written:
+        if loop:
+            b.do("unroll", loop)
+
+
+def _writing(b: Builder, kernel: str, width: int) -> list[str]:
+    """Innermost loops of a kernel, as wide as the lanes, whose statements all write memory."""
+
+    def writes(node: Node) -> bool:
+        return isinstance(node, Leaf) and not node.collect and not node.view(len(b.plan.statement_of[node.statement].reads))
+
+    nodes = walk(next(k.body for k in b.plan.kernels if k.id == kernel))
+    return [n.id for n in nodes if isinstance(n, Loop) and n.role == "seq" and n.extent == width and all(map(writes, n.body))]
+
+
+def contract(b: Builder, kernel: str) -> None:
+    """The temporaries of a kernel that have no storage yet into registers, where that is legal."""
+    used: dict[str, set[str]] = {}
+    for leaf, _, owner in b.plan.leaves:
+        for access in b.plan.statement_of[leaf.statement].accesses:
+            used.setdefault(access.array, set()).add(owner.id)
+    for temporary in list(b.plan.program.temporaries):
+        if temporary.name not in b.plan.buffer_of and used.get(temporary.name) == {kernel}:
+            b.attempt("contract", temporary.name, "register")
