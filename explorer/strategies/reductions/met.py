@@ -52,9 +52,10 @@ def met(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     at = [first] * bool(row) + [first + bool(row)] * bool(period)
     at += [first + len(at) + len(head_loops)] * bool(kept)
     partial = _meeting(b, form.updates, sums, results, tuple(at) if in_memory else ())
-    columns = [x for x in (period, tile, *kept[:1], tail) if x]
-    in_order(b, [row, *columns])
-    column = flat(b, tuple(columns))
+    columns = tuple(x for x in (tile, *kept[:1], tail) if x)
+    in_order(b, [row, period, *columns])
+    column = flat(b, columns)
+    column = flat(b, (period, column)) if period else column  # one by one: then an index stays a sum
     lanes = split(b, column, shape.vector, "v")
     lanes = _walk(b, r, [r, several], lanes)
     for loop, place in ((batch, "block.z"), (head, "block.x"), (column, "thread.x"), (part, "block.y"), (row, "thread.y")):
@@ -155,11 +156,14 @@ def _add_up(b: Builder, nest: Node, shape: Shape, rows: int = 0, alone: int = AL
     result = flat(b, tuple(results))
     how = shared(b.extent(result), prod(n.extent for n in adds[0]), shape.x, shape.y, alone, rows)
     if how.place == "x":
-        b.do("bind", result, "thread.y")
+        if row := result if how.rounds == 1 else split(b, result, b.extent(result) // how.rounds, "y"):
+            b.do("bind", row, "thread.y")
+    elif b.extent(result) <= how.spread:
+        b.do("bind", result, "thread.x")
     else:
-        beside = split(b, result, how.spread, "x") if b.extent(result) > how.spread else ""
-        b.do("bind", beside or result, "thread.x")
-        if beside and b.extent(result) <= shape.y:
+        if beside := split(b, result, how.spread, "x"):
+            b.do("bind", beside, "thread.x")
+        if b.extent(result) <= shape.y:
             b.do("bind", result, "thread.y")
     for loops in adds:
         _share(b, loops, how)
@@ -176,7 +180,9 @@ def _share(b: Builder, loops: list[Loop], how: Sums) -> None:
     if together:
         b.do("bind", together, f"thread.{how.place}").do("collect", statement, "shuffle")
     if together != own:
-        b.attempt("unroll", own if b.extent(own) <= 2 * ALONE else split(b, own, JOIN_LOADS, "u"))
+        several = next((n for n in (*range(JOIN_LOADS, 1, -1), *range(JOIN_LOADS, 2 * ALONE)) if b.extent(own) % n == 0), 1)
+        if written := own if b.extent(own) <= 2 * ALONE else split(b, own, several, "u"):
+            b.attempt("unroll", written)
 
 
 def _join(b: Builder, form: ReductionForm, shape: Shape, batches: int, heads: int) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 ALONE = 16
 """Sums of a result that a thread of the block adds up alone rather than share them."""
+MANY, OFTEN = 64, 8
+"""Sums that a thread along y does not add up one after the other; rounds in which those along x do it instead."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,15 @@ class Sums:
         Sums that one thread adds up.
     spread : int
         Threads along x that take neighbouring results, 1 where y does.
+    rounds : int
+        How often the block does so, for some of the results each time.
     """
 
     place: str
     share: int
     alone: int
     spread: int
+    rounds: int = 1
 
 
 def shared(results: int, terms: int, x: int, y: int, alone: int = ALONE, rows: int = 0) -> Sums:
@@ -44,13 +49,21 @@ def shared(results: int, terms: int, x: int, y: int, alone: int = ALONE, rows: i
     rows : int
         Sums that stand outermost: as many threads along y have one each.
     """
-    if terms > alone and results <= y and x > 1:
-        return Sums("x", min(x, terms), -(-terms // x), 1)
+    rounds = _rounds(results, y)
+    if x > 1 and ((terms > alone and rounds == 1) or (terms > MANY * y and rounds <= OFTEN)):
+        even = terms // _rounds(terms, x)
+        share = even if 2 * even > min(x, terms) else min(x, terms)
+        return Sums("x", share, rounds * -(-terms // share), 1, rounds)
     if results > x:
-        rounds = next(n for n in range(-(-results // x), results + 1) if results % n == 0)
-        return Sums("", 1, terms * (1 if rounds <= y else rounds), results // rounds)
+        rounds = _rounds(results, x)
+        return Sums("", 1, terms * (1 if rounds <= y else rounds), results // rounds, rounds)
     if y > 1 and rows == y and terms // y <= 2 * alone:
         return Sums("y", y, terms // y, results)
     if terms <= alone or y == 1:
         return Sums("", 1, terms, results)
     return Sums("y", min(y, terms), -(-terms // y), results)
+
+
+def _rounds(results: int, threads: int) -> int:
+    """Into how many equal shares results are taken, at most so many in each."""
+    return next(n for n in range(-(-results // threads), results + 1) if results % n == 0)
