@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,12 @@ from explorer.schedule import Schedule
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64, "i8": torch.int8,
          "i32": torch.int32, "i64": torch.int64, "bool": torch.bool}
+
+
+MARK = "bench_mark"
+"""Name of the kernel that stands before and behind what is timed."""
+SHORT_US, MORE = 20.0, 3
+"""Calls of fewer microseconds than this get so many times the turns: theirs differ by a tenth from one to the next."""
 
 
 class Bench:
@@ -55,13 +61,43 @@ class Bench:
         self.clean.sum()
         torch.cuda.synchronize()
 
-    def once(self, fn: Callable[[], Any]) -> float:
-        """One cold sample in microseconds."""
-        self.flush()
+    def sampled(self, calls: Sequence[Callable[[], Any]]) -> list[float]:
+        """A cold sample of each call in microseconds, one after the other, all in one profile.
+
+        A kernel of no work stands before and behind each call, so that what the call issues can be told from the rest.
+        """
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-            fn()
-            torch.cuda.synchronize()
-        return sum(e.device_time_total for e in profile.key_averages())
+            for call in calls:
+                self.flush()
+                self._mark()
+                call()
+                self._mark()
+        found: list[float] = []
+        inside = False
+        on_device = [e for e in profile.events() if e.device_type != torch.autograd.DeviceType.CPU]
+        for event in sorted(on_device, key=lambda e: e.time_range.start):
+            if event.name == MARK:
+                inside = not inside
+                found += [0.0] * inside
+            elif inside:
+                found[-1] += event.time_range.elapsed_us()
+        if len(found) == len(calls) and not inside:
+            return found
+        if len(calls) == 1:
+            raise RuntimeError(f"{len(found)} of 1 call profiled")
+        return [sample for call in calls for sample in self.sampled([call])]
+
+    def _mark(self) -> None:
+        """Launch a kernel of no work, and wait."""
+        torch.cuda.synchronize()
+        self._marker((1,), (1,), ())
+        torch.cuda.synchronize()
+
+    @cached_property
+    def _marker(self) -> Any:
+        import cupy
+
+        return cupy.RawKernel(f'extern "C" __global__ void {MARK}() {{}}', MARK)
 
     def time_us(self, fn: Callable[[], Any]) -> float:
         """Median of cold samples, after a warm-up."""
@@ -69,16 +105,23 @@ class Bench:
 
     def times_us(self, fns: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
         """Medians of several calls, their samples taken in turn, so that a drifting clock hits all alike."""
+        return {name: statistics.median(taken) for name, taken in self.samples_us(fns).items()}
+
+    def samples_us(self, fns: Mapping[str, Callable[[], Any]]) -> dict[str, list[float]]:
+        """Cold samples of several calls, turn by turn, each turn in another order; more turns where a call takes a moment."""
         for fn in fns.values():
             for _ in range(2):
                 fn()
         torch.cuda.synchronize()
         samples: dict[str, list[float]] = {name: [] for name in fns}
-        for turn in range(self.repeats):
-            names = list(fns)
-            for name in names[turn % len(names):] + names[:turn % len(names)]:
-                samples[name].append(self.once(fns[name]))
-        return {name: statistics.median(taken) for name, taken in samples.items()}
+        names, turn = list(fns), 0
+        while turn < self.repeats or (turn < self.repeats * MORE and min(map(min, samples.values())) < SHORT_US):
+            order = names[turn % len(names):] + names[:turn % len(names)]
+            order = order if turn // len(names) % 2 == 0 else order[::-1]
+            for name, us in zip(order, self.sampled([fns[name] for name in order]), strict=True):
+                samples[name].append(us)
+            turn += 1
+        return samples
 
     @cached_property
     def copy_bytes_per_us(self) -> float:

@@ -20,8 +20,9 @@ ONE_S = 40
 """Seconds of one build; one that hangs in a library only ends with its pool."""
 QUICK, KEPT = 5, 4
 """Repeats of a first timing, and how many variants get a second one, in turn with `auto`'s own schedule."""
-WORTH = 0.01
-"""What a variant must gain to be taken: less may be the clock."""
+WORTH, MOST = 0.01, 0.75
+"""What the best variant must gain when it runs against `auto`'s own once more, in the middle, and in what share of turns it must be
+faster: less may be the clock."""
 
 
 def variant(job: tuple[Any, int, int]) -> Any:
@@ -81,20 +82,8 @@ class Builds:
 
 def quick(bench: Any, ours: Any, repeats: int = QUICK) -> float:
     """Median device time of all launches together in microseconds, cold, all repeats in one profile."""
-    import torch
-
-    names = [launch.kernel for launch in ours.module.launches]
     ours()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        for _ in range(repeats):
-            bench.flush()
-            ours()
-        torch.cuda.synchronize()
-    events = sorted((e for e in profile.events() if e.name in set(names)), key=lambda e: e.time_range.start)
-    if len(events) != repeats * len(names):
-        return bench.time_us(ours)
-    taken = [e.device_time_total if hasattr(e, "device_time_total") else e.cuda_time_total for e in events]
-    return statistics.median(sum(taken[n : n + len(names)]) for n in range(0, len(taken), len(names)))
+    return statistics.median(bench.sampled([ours] * repeats))
 
 
 def best(bench: Any, built: Sequence[Any], bind: Callable[[Any], Any], right: Callable[[Any], bool],
@@ -133,6 +122,13 @@ def best(bench: Any, built: Sequence[Any], bind: Callable[[Any], Any], right: Ca
         found = sorted(found, key=lambda f: f[0])[:KEPT]  # the tensors of the others are given back
     kept = {label: ours for _, label, ours in found} | {"auto": auto}
     again = bench.times_us(kept)
-    label = min(again, key=lambda name: again[name] / (1 + WORTH * (name == "auto")))
-    ours = kept[label]
-    return ours, label, sum(isinstance(o, tuple) for o in built), problems
+    label = min(again, key=again.__getitem__)
+    if label != "auto" and not surely(bench.samples_us({"auto": auto, label: kept[label]}), label):
+        label = "auto"
+    return kept[label], label, sum(isinstance(o, tuple) for o in built), problems
+
+
+def surely(samples: dict[str, list[float]], label: str) -> bool:
+    """Whether a variant was faster than `auto`'s schedule by what is worth it, and in most turns."""
+    ahead = [mine / theirs for theirs, mine in zip(samples["auto"], samples[label], strict=True)]
+    return statistics.median(ahead) < 1 - WORTH and sum(r < 1 for r in ahead) >= MOST * len(ahead)

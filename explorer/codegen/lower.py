@@ -325,16 +325,20 @@ class Lowered:
     def offset(self, site: Site, slot: int, lane: Mapping[str, Expr] | None = None) -> Expr | None:
         """Row-major offset of an element of an array, put together before the loops were taken apart; None for a view.
 
-        A coalesced loop over neighbouring axes is one index there, where the indices alone hold its quotients and remainders.
+        A coalesced loop over neighbouring axes is one index there, where the indices alone hold its quotients and remainders;
+        and so is one whose inner part is a vector's lanes, before one of them is put in.
         """
-        access = site.statement.accesses[slot]
+        access, shape = site.statement.accesses[slot], self.store(site.leaf, slot).shape
         affine = [e for e in access.index if isinstance(e, Expr)]
         placed = site.leaf.view(slot) or self.store(site.leaf, slot).slots
-        if placed or not site.leaf.sums or len(affine) != len(access.index) or not affine:
+        if placed or not (site.leaf.sums or lane) or len(affine) != len(access.index) or not affine:
             return None
-        sums = [(e, self.in_c(value, site.loops)) for e, value in site.leaf.sums]
-        rest, whole = gather(linear(affine, self.store(site.leaf, slot).shape), sums)
-        flat = rejoin(rest.substitute(site.at, site.ranges) + whole)
+        if site.leaf.sums:
+            sums = [(e, self.in_c(value, site.loops)) for e, value in site.leaf.sums]
+            rest, whole = gather(linear(affine, shape), sums)
+            flat = rejoin(rest.substitute(site.at, site.ranges) + whole)
+        else:
+            flat = linear([e for e in self.index(site, slot) if isinstance(e, Expr)], shape)
         return flat.substitute(lane, site.ranges) if lane else flat
 
     def dtypes(self, site: Site) -> tuple[DType, ...]:

@@ -54,7 +54,8 @@ def is_wide(low: Lowered, site: Site, slot: int, loop: Loop) -> bool:
         return False
     if nbytes not in SIZES or loop.extent < 2:
         return False
-    flat, first = flat_offset(low, site, slot), flat_offset(low, site, slot, {lane: Expr((), loop.start)})
+    flat = flat_offset(low, site, slot)
+    first = flat.substitute({lane: Expr((), loop.start)}, site.ranges)
     if flat - first != Expr(((lane, 1),), -loop.start):
         return False
     first = without_remainders(first)

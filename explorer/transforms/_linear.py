@@ -45,7 +45,9 @@ def linear_index(plan: Plan, leaf: Leaf, slot: int, loop: Loop, scope: Ranges) -
             unknown = unknown + e * stride
         else:
             total = total + e * stride
-    if not view:
+    if view:
+        total = rejoin(total, scope)
+    else:
         rest, whole = gather(total, leaf.sums)
         total = rejoin(rest.substitute(at, scope) + whole)
     once = {name: const(low) for name, (low, high) in scope.items() if low == high}

@@ -27,7 +27,9 @@ def run(source: Path) -> subprocess.CompletedProcess[str]:
     nvcc = shutil.which("nvcc")
     assert nvcc, "a machine with a GPU for these tests needs nvcc"
     binary = source.with_suffix("")
-    built = subprocess.run([nvcc, str(source), "-o", str(binary)], capture_output=True, text=True, timeout=300)
+    said = re.search(r"^//     nvcc (.*) && ", source.read_text(), re.M)
+    assert said, "the file says how it is compiled"
+    built = subprocess.run([nvcc, *said[1].split()], cwd=source.parent, capture_output=True, text=True, timeout=300)
     assert built.returncode == 0, built.stderr
     return subprocess.run([str(binary)], capture_output=True, text=True, timeout=120)
 

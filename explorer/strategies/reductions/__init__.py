@@ -57,12 +57,20 @@ def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu, constants: Constan
     every = candidates(problem, WIDE // array.dtype.bytes, gpu)
     if len(form.updates) > 1:  # several updates share vectors where all lanes have rows
         every = [s for s in every if problem.length % s.period == 0]
+    every = [s for s in every if s.period == 1 or _whole_periods(schedule, form, s)]
     most = IN_FLIGHT // (array.dtype.bytes * len(read))
     held = [s for s in every if s.written_out(s.seen(problem)) * s.vector <= most]
     shapes = held or every
     times = np.asarray(timed(together(work(problem, s, gpu) for s in shapes), constants).total).tolist()
     found = zip(shapes, times, strict=True)
     return sorted(found, key=lambda f: (round(f[1], 2), f[0].parts, f[0].x, -f[0].unroll))
+
+
+def _whole_periods(schedule: Schedule, form: ReductionForm, shape: Shape) -> bool:
+    """Whether the rows that are taken as one differ in one loop alone."""
+    rows = [schedule.plan.loops[n].extent for n in form.reduced if not shape.kept or n not in form.kept]
+    several = [extent for extent in rows if extent > 1]
+    return len(several) < 2 or several[-1] % shape.period == 0
 
 
 def _names(schedule: Schedule, form: ReductionForm) -> set[str]:

@@ -64,6 +64,7 @@ def met(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     _add_up(b, _after(b, row or column), shape, rows=shape.y)
     for array in partial:
         b.do("contract", array, "shared")
+    contract(b, form.kernel)
     if lanes:
         _leave(b, column)
     finish(b, form.kernel, lanes, several)
