@@ -21,8 +21,8 @@ ONE_S = 40
 QUICK, KEPT = 5, 4
 """Repeats of a first timing, and how many variants get a second one, in turn with `auto`'s own schedule."""
 WORTH, MOST = 0.01, 0.75
-"""What the best variant must gain when it runs against `auto`'s own once more, in the middle, and in what share of turns it must be
-faster: less may be the clock."""
+"""What the best variant must gain when it runs against `auto`'s own once more, in the middle, and in what share of turns it must
+be faster: less may be the clock."""
 
 
 def variant(job: tuple[Any, int, int]) -> Any:

@@ -157,10 +157,11 @@ def _reductions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
 
 def _words(s: Shape, by_rows: bool) -> str:
     """A shape as a person says it."""
-    kind = "flat" if s.flat else "rows" if by_rows else "columns"
+    kind = "flat" if s.flat else "rows" if by_rows and not s.kept else "columns"
     parts = f", {s.parts} parts" if s.parts > 1 else ""
     rows = f" over {s.period} rows" if s.period > 1 else ""
-    return f"{kind} {s.x}×{s.y} threads, {s.vector} wide{rows}, {s.unroll} in flight{parts}"
+    inside = " and the axes inside" if s.kept else ""
+    return f"{kind} {s.x}×{s.y} threads, {s.vector} wide{rows}{inside}, {s.unroll} in flight{parts}"
 
 
 def _elementwise(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:

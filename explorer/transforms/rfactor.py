@@ -27,6 +27,9 @@ class Rfactor(Transform):
     before the outermost loop that carries the reduction and is not factored, the joining statement after the
     outermost one that is not a factored place.
 
+    The new axes stand behind the others, so that the parts of an element are neighbours; or where `axes` says, as in
+    numpy.expand_dims: with ``axes=(0,)`` neighbouring elements stay neighbours within a part.
+
     Before::
 
         for i in 0…M                                    # block.x

@@ -50,6 +50,31 @@ def test_every_operation_starts_with_its_identity(op: str) -> None:
     right(row_sum(op=op), *SPLIT, ("rfactor", "S1", "k.i"))
 
 
+def test_axes_stand_where_they_are_said_to() -> None:
+    """As numpy.expand_dims places them, whatever the order in which the loops are named."""
+    steps = (("split", "k", 4), ("split", "k", 2))
+    plan = rewritten(column_sum(), *steps)
+    inner, middle = [x for x in plan.loops if x.startswith("k.")][:2]
+    sizes = {name: plan.loops[name].extent for name in (inner, middle)}
+    columns = plan.array_of["y"].shape[0]
+    for named in ((inner, middle), (middle, inner)):
+        for axes in ((), (0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)):
+            made = right(column_sum(), *steps, ("rfactor", "y", named, axes))
+            found = made.array_of["y_p"].shape
+            where = dict(zip(named, axes, strict=True)) if axes else {}
+            wanted = [0, 0, 0]
+            for name, place in where.items():
+                wanted[place] = sizes[name]
+            wanted = [n or columns for n in wanted] if axes else [columns, *found[1:]]
+            assert list(found) == wanted, (named, axes)
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (2,), (-1,), (0, 0)])
+def test_axes_that_are_no_places_are_refused(axes: tuple[int, ...]) -> None:
+    said = refusal(column_sum(), *SPLIT, ("rfactor", "y", "k.i", axes))
+    assert "new axes stand among 2" in str(said)
+
+
 def test_column_sums_keep_the_reduced_loop_outside(golden) -> None:
     golden(loops_text(right(column_sum(), ("split", "k", 4), ("split", "j", 2), ("rfactor", "y", "k.i"))))
 

@@ -12,8 +12,10 @@ from typing import TypeVar
 
 from ...ir.tree import Leaf, Loop, Node
 from ...schedule import Schedule
+from ...transforms.base import siblings
 from .._steps import Builder, axes, chain
 from .form import ReductionForm
+from .joins import columns_joined
 from .moves import apart, before, contract, finish, flat, in_order, split
 from .shapes import JOIN_LOADS, Shape
 from .sums import ALONE, Sums, shared
@@ -43,11 +45,12 @@ def met(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     several = split(b, r, shape.unroll, "u")
     sums = [x for x in (row, period, flat(b, kept)) if x]
     in_order(b, [part, *sums, r, several])
-    tile = split(b, head, _tile(b, head, [*kept[:1], tail], shape), "b")
-    results = [x for x in (tile, tail) if x]
     if part:
-        apart(b, form, part, [x for x in (*reversed(results), head, batch) if x], first=True)
-        in_order(b, [part, batch, head, *results])
+        apart(b, form, part, [x for x in (tail, head, batch) if x], first=True)
+        in_order(b, [part, batch, head, tail])
+    of_block = _tile(b, head, [*kept[:1], tail], shape)
+    tile = split(b, head, of_block, "b")
+    results = [x for x in (tile, tail) if x]
     first = bool(part) + len(outer)
     at = [first] * bool(row) + [first + bool(row)] * bool(period)
     at += [first + len(at) + len(head_loops)] * bool(kept)
@@ -68,8 +71,10 @@ def met(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     if lanes:
         _leave(b, column)
     finish(b, form.kernel, lanes, several)
-    if part:
-        _join(b, form, shape, bool(batch), bool(head))
+    if part and shape.together:
+        _join(b, form, shape, batch, of_block if head else 0)
+    elif part:
+        columns_joined(b, form, shape)
     return b.schedule
 
 
@@ -138,9 +143,7 @@ def _leave(b: Builder, column: str) -> None:
 
 def _after(b: Builder, loop: str) -> Node:
     """The node behind a loop."""
-    hit = b.plan.find(loop)
-    assert hit is not None
-    body = hit[1][-1].body if hit[1] else next(k.body for k in b.plan.kernels if any(n.id == loop for n in k.body))
+    body = siblings(b.plan, loop)
     return body[[n.id for n in body].index(loop) + 1]
 
 
@@ -149,9 +152,9 @@ def _add_up(b: Builder, nest: Node, shape: Shape, rows: int = 0, alone: int = AL
     results = []
     while isinstance(nest, Loop):
         results.append(nest.id)
-        if len(nest.body) > 1:
+        if len(nest.body) != 1:
             break
-        nest = nest.body[0]
+        (nest,) = nest.body
     assert isinstance(nest, Loop)
     adds = [chain(n) for n in nest.body if isinstance(n, Loop)]
     result = flat(b, tuple(results))
@@ -186,17 +189,17 @@ def _share(b: Builder, loops: list[Loop], how: Sums) -> None:
             b.attempt("unroll", written)
 
 
-def _join(b: Builder, form: ReductionForm, shape: Shape, batches: int, heads: int) -> None:
-    """What joins the parts: results of a block in the same block again."""
+def _join(b: Builder, form: ReductionForm, shape: Shape, batch: str, heads: int) -> None:
+    """What joins the parts, in the same blocks again: each those of its own results, `heads` along the outer loop of them."""
     names = [k.id for k in b.plan.kernels]
     kernel = b.plan.kernels[names.index(form.kernel) + 1]
     around = [n.id for n in chain(kernel.body[0])]
-    batch, head = flat(b, tuple(around[:batches])), flat(b, tuple(around[batches : batches + heads]))
-    for loop, place in ((batch, "block.z"), (head, "block.x")):
-        if loop:
-            b.do("bind", loop, place)
-    inside = b.plan.loops[head or batch].body if head or batch else b.plan.kernels[names.index(form.kernel) + 1].body
-    _add_up(b, inside[0], shape, alone=1 if shape.join == "signal" else ALONE)
+    if batch:
+        b.do("bind", around.pop(0), "block.z")
+    if heads:
+        tile = split(b, around[0], heads, "b")
+        b.do("bind", around[0], "block.x")
+        around[:1] = [tile] if tile else []
+    _add_up(b, b.plan.loops[around[0]], shape, alone=1 if shape.join == "signal" else ALONE)
     contract(b, kernel.id)
-    if shape.together:
-        b.attempt("join", kernel.id, shape.join)
+    b.attempt("join", kernel.id, shape.join)

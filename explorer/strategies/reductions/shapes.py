@@ -170,12 +170,16 @@ class Shape:
     def room(self, p: Problem, gpu: Gpu) -> int:
         """Blocks that a multiprocessor is asked to hold, so that more loads of a batch are in flight: all of those that it gets.
 
-        0 where the compiler keeps the loads in flight anyway, or where that would leave no more registers to a thread.
+        0 where the compiler keeps the loads in flight anyway, or where that would leave no more registers to a thread.  Where
+        sums meet in the block, as many as hold all loads of their threads: those have conditions mostly, and are then kept in
+        flight at any price.
         """
         threads, each = self._threads(p, gpu), -(-self.blocks(p) // gpu.multiprocessors)
         words = -(-self.written_out(p) * self.width(p) // 4)
         held = min(gpu.max_threads_per_sm // threads, gpu.max_blocks_per_sm)
         enough = min(held, gpu.registers_per_sm // (threads * (WORKING + words)))
+        if self.met:
+            return min(each, enough) if words > UNASKED else 0
         if words <= UNASKED or each > held:
             return 0
         return enough if each <= enough else each if self._kept(p, each, gpu) > UNASKED else 0
@@ -202,9 +206,7 @@ class Shape:
 
     def rounds(self, p: Problem) -> int:
         """Batches of parts that a thread of a launch of their own joins."""
-        if self.met:
-            return -(-self.joins(p).alone // JOIN_LOADS)
-        return -(-self.parts // (JOIN_BLOCK if p.rows and not self.flat else join_rows(self.parts) * JOIN_LOADS))
+        return -(-self.parts // (JOIN_BLOCK if p.rows and not self.flat and not self.met else join_rows(self.parts) * JOIN_LOADS))
 
     def steady(self, p: Problem) -> bool:
         """Whether the accesses of a thread that are in flight together are a constant apart."""

@@ -131,6 +131,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
     accesses, unroll, flight = s.accesses(p), s.written_out(p), s.in_flight(p, gpu)
     each = -(-blocks // gpu.multiprocessors)
     resident = max(1, min(gpu.max_threads_per_sm // max(launched, gpu.warp_size), each, gpu.max_blocks_per_sm))
+    resident = min(resident, s.room(p, gpu) or resident) if s.met else resident
     waves = -(-blocks // (min(gpu.multiprocessors, blocks) * resident))
     width, nbytes = s.width(p), p.length * p.results * p.itemsize
     warps = -(-threads // gpu.warp_size) * accesses
@@ -140,7 +141,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
     members = s.x >> _halvings(s.x, gpu.warp_size) if in_rows and s.x > 1 and s.y > 1 else 0
     joined = s.join if s.parts > 1 else ""
     through = s.parts if joined and not s.clustered else 0
-    takes = {"launch": s.rounds, "signal": s.takes, "cluster": s.takes if s.met else None}.get(joined)
+    takes = {"launch": s.rounds, "signal": s.takes}.get(joined)
     meeting = s.sums(given) if s.met else None
     return Work(
         stream=nbytes / bandwidth,
