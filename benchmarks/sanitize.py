@@ -37,6 +37,13 @@ from explorer.strategies.reductions import Shape, reduce
 SHAPES = (
     *((f"rows of odd columns by {join}", ((401, 19), (0,), "f16", "max"), Shape(19, 8, 8, 2, 4, join=join, period=8))
       for join in ("launch", "signal", "cluster")),
+    *((f"axes inside by {join}", ((5, 53, 24, 9), (1, 3), "f16", "sum"), Shape(27, 4, 8, 4, 3, join=join, kept=True))
+      for join in ("launch", "signal")),
+    ("axes inside, in a block", ((39, 12, 11, 4), (0, 2), "f32", "min"), Shape(33, 4, 4, 5, 1, kept=True)),
+    ("axes inside and odd rows, in a cluster", ((64, 7, 55), (0, 2), "f16", "max"),
+     Shape(385, 2, 4, 4, 2, join="cluster", period=4, kept=True)),
+    ("many sums of few results", ((57, 3, 129), (0, 2), "f32", "sum"), Shape(387, 1, 2, 4, 1, period=2, kept=True)),
+    ("batches of odd columns", ((5, 32, 83), (1,), "f16", "max"), Shape(83, 2, 8, 2, 1, period=8)),
     ("rows that begin anywhere", ((9, 411), (1,), "f32", "sum"), Shape(8, 4, 4, 13, 1)),
     ("batches of such", ((7, 803), (1,), "f32", "max"), Shape(8, 1, 4, 5, 1)),
     ("49 threads a row", ((8, 16, 7, 7), (0, 2, 3), "f32", "sum"), Shape(49, 8, 1, 8, 1)),

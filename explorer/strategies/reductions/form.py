@@ -76,7 +76,11 @@ class ReductionForm:
     @property
     def batches(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The parallel loops outside of the innermost reduced axis, and those inside of it."""
-        last = max(self.axes.index(name) for name in self.reduced if name in self.axes)
+        return self.around(self.reduced)
+
+    def around(self, rows: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The parallel loops outside of the innermost axis of some reduced loops, and those inside of it."""
+        last = max(self.axes.index(name) for name in rows if name in self.axes)
         outer = tuple(n for n in self.in_order if n not in self.axes[last:])
         return outer, tuple(n for n in self.in_order if n not in outer)
 

@@ -29,7 +29,7 @@ def met(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     """Give the reductions of a form a shape whose sums meet in the block."""
     kept = form.kept if shape.kept else ()
     rows = tuple(n for n in form.reduced if n not in kept)
-    outer, inner = _sides(form, rows)
+    outer, inner = form.around(rows)
     innermost = form.axes.index(kept[-1]) if kept else -1
     head_loops = tuple(n for n in inner if n in form.axes and form.axes.index(n) < innermost)
     tail_loops = tuple(n for n in inner if n not in head_loops)
@@ -78,20 +78,11 @@ def met(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     return b.schedule
 
 
-def _sides(form: ReductionForm, rows: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The parallel loops outside of the innermost axis of the rows, and those inside of it."""
-    last = max(form.axes.index(name) for name in rows if name in form.axes)
-    outer = tuple(n for n in form.in_order if n not in form.axes[last:])
-    return outer, tuple(n for n in form.in_order if n not in outer)
-
-
 def _tile(b: Builder, head: str, inside: list[str], shape: Shape) -> int:
     """Results along `head` whose columns are a block's."""
     if not head:
         return 1
-    unit = 1
-    for loop in inside:
-        unit *= b.extent(loop) if loop else 1
+    unit = prod(b.extent(loop) for loop in inside if loop)
     return max(1, min(b.extent(head), shape.x * shape.vector // unit))
 
 

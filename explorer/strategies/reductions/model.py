@@ -9,9 +9,9 @@ for every block and batch of loads, and for parts what joins them, with the part
 pay for what is written out.  Loads that a thread writes out count as in flight as far as its registers hold them: with those that
 the kernel asks for (:class:`~explorer.transforms.occupy.Occupy`), or, where it cannot ask, the 12 words that ptxas keeps.
 
-The constants were fitted on an H200 to 44,890 measured schedules of 3,490 reductions of all sizes, which are kept with the fit
+The constants were fitted on an H200 to 52,949 measured schedules of 4,662 reductions of all sizes, which are kept with the fit
 (``benchmarks/reduction_fit.py``).  The schedule that the model chooses among those measured is on average 3.4 % slower than the
-fastest, a part of which is the clock's noise, for 99 of 100 at most 22 %, and once 89 %; times near the fastest are predicted
+fastest, a part of which is the clock's noise, for 99 of 100 at most 22 %, and once 61 %; times near the fastest are predicted
 within 11 %.
 """
 
@@ -78,53 +78,53 @@ class Constants:
         For a block of 1,024 threads to be started.
     """
 
-    launch: float = 0.561
-    latency: float = 0.2
-    alone: float = 1.66e+05
-    first: float = 2.75
-    soft: float = 1.63
-    sharpness: float = 2.3
-    line_flat: float = 0.465
+    launch: float = 0.326
+    latency: float = 0.223
+    alone: float = 1.26e+05
+    first: float = 3
+    soft: float = 1.51
+    sharpness: float = 2.48
+    line_flat: float = 0.499
     cache: float = 9e+06
-    row_member: float = 0.00401
-    row_twice: float = 0.0736
-    column_member: float = 1.76e-06
-    line: float = 0.952
-    access: float = 0.00143
-    scattered: float = 0.162
-    misfit: float = 0.00339
-    read: float = 0.9
-    start: float = 0.0263
-    row: float = 0.0674
-    row_block: float = 0.000209
-    row_warp: float = 0.00428
-    column: float = 0.0407
-    column_value: float = 0.011
-    column_block: float = 0.0402
-    again: float = 5.72
+    row_member: float = 0.00913
+    row_twice: float = 0.0672
+    column_member: float = 1.5e-06
+    line: float = 1.1
+    access: float = 0.00139
+    scattered: float = 0.134
+    misfit: float = 0.00713
+    read: float = 0.911
+    start: float = 0.0391
+    row: float = 0.137
+    row_block: float = 0.00016
+    row_warp: float = 0.00268
+    column: float = 0.0989
+    column_value: float = 0.00997
+    column_block: float = 0.0437
+    again: float = 3.27
     join: float = 1.09
-    ticket: float = 0.0125
-    signal: float = 0.867
-    signal_columns: float = 1.26
-    take: float = 0.0571
-    cluster: float = 0.386
-    cluster_part: float = 0.00742
-    met: float = 0.0388
-    met_value: float = 0.00183
-    met_shared: float = 0.0433
-    crowd: float = 0.367
-    crowd_power: float = 0.3
-    part: float = 6.29e-08
-    partial: float = 5.35
-    block: float = 0.047
-    wave: float = 0.0691
-    batch: float = 0.088
-    code: float = 0.00174
-    code_width: float = 0.712
-    division: float = 2.61
-    division_rows: float = 2.68
-    ragged: float = 0.606
-    threads: float = 0.0788
+    ticket: float = 0.00156
+    signal: float = 0.97
+    signal_columns: float = 1.02
+    take: float = 0.29
+    cluster: float = 0.451
+    cluster_part: float = 0.00258
+    met: float = 0.0112
+    met_value: float = 0.00429
+    met_shared: float = 0.0703
+    crowd: float = 0.391
+    crowd_power: float = 0.713
+    part: float = 5.06e-08
+    partial: float = 5.78
+    block: float = 0.0409
+    wave: float = 0.106
+    batch: float = 0.0714
+    code: float = 0.00259
+    code_width: float = 0.564
+    division: float = 2.73
+    division_rows: float = 2.64
+    ragged: float = 0.459
+    threads: float = 0.123
 
 
 H200 = Constants()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 ALONE = 16
 """Sums of a result that a thread of the block adds up alone rather than share them."""
-MANY, OFTEN = 64, 8
-"""Sums that a thread along y does not add up one after the other; rounds in which those along x do it instead."""
+ROUND = 8
+"""Sums that a thread adds up while a row of threads shares those of one result (on an H200, about 0.15 µs)."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def shared(results: int, terms: int, x: int, y: int, alone: int = ALONE, rows: i
         Sums that stand outermost: as many threads along y have one each.
     """
     rounds = _rounds(results, y)
-    if x > 1 and ((terms > alone and rounds == 1) or (terms > MANY * y and rounds <= OFTEN)):
+    if x > 1 and terms > alone and (rounds == 1 or terms > ROUND * rounds * y):
         even = terms // _rounds(terms, x)
         share = even if 2 * even > min(x, terms) else min(x, terms)
         return Sums("x", share, rounds * -(-terms // share), 1, rounds)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...gpu.spec import Gpu
 from .shapes import Problem, Shape
+from .sums import ROUND
 
 WIDE_CLUSTER = 16
 """Blocks of the largest clusters."""
@@ -182,7 +183,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         partial=through * given.results * 8 / bandwidth,
         cluster_part=s.parts if s.clustered else 0,
         met=s.met,
-        met_value=meeting.alone if meeting else 0,
+        met_value=meeting.alone + ROUND * (meeting.rounds - 1) * (meeting.place == "x") if meeting else 0,
         met_shared=log2(meeting.share) if meeting else 0.0,
         crowd=s.parts / WIDE_CLUSTER if s.clustered else 0.0,
     )
