@@ -175,10 +175,11 @@ def test_who_adds_up_which_sums(seed: int) -> None:
     rows = rng.choice((0, y))
     terms = terms * y if rows else terms
     how = shared(results, terms, x, y, rng.choice((1, 16)), rows)
-    assert how.share * how.alone >= terms
+    assert how.share * how.alone >= terms * (how.rounds if how.place == "x" else 1)
     if how.place == "x":
         assert how.share <= x
-        assert results <= y
+        assert results % how.rounds == 0
+        assert results // how.rounds <= y
     else:
         assert how.spread <= x
         assert results % how.spread == 0

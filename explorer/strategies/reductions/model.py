@@ -10,9 +10,9 @@ pay for what is written out.  Loads that a thread writes out count as in flight 
 the kernel asks for (:class:`~explorer.transforms.occupy.Occupy`), or, where it cannot ask, the 12 words that ptxas keeps.
 
 The constants were fitted on an H200 to 52,949 measured schedules of 4,662 reductions of all sizes, which are kept with the fit
-(``benchmarks/reduction_fit.py``).  The schedule that the model chooses among those measured is on average 3.4 % slower than the
-fastest, a part of which is the clock's noise, for 99 of 100 at most 22 %, and once 61 %; times near the fastest are predicted
-within 11 %.
+(``benchmarks/reduction_fit.py``).  The schedule that the model chooses among those measured is on average 3.3 % slower than the
+fastest, a part of which is the clock's noise, for 99 of 100 at most 22 %, and once 56 %; times near the fastest are predicted
+within 10 %.
 """
 
 from __future__ import annotations
@@ -78,53 +78,53 @@ class Constants:
         For a block of 1,024 threads to be started.
     """
 
-    launch: float = 0.326
-    latency: float = 0.223
-    alone: float = 1.26e+05
-    first: float = 3
-    soft: float = 1.51
-    sharpness: float = 2.48
-    line_flat: float = 0.499
+    launch: float = 0.714
+    latency: float = 0.2
+    alone: float = 1.7e+05
+    first: float = 1.88
+    soft: float = 1.5
+    sharpness: float = 2.37
+    line_flat: float = 0.477
     cache: float = 9e+06
-    row_member: float = 0.00913
-    row_twice: float = 0.0672
-    column_member: float = 1.5e-06
-    line: float = 1.1
-    access: float = 0.00139
-    scattered: float = 0.134
-    misfit: float = 0.00713
-    read: float = 0.911
-    start: float = 0.0391
-    row: float = 0.137
-    row_block: float = 0.00016
-    row_warp: float = 0.00268
-    column: float = 0.0989
-    column_value: float = 0.00997
-    column_block: float = 0.0437
-    again: float = 3.27
-    join: float = 1.09
-    ticket: float = 0.00156
-    signal: float = 0.97
-    signal_columns: float = 1.02
-    take: float = 0.29
-    cluster: float = 0.451
-    cluster_part: float = 0.00258
-    met: float = 0.0112
-    met_value: float = 0.00429
-    met_shared: float = 0.0703
-    crowd: float = 0.391
-    crowd_power: float = 0.713
-    part: float = 5.06e-08
-    partial: float = 5.78
-    block: float = 0.0409
-    wave: float = 0.106
-    batch: float = 0.0714
-    code: float = 0.00259
-    code_width: float = 0.564
-    division: float = 2.73
-    division_rows: float = 2.64
-    ragged: float = 0.459
-    threads: float = 0.123
+    row_member: float = 0.00749
+    row_twice: float = 0.0821
+    column_member: float = 6.32e-06
+    line: float = 1.01
+    access: float = 0.00133
+    scattered: float = 0.129
+    misfit: float = 0.000891
+    read: float = 0.9
+    start: float = 0.0287
+    row: float = 0.0459
+    row_block: float = 5.98e-05
+    row_warp: float = 0.00665
+    column: float = 0.0638
+    column_value: float = 0.00908
+    column_block: float = 0.0508
+    again: float = 5.09
+    join: float = 1.08
+    ticket: float = 0.000449
+    signal: float = 0.935
+    signal_columns: float = 1.07
+    take: float = 0.301
+    cluster: float = 0.431
+    cluster_part: float = 0.00542
+    met: float = 0.00605
+    met_value: float = 0.00569
+    met_shared: float = 0.0395
+    crowd: float = 0.306
+    crowd_power: float = 0.436
+    part: float = 4.37e-08
+    partial: float = 4.97
+    block: float = 0.047
+    wave: float = 0.0636
+    batch: float = 0.0922
+    code: float = 0.0021
+    code_width: float = 0.764
+    division: float = 2.55
+    division_rows: float = 2.58
+    ragged: float = 0.454
+    threads: float = 0.115
 
 
 H200 = Constants()

@@ -18,6 +18,11 @@ WORKING, UNASKED = 28, 12
 in flight without being asked to."""
 
 
+UNEVEN = 11
+"""One of so many multiprocessors is left over where clusters have more than two blocks: they do not fit the groups in which
+multiprocessors come (an H200 has 132; the fit is best with 120, for clusters of 4, of 8 and of 16 blocks alike)."""
+
+
 def join_rows(parts: int) -> int:
     """Threads of a block of another launch that share a column's parts."""
     return 8 if parts <= 8 * JOIN_LOADS else 32
@@ -139,6 +144,10 @@ class Shape:
         if p.rows:
             return -(-p.results // self.y) * self.parts
         return -(-p.run // (self.x * self.vector)) * (p.results // p.run) * self.parts
+
+    def places(self, gpu: Gpu) -> int:
+        """Multiprocessors that its blocks fill evenly."""
+        return gpu.multiprocessors - (gpu.multiprocessors // UNEVEN if self.clustered and self.parts > 2 else 0)
 
     def across(self, p: Problem) -> int:
         """Accesses of one thread to the innermost reduced axes, where it walks those alone."""

@@ -130,10 +130,11 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
     in_rows, in_lanes = p.rows and not s.flat, p.rows and s.flat
     blocks, threads, launched = s.blocks(p), s.x * s.y, s.launched(p)
     accesses, unroll, flight = s.accesses(p), s.written_out(p), s.in_flight(p, gpu)
-    each = -(-blocks // gpu.multiprocessors)
+    places = s.places(gpu)
+    each = -(-blocks // places)
     resident = max(1, min(gpu.max_threads_per_sm // max(launched, gpu.warp_size), each, gpu.max_blocks_per_sm))
     resident = min(resident, s.room(p, gpu) or resident) if s.met else resident
-    waves = -(-blocks // (min(gpu.multiprocessors, blocks) * resident))
+    waves = -(-blocks // (min(places, blocks) * resident))
     width, nbytes = s.width(p), p.length * p.results * p.itemsize
     warps = -(-threads // gpu.warp_size) * accesses
     lines = waves * resident * warps * _lines(p, s, width, gpu.warp_size) / ((gpu.clock_hz or CLOCK) / 1e6)
