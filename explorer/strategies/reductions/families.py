@@ -71,8 +71,9 @@ def _met_grids(p: Problem, columns: Problem, like: Shape) -> list[tuple[int, int
         across = {columns.run // like.vector}
     else:
         unit = p.inner * (1 if p.rows else p.run)
-        heads = columns.run // unit
-        fits = [n * unit // like.vector for n in range(1 + p.rows, heads + 1) if heads % n == 0 and n * unit % like.vector == 0]
+        heads, most = columns.run // unit, MOST_THREADS * like.vector // unit
+        fits = [n * unit // like.vector for n in range(1 + p.rows, min(heads, most) + 1)
+                if heads % n == 0 and n * unit % like.vector == 0]
         across = {min(fits, key=lambda x: abs(x - wide)) for wide in (32, 64, 128, 256, 512)} if fits else set()
     return [(x, 1 << n) for x in sorted(across) if 2 <= x <= MOST_THREADS for n in range(8)
             if 64 <= x << n <= MOST_THREADS and 1 << n < 2 * columns.length and (x << n) * like.vector <= MOST_SUMS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 ALONE = 16
 """Sums of a result that a thread of the block adds up alone rather than share them."""
@@ -64,6 +65,7 @@ def shared(results: int, terms: int, x: int, y: int, alone: int = ALONE, rows: i
     return Sums("y", min(y, terms), -(-terms // y), results)
 
 
+@lru_cache(maxsize=4096)
 def _rounds(results: int, threads: int) -> int:
     """Into how many equal shares results are taken, at most so many in each."""
     return next(n for n in range(-(-results // threads), results + 1) if results % n == 0)
