@@ -16,7 +16,7 @@ from ...transforms.base import siblings
 from .._steps import Builder, axes, chain
 from .form import ReductionForm
 from .joins import columns_joined
-from .moves import apart, before, contract, finish, flat, in_order, split
+from .moves import apart, contract, finish, flat, in_order, innermost, split
 from .shapes import JOIN_LOADS, Shape
 from .sums import ALONE, Sums, shared
 
@@ -30,8 +30,8 @@ def met(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     kept = form.kept if shape.kept else ()
     rows = tuple(n for n in form.reduced if n not in kept)
     outer, inner = form.around(rows)
-    innermost = form.axes.index(kept[-1]) if kept else -1
-    head_loops = tuple(n for n in inner if n in form.axes and form.axes.index(n) < innermost)
+    end = form.axes.index(kept[-1]) if kept else -1
+    head_loops = tuple(n for n in inner if n in form.axes and form.axes.index(n) < end)
     tail_loops = tuple(n for n in inner if n not in head_loops)
     in_memory = _targets(b, form) == (*outer, *head_loops, *tail_loops)
     if form.parallel != (*outer, *inner):
@@ -60,7 +60,7 @@ def met(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     column = flat(b, columns)
     column = flat(b, (period, column)) if period else column  # one by one: then an index stays a sum
     lanes = split(b, column, shape.vector, "v")
-    lanes = _walk(b, r, [r, several], lanes)
+    lanes = innermost(b, lanes, [r, several])
     for loop, place in ((batch, "block.z"), (head, "block.x"), (column, "thread.x"), (part, "block.y"), (row, "thread.y")):
         if loop:
             b.do("bind", loop, place)
@@ -109,17 +109,6 @@ def _targets(b: Builder, form: ReductionForm) -> tuple[str, ...]:
     """The loops that walk the axes of the results."""
     leaf = next(leaf for leaf, _, _ in b.plan.leaves if leaf.id == form.updates[0])
     return axes(leaf, b.plan.statement_of[leaf.statement].target)
-
-
-def _walk(b: Builder, r: str, walk: list[str], lanes: str) -> str:
-    """The lanes of a vector innermost; their loop."""
-    if lanes:
-        b.do("distribute", lanes, after=before(b, r))
-        lanes = b.parent(r)
-        if b.plan.loops[lanes].body[-1].id != r:
-            b.do("distribute", lanes, after=r)
-        in_order(b, [*walk, lanes])
-    return lanes
 
 
 def _leave(b: Builder, column: str) -> None:

@@ -30,7 +30,20 @@ def in_order(b: Builder, loops: list[str]) -> None:
         b.attempt("reorder", wanted)
 
 
-def before(b: Builder, loop: str) -> str:
+def innermost(b: Builder, lanes: str, walk: list[str]) -> str:
+    """The lanes of a vector inside of the loops that walk the reduced axes, apart from what starts and ends there; their loop."""
+    if not lanes:
+        return ""
+    r = walk[0]
+    b.do("distribute", lanes, after=_before(b, r))
+    lanes = b.parent(r)
+    if b.plan.loops[lanes].body[-1].id != r:
+        b.do("distribute", lanes, after=r)
+    in_order(b, [*walk, lanes])
+    return lanes
+
+
+def _before(b: Builder, loop: str) -> str:
     """The node that stands before a loop in its body: the last of the starts."""
     body = b.plan.loops[b.parent(loop)].body
     return body[next(n for n, node in enumerate(body) if node.id == loop) - 1].id

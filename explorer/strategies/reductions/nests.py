@@ -9,7 +9,7 @@ from .._steps import Builder
 from .form import ReductionForm
 from .joins import columns_joined, rows_joined
 from .met import met
-from .moves import apart, before, finish, flat, in_order, split
+from .moves import apart, finish, flat, in_order, innermost, split
 from .shapes import Shape
 
 S = TypeVar("S", bound=Schedule)
@@ -75,12 +75,7 @@ def _columns(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     lanes = split(b, p, shape.vector, "v") if not form.rows else ""
     column = split(b, p, shape.x, "x")
     in_order(b, [part, batch, p, column, lanes])
-    if lanes:
-        b.do("distribute", lanes, after=before(b, r))
-        lanes = b.parent(r)
-        if b.plan.loops[lanes].body[-1].id != r:
-            b.do("distribute", lanes, after=r)
-        in_order(b, [*walk, lanes])
+    lanes = innermost(b, lanes, walk)
     for loop, place in ((batch, "block.z"), (p, "block.x"), (column, "thread.x"), (part, "block.y"), (row, "thread.y")):
         if loop:
             b.do("bind", loop, place)
