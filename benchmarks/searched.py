@@ -18,7 +18,7 @@ CASE_S = 60.0
 """Seconds that the variants of one case may take to build, from when the ones before it are done."""
 ONE_S = 40
 """Seconds of one build; one that hangs in a library only ends with its pool."""
-QUICK, KEPT = 5, 4
+QUICK, KEPT = 9, 6
 """Repeats of a first timing, and how many variants get a second one, in turn with `auto`'s own schedule."""
 WORTH, MOST = 0.01, 0.75
 """What the best variant must gain when it runs against `auto`'s own once more, in the middle, and in what share of turns it must

@@ -5,7 +5,7 @@ A list begins with what :func:`~explorer.strategies.auto.auto` takes; the others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -41,6 +41,10 @@ BLOCKS = (64, 128, 256, 512)
 """Threads of a block that are worth trying where threads do not work together."""
 KEPT: dict[str | None, str] = {"shared": ", kept in shared memory", "": ", read again"}
 """Where a row lies between loops, in words, if it is not in registers."""
+NEARLY = 0.1
+"""Numbers of parts nearer to each other than this share are one choice."""
+JOINED = {"launch": "by another launch", "cluster": "in a cluster", "signal": "by signals", "ticket": "by tickets"}
+"""How parts are joined, in words."""
 SLOWEST = 2.0
 """Spreads of rows that take so many times the cheapest are not worth trying."""
 
@@ -152,13 +156,23 @@ def _reductions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
         return reduce(s, kernel, gpu, shape)
 
     return [Choice("spread", kernel, _words(shape, form.rows), us, partial(take, shape=shape))
-            for shape, us in priced(schedule, form, gpu)]
+            for shape, us in _unlike(priced(schedule, form, gpu))]
+
+
+def _unlike(found: Iterable[tuple[Shape, float]]) -> Iterator[tuple[Shape, float]]:
+    """Those with another number of parts, by more than a little, than each before that is like them otherwise."""
+    before: dict[Shape, list[int]] = {}
+    for shape, us in found:
+        alike = before.setdefault(replace(shape, parts=1), [])
+        if all(abs(shape.parts - n) > NEARLY * n for n in alike):
+            alike.append(shape.parts)
+            yield shape, us
 
 
 def _words(s: Shape, by_rows: bool) -> str:
     """A shape as a person says it."""
     kind = "flat" if s.flat else "rows" if by_rows and not s.kept else "columns"
-    parts = f", {s.parts} parts" if s.parts > 1 else ""
+    parts = f", {s.parts} parts joined {JOINED[s.join]}" if s.parts > 1 else ""
     rows = f" over {s.period} rows" if s.period > 1 else ""
     inside = " and the axes inside" if s.kept else ""
     return f"{kind} {s.x}×{s.y} threads, {s.vector} wide{rows}{inside}, {s.unroll} in flight{parts}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import islice
 
@@ -69,6 +70,19 @@ def test_one_kernel_changes_at_a_time_the_cheapest_first_then_several_together()
     assert found[-1].estimate_us == pytest.approx(base + sum(
         c.estimate_us - next(d for d in turns if d.kernel == c.kernel).choices[0].estimate_us for c in found[-1].changes))
     assert len(found[-1].schedule.plan.kernels) == len(found[0].schedule.plan.kernels) == 2
+
+
+def test_ways_to_join_parts_are_choices_of_their_own_and_nearly_the_same_numbers_of_parts_are_not() -> None:
+    (turn,) = decisions(reduction((1 << 20,), (0,), "f32", "sum"))
+    assert len({c.label for c in turn.choices}) == len(turn.choices)
+    found: dict[tuple[str, str], list[int]] = {}
+    for choice in turn.choices:
+        if spread := re.fullmatch(r"(.*), (\d+) parts joined (.*)", choice.label):
+            found.setdefault((spread[1], spread[3]), []).append(int(spread[2]))
+    assert {join for _, join in found} == {"by signals", "by another launch", "in a cluster"}
+    assert any(len(parts) > 3 for parts in found.values())
+    for several in found.values():
+        assert all(abs(b - a) > 0.1 * a for n, b in enumerate(several) for a in several[:n])
 
 
 def test_each_decision_begins_with_what_the_model_finds_cheapest() -> None:

@@ -158,9 +158,9 @@ def _column_grids(p: Problem, vector: int) -> list[tuple[int, int]]:
 
 
 def _parts(blocks: int, most: int, threads: int, gpu: Gpu) -> set[int]:
-    """Numbers of parts: powers of two while multiprocessors are idle, and those that give each up to four blocks of 512."""
+    """Numbers of parts: powers of two while multiprocessors are idle, and those that give each up to eight blocks of 512."""
     found = {1}
-    for waves in (1, 2, 4):
+    for waves in (1, 2, 4, 8):
         parts = -(-gpu.multiprocessors * waves * 512 // max(threads, 64) // blocks)
         if 1 < parts <= min(most, MOST_PARTS):
             found.add(parts)
