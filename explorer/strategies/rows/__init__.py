@@ -16,6 +16,7 @@ from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
 from .._steps import Builder, own_temporaries
 from ..swift import swiftly
+from .ahead import ask_ahead
 from .form import RowForm, read_again, row_form, vector_width
 from .model import RESERVED, RowSpread, RowWork, group_size, priced, row_work
 
@@ -104,7 +105,8 @@ def _made(schedule: Schedule, form: RowForm, work: RowWork, spread: RowSpread, h
     scope = _outer(b, form, spread.threads, block)
     inner = [_spread(b, nest, spread.threads, spread.vector) for nest in form.rows]
     if scope:
-        _keep(b, scope, shared, spread, work, gpu, keep)
+        left = _keep(b, scope, shared, spread, work, gpu, keep)
+        ask_ahead(b, scope, form.kernel, spread, work, left)
     _store(b, form.kernel, how)
     for loop, lanes in inner:
         if lanes:
@@ -157,8 +159,8 @@ def _spread(b: Builder, nest: tuple[str, ...], threads: int, vector: int) -> tup
     return loop, lanes
 
 
-def _keep(b: Builder, scope: str, shared: list[str], spread: RowSpread, work: RowWork, gpu: Gpu, keep: str | None) -> None:
-    """Rows that are read again into registers or shared memory, as long as there is room."""
+def _keep(b: Builder, scope: str, shared: list[str], spread: RowSpread, work: RowWork, gpu: Gpu, keep: str | None) -> int:
+    """Rows that are read again into registers or shared memory, as long as there is room; words that a thread has left."""
     most, room = kept_words(spread.threads, work.streams, gpu), gpu.shared_bytes_per_block_optin - RESERVED
     elements, words, nbytes = spread.accesses(work) * spread.vector, 0, 0
     for array in shared:
@@ -170,6 +172,7 @@ def _keep(b: Builder, scope: str, shared: list[str], spread: RowSpread, work: Ro
                       or b.attempt("stage", array, scope, space=space)):
             words += needed * (space == "register")
             nbytes += row * (space == "shared")
+    return most - words
 
 
 def _store(b: Builder, kernel: str, how: Mapping[str, str]) -> None:

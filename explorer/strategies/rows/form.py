@@ -102,11 +102,12 @@ def read_again(schedule: Schedule, form: RowForm) -> list[str]:
     for nest in form.rows:
         for leaf in leaves_of(plan.loops[nest[0]]):
             for access in plan.statement_of[leaf.statement].reads:
-                if access.array not in made and set(nest) & _moving(leaf, access.index):
+                if access.array not in made and set(nest) & moving(leaf, access.index):
                     seen.setdefault(access.array, set()).add(nest[0])
     return [name for name, nests in seen.items() if len(nests) > 1]
 
 
-def _moving(leaf: Leaf, index: tuple[object, ...]) -> set[str]:
+def moving(leaf: Leaf, index: tuple[object, ...]) -> set[str]:
+    """The loops that an access moves with."""
     at = dict(leaf.at)
     return {name for e in index if isinstance(e, Expr) for name in e.substitute(at).variables()}
