@@ -21,6 +21,7 @@ from ...schedule import Schedule
 from .._steps import Builder
 from ..rows.form import WIDE
 from ..swift import swiftly
+from .ahead import ask_ahead
 from .families import MOST_THREADS, candidates
 from .form import ReductionForm, reduction_form
 from .model import H200, Constants, timed
@@ -133,6 +134,7 @@ def _made(schedule: Schedule, form: ReductionForm, shape: Shape, blocks: int) ->
             if b.plan.array_of[target].role != "temporary":
                 b.do("accumulate", target)
     made = Builder(shaped(b, form, shape))
+    ask_ahead(made, form.kernel)
     if blocks:
         made.do("occupy", form.kernel, blocks)
     return made.schedule
