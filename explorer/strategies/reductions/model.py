@@ -11,8 +11,8 @@ the kernel asks for (:class:`~explorer.transforms.occupy.Occupy`), or, where it 
 
 The constants were fitted on an H200 to 52,949 measured schedules of 4,662 reductions of all sizes; with 2,418 later ones, of
 large reductions, no better ones were found.  All are kept with the fit (``benchmarks/reduction_fit.py``).  The schedule that the
-model chooses among those measured is on average 3.3 % slower than the fastest, a part of which is the clock's noise, for 99 of 100
-at most 22 %, and once 56 %; times near the fastest are predicted within 10 %.
+model chooses among those measured is on average 3.3 % slower than the fastest, a part of which is the clock's noise, for 99 of
+100 at most 22 %, and once 56 %; times near the fastest are predicted within 10 %.
 """
 
 from __future__ import annotations
