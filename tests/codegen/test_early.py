@@ -151,7 +151,6 @@ def test_a_row_of_narrow_elements_is_copied_in_words() -> None:
     """What is kept of a row whose end is not every thread's: loaded together, taken out of its words afterwards."""
     made = auto(layernorm.schedule(M=5, N=1002))
     text = body(made)
-    loads = text.index("packed<__half, 2>{};")
-    assert "packed<__half, 2> x_x_r_v_packed[" in text
-    assert loads < text.index(".lanes();")
+    row = text.index("packed<__half, 2> x_x_r_v_packed[")
+    assert text.index("packed<__half, 2>{};", row) < text.index(".lanes();", row)
     assert made.run(device="cpu").correct

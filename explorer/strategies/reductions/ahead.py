@@ -7,8 +7,10 @@ H200, 8,191 sums of 512 took 4.32 instead of 3.94 µs.  Where shuffles alone sta
 
 from __future__ import annotations
 
+from math import prod
+
 from ...ir.program import Statement
-from ...ir.tree import Leaf, Loop
+from ...ir.tree import Leaf
 from .._steps import Builder
 from ..rows.form import WIDE
 
@@ -33,7 +35,7 @@ def ask_ahead(b: Builder, kernel: str) -> None:
         alone = axes - {x.role for x in above}
         if owner.id != kernel or place < 0 or not alone or leaf.collect or statement.update:
             continue
-        elements = _elements(above[place + 1:])
+        elements = prod(x.extent for x in above[place + 1:])
         for array in _needed(b, leaf, statement, written):
             nbytes, at = elements * b.plan.array_of[array].dtype.bytes, above[place].id
             words, widths = -(-nbytes // 4), (elements, 1) if elements > 1 and nbytes <= WIDE else (1,)
@@ -45,11 +47,3 @@ def _needed(b: Builder, leaf: Leaf, statement: Statement, written: set[str]) -> 
     """Arrays in global memory that a statement reads, where known before, and the kernel does not write."""
     found = [a.array for slot, a in enumerate(statement.reads) if a.affine and not leaf.view(slot)]
     return [a for a in dict.fromkeys(found) if a not in written and b.plan.array_of[a].role != "temporary"]
-
-
-def _elements(loops: tuple[Loop, ...]) -> int:
-    """Iterations of loops."""
-    total = 1
-    for loop in loops:
-        total *= loop.extent
-    return total
