@@ -18,6 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import cupy
+import fused_programs
 import numpy as np
 from reduction_program import reduction
 
@@ -67,6 +68,8 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         yield f"reduction in parts {case}", auto(reduction(*case))
     for name, case, shape in SHAPES:
         yield f"reduction, {name}", default(reduce(reduction(*case), shape=shape))
+    for name in ("cross_entropy", "layernorm", "bias_residual_layernorm", "rmsnorm"):
+        yield f"{name}, odd rows that ask ahead", auto(getattr(fused_programs, name).schedule(M=5, N=413))
     yield "column sums by atomics", column_sums("atomic")
     yield "column sums in shared memory", column_sums("shared")
     for name, how, schedule in multiblock.schedules(small=True):
