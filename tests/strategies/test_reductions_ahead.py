@@ -36,6 +36,27 @@ def rows(x: ex.f32[M, N], s: ex.f32[M], b: ex.f32[M], y: ex.f32[M]):
         y[i] = total * s[i] + b[i] * s[i]
 
 
+@ex.program
+def first_too(x: ex.f32[M, N], s: ex.f32[M], y: ex.f32[M], z: ex.f32[M]):
+    for i in range(M):
+        total = ex.local(ex.f32)
+        total = 0.0
+        for k in range(N):
+            total += x[i, k]
+        y[i] = total - x[i, 0] + s[i]
+        z[i] = total * s[i]
+
+
+@ex.program
+def far_apart(x: ex.f32[M, N], s: ex.f32[M, N], y: ex.f32[M]):
+    for i in range(M):
+        total = ex.local(ex.f32)
+        total = 0.0
+        for k in range(N):
+            total += x[i, k]
+        y[i] = total + s[i, 0] + s[i, 3] + s[i, N - 1]
+
+
 def ahead(schedule: Schedule) -> list[tuple[str, int]]:
     """Arrays that are staged at the start, with the elements of an access."""
     return [(step.array, step.vector) for step in schedule.steps if isinstance(step, Stage) and step.early]
@@ -62,9 +83,20 @@ def test_a_thread_that_has_a_sum_to_itself_asks_for_nothing_ahead() -> None:
     assert ahead(reduce(reduction((512, 1213), (0,), "f32", "sum"))) == []
 
 
+def test_an_array_is_asked_for_once_and_not_where_the_sum_reads_it() -> None:
+    assert ahead(reduce(first_too.schedule(M=20, N=101), shape=Shape(32, 4, 1, 4, 1))) == [("s", 1)]
+
+
+def test_what_lies_too_far_apart_for_registers_is_left() -> None:
+    shape = Shape(32, 4, 1, 4, 1)
+    assert ahead(reduce(far_apart.schedule(M=20, N=101), shape=shape)) == []
+    assert ahead(reduce(far_apart.schedule(M=20, N=7), shape=shape)) == [("s", 1)]
+
+
 def test_what_is_asked_for_ahead_is_right() -> None:
     shapes = (Shape(8, 16, 8, 4, 1), Shape(16, 8, 4, 4, 1), Shape(16, 8, 1, 4, 1))
     made = [reduce(columns.schedule(M=50, N=200), shape=s) for s in shapes] + [auto(columns.schedule(M=50, N=201))]
     made += [auto(rows.schedule(M=33, N=n)) for n in (64, 413)]
+    made.append(reduce(first_too.schedule(M=20, N=101), shape=Shape(32, 4, 1, 4, 1)))
     assert all(map(ahead, made))
     run_all(made)

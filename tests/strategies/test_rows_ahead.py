@@ -6,9 +6,9 @@ import pytest
 
 import explorer as ex
 from explorer.schedule import Schedule
+from explorer.strategies.ahead import WORDS
 from explorer.strategies.auto import auto
 from explorer.strategies.rows import rows
-from explorer.strategies.rows.ahead import WORDS
 from explorer.transforms.stage import Stage
 
 from .stitched import run_all, written

@@ -7,15 +7,9 @@ H200, 8,191 sums of 512 took 4.32 instead of 3.94 µs.  Where shuffles alone sta
 
 from __future__ import annotations
 
-from math import prod
-
-from ...ir.program import Statement
-from ...ir.tree import Leaf
+from ...ir.tree import Leaf, Loop
 from .._steps import Builder
-from ..rows.form import WIDE
-
-WORDS = 8
-"""Words of a thread that are asked for ahead, at most."""
+from ..ahead import WORDS, given, staged
 
 
 def ask_ahead(b: Builder, kernel: str) -> None:
@@ -27,23 +21,23 @@ def ask_ahead(b: Builder, kernel: str) -> None:
     kernel : str
         Spread, and its reductions collected.
     """
-    room, axes = WORDS, {x.role for _, above, k in b.plan.leaves if k.id == kernel for x in above if x.is_thread}
-    written = {b.plan.statement_of[leaf.statement].target.array for leaf, _, k in b.plan.leaves if k.id == kernel}
-    for leaf, above, owner in list(b.plan.leaves):
-        statement = b.plan.statement_of[leaf.statement]
-        place = max((n for n, x in enumerate(above) if x.is_place), default=-1)
-        alone = axes - {x.role for x in above}
-        if owner.id != kernel or place < 0 or not alone or leaf.collect or statement.update:
-            continue
-        elements = prod(x.extent for x in above[place + 1:])
-        for array in _needed(b, leaf, statement, written):
-            nbytes, at = elements * b.plan.array_of[array].dtype.bytes, above[place].id
-            words, widths = -(-nbytes // 4), (elements, 1) if elements > 1 and nbytes <= WIDE else (1,)
-            if words <= room and any(b.attempt("stage", array, at, space="register", vector=n, early=True) for n in widths):
-                room -= words
+    mine = [(leaf, above) for leaf, above, k in b.plan.leaves if k.id == kernel]
+    shared, arrays = {x.role for _, above in mine for x in above if x.is_thread}, given(b, kernel)
+    places: dict[str, set[tuple[str, int]]] = {}
+    for leaf, above in mine:
+        for slot, access in enumerate(b.plan.statement_of[leaf.statement].reads):
+            if access.array in arrays and not leaf.view(slot):
+                places.setdefault(access.array, set()).add(_finished(b, leaf, above, shared))
+    room = WORDS
+    for array, found in places.items():
+        (at, lanes), *others = found
+        if at and not others:
+            room = staged(b, array, at, (lanes, 1) if lanes > 1 else (1,), room)
 
 
-def _needed(b: Builder, leaf: Leaf, statement: Statement, written: set[str]) -> list[str]:
-    """Arrays in global memory that a statement reads, where known before, and the kernel does not write."""
-    found = [a.array for slot, a in enumerate(statement.reads) if a.affine and not leaf.view(slot)]
-    return [a for a in dict.fromkeys(found) if a not in written and b.plan.array_of[a].role != "temporary"]
+def _finished(b: Builder, leaf: Leaf, above: tuple[Loop, ...], shared: set[str]) -> tuple[str, int]:
+    """Where one of several threads finishes results: its innermost loop that has a place, and how many it has there; else ""."""
+    place = max((n for n, x in enumerate(above) if x.is_place), default=-1)
+    if place < 0 or leaf.collect or b.plan.statement_of[leaf.statement].update or not shared - {x.role for x in above}:
+        return "", 0
+    return above[place].id, above[-1].extent if place < len(above) - 1 else 1

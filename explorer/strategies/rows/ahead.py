@@ -14,12 +14,9 @@ from ...ir.program import Indirect, Statement
 from ...ir.scalar import Read, walk
 from ...ir.tree import Loop, Node
 from .._steps import Builder, leaves_of
+from ..ahead import WORDS, given, staged
 from .form import moving
 from .model import RowSpread, RowWork
-
-WORDS = 8
-"""Words of a thread that are asked for ahead, at most: with 8, odd rows of 413 to 3,989 elements took 4 to 10 % less on an H200;
-with 16, rows of 11,385 a third more."""
 
 
 @dataclass(frozen=True)
@@ -54,26 +51,20 @@ def ask_ahead(b: Builder, scope: str, kernel: str, spread: RowSpread, work: RowW
     room : int
         Words that a thread has left for it.
     """
-    room = min(room, WORDS)
-    elements, odd = spread.accesses(work) * spread.vector, work.extent % (spread.threads * spread.vector) > 0
+    room, odd = min(room, WORDS), work.extent % (spread.threads * spread.vector) > 0
     for late in _late(b, scope, kernel):
-        words = -(-(elements if late.along else 1) * b.plan.array_of[late.array].dtype.bytes // 4)
-        if words <= room and (late.points or (late.along and odd)):
-            widths = (spread.vector, 1) if late.along and spread.vector > 1 else (1,)
-            if any(b.attempt("stage", late.array, scope, space="register", vector=n, early=True) for n in widths):
-                room -= words
+        if late.points or (late.along and odd):
+            room = staged(b, late.array, scope, (spread.vector, 1) if late.along and spread.vector > 1 else (1,), room)
 
 
 def _late(b: Builder, scope: str, kernel: str) -> list[Late]:
     """What is read late, those first that point to others."""
-    plan, early, found = b.plan, set[str](), dict[str, Late]()
-    written = {plan.statement_of[leaf.statement].target.array for leaf, _, k in plan.leaves if k.id == kernel}
-    behind = False
-    for node in plan.loops[scope].body:
+    arrays, found, behind = given(b, kernel), dict[str, Late](), False
+    for node in b.plan.loops[scope].body:
         for array, along, points in _reads(b, node):
             if not behind:
-                early.add(array)
-            elif array not in early | written and plan.array_of[array].role != "temporary":
+                arrays.discard(array)
+            elif array in arrays:
                 known = found.get(array, Late(array, False, False))
                 found[array] = Late(array, known.along or along, known.points or points)
         behind = behind or (isinstance(node, Loop) and _sums(b, node))
