@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..ir.dtype import DTYPES
-from ..ir.expr import Expr, Ranges
+from ..ir.expr import Atom, Expr, Ranges
 from ..ir.program import Indirect
 from ..ir.scalar import Read, Scalar, type_of
 from .guards import NEVER, Condition, condition, conjunction, guard_text
-from .index import INT_MAX, divisions, horner, offset_text, subscripts, to_c
+from .index import INT_MAX, horner, offset_text, subscripts, to_c
 from .lower import Lowered, Site, Store
 from .scalar import CONDITIONAL, PRIMARY, Text, cast, enclose, literal, narrow, value_text, widen
 
 
-def element_text(store: Store, index: Sequence[Expr], ranges: Ranges, flat: Expr | None = None) -> str:
-    """The lvalue of one element: ``As[i][k]``, ``A[i * 1000 + k]``, ``total``; `flat` is its offset, where it is known apart."""
+def element_text(store: Store, index: Sequence[Expr], ranges: Ranges, flat: Expr | None = None,
+                 used: Collection[Atom] = ()) -> str:
+    """The lvalue of one element: ``As[i][k]``, ``A[i * 1000 + k]``, ``total``.
+
+    `flat` is its offset, where it is known apart; `used` are quotients and remainders that the text needs anyway.
+    """
     if store.slots or store.space != "global":
         return store.name + subscripts(index, ranges)
-    if flat is not None and divisions((flat,)) < divisions(index):
-        return f"{store.name}[{to_c(flat, ranges)[0]}]"
-    return f"{store.name}[{offset_text(index, store.shape, ranges)}]"
+    return f"{store.name}[{offset_text(index, store.shape, ranges, flat, used)}]"
 
 
 def access_text(low: Lowered, site: Site, slot: int, read: Callable[[int], Text] | None = None,
@@ -29,7 +31,9 @@ def access_text(low: Lowered, site: Site, slot: int, read: Callable[[int], Text]
     store, index = low.store(site.leaf, slot), low.index(site, slot, lane)
     affine = [e for e in index if isinstance(e, Expr)]
     if len(affine) == len(index):
-        return element_text(store, affine, site.ranges, low.offset(site, slot, lane))
+        others = (e for other in range(len(site.statement.accesses)) if other != slot for e in low.index(site, other, lane))
+        used = {atom for e in others if isinstance(e, Expr) for atom, _ in e.terms}
+        return element_text(store, affine, site.ranges, low.offset(site, slot, lane), used)
     parts = [to_c(e, site.ranges) if isinstance(e, Expr) else indirect_text(low, site, e, read) for e in index]
     return f"{store.name}[{horner(parts, store.shape, store.array is not None and store.array.size > INT_MAX)}]"
 

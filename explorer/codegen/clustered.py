@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ..ir.expr import Expr, gather, rejoin
+from ..ir.expr import Expr, rejoin
 from ..ir.plan import Plan
+from ..ir.regroup import gather
 from ..ir.tree import BLOCK_ROLES, Kernel, Leaf, Loop, ranges
 from .index import linear
 

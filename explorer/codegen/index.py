@@ -7,10 +7,11 @@ multiple of the divisor first (``(i + 5) / 8 - 1``), which is exact and needs no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from ..ir.expr import Atom, Expr, Ranges, Remainder, const, rejoin
+from ..ir.regroup import one_division
 
 INT_MAX = 2**31 - 1
 SUM, PRODUCT, PRIMARY = 12, 13, 100
@@ -128,13 +129,14 @@ def linear(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
     return rejoin(offset)
 
 
-def offset_text(index: Sequence[Expr], shape: Sequence[int], ranges: Ranges) -> str:
-    """Row-major offset of ``array[index]`` as C text.
+def offset_text(index: Sequence[Expr], shape: Sequence[int], ranges: Ranges, flat: Expr | None = None,
+                used: Collection[Atom] = ()) -> str:
+    """Row-major offset of ``array[index]`` as C text; `flat` is the offset, where it is known apart.
 
     Row and column stay apart as a person would write them (``(32 * io + ii) * 1000 + k``), unless the sum has fewer
     divisions: a coalesced loop over a whole array is one flat index.
     """
-    flat = linear(index, shape)
+    flat = one_division(linear(index, shape) if flat is None else flat, ranges, used)
     if len(index) < 2 or divisions((flat,)) < divisions(index):
         return to_c(flat, ranges)[0]
     wide = is_wide(flat, ranges)

@@ -11,9 +11,10 @@ from typing import Any
 
 from ..errors import ScheduleError
 from ..ir.dtype import DType
-from ..ir.expr import Expr, Places, Ranges, const, gather, rejoin, var
+from ..ir.expr import Expr, Places, Ranges, const, rejoin, var
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Access, Array, Constraint, Indirect, Statement
+from ..ir.regroup import gather
 from ..ir.rounding import SUMS
 from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, leaves, walk
 from ..ir.tree import ranges as loop_ranges

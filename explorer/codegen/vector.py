@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 
-from ..ir.expr import Expr, without_remainders
+from ..ir.expr import Expr
 from ..ir.inequality import linear_in
+from ..ir.regroup import without_remainders
 from ..ir.tree import Loop
 from . import async_copy
 from .access import access_text, inside_conditions, is_move, reader

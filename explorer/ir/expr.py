@@ -9,7 +9,7 @@ ever comes back from isl (it loses floors).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import gcd
@@ -281,56 +281,44 @@ def rejoin(expr: Expr, ranges: Ranges = _NO_RANGES, modulo: int = 0) -> Expr:
     """Undo a split: ``c * (x // c) + x % c`` becomes ``x``; with `modulo`, coefficients count up to its multiples.
 
     The two may be written over different sums, as a remainder's coefficients are reduced: ``(32*s + q) // 12`` belongs to
-    ``(8*s + q) % 12``.
+    ``(8*s + q) % 12``; and where more than two were coalesced, ``x // 77`` to ``(x // 11) % 7``, of which it is the quotient.
+    Up to multiples of 2, ``(x // 5) % 12`` is ``x // 5``.
     """
-    kinds = {type(atom) for atom, _ in expr.terms}
-    if Quotient not in kinds or Remainder not in kinds:
-        return expr
     have = dict(expr.terms)
+    if not any(isinstance(atom, Remainder) for atom in have):
+        return expr
     for atom, d in expr.terms:
-        if not isinstance(atom, Quotient):
-            continue
-        for rest in (Expr(((Remainder(atom.expr, atom.by), 1),)), remainder(atom.expr, atom.by, ranges)):
+        for by, rest, whole in splits(atom, have, ranges) if isinstance(atom, Quotient) else ():
             if len(rest.terms) != 1 or rest.const or not (c := have.get(rest.terms[0][0], 0)) or c % rest.terms[0][1]:
                 continue
             c //= rest.terms[0][1]
-            if d == c * atom.by or (modulo and (d - c * atom.by) % modulo == 0):
+            if d == c * by or (modulo and (d - c * by) % modulo == 0):
                 kept = tuple(t for t in expr.terms if t[0] not in (atom, rest.terms[0][0]))
-                return rejoin(Expr(kept, expr.const) + atom.expr * c, ranges, modulo)
+                return rejoin(Expr(kept, expr.const) + whole * c, ranges, modulo)
+    for opened in _opened(expr, modulo) if modulo else ():
+        if (joined := rejoin(opened, ranges, modulo)) != opened:
+            return joined
     return expr
 
 
-def without_remainders(expr: Expr) -> Expr:
-    """The same value with ``x - by * (x // by)`` for every ``x % by``: shows what divides ``n * i - (n * i) % 4``."""
+def _opened(expr: Expr, modulo: int) -> Iterator[Expr]:
+    """With what a remainder is of in its place, where that is a quotient's and makes no difference up to multiples."""
     for atom, c in expr.terms:
-        if isinstance(atom, Remainder):
-            rest = Expr(tuple(t for t in expr.terms if t[0] != atom), expr.const)
-            return without_remainders(rest + (atom.expr - (atom.expr // atom.by) * atom.by) * c)
-    return expr
+        if isinstance(atom, Remainder) and c * atom.by % modulo == 0 and any(isinstance(x, Quotient) for x, _ in atom.expr.terms):
+            yield expr - Expr(((atom, c),)) + atom.expr * c
 
 
-def gather(expr: Expr, sums: Sequence[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
-    """Take whole sums out of an expression, the longest first.
-
-    Parameters
-    ----------
-    expr : Expr
-    sums : sequence of (Expr, Expr)
-        Sums of terms, each with its value in other variables.
-
-    Returns
-    -------
-    (Expr, Expr)
-        What is left of `expr`, and the total of the values of what was taken, each as often as it was in there.
-    """
-    taken = const(0)
-    for whole, value in sorted(sums, key=lambda x: -len(x[0].terms)):
-        have = dict(expr.terms)
-        first, c = whole.terms[0]
-        times, odd = divmod(have.get(first, 0), c)
-        if times and not odd and all(have.get(atom) == times * n for atom, n in whole.terms):
-            expr, taken = expr - whole * times, taken + value * times
-    return expr, taken
+def splits(atom: Quotient, have: Mapping[Atom, int], ranges: Ranges) -> Iterator[tuple[int, Expr, Expr]]:
+    """(by, rest, whole) with ``by * atom + rest == whole``, for the remainders that there are: their sums may be reduced ones."""
+    yield atom.by, Expr(((Remainder(atom.expr, atom.by), 1),)), atom.expr
+    rests = [rest for rest in have if isinstance(rest, Remainder)]
+    for by in sorted({rest.by for rest in rests if atom.by % rest.by == 0}):
+        whole = quotient(atom.expr, atom.by // by, ranges)
+        yield by, remainder(whole, by, ranges), whole
+    for rest in rests:
+        over = quotient(rest.expr, rest.by, ranges) - Expr(((atom, 1),))
+        if atom not in dict(over.terms):
+            yield rest.by, Expr(((rest, 1),)), rest.expr - over * rest.by
 
 
 def show(expr: Expr, names: Mapping[str, str] | None = None) -> str:

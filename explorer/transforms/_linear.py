@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from ..ir.expr import ZERO, Expr, Ranges, const, gather, rejoin, var, without_remainders
+from ..ir.expr import ZERO, Expr, Ranges, const, rejoin, var
 from ..ir.plan import Plan
 from ..ir.program import Indirect
+from ..ir.regroup import gather, without_remainders
 from ..ir.scalar import IndexValue, Read, walk
 from ..ir.tree import Leaf, Loop
 

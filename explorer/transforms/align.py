@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..ir.expr import Expr, var, without_remainders
+from ..ir.expr import Expr, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
+from ..ir.regroup import without_remainders
 from ..ir.tree import Loop, leaves, ranges
 from ._linear import linear_index
 from ._nest import enclosing, loop_offer, overrun, remap

@@ -107,3 +107,14 @@ def test_renaming_goes_into_quotients() -> None:
 def test_a_variable_without_bounds_is_an_error() -> None:
     with pytest.raises(AssertionError, match="without bounds"):
         to_c(quotient(var("z"), 4), {})
+
+
+def test_a_quotient_and_a_remainder_that_are_written_differently_are_one_division() -> None:
+    """``x % 7`` has its coefficients reduced; where the loops are apart it would be divided by 7 twice."""
+    at, ranges = i * 128 + j, {"i": (0, 20), "j": (0, 127)}
+    index = quotient(at, 7, ranges), k, remainder(at, 7, ranges)
+    assert offset_text(index, (400, 9, 7), {**ranges, "k": (0, 8)}) == "128 * i + 56 * ((128 * i + j) / 7) + 7 * k + j"
+    kept = offset_text(index, (400, 9, 7), {**ranges, "k": (0, 8)}, used=[atom for atom, _ in index[2].terms])
+    assert kept == "(((128 * i + j) / 7) * 9 + k) * 7 + (2 * i + j) % 7"
+    tile = quotient(at, 8, ranges), k, remainder(at, 8, ranges)
+    assert offset_text(tile, (400, 9, 8), {**ranges, "k": (0, 8)}) == "((16 * i + j / 8) * 9 + k) * 8 + j % 8"

@@ -27,6 +27,9 @@ CASES = {
     "rows of odd length": ((57, 19), (0,), "f32", "sum"),
     "the last period is cut off": ((399, 19), (0,), "f16", "max"),
     "two axes in one": ((57, 28, 3), (0, 1), "f32", "sum"),
+    "two odd axes in one": ((57, 27, 3), (0, 1), "f32", "sum"),
+    "three odd axes in one": ((9, 7, 11, 5), (0, 1, 2), "f16", "max"),
+    "a period divides the axes, but none of them": ((7, 3, 6, 10, 9), (0, 2, 3), "f32", "sum"),
     "batches": ((5, 32, 83), (1,), "f16", "max"),
     "half of a vector fits": ((333, 10), (0,), "f16", "sum"),
     "a reduced axis inside": ((39, 12, 11, 4), (0, 2), "f32", "min"),
@@ -158,6 +161,26 @@ def test_a_period_is_read_without_divisions_and_its_end_is_asked_for_once() -> N
     assert not re.search(r"[/%]", loads[0])
     assert re.search(r"r0 >= 3 && r0_u >= 3 \? load_within|r0_u >= 3 \? load_within", loads[0])
     assert compile_module(emit(s.plan), "sm_90").kernels
+
+
+@pytest.mark.parametrize("shape", [(9, 7, 11, 3), (12, 12, 5, 3), (8, 16, 5, 3), (6, 10, 27, 3)])
+def test_odd_axes_that_follow_each_other_are_read_as_one(shape: tuple[int, ...]) -> None:
+    """Whatever the loads in flight together: an index of the rows taken as one is a sum, and no other one."""
+    case = shape, (0, 1, 2), "f32", "sum"
+    _, found = canonical(case)
+    shapes = [s for s in found if s.period > 1 and s.parts in (1, 4)]
+    assert {s.unroll for s in shapes} > {4, 8}
+    for one in shapes[::3]:
+        s = reduce(reduction(*case), shape=one)
+        read = re.findall(r"&x\[([^\]]*)\]", s.cuda)
+        assert read, one
+        assert not any(re.search(r"[/%]", at) for at in read), one
+        assert not re.search(r"[ (]x\[", s.cuda), one
+
+
+def test_rows_apart_are_taken_together_where_a_period_ends_with_them() -> None:
+    assert any(s.period > 1 for s in canonical(((7, 3, 6, 10, 9), (0, 2, 3), "f32", "sum"))[1])
+    assert not any(s.period > 1 for s in canonical(((7, 3, 7, 11, 9), (0, 2, 3), "f32", "sum"))[1])
 
 
 def test_sums_lie_in_shared_memory_as_their_columns_lie_in_the_array() -> None:

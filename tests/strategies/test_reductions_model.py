@@ -17,7 +17,7 @@ from explorer.strategies.reductions import Shape, choose, priced, reduce, reduct
 from explorer.strategies.reductions.families import SMALL, candidates
 from explorer.strategies.reductions.model import H200, cost, timed
 from explorer.strategies.reductions.shapes import Problem
-from explorer.strategies.reductions.work import together, work
+from explorer.strategies.reductions.work import FURTHER, together, work
 from tests.properties.equal import difference
 
 HERE = gpu("H200")
@@ -161,6 +161,28 @@ def test_lanes_in_rows_of_their_own_have_a_price_for_their_lines() -> None:
     flat, across = Problem(True, 64, 4096, 16, 4, inner=16), Shape(32, 4, 1, 4, 1)
     assert times(flat, replace(across, flat=True), line_flat=9.0) > times(flat, replace(across, flat=True))
     assert times(flat, across, line_flat=9.0) == times(flat, across)
+
+
+def test_rows_that_begin_inside_of_a_vector_take_one_more() -> None:
+    """511 elements and up to three before them are 129 vectors: four for each of 32 threads are not enough."""
+    odd, alone = Problem(True, 511, 3069, 511, 4), Problem(True, 511, 1, 511, 4)
+    assert Shape(32, 8, 4, 4, 1).accesses(odd) == 5
+    assert Shape(32, 8, 4, 4, 1).accesses(alone) == Shape(32, 8, 4, 4, 1).accesses(replace(odd, length=512, run=512)) == 4
+    assert Shape(32, 8, 2, 4, 1).shifted(replace(odd, length=510, run=510)) == 0
+    found = [s for s in candidates(odd, 4, HERE) if (s.x, s.y, s.vector, s.flat) == (32, 8, 4, False)]
+    assert {s.unroll for s in found} >= {4, 5}
+    text = reduce(reduction((3069, 511), (1,), "f32", "sum"), shape=Shape(32, 8, 4, 5, 1)).cuda
+    assert "vec<float, 4> x_r1_v[5];" in text
+    assert "for (int r1 = 0" not in text
+
+
+def test_the_price_of_an_odd_end_and_of_further_rounds() -> None:
+    row = Problem(True, 4097, 1, 4097, 2)
+    rows, shape = replace(row, results=64), Shape(256, 1, 8, 2, 1)
+    assert work(row, shape, HERE).ragged == work(rows, shape, HERE).ragged / 2 == 4
+    p, kept = Problem(True, 373120, 7, 55, 2, 55, 7, 385), Shape(385, 1, 4, 14, 128, period=4, kept=True)
+    assert kept.sums(p).rounds == 7
+    assert work(p, kept, HERE).met_value == kept.sums(p).alone + 6 * FURTHER
 
 
 def test_the_choice_is_the_cheapest() -> None:

@@ -68,10 +68,11 @@ def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu, constants: Constan
 
 
 def _whole_periods(schedule: Schedule, form: ReductionForm, shape: Shape) -> bool:
-    """Whether the rows that are taken as one differ in one loop alone."""
-    rows = [schedule.plan.loops[n].extent for n in form.reduced if not shape.kept or n not in form.kept]
-    several = [extent for extent in rows if extent > 1]
-    return len(several) < 2 or several[-1] % shape.period == 0
+    """Whether the rows that are taken as one follow each other in memory: all rows do, or a whole number of periods."""
+    rows = [n for n in form.axes if n in form.reduced and not (shape.kept and n in form.kept)]
+    apart = max((n for n, name in enumerate(form.axes[: form.axes.index(rows[-1])]) if name not in rows), default=-1)
+    inner = [n for n in rows if n in form.axes[apart + 1 :]]
+    return inner == rows or prod(schedule.plan.loops[n].extent for n in inner) % shape.period == 0
 
 
 def _names(schedule: Schedule, form: ReductionForm) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import gcd
 
 from ...gpu.spec import Gpu
 from .form import WRITTEN_OUT
@@ -149,6 +150,10 @@ class Shape:
         """Multiprocessors that its blocks fill evenly."""
         return gpu.multiprocessors - (gpu.multiprocessors // UNEVEN if self.clustered and self.parts > 2 else 0)
 
+    def shifted(self, p: Problem) -> int:
+        """Elements that the first vector of a row may begin before it: rows of odd length are read in whole vectors."""
+        return self.vector - gcd(p.run, self.vector) if p.rows and not self.flat and p.results > 1 else 0
+
     def across(self, p: Problem) -> int:
         """Accesses of one thread to the innermost reduced axes, where it walks those alone."""
         return -(-p.inner // (self.x * self.vector))
@@ -157,7 +162,9 @@ class Shape:
         """Accesses of one thread."""
         if self.nested:
             return self.across(p) * -(-p.length // (p.inner * self.parts))
-        return -(-p.length // ((self.x * self.vector if p.rows and not self.flat else self.y) * self.parts))
+        if self.flat or not p.rows:
+            return -(-p.length // (self.y * self.parts))
+        return -(-(p.length + self.shifted(p)) // (self.x * self.vector * self.parts))
 
     def written_out(self, p: Problem) -> int:
         """Accesses of a thread that are in flight together."""

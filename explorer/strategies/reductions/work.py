@@ -13,7 +13,6 @@ import numpy as np
 
 from ...gpu.spec import Gpu
 from .shapes import Problem, Shape
-from .sums import ROUND
 
 WIDE_CLUSTER = 16
 """Blocks of the largest clusters."""
@@ -23,6 +22,11 @@ LINE = 128
 """Bytes of a line of the L1 cache and of a full access to memory (CUDA C++ Best Practices Guide, "Coalesced Access")."""
 AT_ONCE = 16
 """Values that the first thread of a group takes itself (``reduce.cuh``)."""
+END = 0.5
+"""What the conditions of lanes cost where they are those of the one row's end, of what they cost at both ends of every row."""
+FURTHER = 16
+"""Sums that a thread adds up in the time of a further round in which a block's threads share those of one result: so it is in
+the sweep (benchmarks/reduction_fit.py), where eight took too little by up to a third."""
 CLOCK = 1.7e9
 """Hertz of a GPU that does not say."""
 
@@ -164,7 +168,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         written=unroll * width // p.itemsize,
         divided=unsteady and not in_rows,
         divided_rows=unsteady and in_rows,
-        ragged=s.vector if in_rows and p.run % s.vector else 0,
+        ragged=s.vector * (1 if s.shifted(p) else END) if in_rows and p.run % s.vector else 0,
         row=in_rows and s.x > 1,
         row_block=in_rows and s.x > gpu.warp_size,
         row_warp=log2(s.x / gpu.warp_size) if in_rows and s.x > gpu.warp_size else 0.0,
@@ -184,7 +188,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         partial=through * given.results * 8 / bandwidth,
         cluster_part=s.parts if s.clustered else 0,
         met=s.met,
-        met_value=meeting.alone + ROUND * (meeting.rounds - 1) * (meeting.place == "x") if meeting else 0,
+        met_value=meeting.alone + FURTHER * (meeting.rounds - 1) * (meeting.place == "x") if meeting else 0,
         met_shared=log2(meeting.share) if meeting else 0.0,
         crowd=s.parts / WIDE_CLUSTER if s.clustered else 0.0,
     )
