@@ -45,6 +45,12 @@ SHAPES = (
      Shape(385, 2, 4, 4, 2, join="cluster", period=4, kept=True)),
     ("many sums of few results", ((57, 3, 129), (0, 2), "f32", "sum"), Shape(387, 1, 2, 4, 1, period=2, kept=True)),
     ("batches of odd columns", ((5, 32, 83), (1,), "f16", "max"), Shape(83, 2, 8, 2, 1, period=8)),
+    *((f"odd axes as one by {join}", ((57, 27, 3), (0, 1), "f16", "sum"), Shape(3, 32, 8, 2, 2, join=join, period=8))
+      for join in ("launch", "signal", "cluster")),
+    ("three odd axes as one", ((9, 7, 11, 5), (0, 1, 2), "f32", "max"), Shape(5, 16, 4, 11, 1, period=4)),
+    ("interleaved axes, an index of one division", ((31, 5, 283), (0, 2), "f16", "sum"), Shape(256, 1, 1, 5, 4, join="signal")),
+    ("rows in whole batches", ((3, 40_961), (1,), "f32", "sum"), Shape(128, 1, 4, 4, 21, join="signal")),
+    ("rows of a vector more", ((11, 511), (1,), "f32", "sum"), Shape(32, 8, 4, 5, 1)),
     ("rows that begin anywhere", ((9, 411), (1,), "f32", "sum"), Shape(8, 4, 4, 13, 1)),
     ("batches of such", ((7, 803), (1,), "f32", "max"), Shape(8, 1, 4, 5, 1)),
     ("49 threads a row", ((8, 16, 7, 7), (0, 2, 3), "f32", "sum"), Shape(49, 8, 1, 8, 1)),

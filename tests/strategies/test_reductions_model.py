@@ -176,6 +176,19 @@ def test_rows_that_begin_inside_of_a_vector_take_one_more() -> None:
     assert "for (int r1 = 0" not in text
 
 
+def test_long_rows_in_parts_of_whole_batches() -> None:
+    """Each part is 4 or 8 accesses of each thread, or twice or four times so many; then every batch is full but one."""
+    rows, odd, few = (Problem(True, n, m, n, 4) for n, m in ((1 << 20, 64), (21128 * 768, 1), (1 << 18, 1)))
+    found = {(s.x, s.parts) for s in candidates(rows, 4, HERE) if s.y == 1 and not s.clustered}
+    assert {(512, 128), (512, 64), (512, 32), (1024, 16)} <= found
+    assert {496, 991} <= {s.parts for s in candidates(odd, 4, HERE) if (s.x, s.join) == (512, "signal")}
+    assert [Shape(512, 1, 4, 8, n).accesses(odd) for n in (496, 991)] == [16, 8]
+    assert max(s.parts for s in candidates(few, 4, HERE)) < 1024  # so many blocks would be a fraction of those that fit at once
+    shape = shapes(((64, 1 << 20), (1,), "f32", "sum"))[0]
+    assert shape.blocks(rows) >= 4096
+    assert shape.accesses(rows) % shape.unroll == 0
+
+
 def test_the_price_of_an_odd_end_and_of_further_rounds() -> None:
     row = Problem(True, 4097, 1, 4097, 2)
     rows, shape = replace(row, results=64), Shape(256, 1, 8, 2, 1)

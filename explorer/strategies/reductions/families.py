@@ -14,6 +14,8 @@ MOST_UNROLLED = 32
 """Accesses of a thread that are written out, at most."""
 PIECE, MOST_PARTS = 4096, 1024
 """Contiguous bytes that are worth a block of their own; parts of a result."""
+MOST_BATCHED = 4096
+"""Parts of a result where each is a few batches of loads."""
 ODD = 64
 """Vectors of a row whose length they do not divide, from which on it is read in whole ones."""
 SMALL = 4 << 20
@@ -99,6 +101,7 @@ def _in_parts(p: Problem, grids: list[Shape], gpu: Gpu) -> list[Shape]:
         most = p.length // p.inner if one.nested else one.accesses(p)
         whole = {most} if one.nested and p.inner * p.itemsize >= PIECE and most <= MOST_PARTS else set()
         several = _parts(one.blocks(p), most, one.x * one.y, gpu) if not p.rows or one.y == 1 or p.inner else {1}
+        several |= _batched(p, one, gpu)
         near = _clusters(one.blocks(p), most, gpu) if len(several) > 1 or 1 not in several else set()
         for parts, join in [*((n, "launch") for n in sorted(several | whole)), *((n, "cluster") for n in sorted(near))]:
             unrolls = _unrolls(replace(one, parts=parts).accesses(p))
@@ -166,6 +169,17 @@ def _parts(blocks: int, most: int, threads: int, gpu: Gpu) -> set[int]:
             found.add(parts)
     found |= {1 << n for n in range(2, 8) if 1 << n <= most and blocks << n <= 2 * gpu.multiprocessors}
     return found
+
+
+def _batched(p: Problem, one: Shape, gpu: Gpu) -> set[int]:
+    """Numbers of parts of a long row of which each is a few whole batches of a block: no last batch is nearly empty, and many
+    blocks share the multiprocessors evenly, however fast each of them is.
+    """
+    if not p.rows or p.inner or one.flat or one.y > 1:
+        return set()
+    found = {-(-one.accesses(p) // (unroll * batches)) for unroll in (4, 8) for batches in (1, 2, 4)}
+    fewest = gpu.multiprocessors * gpu.max_threads_per_sm // 2
+    return {n for n in found if 1 < n <= MOST_BATCHED and fewest <= one.blocks(p) * n * one.x}
 
 
 def _clusters(blocks: int, most: int, gpu: Gpu) -> set[int]:
