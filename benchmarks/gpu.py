@@ -1,7 +1,7 @@
 """Reductions and fused chains on a GPU, from `strategies.auto` alone, against every peer in the same process.
 
-    python benchmarks/gpu.py [--suites reductions,fused,random,large,chains] [--only TEXT] [--peers torch,inductor,cupy,xla]
-                             [--draw 40] [--seed 0] [--search N] [--json PATH]
+    python benchmarks/gpu.py [--suites reductions,fused,random,large,corners,chains] [--only TEXT]
+                             [--peers torch,inductor,cupy,xla] [--draw 40] [--seed 0] [--search N] [--json PATH]
 
 With `--search`, N variants of each schedule are built (explorer.strategies.choices) and timed quickly; the best is `searched`,
 timed in turn with the others, and its ratio to the best peer stands beside that of `auto`.
@@ -227,7 +227,7 @@ def main() -> None:
         found: list[Any] = {
             "reductions": cases.REDUCTIONS, "fused": cases.FUSED, "random": cases.drawn(arguments.draw, arguments.seed),
             "large": cases.drawn(arguments.draw, arguments.seed, least=cases.LARGE),
-            "chains": cases.drawn_chains(arguments.draw, arguments.seed),
+            "corners": cases.CORNERS, "chains": cases.drawn_chains(arguments.draw, arguments.seed),
         }[suite]
         jobs += [(suite, case) for case in found if arguments.only in case[0]]
     with multiprocessing.get_context("fork").Pool(min(15, os.cpu_count() or 1)) as pool:  # ended, not joined, when left

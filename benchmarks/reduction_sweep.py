@@ -1,12 +1,12 @@
 """Time many spreads of many random reductions: what the constants of the reductions' model are fitted to (reduction_fit.py).
 
     python benchmarks/reduction_sweep.py FILE.csv.gz [--problems 300] [--each 16] [--seed 1] [--least N] [--most N]
-                                         [--committee FILE.json]
+                                         [--kind all] [--committee FILE.json]
 
-Half of the problems are those of cases.drawn, half rows and columns with few results.  For each, the spreads that the model likes
-best are timed, some more in clusters, some of each width, and others that it does not call much slower; with a committee of
-constants (of reduction_fit.py), what each of these likes best.  Every result is compared with PyTorch's; rows are added to the
-file.
+The problems are those of cases.drawn, rows and columns with few results, and many short rows.  For each, the spreads that the
+model likes best are timed, some more in clusters, some of each kind, and others that it does not call much slower; with a
+committee of constants (of reduction_fit.py), what each of these likes best.  Every result is compared with PyTorch's; rows are
+added to the file.
 """
 
 from __future__ import annotations
@@ -31,24 +31,45 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import cases
 from reduction_program import reduction
 
-HEAD = ("shape", "axes", "dtype", "op", "x", "y", "vector", "unroll", "parts", "flat", "join", "nested", "period", "kept", "us")
+HEAD = ("shape", "axes", "dtype", "op", "x", "y", "vector", "unroll", "parts", "flat", "join", "nested", "period", "kept", "each",
+        "us")
 NEAR = 1.7
 """Spreads that take so many times the cheapest, by the model, are not timed."""
 WRONG = 2e-3
 """Error relative to the largest result."""
 
 
-def problems(count: int, seed: int, least: int, most: int) -> list[cases.Case]:
-    """Random reductions, by `seed`."""
-    out, rng = cases.drawn(count // 2, 1000 + seed, least=least, most=most), random.Random(seed)
-    while len(out) < count:
-        results, inner = int(2 ** rng.uniform(0, 11)), rng.randint(2, 130)
-        length = max(2, int(2 ** rng.uniform(math.log2(least), math.log2(most))) // results)
-        rest = max(2, length // inner)
-        shape, axes = rng.choice([((length, results), (0,)), ((results, length), (1,)), ((rest, results, inner), (0, 2)),
-                                  ((inner, rest, results), (0, 1))])
-        out.append(("", shape, axes, rng.choice(("f16", "f32")), rng.choice(("sum", "max"))))
-    return out
+def problems(count: int, seed: int, least: int, most: int, kind: str) -> list[cases.Case]:
+    """Random reductions, by `seed`: of one kind, or as many of each."""
+    kinds = [kind] if kind != "all" else ["drawn", "few", "short"]
+    rng, share = random.Random(seed), -(-count // len(kinds))
+    drawn = cases.drawn(share, 1000 + seed, least=least, most=most) if "drawn" in kinds else []
+    few = [_few(rng, least, most) for _ in range(share)] if "few" in kinds else []
+    short = [_short(rng, least, most) for _ in range(share)] if "short" in kinds else []
+    return [*drawn, *few, *short][:count]
+
+
+def _few(rng: random.Random, least: int, most: int) -> cases.Case:
+    """Rows and columns with few results."""
+    results, inner = int(2 ** rng.uniform(0, 11)), rng.randint(2, 130)
+    length = max(2, int(2 ** rng.uniform(math.log2(least), math.log2(most))) // results)
+    rest = max(2, length // inner)
+    return _case(rng, [((length, results), (0,)), ((results, length), (1,)), ((rest, results, inner), (0, 2)),
+                       ((inner, rest, results), (0, 1))])
+
+
+def _short(rng: random.Random, least: int, most: int) -> cases.Case:
+    """Many rows of a few elements, some of them several times over."""
+    row, rows = int(2 ** rng.uniform(1, 7)), int(2 ** rng.uniform(math.log2(least), math.log2(most)))
+    outside = int(2 ** rng.uniform(1, 7))
+    results = max(2, rows // (row * outside)) // 8 * 8 + rng.choice((0, 0, 1, 4))
+    return _case(rng, [((max(2, rows // row), row), (1,)), ((max(2, rows // row), row), (1,)), ((outside, results, row), (0, 2)),
+                       ((results, outside, row), (0, 2))])
+
+
+def _case(rng: random.Random, choices: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> cases.Case:
+    """One of some shapes with axes, of some type and operation."""
+    return ("", *rng.choice(choices), rng.choice(("f16", "f32")), rng.choice(("sum", "max")))
 
 
 def picks(case: cases.Case, each: int, committee: list[dict[str, float]]) -> list[Any]:
@@ -67,12 +88,17 @@ def picks(case: cases.Case, each: int, committee: list[dict[str, float]]) -> lis
     found, rng = priced(written, form, default_gpu()), random.Random(str(case))
     near = [shape for shape, us in found if us < NEAR * found[0][1]]
     out = near[: each // 2]
-    widths = sorted({(s.vector, s.period, s.kept) for s in near})
-    for pool in ([s for s in near if s.clustered], *([s for s in near if (s.vector, s.period, s.kept) == v] for v in widths)):
+    kinds = sorted({_kind(s) for s in near})
+    for pool in ([s for s in near if s.clustered], *([s for s in near if _kind(s) == k] for k in kinds)):
         left = [s for s in pool if s not in out]
         out += [*left[:2], *rng.sample(left[2:], min(1, len(left[2:])))]
     left = [s for s in near if s not in out]
     return out + rng.sample(left, max(0, min(len(left), each - len(out))))
+
+
+def _kind(s: Any) -> tuple[Any, ...]:
+    """What a spread has in common with others."""
+    return s.vector, s.period, s.kept, s.flat, s.each
 
 
 def built(job: tuple[cases.Case, Any]) -> Any:
@@ -96,11 +122,12 @@ def main() -> None:
     for name, value in (("problems", 300), ("each", 16), ("seed", 1), ("least", 1 << 14), ("most", 1 << 26), ("limit", 300)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--committee", type=Path)
+    parser.add_argument("--kind", choices=("all", "drawn", "few", "short"), default="all")
     a = parser.parse_args()
     committee = json.loads(a.committee.read_text()) if a.committee else []
     end = time.monotonic() + a.limit
-    todo = problems(a.problems, a.seed, a.least, a.most)
-    pool = multiprocessing.get_context("fork").Pool(min(15, os.cpu_count() or 1))
+    todo = problems(a.problems, a.seed, a.least, a.most, a.kind)
+    pool, begun = multiprocessing.get_context("fork").Pool(min(15, os.cpu_count() or 1)), Path(a.file).exists()
     with pool, gzip.open(a.file, "at", newline="") as file:
         chosen = pool.map(partial(picks, each=a.each, committee=committee), todo)
         jobs = [(case, shape) for case, found in zip(todo, chosen, strict=True) for shape in found]
@@ -111,6 +138,8 @@ def main() -> None:
         from searched import quick
 
         bench, rows, x, wanted, last = Bench(), csv.writer(file, lineterminator="\n"), None, None, None
+        if not begun:
+            rows.writerow(HEAD)
         for case, shape in jobs:
             one = next(made)
             if time.monotonic() > end:

@@ -78,6 +78,8 @@ class Load:
         The first lane, of a vector.
     only : str
         Where it is loaded at all; elsewhere nobody asks for it.
+    plain : str
+        What it is where nothing lies beyond its array.
     """
 
     local: str
@@ -85,15 +87,17 @@ class Load:
     otherwise: str
     first: Mapping[str, Expr] | None = None
     only: str = ""
+    plain: str = ""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Declarations, loads and updates."""
+    """Declarations, loads and updates; and when nothing that all iterations load lies beyond its array, where they must ask."""
 
     declared: list[str]
     loads: list[Load]
     updates: list[Out]
+    inside: tuple[Condition, ...] = ()
 
 
 def batch_of(w: Writer, loop: Loop) -> Batch | None:

@@ -10,12 +10,14 @@ condition.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..ir.tree import Loop
 from .access import access_text
 from .batch import Batch, Load, Parts, Writer, batch_of, extents, fits, here, loaded
 from .early_lanes import Together, between, together
+from .edges import NOWHERE, edge
 from .guards import guard_text
 from .item import Item
 from .lower import Site
@@ -49,16 +51,25 @@ def early(w: Writer, loop: Loop) -> list[Item]:
     inner = tuple(c for c in batch.some if c not in outer)
     kept = tuple(c for c in batch.rest if c not in outer) if fill is None else ()
     guard = guard_text(inner, ranges, enclosed=fill is not None)
+    loads = _nest(w, batch, _loads(w, batch, found, guard, fill is None))
+    if found.inside:
+        left = tuple(c for c in inner if edge(w.low, batch.sites[0], c, found.inside) != NOWHERE)
+        whole = replace(found, loads=[replace(v, value=v.plain or v.value) for v in found.loads])
+        plain = _nest(w, batch, _loads(w, batch, whole, guard_text(left, ranges, enclosed=fill is not None), fill is None))
+        loads = Block(f"if ({guard_text(found.inside, ranges)})", (plain,), otherwise=(loads,))
+    body = [Block(f"if ({guard_text(kept, ranges)})", tuple(found.updates))] if kept else found.updates
+    return [Item(Lines(tuple(found.declared), ids), neutral=True), Item(loads, outer, ranges),
+            Item(_nest(w, batch, body), outer, ranges)]
+
+
+def _loads(w: Writer, batch: Batch, found: Parts, guard: str, behind: bool) -> list[Out]:
+    """The loads of an iteration, all behind a guard, or each with another value elsewhere."""
     loads: list[Out] = []
     for v in found.loads:
-        text = f"{v.local} = {v.value};" if fill is None or not guard else f"{v.local} = {guard} ? {v.value} : {v.otherwise};"
-        line = Lines(tuple(shortened(w.low, batch.sites[0], [text], v.first)), ids[1:])
+        text = f"{v.local} = {v.value};" if behind or not guard else f"{v.local} = {guard} ? {v.value} : {v.otherwise};"
+        line = Lines(tuple(shortened(w.low, batch.sites[0], [text], v.first)), tuple(s.leaf.id for s in batch.sites))
         loads.append(Block(f"if ({v.only})", (line,)) if v.only else line)
-    if fill is None and guard:
-        loads = [Block(f"if ({guard})", tuple(loads))]
-    body = [Block(f"if ({guard_text(kept, ranges)})", tuple(found.updates))] if kept else found.updates
-    return [Item(Lines(tuple(found.declared), ids), neutral=True), Item(_nest(w, batch, loads), outer, ranges),
-            Item(_nest(w, batch, body), outer, ranges)]
+    return [Block(f"if ({guard})", tuple(loads))] if behind and guard else loads
 
 
 def _scalars(w: Writer, batch: Batch, fill: Any) -> Parts | None:

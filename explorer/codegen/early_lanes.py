@@ -84,7 +84,7 @@ def together(w: Writer, batch: Batch, made: Together, fill: Any, kept: Sequence[
     in the iterations where others are loaded.
     """
     lanes, at = made.lanes, here(w, batch)
-    declared, loads, taken = [], [], []
+    declared, loads, taken, inside = [], [], [], list[Condition | None]()
     for v in made.wide:
         kind, packed = lanes.declare(v.store), lanes.packed(v.store)
         name = w.low.taken.take(f"{v.local}_packed") if packed else v.local
@@ -98,9 +98,11 @@ def together(w: Writer, batch: Batch, made: Together, fill: Any, kept: Sequence[
         otherwise = lanes.all_lanes(v.store, other)
         if packed:
             otherwise = f"{packed}{{}}" if other == 0 else f"{packed}::of({otherwise})"
+        plain = lanes.load(v, fill or 0, packed, NOWHERE)
+        inside += [_all_inside(w, batch, made, v)] if plain != value else []
         only = v.guard if v.guard and not w.overrun.fill_is_used(batch.sites[0]) else ""
-        value = f"{v.guard} ? {value} : {otherwise}" if v.guard and not only else value
-        loads.append(Load(name + at, value, otherwise, lanes.first, only))
+        value, plain = (f"{v.guard} ? {text} : {otherwise}" if v.guard and not only else text for text in (value, plain))
+        loads.append(Load(name + at, value, otherwise, lanes.first, only, plain))
     for text, uses in made.alike.items():
         store = w.low.store(uses[0][0].leaf, uses[0][1])
         name = w.low.taken.take(f"{store.name}_{w.low.variable[batch.loops[-1].id]}")
@@ -109,18 +111,35 @@ def together(w: Writer, batch: Batch, made: Together, fill: Any, kept: Sequence[
         lanes.alike |= {(site.leaf.id, slot): name + at for site, slot in uses}
     taken += [lanes.keep_between(v, places, fill or 0, where) for v, places in kept]
     updates = lanes.text(w.plain, lambda body: body, each)
-    return Parts(declared, loads, [*([Lines(tuple(taken), (batch.sites[0].leaf.id,))] if taken else []), *updates])
+    prepared = [Lines(tuple(taken), (batch.sites[0].leaf.id,))] if taken else []
+    return Parts(declared, loads, [*prepared, *updates], tuple(c for c in inside if c) if all(inside) else ())
 
 
 def _beyond(w: Writer, batch: Batch, made: Together, v: vector.Wide) -> str:
     """Where a vector may end beyond its array."""
     if not made.lanes.ragged or v.store.array is None:
         return NOWHERE
+    return edge(w.low, batch.sites[0], _inside(w, batch, made, v), batch.some)
+
+
+def _inside(w: Writer, batch: Batch, made: Together, v: vector.Wide) -> Condition:
+    """When a vector ends inside of its array."""
     assert batch.lanes is not None
-    site = batch.sites[0]
-    offset = vector.flat_offset(w.low, site, _slot(made, v), {w.low.variable[batch.lanes.id]: Expr((), batch.lanes.start)})
-    inside = Condition(Expr((), v.store.array.size - batch.lanes.extent) - offset)
-    return edge(w.low, site, inside, batch.some)
+    assert v.store.array is not None
+    start = {w.low.variable[batch.lanes.id]: Expr((), batch.lanes.start)}
+    offset = vector.flat_offset(w.low, batch.sites[0], _slot(made, v), start)
+    return Condition(Expr((), v.store.array.size - batch.lanes.extent) - offset)
+
+
+def _all_inside(w: Writer, batch: Batch, made: Together, v: vector.Wide) -> Condition | None:
+    """When the vectors of all iterations do; None where their order is not known."""
+    inside, last = _inside(w, batch, made, v).expr, dict[str, Expr]()
+    for x in batch.loops:
+        name = w.low.variable[x.id]
+        step = inside.coefficient(name)
+        last[name] = Expr((), x.start + (x.extent - 1 if step < 0 else 0))
+        inside -= Expr(((name, step),)) - last[name] * step
+    return None if inside.variables() & set(last) else Condition(inside)
 
 
 def _slot(made: Together, v: vector.Wide) -> int:

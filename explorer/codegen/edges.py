@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import gcd
 
 from ..ir.expr import Expr, Quotient, Remainder
 from .guards import Condition, condition_text
@@ -39,8 +40,9 @@ def _implying(wanted: Condition, known: Sequence[Condition]) -> list[Condition]:
     for c in known:
         for name in () if c.equality else c.variables():
             at, other = wanted.expr.coefficient(name), c.expr.coefficient(name)
-            if other and at % other == 0 and at // other > 0:
-                found.append(Condition(wanted.expr - c.expr * (at // other)))
+            if at * other > 0:
+                both = gcd(at, other)
+                found.append(Condition(wanted.expr * (abs(other) // both) - c.expr * (abs(at) // both)))
     return found
 
 

@@ -198,7 +198,7 @@ def slots_store(store: Store) -> Store:
 def all_ids(out: Out) -> Iterator[str]:
     """The nodes that a text and everything in it belong to."""
     yield from out.ids
-    for child in out.body if isinstance(out, Block) else ():
+    for child in (*out.body, *out.otherwise) if isinstance(out, Block) else ():
         yield from all_ids(child)
 
 

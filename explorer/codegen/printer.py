@@ -35,6 +35,8 @@ class Block:
         Lines directly above (``#pragma unroll``).
     comment : str
         Behind the opening brace.
+    otherwise : tuple
+        What an ``else`` holds.
     """
 
     header: str
@@ -42,6 +44,7 @@ class Block:
     ids: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
     comment: str = ""
+    otherwise: tuple[Lines | Block, ...] = ()
 
 
 Out = Lines | Block
@@ -89,6 +92,10 @@ class Printer:
             self.line(f"{out.header}{'' if bare else ' {'}{comment}".lstrip(), depth)
             for child in out.body:
                 self.print(child, depth + 1)
+            if out.otherwise:
+                self.line("} else {", depth)
+                for child in out.otherwise:
+                    self.print(child, depth + 1)
             if not bare:
                 self.line("}", depth)
         self.mark(out.ids, first)
@@ -104,7 +111,7 @@ class Printer:
 
 def _is_single(block: Block) -> bool:
     """Whether the block is an ``if`` over one plain statement, which needs no braces."""
-    if not block.header.startswith("if") or len(block.body) != 1 or not isinstance(block.body[0], Lines):
+    if not block.header.startswith("if") or block.otherwise or len(block.body) != 1 or not isinstance(block.body[0], Lines):
         return False
     lines = block.body[0].lines
     return len(lines) == 1 and lines[0].split("//")[0].rstrip().endswith(";") and lines[0].count(";") == 1
@@ -117,5 +124,5 @@ def code(outs: Iterable[Out]) -> list[str]:
         if isinstance(out, Lines):
             lines += [line.split("//")[0] for line in out.lines]
         else:
-            lines += [out.header, *code(out.body)]
+            lines += [out.header, *code(out.body), *code(out.otherwise)]
     return lines

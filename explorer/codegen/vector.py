@@ -91,11 +91,14 @@ def partial(low: Lowered, site: Site, loop: Loop) -> Partial | None:
     """The conditions apart; None where a condition on the lane is not linear in it."""
     lane, last = low.variable[loop.id], loop.start + loop.extent - 1
     hidden = tuple(c for c in site.conditions if lane in c.variables())
-    each = tuple(c if c.equality else Condition(linear_in(c.expr, lane)) for c in hidden)
-    if any(c.equality or lane in (c.expr - Expr(((lane, c.expr.coefficient(lane)),))).variables() for c in each):
+    if any(c.equality for c in hidden):
+        return None
+    asked = conjunction(condition(linear_in(c.expr, lane), False, site.ranges) for c in hidden)
+    each = tuple(c for c in asked if lane in c.variables())
+    if any(lane in (c.expr - Expr(((lane, c.expr.coefficient(lane)),))).variables() for c in each):
         return None
     best = ((c.expr, Expr((), last if c.expr.coefficient(lane) > 0 else loop.start)) for c in each)
-    some = conjunction([*(c for c in site.conditions if c not in hidden),
+    some = conjunction([*(c for c in site.conditions if c not in hidden), *(c for c in asked if c not in each),
                         *(condition(e.substitute({lane: value}, site.ranges), False, site.ranges) for e, value in best)])
     return Partial(some, each)
 
@@ -188,14 +191,23 @@ class Lanes:
              each: tuple[Condition, ...] = ()) -> list[Out]:
         """The pieces, to be put under one guard; `plain` writes a statement, `prepared` declares what a lane needs.
 
-        With conditions of `each` lane, a lane may be loaded in vain, and the vector may end beyond the array.
+        With conditions of `each` lane, a lane may be loaded in vain, and the vector may end beyond the array.  Lanes that write
+        do so one by one where some of them do not run.
         """
-        ids = (self.loop.id, *(site.leaf.id for site in self.sites))
+        if each and any(w.written for w in self.held.values()):
+            whole, alone = self._lanes(plain, prepared, (), self.held), self._lanes(plain, prepared, each, {})
+            return [Block(f"if ({guard_text(self._all(each), self.sites[0].around)})", tuple(whole), otherwise=tuple(alone))]
         self.ragged = bool(each)
         if len(self.sites) == 1 and (moved := self.move(self.sites[0])):
             moved[-1] += f", {self.loop.id}"
+            ids = (self.loop.id, *(site.leaf.id for site in self.sites))
             return [Lines(tuple(shortened(self.low, self.sites[0], moved, self.first)), ids)]
-        held = self.held
+        return self._lanes(plain, prepared, each, self.held)
+
+    def _lanes(self, plain: Callable[..., list[str]], prepared: Callable[[Sequence[Out]], Sequence[Out]],
+               each: tuple[Condition, ...], held: Mapping[tuple[str, int], Wide]) -> list[Out]:
+        """Wide loads, the lanes one after the other, each under its own conditions, and wide stores."""
+        ids = (self.loop.id, *(site.leaf.id for site in self.sites))
         vectors = list(dict.fromkeys(held.values()))
         declared = [Lines((self.declaration(w),), ids) for w in vectors if w.local not in self.here]
         stored = [Lines((f"*({self.declare(w.store)}*)&{w.first} = {w.local};",), ids) for w in vectors if w.written]
@@ -205,6 +217,13 @@ class Lanes:
         header = f"for (int {self.lane} = {self.loop.start}; {self.lane} < {self.loop.start + self.loop.extent}; ++{self.lane})"
         lanes = Block(header, tuple(prepared(body)), (self.loop.id,), ("#pragma unroll",), self.loop.id)
         return [*declared, lanes, *stored]
+
+    def _all(self, each: Sequence[Condition]) -> tuple[Condition, ...]:
+        """When all lanes run: the last one that comes under its condition does."""
+        first, last = (Expr((), n) for n in (self.loop.start, self.loop.start + self.loop.extent - 1))
+        around = self.sites[0].around
+        return tuple(Condition(c.expr.substitute({self.lane: last if c.expr.coefficient(self.lane) < 0 else first}, around))
+                     for c in each)
 
     def declaration(self, w: Wide) -> str:
         """``const vec<float, 4> x_v = …``, or without a value where the lanes write first."""

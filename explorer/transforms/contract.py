@@ -34,8 +34,9 @@ class Contract(Transform):
 
     Every access of the array gets a cell instead of its element.  In *registers* (one copy per thread) the cell is
     made of the sequential, unrolled and vector loops that lie inside the scope and move the index: one dimension
-    each, in order of falling stride.  In *shared* memory (one copy per block) it is the element's place in the
-    footprint's box over all loops inside the scope and all thread loops.  The scope is the innermost loop that holds
+    each, in order of falling stride; where those of several accesses differ, it is the element's place in the box of
+    what the thread touches.  In *shared* memory (one copy per block) it is the element's place in the footprint's box
+    over all loops inside the scope and all thread loops.  The scope is the innermost loop that holds
     every access, or `at`.  Whether each read still finds its value is the question *flow* of the result.
 
     Before::
@@ -133,11 +134,13 @@ class Contract(Transform):
     def _cells(self, found: tuple[Use, ...], scope: tuple[Loop, ...]) -> tuple[Cell, ...] | Verdict:
         """Extents and cell of every access; all extents are equal."""
         if self.space == "shared":
-            return self._shared_cells(found, scope)
+            return self._box_cells(found, scope)
         for merged in (False, True):
             cells = tuple(register_cell(u.index(), u.above[len(scope):], merged) for u in found)
             if len({shape for shape, _ in cells}) == 1:
                 return cells
+        if not isinstance(boxed := self._box_cells(found, scope), Verdict):
+            return boxed
         cells = [register_cell(u.index(), u.above[len(scope):]) for u in found]
         first = found[0]
         other, (shape, _) = next((u, c) for u, c in zip(found, cells, strict=True) if c[0] != cells[0][0])
@@ -149,18 +152,19 @@ class Contract(Transform):
             f"split and bind the loops of both alike, or contract('{self.array}', 'shared')",
         )
 
-    def _shared_cells(self, found: tuple[Use, ...], scope: tuple[Loop, ...]) -> tuple[Cell, ...] | Verdict:
-        depth = len(scope)
+    def _box_cells(self, found: tuple[Use, ...], scope: tuple[Loop, ...]) -> tuple[Cell, ...] | Verdict:
+        """The place of every access in the box around all of them, inside the scope: of a thread or of a block."""
+        depth, own = len(scope), self.space == "register"
         indices, inner = [], []
         for u in found:
-            fixed = [x for i, x in enumerate(u.above) if x.is_block or (i < depth and not x.is_thread)]
+            fixed = [x for i, x in enumerate(u.above) if x.is_block or (x.is_thread and own) or (i < depth and not x.is_thread)]
             indices.append(tuple(at_start(e, fixed, ranges(u.above)) for e in u.index()))
             inner.append([x.id for x in u.above])
         if not indices[0]:
             return tuple(((), ()) for _ in found)
         joint = box(indices, [ranges(u.above) for u in found], inner)
         if isinstance(joint, str):
-            return no(f"{self.array} has no box of fixed size in shared memory", joint)
+            return no(f"{self.array} has no box of fixed size in {'registers' if own else 'shared memory'}", joint)
         return tuple((joint.extents, cell) for cell in joint.cells)
 
     @classmethod

@@ -31,7 +31,8 @@ class Vectorize(Transform):
     ``d``, so that a wide access is aligned; and every guard holds for all lanes or for none.  A guard
     ``g*y + d + e*v >= 0``, g the greatest common divisor of the coefficients of the other variables, does not
     depend on the lane if ``(d + e*v) // g`` does not.  Where all wide accesses read inputs, guards may differ: elements
-    beside are loaded and not used (never beyond the array's end).  Registers may be accessed with any stride.
+    beside are loaded and not used (never beyond the array's end).  So they may where the only wide access writes a result:
+    where some lanes do not run, the others write one by one.  Registers may be accessed with any stride.
 
     Before::
 
@@ -152,21 +153,24 @@ def _guards(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Verdict:
     """Whether each condition of the statement holds for all lanes or for none, or lanes may be read in vain."""
     statement, at = plan.statement_of[leaf.statement], dict(leaf.at)
     for constraint in (*statement.domain, *statement.inside):
-        each_for_itself = constraint not in statement.inside and _in_vain(plan, leaf, loop, scope)
+        each_for_itself = constraint not in statement.inside and _alone(plan, leaf, loop, scope)
         if not each_for_itself and not _uniform(constraint, at, loop, scope):
             condition = condition_text(constraint, at, scope)
             return no(f"{leaf.id} runs where {condition}: for some lanes of {loop.id}, not for others",
-                      why="the lanes of a vector access all run or none does, unless it only reads inputs",
+                      why="the lanes of a vector access all run or none does, unless it only reads inputs or writes results",
                       hint=f"cut off the partial iteration, or sizes that are multiples of {loop.extent}")
     return YES
 
 
-def _in_vain(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> bool:
-    """Whether all wide accesses read inputs, whose neighbouring elements may be loaded and not used."""
-    statement = plan.statement_of[leaf.statement]
+def _alone(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> bool:
+    """Whether each lane can stand under a condition of its own: all wide accesses read inputs, whose neighbouring elements may
+    be loaded and not used, or one writes a result, and the lanes can do that one by one.
+    """
+    statement, target = plan.statement_of[leaf.statement], len(plan.statement_of[leaf.statement].reads)
     wide = [slot for slot, stride in _memory(plan, leaf, loop, scope) if stride == 1]
     inputs = {slot for slot, r in enumerate(statement.reads) if not leaf.view(slot) and plan.array_of[r.array].role == "in"}
-    return len(plan.loops[loop.id].body) == 1 and bool(wide) and inputs.issuperset(wide)
+    writes = wide == [target] and leaf.mechanism == "plain" and not leaf.collect and not leaf.view(target)
+    return len(plan.loops[loop.id].body) == 1 and bool(wide) and (inputs.issuperset(wide) or writes)
 
 
 def _uniform(constraint: Constraint, at: Mapping[str, Expr], loop: Loop, scope: Ranges) -> bool:

@@ -47,7 +47,7 @@ __device__ __forceinline__ bool cluster_joins(bool chosen) {
     __syncthreads();
 #else
     asm volatile("barrier.cluster.arrive.release;" ::: "memory");
-    if (chosen) asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 #endif
     return chosen;
 }

@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import gcd
 
 from ...gpu.spec import Gpu
+from .form import WRITTEN_OUT
 from .shapes import Problem, Shape
 
 IDLE = 1.34
@@ -22,6 +23,8 @@ SMALL = 4 << 20
 """Bytes up to which narrower accesses than the widest are considered: more threads, each with less to do."""
 MOST_SUMS = 8192
 """Sums that a block leaves in its shared memory (32 KiB)."""
+MOST_WHOLE = 256
+"""Bytes of the rows that a thread takes whole, at most: a quarter of its registers."""
 SIGNALLED, MOST_THREADS, MOST_TAKES = 4, 1024, 8
 """Bytes of a value that a signal carries; threads of a block; parts that a thread takes one after the other, each after a latency
 of the cache."""
@@ -39,7 +42,7 @@ def candidates(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
     if p.rows and not p.inner and p.length >= ODD * widest:
         vectors.add(widest)
     found = [s for vector in sorted(vectors) for s in shapes(p, vector, gpu)]
-    found += _met(p, widest, gpu)
+    found += [*_met(p, widest, gpu), *_whole_rows(p, widest)]
     joined = (replace(s, join="signal") for s in found if s.parts > 1 and s.join == "launch")
     return [*found, *(s for s in joined if _signals(p, s))]
 
@@ -51,7 +54,7 @@ def _met(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
         for vector in (widest, widest // 2):
             apart = Shape(1, 1, vector, 1, 1, kept=kept).seen(p)
             period = vector // gcd(apart.run, vector)
-            if apart.rows or (period == 1 and not kept) or not _whole_rows(apart, period):
+            if apart.rows or (period == 1 and not kept) or not _periods(apart, period):
                 continue
             like = Shape(1, 1, vector, 1, 1, period=period, kept=kept)
             columns = like.seen(p)
@@ -61,7 +64,24 @@ def _met(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
     return found
 
 
-def _whole_rows(p: Problem, period: int) -> bool:
+def _whole_rows(p: Problem, widest: int) -> list[Shape]:
+    """The shapes whose threads take whole short rows: as many rows as are a whole number of vectors, or more."""
+    found, row, outside = [], p.run * p.itemsize, p.length // p.run
+    if not p.rows or row > MOST_WHOLE:
+        return []
+    for vector in (widest >> n for n in range(widest.bit_length() - 1)):
+        least = vector // gcd(p.run, vector)
+        for each in (least << n for n in range((widest // least).bit_length())):  # their results are one vector
+            if each * row > MOST_WHOLE or each > p.results or (p.inner and p.beside % each):
+                continue
+            one = Shape(1, 1, vector, 1, 1, True, each=each)
+            unrolls = {n * one.run(p) for n in (1, 2, 4, 8) if n == 1 or (n <= outside and n * one.run(p) <= MOST_UNROLLED)}
+            found += [replace(one, x=x, y=y, unroll=n) for x in (32, 64, 128, 256) for y in (1, 2, 4, 8, 16)
+                      for n in sorted(unrolls) if x * y <= 512 and y <= outside]
+    return found
+
+
+def _periods(p: Problem, period: int) -> bool:
     """Whether so many rows of columns can be taken as one, and every batch of them begins where a vector does."""
     alone = not p.inner and p.run == p.results
     return period <= p.length and (p.inner or p.length) % (1 if alone else period) == 0
@@ -157,7 +177,8 @@ def _column_grids(p: Problem, vector: int) -> list[tuple[int, int]]:
     across = enough or [min(narrow, wide[0])]
     found = [(x, threads // x) for x in across for threads in (128, 256, 512, 1024)
              if threads >= x and threads // x < 2 * max(p.length, 1)] or [(narrow, 1)]
-    return found + [(x, y) for x in across for y in _whole(p) if 64 <= x * y <= 1024]
+    alone = [x for x in (64, 128, 256) if p.length <= WRITTEN_OUT and x * vector < 2 * p.run]  # a thread takes columns whole
+    return found + [(x, y) for x in across for y in _whole(p) if 64 <= x * y <= 1024] + [(x, 1) for x in alone]
 
 
 def _parts(blocks: int, most: int, threads: int, gpu: Gpu) -> set[int]:

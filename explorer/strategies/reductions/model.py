@@ -74,6 +74,8 @@ class Constants:
         divisions, and where threads do so side by side in a row.
     ragged : float
         How much longer an access takes to issue for each lane that has its own condition.
+    rest : float
+        A text for the last thread, which has fewer rows than the others.
     threads : float
         For a block of 1,024 threads to be started.
     """
@@ -124,6 +126,7 @@ class Constants:
     division: float = 2.55
     division_rows: float = 2.58
     ragged: float = 0.454
+    rest: float = 0.07
     threads: float = 0.115
 
 
@@ -176,7 +179,7 @@ def timed(w: Work, c: Constants = H200) -> Cost:
         combine=combine,
         waves=c.start * w.begun + c.batch * (w.batches - 1) + begin,
         join=_join(w, c),
-        code=c.code * (w.unroll + c.code_width * w.written) * apart,
+        code=c.code * (w.unroll + c.code_width * w.written) * apart + c.rest * w.rest,
     )
 
 

@@ -72,21 +72,21 @@ def finish(b: Builder, kernel: str, lanes: str, *written: str) -> None:
     contract(b, kernel)
     if lanes:
         b.attempt("vectorize", lanes)
-        for loop in _writing(b, kernel, b.extent(lanes)):
-            b.attempt("vectorize", loop)
+        write_wide(b, kernel, b.extent(lanes))
     for loop in written:
         if loop:
             b.do("unroll", loop)
 
 
-def _writing(b: Builder, kernel: str, width: int) -> list[str]:
-    """Innermost loops of a kernel, as wide as the lanes, whose statements all write memory."""
+def write_wide(b: Builder, kernel: str, width: int) -> None:
+    """As many results at once, in the innermost loops of a kernel that run so often and only write memory."""
 
     def writes(node: Node) -> bool:
         return isinstance(node, Leaf) and not node.collect and not node.view(len(b.plan.statement_of[node.statement].reads))
 
-    nodes = walk(next(k.body for k in b.plan.kernels if k.id == kernel))
-    return [n.id for n in nodes if isinstance(n, Loop) and n.role == "seq" and n.extent == width and all(map(writes, n.body))]
+    loops = [n for n in walk(next(k.body for k in b.plan.kernels if k.id == kernel)) if isinstance(n, Loop)]
+    for loop in [n.id for n in loops if n.role == "seq" and n.extent == width and all(map(writes, n.body))]:
+        b.attempt("vectorize", loop)
 
 
 def contract(b: Builder, kernel: str) -> None:

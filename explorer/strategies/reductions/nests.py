@@ -9,7 +9,7 @@ from .._steps import Builder
 from .form import ReductionForm
 from .joins import columns_joined, rows_joined
 from .met import met
-from .moves import apart, finish, flat, in_order, innermost, split
+from .moves import apart, finish, flat, in_order, innermost, split, write_wide
 from .shapes import Shape
 
 S = TypeVar("S", bound=Schedule)
@@ -19,6 +19,8 @@ def shaped(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     """Give the reductions of a form a shape; the targets are temporaries of their own by now."""
     if shape.met:
         return met(b, form, shape)
+    if form.rows and shape.flat and shape.vector > 1:
+        return _whole_rows(b, form, shape)
     return (_rows if form.rows and not shape.flat else _columns)(b, form, shape)
 
 
@@ -85,4 +87,31 @@ def _columns(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     finish(b, form.kernel, lanes, several)
     if part:
         columns_joined(b, form, shape, batch)
+    return b.schedule
+
+
+def _whole_rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
+    outer, inner = form.nested
+    if form.parallel != form.in_order:
+        b.do("reorder", form.in_order)
+    in_order(b, [*outer, *inner])
+    p, far, r = flat(b, form.in_order), flat(b, outer), flat(b, inner)
+    row = split(b, far, shape.y, "y")
+    several = split(b, far, shape.unroll * shape.vector // (shape.each * b.extent(r)), "u")
+    walk = [x for x in (far, row, several) if x]
+    in_order(b, [*walk, r])
+    results = split(b, p, shape.each, "e")
+    if results:
+        results = innermost(b, results, [*walk, r])
+        in_order(b, [*walk, results, r])
+    if row:  # while the results' loop still is one
+        b.do("bind", row, "thread.y")
+        for update in form.updates:
+            b.do("collect", update, "shuffle")
+    thread = split(b, p, shape.x, "x")
+    run = flat(b, (results, r)) if results else r
+    lanes = split(b, run, shape.vector, "v")
+    b.do("bind", p, "block.x").do("bind", thread, "thread.x")
+    finish(b, form.kernel, lanes, several, run if b.extent(run) > 1 else "")
+    write_wide(b, form.kernel, shape.each)
     return b.schedule

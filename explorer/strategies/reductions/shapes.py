@@ -91,6 +91,8 @@ class Shape:
         sums of each result, which meet in its shared memory.
     kept : bool
         The innermost reduced axes stay apart, too: they and the results beside them are the columns, one contiguous run.
+    each : int
+        Rows that a thread takes whole, next to each other in memory and together a whole number of vectors.
     """
 
     x: int
@@ -103,6 +105,7 @@ class Shape:
     nested: bool = False
     period: int = 1
     kept: bool = False
+    each: int = 1
 
     @property
     def met(self) -> bool:
@@ -127,6 +130,14 @@ class Shape:
         """How parts are joined that have met in their blocks."""
         each = self.period * (p.inner if self.kept else 1)
         return shared(self.x * self.vector // each, self.parts, self.x, self.y, 1 if self.join == "signal" else ALONE)
+
+    def whole(self, p: Problem) -> bool:
+        """Whether threads take whole rows, in vectors."""
+        return p.rows and self.flat and self.vector > 1
+
+    def run(self, p: Problem) -> int:
+        """Accesses of a thread to rows that it takes whole, next to each other."""
+        return p.run * self.each // self.vector
 
     @property
     def together(self) -> bool:
@@ -162,6 +173,8 @@ class Shape:
         """Accesses of one thread."""
         if self.nested:
             return self.across(p) * -(-p.length // (p.inner * self.parts))
+        if self.whole(p):
+            return -(-p.length // (p.run * self.y)) * self.run(p)
         if self.flat or not p.rows:
             return -(-p.length // (self.y * self.parts))
         return -(-(p.length + self.shifted(p)) // (self.x * self.vector * self.parts))
@@ -171,8 +184,10 @@ class Shape:
         if self.nested:
             across = self.across(p)
             return min(self.accesses(p), across * (self.unroll // across) or self.unroll)
-        whole = p.run if p.rows and self.flat and p.run <= WRITTEN_OUT else self.unroll
-        return min(whole, self.accesses(p))
+        if self.whole(p):
+            return min(self.accesses(p), self.unroll // self.run(p) * self.run(p))
+        run = p.run if p.rows and self.flat and p.run <= WRITTEN_OUT else self.unroll
+        return min(run, self.accesses(p))
 
     def launched(self, p: Problem) -> int:
         """Threads of a block of the first launch: a block that joins columns there has one for each of them."""
@@ -181,7 +196,7 @@ class Shape:
 
     def width(self, p: Problem) -> int:
         """Bytes of one access of a thread."""
-        return (self.lanes(p) if self.flat else self.vector) * p.itemsize
+        return self.vector * p.itemsize
 
     def room(self, p: Problem, gpu: Gpu) -> int:
         """Blocks that a multiprocessor is asked to hold, so that more loads of a batch are in flight: all of those that it gets.
@@ -228,8 +243,8 @@ class Shape:
         """Whether the accesses of a thread that are in flight together are a constant apart."""
         step = self.x * self.vector if p.rows and not self.flat else self.y
         return self.nested or not p.inner or step % p.inner == 0 or p.inner % (step * self.unroll) == 0 or (
-            p.rows and self.flat and p.run <= WRITTEN_OUT)
+            p.rows and self.flat and (self.vector > 1 or p.run <= WRITTEN_OUT))
 
     def lanes(self, p: Problem) -> int:
         """Results of one thread."""
-        return 1 if p.rows else self.vector
+        return self.each if p.rows else self.vector

@@ -27,6 +27,9 @@ END = 0.5
 FURTHER = 16
 """Sums that a thread adds up in the time of a further round in which a block's threads share those of one result: so it is in
 the sweep (benchmarks/reduction_fit.py), where eight took too little by up to a third."""
+WORD, WIDER = 4, 0.65
+"""Bytes of a word; with which power of its words an access takes longer where every lane reads rows of its own: so it is in the
+sweep, for 2 and for 4 words."""
 CLOCK = 1.7e9
 """Hertz of a GPU that does not say."""
 
@@ -60,6 +63,8 @@ class Work(NamedTuple):
         Accesses of a thread that are written out, and their elements.
     divided, divided_rows, ragged : float
         Whether addresses take divisions, for each thread, or side by side in a row; lanes of an access with their own condition.
+    rest : float
+        Whether the last thread has fewer rows than it takes whole, and so a text of its own.
     row, row_block, row_warp, row_member, row_twice : float
         Whether threads share a row; whether warps do; how often their number halves; values that are taken one after the other of
         those that shuffles leave, and whether that takes two steps.
@@ -96,6 +101,7 @@ class Work(NamedTuple):
     divided: float
     divided_rows: float
     ragged: float
+    rest: float
     row: float
     row_block: float
     row_warp: float
@@ -158,7 +164,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         held=resident * threads * flight * width,
         later=(waves - 1) / waves,
         lines=0.0 if in_lanes else lines,
-        lines_flat=lines if in_lanes else 0.0,
+        lines_flat=lines * max(1.0, width / WORD) ** WIDER if in_lanes else 0.0,
         warps=each * warps,
         blocks=each,
         begun=min(resident, each),
@@ -169,6 +175,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         divided=unsteady and not in_rows,
         divided_rows=unsteady and in_rows,
         ragged=s.vector * (1 if s.shifted(p) else END) if in_rows and p.run % s.vector else 0,
+        rest=p.results % s.each > 0,
         row=in_rows and s.x > 1,
         row_block=in_rows and s.x > gpu.warp_size,
         row_warp=log2(s.x / gpu.warp_size) if in_rows and s.x > gpu.warp_size else 0.0,
@@ -204,7 +211,7 @@ def _piece(p: Problem, s: Shape, rows: int) -> int:
     join, and so do the rows of lanes that walk one each.
     """
     if p.rows and s.flat:
-        return min(s.x, p.beside) * p.run * p.itemsize
+        return min(s.x * s.each, p.beside) * p.run * p.itemsize
     if not p.rows and not s.flat and s.x * s.vector >= p.run:
         return p.run * min(rows, p.inner or p.length) * p.itemsize
     return max(1, min(s.x * s.width(p), p.run * p.itemsize))
@@ -236,7 +243,7 @@ def _lines(p: Problem, s: Shape, width: int, warp: int) -> int:
     """Lines that one access of a warp touches."""
     beside = min(warp, s.x)
     if p.rows and s.flat:
-        return min(beside, -(-beside * p.run * p.itemsize // LINE))
+        return min(beside, -(-beside * s.each * p.run * p.itemsize // LINE))
     rows, span = warp // beside, beside * width
     if not p.rows and p.run <= s.x * s.vector and s.x < warp:
         return -(-_piece(p, s, rows) // LINE)
