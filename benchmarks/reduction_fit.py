@@ -64,7 +64,7 @@ def spread(row: dict[str, str]) -> Shape:
     """The shape of a row of a sweep."""
     x, y, vector, unroll, parts = (int(row[n]) for n in ("x", "y", "vector", "unroll", "parts"))
     return Shape(x, y, vector, unroll, parts, row["flat"] == "1", row["join"], row["nested"] == "1", int(row["period"]),
-                 row["kept"] == "1", int(row["each"]))
+                 row["kept"] == "1", int(row["each"]), row["staged"] == "1")
 
 
 def canonical(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str, op: str) -> Problem:

@@ -32,7 +32,7 @@ import cases
 from reduction_program import reduction
 
 HEAD = ("shape", "axes", "dtype", "op", "x", "y", "vector", "unroll", "parts", "flat", "join", "nested", "period", "kept", "each",
-        "us")
+        "staged", "us")
 NEAR = 1.7
 """Spreads that take so many times the cheapest, by the model, are not timed."""
 WRONG = 2e-3
@@ -98,7 +98,7 @@ def picks(case: cases.Case, each: int, committee: list[dict[str, float]]) -> lis
 
 def _kind(s: Any) -> tuple[Any, ...]:
     """What a spread has in common with others."""
-    return s.vector, s.period, s.kept, s.flat, s.each
+    return s.vector, s.period, s.kept, s.flat, s.each, s.staged
 
 
 def built(job: tuple[cases.Case, Any]) -> Any:

@@ -24,6 +24,7 @@ from . import async_copy, collective, vector
 from .access import access_text, reader, stored_value, value_of
 from .batch import unrolled
 from .bounds import bounds, extreme_text, is_linear
+from .copied import copied
 from .early import early
 from .guards import NEVER, Condition, guard_text
 from .index import INT_MAX, is_wide, to_c
@@ -176,7 +177,7 @@ class Builder:
         name = self.low.variable[loop.id]
         if together := self.lanes_collected(loop):
             return together
-        if unrolled(self, loop) and (batch := early(self, loop)):
+        if unrolled(self, loop) and (batch := early(self, loop) or copied(self, loop)):
             return batch
         items = self.items(loop.id, loop.body, (*above, loop))
         if all(item.neutral for item in items) and not any(item.barrier or item.counted for item in items):

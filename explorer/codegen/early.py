@@ -34,7 +34,7 @@ def early(w: Writer, loop: Loop) -> list[Item]:
         return []
     names = {w.low.variable[x.id] for x in batch.loops}
     outer = tuple(c for c in batch.some if not c.variables() & names)
-    if len(outer) == len(batch.some) and not any(s.statement.inside for s in batch.sites):
+    if len(outer) == len(batch.some) and not batch.each and not any(s.statement.inside for s in batch.sites):
         return []
     lanes = Together.of(w, batch) if batch.lanes else None
     if batch.lanes and lanes is None:

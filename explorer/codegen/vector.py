@@ -236,10 +236,15 @@ class Lanes:
         whole = f"*(const {kind}*)&{w.first}"
         if not self.ragged or not w.store.array or w.store.array.size % self.loop.extent == 0 or beyond == NOWHERE:
             return whole
-        self.library.add("vector_within")
-        places = f"&{w.first}, {w.store.name} + {w.store.array.size}, {narrow(literal(outside, w.store.dtype), w.store.dtype)[0]}"
-        within = f"load_within<{kind}, {self.loop.extent}>({places})"
+        within = self.within(w.store, w.first, outside, kind)
         return f"({beyond} ? {within} : {whole})" if beyond else within
+
+    def within(self, store: Store, first: str, outside: float | int | bool, kind: str = "") -> str:
+        """The lanes as far as there are any in the array."""
+        assert store.array is not None
+        self.library.add("vector_within")
+        places = f"&{first}, {store.name} + {store.array.size}, {narrow(literal(outside, store.dtype), store.dtype)[0]}"
+        return f"load_within<{kind or self.declare(store)}, {self.loop.extent}>({places})"
 
     def keep_between(self, w: Wide, places: tuple[str, str], outside: float | int | bool, where: str) -> str:
         """Lanes that do not lie between two places become what is said."""
@@ -305,6 +310,8 @@ class Lanes:
         inside, fill = inside_conditions(site, self.first), self.filling(site, store)
         if inside == (NEVER,):
             value = fill
+        elif any(self.lane in c.variables() for c in inside_conditions(site)):
+            value = self.within(low.store(site.leaf, source), source_text, site.statement.fill)
         elif inside:
             value = f"{guard_text(inside, site.around, enclosed=True)} ? {value} : {fill}"
         return [f"*({self.declare(store)}*)&{to} = {value};  // {site.leaf.id}"]

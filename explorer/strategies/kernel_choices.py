@@ -172,6 +172,10 @@ def _unlike(found: Iterable[tuple[Shape, float]]) -> Iterator[tuple[Shape, float
 def _words(s: Shape, by_rows: bool) -> str:
     """A shape as a person says it."""
     kind = "flat" if s.flat else "rows" if by_rows and not s.kept else "columns"
+    if s.staged:
+        kind = "rows in shared memory,"
+    elif by_rows and s.flat and s.vector > 1:
+        kind = f"{s.each} whole rows a thread," if s.each > 1 else "whole rows,"
     parts = f", {s.parts} parts joined {JOINED[s.join]}" if s.parts > 1 else ""
     rows = f" over {s.period} rows" if s.period > 1 else ""
     inside = " and the axes inside" if s.kept else ""

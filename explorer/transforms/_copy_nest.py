@@ -55,7 +55,8 @@ def copy_nest(plan: Plan, name: str, path: tuple[Loop, ...], outer: tuple[Loop, 
     """The nest that runs through a box of these extents; it will stand in the body of the last loop of `path`."""
     if idle := next((x.id for x in path if x.extent < 1), ""):
         return no(f"{idle} has no iterations, so that nothing is copied in it")
-    if vector > 1 and (not extents or extents[-1] % vector):
+    row = (prod(extents) if distributed else extents[-1]) if extents else 1  # whole rows may follow each other in the array
+    if row % vector:
         shown = "×".join(map(str, extents)) or "1"
         return no(f"the copy {name} has rows of {extents[-1] if extents else 1} elements, which {vector} does not divide",
                   f"its box is {shown}", "a smaller vector, or tile sizes that it divides")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 
-from ..ir.expr import ZERO, Expr, Quotient, Ranges, Remainder, const
+from ..ir.expr import ZERO, Expr, Quotient, Ranges, Remainder, const, quotient, remainder
 from ..ir.finding import Verdict, no
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Access, Indirect, Statement
@@ -182,6 +183,21 @@ def box(indices: Sequence[tuple[Expr, ...]], scopes: Sequence[Ranges], inner: Se
         extents += [n for _, n in kept]
         places += [(axis, step) for step, _ in kept]
     return Box(tuple(extents), tuple(places), tuple(offset), tuple(map(tuple, cells)))
+
+
+def row_major(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
+    """An element's place in its array."""
+    total = ZERO
+    for e, n in zip(index, shape, strict=True):
+        total = total * n + e
+    return total
+
+
+def coordinates(place: Expr, shape: Sequence[int]) -> tuple[Expr, ...]:
+    """The element at a place of an array."""
+    inside = [prod(shape[axis + 1:]) for axis in range(len(shape))]
+    return tuple(quotient(place, n) if axis == 0 else remainder(quotient(place, n), shape[axis])
+                 for axis, n in enumerate(inside))
 
 
 def digits(expr: Expr, scope: Ranges) -> list[Digit] | None:

@@ -157,9 +157,9 @@ class Contract(Transform):
         depth, own = len(scope), self.space == "register"
         indices, inner = [], []
         for u in found:
-            fixed = [x for i, x in enumerate(u.above) if x.is_block or (x.is_thread and own) or (i < depth and not x.is_thread)]
+            fixed = [x for i, x in enumerate(u.above) if not own and (x.is_block or (i < depth and not x.is_thread))]
             indices.append(tuple(at_start(e, fixed, ranges(u.above)) for e in u.index()))
-            inner.append([x.id for x in u.above])
+            inner.append([x.id for i, x in enumerate(u.above) if not own or (i >= depth and not x.is_place)])
         if not indices[0]:
             return tuple(((), ()) for _ in found)
         joint = box(indices, [ranges(u.above) for u in found], inner)

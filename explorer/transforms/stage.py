@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from ..ir.expr import Expr, var
+from ..ir.expr import Expr, rejoin, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Access, Array, Constraint, Statement
@@ -14,7 +14,7 @@ from ..ir.tree import Leaf, Loop, Node, View, leaves, ranges
 from ._copy_nest import CopyNest, copy_nest
 from ._domain import bounds, dim_ranges
 from ._nest import with_role
-from ._uses import Box, Use, box, put_buffer, uses, with_view
+from ._uses import Box, Use, box, coordinates, put_buffer, row_major, uses, with_view
 from .base import Transform
 from .vectorize import WIDTHS, Vectorize
 
@@ -24,7 +24,8 @@ class Stage(Transform):
     """Copy the part of an array that one iteration of a loop reads, and read the copy.
 
     Each index is (part over the loops outside) + (part over the loops inside the scope); the box is the exact range
-    of the inner part over all reads (without the gaps that equal strides leave), its offset the outer part.  Thread
+    of the inner part over all reads (without the gaps that equal strides leave), its offset the outer part.  Where indices of
+    coalesced loops are no such sums, but the element's place in the array is, a shared copy is one run of the array.  Thread
     loops lie inside for ``shared`` (one copy per block), outside for ``register`` (one per thread).  Shared copies are
     distributed over the block's T threads, V = `vector` elements at a time: element ``f`` of the flat box is
     ``f = (r*T + t)*V + v``.  Beyond the array's edge the copy holds zeros, so that its readers need no guard of their
@@ -109,6 +110,11 @@ class Stage(Transform):
         if (refusal := self._placed(path, reads, indices)) is not None:
             return refusal
         found = box(indices, around, inner)
+        if isinstance(found, str) and self.space == "shared" and source == self.array:
+            shape = plan.array_of[source].shape
+            places = [(rejoin(row_major(index, shape), scope),) for index, scope in zip(indices, around, strict=True)]
+            one = box(places, around, inner)
+            found = found if isinstance(one, str) else one
         if isinstance(found, str):
             return no(f"the part of {self.array} that {self._where(path)} reads is not a box", found,
                       "stage it at another loop, or undo the skew or coalesce of these loops")
@@ -197,8 +203,10 @@ class Stage(Transform):
         scope_dims = tuple(f"{name}.{x.id}" for x in outer)
         box_dims = tuple(f"{name}[{axis}]" for axis in range(len(found.extents)))
         to_dims = {x.id: var(d) for x, d in zip(outer, scope_dims, strict=True)}
-        index = found.element([var(d) for d in box_dims])
-        index = tuple(e.substitute(to_dims) for e in index)
+        index, sums = tuple(e.substitute(to_dims) for e in found.element([var(d) for d in box_dims])), dict[Expr, Expr]()
+        if len(index) < len(original.shape):
+            (place,), index = index, coordinates(index[0], original.shape)
+            sums = {row_major(index, original.shape): place}
         domain = [c for d, x in zip(scope_dims, outer, strict=True) for c in bounds(d, x.start, x.extent)]
         domain += [c for d, n in zip(box_dims, found.extents, strict=True) for c in bounds(d, 0, n)]
         dims = (*scope_dims, *box_dims)
@@ -216,6 +224,7 @@ class Stage(Transform):
         new = replace(new, copies=(*plan.copies, copy),
                       copied=(*plan.copied, Array(name, original.dtype, shape, "temporary", len(found.extents))))
         leaf = _copy_leaf(plan, name, nest, dims, index, buffer, path)
+        leaf = replace(leaf, sums=tuple((e, place.substitute(dict(nest.at))) for e, place in sums.items()))
         readers_of = {(u.leaf.id, u.slot): View(name, cell, (*(var(x.id) for x in scope), *map(var, mine), *cell))
                       for u, mine, cell in zip(reads, self._thread_names(path, reads, own), found.cells, strict=True)}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import gcd
 
-from ..ir.expr import Expr, Ranges
+from ..ir.expr import Expr, Ranges, const
 from ..ir.finding import YES, Verdict, no
 from ..ir.inequality import free_of_quotient, linear_in
 from ..ir.plan import Plan
@@ -153,7 +153,8 @@ def _guards(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Verdict:
     """Whether each condition of the statement holds for all lanes or for none, or lanes may be read in vain."""
     statement, at = plan.statement_of[leaf.statement], dict(leaf.at)
     for constraint in (*statement.domain, *statement.inside):
-        each_for_itself = constraint not in statement.inside and _alone(plan, leaf, loop, scope)
+        own = _at_the_end if constraint in statement.inside else _alone
+        each_for_itself = own(plan, leaf, loop, scope)
         if not each_for_itself and not _uniform(constraint, at, loop, scope):
             condition = condition_text(constraint, at, scope)
             return no(f"{leaf.id} runs where {condition}: for some lanes of {loop.id}, not for others",
@@ -171,6 +172,18 @@ def _alone(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> bool:
     inputs = {slot for slot, r in enumerate(statement.reads) if not leaf.view(slot) and plan.array_of[r.array].role == "in"}
     writes = wide == [target] and leaf.mechanism == "plain" and not leaf.collect and not leaf.view(target)
     return len(plan.loops[loop.id].body) == 1 and bool(wide) and (inputs.issuperset(wide) or writes)
+
+
+def _at_the_end(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> bool:
+    """Whether a copy has its fill just where it would read beyond the array's end, which lies in some vector."""
+    statement = plan.statement_of[leaf.statement]
+    if statement.origin != "copy" or leaf.view(0) or leaf.mechanism != "plain" or len(statement.inside) != 1:
+        return False
+    linear, (inside,) = linear_index(plan, leaf, 0, loop, scope), statement.inside
+    assert linear is not None
+    once = {name: const(low) for name, (low, high) in scope.items() if low == high}
+    asked = linear_in(free_of_quotient(inside.expr.substitute(dict(leaf.at), scope)), loop.id).substitute(once, scope)
+    return not inside.equality and asked == const(plan.array_of[statement.reads[0].array].size - 1) - linear[0]
 
 
 def _uniform(constraint: Constraint, at: Mapping[str, Expr], loop: Loop, scope: Ranges) -> bool:

@@ -17,6 +17,7 @@ from tests.properties.equal import difference
 
 KEEP = re.compile(r"if \((.*)\) keep_between\(")
 BEYOND = re.compile(r"\((r1[^?]*) \? load_within")
+BATCH = re.compile(r"if \(([^\n]*)\) \{\n((?:[^\n]*\n){4}) *\} else \{\n((?:[^\n]*\n){4}) *\}\n")
 ROWS = {
     "one batch of accesses": ((7, 411), Shape(8, 1, 4, 13, 1)),
     "several": ((7, 803), Shape(8, 1, 4, 5, 1)),
@@ -53,6 +54,33 @@ def test_every_end_is_asked_for_and_little_else(name: str) -> None:
         kept, more = kept + asked(keep[1], r1=r, r1_u=u), more + asked(beyond[1], r1=r, r1_u=u)
     assert kept < batches * shape.unroll
     assert more < batches * shape.unroll
+    device, arrays = CpuDevice(seeds=2), seeded_arrays(s.source, 3)
+    for results in device.run_seeds(device.build(emit(s.plan)), arrays):
+        assert not difference(s.source, arrays, results)
+
+
+def test_an_end_between_vectors_is_the_threads_own() -> None:
+    """Rows of two axes, 40 elements that begin where vectors do: a lane asks for nothing that its thread does not."""
+    s = default(reduce(reduction((13, 8, 5), (1, 2), "f32", "sum"), shape=Shape(4, 8, 4, 3, 1)))
+    assert "*(const vec<float, 4>*)&x[" in s.cuda
+    assert not re.search(r"load_within<|keep_between\(x", s.cuda)
+    device, arrays = CpuDevice(seeds=2), seeded_arrays(s.source, 3)
+    for results in device.run_seeds(device.build(emit(s.plan)), arrays):
+        assert not difference(s.source, arrays, results)
+
+
+def test_where_nothing_lies_beyond_the_array_no_load_of_a_batch_asks() -> None:
+    """The condition of a batch by brute force: its last vector ends inside of the array."""
+    s = default(reduce(reduction((4099,), (0,), "f16", "max"), shape=Shape(64, 1, 8, 3, 2)))
+    found = BATCH.search(s.cuda)
+    assert found
+    condition, whole, other = found.groups()
+    assert "x[" in whole
+    assert not re.search(r"load_within|\?", whole)
+    assert "load_within" in other
+    for r, part, thread in product(range(2), range(2), range(64)):
+        last = ((r * 3 + 2) * 2 + part) * 512 + 8 * thread
+        assert asked(condition, r0=r, r0_s=part, tx=thread) == (last + 8 <= 4099), (r, part, thread)
     device, arrays = CpuDevice(seeds=2), seeded_arrays(s.source, 3)
     for results in device.run_seeds(device.build(emit(s.plan)), arrays):
         assert not difference(s.source, arrays, results)

@@ -39,6 +39,14 @@ def test_differently_split_but_contiguous_loops_agree_when_merged() -> None:
     assert plan.buffer_of["t"].shape == (8,)
 
 
+def test_registers_are_the_box_of_what_a_thread_touches_where_loops_differ() -> None:
+    plan = right(chain(6, 8), ("split", "j_2", 3), ("fuse", "i", "i_2"), ("bind", "i", "thread.x"), ("contract", "t"))
+    assert plan.buffer_of["t"].shape == (9,)  # the last cell belongs to an iteration that does not run
+    plan = right(chain(6, 8), ("split", "i", 2), ("split", "i_2", 2), ("fuse", "i", "i_2"), ("coalesce", ("i_2.i", "j_2")),
+                 ("split", "i_2.i", 4), ("bind", "i", "thread.x"), ("contract", "t"))
+    assert plan.buffer_of["t"].shape == (2, 8)
+
+
 def test_shapes_that_differ_are_refused_with_both() -> None:
     said = refusal(chain(6, 8), ("bind", "i", "block.x"), ("bind", "i_2", "block.x"), ("bind", "j", "thread.x"),
                    ("contract", "t"))

@@ -127,7 +127,7 @@ def test_misaligned_rows_constants_and_offsets_are_refused() -> None:
 def test_partial_vectors_are_refused() -> None:
     verdict = refusal(plan(copy(13), Split("i", 4)), Vectorize("i.i"))
     assert verdict.what == "S0 runs where 4*i + i.i < 13: for some lanes of i.i, not for others"
-    assert verdict.why == "the lanes of a vector access all run or none does, unless it only reads inputs"
+    assert verdict.why == "the lanes of a vector access all run or none does, unless it only reads inputs or writes results"
     assert "j <= i" in refusal(initial(triangle(4)), Vectorize("j")).what
 
 

@@ -56,8 +56,10 @@ def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu, constants: Constan
     array, problem = schedule.plan.array_of[form.array], problem_of(schedule, form)
     read = {r.array for s in schedule.plan.program.statements if s.name in _names(schedule, form) for r in s.reads}
     every = candidates(problem, WIDE // array.dtype.bytes, gpu)
+    if read != {form.array}:
+        every = [s for s in every if not s.staged]
     if len(form.updates) > 1:  # several updates share vectors where all lanes have rows
-        every = [s for s in every if problem.length % s.period == 0]
+        every = [s for s in every if problem.length % s.period == problem.results % s.each == 0]
     every = [s for s in every if s.period == 1 or _whole_periods(schedule, form, s)]
     most = IN_FLIGHT // (array.dtype.bytes * len(read))
     held = [s for s in every if s.written_out(s.seen(problem)) * s.vector <= most]

@@ -25,6 +25,8 @@ MOST_SUMS = 8192
 """Sums that a block leaves in its shared memory (32 KiB)."""
 MOST_WHOLE = 256
 """Bytes of the rows that a thread takes whole, at most: a quarter of its registers."""
+SHORTEST, LONGEST, STAGED = 24, 256, 32768
+"""Bytes of rows that a block copies to shared memory, and of all rows of a block."""
 SIGNALLED, MOST_THREADS, MOST_TAKES = 4, 1024, 8
 """Bytes of a value that a signal carries; threads of a block; parts that a thread takes one after the other, each after a latency
 of the cache."""
@@ -42,7 +44,7 @@ def candidates(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
     if p.rows and not p.inner and p.length >= ODD * widest:
         vectors.add(widest)
     found = [s for vector in sorted(vectors) for s in shapes(p, vector, gpu)]
-    found += [*_met(p, widest, gpu), *_whole_rows(p, widest)]
+    found += [*_met(p, widest, gpu), *_whole_rows(p, widest), *_staged_rows(p, widest)]
     joined = (replace(s, join="signal") for s in found if s.parts > 1 and s.join == "launch")
     return [*found, *(s for s in joined if _signals(p, s))]
 
@@ -79,6 +81,17 @@ def _whole_rows(p: Problem, widest: int) -> list[Shape]:
             found += [replace(one, x=x, y=y, unroll=n) for x in (32, 64, 128, 256) for y in (1, 2, 4, 8, 16)
                       for n in sorted(unrolls) if x * y <= 512 and y <= outside]
     return found
+
+
+def _staged_rows(p: Problem, widest: int) -> list[Shape]:
+    """The shapes whose blocks copy their rows to shared memory: short ones that no vector divides, so that threads read other
+    banks there.
+    """
+    if not p.rows or p.inner or p.length % widest == 0 or not SHORTEST <= p.length * p.itemsize <= LONGEST:
+        return []
+    unroll = next(n for n in (*range(2 * MOST_UNROLLED, 7, -1), p.length) if p.length % n == 0)
+    return [Shape(x, 1, widest, unroll, 1, True, staged=True) for x in (32, 64, 128, 256)
+            if x * p.length * p.itemsize <= STAGED and x < 2 * p.results]
 
 
 def _periods(p: Problem, period: int) -> bool:

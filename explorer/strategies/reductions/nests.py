@@ -19,6 +19,8 @@ def shaped(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     """Give the reductions of a form a shape; the targets are temporaries of their own by now."""
     if shape.met:
         return met(b, form, shape)
+    if shape.staged:
+        return _staged_rows(b, form, shape)
     if form.rows and shape.flat and shape.vector > 1:
         return _whole_rows(b, form, shape)
     return (_rows if form.rows and not shape.flat else _columns)(b, form, shape)
@@ -114,4 +116,15 @@ def _whole_rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     b.do("bind", p, "block.x").do("bind", thread, "thread.x")
     finish(b, form.kernel, lanes, several, run if b.extent(run) > 1 else "")
     write_wide(b, form.kernel, shape.each)
+    return b.schedule
+
+
+def _staged_rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
+    if form.parallel != form.in_order:
+        b.do("reorder", form.in_order)
+    p, r = flat(b, form.in_order), flat(b, form.reduced)
+    thread = split(b, p, shape.x, "x")
+    written = r if b.extent(r) <= shape.unroll else split(b, r, shape.unroll, "u")
+    b.do("bind", p, "block.x").do("bind", thread, "thread.x").do("stage", form.array, p, vector=shape.vector)
+    finish(b, form.kernel, "", written)
     return b.schedule

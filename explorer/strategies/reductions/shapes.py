@@ -14,6 +14,8 @@ JOIN_BLOCK, JOIN_LOADS, JOIN_COLUMNS = 256, 8, 32
 parts of columns; neighbouring columns of such a block."""
 
 
+COPIED = 16
+"""Accesses of a thread that are written out where a block copies its rows (:class:`~explorer.transforms.stage.Stage`)."""
 WORKING, UNASKED = 28, 12
 """Registers of a thread beside what it has loaded (NVRTC 13 took 76 to 78 for 64 words); words of loads that the compiler keeps
 in flight without being asked to."""
@@ -93,6 +95,8 @@ class Shape:
         The innermost reduced axes stay apart, too: they and the results beside them are the columns, one contiguous run.
     each : int
         Rows that a thread takes whole, next to each other in memory and together a whole number of vectors.
+    staged : bool
+        A block copies its rows to shared memory, in vectors whatever their length, and each thread adds up one there.
     """
 
     x: int
@@ -106,6 +110,7 @@ class Shape:
     period: int = 1
     kept: bool = False
     each: int = 1
+    staged: bool = False
 
     @property
     def met(self) -> bool:
@@ -133,7 +138,7 @@ class Shape:
 
     def whole(self, p: Problem) -> bool:
         """Whether threads take whole rows, in vectors."""
-        return p.rows and self.flat and self.vector > 1
+        return p.rows and self.flat and self.vector > 1 and not self.staged
 
     def run(self, p: Problem) -> int:
         """Accesses of a thread to rows that it takes whole, next to each other."""
@@ -175,6 +180,8 @@ class Shape:
             return self.across(p) * -(-p.length // (p.inner * self.parts))
         if self.whole(p):
             return -(-p.length // (p.run * self.y)) * self.run(p)
+        if self.staged:
+            return -(-p.length // self.vector)
         if self.flat or not p.rows:
             return -(-p.length // (self.y * self.parts))
         return -(-(p.length + self.shifted(p)) // (self.x * self.vector * self.parts))
@@ -186,6 +193,8 @@ class Shape:
             return min(self.accesses(p), across * (self.unroll // across) or self.unroll)
         if self.whole(p):
             return min(self.accesses(p), self.unroll // self.run(p) * self.run(p))
+        if self.staged:
+            return self.accesses(p) if self.accesses(p) <= COPIED else 1
         run = p.run if p.rows and self.flat and p.run <= WRITTEN_OUT else self.unroll
         return min(run, self.accesses(p))
 
@@ -211,7 +220,7 @@ class Shape:
         enough = min(held, gpu.registers_per_sm // (threads * (WORKING + words)))
         if self.met:
             return min(each, enough) if words > UNASKED else 0
-        if words <= UNASKED or each > held:
+        if self.staged or words <= UNASKED or each > held:
             return 0
         return enough if each <= enough else each if self._kept(p, each, gpu) > UNASKED else 0
 

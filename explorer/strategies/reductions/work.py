@@ -137,13 +137,14 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
     """
     given, p = p, s.seen(p)
     bandwidth = (gpu.measured_bandwidth_bytes_per_s or gpu.memory_bandwidth_bytes_per_s) / 1e6
-    in_rows, in_lanes = p.rows and not s.flat, p.rows and s.flat
+    in_rows, in_lanes = p.rows and not s.flat, p.rows and s.flat and not s.staged
     blocks, threads, launched = s.blocks(p), s.x * s.y, s.launched(p)
     accesses, unroll, flight = s.accesses(p), s.written_out(p), s.in_flight(p, gpu)
     places = s.places(gpu)
     each = -(-blocks // places)
     resident = max(1, min(gpu.max_threads_per_sm // max(launched, gpu.warp_size), each, gpu.max_blocks_per_sm))
     resident = min(resident, s.room(p, gpu) or resident) if s.met else resident
+    resident = max(1, min(resident, gpu.shared_bytes_per_sm // (s.x * p.length * p.itemsize))) if s.staged else resident
     waves = -(-blocks // (min(places, blocks) * resident))
     width, nbytes = s.width(p), p.length * p.results * p.itemsize
     warps = -(-threads // gpu.warp_size) * accesses
@@ -194,8 +195,8 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         part=through,
         partial=through * given.results * 8 / bandwidth,
         cluster_part=s.parts if s.clustered else 0,
-        met=s.met,
-        met_value=meeting.alone + FURTHER * (meeting.rounds - 1) * (meeting.place == "x") if meeting else 0,
+        met=s.met or s.staged,
+        met_value=meeting.alone + FURTHER * (meeting.rounds - 1) * (meeting.place == "x") if meeting else p.length * s.staged,
         met_shared=log2(meeting.share) if meeting else 0.0,
         crowd=s.parts / WIDE_CLUSTER if s.clustered else 0.0,
     )
@@ -242,6 +243,8 @@ def _sectors(p: Problem, s: Shape) -> float:
 def _lines(p: Problem, s: Shape, width: int, warp: int) -> int:
     """Lines that one access of a warp touches."""
     beside = min(warp, s.x)
+    if s.staged:
+        return -(-warp * width // LINE)
     if p.rows and s.flat:
         return min(beside, -(-beside * s.each * p.run * p.itemsize // LINE))
     rows, span = warp // beside, beside * width

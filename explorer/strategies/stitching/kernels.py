@@ -79,7 +79,7 @@ def _shape(schedule: Schedule, form: ReductionForm, parts: bool | None, gpu: Gpu
     walkers = 1 << min(8, most.bit_length() - 1)  # threads that walk the reduced loops, so that each of two parts has a turn
     x, y = (min(walkers, max(shape.x, 32)), 1) if form.rows else (shape.x, min(walkers, shape.y))
     accesses = -(-length // ((x * vector) if form.rows else y))
-    return replace(shape, x=x, y=y, vector=vector, parts=min(2, accesses), unroll=1, flat=False)
+    return replace(shape, x=x, y=y, vector=vector, parts=min(2, accesses), unroll=1, flat=False, each=1, staged=False)
 
 
 def _stored(schedule: S, how: Mapping[str, str]) -> S:
