@@ -13,7 +13,8 @@ from typing import Any
 
 PEERS = ("torch", "inductor", "cupy", "xla")
 TITLES = {"reductions": "Public reductions", "fused": "Fused chains", "random": "Random shapes (seed 0)",
-          "large": "Random shapes of a million elements and more (seed 0)", "chains": "Fused chains of random sizes (seed 0)"}
+          "large": "Random shapes of a million elements and more (seed 0)", "chains": "Fused chains of random sizes (seed 0)",
+          "corners": "Shapes at the ends of what there is"}
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:

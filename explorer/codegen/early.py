@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..ir.expr import Ranges
 from ..ir.tree import Loop
 from .access import access_text
 from .batch import Batch, Load, Parts, Writer, batch_of, extents, fits, here, loaded
 from .early_lanes import Together, between, together
 from .edges import NOWHERE, edge
-from .guards import guard_text
+from .guards import Condition, guard_text
 from .item import Item
 from .lower import Site
 from .neutral import neutral
@@ -50,16 +51,23 @@ def early(w: Writer, loop: Loop) -> list[Item]:
     ids, ranges = (loop.id, *(s.leaf.id for s in batch.sites)), {k: v for s in batch.sites for k, v in s.around.items()}
     inner = tuple(c for c in batch.some if c not in outer)
     kept = tuple(c for c in batch.rest if c not in outer) if fill is None else ()
-    guard = guard_text(inner, ranges, enclosed=fill is not None)
-    loads = _nest(w, batch, _loads(w, batch, found, guard, fill is None))
-    if found.inside:
-        left = tuple(c for c in inner if edge(w.low, batch.sites[0], c, found.inside) != NOWHERE)
-        whole = replace(found, loads=[replace(v, value=v.plain or v.value) for v in found.loads])
-        plain = _nest(w, batch, _loads(w, batch, whole, guard_text(left, ranges, enclosed=fill is not None), fill is None))
-        loads = Block(f"if ({guard_text(found.inside, ranges)})", (plain,), otherwise=(loads,))
+    loads = _loading(w, batch, found, inner, ranges, fill is None)
     body = [Block(f"if ({guard_text(kept, ranges)})", tuple(found.updates))] if kept else found.updates
     return [Item(Lines(tuple(found.declared), ids), neutral=True), Item(loads, outer, ranges),
             Item(_nest(w, batch, body), outer, ranges)]
+
+
+def _loading(w: Writer, batch: Batch, found: Parts, conditions: tuple[Condition, ...], ranges: Ranges, behind: bool) -> Out:
+    """The loads of all iterations; where no vector lies beyond its array, without asking each."""
+
+    def nest(parts: Parts, conditions: tuple[Condition, ...]) -> Out:
+        return _nest(w, batch, _loads(w, batch, parts, guard_text(conditions, ranges, enclosed=not behind), behind))
+
+    if not found.inside:
+        return nest(found, conditions)
+    left = tuple(c for c in conditions if edge(w.low, batch.sites[0], c, found.inside) != NOWHERE)
+    plain = nest(replace(found, loads=[replace(v, value=v.plain or v.value) for v in found.loads]), left)
+    return Block(f"if ({guard_text(found.inside, ranges)})", (plain,), otherwise=(nest(found, conditions),))
 
 
 def _loads(w: Writer, batch: Batch, found: Parts, guard: str, behind: bool) -> list[Out]:

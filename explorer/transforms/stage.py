@@ -81,6 +81,10 @@ class Stage(Transform):
             return YES
         if refusal := Vectorize(lane).check(new):
             return YES
+        row = new.buffers[-1].shape[-1]
+        if row % self.vector and not self.pad:
+            return no(f"the copy of {self.array} has rows of {row} elements, which {self.vector} does not divide",
+                      f"nor are they one run of vectors: {refusal.what}", "a smaller vector, or tile sizes that it divides")
         return replace(refusal, what=f"the copy of {self.array} cannot move {self.vector} elements at once: {refusal.what}")
 
     def rewrite(self, plan: Plan) -> Plan:

@@ -174,6 +174,13 @@ def chain(m: int = 6, n: int = 8) -> Program:
                    loops({"i": m, "j": n}, leaf(s0)), loops({"i_2": m, "j_2": n}, leaf(s1)))
 
 
+def doubled(m: int = 6, n: int = 7) -> Program:
+    """``y = x + x``, element by element."""
+    i, j = var("i"), var("j")
+    s = statement("S0", {"i": m, "j": n}, read("y", i, j), call("add", Read(0), Read(0)), (read("x", i, j),))
+    return program("doubled", (array("x", m, n, role="in"), array("y", m, n, role="out")), (s,), loops({"i": m, "j": n}, leaf(s)))
+
+
 def blur(n: int = 12) -> Program:
     """Producer needed at three places: ``t = x * x``, ``y = t[i] + t[i+1] + t[i+2]``."""
     i, i2 = var("i"), var("i_2")
@@ -215,6 +222,8 @@ def reference(p: Program, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndar
         taps, n = len(a["w"]), p.array_of["y"].shape[0]
         step = (len(a["x"]) - taps) // (n - 1)
         return {"y": np.array([a["w"] @ a["x"][step * i : step * i + taps] for i in range(n)])}
+    if p.name == "doubled":
+        return {"y": 2 * a["x"]}
     if p.name == "chain":
         return {"y": 2 * a["x"] + 1}
     assert p.name == "blur"

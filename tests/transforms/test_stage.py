@@ -16,6 +16,7 @@ from tests.transforms.programs import (
     chain,
     conv1d,
     copy,
+    doubled,
     leaf,
     loops,
     matmul,
@@ -39,6 +40,29 @@ def test_matmul_tiles_in_shared_memory(golden) -> None:
     assert plan.buffer_of["A_s"].shape == (4, 3)
     assert plan.buffer_of["B_s"].padded_shape == (3, 5)
     golden(loops_text(plan))
+
+
+def test_a_run_of_the_array_where_coalesced_loops_make_no_box(golden) -> None:
+    """Ten elements begin anywhere in rows of seven: no box holds them, but they follow each other."""
+    plan = right(doubled(6, 7), ("coalesce", ("i", "j")), ("split", "i", 10), ("bind", "i", "block.x"),
+                 ("bind", "i.i", "thread.x"), ("stage", "x", "i"))
+    assert plan.buffer_of["x_s"].shape == (10,)
+    golden(loops_text(plan))
+
+
+def test_a_run_of_whole_vectors(golden) -> None:
+    plan = right(doubled(6, 7), ("coalesce", ("i", "j")), ("split", "i", 20), ("bind", "i", "block.x"),
+                 ("bind", "i.i", "thread.x"), ("stage", "x", "i", {"vector": 4}))
+    assert [x.extent for x in plan.loops.values() if x.role == "vector"] == [4]
+    golden(loops_text(plan))  # the last vector holds two elements: 42 is no multiple of 4
+
+
+def test_rows_that_follow_each_other_are_copied_in_vectors_whatever_their_length() -> None:
+    steps = (("split", "i", 4), ("bind", "i", "block.x"), ("bind", "i.i", "thread.x"), ("contract", "total"))
+    plan = right(row_sum(11, 7), *steps, ("stage", "x", "i", {"vector": 4}))
+    assert plan.buffer_of["x_s"].shape == (4, 7)
+    assert "not evenly spaced" in refusal(row_sum(11, 7), *steps, ("stage", "x", "i", {"vector": 4, "pad": 1}))
+    assert "4 does not divide" in refusal(row_sum(11, 7), ("split", "i", 5), *steps[1:], ("stage", "x", "i", {"vector": 4}))
 
 
 def test_threads_inside_of_the_loop_get_loops_of_their_own(golden) -> None:

@@ -40,8 +40,8 @@ struct cluster_parts {
 };
 
 // Whether this block joins the parts: the chosen one of its cluster, to which all that the others wrote before is then visible.
-// All threads of all blocks call it, once.  The others wait too: it takes no time that was seen, and compute-sanitizer's racecheck
-// does not come to an end where a block of a cluster has left while another waits.
+// All threads of all blocks call it, once.  The others wait too: that is within the noise, and compute-sanitizer's racecheck does
+// not come to an end where a block of a cluster has left while another waits.
 __device__ __forceinline__ bool cluster_joins(bool chosen) {
 #if defined(SIMT_HOST)
     simt_cluster_meet();

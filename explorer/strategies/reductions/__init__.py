@@ -52,7 +52,10 @@ def problem_of(schedule: Schedule, form: ReductionForm) -> Problem:
 
 
 def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu, constants: Constants = H200) -> list[tuple[Shape, float]]:
-    """The shapes worth considering and their microseconds by the model, the cheapest first; of equal ones, fewer parts."""
+    """The shapes worth considering and their microseconds by the model, the cheapest first.
+
+    Of equal ones, those with fewer parts come first, then those with fewer rows a thread.
+    """
     array, problem = schedule.plan.array_of[form.array], problem_of(schedule, form)
     read = {r.array for s in schedule.plan.program.statements if s.name in _names(schedule, form) for r in s.reads}
     every = candidates(problem, WIDE // array.dtype.bytes, gpu)
@@ -66,7 +69,7 @@ def priced(schedule: Schedule, form: ReductionForm, gpu: Gpu, constants: Constan
     shapes = held or every
     times = np.asarray(timed(together(work(problem, s, gpu) for s in shapes), constants).total).tolist()
     found = zip(shapes, times, strict=True)
-    return sorted(found, key=lambda f: (round(f[1], 2), f[0].parts, f[0].x, -f[0].unroll))
+    return sorted(found, key=lambda f: (round(f[1], 2), f[0].parts, f[0].each, f[0].x, -f[0].unroll))
 
 
 def _whole_periods(schedule: Schedule, form: ReductionForm, shape: Shape) -> bool:

@@ -10,7 +10,8 @@ pay for what is written out.  Loads that a thread writes out count as in flight 
 the kernel asks for (:class:`~explorer.transforms.occupy.Occupy`), or, where it cannot ask, the 12 words that ptxas keeps.
 
 The constants were fitted on an H200 to 52,949 measured schedules of 4,662 reductions of all sizes; with 2,418 later ones, of
-large reductions, no better ones were found.  All are kept with the fit (``benchmarks/reduction_fit.py``).  The schedule that the
+large reductions, no better ones were found, and with 4,849 of many short rows, `rest` and the words of an access were added.  All
+are kept with the fit (``benchmarks/reduction_fit.py``).  The schedule that the
 model chooses among those measured is on average 3.3 % slower than the fastest, a part of which is the clock's noise, for 99 of
 100 at most 22 %, and once 56 %; times near the fastest are predicted within 10 %.
 """

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...gpu.spec import Gpu
 from .shapes import Problem, Shape
+from .sums import Sums
 
 WIDE_CLUSTER = 16
 """Blocks of the largest clusters."""
@@ -78,8 +79,8 @@ class Work(NamedTuple):
         Parts that pass through memory, the microseconds of their results there; parts of a cluster, and these over those of the
         largest.
     met, met_value, met_shared : float
-        Whether a block's threads have several sums of a result; how many a thread adds up alone, and how often those who share
-        them halve.
+        Whether a block's threads have several sums of a result, or its rows lie in shared memory; how many values a thread adds
+        up alone there, and how often those who share sums halve.
     """
 
     stream: float
@@ -196,10 +197,15 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         partial=through * given.results * 8 / bandwidth,
         cluster_part=s.parts if s.clustered else 0,
         met=s.met or s.staged,
-        met_value=meeting.alone + FURTHER * (meeting.rounds - 1) * (meeting.place == "x") if meeting else p.length * s.staged,
+        met_value=_alone(meeting) if meeting else s.staged * p.length,
         met_shared=log2(meeting.share) if meeting else 0.0,
         crowd=s.parts / WIDE_CLUSTER if s.clustered else 0.0,
     )
+
+
+def _alone(meeting: Sums) -> int:
+    """Sums that a thread adds up one after the other, or in the time of further rounds."""
+    return meeting.alone + FURTHER * (meeting.rounds - 1) * (meeting.place == "x")
 
 
 def together(works: Iterable[Work]) -> Work:
