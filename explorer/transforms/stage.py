@@ -25,7 +25,8 @@ class Stage(Transform):
 
     Each index is (part over the loops outside) + (part over the loops inside the scope); the box is the exact range
     of the inner part over all reads (without the gaps that equal strides leave), its offset the outer part.  Where indices of
-    coalesced loops are no such sums, but the element's place in the array is, a shared copy is one run of the array.  Thread
+    coalesced loops are no such sums, but the element's place in the array is, a shared copy is one run of the array; so it is
+    where whole rows follow each other that no vector divides.  Thread
     loops lie inside for ``shared`` (one copy per block), outside for ``register`` (one per thread).  Shared copies are
     distributed over the block's T threads, V = `vector` elements at a time: element ``f`` of the flat box is
     ``f = (r*T + t)*V + v``.  Beyond the array's edge the copy holds zeros, so that its readers need no guard of their
@@ -114,17 +115,21 @@ class Stage(Transform):
         if (refusal := self._placed(path, reads, indices)) is not None:
             return refusal
         found = box(indices, around, inner)
-        if isinstance(found, str) and self.space == "shared" and source == self.array:
+        if self.space == "shared" and source == self.array and (isinstance(found, str) or self._breaks(found)):
             shape = plan.array_of[source].shape
             places = [(rejoin(row_major(index, shape), scope),) for index, scope in zip(indices, around, strict=True)]
-            one = box(places, around, inner)
-            found = found if isinstance(one, str) else one
+            run = box(places, around, inner)
+            found = run if isinstance(run, Box) and (isinstance(found, str) or len(run.extents) == 1) else found
         if isinstance(found, str):
             return no(f"the part of {self.array} that {self._where(path)} reads is not a box", found,
                       "stage it at another loop, or undo the skew or coalesce of these loops")
         found = found.padded() if self.space == "shared" and self.threads else found
         outer = tuple(x for x in path if not (self.space == "shared" and x.is_thread))
         return self._rebuild(plan, path, outer, own, reads, source, found)
+
+    def _breaks(self, found: Box) -> bool:
+        """Whether vectors would end in the midst of a row."""
+        return not self.pad and bool(found.extents) and found.extents[-1] % self.vector > 0
 
     def _own_threads(self, plan: Plan, path: tuple[Loop, ...], reads: tuple[Use, ...]) -> tuple[Loop, ...] | Verdict:
         """For registers: new loops bound as the thread loops between the copy and its readers are."""

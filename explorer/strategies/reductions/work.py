@@ -53,7 +53,7 @@ class Work(NamedTuple):
         The share of rounds of resident blocks that are not the first.
     lines, lines_flat : float
         Lines that the warps of a multiprocessor touch, over the clock in megahertz, where lanes read side by side, and where
-        each walks a row of its own.
+        each walks a row of its own: then more for several words at once.
     warps, blocks, begun : float
         Accesses of warps of the fullest multiprocessor; its blocks, and those it begins with.
     launched : float
