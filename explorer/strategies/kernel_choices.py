@@ -179,7 +179,8 @@ def _words(s: Shape, by_rows: bool) -> str:
     parts = f", {s.parts} parts joined {JOINED[s.join]}" if s.parts > 1 else ""
     rows = f" over {s.period} rows" if s.period > 1 else ""
     inside = " and the axes inside" if s.kept else ""
-    return f"{kind} {s.x}×{s.y} threads, {s.vector} wide{rows}{inside}, {s.unroll} in flight{parts}"
+    flight = "" if s.staged else f", {s.unroll} in flight"
+    return f"{kind} {s.x}×{s.y} threads, {s.vector} wide{rows}{inside}{flight}{parts}"
 
 
 def _elementwise(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
