@@ -93,7 +93,7 @@ class TextOrder:
     def _waits(self, nodes: Iterable[Node]) -> Iterator[int]:
         for node in nodes:
             if isinstance(node, Loop):
-                yield from self._waits(node.body)
+                yield from self._waits(node.body) if node.extent > 0 else ()
             elif isinstance(node, Sync) and node.kind == "wait":
                 yield self.wait_number[node.id]
 
@@ -132,7 +132,8 @@ def text_order(kernel: Kernel, launch: tuple[int, ...], skipped: frozenset[str] 
         names = tuple(x.id for x in above)
         cost = prod(x.extent for x in above if not x.is_place)
         cost += _LAST_RESORT if any(_is_narrow(x, launch) for x in above) else 0
-        allowed = not any(x.role in ("vector",) for x in above)
+        runs = all(x.extent > 0 for x in above)
+        allowed = runs and not any(x.role == "vector" for x in above)
         for index, node in enumerate(nodes):
             inside_launch = isinstance(node, Loop) and node.role == "launch"
             if allowed and not inside_launch:
@@ -145,7 +146,7 @@ def text_order(kernel: Kernel, launch: tuple[int, ...], skipped: frozenset[str] 
                 counter += 1
             else:
                 leaf_number[node.id] = counter
-                if meets_whole_block(node, above, launch):
+                if runs and meets_whole_block(node, above, launch):
                     collectives.add(node.id)
                     slots.append(Slot(node.id, 0, counter + 1, 0, names, True, node.id not in skipped))
                 counter += 3

@@ -161,6 +161,14 @@ def test_two_iterations_apart_a_barrier_anywhere_will_do(cells):
     assert races(plan, plan.kernels[0], frozenset())
 
 
+def test_no_barrier_in_a_loop_that_never_runs():
+    plan = rewritten(product_of(4, 3, 0), ("distribute", "j", "k"), ("bind", "j", "thread.x"))
+    found = of(plan)
+    assert found.before == {("i", 1)}  # before the second nest, not in the empty sum between the two
+    assert not races(plan, plan.kernels[0], found.before)
+    assert races(plan, plan.kernels[0], frozenset())
+
+
 def test_no_barrier_inside_a_vector_loop():
     """Two leaves in a vector loop whose threads share a cell cannot be ordered."""
     base = plans.softmax(threads=2, e="shared", fused=True)
