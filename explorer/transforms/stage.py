@@ -115,8 +115,8 @@ class Stage(Transform):
         if (refusal := self._placed(path, reads, indices)) is not None:
             return refusal
         found = box(indices, around, inner)
-        if self.space == "shared" and source == self.array and (isinstance(found, str) or self._breaks(found)):
-            shape = plan.array_of[source].shape
+        shape = plan.array_of[self.array].shape if source == self.array else ()
+        if self.space == "shared" and all(shape) and shape and (isinstance(found, str) or self._breaks(found)):
             places = [(rejoin(row_major(index, shape), scope),) for index, scope in zip(indices, around, strict=True)]
             run = box(places, around, inner)
             found = run if isinstance(run, Box) and (isinstance(found, str) or len(run.extents) == 1) else found

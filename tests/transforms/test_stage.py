@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import explorer as ex
 from explorer.ir.expr import var
 from explorer.ir.plan import initial
 from explorer.ir.program import Indirect
@@ -29,6 +30,7 @@ from tests.transforms.programs import (
 )
 from tests.transforms.storage import refusal, rewritten, right
 
+M, N, K = ex.sizes("M N K")
 TILES = (("split", "i", 4), ("split", "j", 4), ("split", "k", 3), ("interchange", "i.i", "j"), ("bind", "i", "block.x"),
          ("bind", "j", "block.y"),
          ("bind", "i.i", "thread.y"), ("bind", "j.i", "thread.x"), ("contract", "acc"))
@@ -63,6 +65,20 @@ def test_rows_that_follow_each_other_are_copied_in_vectors_whatever_their_length
     assert plan.buffer_of["x_s"].shape == (28,)
     assert "not evenly spaced" in refusal(row_sum(11, 7), *steps, ("stage", "x", "i", {"vector": 4, "pad": 1}))
     assert "4 does not divide" in refusal(row_sum(11, 7), ("split", "i", 5), *steps[1:], ("stage", "x", "i", {"vector": 4}))
+
+
+@ex.program
+def slices(x: ex.f32[M, N, K], y: ex.f32[K, M, N]):
+    for i in range(M):
+        for j in range(1, N):
+            for k in range(K):
+                y[k, i, j] = x[i, j, k] + i
+
+
+def test_an_empty_array_has_no_run() -> None:
+    plan = slices.schedule(M=6, N=0, K=4).tile(("i", "k"), (2, 2)).split("i.i", 1).plan
+    for node in plan.loops:
+        assert all(step.check(plan) for step in Stage.candidates(plan, node))
 
 
 def test_threads_inside_of_the_loop_get_loops_of_their_own(golden) -> None:
