@@ -137,7 +137,7 @@ def _simple(w: Writer, site: Site, lanes: Loop | None) -> bool:
     s, low = site.statement, w.low
     if site.conditions == (NEVER,) or site.leaf.collect or site.leaf.mechanism != "plain" or low.keeps_more(site):
         return False
-    if low.store(site.leaf, len(s.reads)).space != "register":
+    if low.store(site.leaf, len(s.reads)).space != "register" or not w.overrun.in_cells(site):
         return False
     if not is_move(low, site):
         return not s.inside

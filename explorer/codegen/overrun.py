@@ -115,11 +115,16 @@ class Overrun:
                 return False
             if slot < target and store.space == "shared" and view.buffer not in self.copy_of:
                 return False  # a temporary's cells beyond its elements are never written
-            scope = loop_ranges(site.loops)
-            for e, extent in zip(view.index, store.buffer.shape, strict=True):
-                first, last = e.interval(scope)
-                if first < 0 or last >= extent:
-                    return False
+        return self.in_cells(site)
+
+    def in_cells(self, site: Site) -> bool:
+        """Whether no iteration of the loops around the leaf, run or not, is one of a cell that its buffers lack."""
+        scope = loop_ranges(site.loops)
+        for _, view in site.leaf.views:
+            shape = self.low.plan.buffer_of[view.buffer].shape
+            bounds = [e.interval(scope) for e in view.index]
+            if any(first < 0 or last >= n for (first, last), n in zip(bounds, shape, strict=True)):
+                return False
         return True
 
     def fill_is_used(self, copy: Site) -> bool:

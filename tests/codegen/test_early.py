@@ -13,10 +13,13 @@ from benchmarks.fused_programs import layernorm, softmax
 from benchmarks.reduction_program import reduction
 from explorer.codegen import batch
 from explorer.codegen.emit import emit
+from explorer.run.cpu import CpuDevice
+from explorer.run.inputs import seeded_arrays
 from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
 from explorer.strategies.reductions import Shape, reduce
 from tests.codegen.reductions import CASES, definition, plan
+from tests.properties.equal import difference
 
 M, N = ex.sizes("M N")
 LATE = re.compile(r"if \([^{]*\n +\w+ \+= (__half2float\()?x\[")
@@ -154,3 +157,19 @@ def test_a_row_of_narrow_elements_is_copied_in_words() -> None:
     row = text.index("packed<__half, 2> x_x_r_v_packed[")
     assert text.index("packed<__half, 2>{};", row) < text.index(".lanes();", row)
     assert made.run(device="cpu").correct
+
+
+@ex.program
+def largest(x: ex.f16[M + 2, N + 2], y: ex.f16[1]):
+    y[0] = -ex.inf
+    for i in range(0, M, 3):
+        for k in range(N):
+            y[0] = max(y[0], x[i, k])
+
+
+def test_what_has_no_cell_keeps_its_condition() -> None:
+    """A skewed loop runs past the cells of its partial results, where nothing is to be done."""
+    s = largest.schedule(M=7, N=11).rfactor("S1", "k").split("k", 4).contract("y_p").skew("k", "i")
+    device, arrays = CpuDevice(seeds=1), seeded_arrays(s.source, 3)
+    for results in device.run_seeds(device.build(emit(s.plan)), arrays):  # it refuses an index beyond an array
+        assert not difference(s.source, arrays, results)
