@@ -11,15 +11,13 @@ import explorer as ex
 from benchmarks.reduction_program import reduction
 from explorer.codegen.emit import emit
 from explorer.gpu.spec import gpu
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
 from explorer.run.nvrtc import compile_module
 from explorer.strategies.default import default
 from explorer.strategies.reductions import Shape, priced, problem_of, reduce, reduction_form
 from explorer.strategies.reductions.families import candidates
 from explorer.strategies.reductions.shapes import Problem
 from explorer.strategies.reductions.sums import shared
-from tests.properties.equal import difference
+from tests.strategies.device import right
 
 HERE = gpu("H200")
 M, N, K = ex.sizes("M N K")
@@ -48,15 +46,6 @@ def canonical(case: tuple) -> tuple[Problem, list[Shape]]:
     form = reduction_form(written, written.plan.kernels[0].id)
     assert form is not None
     return problem_of(written, form), [s for s, _ in priced(written, form, HERE) if s.met]
-
-
-def right(schedules: list[ex.Schedule]) -> None:
-    """On the CPU device, with several orders of threads, against the loops as written."""
-    device = CpuDevice(seeds=3)
-    for s, built in zip(schedules, device.build_many([emit(s.plan) for s in schedules]), strict=True):
-        arrays = seeded_arrays(s.source, 5)
-        for results in device.run_seeds(built, arrays):
-            assert not difference(s.source, arrays, results), [str(x) for x in s.steps]
 
 
 def test_so_many_rows_as_make_whole_vectors() -> None:

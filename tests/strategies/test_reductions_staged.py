@@ -8,16 +8,13 @@ import pytest
 
 import explorer as ex
 from benchmarks.reduction_program import reduction
-from explorer.codegen.emit import emit
 from explorer.gpu.spec import gpu
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
 from explorer.strategies.auto import auto
 from explorer.strategies.default import default
 from explorer.strategies.reductions import Shape, priced, reduce, reduction_form
 from explorer.strategies.reductions.families import LONGEST, SHORTEST, STAGED, candidates
 from explorer.strategies.reductions.shapes import Problem
-from tests.properties.equal import difference
+from tests.strategies.device import right
 
 HERE = gpu("H200")
 M, N = ex.sizes("M N")
@@ -43,15 +40,6 @@ def twice(x: ex.f32[M, N], y: ex.f32[M, N], z: ex.f32[M]):
         for k in range(N):
             total += x[i, k] * y[i, k]
         z[i] = total
-
-
-def right(schedules: list[ex.Schedule]) -> None:
-    """On the CPU device, with several orders of threads, against the loops as written; it refuses what lies outside of arrays."""
-    device = CpuDevice(seeds=3)
-    for s, built in zip(schedules, device.build_many([emit(s.plan) for s in schedules]), strict=True):
-        arrays = seeded_arrays(s.source, 5)
-        for results in device.run_seeds(built, arrays):
-            assert not difference(s.source, arrays, results), [str(x) for x in s.steps]
 
 
 def test_rows_that_fit_and_that_no_vector_divides() -> None:

@@ -9,17 +9,14 @@ import pytest
 
 import explorer as ex
 from benchmarks.reduction_program import reduction
-from explorer.codegen.emit import emit
 from explorer.gpu.spec import gpu
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
 from explorer.strategies.auto import auto
 from explorer.strategies.choices import decisions
 from explorer.strategies.default import default
 from explorer.strategies.reductions import Shape, priced, problem_of, reduce, reduction_form
 from explorer.strategies.reductions.families import MOST_WHOLE, candidates
 from explorer.strategies.reductions.shapes import Problem
-from tests.properties.equal import difference
+from tests.strategies.device import right
 
 HERE = gpu("H200")
 M, N = ex.sizes("M N")
@@ -58,15 +55,6 @@ def found(case: tuple) -> list[Shape]:
     assert form is not None
     p = problem_of(written, form)
     return [s for s, _ in priced(written, form, HERE) if s.whole(p)]
-
-
-def right(schedules: list[ex.Schedule]) -> None:
-    """On the CPU device, with several orders of threads, against the loops as written; it refuses what lies outside of arrays."""
-    device = CpuDevice(seeds=3)
-    for s, built in zip(schedules, device.build_many([emit(s.plan) for s in schedules]), strict=True):
-        arrays = seeded_arrays(s.source, 5)
-        for results in device.run_seeds(built, arrays):
-            assert not difference(s.source, arrays, results), [str(x) for x in s.steps]
 
 
 def body(s: ex.Schedule) -> str:
