@@ -10,10 +10,10 @@ pay for what is written out.  Loads that a thread writes out count as in flight 
 the kernel asks for (:class:`~explorer.transforms.occupy.Occupy`), or, where it cannot ask, the 12 words that ptxas keeps.
 
 The constants were fitted on an H200 to 52,949 measured schedules of 4,662 reductions of all sizes; with 2,418 later ones, of
-large reductions, no better ones were found, and with 4,849 of many short rows, `rest` and the words of an access were added.  All
-are kept with the fit (``benchmarks/reduction_fit.py``).  The schedule that the
-model chooses among those measured is on average 3.3 % slower than the fastest, a part of which is the clock's noise, for 99 of
-100 at most 22 %, and once 56 %; times near the fastest are predicted within 10 %.
+large reductions, no better ones were found, and with 10,257 of many short rows, `rest`, the words of an access, `copied` and
+`narrow` were added. All are kept with the fit (``benchmarks/reduction_fit.py``). The schedule that the model chooses among
+those measured is on average 3.3 % slower than the fastest, a part of which is the clock's noise, for 99 of 100 at most 22 %,
+and once 56 %; times near the fastest are predicted within 10 %.
 """
 
 from __future__ import annotations
@@ -77,6 +77,9 @@ class Constants:
         How much longer an access takes to issue for each lane that has its own condition.
     rest : float
         A text for the last thread, which has fewer rows than the others.
+    copied, narrow : float
+        Rows that a block copies to shared memory before it adds them up: for blocks of 256 threads; for each value of a row that
+        is shorter than the words there.
     threads : float
         For a block of 1,024 threads to be started.
     """
@@ -128,6 +131,8 @@ class Constants:
     division_rows: float = 2.58
     ragged: float = 0.454
     rest: float = 0.07
+    copied: float = 0.1
+    narrow: float = 0.011
     threads: float = 0.115
 
 
@@ -177,7 +182,7 @@ def timed(w: Work, c: Constants = H200) -> Cost:
         launch=c.launch,
         latency=c.first * c.latency,
         memory=_memory(w, c, (c.wave + c.again * combine + begin) * w.later, apart),
-        combine=combine,
+        combine=combine + c.copied * w.copied + c.narrow * w.narrow,
         waves=c.start * w.begun + c.batch * (w.batches - 1) + begin,
         join=_join(w, c),
         code=c.code * (w.unroll + c.code_width * w.written) * apart + c.rest * w.rest,

@@ -31,6 +31,8 @@ the sweep (benchmarks/reduction_fit.py), where eight took too little by up to a 
 WORD, WIDER = 4, 0.65
 """Bytes of a word; with which power of its words an access takes longer where every lane reads rows of its own: so it is in the
 sweep, for 2 and for 4 words."""
+COPYING = 256
+"""Threads of the largest blocks that copy their rows."""
 CLOCK = 1.7e9
 """Hertz of a GPU that does not say."""
 
@@ -66,6 +68,9 @@ class Work(NamedTuple):
         Whether addresses take divisions, for each thread, or side by side in a row; lanes of an access with their own condition.
     rest : float
         Whether the last thread has fewer rows than it takes whole, and so a text of its own.
+    copied, narrow : float
+        Threads of a block that copies its rows to shared memory, over those of the largest; values of such a row that are shorter
+        than the words there; each over the waves, as others load meanwhile.
     row, row_block, row_warp, row_member, row_twice : float
         Whether threads share a row; whether warps do; how often their number halves; values that are taken one after the other of
         those that shuffles leave, and whether that takes two steps.
@@ -103,6 +108,8 @@ class Work(NamedTuple):
     divided_rows: float
     ragged: float
     rest: float
+    copied: float
+    narrow: float
     row: float
     row_block: float
     row_warp: float
@@ -178,6 +185,8 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         divided_rows=unsteady and in_rows,
         ragged=s.vector * (1 if s.shifted(p) else END) if in_rows and p.run % s.vector else 0,
         rest=p.results % s.each > 0,
+        copied=s.staged * s.x / COPYING / waves,
+        narrow=s.staged * p.length * (p.itemsize < WORD) / waves,
         row=in_rows and s.x > 1,
         row_block=in_rows and s.x > gpu.warp_size,
         row_warp=log2(s.x / gpu.warp_size) if in_rows and s.x > gpu.warp_size else 0.0,
