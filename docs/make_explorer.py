@@ -7,8 +7,10 @@ Pillow) and Chromium.
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,6 +137,21 @@ def stitching(browser: Browser) -> None:
     keep("stitching")
 
 
+def search(browser: Browser) -> None:
+    """The variants of a softmax with their times on the CPU device; the best is taken."""
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["EXPLORER_CACHE_DIR"] = cache  # nothing is remembered
+        page, settle, keep = page_of(browser, Session(softmax.schedule(M=64, N=1000)), 1600)
+        page.get_by_role("tab", name="Search", exact=True).click()
+        page.locator(".search input").fill("8")
+        page.locator(".search [data-go=search]").click()
+        settle()
+        page.locator(".search [data-go=best]").click()
+        page.get_by_role("tab", name="Memory", exact=True).click()
+        settle()
+        keep("search")
+
+
 def main() -> None:
     """Write the pictures."""
     with sync_playwright() as play:
@@ -145,6 +162,7 @@ def main() -> None:
         picture(browser, "narrow", 900, "Memory", dark=False)
         reduction(browser)
         stitching(browser)
+        search(browser)
         browser.close()
 
 

@@ -29,6 +29,7 @@ from .planning import Planning
 from .protocol_moves import MovesPane
 from .running import Running
 from .script import ScriptProblem
+from .searching import Searching
 from .session import Session
 
 log = logging.getLogger("explorer")
@@ -53,8 +54,9 @@ class Desk:
         self.session, self._send, self._changed = session, send, changed
         self._judge = MoveJudge(lambda serial: self._panes(serial, {"moves": self._judged}))
         self._errands = Errands()
-        out = Outgoing(session, self._panes, self._failed, self._after, changed, self._ours, self._later, self._errands.do)
-        self._planning, self._running = Planning(out), Running(out)
+        out = Outgoing(session, self._panes, self._failed, self._after, changed, self._ours, self._later, self._errands.do,
+                       self._busy)
+        self._planning, self._running, self._searching = Planning(out), Running(out), Searching(out)
         self._shown: dict[str, Any] = {}
         self._lock = RLock()
         self._own: set[int] = set()
@@ -76,18 +78,18 @@ class Desk:
             self._failed(serial, str(kind), error)
 
     def _method(self, kind: str) -> Callable[[int, Mapping[str, Any]], None] | None:
-        found = (getattr(part, f"on_{kind}", None) for part in (self._planning, self._running))
+        found = (getattr(part, f"on_{kind}", None) for part in (self._planning, self._running, self._searching))
         return getattr(self, f"_on_{kind}", None) or next(filter(None, found), None)
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no thread is at work for this desk; False if it took longer."""
-        return all(part.wait(timeout_s) for part in (self._planning, self._judge, self._errands, self._running))
+        return all(part.wait(timeout_s) for part in (self._planning, self._judge, self._searching, self._errands, self._running))
 
     def close(self) -> None:
         """Stop the run and end the threads."""
         if self._noticed in self.session.observers:
             self.session.observers.remove(self._noticed)
-        for part in (self._running, self._planning, self._judge, self._errands):
+        for part in (self._running, self._searching, self._planning, self._judge, self._errands):
             part.close()
 
     @contextmanager
@@ -144,7 +146,12 @@ class Desk:
             "tree": lambda: tree_rows(session.schedule.plan), "selection": lambda: selection(session), "moves": self._judged,
             "cuda": lambda: cuda(session.schedule, session.gpu), "history": lambda: history(session),
             "run": lambda: self._running.pane, "script": lambda: script(session), "target": lambda: target_pane(session),
-            "strategy": lambda: self._planning.pane, "stitching": lambda: self._planning.edges_pane}, always)
+            "strategy": lambda: self._planning.pane, "search": lambda: self._searching.pane,
+            "stitching": lambda: self._planning.edges_pane}, always)
+
+    def _busy(self) -> str:
+        """What takes times just now."""
+        return "a run" if self._running.busy else "a search" if self._searching.busy else ""
 
     def _ask_moves(self, serial: int) -> None:
         self._judge.ask(serial, self.session.schedule, self.session.selected, self.session.gpu)

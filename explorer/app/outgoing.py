@@ -34,6 +34,8 @@ class Outgoing:
         ``later(serial, to, work)`` answers from the errands' thread.
     errand : callable
         ``errand(task)`` does something else there.
+    busy : callable
+        ``busy()``: what takes times just now, ``"a run"`` or ``"a search"``; empty where nothing does.
     """
 
     session: Session
@@ -44,3 +46,4 @@ class Outgoing:
     ours: Callable[[], AbstractContextManager[None]]
     later: Callable[[int, str, Callable[[], Any]], None]
     errand: Callable[[Callable[[], None]], None]
+    busy: Callable[[], str]

@@ -36,6 +36,9 @@ request            fields                                               answer
 ``strategy``       name: str                                            pane ``strategy``, again and again while it is made
 ``strategy_stop``  —                                                    pane ``strategy``
 ``strategy_step``  to: int (steps from the start), whole: bool          panes
+``search``         trials: int, again: bool (optional)                  pane ``search``, again and again while it measures
+``search_stop``    —                                                    pane ``search``
+``search_apply``   trial: int (its number)                              pane ``search``, then panes
 ``stitching``      —                                                    pane ``stitching``, again and again while edges are tried
 ``stitch_stop``    —                                                    pane ``stitching``
 ``stitch_price``   choices: {edge: scheme}                              answer: StitchPrice
@@ -52,8 +55,8 @@ figure that the front end has.
 
 Here stand the types of what is always there: the program, its loops, its text, its history.  Those of moves and of what they
 would do stand in :mod:`~explorer.app.protocol_moves`, those of runs, figures and comparisons in
-:mod:`~explorer.app.protocol_results`, those of plans of many steps (``target``, ``strategy``, ``stitching``, ``stitch_price``)
-in :mod:`~explorer.app.protocol_plans`.
+:mod:`~explorer.app.protocol_results`, those of plans of many steps (``target``, ``strategy``, ``search``, ``stitching``,
+``stitch_price``) in :mod:`~explorer.app.protocol_plans`.
 
 Node ids are those of the schedule (``i``, ``k.i``, ``S0``, ``a_s``): the same string selects a loop row, CUDA lines, points
 of the domain, bars of the pipeline and rows of the traffic table (brushing).
@@ -65,7 +68,8 @@ from typing import Literal, NotRequired, TypedDict
 
 from .protocol_walks import Walk
 
-PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script", "strategy", "stitching", "target")
+PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script", "strategy", "search", "stitching",
+         "target")
 
 Span = TypedDict("Span", {"text": str, "class": str})
 """A piece of a line with its style class: ``kw name num op note guard type com str``, or empty."""

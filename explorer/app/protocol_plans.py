@@ -1,4 +1,6 @@
-"""The protocol's types for plans of many steps: a strategy's steps, and the statement graph with a scheme for every edge."""
+"""The protocol's types for plans of many steps: a strategy's steps, a measured search of its choices, and the statement graph
+with a scheme for every edge.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +63,54 @@ class StrategyPane(TypedDict):
     terms: list[tuple[str, float]]
     steps: list[StrategyStep]
     rule: str
+    problem: Problem | None
+
+
+class SearchTrial(TypedDict):
+    """A variant: `number` in the order measured, what `label` says is different, its median and interval, or why it has none.
+
+    ``start`` is what `auto` makes; ``here`` that the schedule shown has its steps; `rounds` how often it was timed, more for
+    those that came near the best; `twin` the earlier variant with the same kernels.
+    """
+
+    number: int
+    label: str
+    start: bool
+    best: bool
+    here: bool
+    time_us: float | None
+    low_us: float | None
+    high_us: float | None
+    estimate_us: float | None
+    rounds: int
+    steps: int
+    twin: str
+    problem: str
+
+
+class SearchPane(TypedDict):
+    """A search on the run pane's device; of `usual` variants unless told otherwise, at most `most`.
+
+    ``total`` is how many there will be at most, once that is known.  At the end: the verdict, how many times faster than the
+    start the best is (None where nothing is, by more than noise), what the times are and of which machine, why it ended, and
+    whether all that is remembered from an earlier search.
+    """
+
+    status: Literal["idle", "running", "done", "failed", "cancelled"]
+    doing: str
+    fraction: float | None
+    usual: int
+    most: int
+    total: int
+    verdict: str
+    gain: float | None
+    clock: str
+    measured_on: str
+    floor_us: float | None
+    ended: str
+    remembered: bool
+    notes: list[str]
+    trials: list[SearchTrial]
     problem: Problem | None
 
 

@@ -40,6 +40,11 @@ class Running:
         return run_pane(self._desk.session, self._job.progress if self._job else Snapshot(), self._devices)
 
     @property
+    def busy(self) -> bool:
+        """Whether a run goes on."""
+        return self._job is not None and self._job.running
+
+    @property
     def head(self) -> Head:
         """The head now: it says what a run is doing."""
         job = self._job
@@ -97,8 +102,8 @@ class Running:
 
     def on_run(self, serial: int, message: Mapping[str, Any]) -> None:
         """Run the schedule that is shown."""
-        if self._job is not None and self._job.running:
-            raise ScheduleError("a run is going on", hint="cancel it first")
+        if going := self._desk.busy():
+            raise ScheduleError(f"{going} is going on", hint="cancel it first: two at a time would disturb each other's times")
         session = self._desk.session
         device, line = session.device or "cpu", session.history.line()
         before = line[-2] if len(line) > 1 else None

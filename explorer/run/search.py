@@ -25,6 +25,7 @@ from .search_result import SearchResult, Trial, fastest
 from .timing import Timing, compare
 
 S = TypeVar("S", bound=Schedule)
+Watch = Callable[[Sequence[Trial], int], None]
 QUICK = 7
 """Repeats of a variant's first timing: the fewest that can tell two apart with 95 % (:func:`explorer.run.timing.compare`)."""
 FINALS = ((8, 11), (3, 31))
@@ -40,8 +41,8 @@ forget = search_memory.forget
 
 
 def search(schedule: S, *, device: str = "cuda", trials: int = 40, arrays: Mapping[str, Any] | None = None,
-           progress: Callable[[str], None] | None = None, cancel: Cancel | None = None, seed: int = 0, remember: bool = True,
-           candidates: Iterable[Variant[S]] | None = None) -> SearchResult:
+           progress: Callable[[str], None] | None = None, watch: Watch | None = None, cancel: Cancel | None = None, seed: int = 0,
+           remember: bool = True, candidates: Iterable[Variant[S]] | None = None) -> SearchResult:
     """Measure variants of the schedule that :func:`~explorer.strategies.auto.auto` makes, and keep the fastest.
 
     Parameters
@@ -56,6 +57,9 @@ def search(schedule: S, *, device: str = "cuda", trials: int = 40, arrays: Mappi
         Inputs to run on; by default made from `seed`.  With arrays nothing is remembered, as times may depend on values.
     progress : callable, optional
         Called with a line such as ``"12 of 40: best 31.2 µs"``.
+    watch : callable, optional
+        ``watch(trials, total)``, called after each variant and each round in turns with all trials so far, and how many there
+        will be at most.
     cancel : Cancel, optional
         ``cancel.ask()`` from another thread ends the search with the best so far; so does interrupting the kernel.
     seed : int
@@ -89,16 +93,16 @@ def search(schedule: S, *, device: str = "cuda", trials: int = 40, arrays: Mappi
                              hint="program.schedule(M=…).search()")
     check_counts(trials=trials)
     check_seed(seed)
-    check_functions(progress=progress)
+    check_functions(progress=progress, watch=watch)
     if cancel is not None and not isinstance(cancel, Cancel):
         raise DeviceError(f"cancel is an explorer.run.cancel.Cancel, not {cancel!r}."[:200])
     measure = meter(schedule.source, device, arrays, seed)
-    return searched(schedule, measure, trials=trials, progress=progress, cancel=cancel, seed=seed,
+    return searched(schedule, measure, trials=trials, progress=progress, watch=watch, cancel=cancel, seed=seed,
                     remember=remember and arrays is None, candidates=candidates)
 
 
 def searched(schedule: S, measure: Meter, *, trials: int, progress: Callable[[str], None] | None = None,
-             cancel: Cancel | None = None, seed: int = 0, remember: bool = False,
+             watch: Watch | None = None, cancel: Cancel | None = None, seed: int = 0, remember: bool = False,
              candidates: Iterable[Variant[S]] | None = None) -> SearchResult:
     """As :func:`search`, with any meter."""
     written = as_written(schedule)
@@ -117,7 +121,7 @@ def searched(schedule: S, measure: Meter, *, trials: int, progress: Callable[[st
             return found
     several = candidates is None and len({(c.stage, c.kernel) for v in chosen for c in v.changes}) > 1
     combined = min(COMBINED, trials - len(chosen)) if several else 0
-    work = _Work(written, measure, len(chosen) + combined, progress or _silent, cancel)
+    work = _Work(written, measure, len(chosen) + combined, progress or _silent, watch or _unseen, cancel)
     with cancellable(cancel) if cancel is not None else nullcontext():
         result = work.run(chosen)
     result = replace(result, notes=(*([note] if note else []), *result.notes))
@@ -128,6 +132,10 @@ def searched(schedule: S, measure: Meter, *, trials: int, progress: Callable[[st
 
 def _silent(line: str) -> None:
     """Tell nobody."""
+
+
+def _unseen(trials: Sequence[Trial], total: int) -> None:
+    """Show nobody."""
 
 
 def _chosen(written: S, measure: Meter, trials: int, seed: int) -> list[Variant[S]]:
@@ -158,6 +166,7 @@ class _Work(Generic[S]):
     measure: Meter
     total: int
     tell: Callable[[str], None]
+    show: Watch
     cancel: Cancel | None
     trials: list[Trial] = field(default_factory=list)
     made: list[tuple[Variant[S], Any]] = field(default_factory=list)
@@ -247,6 +256,7 @@ class _Work(Generic[S]):
     def _say(self, head: str) -> None:
         order = self._ahead()
         self.tell(f"{head}: best {self.trials[order[0]].time_us:.4g} µs" if order else f"{head}: none is right yet")
+        self.show(tuple(self.trials), self.total)
 
     def _result(self, ended: str) -> SearchResult:
         """The fastest by more than noise, else the start."""

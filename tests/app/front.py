@@ -15,7 +15,8 @@ from explorer.app.session import Session
 PANES: dict[str, Any] = {
     "head": protocol.Head, "loops": list[protocol.Row], "tree": list[protocol.Row], "moves": protocol_moves.MovesPane,
     "selection": protocol.Selection, "cuda": protocol.Cuda, "history": protocol.History, "run": protocol_results.RunPane,
-    "script": protocol.ScriptPane, "strategy": protocol_plans.StrategyPane, "stitching": protocol_plans.StitchPane,
+    "script": protocol.ScriptPane, "strategy": protocol_plans.StrategyPane, "search": protocol_plans.SearchPane,
+    "stitching": protocol_plans.StitchPane,
     "target": protocol_plans.TargetPane,
 }
 ANSWERS: dict[str, Any] = {

@@ -12,8 +12,8 @@ from explorer.app.explore import session_of
 from .front import Front, front
 
 KINDS = ("select", "apply", "undo", "redo", "goto", "preview", "check", "rename", "script", "sizes", "cancel", "device", "export",
-         "compare", "junk")
-WEIGHTS = (4, 6, 3, 2, 2, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1)
+         "compare", "search", "search_stop", "search_apply", "junk")
+WEIGHTS = (4, 6, 3, 2, 2, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1)
 
 
 def anything(rng: random.Random, f: Front, kind: str) -> dict[str, Any]:
@@ -38,6 +38,7 @@ def anything(rng: random.Random, f: Front, kind: str) -> dict[str, Any]:
         "rename": {"state": rng.choice(states), "title": rng.choice(["", "mine"])},
         "sizes": {"sizes": {size: rng.choice([3, 5, 8, -1, "q"])}}, "device": {"device": rng.choice(["cpu", "cuda", "x"])},
         "export": {"what": rng.choice(["share", "json", "script", "zip"])}, "compare": {"a": rng.choice(states), "b": "h0"},
+        "search": {"trials": rng.choice([0, "x", None])}, "search_apply": {"trial": rng.choice([0, -1, "x"])},
     }.get(kind, {})
 
 

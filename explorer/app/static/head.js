@@ -14,6 +14,7 @@ const STRATEGIES = [
   ["auto", "Auto: the right strategy for each kernel"],
   ["default", "Default: a legal parallel schedule"],
   ["stitch", "Stitch: values fused into kernels"],
+  ["search", "Search: measure what Auto could choose otherwise"],
 ];
 
 /** A button with a menu, after the ARIA pattern. */

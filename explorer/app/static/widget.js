@@ -11,6 +11,7 @@ import { Moves } from "./moves.js";
 import { problemBox } from "./problem.js";
 import { Run } from "./run.js";
 import { Script } from "./script.js";
+import { Search } from "./search.js";
 import { Strategies } from "./strategies.js";
 import { Tabs } from "./tabs.js";
 import { Tree } from "./loops.js";
@@ -35,6 +36,7 @@ class App {
     this.card = new Card(this);
     this.moves = new Moves(this);
     this.strategies = new Strategies(this);
+    this.search = new Search(this);
     this.views = new Views(this);
     this.runpane = new Run(this);
     this.history = new History(this);
@@ -88,8 +90,13 @@ class App {
     return (this.link.panes.head?.obligations ?? []).some((one) => one.what === problem.what);
   }
 
-  /** Show a strategy's steps. */
+  /** Show a strategy's steps, or the search among its choices. */
   strategy(name) {
+    if (name === "search") {
+      this.rightTabs.open("search");
+      this.search.focus();
+      return;
+    }
     this.rightTabs.open("strategies");
     this.strategies.choose(name);
     this.strategies.focus();
@@ -151,6 +158,7 @@ class App {
     const right = [
       ["moves", "Moves", this.moves],
       ["strategies", "Strategies", this.strategies],
+      ["search", "Search", this.search],
     ].map(([name, title, pane]) => ({ name, title, panel: h("div.cpanel", null, pane.element) }));
     this.rightTabs = new Tabs("change", right);
     const change = h("div.pane.change", null, this.rightTabs.strip, ...right.map((one) => one.panel));

@@ -1,0 +1,200 @@
+"""A measured search in the explorer: told variant by variant, stopped with the best so far, any variant taken as one action."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from explorer.app import searching
+from explorer.run.cancel import Cancel, Cancelled
+from explorer.run.search import searched
+from explorer.run.search_result import SearchResult
+from explorer.strategies.auto import auto
+from tests.run.test_search import Clock
+
+from .front import Front, front
+
+
+class Labelled(Clock):
+    """Times by the number of the variant: the third is the fastest, the second is wrong."""
+
+    def __init__(self) -> None:
+        super().__init__({"2": 5.0}, floor_us=None)
+        self.bad = {"1": "wrong: y[0]"}
+        self.seen: list[Any] = []
+        self.name_of = self.number
+
+    def number(self, steps: Any) -> str:
+        if steps not in self.seen:
+            self.seen.append(steps)
+        return str(self.seen.index(steps))
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Front:
+    monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path))
+    f = front("softmax", M=6, N=64)
+    f.ask("ready", wait=True)
+    return f
+
+
+@pytest.fixture
+def by_clock(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Searches by a clock of the test's own; what each was asked."""
+    asked: list[dict[str, Any]] = []
+
+    def search(schedule: Any, *, device: str, remember: bool, **options: Any) -> SearchResult:
+        asked.append({"device": device, "remember": remember, **options})
+        return searched(schedule, Labelled(), remember=remember, **options)
+
+    monkeypatch.setattr(searching, "search", search)
+    return asked
+
+
+def test_every_variant_is_shown_the_best_first(shown: Front, by_clock: list[dict[str, Any]]) -> None:
+    assert shown.panes["search"]["status"] == "idle"
+    shown.ask("search", wait=True, trials=5)
+    pane = shown.panes["search"]
+    assert (pane["status"], pane["total"], len(pane["trials"])) == ("done", 5, 5)
+    assert pane["trials"][0]["number"] == 2
+    first, *_, last = pane["trials"]
+    assert (first["best"], first["time_us"], first["start"]) == (True, 5.0, False)
+    assert (last["number"], last["time_us"], last["problem"]) == (1, None, "wrong: y[0]")
+    assert [t["start"] for t in pane["trials"]].count(True) == 1
+    assert pane["gain"] == pytest.approx(2.0)
+    assert pane["verdict"].startswith("2.00× faster than the start")
+    assert (pane["clock"], pane["remembered"]) == ("the test's own time", False)
+    assert by_clock[0]["device"] == "cpu"
+    assert len(shown.session.history.states) == 1, "a search changes nothing"
+
+
+def test_it_is_told_variant_by_variant(shown: Front, by_clock: list[dict[str, Any]]) -> None:
+    told: list[tuple[int, float]] = []
+    take = shown.take
+
+    def listen(message: dict[str, Any], buffers: list[bytes]) -> None:
+        take(message, buffers)
+        pane = message.get("panes", {}).get("search")
+        if pane and pane["status"] == "running" and pane["trials"]:
+            told.append((len(pane["trials"]), pane["fraction"]))
+
+    shown.desk._send = listen
+    shown.ask("search", wait=True, trials=4)
+    assert [count for count, _ in told][:4] == [1, 2, 3, 4]
+    assert [fraction for _, fraction in told][:4] == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_a_variant_is_taken_as_one_action(shown: Front, by_clock: list[dict[str, Any]]) -> None:
+    start = shown.session.schedule
+    shown.ask("apply", call="split('k', 4)")
+    shown.ask("search", wait=True, trials=5)
+    pane = shown.panes["search"]
+    given = next(t for t in pane["trials"] if t["label"] == "as given")
+    assert given["here"]
+    shown.ask("search_apply", wait=True, trial=0)
+    assert shown.session.schedule.steps == auto(start).steps
+    assert shown.session.history.before(shown.session.history.current) == "h0", "from the program as written"
+    assert shown.panes["head"]["undo"] == f"search · {len(auto(start).steps)} steps"
+    assert [t["here"] for t in shown.panes["search"]["trials"] if t["start"]] == [True]
+    shown.ask("undo")
+    assert not any(t["here"] for t in shown.panes["search"]["trials"])
+    shown.ask("search_apply", wait=True, trial=given["number"])
+    assert [str(s) for s in shown.session.schedule.steps] == ["split('k', 4)"]
+
+
+def test_what_was_searched_is_remembered_and_can_be_measured_again(shown: Front, by_clock: list[dict[str, Any]]) -> None:
+    shown.ask("search", wait=True, trials=3)
+    first = shown.panes["search"]
+    shown.ask("search", wait=True, trials=3)
+    again = shown.panes["search"]
+    assert again["remembered"]
+    assert [t["time_us"] for t in again["trials"]] == [t["time_us"] for t in first["trials"]]
+    shown.ask("search_apply", wait=True, trial=2)
+    assert shown.session.schedule.steps
+    shown.ask("search", wait=True, trials=3, again=True)
+    assert not shown.panes["search"]["remembered"]
+    assert [one["remember"] for one in by_clock] == [True, True, False]
+
+
+def halting(inside: threading.Event, after: int) -> Callable[..., SearchResult]:
+    """A search that waits, after so many variants, to be stopped."""
+    def search(schedule: Any, *, cancel: Cancel, watch: Callable[..., None], device: str, **options: Any) -> SearchResult:
+        clock = Labelled()
+        measure = clock.time
+
+        def time(several: Sequence[Any], repeats: int) -> Any:
+            if len(clock.rounds) == after:
+                inside.set()
+                while not cancel.asked:
+                    threading.Event().wait(0.01)
+                raise Cancelled("The run was cancelled.")
+            return measure(several, repeats)
+
+        clock.time = time  # type: ignore[method-assign]
+        return searched(schedule, clock, cancel=cancel, watch=watch, **options)
+
+    return search
+
+
+def test_stopping_keeps_the_best_so_far(shown: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = threading.Event()
+    monkeypatch.setattr(searching, "search", halting(inside, 2))
+    shown.ask("search", trials=6)
+    assert inside.wait(20)
+    for kind in ("run", "search"):
+        assert [m["problem"]["what"] for m in shown.ask(kind, trials=6) if m["kind"] == "problem"] == ["a search is going on"]
+    shown.ask("search_stop", wait=True)
+    pane = shown.panes["search"]
+    assert (pane["status"], pane["ended"]) == ("done", "cancelled: the best so far")
+    assert [t["time_us"] for t in pane["trials"] if t["time_us"]] == [5.0, 10.0]
+    shown.ask("search", trials=6)
+    shown.desk.close()
+    assert shown.desk.wait(), "closing ends it, too"
+
+
+def test_stopping_before_anything_is_measured(shown: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = threading.Event()
+    monkeypatch.setattr(searching, "search", halting(inside, 0))
+    shown.ask("search", trials=6)
+    assert inside.wait(20)
+    shown.ask("search_stop", wait=True)
+    assert (shown.panes["search"]["status"], shown.panes["search"]["trials"]) == ("cancelled", [])
+
+
+def test_other_sizes_have_not_been_searched(shown: Front, by_clock: list[dict[str, Any]]) -> None:
+    shown.ask("search", wait=True, trials=3)
+    shown.ask("sizes", sizes={"M": 8})
+    assert (shown.panes["search"]["status"], shown.panes["search"]["trials"]) == ("idle", [])
+    assert shown.problem("search_apply", trial=0)["what"] == "nothing has been searched at these sizes"
+    shown.ask("undo")
+    shown.ask("sizes", sizes={"M": 6})
+    assert shown.panes["search"]["status"] == "done"
+
+
+@pytest.mark.parametrize("fields", [{}, {"trials": 0}, {"trials": 201}, {"trials": "many"}, {"trials": True}])
+def test_a_number_that_is_none_is_refused(shown: Front, fields: dict[str, Any]) -> None:
+    assert "1 to 200 variants" in shown.problem("search", **fields)["what"]
+
+
+@pytest.mark.parametrize("trial", [None, -1, 3, "0", True])
+def test_a_variant_that_is_none_is_refused(shown: Front, by_clock: list[dict[str, Any]], trial: Any) -> None:
+    shown.ask("search", wait=True, trials=3)
+    assert shown.problem("search_apply", trial=trial)["what"].startswith("there is no variant")
+
+
+def test_a_search_that_fails_says_why(shown: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown.session.device = "cuda"
+    shown.ask("search", wait=True, trials=3)
+    pane = shown.panes["search"]
+    assert (pane["status"], pane["problem"]["what"]) == ("failed", "There is no GPU to search on.")
+
+
+def test_the_real_search_on_the_cpu_device(shown: Front) -> None:
+    shown.ask("search", wait=True, trials=2)
+    pane = shown.panes["search"]
+    assert (pane["status"], pane["measured_on"], pane["clock"]) == ("done", "cpu", "CPU device time, not GPU time")
+    assert all(t["time_us"] > 0 and not t["problem"] for t in pane["trials"])
