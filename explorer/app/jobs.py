@@ -22,6 +22,8 @@ STEPS = (*PHASES, "compare")
 """Phases of a run with the comparisons behind it."""
 WORTH_S = 5.0
 """A baseline that may take longer than this in one thread is not timed."""
+REPEATS, LEAST = 30, 3
+"""Repeats of a baseline on the GPU; the fewest, of one that takes a while."""
 WORDS = {"emit": "writing the CUDA text", "compile": "compiling", "run": "running", "verify": "comparing with the reference",
          "time": "timing", "ragged": "running at sizes that do not divide", "compare": "timing what to compare with"}
 
@@ -139,11 +141,13 @@ class Job(Background[Snapshot]):
 
     def _timed(self, name: str, schedule: Schedule) -> None:
         worst = seconds_at_worst(schedule, self.order.device)
-        if worst > WORTH_S and not any(x.is_place for x in schedule.plan.loops.values()):
+        alone = not any(x.is_place for x in schedule.plan.loops.values())
+        if worst > WORTH_S and alone:
             self._tell(notes=(*self.progress.notes, f"{name}: not timed, it would take about {worst:.0f} s in one thread"))
             return
         if self.order.device == "cuda":
-            self._add(name, lambda: time_together([schedule, self.order.schedule]))
+            repeats = max(LEAST, min(REPEATS, int(WORTH_S / max(worst, 1e-9)))) if alone else REPEATS
+            self._add(name, lambda: time_together([schedule, self.order.schedule], repeats=repeats))
         else:
             self._add(name, lambda: time_schedule(schedule, self.order.device))
 

@@ -34,6 +34,8 @@ def seconds_at_worst(schedule: Schedule, device: str) -> float:
 def time_together(schedules: Sequence[Schedule], *, seed: int = 0, repeats: int = 30) -> tuple[Timing, ...]:
     """The times of several schedules of one program on the GPU, taken in turn, so that a drifting clock hits all alike.
 
+    Before the repeats come a tenth as many that do not count.
+
     Raises
     ------
     IllegalSchedule, ResourceError, DeviceError
@@ -44,7 +46,7 @@ def time_together(schedules: Sequence[Schedule], *, seed: int = 0, repeats: int 
     gpu, program = cuda.device(), schedules[0].source
     inputs = {n: v for n, v in seeded_arrays(program, seed).items() if program.array_of[n].role != "out"}
     built = [(gpu.build(emit(s.plan)), inputs) for s in schedules]
-    return tuple(map(Timing.of, gpu.time_interleaved(built, repeats=repeats, l2="cold")))
+    return tuple(map(Timing.of, gpu.time_interleaved(built, repeats=repeats, warmup=-(-repeats // 10), l2="cold")))
 
 
 def time_schedule(schedule: Schedule, device: str, *, seed: int = 0, repeats: int = 30) -> Timing:

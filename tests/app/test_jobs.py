@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 import explorer as ex
+from explorer.app import jobs
 from explorer.app.jobs import Job, Order, Snapshot, numpy_reference
 from explorer.errors import KernelFault
 from explorer.run.cancel import Cancel, Cancelled, cancellable, run_process
 from explorer.run.execute import PHASES, execute
+from explorer.run.timing import Timing
 from explorer.run.worker import Worker
 
 from .front import front, schedule
@@ -195,3 +197,22 @@ def test_nothing_is_reported_after_a_cancel() -> None:
     assert job.wait()
     assert told == []
     assert job.progress.status == "cancelled"
+
+
+@pytest.mark.parametrize(("sizes", "steps", "repeats"), [
+    ({"M": 4, "N": 8}, (), 30), ({"M": 4096, "N": 1024}, (), 5), ({"M": 16384, "N": 768}, (), 3),
+    ({"M": 16384, "N": 768}, ("bind('i', 'block.x')",), 30)])
+def test_a_baseline_of_one_thread_on_a_gpu_is_timed_as_often_as_seconds_allow(
+        monkeypatch: pytest.MonkeyPatch, sizes: dict[str, int], steps: tuple[str, ...], repeats: int) -> None:
+    taken: list[int] = []
+
+    def together(schedules: Any, repeats: int) -> tuple[Timing, ...]:
+        taken.append(repeats)
+        return tuple(Timing.of([1.0]) for _ in schedules)
+
+    monkeypatch.setattr(jobs, "time_together", together)
+    one = schedule("sum_rows", *steps, **sizes)
+    job = Job(Order("h0", one, "cuda", True, one), lambda snapshot: None)
+    job._timed("as written, one thread", one)
+    assert taken == [repeats]
+    assert [name for name, *_ in job.progress.against] == ["as written, one thread"]
