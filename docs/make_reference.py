@@ -27,7 +27,7 @@ BEGIN, END = "<!-- transformations: written by docs/make_reference.py -->", "<!-
 GROUPS: dict[str, tuple[str, ...]] = {
     "Loops": ("split", "tile", "coalesce", "interchange", "reorder", "reverse", "shift", "skew", "cut", "fuse", "distribute",
               "sequence", "unroll", "vectorize", "align"),
-    "Places": ("bind", "launch", "join", "occupy"),
+    "Places": ("bind", "swap_axes", "launch", "join", "occupy"),
     "Reductions": ("rfactor", "rescale", "collect", "accumulate"),
     "Storage": ("contract", "stage", "pipeline"),
     "Producers": ("compute_at", "inline"),
