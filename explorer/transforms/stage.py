@@ -115,7 +115,7 @@ class Stage(Transform):
         if (refusal := self._placed(path, reads, indices)) is not None:
             return refusal
         found = box(indices, around, inner)
-        shape = plan.array_of[self.array].shape if source == self.array else ()
+        shape = plan.array_of[self.array].shape if source == self.array in plan.array_of else ()
         if self.space == "shared" and all(shape) and shape and (isinstance(found, str) or self._breaks(found)):
             places = [(rejoin(row_major(index, shape), scope),) for index, scope in zip(indices, around, strict=True)]
             run = box(places, around, inner)

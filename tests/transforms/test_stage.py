@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
+from explorer import workloads
 from explorer.ir.expr import var
 from explorer.ir.plan import initial
 from explorer.ir.program import Indirect
@@ -233,3 +234,15 @@ def test_candidates_apply() -> None:
     assert all(c.check(plan) for c in found)
     assert any(c.vector == 4 for c in found)
     assert not Stage.offers(initial(row_sum()), "S1")
+
+
+def test_one_of_two_copies_of_an_array_can_be_named() -> None:
+    """After a cut each half has a copy of its own; one of them may be copied again, where it has been made already."""
+    s = workloads.get("sum_rows").definition.into(ex.Definition).schedule(M=3, N=4)
+    s = s.stage("x", "k").cut("k", -1)
+    first, second = (b.name for b in s.plan.buffers)
+    again = s.stage(second, "k.2", "register")
+    assert [b.name for b in again.plan.buffers][:2] == [first, second]
+    assert again.run(device="cpu", time=False, ragged=False).correct
+    with pytest.raises(ex.IllegalSchedule, match="this order would be lost"):
+        s.stage(second, "i", fill=False)
