@@ -1,4 +1,6 @@
-"""Small schedules with the moves that no workload's own schedule takes: aligned rows, rescaled parts, producers in place."""
+"""Small schedules with the moves that no workload's own schedule takes: aligned rows, rescaled parts, producers in place, axes
+that trade their loops.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,14 @@ PHASES = (
     (layernorm, {"M": 300, "N": 768}, "mean->y"),
 )
 """Chains whose kernels on both sides of an edge are phases of one launch, behind a barrier of its grid."""
+THREADS, BLOCKS = ("thread.x", "thread.y"), ("block.x", "block.y")
+SWAPPED = (
+    ((53, 301), (1,), "f32", "sum", Shape(32, 4, 1, 2, 1), THREADS),
+    ((301, 70), (0,), "f16", "max", Shape(16, 8, 2, 4, 1), THREADS),
+    *(((3001, 70), (0,), "f32", "sum", Shape(32, 8, 2, 4, 6, join=join), BLOCKS) for join in ("launch", "signal", "cluster")),
+    ((5, 4096), (1,), "f32", "sum", Shape(64, 1, 4, 4, 4, join="signal"), BLOCKS),
+)
+"""Reductions whose axes then trade their loops."""
 
 
 @program
@@ -54,4 +64,7 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     yield "producers in place", auto(two_branches.schedule(M=37, N=96))
     for chain, extents, edge in PHASES:
         yield f"{chain.name} in phases of one grid, {edge} {extents}", stitch(chain.schedule(**extents), {edge: "grid"})
+    for *case, shape, axes in SWAPPED:
+        spread = default(reduce(reduction(*case), shape=shape))
+        yield f"{axes[0]} for {axes[1]} {case[:2]} {shape.join}", spread.swap_axes(spread.plan.kernels[0].id, *axes)
     yield "few long rows of softmax", auto(fused_softmax.schedule(M=2, N=200_000))
