@@ -22,9 +22,10 @@ def static_html(session: Session) -> str:
     loops = schedule_html(state.schedule)
     loops = loops if len(loops) <= LIMIT else ""
     run = (picture_of(state.run) or "") if state.run is not None else ""
-    script = f'<details><summary>the script</summary><div class="body">{code_html(session.script, numbers=False)}</div></details>'
+    code = code_html(session.script, numbers=False, python=True)
+    script = f'<details><summary>the script</summary><div class="body">{code}</div></details>'
     back = page("to go on after a restart", "run the cell with the program, then this line",
-                code_html(rebuild(state.schedule), numbers=False), script)
+                code_html(rebuild(state.schedule), numbers=False, python=True), script)
     return f'<style>{STATIC_RULES}</style><div class="ex-static">{loops}{run}{back}</div>'
 
 

@@ -8,6 +8,8 @@ from typing import TypedDict
 class WalkAccess(TypedDict):
     """One access of a statement: elements from one iteration of a loop to the next (None: not always the same).
 
+    `indices` of loops that are several indices in one: (elements from one to the next, how many) of each, the innermost first.
+
     `marks` of loops: ``coalesced``, ``same`` or ``apart`` for neighbouring threads of a warp, ``contiguous`` for other loops.
     """
 
@@ -16,6 +18,7 @@ class WalkAccess(TypedDict):
     space: str
     writes: bool
     strides: dict[str, int | None]
+    indices: dict[str, list[tuple[int, int]]]
     marks: dict[str, str]
 
 

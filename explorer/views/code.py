@@ -10,16 +10,17 @@ _KEYWORDS = (
     "void|float|double|int|long|unsigned|char|bool|for|if|else|while|return|struct|template|typename|using|inline|"
     "def|import|from|as|in|range"
 )
-_TOKEN = re.compile(rf"(?P<cm>//[^\n]*|/\*.*?\*/|(?<![\w'\"])#(?!\w)[^\n]*)|(?P<kw>\b(?:{_KEYWORDS})\b|(?m:^[ ]*#[ ]*\w+))", re.S)
+_CUDA = re.compile(rf"(?P<cm>//[^\n]*|/\*.*?\*/)|(?P<kw>\b(?:{_KEYWORDS})\b|(?m:^[ ]*#[ ]*\w+))", re.S)
+_PYTHON = re.compile(rf"(?P<cm>(?<![\w'\"])#[^\n]*)|(?P<kw>\b(?:{_KEYWORDS})\b)")
 _ENTRY = re.compile(r'^extern "C" __global__', re.M)
 BUDGET = 18_000
 """Characters of HTML that code may take in one picture; the text itself has everything."""
 
 
-def highlight(text: str) -> str:
-    """Escaped HTML with spans for comments and keywords; no span crosses a line."""
+def highlight(text: str, python: bool = False) -> str:
+    """Escaped HTML with spans for comments and keywords; no span crosses a line.  In Python ``//`` divides."""
     out, last = [], 0
-    for match in _TOKEN.finditer(text):
+    for match in (_PYTHON if python else _CUDA).finditer(text):
         out.append(escape(text[last : match.start()], quote=False))
         lines = [escape(line, quote=False) for line in match.group().split("\n")]
         out.append("\n".join(f'<span class="{match.lastgroup}">{line}</span>' if line else "" for line in lines))
@@ -27,9 +28,9 @@ def highlight(text: str) -> str:
     return "".join(out) + escape(text[last:], quote=False)
 
 
-def code_html(text: str, numbers: bool = True, first: int = 1, budget: int = BUDGET) -> str:
+def code_html(text: str, numbers: bool = True, first: int = 1, budget: int = BUDGET, python: bool = False) -> str:
     """A ``pre`` block with line numbers that are not selected when copying; cut, and said so, beyond `budget` characters."""
-    lines = highlight(text.rstrip("\n")).split("\n")
+    lines = highlight(text.rstrip("\n"), python).split("\n")
     width, used, shown = len(str(first + len(lines) - 1)), 0, []
     for i, line in enumerate(lines, first):
         shown.append(f'<span class="no">{i:{width}d}  </span>{line}' if numbers else line)

@@ -26,14 +26,16 @@ def sizes_text(sizes: tuple[tuple[str, int], ...]) -> str:
 def definition_html(definition: Definition) -> str:
     """A program as the user wrote it."""
     sizes = f"sizes {', '.join(definition.sizes)}" if definition.sizes else "no sizes"
-    return page(definition.name, f"program · {sizes}", code_html(definition.source, first=definition.text.first_line))
+    code = code_html(definition.source, first=definition.text.first_line, python=True)
+    return page(definition.name, f"program · {sizes}", code)
 
 
 def program_html(program: Program) -> str:
     """A program at concrete sizes: its arrays and its text."""
     rows = [_array(a) for a in program.arrays[:MOST_ROWS]]
     arrays = table(("array", "role", "type", "shape", "bytes"), rows, frozenset({"bytes"}))
-    return page(program.name, sizes_text(program.sizes), code_html(program.source, first=program.first_line or 1), arrays)
+    code = code_html(program.source, first=program.first_line or 1, python=True)
+    return page(program.name, sizes_text(program.sizes), code, arrays)
 
 
 def schedule_html(schedule: Schedule) -> str:

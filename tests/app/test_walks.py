@@ -6,7 +6,9 @@ from itertools import product
 
 import pytest
 
-from explorer.app.panes.walks import strides, walks
+import explorer as ex
+from explorer.app.panes.spans import code_spans
+from explorer.app.panes.walks import steps, strides, walks
 from explorer.ir.expr import ZERO
 from explorer.poly.sites import sites
 from explorer.strategies import auto
@@ -72,8 +74,6 @@ def test_neighbouring_threads_far_apart_and_what_would_help() -> None:
 
 
 def test_where_no_loop_is_contiguous_a_transposed_copy_would_be() -> None:
-    import explorer as ex
-
     n = ex.sizes("N")
 
     @ex.program
@@ -90,6 +90,92 @@ def test_an_index_that_wraps_has_no_one_stride() -> None:
     plan = schedule("matmul", "coalesce(('i', 'j'))").plan
     a = next(x for x in walks(plan)["S1"]["accesses"] if x["array"] == "a")
     assert a["strides"]["i"] is None
+
+
+A, B, C, D = ex.sizes("A B C D")
+
+
+@ex.program
+def alternating(x: ex.f32[A, B, C, D], y: ex.f32[B, D]) -> None:
+    for p in range(B):
+        for q in range(D):
+            y[p, q] = 0.0
+            for a in range(A):
+                for c in range(C):
+                    y[p, q] += x[a, p, c, q]
+
+
+def flat(*more: str, **sizes: int) -> ex.Schedule:
+    """Parallel loops as one, reduced loops as one."""
+    s = alternating.schedule(**{"A": 4, "B": 3, "C": 8, "D": 32, **sizes}).distribute("q", after="S0").distribute("p", after="q")
+    s = s.coalesce(("a", "c")).coalesce(("p.2", "q.2"))
+    for call in more:
+        s = eval(f"s.{call}", {"s": s})
+    return s
+
+
+def test_coalesced_loops_have_the_stride_of_each_index_in_them() -> None:
+    walk = walks(flat().plan)["S1"]
+    x, y = (next(a for a in walk["accesses"] if a["array"] == name) for name in "xy")
+    assert x["strides"] == {"p.2": None, "a": None}
+    assert x["indices"] == {"p.2": [(1, 32), (256, 3)], "a": [(32, 8), (768, 4)]}
+    assert x["marks"] == {"p.2": "contiguous"}
+    assert (y["strides"], y["indices"]) == ({"p.2": 1, "a": 0}, {}), "one index again in memory"
+
+
+def test_lanes_along_several_indices_in_one() -> None:
+    def mark(schedule: ex.Schedule, loop: str) -> str:
+        return next(a["marks"][loop] for a in walks(schedule.plan)["S1"]["accesses"] if a["array"] == "x")
+
+    assert mark(flat("bind('p.2', 'thread.x')"), "p.2") == "coalesced"
+    assert mark(flat("bind('p.2', 'thread.x')", D=20), "p.2") == "varies", "a warp takes the end of one row and the next"
+    assert mark(flat("bind('a', 'thread.x')"), "a") == "apart"
+
+
+def test_loops_that_share_a_quotient_have_no_stride() -> None:
+    plan = flat("split('p.2', 20)").plan
+    x = next(a for a in walks(plan)["S1"]["accesses"] if a["array"] == "x")
+    assert (x["strides"]["p.2"], x["strides"]["p.2.i"]) == (None, None)
+    assert set(x["indices"]) == {"a"}
+
+
+@pytest.mark.parametrize("sizes", [{"A": 2, "B": 3, "C": 5, "D": 7}, {"A": 4, "B": 2, "C": 8, "D": 32},
+                                   {"A": 3, "B": 5, "C": 1, "D": 4}])
+@pytest.mark.parametrize("more", [(), ("split('p.2', 4)",), ("split('a', 5)",), ("split('p.2', 7)", "split('a', 2)"),
+                                  ("reverse('a')",), ("split('p.2', 8)", "split('p.2.i', 2)")])
+def test_the_strides_of_indices_are_the_differences_of_addresses(sizes: dict[str, int], more: tuple[str, ...]) -> None:
+    plan = flat(*more, **sizes).plan
+    several = 0
+    for found in sites(plan).values():
+        for site in found:
+            shape = plan.array_of[site.storage].shape
+
+            def address(values: dict[str, int], site=site, shape=shape) -> int:  # type: ignore[no-untyped-def]
+                total = 0
+                for e, extent in zip(site.cell, shape, strict=True):
+                    total = total * extent + (e or ZERO).evaluate(values)
+                return total
+
+            boxes = {x.id: range(x.start, x.start + x.extent) for x in site.above}
+            for loop in site.above:
+                pairs = steps(plan, site)[loop.id]
+                several += len(pairs) > 1
+                for values in product(*boxes.values()) if pairs else ():
+                    at = dict(zip(boxes, values, strict=True))
+                    left, wanted = at[loop.id] - loop.start, 0
+                    for n, (step, count) in enumerate(pairs):
+                        left, digit = divmod(left, count) if n < len(pairs) - 1 else (0, left)
+                        wanted += step * digit
+                    assert address(at) - address({**at, loop.id: loop.start}) == wanted
+    assert several or more or sizes["C"] == 1
+
+
+def test_what_divides_is_no_comment_in_a_schedule() -> None:
+    line = "y[b // 32] += x[b % 32]  # a comment"
+    pieces = code_spans(line, python=True)
+    assert "".join(p["text"] for p in pieces) == line
+    assert [p["text"] for p in pieces if p["class"] == "com"] == ["# a comment"]
+    assert [p["text"] for p in code_spans("y = b / 2;  // half") if p["class"] == "com"] == ["// half"]
 
 
 def test_vector_accesses_of_neighbouring_threads_are_coalesced() -> None:

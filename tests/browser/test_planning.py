@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.front import schedule
+from tests.app.test_walks import flat
 from tests.browser.shown import OVERFLOW, Open, focused, serious
 from tests.transforms.multiblock import spread
 
@@ -224,3 +225,14 @@ def test_axe_and_nothing_overflows(opened: Open, page: Page, width: int, dark: b
     stage.calm()
     assert not serious(page), serious(page)
     assert page.evaluate(OVERFLOW) <= 1
+
+
+def test_a_coalesced_loop_shows_the_stride_of_each_index_in_it(opened: Open) -> None:
+    stage = opened(flat())
+    tree = stage.page.locator("[role=tree][aria-label=loops]")
+    tree.locator(".row[data-node=S1]").click()
+    stage.calm()
+    row = tree.locator(".row[data-node='p.2']")
+    expect(row).to_contain_text("x 1×32 256×3")
+    expect(row).to_have_attribute("aria-label", re.compile("x 32 steps of 1, then 3 of 256, contiguous in memory"))
+    assert tree.locator(".t-com").count() == 0, "what divides is no comment"

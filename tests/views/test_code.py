@@ -46,3 +46,10 @@ def test_kernel_is_open_and_the_library_is_folded() -> None:
 def test_text_without_library_is_one_section() -> None:
     (only,) = cuda_sections('extern "C" __global__ void f() {\n}\n')
     assert Page(only).text.endswith("}")
+
+
+def test_in_python_two_strokes_divide_and_a_hash_begins_a_comment() -> None:
+    line = "def f(i):  # half\n    return i // 2"
+    assert highlight(line, python=True) == (
+        '<span class="kw">def</span> f(i):  <span class="cm"># half</span>\n    <span class="kw">return</span> i // 2')
+    assert highlight(line.replace("#", "//")).count('class="cm"') == 2

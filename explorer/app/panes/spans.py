@@ -14,12 +14,13 @@ _WORDS = (
     "__global__|__device__|__forceinline__|__shared__|__restrict__|__launch_bounds__|__syncthreads|__syncwarp|__align__|"
     "extern|const|constexpr|static|for|if|else|while|return|struct|template|typename|using|inline|asm|volatile|in|and|or|not|where|inf"
 )
-_TOKEN = re.compile(
-    rf"(?P<com>//.*|/\*.*?\*/)|(?P<str>\"(?:[^\"\\]|\\.)*\")|(?P<pre>^\s*#\s*\w+)|(?P<type>\b(?:{_TYPES})\b)|"
+_REST = (
+    rf"(?P<str>\"(?:[^\"\\]|\\.)*\")|(?P<pre>^\s*#\s*\w+)|(?P<type>\b(?:{_TYPES})\b)|"
     rf"(?P<kw>\b(?:{_WORDS})\b)|"
     r"(?P<num>(?<![\w.])(?:0x[0-9a-fA-F]+|\d+\.?\d*(?:[eE][+-]?\d+)?)[fuUlL]*)|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)|"
     r"(?P<op>[-+*/%=<>!&|^~?…]+)"
 )
+_CUDA, _PYTHON = re.compile(rf"(?P<com>//.*|/\*.*?\*/)|{_REST}"), re.compile(rf"(?P<com>#.*)|{_REST}")
 
 
 def span(text: str, kind: str = "") -> Span:
@@ -27,11 +28,11 @@ def span(text: str, kind: str = "") -> Span:
     return {"text": text, "class": kind}
 
 
-def code_spans(line: str) -> list[Span]:
-    """A line of CUDA or Python as pieces; joined they are the line."""
+def code_spans(line: str, python: bool = False) -> list[Span]:
+    """A line of CUDA, or of Python and schedules (where ``//`` divides), as pieces; joined they are the line."""
     out: list[Span] = []
     last = 0
-    for match in _TOKEN.finditer(line):
+    for match in (_PYTHON if python else _CUDA).finditer(line):
         if match.start() > last:
             _put(out, line[last : match.start()], "")
         kind = match.lastgroup or ""

@@ -31,6 +31,6 @@ def _row(number: int, found: TreeRow) -> Row:
         chips = [chip(found.role, found.role)] if found.role != "seq" else []
         marked = [span("mark ", "kw"), span(found.text, "name")]
         return row(key, found.node, "mark", found.depth, found.role, glyph, marked, chips, f"mark {found.text}, {found.role}")
-    spans = [span(f"{found.kind} ", "kw"), *code_spans(found.text)]
+    spans = [span(f"{found.kind} ", "kw"), *code_spans(found.text, python=True)]
     return row(key, found.node, found.kind, found.depth, found.kind, _GLYPHS.get(found.kind, "•"), spans,
                label=f"{found.kind} {found.text}".strip())

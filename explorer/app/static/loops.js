@@ -24,11 +24,19 @@ function walked(walk, loop) {
   const seen = new Map();
   for (const access of walk.accesses) {
     const stride = access.strides[loop];
+    const indices = access.indices[loop] ?? [];
     const mark = access.marks[loop] ?? "";
-    seen.set(`${access.array} ${stride} ${mark}`, { array: access.array, text: access.text, stride, mark });
+    seen.set(`${access.array} ${stride} ${indices} ${mark}`, { array: access.array, text: access.text, stride, indices, mark });
   }
-  const steps = [...seen.values()].map((one) => ({ ...one, number: one.stride === null ? "?" : one.stride.toLocaleString("en-US") }));
-  const spoken = steps.map((one) => `${one.array} stride ${one.number}${one.mark ? `, ${MARKS[one.mark][1]}` : ""}`);
+  const digits = (number) => number.toLocaleString("en-US");
+  const steps = [...seen.values()].map((one) => ({
+    ...one,
+    number: one.stride !== null ? digits(one.stride) : one.indices.map((pair) => pair.map(digits).join("×")).join(" ") || "?",
+    words: one.indices.map(([step, count]) => `${digits(count)} steps of ${digits(step)}`).join(", then "),
+  }));
+  const spoken = steps.map(
+    (one) => `${one.array} ${one.words || `stride ${one.number}`}${one.mark ? `, ${MARKS[one.mark][1]}` : ""}`,
+  );
   return { kind, steps, label: `${kind}; ${spoken.join("; ")}` };
 }
 
@@ -165,10 +173,14 @@ export class Tree {
       `span.walk${above ? ".above" : ""}`,
       { "aria-hidden": "true" },
       h(`span.kind.w-${kind}`, { title }, words),
-      ...steps.map(({ array, number, mark, text }) =>
+      ...steps.map(({ array, number, words, mark, text }) =>
         h(
           `span.stride${mark ? `.m-${mark}` : ""}`,
-          { title: `${text}: ${number} element${number === "1" ? "" : "s"} from one iteration to the next${mark ? `; ${MARKS[mark][1]}` : ""}` },
+          {
+            title:
+              `${text}: ${words || number} element${number === "1" ? "" : "s"} from one iteration to the next` +
+              `${words ? ", several indices in one" : ""}${mark ? `; ${MARKS[mark][1]}` : ""}`,
+          },
           array,
           " ",
           h("b", null, number),
