@@ -234,5 +234,5 @@ def test_a_coalesced_loop_shows_the_stride_of_each_index_in_it(opened: Open) -> 
     stage.calm()
     row = tree.locator(".row[data-node='p.2']")
     expect(row).to_contain_text("x 1×32 256×3")
-    expect(row).to_have_attribute("aria-label", re.compile("x 32 steps of 1, then 3 of 256, contiguous in memory"))
+    expect(row).to_have_attribute("aria-label", re.compile("x 32 steps of 1, then 3 steps of 256, contiguous in memory"))
     assert tree.locator(".t-com").count() == 0, "what divides is no comment"
