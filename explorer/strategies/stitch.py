@@ -189,7 +189,9 @@ def stitching(schedule: S, choices: Mapping[str, str] | None = None, gpu: Gpu | 
     fixed = dict(choices or {})
     for name, scheme in fixed.items():
         if search.graph.edge(name) is None:
-            raise TransformError(f"there is no edge {name!r}", hint=f"one of {', '.join(name_of(e) for e in search.graph.edges)}")
+            known = ", ".join(name_of(e) for e in search.graph.edges)
+            raise TransformError(f"there is no edge {name!r}", why="" if known else "no value of the program is read by another",
+                                 hint=f"one of {known}" if known else "no choices, or strategies.auto")
         if scheme not in SCHEMES:
             raise TransformError(f"there is no scheme {scheme!r} for {name}", hint=f"one of {', '.join(SCHEMES)}")
     try:

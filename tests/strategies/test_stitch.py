@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 import explorer as ex
+from benchmarks.reduction_program import reduction
 from explorer.errors import IllegalSchedule, TransformError
 from explorer.poly.traffic import traffic
 from explorer.strategies import Edge, auto, edges, stitch, stitching
@@ -340,3 +341,9 @@ def test_what_the_model_has_costs_what_it_says_and_nothing_else_costs_less(name:
         assert options[found.chosen[edge.id]].total_us == pytest.approx(found.total_us), edge.id
         assert min(o.total_us for o in options.values()) >= found.total_us - 1e-9, edge.id
         assert stitching(written(name, **sizes), {edge.id: found.chosen[edge.id]}).schedule.plan == found.schedule.plan, edge.id
+
+
+def test_an_edge_of_a_program_without_edges_is_refused_with_what_to_do() -> None:
+    with pytest.raises(TransformError, match="no value of the program is read by another") as caught:
+        stitch(reduction((8, 64), (1,), "f32", "sum"), {"a->b": "register"})
+    assert "one of" not in str(caught.value)
