@@ -7,13 +7,14 @@ from functools import cache
 import pytest
 
 import explorer as ex
-from benchmarks.reduction_program import reduction
 from explorer.errors import IllegalSchedule, TransformError
 from explorer.poly.traffic import traffic
 from explorer.strategies import Edge, auto, edges, stitch, stitching
 from explorer.strategies.stitching.graph import SCHEMES
 from explorer.views.findings import error_html
+from tests.properties.programs import define
 from tests.strategies.stitched import PROGRAMS, M, N, program, run_all, written
+from tests.transforms.multiblock import ROWS
 
 KINDS = {
     "batchnorm_relu": {"total->mean": "1:1", "square->scale": "1:1", "mean->scale": "1:1", "mean->y": "1:many",
@@ -345,5 +346,5 @@ def test_what_the_model_has_costs_what_it_says_and_nothing_else_costs_less(name:
 
 def test_an_edge_of_a_program_without_edges_is_refused_with_what_to_do() -> None:
     with pytest.raises(TransformError, match="no value of the program is read by another") as caught:
-        stitch(reduction((8, 64), (1,), "f32", "sum"), {"a->b": "register"})
+        stitch(define(ROWS, "rows.py").schedule(M=8, N=64), {"a->b": "register"})
     assert "one of" not in str(caught.value)
