@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 import explorer as ex
+from explorer.app.panes.loops import loop_rows
 from explorer.app.panes.spans import code_spans
 from explorer.app.panes.walks import steps, strides, walks
 from explorer.ir.expr import ZERO
@@ -192,3 +193,10 @@ def test_rows_of_statements_have_their_walk_and_no_others() -> None:
     row = next(r for r in f.panes["loops"] if r["node"] == "S1")
     assert row["walk"]["loops"] == {"i": "parallel", "k": "reduced"}
     assert all("walk" not in r for r in f.panes["loops"] if r["kind"] != "statement")
+
+
+def test_a_condition_of_a_loop_is_said_once() -> None:
+    plan = auto(schedule("sum_columns", M=512, N=300)).plan
+    bounds = [row["bounds"] for row in loop_rows(plan) if row["kind"] == "loop" and "<" in row["bounds"]]
+    assert bounds
+    assert all(len(set(one.split(" and "))) == len(one.split(" and ")) for one in bounds)

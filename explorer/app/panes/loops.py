@@ -119,7 +119,7 @@ def tight_bounds(plan: Plan, loop: Loop, above: tuple[Loop, ...]) -> str:
         if loop in path:
             found = [text for c, at in _bound_conditions(plan, leaf) if (text := _holds_on(c, at, scope, loop.id))]
             common = found if common is None else [t for t in common if t in found]
-    return " and ".join(common or [])
+    return " and ".join(dict.fromkeys(common or []))
 
 
 def _bound_conditions(plan: Plan, leaf: Leaf) -> Iterator[tuple[Constraint, dict[str, Expr]]]:
