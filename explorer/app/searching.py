@@ -74,7 +74,7 @@ class Searching:
                 tell(said[0], len(done) / total, Found(tuple(done), total))
 
             result = search(schedule, device=device, trials=trials, progress=lambda line: said.__setitem__(0, line), watch=watch,
-                            cancel=stop, remember=not again)
+                            cancel=stop, renew=again)
             return Found(result.trials, len(result.trials), result)
 
         self._of, self._stop = schedule, stop

@@ -42,7 +42,7 @@ forget = search_memory.forget
 
 def search(schedule: S, *, device: str = "cuda", trials: int = 40, arrays: Mapping[str, Any] | None = None,
            progress: Callable[[str], None] | None = None, watch: Watch | None = None, cancel: Cancel | None = None, seed: int = 0,
-           remember: bool = True, candidates: Iterable[Variant[S]] | None = None) -> SearchResult:
+           remember: bool = True, renew: bool = False, candidates: Iterable[Variant[S]] | None = None) -> SearchResult:
     """Measure variants of the schedule that :func:`~explorer.strategies.auto.auto` makes, and keep the fastest.
 
     Parameters
@@ -66,6 +66,8 @@ def search(schedule: S, *, device: str = "cuda", trials: int = 40, arrays: Mappi
         Of the inputs, and of the variants that are drawn at random.
     remember : bool
         Whether to look up an earlier search of this program on this GPU, and keep this one; False does neither.
+    renew : bool
+        Measure even what is remembered, and keep this search in its place.
     candidates : iterable of Variant, optional
         What to measure instead of :func:`explorer.strategies.choices.variants`; the first is the start.
 
@@ -98,12 +100,12 @@ def search(schedule: S, *, device: str = "cuda", trials: int = 40, arrays: Mappi
         raise DeviceError(f"cancel is an explorer.run.cancel.Cancel, not {cancel!r}."[:200])
     measure = meter(schedule.source, device, arrays, seed)
     return searched(schedule, measure, trials=trials, progress=progress, watch=watch, cancel=cancel, seed=seed,
-                    remember=remember and arrays is None, candidates=candidates)
+                    remember=remember and arrays is None, renew=renew, candidates=candidates)
 
 
 def searched(schedule: S, measure: Meter, *, trials: int, progress: Callable[[str], None] | None = None,
              watch: Watch | None = None, cancel: Cancel | None = None, seed: int = 0, remember: bool = False,
-             candidates: Iterable[Variant[S]] | None = None) -> SearchResult:
+             renew: bool = False, candidates: Iterable[Variant[S]] | None = None) -> SearchResult:
     """As :func:`search`, with any meter."""
     written = as_written(schedule)
     chosen = list(candidates)[:trials] if candidates is not None else _chosen(written, measure, trials, seed)
@@ -115,7 +117,7 @@ def searched(schedule: S, measure: Meter, *, trials: int, progress: Callable[[st
     labels = (v.label for v in chosen)
     name = search_memory.key(written.source, measure.name, trials, seed, *labels, *map(str, schedule.steps))
     note = ""
-    if remember:
+    if remember and not renew:
         found, note = search_memory.load(name, written)
         if found is not None:
             return found

@@ -47,9 +47,9 @@ def by_clock(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Searches by a clock of the test's own; what each was asked."""
     asked: list[dict[str, Any]] = []
 
-    def search(schedule: Any, *, device: str, remember: bool, **options: Any) -> SearchResult:
-        asked.append({"device": device, "remember": remember, **options})
-        return searched(schedule, Labelled(), remember=remember, **options)
+    def search(schedule: Any, *, device: str, **options: Any) -> SearchResult:
+        asked.append({"device": device, **options})
+        return searched(schedule, Labelled(), remember=True, **options)
 
     monkeypatch.setattr(searching, "search", search)
     return asked
@@ -117,7 +117,7 @@ def test_what_was_searched_is_remembered_and_can_be_measured_again(shown: Front,
     assert shown.session.schedule.steps
     shown.ask("search", wait=True, trials=3, again=True)
     assert not shown.panes["search"]["remembered"]
-    assert [one["remember"] for one in by_clock] == [True, True, False]
+    assert [one["renew"] for one in by_clock] == [False, False, True]
 
 
 def halting(inside: threading.Event, after: int) -> Callable[..., SearchResult]:

@@ -188,6 +188,16 @@ def remembered(clock: Clock, seed: int = 0) -> SearchResult:
     return found(clock, 4, remember=True, seed=seed)
 
 
+def test_a_renewed_search_takes_the_place_of_the_one_remembered() -> None:
+    first = remembered(Clock({LABELS[1]: 5.0}))
+    renewed = found(Clock({LABELS[2]: 4.0}), 4, remember=True, renew=True)
+    assert not renewed.remembered
+    assert (first.time_us, renewed.time_us) == (5.0, 4.0)
+    again = remembered(Clock())
+    assert again.remembered
+    assert again.time_us == 4.0
+
+
 def test_a_search_is_remembered_and_forgotten() -> None:
     clock = Clock({LABELS[2]: 5.0}, noise=0.1)
     before = remembered(clock)
