@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -11,7 +12,8 @@ from explorer.app.panes.loops import loop_rows
 from explorer.app.panes.spans import code_spans
 from explorer.app.panes.walks import steps, strides, walks
 from explorer.ir.expr import ZERO
-from explorer.poly.sites import sites
+from explorer.ir.plan import Plan
+from explorer.poly.sites import Site, sites
 from explorer.strategies import auto
 from tests.app.front import front, schedule
 
@@ -19,6 +21,17 @@ CASES = {
     "sum_columns": [], "matmul": ["tile(('i', 'j'), (4, 2))"], "softmax": ["split('k', 5)", "bind('i', 'block.x')"],
     "gauss_seidel": ["skew('j', 'i')"], "depthwise_conv2d": [], "layernorm": ["bind('i', 'block.x')"],
 }
+
+
+def address_of(plan: Plan, site: Site) -> Callable[[dict[str, int]], int]:
+    """The element that an access takes for some values of the loops, counted in the whole array."""
+    def address(values: dict[str, int]) -> int:
+        total = 0
+        for e, extent in zip(site.cell, plan.array_of[site.storage].shape, strict=True):
+            total = total * extent + (e or ZERO).evaluate(values)
+        return total
+
+    return address
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -29,14 +42,7 @@ def test_strides_are_the_differences_of_addresses(name: str) -> None:
         for site in found:
             if site.leaf.view(site.slot) or any(e is None for e in site.cell):
                 continue
-            shape = plan.array_of[site.storage].shape
-
-            def address(values: dict[str, int], site=site, shape=shape) -> int:  # type: ignore[no-untyped-def]
-                total = 0
-                for e, extent in zip(site.cell, shape, strict=True):
-                    total = total * extent + (e or ZERO).evaluate(values)
-                return total
-
+            address = address_of(plan, site)
             boxes = {x.id: range(x.start, x.start + min(x.extent, 4)) for x in site.above}
             for loop, stride in strides(plan, site).items():
                 other = [dict(zip(boxes, values, strict=True)) for values in product(*boxes.values())]
@@ -149,14 +155,7 @@ def test_the_strides_of_indices_are_the_differences_of_addresses(sizes: dict[str
     several = 0
     for found in sites(plan).values():
         for site in found:
-            shape = plan.array_of[site.storage].shape
-
-            def address(values: dict[str, int], site=site, shape=shape) -> int:  # type: ignore[no-untyped-def]
-                total = 0
-                for e, extent in zip(site.cell, shape, strict=True):
-                    total = total * extent + (e or ZERO).evaluate(values)
-                return total
-
+            address = address_of(plan, site)
             boxes = {x.id: range(x.start, x.start + x.extent) for x in site.above}
             for loop in site.above:
                 pairs = steps(plan, site)[loop.id]
