@@ -106,6 +106,23 @@ FUSED: list[tuple[str, str, dict[str, int]]] = [
     ("adam-64M", "adam", {"M": 67108864}),
 ]
 """Fused chains."""
+ODD_ROWS: list[Case] = [(f"{m}x{n}-h-{op}", (m, n), (1,), "f16", op) for m, n, op in (
+    (2039, 1031, "sum"), (1021, 3001, "sum"), (4093, 2049, "max"), (8191, 1025, "sum"), (3001, 4097, "sum"), (1531, 7001, "max"),
+    (5003, 6007, "sum"), (8191, 3999, "sum"), (613, 5003, "sum"))] + [
+    (f"mid-{b}x{n}x{k}", (b, n, k), (1,), "f32", "sum") for b, n, k in (
+        (128, 4096, 4096), (1024, 2048, 1024), (16, 65536, 2048), (2001, 1001, 1003), (1, 2097152, 1024), (2048, 32, 32768),
+        (64, 64, 524288), (4, 8388608, 64))]
+"""Rows of odd length in f16, 4 to 64 MiB; a middle axis of 8 GB."""
+ODD_CHAINS: list[tuple[str, str, dict[str, int]]] = [
+    *((f"softmax-{m}x{n}", "softmax", {"M": m, "N": n}) for m, n in ((4099, 1003), (2053, 4097), (8191, 333), (1021, 12345))),
+    *((f"biasgelu-{m}x{n}", "bias_gelu", {"M": m, "N": n}) for m, n in ((101, 3001), (97, 12289), (113, 8191), (99, 30001))),
+    *((f"biasresln-{m}x64", "bias_residual_layernorm", {"M": m, "N": 64}) for m in (262144, 100003, 1048576)),
+    *((f"mean-{b}x{n}x{k}", "mean_middle", {"B": b, "N": n, "K": k}) for b, n, k in (
+        (1024, 2048, 1024), (2048, 32, 32768), (64, 64, 524288), (4, 8388608, 64))),
+    *((f"{name}-{m}", name, {"M": m}) for name in ("tanh", "sigmoid", "clamp", "gelu", "axpby")
+      for m in ((1 << 30, 1000000007) if name == "tanh" else (1 << 30,))),
+]
+"""Softmax of odd rows, a hundred odd rows of bias and GELU, rows of 64, element by element over more than 10⁹ elements."""
 ROWS = ("softmax", "layernorm", "rmsnorm", "bias_gelu", "bias_residual_layernorm", "cross_entropy", "layernorm_gradient")
 """Chains over rows, in programs of fused_programs.py."""
 PRIMES = tuple(n for n in range(3, 4000) if all(n % d for d in range(2, int(n**0.5) + 1)))

@@ -78,4 +78,15 @@ def peer(name: str, sizes: dict[str, int]) -> tuple[dict[str, torch.Tensor], Cal
         given = {k: new(m, dtype=torch.float32) for k in "pmvg"}
         given["v"] = given["v"].abs()
         return given, adam, ("p2", "m2", "v2"), 28 * m, None
+    if name == "mean_middle":
+        shape = (sizes["B"], n, sizes["K"])
+        nbytes = 4 * n * shape[0] * shape[2]
+        return {"x": new(*shape, dtype=torch.float32)}, lambda x: x.mean(1), ("y",), nbytes, lambda x: x.mean(1)
+    flat = {"tanh": (torch.tanh, jnp.tanh), "sigmoid": (torch.sigmoid, jax.nn.sigmoid),
+            "clamp": (lambda x: torch.clamp(x, -1.0, 1.0), lambda x: jnp.clip(x, -1.0, 1.0)),
+            "gelu": (F.gelu, lambda x: jax.nn.gelu(x, approximate=False)),
+            "axpby": (lambda x, z: 2.0 * x + 0.5 * z, lambda x, z: 2.0 * x + 0.5 * z)}
+    if name in flat:
+        given = {k: new(m, dtype=torch.float32) for k in ("xz" if name == "axpby" else "x")}
+        return given, flat[name][0], ("y",), 4 * m * (len(given) + 1), flat[name][1]
     raise ValueError(name)

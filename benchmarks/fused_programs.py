@@ -194,6 +194,47 @@ def adam(p: ex.f32[M], m: ex.f32[M], v: ex.f32[M], g: ex.f32[M], p2: ex.f32[M], 
 
 
 @ex.program
+def tanh(x: ex.f32[M], y: ex.f32[M]):
+    for i in range(M):
+        y[i] = ex.tanh(x[i])
+
+
+@ex.program
+def sigmoid(x: ex.f32[M], y: ex.f32[M]):
+    for i in range(M):
+        y[i] = 1.0 / (1.0 + ex.exp(-x[i]))
+
+
+@ex.program
+def clamp(x: ex.f32[M], y: ex.f32[M]):
+    for i in range(M):
+        y[i] = min(max(x[i], -1.0), 1.0)
+
+
+@ex.program
+def gelu(x: ex.f32[M], y: ex.f32[M]):
+    for i in range(M):
+        y[i] = 0.5 * x[i] * (1.0 + ex.erf(x[i] * ROOT_HALF))
+
+
+@ex.program
+def axpby(x: ex.f32[M], z: ex.f32[M], y: ex.f32[M]):
+    for i in range(M):
+        y[i] = 2.0 * x[i] + 0.5 * z[i]
+
+
+@ex.program
+def mean_middle(x: ex.f32[B, N, K], y: ex.f32[B, K]):
+    for b in range(B):
+        for k in range(K):
+            total = ex.local(ex.f32)
+            total = 0.0
+            for n in range(N):
+                total += x[b, n, k]
+            y[b, k] = total / N
+
+
+@ex.program
 def two_branches(a: ex.f16[M, N], b: ex.f16[M, N], y: ex.f32[N], z: ex.f32[N]):
     """Two sums of columns behind element-wise producers; the result of the first producer is read twice.  No public case."""
     t = ex.local(ex.f32, M, N)

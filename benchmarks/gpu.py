@@ -1,6 +1,6 @@
 """Reductions and fused chains on a GPU, from `strategies.auto` alone, against every peer in the same process.
 
-    python benchmarks/gpu.py [--suites reductions,fused,random,large,corners,chains] [--only TEXT]
+    python benchmarks/gpu.py [--suites reductions,fused,random,large,corners,chains] [--only TEXT,...]
                              [--peers torch,inductor,cupy,xla] [--draw 40] [--seed 0] [--search N] [--json PATH]
 
 With `--search`, N variants of each schedule are built (explorer.strategies.choices) and timed quickly; the best is `searched`,
@@ -27,6 +27,8 @@ import fused_programs
 import searched
 from reduction_program import reduction
 
+CHAINS = ("fused", "chains", "odd_chains")
+"""Suites of chains; the others are of reductions."""
 DTYPES = {"f16": "float16", "f32": "float32"}
 
 
@@ -51,7 +53,7 @@ def prepare(job: tuple[str, Any]) -> Any:
 
 def written(kind: str, case: Any) -> Any:
     """The program of a case as written."""
-    return getattr(fused_programs, case[1]).schedule(**case[2]) if kind in ("fused", "chains") else reduction(*case[1:])
+    return getattr(fused_programs, case[1]).schedule(**case[2]) if kind in CHAINS else reduction(*case[1:])
 
 
 def bound(built: Any, given: dict[str, Any]) -> Any:
@@ -227,9 +229,11 @@ def main() -> None:
         found: list[Any] = {
             "reductions": cases.REDUCTIONS, "fused": cases.FUSED, "random": cases.drawn(arguments.draw, arguments.seed),
             "large": cases.drawn(arguments.draw, arguments.seed, least=cases.LARGE),
-            "corners": cases.CORNERS, "chains": cases.drawn_chains(arguments.draw, arguments.seed),
+            "corners": cases.CORNERS,
+            "odd_rows": cases.ODD_ROWS, "odd_chains": cases.ODD_CHAINS,
+            "chains": cases.drawn_chains(arguments.draw, arguments.seed),
         }[suite]
-        jobs += [(suite, case) for case in found if arguments.only in case[0]]
+        jobs += [(suite, case) for case in found if any(part in case[0] for part in arguments.only.split(","))]
     with multiprocessing.get_context("fork").Pool(min(15, os.cpu_count() or 1)) as pool:  # ended, not joined, when left
         first = searched.Builds(pool, prepare, [[job] for job in jobs])
         more = searched.Builds(pool, searched.variant, [
@@ -244,7 +248,7 @@ def main() -> None:
     bench = Bench(repeats=7)
     print(f"{bench.gpu}; copy {bench.copy_bytes_per_us / 1e6:.2f} TB/s; {len(jobs)} cases", flush=True)
     for (suite, case), one, several in zip(jobs, built, others, strict=True):
-        run = fused_case if suite in ("fused", "chains") else reduction_case
+        run = fused_case if suite in CHAINS else reduction_case
         run(bench, case, one, several, peers, suite)
         torch.cuda.empty_cache()
         if arguments.json:

@@ -17,10 +17,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from explorer.codegen.module import Buffer, CudaModule, Launch
 from explorer.errors import ExplorerError, KernelFault, KernelTimeout, OutOfMemory
 from explorer.gpu.roofline import roofline
 from explorer.ir.dtype import DTYPES
+from explorer.kernel.module import Buffer, CudaModule, Launch
 from explorer.run.cuda import CudaDevice, available
 from explorer.run.seeded import Seeded
 from explorer.run.timing import Timing, compare

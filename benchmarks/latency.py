@@ -40,8 +40,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from explorer import workloads
-from explorer.api import Definition, Schedule
 from explorer.ir.tree import leaves
+from explorer.schedule import Schedule
 from explorer.strategies.default import default
 from explorer.transforms.base import Transform, catalogue
 
@@ -86,7 +86,7 @@ class Sample:
 def sized(name: str, sizes: dict[str, int] | None = None) -> Schedule:
     """A workload as written, at its typical size."""
     workload = workloads.get(name)
-    return workload.definition.into(Definition).schedule(**(sizes or dict(workload.typical)))
+    return workload.definition.schedule(**(sizes or dict(workload.typical)))
 
 
 def forked(work: Callable[[], Any]) -> Any:

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import torch
 
-from explorer.codegen.module import CudaModule
+from explorer.kernel.module import CudaModule
 from explorer.run.cuda_engine import CupyEngine
 from explorer.run.kernel import Kernel
 from explorer.run.nvrtc import compile_module

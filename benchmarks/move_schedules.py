@@ -11,7 +11,8 @@ from fused_programs import softmax as fused_softmax
 from reduction_program import reduction
 
 from explorer import exp, f32, inf, local, sizes
-from explorer.api import Schedule, program
+from explorer.frontend.definition import program
+from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
 from explorer.strategies.default import default
 from explorer.strategies.reductions import Shape, reduce

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from explorer import f32, sizes
-from explorer.api import Schedule, program
+from explorer.frontend.definition import program
+from explorer.schedule import Schedule
 
 M, N = sizes("M N")
 PARTS = "cluster parts"

@@ -50,7 +50,11 @@ def tasks(pairs: int, seed: int, processes: int) -> Iterator[Tally]:
 
 def properties(pairs: int, seed: int, processes: int) -> int:
     begin, total = time.perf_counter(), Tally()
+    told = 0
     for total in tasks(pairs, seed, processes):
+        for found in total.found[told:]:  # at once: a long run may be ended
+            print(found, file=sys.stderr)
+        told = len(total.found)
         print(f"{len(total.pairs):,} pairs, {len(total.found)} wrong, {time.perf_counter() - begin:.0f} s", file=sys.stderr)
     print(total.table())
     print(f"\nseed {seed}, {processes} processes, {time.perf_counter() - begin:.1f} s, {len(total.found)} judged wrongly")

@@ -3,7 +3,8 @@
     python benchmarks/reduction_sweep.py FILE.csv.gz [--problems 300] [--each 16] [--seed 1] [--least N] [--most N]
                                          [--kind all] [--committee FILE.json]
 
-The problems are those of cases.drawn, rows and columns with few results, and many short rows.  For each, the spreads that the
+The problems are those of cases.drawn, rows and columns with few results, many short rows, and rows of odd length.  For each, the
+spreads that the
 model likes best are timed, some more in clusters, some of each kind, and others that it does not call much slower; with a
 committee of constants (of reduction_fit.py), what each of these likes best.  Every result is compared with PyTorch's; rows are
 added to the file.
@@ -41,12 +42,13 @@ WRONG = 2e-3
 
 def problems(count: int, seed: int, least: int, most: int, kind: str) -> list[cases.Case]:
     """Random reductions, by `seed`: of one kind, or as many of each."""
-    kinds = [kind] if kind != "all" else ["drawn", "few", "short"]
+    kinds = [kind] if kind != "all" else ["drawn", "few", "short", "odd"]
     rng, share = random.Random(seed), -(-count // len(kinds))
     drawn = cases.drawn(share, 1000 + seed, least=least, most=most) if "drawn" in kinds else []
     few = [_few(rng, least, most) for _ in range(share)] if "few" in kinds else []
     short = [_short(rng, least, most) for _ in range(share)] if "short" in kinds else []
-    return [*drawn, *few, *short][:count]
+    odd = [_odd(rng, least, most) for _ in range(share)] if "odd" in kinds else []
+    return [*drawn, *few, *short, *odd][:count]
 
 
 def _few(rng: random.Random, least: int, most: int) -> cases.Case:
@@ -65,6 +67,13 @@ def _short(rng: random.Random, least: int, most: int) -> cases.Case:
     results = max(2, rows // (row * outside)) // 8 * 8 + rng.choice((0, 0, 1, 4))
     return _case(rng, [((max(2, rows // row), row), (1,)), ((max(2, rows // row), row), (1,)), ((outside, results, row), (0, 2)),
                        ((results, outside, row), (0, 2))])
+
+
+def _odd(rng: random.Random, least: int, most: int) -> cases.Case:
+    """Rows of an odd length of some hundred to some ten thousand elements, next to a power of two now and then."""
+    row = (1 << rng.randint(9, 14)) + rng.choice((-1, 1)) if rng.random() < 0.3 else int(2 ** rng.uniform(8.5, 14.5)) | 1
+    rows = max(2, int(2 ** rng.uniform(math.log2(least), math.log2(most))) // row)
+    return ("", (rows, row), (1,), rng.choice(("f16", "f16", "f32")), rng.choice(("sum", "max")))
 
 
 def _case(rng: random.Random, choices: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> cases.Case:
@@ -122,7 +131,7 @@ def main() -> None:
     for name, value in (("problems", 300), ("each", 16), ("seed", 1), ("least", 1 << 14), ("most", 1 << 26), ("limit", 300)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--committee", type=Path)
-    parser.add_argument("--kind", choices=("all", "drawn", "few", "short"), default="all")
+    parser.add_argument("--kind", choices=("all", "drawn", "few", "short", "odd"), default="all")
     a = parser.parse_args()
     committee = json.loads(a.committee.read_text()) if a.committee else []
     end = time.monotonic() + a.limit

@@ -14,7 +14,9 @@ from typing import Any
 PEERS = ("torch", "inductor", "cupy", "xla")
 TITLES = {"reductions": "Public reductions", "fused": "Fused chains", "random": "Random shapes (seed 0)",
           "large": "Random shapes of a million elements and more (seed 0)", "chains": "Fused chains of random sizes (seed 0)",
-          "corners": "Shapes at the ends of what there is"}
+          "corners": "Shapes at the ends of what there is", "odd_rows": "Rows of odd length in f16, and a middle axis of 8 GB",
+          "odd_chains": "Chains of odd rows and of short ones; element by element over 10⁹",
+          "random_4242": "Random shapes (seed 4242)", "chains_4242": "Fused chains of random sizes (seed 4242)"}
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:

@@ -21,7 +21,6 @@ from playwright.sync_api import Browser, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import explorer as ex  # noqa: E402
 from examples.softmax import softmax  # noqa: E402
 from explorer import workloads  # noqa: E402
 from explorer.app.desk import Desk  # noqa: E402
@@ -108,7 +107,7 @@ def page_of(browser: Browser, session: Session, width: int) -> tuple[Any, Callab
 
 def reduction(browser: Browser) -> None:
     """The ways to combine a sum over blocks, beside its partial results; the statement is selected."""
-    start = workloads.get("sum_columns").definition.into(ex.Definition).schedule(M=1000, N=512)
+    start = workloads.get("sum_columns").definition.schedule(M=1000, N=512)
     session = Session(start)
     for step in ("launch('sum_columns', after='j')", "interchange('i', 'j_2')", "split('j_2', 32)", "bind('j_2', 'block.x')",
                  "bind('j_2.i', 'thread.x')", "reorder(('i', 'j_2.i'))", "split('i', 64)", "bind('i', 'block.y')"):  # fmt: skip
@@ -124,7 +123,7 @@ def reduction(browser: Browser) -> None:
 
 def stitching(browser: Browser) -> None:
     """A scheme for every edge of a layer normalisation, one of them refused."""
-    start = workloads.get("layernorm").definition.into(ex.Definition).schedule(M=8192, N=1024)
+    start = workloads.get("layernorm").definition.schedule(M=8192, N=1024)
     page, settle, keep = page_of(browser, Session(start), 1600)
     page.get_by_role("tab", name="Strategies", exact=True).click()
     page.locator(".kind", has_text="Stitch").click()

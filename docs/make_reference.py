@@ -1,8 +1,9 @@
 """Writes what the catalogue of transformations says into the documentation.
 
 ``python docs/make_reference.py`` writes ``docs/transformations.md`` from the docstrings and fields in
-``explorer/transforms/``, and the table of transformations in ``README.md`` between its two markers.  A test fails while
-either differs from what this script makes.
+``explorer/transforms/``, and between markers the table of transformations in ``README.md``, the table of passes in
+``docs/concepts.md`` and the table of operations in ``docs/language.md``.  A test fails while one of them differs from what
+this script makes.
 """
 
 from __future__ import annotations
@@ -19,10 +20,16 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from explorer.glossary import elsewhere  # noqa: E402
+from explorer.ir.operation import COMPUTED, Operation  # noqa: E402
+from explorer.ir.operations import OPERATIONS  # noqa: E402
+from explorer.kernel.stages import sentences  # noqa: E402
 from explorer.transforms.base import Transform, catalogue  # noqa: E402
 
-REFERENCE, README = ROOT / "docs" / "transformations.md", ROOT / "README.md"
+REFERENCE, README, CONCEPTS = ROOT / "docs" / "transformations.md", ROOT / "README.md", ROOT / "docs" / "concepts.md"
+LANGUAGE = ROOT / "docs" / "language.md"
 BEGIN, END = "<!-- transformations: written by docs/make_reference.py -->", "<!-- end of transformations -->"
+OPERATIONS_BEGIN, OPERATIONS_END = "<!-- operations: written by docs/make_reference.py -->", "<!-- end of operations -->"
+PASSES, PASSES_END = "<!-- passes: written by docs/make_reference.py -->", "<!-- end of passes -->"
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Loops": ("split", "tile", "coalesce", "interchange", "reorder", "reverse", "shift", "skew", "cut", "fuse", "distribute",
@@ -123,20 +130,71 @@ def overview() -> str:
 
 
 def readme(text: str) -> str:
-    """The README with its table as the catalogue has it now.
+    """The README with its table as the catalogue has it now."""
+    return between(text, BEGIN, END, overview())
+
+
+def operations() -> str:
+    """The table of operations, with its markers."""
+    rows = [f"| `{call(row)}` | {markdown(row.help.partition(chr(10))[0])} | {types(row)} | {ulp(row)} |"
+            for row in OPERATIONS.values() if row.help and not row.name.startswith("arg")]
+    head = ("An error is the largest on a GPU, in units in the last place, as the CUDA C++ Programming Guide states it; "
+            "`exact` is 0, and 0.5 is correctly rounded.")
+    return "\n".join([OPERATIONS_BEGIN, head, "", "| operation | meaning | types | error (ulp) |", "|---|---|---|---|", *rows,
+                      OPERATIONS_END])
+
+
+def call(row: Operation) -> str:
+    """How a program calls an operation."""
+    return f"{row.name}({', '.join(row.arguments.split())}{', …' * row.many})"
+
+
+def types(row: Operation) -> str:
+    """What an operation takes."""
+    if row.result == "float":
+        return "floats; integers become f32"
+    kinds = {"float": "floats", "int": "integers", "bool": "bool_"}
+    return ", ".join(word for kind, word in kinds.items() if any(row.accepts(d) for d in COMPUTED if d.kind == kind))
+
+
+def ulp(row: Operation) -> str:
+    """Its largest error."""
+    return "exact" if row.ulp == 0.0 or row.result == "bool" else f"{row.ulp:g}"
+
+
+def language(text: str) -> str:
+    """The page on the language with its table as the rows have it now."""
+    return between(text, OPERATIONS_BEGIN, OPERATIONS_END, operations())
+
+
+def passes() -> str:
+    """The table of the code generator's passes, with its markers."""
+    rows = [f"| {n} | `{name}` | {markdown(what)} |" for n, (name, what) in enumerate(sentences().items(), 1)]
+    return "\n".join([PASSES, "| | pass | does |", "|---|---|---|", *rows, PASSES_END])
+
+
+def concepts(text: str) -> str:
+    """The page of concepts with its table as the passes are now."""
+    return between(text, PASSES, PASSES_END, passes())
+
+
+def between(text: str, begin: str, end: str, new: str) -> str:
+    """The text with what stands between two markers, and the markers, replaced.
 
     Raises
     ------
     ValueError
         If the markers are not there.
     """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"README.md needs the lines {BEGIN!r} and {END!r}")
-    return before + overview() + after
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"the page needs the lines {begin!r} and {end!r}")
+    return before + new + after
 
 
 if __name__ == "__main__":
     REFERENCE.write_text(reference(), encoding="utf-8")
+    LANGUAGE.write_text(language(LANGUAGE.read_text(encoding="utf-8")), encoding="utf-8")
     README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
+    CONCEPTS.write_text(concepts(CONCEPTS.read_text(encoding="utf-8")), encoding="utf-8")

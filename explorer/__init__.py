@@ -7,7 +7,6 @@ on the CPU), check it, time it, and leave with a ``.cu`` file.
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
-from .api import Definition, Schedule, program
 from .errors import (
     CompileError,
     CompilerMissing,
@@ -20,48 +19,44 @@ from .errors import (
     KernelTimeout,
     OutOfMemory,
     ProgramError,
+    ProgramWarning,
     ReplayError,
     ResourceError,
     ScheduleError,
     TransformError,
+    Undecided,
 )
 from .frontend import (
-    abs,
+    Definition,
     argmax,
-    argmax_index,
-    argmax_key,
     argmin,
-    argmin_index,
-    argmin_key,
     bf16,
     bool_,
     cast,
-    erf,
-    exp,
     f16,
     f32,
     f64,
+    function,
     i8,
     i32,
     i64,
     inf,
+    inout,
     local,
-    log,
-    max,
-    min,
-    pow,
-    rsqrt,
+    program,
     sizes,
-    sqrt,
-    tanh,
-    where,
+    u8,
+    u16,
+    u32,
+    u64,
 )
-from .glossary import lookup as help
+from .frontend.elements import no_such_word as _no_such_word
+from .frontend.words import WORDS as _WORDS
+from .manual import lookup as help
+from .schedule import Schedule
 from .views.reprs import attach as _attach
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
     from typing import Any
 
     from . import strategies, workloads
@@ -73,6 +68,7 @@ else:
     from . import gpu
 
 _attach()
+globals().update(_WORDS)
 
 __version__ = "0.1.0"
 
@@ -89,62 +85,56 @@ __all__ = [
     "KernelTimeout",
     "OutOfMemory",
     "ProgramError",
+    "ProgramWarning",
     "ReplayError",
     "ResourceError",
     "Schedule",
     "ScheduleError",
     "TransformError",
-    "abs",
+    "Undecided",
     "argmax",
-    "argmax_index",
-    "argmax_key",
     "argmin",
-    "argmin_index",
-    "argmin_key",
     "bf16",
     "bool_",
     "cast",
     "compare",
-    "erf",
-    "exp",
     "explore",
     "f16",
     "f32",
     "f64",
+    "function",
     "gpu",
     "help",
     "i8",
     "i32",
     "i64",
     "inf",
+    "inout",
     "load_ipython_extension",
     "local",
-    "log",
-    "max",
-    "min",
-    "pow",
     "program",
-    "rsqrt",
     "sizes",
-    "sqrt",
     "strategies",
-    "tanh",
-    "where",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
     "workloads",
 ]
+__all__ += sorted(_WORDS)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 _LATER = {"compare": ".views.compare", "explore": ".app.explore", "load_ipython_extension": ".app.magic"}
 """Names whose modules are imported on first use."""
 
 
-def __getattr__(name: str) -> "ModuleType | Callable[..., Any]":
+def __getattr__(name: str) -> "Any":
     """Packages and functions that are imported on first use."""
     if name in ("strategies", "workloads"):
         return _import_module(f".{name}", __name__)
     if name in _LATER:
         return getattr(_import_module(_LATER[name], __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _no_such_word(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

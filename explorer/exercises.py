@@ -20,9 +20,9 @@ from html import escape
 from math import prod
 from typing import Any
 
-from .api import Schedule
 from .errors import CompilerMissing, ExplorerError, ScheduleError
 from .poly.traffic import AccessFacts
+from .schedule import Schedule
 from .tables import moved
 from .views.style import mark, page, table
 

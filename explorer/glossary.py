@@ -14,7 +14,8 @@ _ROWS: dict[str, dict[str, str]] = {
               "Clay": "stripmine"},
     "tile": {"Halide": "tile", "TVM": "split, reorder", "Exo": "divide_loop, reorder_loops", "isl": "band_tile", "Clay": "tile"},
     "coalesce": {"Halide": "fuse", "TVM": "fuse", "Exo": "mult_loops", "loopy": "join_inames", "OpenMP": "collapse"},
-    "fuse": {"Halide": "compute_with", "TVM": "merge", "Exo": "fuse", "loopy": "rename_inames_in_batch", "Clay": "fuse"},
+    "fuse": {"Halide": "compute_with", "TVM": "merge, reverse_compute_at", "Exo": "fuse",
+             "loopy": "rename_inames_in_batch", "Clay": "fuse"},
     "distribute": {"Exo": "fission", "loopy": "duplicate_inames", "isl": "order_before", "Clay": "split"},
     "interchange": {"Halide": "reorder", "TVM": "reorder", "Exo": "reorder_loops", "loopy": "prioritize_loops",
                     "Clay": "interchange"},
@@ -38,7 +39,11 @@ _ROWS: dict[str, dict[str, str]] = {
 
 _TRAPS = {
     "fuse": "fuse joins *adjacent sibling* loops here (as in Exo, Clay and textbooks); "
-            "for nested loops (Halide's and TVM's fuse) use coalesce.",
+            "for nested loops (Halide's and TVM's fuse) use coalesce. TVM's reverse_compute_at is a fuse for each loop that the "
+            "consumer moves into.",
+    "compute_at": "compute_at moves the *producer* into its consumers' loop (as in Halide, and TVM's compute_at); TVM's "
+                  "reverse_compute_at moves the consumer into the producer's loop: that is fuse, once sequence has put the two "
+                  "loops side by side.",
     "coalesce": "coalesce makes nested loops one; it is not isl's set simplification, "
                 "nor contiguous access by a warp (see sectors).",
     "join": "join lets a kernel run in the launch before it, behind a ticket, signals, the barrier of a cluster or of the grid; "
@@ -52,13 +57,13 @@ def elsewhere(name: str) -> dict[str, str]:
     return dict(_ROWS.get(name, {}))
 
 
-def lookup(words: str) -> str:
+def lookup(words: str = "") -> str:
     """What a move, or another system's word for it, means here.
 
     Parameters
     ----------
     words : str
-        ``"coalesce"``, ``"Exo: mult_loops"``, ``"Halide: fuse"``.
+        ``"coalesce"``, ``"Exo: mult_loops"``, ``"Halide: fuse"``; without any, all moves are listed.
 
     Returns
     -------
@@ -66,6 +71,8 @@ def lookup(words: str) -> str:
         The move's documentation, with what other systems call it.
     """
     words = str(words)
+    if not words.strip():
+        return "moves, each a method of a schedule (help(\"split\") says what one does):\n" + "\n".join(map(_line, catalogue()))
     system, _, word = words.rpartition(":")
     system, word = system.strip().lower(), word.strip()
     hits = [ours for ours, row in _ROWS.items() for theirs, names in row.items()
@@ -78,6 +85,11 @@ def lookup(words: str) -> str:
         near = difflib.get_close_matches(words.strip(), known, 4, 0.4)
         return f"no move is called {words!r}; did you mean {', '.join(near) or 'one of ' + ', '.join(catalogue())}?"
     return "\n\n".join(_entry(name) for name in hits)
+
+
+def _line(name: str) -> str:
+    """A move and the first sentence of its documentation."""
+    return f"  {name:<12s} {(catalogue()[name].__doc__ or '').strip().splitlines()[0]}"
 
 
 def _entry(name: str) -> str:

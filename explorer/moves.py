@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from .errors import TransformError
+from .errors import TransformError, shown
+from .hints import advised
 from .ir.finding import Verdict
 from .schedule import Schedule
 from .transforms.base import Transform, catalogue
@@ -94,14 +95,15 @@ def in_order(found: Iterable[Move]) -> list[Move]:
 
 def judged(schedule: Schedule, node: str) -> Iterator[Move]:
     """The moves of :func:`moves` one by one, as they are judged: a caller may stop, or do something else in between."""
-    if node not in schedule.plan.ids:
+    if not isinstance(node, str) or node not in schedule.plan.ids:
         known = sorted(schedule.plan.ids)
-        near = difflib.get_close_matches(str(node), known, 3) or known
-        raise TransformError(f"there is no node {node!r}", hint=f"one of {', '.join(near)}")
+        near = difflib.get_close_matches(node[:200], known, 3) if isinstance(node, str) else []
+        near = near or known
+        raise TransformError(f"there is no node {shown(node)}", hint=f"one of {', '.join(near)}")
     for name, kind in catalogue().items():
         offer = kind.offers(schedule.plan, node)
         if not offer:
-            yield Move(name, None, offer)
+            yield Move(name, None, advised(schedule, None, offer))
             continue
         steps = list(kind.candidates(schedule.plan, node))
         for step in steps:

@@ -15,13 +15,13 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .api import Schedule
 from .errors import ExplorerError
 from .ir.tree import JOINED
 from .poly.count import footprint, instances
 from .poly.sites import Site, sites
 from .run import cuda
 from .run.execute import execute
+from .schedule import Schedule
 from .views.style import mark, page, table
 
 Cell = str | bool | None

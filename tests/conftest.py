@@ -6,7 +6,11 @@ import ctypes
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
+hypothesis.settings.load_profile("untimed")
 
 GOLDENS = Path(__file__).resolve().parent / "goldens"
 

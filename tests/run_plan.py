@@ -17,9 +17,10 @@ import numpy as np
 
 from explorer.ir.dtype import DType, bf16_to_f32, f32_to_bf16
 from explorer.ir.expr import Expr
+from explorer.ir.operations import OPERATIONS
 from explorer.ir.plan import Buffer, Plan, block_extents, grid_extents
 from explorer.ir.program import Constraint, Indirect, Statement
-from explorer.ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, argument_types
+from explorer.ir.scalar import REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, argument_types
 from explorer.ir.tree import WARP_SIZE, Kernel, Leaf, Loop, Node, Sync
 
 ATOMIC = -2

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.codegen.module import Buffer, CudaModule, Launch
 from explorer.ir.dtype import DTYPES
+from explorer.kernel.module import Buffer, CudaModule, Launch
 from explorer.run import compiler
 from explorer.run.cpu import CpuDevice
 from explorer.run.nvrtc import compile_module
 from tests import programs
+from tests.frontend.support import define
 from tests.programs import row_sum
 
 M, N = ex.sizes("M N")
@@ -95,7 +97,7 @@ MOVES: list[tuple[Ask, str]] = [
     (lambda: S.split("k", 4, inner="i"), "the name 'i' is taken"),
     (lambda: S.bind("i", "block.w"), "there is no place 'block.w'"),
     (lambda: S.bind("i", ["block.x"]), "to must be a name"),
-    (lambda: S.tile(["i"], 4), "sizes must be integers"),
+    (lambda: S.tile(["i"], "4"), "sizes must be integers"),
     (lambda: S.moves("zz"), "there is no node 'zz'"),
     (lambda: S.apply("split"), "'split' is no transformation"),
     (lambda: S.replay(["split"]), "'split' is no transformation"),
@@ -103,13 +105,46 @@ MOVES: list[tuple[Ask, str]] = [
     (lambda: S.undo("all"), "undo takes a number of steps"),
     (lambda: S.undo(-1), "undo takes a number of steps"),
     (lambda: row_sum.schedule(M=5000, N=2).bind("i", "thread.x"), "at most 1024 places"),
-    (lambda: ex.strategies.default(row_sum), "a strategy takes a schedule, not a Definition"),
+    (lambda: ex.strategies.default(row_sum), "a strategy takes a schedule, not a program"),
 ]
+
+
+CALLS: list[tuple[Ask, str, str]] = [
+    (lambda: ex.sizes("A", "B"), "sizes: too many", 'M, N = ex.sizes("M N")'),
+    (lambda: S.export(), "export: missing", 's.export("kernel.cu")'),
+    (lambda: S.save(), "save: missing", 's.save("schedule.json")'),
+    (lambda: S.moves(), "moves: missing", 's.moves("i")'),
+    (lambda: S.at(33), "at: too many", "s.at(N=64)"),
+    (lambda: row_sum.load(), "load: missing", "program.load(text)"),
+    (lambda: ex.strategies.auto(S, aproximate=False), "auto: got an unexpected", "approximate=…"),
+    (lambda: S.run(x=X), "run has no option 'x'", "arrays are passed together: run({'x': …})"),
+    (lambda: S.search(x=X), "search has no option 'x'", "arrays are passed together: search(arrays={'x': …})"),
+    (lambda: S.bind(("i", "k"), ("block.y", "block.x")), "to must be a name", "bind('i', 'block.y').bind('k', 'block.x')"),
+    (lambda: S.vectorize("k", 4), "gather must be", "split('k', 4).vectorize('k.i')"),
+    (lambda: S.unroll("k", 4), "wrong arguments", "split('k', 4).unroll('k.i')"),
+    (lambda: row_sum.schedule(M=33), "missing size N", "row_sum.schedule(M=33, N=32)"),
+    (lambda: S.at(Q=33), "unknown size Q", ".at(M=5, N=8)"),
+]
+
+
+@pytest.mark.parametrize(("ask", "words", "hint"), CALLS, ids=[hint for _, _, hint in CALLS])
+def test_calls_that_do_not_fit_say_what_was_most_likely_meant(ask: Ask, words: str, hint: str) -> None:
+    assert hint in refused(ask, ex.ExplorerError, words).hint
+
+
+def test_a_program_says_that_it_has_to_be_scheduled_first() -> None:
+    with pytest.raises(AttributeError, match=r"a program has no run: a schedule has; try row_sum\.schedule\(M=…, N=…\)\.run"):
+        row_sum.run()
+    assert not hasattr(row_sum, "_repr_png_")
 
 
 @pytest.mark.parametrize(("ask", "words"), MOVES, ids=[words for _, words in MOVES])
 def test_moves(ask: Ask, words: str) -> None:
     refused(ask, ex.TransformError, words)
+
+
+class Metres(np.ndarray):
+    """Numbers with a unit."""
 
 
 ARRAYS: list[tuple[Ask, str]] = [
@@ -124,13 +159,24 @@ ARRAYS: list[tuple[Ask, str]] = [
     (lambda: S.run({"x": X.astype(object)}, **CPU), "x is object"),
     (lambda: S.run({"x": X.astype(str)}, **CPU), "x is <U"),
     (lambda: S.run({"x": [[1.0], [2.0, 3.0]]}, **CPU), "cannot be read as a NumPy array"),
+    (lambda: S.run({"x": np.ma.masked_array(X, X > 0)}, **CPU), "x is a MaskedArray, which means more than its numbers"),
+    (lambda: S.run({"x": [np.ma.masked_array(row, row > 0) for row in X]}, **CPU), "x is a MaskedArray"),
+    (lambda: S.run({"x": X.view(np.matrix)}, **CPU), "x is a matrix, which means more than its numbers"),
+    (lambda: S.run({"x": X.view(Metres)}, **CPU), "x is a Metres, which means more"),
+    (lambda: S.run({"x": np.rec.fromarrays([X, X])}, **CPU), "x is a recarray"),
+    (lambda: S.run({"x": X.astype("m8[s]")}, **CPU), "x is timedelta64[s], the program has f32"),
+    (lambda: S.run({"x": X.astype("M8[s]")}, **CPU), "x is datetime64[s], the program has f32"),
+    (lambda: S.run({"x": np.full((5, 8), 1e300)}, **CPU), "x does not fit f32"),
+    (lambda: S.run(reference=lambda arrays, sizes: np.ma.masked_array(arrays["x"].sum(1), [True] * 5), **CPU),
+     "The reference's y is a MaskedArray"),
+    (lambda: counted.schedule(N=2).run({"x": np.array([1, 2], "m8[s]")}, **CPU), "x is timedelta64[s], the program has i32"),
     (lambda: counted.schedule(N=2).run({"x": np.array([0.5, 1])}, **CPU), "x is float64, the program has i32"),
     (lambda: counted.schedule(N=2).run({"x": np.array([2**40, 1])}, **CPU), "x is int64, the program has i32"),
     (lambda: S.run(reference=3, **CPU), "reference is a function, not 3"),
     (lambda: S.run(reference=lambda arrays, sizes: {"q": X}, **CPU), "returns nothing for y"),
     (lambda: S.run(reference=lambda arrays, sizes: np.zeros(3), **CPU), "returns shape [3] for y"),
     (lambda: S.run(device="tpu"), "There is no device 'tpu'"),
-    (lambda: S.run(devcie="cpu"), "execute has no option 'devcie'"),
+    (lambda: S.run(devcie="cpu"), "run has no option 'devcie'"),
     (lambda: S.run(**{**CPU, "seeds": 0}), "seeds is a number of at least 1, not 0"),
     (lambda: S.run(**{**CPU, "seeds": "2"}), "seeds is a number of at least 1"),
     (lambda: S.run(seed="a", **CPU), "seed is an integer, not 'a'"),
@@ -169,10 +215,10 @@ def test_paths(tmp_path: Path) -> None:
     binary = tmp_path / "binary.json"
     binary.write_bytes(b"\xff\xfe\x00")
     for write in (S.export, S.save):
-        refused(lambda write=write: write(tmp_path / "none" / "file"), ex.ExportError, "cannot be written")
+        refused(lambda write=write: write(tmp_path / "none" / "file"), ex.ExportError, "is not there")
         refused(lambda write=write: write("a\0b"), ex.ExportError, "cannot be written")
         refused(lambda write=write: write(3), ex.ExportError, "a file is given by its path, not by 3")
-    refused(lambda: S.save(tmp_path), ex.ExportError, "cannot be written")
+    refused(lambda: S.save(tmp_path), ex.ExportError, "is a folder")
     refused(lambda: S.export(tmp_path), ex.ExportError, "is a folder")
     refused(lambda: S.export(tmp_path / "a.cu", buget=3), ex.ExportError, "export has no option 'buget'")
     refused(lambda: row_sum.load(tmp_path / "none.json"), ex.ReplayError, "cannot read")
@@ -194,12 +240,19 @@ def test_an_open_obligation_is_said_before_anything_is_built(tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
+def mapped() -> np.memmap:
+    with tempfile.TemporaryFile() as file:
+        file.write(X.tobytes())
+        file.flush()
+        return np.memmap(file, np.float32, "r", shape=(5, 8))
+
+
 GIVEN: list[tuple[str, Any]] = [
     ("read-only", lambda: np.frombuffer(X.tobytes(), np.float32).reshape(5, 8)),
     ("column by column", lambda: np.asfortranarray(X)),
     ("strided", lambda: np.repeat(np.repeat(X, 2, 0), 3, 1)[::2, ::3]), ("backwards", lambda: X[::-1].copy()[::-1]),
     ("other byte order", lambda: X.astype(">f4")), ("float64", lambda: X.astype(np.float64)),
-    ("integers", lambda: X.astype(np.int16)),
+    ("integers", lambda: X.astype(np.int16)), ("mapped from a file", mapped), ("long double", lambda: X.astype(np.longdouble)),
     ("a list", X.tolist), ("broadcast", lambda: np.broadcast_to(X[:1], (5, 8))),
 ]
 
@@ -306,3 +359,40 @@ def test_a_text_that_no_compiler_takes() -> None:
     broken = CudaModule("spin", endless().text.replace("y[threadIdx.x]", "z[threadIdx.x]"), endless().buffers, endless().launches)
     for ask in (lambda: compile_module(broken), lambda: CpuDevice().build(broken)):
         assert "z" in refused(ask, ex.CompileError, "").why
+
+
+@ex.program
+def added(x: ex.f32[N], z: ex.f32[N], y: ex.f32[N]):
+    for i in range(N):
+        y[i] = x[i] + z[i]
+
+
+@ex.program
+def doubled(x: ex.bf16[N], y: ex.f32[N]):
+    for i in range(N):
+        y[i] = x[i] * 2
+
+
+def test_bits_keep_their_meaning_in_any_byte_order() -> None:
+    """bf16 travels as its bits in uint16; in the other byte order they are bits too, not numbers."""
+    bits = np.array([0x3F80, 0x4000, 0xC040], np.uint16)  # 1, 2, -3
+    for given in (bits, bits.astype(">u2")):
+        np.testing.assert_array_equal(doubled.schedule(N=3).run({"x": given}, **CPU).outputs["y"], [2, 4, -6])
+
+
+def test_one_array_may_be_given_twice_and_none_is_written() -> None:
+    """Outputs are new arrays, so that what overlaps, or may not be written, does not matter."""
+    whole = np.arange(12, dtype=np.float32)
+    run = added.schedule(N=8).run({"x": whole[:8], "z": whole[4:], "y": whole[2:10]}, **CPU)
+    np.testing.assert_array_equal(run.outputs["y"], whole[:8] + whole[4:])
+    np.testing.assert_array_equal(whole, np.arange(12))
+
+
+@pytest.mark.parametrize("length", [81, 300, 10_000])
+def test_names_that_are_too_long(length: int) -> None:
+    long = "a" * length
+    for text in (f"def {long}(x: ex.f32[M], y: ex.f32[M]):\n    for i in range(M):\n        y[i] = x[i]\n",
+                 f"def f({long}: ex.f32[M], y: ex.f32[M]):\n    for i in range(M):\n        y[i] = {long}[i]\n",
+                 f"def f(x: ex.f32[M], y: ex.f32[M]):\n    for {long} in range(M):\n        y[{long}] = x[{long}]\n"):
+        error = refused(lambda text=text: define(f"@ex.program\n{text}"), ex.ProgramError, "is too long")
+        assert f"{length:,} characters" in error.why

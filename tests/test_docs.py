@@ -9,6 +9,7 @@ import pytest
 
 from docs import make_reference, run_snippets
 from explorer import workloads
+from explorer.kernel import passes
 from explorer.transforms.base import catalogue
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,6 +91,15 @@ def test_reference_is_current() -> None:
 
 def test_readme_table_is_current() -> None:
     assert text("README.md") == make_reference.readme(text("README.md")), "run python docs/make_reference.py"
+
+
+def test_the_table_of_operations_is_current() -> None:
+    assert text("docs/language.md") == make_reference.language(text("docs/language.md")), "run python docs/make_reference.py"
+
+
+def test_the_table_of_passes_is_current() -> None:
+    assert text("docs/concepts.md") == make_reference.concepts(text("docs/concepts.md")), "run python docs/make_reference.py"
+    assert all(f"| `{name}` | " in text("docs/concepts.md") for name in passes.names())
 
 
 @pytest.mark.parametrize("name", catalogue())

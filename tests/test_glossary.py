@@ -47,11 +47,35 @@ def test_false_friends_are_pointed_out() -> None:
     assert "Beware" not in ex.help("unroll")
 
 
+def test_moving_the_consumer_is_no_word_for_moving_the_producer() -> None:
+    assert "reverse_compute_at" not in catalogue()["compute_at"].aliases
+    for words in ("reverse_compute_at", "TVM: reverse_compute_at"):
+        said = ex.help(words)
+        assert said.startswith("fuse —")
+        assert "reverse_compute_at is a fuse for each loop" in said
+
+
 def test_what_nobody_calls_anything() -> None:
     assert ex.help("splitt").startswith("no move is called 'splitt'; did you mean split")
     assert "coalesce" in ex.help("Exo: mult_loop") or "Exo: mult_loops" in ex.help("Exo: mult_loop")
     assert "one of accumulate, " in ex.help("zzzzzz")
-    assert "no move is called ''" in ex.help("")
+    for nothing in (ex.help(), ex.help("")):
+        assert all(f"  {name} " in nothing for name in catalogue())
+        assert "export" in nothing
+        assert "auto" in nothing
+
+
+@pytest.mark.parametrize(("word", "said"), [
+    ("run", "repeats : int"), ("export", "self-checking"), ("search", "trials : int"), ("compile", "architectures"),
+    ("cuda", "The CUDA text."), ("schedule", "A value for every size"), ("load", "share string"), ("auto", "memory-bound"),
+])  # fmt: skip
+def test_methods_and_strategies_are_explained_with_their_options(word: str, said: str) -> None:
+    text = ex.help(word)
+    assert text.startswith(f"{word} — ")
+    assert said in text
+
+
+def test_a_number_is_no_move() -> None:
     assert "no move is called '3'" in ex.help(3)  # type: ignore[arg-type]
 
 

@@ -34,7 +34,7 @@ def start() -> ex.Schedule:
 
 def workload(name: str) -> ex.Schedule:
     found = ex.workloads.get(name)
-    return found.definition.into(ex.Definition).schedule(**found.tiny)
+    return found.definition.schedule(**found.tiny)
 
 
 def check(schedule: ex.Schedule, found: Moves) -> None:

@@ -63,7 +63,7 @@ def test_installed_package_emits_and_runs(installed: Path) -> None:
 import explorer as ex
 from explorer import workloads
 w = workloads.get("sum_rows")
-s = w.definition.into(ex.Definition).schedule(**w.tiny)
+s = w.definition.schedule(**w.tiny)
 s = s.bind("i", "block.x").bind("k", "thread.x").collect("S1", "shuffle")
 assert s.kernel("H200").launches
 assert "block_reduce" in s.cuda

@@ -194,7 +194,7 @@ def rebuilt(script: str, folder: Path) -> ex.Schedule:
 @pytest.mark.parametrize("name", ex.workloads.names())
 def test_a_script_rebuilds_the_schedule(name: str, tmp_path: Path) -> None:
     workload = ex.workloads.get(name)
-    s = ex.strategies.default(workload.definition.into(ex.Definition).schedule(**workload.tiny))
+    s = ex.strategies.default(workload.definition.schedule(**workload.tiny))
     again = rebuilt(s.script(), tmp_path)
     assert again.steps == s.steps
     assert str(again) == str(s)

@@ -8,14 +8,15 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
-from ..api import Schedule
-from ..codegen.emit import emit
 from ..errors import ExplorerError, ExportError, ScheduleError
 from ..gpu.spec import Gpu, catalogue
+from ..kernel.emit import emit
+from ..kernel.emittable import require_emittable
 from ..run.export import exported as cu_text
 from ..run.nvrtc import ARCHITECTURES, compile_module
-from ..run.ragged import own_again, require_emittable
+from ..run.ragged import own_again
 from ..run.result import Run
+from ..schedule import Schedule
 from ..transforms.base import Transform
 from ..views.compare import compare
 from ..views.figures import figure_data
@@ -86,4 +87,5 @@ def counterexample_of(schedule: Schedule, step: Transform) -> Counterexample:
         "element": list(found.element), "got": found.got, "expected": found.expected, "cells": [list(row) for row in found.cells],
         "finding": problems.witness(found.finding) if found.finding else None,
         "shown": f"{found.shown_by}: {found.order}" if found.shown_by else "", "device": found.device, "text": found.text,
+        "inputs": [list(row) for row in found.inputs], "trace": [list(row) for row in found.trace],
     }

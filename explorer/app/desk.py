@@ -8,19 +8,20 @@ from contextlib import contextmanager
 from threading import RLock, get_ident
 from typing import Any
 
+from ..calls import construct, find, read_call
 from ..errors import ExplorerError, ScheduleError
 from ..views.plotlyjs import plotly_source
 from . import answers
-from .calls import construct, find, read_call
 from .errands import Errands
 from .judging import MoveJudge
 from .outgoing import Outgoing, Panes
 from .panes import problems
-from .panes.cuda import cuda
+from .panes.cuda import after_pass, cuda
 from .panes.history import history
 from .panes.loops import loop_rows
 from .panes.plain import plain
 from .panes.preview import preview, refused
+from .panes.resume import resume_pane
 from .panes.script import script
 from .panes.selection import selection
 from .panes.target import target_pane
@@ -48,10 +49,12 @@ class Desk:
         Takes each answer.
     changed : callable, optional
         Called without arguments whenever the schedule or what is known of it has changed.
+    widget : str
+        Id of the widget, by which a notebook knows its output.
     """
 
-    def __init__(self, session: Session, send: Send, changed: Callable[[], None] = lambda: None) -> None:
-        self.session, self._send, self._changed = session, send, changed
+    def __init__(self, session: Session, send: Send, changed: Callable[[], None] = lambda: None, widget: str = "") -> None:
+        self.session, self._send, self._changed, self._widget = session, send, changed, widget
         self._judge = MoveJudge(lambda serial: self._panes(serial, {"moves": self._judged}))
         self._errands = Errands()
         out = Outgoing(session, self._panes, self._failed, self._after, changed, self._ours, self._later, self._errands.do,
@@ -146,6 +149,7 @@ class Desk:
             "tree": lambda: tree_rows(session.schedule.plan), "selection": lambda: selection(session), "moves": self._judged,
             "cuda": lambda: cuda(session.schedule, session.gpu), "history": lambda: history(session),
             "run": lambda: self._running.pane, "script": lambda: script(session), "target": lambda: target_pane(session),
+            "resume": lambda: resume_pane(session, self._widget),
             "strategy": lambda: self._planning.pane, "search": lambda: self._searching.pane,
             "stitching": lambda: self._planning.edges_pane}, always)
 
@@ -259,6 +263,10 @@ class Desk:
         options = asked if isinstance(asked, Mapping) else {}
         step = read_call(str(message["call"])) if message.get("call") else None
         self._later(serial, "figure", lambda: answers.figure(schedule, name, options, node, run, gpu, step, message.get("have")))
+
+    def _on_ir(self, serial: int, message: Mapping[str, Any]) -> None:
+        schedule, gpu, name = self.session.schedule, self.session.gpu, str(message.get("after", ""))
+        self._later(serial, "ir", lambda: after_pass(schedule, gpu, name))
 
     def _on_ptx(self, serial: int, message: Mapping[str, Any]) -> None:
         state, arch = self.session.history.state, str(message.get("arch") or "sm_90")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..api import Definition, Schedule
-from ..errors import ScheduleError
-from ..frontend.definition import Definition as AnyDefinition
-from ..schedule import Schedule as AnySchedule
+from ..errors import ScheduleError, noun, shown, spoken
+from ..frontend.definition import Definition
+from ..schedule import Schedule
 from .script import Subject, read_script
 from .session import Session
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from .widget import Explorer
 
 
+@spoken(ScheduleError, "ex.explore(schedule), or ex.explore(program, N=1024)")
 def explore(what: Any, text: str = "", /, **sizes: int) -> Explorer:
     """Open the interactive explorer on a schedule or a program.
 
@@ -38,6 +38,8 @@ def explore(what: Any, text: str = "", /, **sizes: int) -> Explorer:
     ScheduleError
         If it is something else, or anywidget is not installed.
     """
+    if not isinstance(text, str):
+        raise ScheduleError(f"a saved schedule is text, not {shown(text)}", hint="sizes are named: ex.explore(program, M=64)")
     session = session_of(what, text, **sizes)
     try:
         from .widget import Explorer
@@ -49,26 +51,26 @@ def explore(what: Any, text: str = "", /, **sizes: int) -> Explorer:
 
 def session_of(what: Any, text: str = "", /, **sizes: int) -> Session:
     """The session that :func:`explore` would show."""
-    if isinstance(what, AnySchedule):
+    if isinstance(what, Schedule):
         if text or sizes:
             raise ScheduleError("a schedule has its sizes and steps already", hint="explore(program, text) or schedule.at(…)")
-        return Session(what if isinstance(what, Schedule) else Schedule(what.source, what.plan, what.steps))
-    if not isinstance(what, AnyDefinition):
-        raise ScheduleError(f"the explorer takes a schedule or a program, not {type(what).__name__}",
+        return Session(what)
+    if not isinstance(what, Definition):
+        raise ScheduleError(f"the explorer takes a schedule or a program, not {noun(what)}",
                             hint="ex.explore(program, M=64, N=64) or ex.explore(program.schedule(M=64, N=64))")
-    definition = what if isinstance(what, Definition) else what.into(Definition)
     if not text:
-        return Session(definition.schedule(**sizes))
+        return Session(what.schedule(**sizes))
     if sizes:
         raise ScheduleError("the text has its sizes already", hint="ex.explore(program, text)")
     if text.lstrip().startswith(("ex1:", "{")):
-        return Session(definition.load(text))
-    return _from_script(definition, text)
+        return Session(what.load(text))
+    return _from_script(what, text)
 
 
 def _from_script(definition: Definition, text: str) -> Session:
     """The session of a script."""
-    subject = Subject(definition.name, definition.source, tuple((name, 64) for name in definition.sizes))
+    text_of = f"{definition.helpers}\n{definition.source}"
+    subject = Subject(definition.name, text_of, tuple((name, 64) for name in definition.sizes))
     session = Session(definition.schedule(**read_script(text, subject).sizes))
     session.write(text)
     return session

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from ..api import Schedule
+from ..calls import title_of
 from ..errors import ScheduleError
+from ..replay import LOADING, replayed
 from ..run.result import Run
+from ..schedule import Schedule
 from ..transforms.base import Transform
-from .calls import title_of
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class History:
         self.next: dict[str, str] = {}
         self.leaps: dict[str, Leap] = {}
         self.current = self.root(Schedule.of(schedule.source, schedule.definition), None).id
-        for state in self.grow(self.current, replay(self.state.schedule, schedule.steps)):  # type: ignore[arg-type]
+        for state in self.grow(self.current, replay(self.state.schedule, schedule.steps)):
             self.current = state.id
 
     @property
@@ -214,8 +215,4 @@ class History:
 
 def replay(schedule: Schedule, steps: Sequence[Transform]) -> list[tuple[Transform, Schedule]]:
     """Each step with the schedule after it; raises what the first step that does not apply raises."""
-    done = []
-    for step in steps:
-        schedule = schedule.apply(step)
-        done.append((step, schedule))
-    return done
+    return list(replayed(schedule, steps, LOADING))

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import workloads
-from ..api import Schedule
+from ..cancel import Cancelled
 from ..errors import ExplorerError
-from ..run.cancel import Cancelled
 from ..run.execute import PHASES, execute
 from ..run.peers import LIBRARIES, libraries, seconds_at_worst, time_library, time_numpy, time_schedule, time_together
 from ..run.reference import NumpyReference
 from ..run.result import Run
 from ..run.timing import Timing
 from ..run.vectorised import vectorised
+from ..schedule import Schedule
 from .tasks import Background, Stand
 
 STEPS = (*PHASES, "compare")
@@ -24,6 +24,8 @@ WORTH_S = 5.0
 """A baseline that may take longer than this in one thread is not timed."""
 REPEATS, LEAST = 30, 3
 """Repeats of a baseline on the GPU; the fewest, of one that takes a while."""
+STEP_BEFORE, AS_WRITTEN = "the step before", "as written, one thread"
+"""What a run is compared with, by name."""
 WORDS = {"emit": "writing the CUDA text", "compile": "compiling", "run": "running", "verify": "comparing with the reference",
          "time": "timing", "ragged": "running at sizes that do not divide", "compare": "timing what to compare with"}
 
@@ -113,11 +115,11 @@ class Job(Background[Snapshot]):
         order = self.order
         self._phase("compare")
         if order.known is not None and order.device == "cpu":
-            self._add("the step before", lambda: order.known)
+            self._add(STEP_BEFORE, lambda: order.known)
         elif order.before is not None:
-            self._timed("the step before", order.before)
+            self._timed(STEP_BEFORE, order.before)
         if order.schedule.steps and (order.before is None or order.before.steps):
-            self._timed("as written, one thread", order.baseline)
+            self._timed(AS_WRITTEN, order.baseline)
         function = numpy_reference(order.schedule)
         if function is not None and order.device == "cpu":
             self._add("NumPy (the reference, in float64)", lambda: time_numpy(order.schedule, function))

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
-from ..api import Schedule
 from ..errors import ExplorerError
 from ..gpu.spec import Gpu
 from ..ir.finding import no
 from ..ir.plan import Plan
 from ..moves import Move, judged
+from ..schedule import Schedule
 from ..transforms.base import Transform, catalogue
 from .panes.moves import move_data, moves_pane
 from .panes.ways import ways_at
+from .protocol import Problem
 from .protocol_moves import MoveData, MovesPane, WaysData
 
 log = logging.getLogger("explorer")
@@ -177,10 +178,11 @@ class MoveJudge:
         found = list(known or ())
         told = time.monotonic()
         ways = self._ways(question)
+        said: dict[tuple[str, str], Problem] = {}
         for move in moves_at(question.schedule, question.node) if known is None else ():
             if not self._go_on(question):
                 return
-            found.append(move_data(question.schedule, question.node, move))
+            found.append(move_data(question.schedule, question.node, move, said))
             if time.monotonic() - told > PARTIAL_S:
                 told = time.monotonic()
                 self._tell(question, moves_pane(question.node, found, pending=True, ways=ways))

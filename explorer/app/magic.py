@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from ..errors import ExplorerError, ProgramError
+from ..errors import ExplorerError, ProgramError, spoken
 from ..frontend.definition import Definition
 from .explore import explore
 
@@ -18,6 +18,7 @@ def row_sum(x: ex.f32[M, N], y: ex.f32[M]):
         ..."""
 
 
+@spoken()
 def load_ipython_extension(ipython: Any) -> None:
     """Register the cell magic ``%%explore``."""
     ipython.register_magic_function(lambda line, cell=None: explore_cell(ipython, line, cell), "cell", "explore")
@@ -83,7 +84,7 @@ def read_sizes(line: str) -> dict[str, int]:
 def _prepare(names: dict[str, Any], sizes: dict[str, int]) -> None:
     """Let the cell use ``ex`` and its sizes without saying so."""
     import explorer
-    from explorer.frontend.types import SizeValue
+    from explorer.frontend.size import SizeValue
 
     names.setdefault("ex", explorer)
     for name in sizes:

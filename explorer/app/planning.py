@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
-from ..api import Schedule
 from ..errors import ScheduleError
 from ..gpu.spec import Gpu
+from ..schedule import Schedule
 from ..strategies.stitch import stitching
 from .outgoing import Outgoing
 from .panes.stitching import price, stitching_pane
@@ -23,7 +23,7 @@ from .protocol_plans import StitchPane, StrategyPane
 from .recipes import KINDS, Recipe, recipe, recipe_of, stitched
 from .session import Session
 from .stitches import tried
-from .tasks import Progress, Stoppable, Task, Tell
+from .tasks import Progress, Task, Tell
 
 log = logging.getLogger("explorer")
 
@@ -174,7 +174,7 @@ class Planning:
 
         def make(gpu: Gpu, tell: Tell) -> Recipe:
             tell("stitching")
-            return recipe_of(start, "stitch", stitched(stitching(Stoppable.like(start), choices, gpu)), gpu, tell)
+            return recipe_of(start, "stitch", stitched(stitching(start, choices, gpu)), gpu, tell)
 
         def apply(found: Recipe, tell: Tell) -> None:
             tell("applying", 1.0, found)

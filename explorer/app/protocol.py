@@ -6,13 +6,14 @@ store, so that a saved cell holds the static picture and the script alone.
 
 Request (front end to kernel)
     ``{"kind": <name of a request below>, "serial": int, ...fields}``; serial counts up, the kernel echoes it in every answer
-    that the request causes, and the front end drops an answer to a question (preview, check, figure, ptx, compare) that it
+    that the request causes, and the front end drops an answer to a question (preview, check, figure, ir, ptx, compare) that it
     has asked anew since.
 
 Answer (kernel to front end)
     ``{"kind": "panes", "serial": int, "panes": {name: data}}`` for whatever changed, or
     ``{"kind": "answer", "serial": int, "to": <request kind>, "data": ...}``, or
-    ``{"kind": "problem", "serial": int, "to": <request kind>, "problem": Problem}`` when a request failed: nothing changed.
+    ``{"kind": "problem", "serial": int, "to": <request kind>, "problem": Problem}`` when a request failed: nothing changed; and
+    ``{"kind": "still", "data": {mime: text}}``, unasked: the static picture, for an output that only the front end can renew.
 
 =================  ===================================================  ====================================================
 request            fields                                               answer
@@ -45,6 +46,7 @@ request            fields                                               answer
 ``stitch_apply``   choices: {edge: scheme}                              pane ``strategy`` while the steps are made, then panes
 ``counterexample`` call: str                                            answer: Counterexample
 ``figure``         name, options: {name: value}, call, have (optional)  answer: FigureData, SameFigure
+``ir``             after: str (a pass of the code generator)            answer: AfterPass
 ``ptx``            arch: str                                            answer: {"text": str} (or "why" it is not there)
 ``export``         what: "cu" | "json" | "script" | "share"             answer: {"filename": str, "text": str}
 ``plotly``         —                                                    answer with one binary buffer: the plotly.js source
@@ -69,7 +71,7 @@ from typing import Literal, NotRequired, TypedDict
 from .protocol_walks import Walk
 
 PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script", "strategy", "search", "stitching",
-         "target")
+         "target", "resume")
 
 Span = TypedDict("Span", {"text": str, "class": str})
 """A piece of a line with its style class: ``kw name num op note guard type com str``, or empty."""
@@ -170,7 +172,7 @@ class Head(TypedDict):
 
 
 class Cuda(TypedDict):
-    """The text for the target GPU; ``nodes`` maps a node to its 1-based lines.
+    """The text for the target GPU; ``nodes`` maps a node to its 1-based lines, ``passes`` are in their order.
 
     With an open obligation there is no text but `problem`; a launch that exceeds that GPU's limits has both.
     """
@@ -180,10 +182,32 @@ class Cuda(TypedDict):
     arch: str
     problem: Problem | None
     truncated: str
+    passes: list[Pass]
+
+
+class Pass(TypedDict):
+    """A pass of the code generator, and what it does in a sentence."""
+
+    name: str
+    what: str
+
+
+class AfterPass(TypedDict):
+    """The kernels as one pass leaves them, from the first kernel on; `changed` are lines that it wrote or rewrote."""
+
+    name: str
+    lines: list[list[Span]]
+    nodes: dict[str, list[int]]
+    changed: list[int]
+    change: str
+    truncated: str
 
 
 class State(TypedDict):
-    """One schedule of the history tree, in order of birth; `call` is the step from its parent."""
+    """One schedule of the history tree, in order of birth; `call` is the step from its parent.
+
+    A time on the CPU has the priced time on `gpu` beside it.
+    """
 
     id: str
     parent: str | None
@@ -195,6 +219,8 @@ class State(TypedDict):
     time_us: float | None
     share: float | None
     device: str
+    gpu: str
+    priced_us: float | None
 
 
 class History(TypedDict):
@@ -218,3 +244,17 @@ class ScriptPane(TypedDict):
     text: str
     steps: list[tuple[str, int]]
     error: ScriptError | None
+
+
+class ResumePane(TypedDict):
+    """What the front end keeps for the time when the kernel has gone.
+
+    `text` is Python that needs nothing but this package (empty where the program's text is not known); `widget` is the id by
+    which the notebook knows the output; `target` is the GPU that was chosen.
+    """
+
+    widget: str
+    text: str
+    target: str
+    steps: int
+    program: str

@@ -24,7 +24,9 @@ class MoveData(TypedDict):
     """One transformation at the selected node.
 
     ``call`` is the step as Python, ready to apply; None where the transformation cannot stand here at all.  A refused move
-    has `problem`; several concrete calls of one transformation are several entries, the first of a name has its form.
+    has `problem`; several concrete calls of one transformation are several entries, the first of a name has its form, and each
+    has the `values` of its own call for it.  A refused move that nothing at this node could ever make room for does not
+    concern it.
     """
 
     key: str
@@ -34,6 +36,8 @@ class MoveData(TypedDict):
     applies: bool
     call: str | None
     form: list[Field]
+    values: dict[str, Any]
+    concerns: bool
     problem: Problem | None
 
 
@@ -104,7 +108,8 @@ class Counterexample(TypedDict):
 
     `cells` are rows (cell, got, expected, "wrong" or "right") around the first wrong cell.  `shown` says who showed it, in which
     order (the emitted text on the CPU device, or the interpreter); `device` what the CPU device says besides; `text` is the
-    CUDA of the illegal order, or empty where it cannot be written.
+    CUDA of the illegal order, or empty where it cannot be written.  `inputs` are rows (array, its values in words), `trace` rows
+    (instance, value): the writes of the wrong cell in the program's order.
     """
 
     call: str
@@ -120,3 +125,5 @@ class Counterexample(TypedDict):
     shown: str
     device: str
     text: str
+    inputs: list[list[str]]
+    trace: list[list[str]]

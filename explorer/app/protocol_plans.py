@@ -46,8 +46,8 @@ class StrategyStep(TypedDict):
 class StrategyPane(TypedDict):
     """A strategy's steps from the program as written; `at` is how many of them the schedule has, None where it has others.
 
-    `start_us` and the steps' estimates are by one rule, stated in `rule`; `model_us` and `terms` by the strategy's own model;
-    both for the GPU of this name.
+    `start_us`, the steps' estimates and `total_us`, which is that of the last step, with its `terms`, are prices by one rule,
+    stated in `rule`, for the GPU of this name.
     """
 
     kinds: list[StrategyKind]
@@ -59,7 +59,7 @@ class StrategyPane(TypedDict):
     at: int | None
     summary: str
     start_us: float | None
-    model_us: float | None
+    total_us: float | None
     terms: list[tuple[str, float]]
     steps: list[StrategyStep]
     rule: str
@@ -93,7 +93,8 @@ class SearchPane(TypedDict):
 
     ``total`` is how many there will be at most, once that is known.  At the end: the verdict, how many times faster than the
     start the best is (None where nothing is, by more than noise), what the times are and of which machine, why it ended, and
-    whether all that is remembered from an earlier search.
+    whether all that is remembered from an earlier search.  Times of the CPU have no gain; `gpu` is then the one that the
+    estimates are of, and empty otherwise.
     """
 
     status: Literal["idle", "running", "done", "failed", "cancelled"]
@@ -104,6 +105,7 @@ class SearchPane(TypedDict):
     total: int
     verdict: str
     gain: float | None
+    gpu: str
     clock: str
     measured_on: str
     floor_us: float | None

@@ -18,12 +18,16 @@ class DeviceChoice(TypedDict):
 
 
 class Against(TypedDict):
-    """A time to compare with: the previous step, the unscheduled baseline, a library."""
+    """A time to compare with: the previous step, the unscheduled baseline, a library.
+
+    Of a time on the CPU there is no verdict; a schedule has the priced time on the GPU beside it.
+    """
 
     name: str
     time_us: float
     ratio: float
     verdict: str
+    priced_us: float | None
 
 
 class RunPane(TypedDict):
@@ -39,6 +43,9 @@ class RunPane(TypedDict):
     verdict: str
     wrong: dict[str, Any] | None
     samples: dict[str, list[float]]
+    on_cpu: bool
+    gpu: str
+    priced_us: float | None
     timings: list[str]
     against: list[Against]
     facts: list[tuple[str, str]]

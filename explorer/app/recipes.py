@@ -6,19 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..api import Schedule
 from ..errors import ExplorerError, ReplayError, ScheduleError
 from ..gpu.spec import Gpu
 from ..run.facts import scaled
-from ..schedule import Schedule as AnySchedule
+from ..schedule import Schedule
 from ..strategies.auto import auto
 from ..strategies.choices import variants
 from ..strategies.default import default
+from ..strategies.price import price
 from ..strategies.stitch import Stitching, stitching
 from ..transforms.base import Transform
-from .estimates import estimate
 from .panes.preview import effects
-from .tasks import Stoppable, Tell
+from .tasks import Tell
 
 KINDS: dict[str, tuple[str, str]] = {
     "auto": ("Auto", "the right strategy for each kernel, by what the kernel is: fast without tuning"),
@@ -40,7 +39,7 @@ class Step:
     effects : tuple of str
         What changes for the machine, in words.
     estimate_us : float or None
-        Of the schedule after it, by :mod:`~explorer.app.estimates`; None while a reduction stands open.
+        The price of the schedule after it (:mod:`explorer.strategies.price`); None while a reduction stands open.
     """
 
     step: Transform
@@ -61,14 +60,14 @@ class Recipe:
         What it is made for, and what the estimates are of.
     start : Schedule
     start_us : float
-        The estimate of the program as written.
+        The price of the program as written.
     steps : tuple of Step
     summary : str
         What the strategy chose, in words.
-    model_us : float or None
-        By the strategy's own model, where it has one.
+    total_us : float
+        The price of what the strategy made: that of its last step.
     terms : tuple of (str, float)
-        Of the model.
+        What it is for.
     """
 
     name: str
@@ -77,7 +76,7 @@ class Recipe:
     start_us: float
     steps: tuple[Step, ...]
     summary: str = ""
-    model_us: float | None = None
+    total_us: float = 0.0
     terms: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -92,8 +91,6 @@ class Made:
 
     schedule: Schedule
     summary: str = ""
-    model_us: float | None = None
-    terms: tuple[tuple[str, float], ...] = ()
 
 
 def recipe(start: Schedule, name: str, gpu: Gpu, tell: Tell) -> Recipe:
@@ -116,20 +113,20 @@ def recipe(start: Schedule, name: str, gpu: Gpu, tell: Tell) -> Recipe:
     if name not in MAKERS:
         raise ScheduleError(f"there is no strategy {name!r}", hint=" or ".join(MAKERS))
     tell(f"{name}: choosing")
-    return recipe_of(start, name, MAKERS[name](Stoppable.like(start), gpu, tell), gpu, tell)
+    return recipe_of(start, name, MAKERS[name](start, gpu, tell), gpu, tell)
 
 
 def recipe_of(start: Schedule, name: str, made: Made, gpu: Gpu, tell: Tell) -> Recipe:
     """The steps of what a strategy has made."""
-    first, steps = estimate(start, gpu)[0], replayed(start, made.schedule.steps, gpu, tell)
-    return Recipe(name, gpu, start, first, steps, made.summary, made.model_us, made.terms)
+    steps, whole = replayed(start, made.schedule.steps, gpu, tell), price(made.schedule.plan, gpu)
+    return Recipe(name, gpu, start, price(start.plan, gpu).total_us, steps, made.summary, whole.total_us, whole.terms)
 
 
 def replayed(start: Schedule, made: Sequence[Any], gpu: Gpu, tell: Tell) -> tuple[Step, ...]:
     """Every step (a Transform) taken and judged, from the program as written."""
     out: list[Step] = []
     steps: list[Transform] = list(made)
-    now, last = start, estimate(start, gpu)
+    now, last = start, price(start.plan, gpu).requested_bytes
     for number, step in enumerate(steps, 1):
         tell(f"step {number} of {len(steps)}: {step.name}", number / len(steps))
         try:
@@ -140,23 +137,23 @@ def replayed(start: Schedule, made: Sequence[Any], gpu: Gpu, tell: Tell) -> tupl
         words = effects(now, after.plan)
         known = None
         if after.judgement.emittable:
-            known = estimate(after, gpu)
-            if f"{known[1]:.3g}" != f"{last[1]:.3g}":
-                words.append(f"requested {scaled(last[1], 'B')} → {scaled(known[1], 'B')}")
-            last = known
-        out.append(Step(step, after, tuple(words), known[0] if known else None))
+            known = price(after.plan, gpu)
+            if f"{known.requested_bytes:.3g}" != f"{last:.3g}":
+                words.append(f"requested {scaled(last, 'B')} → {scaled(known.requested_bytes, 'B')}")
+            last = known.requested_bytes
+        out.append(Step(step, after, tuple(words), known.total_us if known else None))
         now = after
     return tuple(out)
 
 
 def _auto(start: Schedule, gpu: Gpu, tell: Tell) -> Made:
-    """The schedule by the rules, kernel by kernel, and what the models say of it."""
-    def decide(stage: str, schedule: AnySchedule, kernel: str) -> None:
+    """The schedule by the rules, kernel by kernel, and in words what was chosen."""
+    def decide(stage: str, schedule: Schedule, kernel: str) -> None:
         tell(f"auto: {stage} {kernel}".rstrip())
 
     made = auto(start, gpu, decide=decide)
     own = next(iter(variants(start, gpu, each=0)))
-    return Made(made, own.label.removeprefix("auto: ").removeprefix("auto"), own.estimate_us)
+    return Made(made, own.label.removeprefix("auto: ").removeprefix("auto"))
 
 
 def _default(start: Schedule, gpu: Gpu, tell: Tell) -> Made:
@@ -167,10 +164,10 @@ def _stitch(start: Schedule, gpu: Gpu, tell: Tell) -> Made:
     return stitched(stitching(start, gpu=gpu))
 
 
-def stitched(found: Stitching[Any]) -> Made:
+def stitched(found: Stitching) -> Made:
     """What a stitching has made."""
     groups = "; ".join(f"kernel {n}: {', '.join(group)}" for n, group in enumerate(found.groups, 1))
-    return Made(found.schedule, groups, found.total_us, found.terms)
+    return Made(found.schedule, groups)
 
 
 MAKERS: dict[str, Callable[[Schedule, Gpu, Tell], Made]] = {"auto": _auto, "default": _default, "stitch": _stitch}

@@ -12,10 +12,10 @@ import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..api import Schedule
+from ..calls import literal, step_of
 from ..errors import ExplorerError, ReplayError
+from ..schedule import Schedule
 from ..transforms.base import Transform
-from .calls import literal, step_of
 from .history import Notes, State
 
 LONGEST, MOST_STEPS = 200_000, 2000
@@ -86,7 +86,8 @@ class Subject:
 
 def subject_of(schedule: Schedule) -> Subject:
     """The program of a schedule."""
-    return Subject(schedule.source.name, schedule.source.source, schedule.source.sizes)
+    program = schedule.source
+    return Subject(program.name, f"{program.helpers}\n{program.source}", program.sizes)
 
 
 def read_script(text: str, subject: Subject) -> Script:

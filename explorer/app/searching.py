@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..api import Schedule
+from ..cancel import Cancel
 from ..errors import ScheduleError
-from ..run.cancel import Cancel
 from ..run.search import search
 from ..run.search_result import Trial
+from ..schedule import Schedule
 from .outgoing import Outgoing
 from .panes.search import MOST, Found, search_pane
 from .protocol_plans import SearchPane
@@ -34,13 +34,14 @@ class Searching:
         self._task: Task | None = None
         self._stop = Cancel()
         self._of: Schedule | None = None
+        self._gpu = ""
 
     @property
     def pane(self) -> SearchPane:
         """The search pane now: idle for a program, or sizes, that have not been searched."""
         here = self._of is not None and self._of.source == self._desk.session.schedule.source
         progress = self._task.progress if self._task and (here or self.busy) else Progress()
-        return search_pane(self._desk.session, progress, self._stop.asked)
+        return search_pane(self._desk.session, progress, self._stop.asked, self._gpu)
 
     @property
     def busy(self) -> bool:
@@ -65,6 +66,7 @@ class Searching:
         if not isinstance(trials, int) or isinstance(trials, bool) or not 1 <= trials <= MOST:
             raise ScheduleError(f"a search measures 1 to {MOST} variants, not {trials!r}"[:120])
         schedule, device, stop = self._desk.session.schedule, self._desk.session.device or "cpu", Cancel()
+        gpu = self._desk.session.gpu
 
         def work(tell: Tell) -> Found:
             said = ["listing what can be decided otherwise"]
@@ -74,10 +76,10 @@ class Searching:
                 tell(said[0], len(done) / total, Found(tuple(done), total))
 
             result = search(schedule, device=device, trials=trials, progress=lambda line: said.__setitem__(0, line), watch=watch,
-                            cancel=stop, renew=again)
+                            cancel=stop, renew=again, gpu=gpu)
             return Found(result.trials, len(result.trials), result)
 
-        self._of, self._stop = schedule, stop
+        self._of, self._stop, self._gpu = schedule, stop, gpu.name if device == "cpu" else ""
         self._task = Task(work, lambda _: self._reported(serial))
         self._show(serial)
         self._task.start()

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any
 
-from ..api import Schedule
+from ..calls import read_call
 from ..errors import ExplorerError, ReplayError, ScheduleError
 from ..gpu.spec import Gpu, gpu, target_gpu
+from ..replay import LOADING, progress_line, replayed
 from ..run.result import Run
+from ..schedule import Schedule
 from ..transforms.base import Transform
-from .calls import read_call
 from .history import History, Notes, State, replay
 from .script import ScriptProblem, Written, read_script, subject_of, write_script
 
@@ -199,13 +200,13 @@ class Session:
             try:
                 script = read_script(text, subject_of(self.schedule))
                 start = self._root_at(script.sizes, script.line)
-                schedule, done = start, []
+                done: list[tuple[Transform, Schedule]] = []
+                walk = replayed(start, [line.step for line in script.steps], LOADING, progress_line(start.source.name))
                 for line in script.steps:
                     try:
-                        schedule = schedule.apply(line.step)
+                        done.append(next(walk))  # type: ignore[arg-type]
                     except ExplorerError as error:
                         raise ScriptProblem(line.line, error) from error
-                    done.append((line.step, schedule))
             except ScriptProblem as problem:
                 self.rejected = Rejected(text, problem.line, problem.error)
                 raise

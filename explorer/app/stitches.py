@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..api import Schedule
 from ..errors import TransformError
 from ..gpu.spec import Gpu
 from ..poly.edges import value_edges
+from ..schedule import Schedule
 from ..strategies.stitch import Edge, Stitching, each_edge, stitching
 from ..strategies.stitching.graph import SCHEMES
-from .tasks import Stoppable, Tell
+from .tasks import Tell
 
 WORDS = {
     "register": "the value stays in the thread that made it",
@@ -58,11 +58,10 @@ def tried(start: Schedule, gpu: Gpu, tell: Tell) -> Tried:
         raise TransformError(f"{start.source.name} has nothing to stitch: no value is made from another one",
                              hint="a program with several results, such as softmax, has edges")
     tell("the model's choice")
-    careful = Stoppable.like(start)
-    model = stitching(careful, gpu=gpu)
+    model = stitching(start, gpu=gpu)
     found = Tried(start, model, (), len(model.edges))
-    todo = each_edge(careful, gpu)
+    todo = each_edge(start, gpu)
     for number, edge in enumerate(model.edges):
-        tell(f"{edge.id}: trying {len(SCHEMES)} schemes", number / found.number, found)
+        tell(f"{edge.id.replace('->', ' → ')}: trying {len(SCHEMES)} schemes", number / found.number, found)
         found = Tried(start, model, (*found.edges, next(todo)), found.number)
     return found

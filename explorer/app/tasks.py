@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from ..api import Schedule
+from ..cancel import Cancel, Cancelled, cancellable
 from ..errors import ExplorerError
-from ..run.cancel import Cancel, Cancelled, cancellable, stopping
 
 log = logging.getLogger("explorer")
 
@@ -138,17 +137,3 @@ class Task(Background[Progress]):
     def _heard(self, doing: str, fraction: float | None = None, part: Any = None) -> None:
         self._cancel.check()
         self._tell(doing=doing, fraction=fraction, **({} if part is None else {"result": part}))
-
-
-@dataclass(frozen=True)
-class Stoppable(Schedule):
-    """A schedule for strategies, which know nothing of tasks: in a task that is to stop, no step makes another one of it."""
-
-    def __post_init__(self) -> None:
-        with stopping(lambda: None):  # refuses to begin in a task that is to stop
-            pass
-
-    @classmethod
-    def like(cls, schedule: Schedule) -> Stoppable:
-        """The same schedule, as one that stops."""
-        return cls(schedule.source, schedule.plan, schedule.steps, schedule.definition)

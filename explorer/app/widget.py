@@ -16,7 +16,8 @@ from typing import Any
 import anywidget
 import traitlets
 
-from ..api import Schedule
+from ..errors import ScheduleError, outspoken
+from ..schedule import Schedule
 from .assets import css, esm
 from .desk import Desk
 from .picture import caption, static_html, static_text
@@ -28,6 +29,7 @@ RENEW_S = 2.0
 """Seconds of quiet after a change before the picture in the notebook is renewed."""
 
 
+@outspoken(ScheduleError)
 class Explorer(anywidget.AnyWidget):
     """Shows and shapes one schedule; :func:`explorer.explore` makes it.
 
@@ -39,6 +41,8 @@ class Explorer(anywidget.AnyWidget):
         The schedule that is shown now.
     script : str
         Python that makes it.
+    adopted : bool
+        Whether it stands in the output of an explorer whose kernel has gone: then the front end renews the picture there.
     """
 
     _esm = traitlets.Unicode().tag(sync=True)
@@ -47,9 +51,10 @@ class Explorer(anywidget.AnyWidget):
     def __init__(self, session: Session) -> None:
         super().__init__(_esm=esm(), _css=css())
         self.session = session
+        self.adopted = False
         self._pictures: list[Any] = []
         self._timer: threading.Timer | None = None
-        self._desk = Desk(session, self._post, self._changed)
+        self._desk = Desk(session, self._post, self._changed, self.model_id or "")
         self.on_msg(self._receive)
         desk = weakref.ref(self._desk)
         atexit.register(lambda: (d := desk()) and d.close())
@@ -83,16 +88,20 @@ class Explorer(anywidget.AnyWidget):
         """Two outputs: the static picture, renewed after changes, and the live view, which hides it."""
         from IPython.display import display
 
-        self._pictures.append(display(self._still(), raw=True, display_id=True))
-        data, metadata = self._view(**kwargs)
+        self._pictures.append(display(self.still(), raw=True, display_id=True))
+        display(self.view_bundle(**kwargs), metadata=self._view(**kwargs)[1], raw=True)
+
+    def view_bundle(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """The live view, with one line in its place where it is not alive."""
         line = {"text/html": caption(self.session), "text/plain": repr(self)}
-        display({**data, **line}, metadata=metadata, raw=True)
+        return {**self._view(include=include, exclude=exclude)[0], **line}
 
     def _view(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         bundle = super()._repr_mimebundle_(**kwargs) or ({}, {})
         return bundle if isinstance(bundle, tuple) else (bundle, {})
 
-    def _still(self) -> dict[str, str]:
+    def still(self) -> dict[str, str]:
+        """The static picture, and its text."""
         return {"text/html": static_html(self.session), "text/plain": static_text(self.session)}
 
     # ---- messages ----
@@ -111,13 +120,15 @@ class Explorer(anywidget.AnyWidget):
         """Renew the picture in the notebook once there has been no change for a while."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._pictures:
+        if self._pictures or self.adopted:
             self._timer = threading.Timer(RENEW_S, self._renew)
             self._timer.daemon = True
             self._timer.start()
 
     def _renew(self) -> None:
         with contextlib.suppress(Exception):
-            still = self._still()
+            still = self.still()
             for picture in self._pictures:
                 picture.update(still, raw=True)
+            if self.adopted:
+                self._post({"kind": "still", "data": still}, [])

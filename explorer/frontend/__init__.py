@@ -1,20 +1,17 @@
 """The input language: Python loops, parsed at the decorator into :class:`~explorer.ir.program.Program`."""
 
+from typing import TYPE_CHECKING
+
 from .definition import Definition, define, program
+from .function import Function, function
 from .signature import Parameter
+from .size import sizes
 from .types import (
-    abs,
     argmax,
-    argmax_index,
-    argmax_key,
     argmin,
-    argmin_index,
-    argmin_key,
     bf16,
     bool_,
     cast,
-    erf,
-    exp,
     f16,
     f32,
     f64,
@@ -22,50 +19,48 @@ from .types import (
     i32,
     i64,
     inf,
+    inout,
     local,
-    log,
-    max,
-    min,
-    pow,
-    rsqrt,
-    sizes,
-    sqrt,
-    tanh,
-    where,
+    u8,
+    u16,
+    u32,
+    u64,
 )
+from .words import WORDS
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    def __getattr__(name: str) -> Any: ...
+
+
+globals().update(WORDS)
 
 __all__ = [
     "Definition",
+    "Function",
     "Parameter",
-    "abs",
     "argmax",
-    "argmax_index",
-    "argmax_key",
     "argmin",
-    "argmin_index",
-    "argmin_key",
     "bf16",
     "bool_",
     "cast",
     "define",
-    "erf",
-    "exp",
     "f16",
     "f32",
     "f64",
+    "function",
     "i8",
     "i32",
     "i64",
     "inf",
+    "inout",
     "local",
-    "log",
-    "max",
-    "min",
-    "pow",
     "program",
-    "rsqrt",
     "sizes",
-    "sqrt",
-    "tanh",
-    "where",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
 ]
+__all__ += sorted(WORDS)  # pyright: ignore[reportUnsupportedDunderAll]

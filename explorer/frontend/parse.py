@@ -8,20 +8,27 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ProgramError
+from ..ir.dtype import DType
 from ..ir.expr import var
 from ..ir.program import Array, Program, Statement
 from ..ir.tree import Leaf, Node
-from .parse_arg import arg_of, expanded
+from .elements import ELEMENTS, nearest_element
+from .function import functions_of
+from .parse_arg import WORDS, arg_of, expanded
+from .parse_branch import branch, changes, chosen, kept_test, settled
 from .parse_condition import conjunction
-from .parse_index import constant
+from .parse_index import constant, index, is_index
 from .parse_loop import range_of, surrounding
+from .parse_names import PLACEHOLDER, Key, Retype, is_new, key_of, needed_behind, stored
+from .parse_spelling import masked_read, plain, without_continue
 from .parse_statement import assignment
 from .refuse import refuse_expression, refuse_statement
 from .roles import check_bounds, with_roles
-from .scope import Scope, bound_names, check_name
+from .scope import Scope, bound_names, check_length, check_name
 from .signature import Parameter
+from .size import SizeValue
 from .source import Source
-from .types import Element, SizeValue, local
+from .types import Element, local
 
 
 def parse(
@@ -47,6 +54,7 @@ def parse(
     """
     scope = Scope(source, captured, bound_names(source.tree), sizes, trial)
     arrays = {p.name: Array(p.name, p.dtype, p.extents(scope), "in") for p in parameters}
+    check_length(source.tree, source.tree.name, scope)
     for parameter in parameters:
         if isinstance(captured.get(parameter.name), SizeValue):
             raise scope.refuse(
@@ -56,11 +64,11 @@ def parse(
                 hint="another name for the parameter",
             )
         check_name(parameter.node, parameter.name, scope)
-    parser = _Parser(source, scope, arrays)
     body = source.tree.body
     if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and isinstance(body[0].value.value, str):
         body = body[1:]
-    nodes = parser.block(body, replace(scope, arrays=arrays, declared={p.name: p.declared for p in parameters}))
+    scope = replace(scope, arrays=arrays, declared={p.name: p.declared for p in parameters})
+    parser, nodes = _settled(source, scope, plain(body, scope))
     program = Program(
         source.tree.name,
         (*arrays.values(), *parser.temporaries),
@@ -70,28 +78,58 @@ def parse(
         source.text,
         source.title,
         source.first_line,
+        "\n\n\n".join(f.text.text for f in functions_of(captured).values()),
     )
-    program = with_roles(program, scope, {p.name: p.node for p in parameters} | parser.declared, parser.nodes)
+    program = with_roles(program, scope, {p.name: p.node for p in parameters} | parser.declared, parser.nodes,
+                         [p.name for p in parameters if p.inout])
     check_bounds(program, scope, parser.nodes)
     return program
+
+
+def _settled(source: Source, scope: Scope, body: list[ast.stmt]) -> tuple[_Parser, tuple[Node, ...]]:
+    """The parsed body, once all names have the types that hold what is assigned to them: each is widened a few times at most."""
+    types: dict[Key, DType] = {}
+    while True:
+        parser = _Parser(source, scope, types)
+        try:
+            return parser, parser.block(body, scope)
+        except Retype as wanted:
+            types[wanted.key] = wanted.dtype
 
 
 class _Parser:
     """Collects statements and temporaries in program order."""
 
-    def __init__(self, source: Source, scope: Scope, arrays: Mapping[str, Array]) -> None:
-        self.source = source
+    def __init__(self, source: Source, scope: Scope, types: Mapping[Key, DType]) -> None:
+        self.source, self.types = source, types
         self.statements: list[Statement] = []
         self.nodes: dict[str, ast.stmt] = {}
         self.temporaries: list[Array] = []
         self.declared: dict[str, ast.AST] = {}
-        self.taken = set(arrays)
+        self.taken = set(scope.arrays)
         self.words = {n.id for n in ast.walk(source.tree) if isinstance(n, ast.Name)} | set(scope.assigned)
 
-    def block(self, nodes: list[ast.stmt], scope: Scope) -> tuple[Node, ...]:
-        """The tree of a list of statements; a temporary lives to the end of the list that declares it."""
+    def block(self, nodes: list[ast.stmt], scope: Scope, loop: bool = False) -> tuple[Node, ...]:
+        """The tree of a list of statements; a temporary lives to the end of the list that declares it.
+
+        `loop` says that it is the whole body of a loop: there, ``continue`` leaves out the rest of the list.
+        """
         out: list[Node] = []
-        for node in nodes:
+        for number, node in enumerate(nodes):
+            rest = nodes[number + 1 :]
+            if loop and isinstance(node, ast.If) and (choice := without_continue(node, rest)):
+                return (*out, *self._branch(choice, scope))
+            if isinstance(node, ast.If):
+                for name in needed_behind(node, rest, scope):
+                    scope = self._named(name, scope)
+            elif isinstance(node, ast.AnnAssign) and (declared := self._annotated(node, scope)):
+                scope, node = self._declare(declared[0], scope), declared[1]
+            elif isinstance(node, ast.Assign) and (target := self._new(node, scope)):
+                if is_index(node.value, scope) and target.id not in {n.id for n in stored(rest)}:
+                    self._fresh(target, target.id, "the index", scope)
+                    scope = replace(scope, aliases={**scope.aliases, target.id: index(node.value, scope)})
+                    continue
+                scope = self._named(target, scope)
             if isinstance(node, ast.Assign) and self._is_local(node.value, scope):
                 scope = self._declare(node, scope)
             elif isinstance(node, ast.Assign) and arg_of(node.value, scope):
@@ -99,16 +137,40 @@ class _Parser:
             elif isinstance(node, ast.For):
                 out += self._loop(node, scope)
             elif isinstance(node, ast.If):
-                out += self.block(node.body, scope.under(conjunction(node.test, scope)))
-                if node.orelse:
-                    out += self.block(node.orelse, scope.under(conjunction(node.test, scope, positive=False)))
+                out += self._branch(node, scope)
             elif isinstance(node, (ast.Assign, ast.AugAssign)):
-                out.append(self._assignment(node, scope))
+                choice = masked_read(node, scope)
+                out += self._branch(choice, scope) if choice else [self._assignment(node, scope)]
             elif isinstance(node, ast.Expr):
                 raise self._expression(node, scope)
             elif not isinstance(node, ast.Pass):
                 raise refuse_statement(self.source, node)
         return tuple(out)
+
+    def _branch(self, node: ast.If, scope: Scope) -> list[Node]:
+        """Both branches of an ``if``, under conditions on instances, or as statements that choose."""
+        found = branch(node, scope)
+        if not found.data:
+            out = [*self.block(found.body, scope.under(conjunction(found.test, scope)))]
+            if found.orelse:
+                out += self.block(found.orelse, scope.under(conjunction(found.test, scope, positive=False)))
+            return out
+        out, test = [], found.test
+        body, orelse = settled(found.body, scope), settled(found.orelse, scope)
+        local = any(isinstance(s, ast.Assign) and self._is_local(s.value, scope) for s in (*body, *orelse))
+        items = [(s, True) for s in body] + [(s, False) for s in orelse] if local else list(chosen(test, body, orelse))
+        alone = len(items) == 1 and isinstance(items[0][0], (ast.Assign, ast.AugAssign))
+        if not alone and changes([*body, *orelse], test):
+            made, test = kept_test(node, test, self._free("test"))
+            scope, first = self._declare(made[0], replace(scope, captured={**scope.captured, **WORDS})), made[1]
+            out.append(self._assignment(first, scope))
+            items = items if local else list(chosen(test, body, orelse))
+        if local:
+            return [*out, *self.block(body, scope.masked(test, True)), *self.block(orelse, scope.masked(test, False))]
+        for statement, value in items:
+            wording = ast.unparse(statement) if value is None else ""
+            out += self.block([statement], replace(scope, wording=wording) if value is None else scope.masked(test, value))
+        return out
 
     def _loop(self, node: ast.For, scope: Scope) -> list[Node]:
         call = range_of(node, scope)
@@ -116,7 +178,7 @@ class _Parser:
         name = node.target.id
         self._fresh(node.target, name, "a loop variable", scope)
         around = surrounding(call, name, self._unique(name), scope)
-        body = self.block(node.body, scope.inside(around))
+        body = self.block(node.body, scope.inside(around), loop=True)
         return [replace(around.loop, body=body)] if body else []
 
     def _unique(self, name: str) -> str:
@@ -135,6 +197,13 @@ class _Parser:
             number += 1
             candidate = f"{name}_{number}"
         return candidate
+
+    def _next(self) -> str:
+        """The next statement's name: ``S0``, ``S1``, … without those that are the user's own words or arrays."""
+        number, used = len(self.statements), self.taken | self.words | {s.name for s in self.statements}
+        while f"S{number}" in used:
+            number += 1
+        return f"S{number}"
 
     def _fresh(self, node: ast.AST, name: str, what: str, scope: Scope) -> None:
         if scope.variable(name) is not None:
@@ -166,19 +235,51 @@ class _Parser:
         self._fresh(target, target.id, "the temporary", scope)
         dtype = scope.outside(call.args[0]) if call.args else None
         if not (isinstance(dtype, type) and issubclass(dtype, Element)) or dtype is Element or call.keywords:
+            near = f"ex.{nearest_element(ast.unparse(call.args[0])) or 'f32'}" if call.args else "ex.f32"
             raise scope.refuse(
                 call,
                 "a temporary needs an element type",
-                why="its first argument is one of f16 bf16 f32 f64 i8 i32 i64 bool_",
-                hint="t = ex.local(ex.f32) or ex.local(ex.f32, N)",
+                why=f"its first argument is one of {ELEMENTS}",
+                hint=f"{target.id} = ex.local({near}) or ex.local({near}, N)",
             )
-        given = tuple(self._extent(a, scope) for a in call.args[1:])
+        parts = call.args[1:]
+        if len(parts) == 1 and isinstance(parts[0], (ast.Tuple, ast.List)):  # a shape as NumPy takes it
+            parts = parts[0].elts
+        given = tuple(self._extent(a, scope) for a in parts)
         shape = (*(s.loop.extent for s in scope.loops), *given)
         array = Array(self._unique(target.id), dtype.dtype, shape, "temporary", len(given))
         self.temporaries.append(array)
         self.declared[array.name] = target
         words = f"declared as {self.source.segment(call)}"
-        return replace(scope, arrays={**scope.arrays, target.id: array}, declared={**scope.declared, target.id: words})
+        return replace(scope, arrays={**scope.arrays, target.id: array}, declared={**scope.declared, target.id: words},
+                       depths={**scope.depths, target.id: len(scope.masks)})
+
+    def _new(self, node: ast.Assign, scope: Scope) -> ast.Name | None:
+        """The name that an assignment introduces, if it does."""
+        target = node.targets[0]
+        plain = len(node.targets) == 1 and isinstance(target, ast.Name) and not self._is_local(node.value, scope)
+        return target if plain and isinstance(target, ast.Name) and is_new(target.id, scope) else None
+
+    def _named(self, target: ast.Name, scope: Scope) -> Scope:
+        """The scope with an undeclared temporary: a scalar, of the type that holds all that is assigned to it."""
+        self._fresh(target, target.id, "the temporary", scope)
+        dtype, name = self.types.get(key_of(target)), self._unique(target.id)
+        array = Array(name, dtype or PLACEHOLDER, tuple(s.loop.extent for s in scope.loops), "temporary", 0)
+        self.temporaries.append(array)
+        self.declared[name] = target
+        return replace(scope, arrays={**scope.arrays, target.id: array}, depths={**scope.depths, target.id: len(scope.masks)},
+                       declared={**scope.declared, target.id: "a name for one number"},
+                       inferred={**scope.inferred, name: (key_of(target), dtype)})
+
+    def _annotated(self, node: ast.AnnAssign, scope: Scope) -> tuple[ast.Assign, ast.Assign] | None:
+        """``t: ex.f32 = 0.0`` as its declaration and its assignment."""
+        kind = scope.outside(node.annotation)
+        typed = isinstance(kind, type) and issubclass(kind, Element)
+        if node.value is None or not isinstance(node.target, ast.Name) or not typed:
+            return None
+        call = ast.copy_location(ast.Call(ast.Name("ex:local", ast.Load()), [node.annotation], []), node)
+        made = ast.Assign([node.target], call), ast.Assign([node.target], node.value)
+        return ast.copy_location(made[0], node), ast.copy_location(made[1], node)
 
     def _extent(self, node: ast.expr, scope: Scope) -> int:
         value = constant(node, scope, "an extent")
@@ -189,7 +290,7 @@ class _Parser:
         return max(value, 0)
 
     def _assignment(self, node: ast.Assign | ast.AugAssign, scope: Scope) -> Leaf:
-        statement = assignment(node, f"S{len(self.statements)}", scope)
+        statement = assignment(node, self._next(), scope)
         self.statements.append(statement)
         self.nodes[statement.name] = node
         return Leaf(statement.name, statement.name, tuple((d, var(d)) for d in statement.dims))

@@ -33,22 +33,22 @@ from typing import Any
 
 from ..ir.dtype import DTYPES, DType
 from ..ir.expr import Expr, const
+from ..ir.operations import OPERATIONS
 from ..ir.program import Constraint
 from ..ir.scalar import REDUCTIONS, Call, walk
+from . import words
+from .operands import fits_key
 from .parse_loop import range_of, surrounding
 from .parse_value import ValueParser
 from .scope import Scope, Surrounding
-from .types import argmax, argmax_index, argmax_key, argmin, argmin_index, argmin_key, bool_, f32, f64, i32, i64, local
+from .types import argmax, argmin, bool_, f32, f64, i32, i64, local, u32, u64
 
-_WORDS: dict[str, Any] = {
+WORDS: dict[str, Any] = {
     "ex:local": local, "ex:max": builtins.max, "ex:min": builtins.min,
-    "ex:bool": bool_, "ex:i32": i32, "ex:i64": i64, "ex:f32": f32, "ex:f64": f64,
-    "ex:argmax_key": argmax_key, "ex:argmin_key": argmin_key, "ex:argmax_index": argmax_index, "ex:argmin_index": argmin_index,
+    "ex:bool": bool_, "ex:i32": i32, "ex:i64": i64, "ex:f32": f32, "ex:f64": f64, "ex:u32": u32, "ex:u64": u64,
+    **{f"ex:{name}": words.WORDS[name] for name in ("argmax_key", "argmin_key", "argmax_index", "argmin_index")},
 }  # fmt: skip
 """What the statements made here mention, under names that no text can have."""
-
-_EXACT = frozenset(("neg", "abs"))
-"""Operations with equal bits wherever they are compiled; a sum of products may be contracted in one loop and not in another."""
 
 
 def arg_of(node: ast.expr, scope: Scope) -> str:
@@ -87,10 +87,11 @@ def expanded(node: ast.Assign, scope: Scope, unique: Callable[[str], str]) -> tu
     dtype, wide_index = parser.type_of(parsed), around.value.interval(scope.inside(around).ranges)[1] >= 2**31 - 1
     base = target.value if isinstance(target, ast.Subscript) else target
     make = _Maker(node, loop, value, target, unique, f"{base.id if isinstance(base, ast.Name) else 'arg'}_")
-    inner = replace(scope, captured={**scope.captured, **_WORDS})
-    if dtype.bytes <= 4 and not wide_index:
+    inner = replace(scope, captured={**scope.captured, **WORDS})
+    if fits_key(dtype) and not wide_index:
         return make.by_keys(name), inner
-    if not all(n.op in _EXACT for n in walk(parsed) if isinstance(n, Call)):
+    if not all(OPERATIONS[n.op].ulp == 0.0 for n in walk(parsed) if isinstance(n, Call)):
+        # (equal bits wherever they are compiled; a sum of products may be contracted in one loop and not in another)
         raise scope.refuse(value, f"{name} of a computed {dtype} is not accepted",
                            why="its key would not fit 64 bits, and the second of two passes could round otherwise than the first",
                            hint="ex.cast(…, ex.f32), or the values in an array or a temporary before this line")  # fmt: skip

@@ -6,6 +6,7 @@ import ast
 
 from ..errors import ProgramError
 from ..ir.expr import Expr, const, quotient, remainder
+from .function import Function
 from .refuse import EXPRESSIONS, refuse_expression
 from .scope import Scope
 
@@ -22,6 +23,10 @@ def is_index(node: ast.expr, scope: Scope) -> bool:
         return _integer(node, scope) is not None
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, (ast.USub, ast.UAdd)) and is_index(node.operand, scope)
+    if isinstance(node, ast.Call):
+        return _called(node, scope) is not None
+    if isinstance(node, ast.BinOp) and (made := _bits(node)) is not None:
+        return is_index(made, scope)
     if not isinstance(node, ast.BinOp) or not (is_index(node.left, scope) and is_index(node.right, scope)):
         return False
     if isinstance(node.op, (ast.Add, ast.Sub)):
@@ -49,7 +54,8 @@ def index(node: ast.expr, scope: Scope) -> Expr:
         inner = index(node.operand, scope)
         return -inner if isinstance(node.op, ast.USub) else inner
     if isinstance(node, ast.BinOp):
-        return _arithmetic(node, scope)
+        made = _bits(node)
+        return _arithmetic(node, scope) if made is None else index(made, scope)
     if isinstance(node, (ast.Compare, ast.BoolOp)) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
         raise scope.refuse(node, "a comparison is not accepted in an index", why=_AFFINE, hint="an `if` around the statement")
     if isinstance(node, ast.IfExp):
@@ -64,10 +70,36 @@ def index(node: ast.expr, scope: Scope) -> Expr:
             hint="loop variables and sizes; only a read x[i, target[i]] may use an element as a whole index",
         )
     if isinstance(node, ast.Call):
+        if (made := _called(node, scope)) is not None:
+            return made
         raise scope.refuse(node, "a call is not accepted in an index", why=_AFFINE, hint="+ - * // % by constants")
     if type(node) in EXPRESSIONS:
         raise refuse_expression(scope.source, node)
     raise scope.refuse(node, f"{ast.unparse(node)} is not an index", why=_AFFINE, hint="loop variables, sizes and integers")
+
+
+def _bits(node: ast.BinOp) -> ast.BinOp | None:
+    """``i << 3``, ``i >> 3`` and ``i & 7`` as ``i * 8``, ``i // 8`` and ``i % 8``, which they are for all integers."""
+    number = node.right.value if isinstance(node.right, ast.Constant) else None
+    if type(number) is not int or number < 0:
+        return None
+    if isinstance(node.op, (ast.LShift, ast.RShift)) and number < 63:
+        op, by = (ast.Mult() if isinstance(node.op, ast.LShift) else ast.FloorDiv()), 1 << number
+    elif isinstance(node.op, ast.BitAnd) and number & (number + 1) == 0:
+        op, by = ast.Mod(), number + 1
+    else:
+        return None
+    return ast.copy_location(ast.BinOp(node.left, op, ast.copy_location(ast.Constant(by), node.right)), node)
+
+
+def _called(node: ast.Call, scope: Scope) -> Expr | None:
+    """The index that a call of a function stands for, if it does."""
+    function = scope.outside(node.func)
+    if not isinstance(function, Function) or not all(is_index(a, scope) for a in (*node.args, *(k.value for k in node.keywords))):
+        return None
+    from .parse_function import index_of
+
+    return index_of(node, function, scope)
 
 
 def constant(node: ast.expr, scope: Scope, what: str) -> int:
@@ -164,4 +196,5 @@ def _integer(node: ast.Name | ast.Attribute, scope: Scope) -> int | None:
 
 
 def _varies(node: ast.expr, scope: Scope) -> bool:
-    return any(isinstance(n, ast.Name) and scope.variable(n.id) is not None for n in ast.walk(node))
+    values = [scope.variable(n.id) for n in ast.walk(node) if isinstance(n, ast.Name)]
+    return any(value is not None and not value.is_constant for value in values)

@@ -7,11 +7,15 @@ from dataclasses import replace
 
 from ..ir.dtype import DType
 from ..ir.program import Access, Statement
-from ..ir.scalar import Call, Literal, Scalar
-from .parse_index import index, is_index
+from ..ir.scalar import REDUCTIONS, Call, Literal, Scalar
+from .literals import literal, settle
+from .parse_names import check_type
 from .parse_update import Update, augmented, mentions, recognise
-from .parse_value import ValueParser, settle
+from .parse_value import ValueParser
 from .scope import Scope
+
+_IN_ORDER = (ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
+"""Operators whose updates cannot be reordered."""
 
 
 def assignment(node: ast.Assign | ast.AugAssign, name: str, scope: Scope) -> Statement:
@@ -21,7 +25,10 @@ def assignment(node: ast.Assign | ast.AugAssign, name: str, scope: Scope) -> Sta
             node, "a chained assignment is not accepted", why="a statement writes one element", hint="one line for each target"
         )
     target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-    written = _target(target, node.value, scope)
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, _IN_ORDER):
+        value = ast.copy_location(ast.BinOp(_as_load(target), node.op, node.value), node)
+        node = ast.copy_location(ast.Assign([target], value), node)
+    written = _target(target, scope)
     if isinstance(node, ast.AugAssign):
         update = augmented(node, scope)
         free = not mentions(written, update, scope)
@@ -29,16 +36,45 @@ def assignment(node: ast.Assign | ast.AugAssign, name: str, scope: Scope) -> Sta
         update = recognise(written, node.value, scope)
         free = True
     parser = ValueParser(scope)
+    free = free and not any(_names(test, written.array, scope) for test, _ in scope.masks)
     if update is None:
         value = parser.parse(node.value)
     elif free:
         value = _combined(update, None, parser)
     else:
         value, update = _combined(update, parser.parse(_as_load(target)), parser), None
-    return _statement(node, name, written, value, update, parser)
+    return _statement(node, name, written, value, update, parser, target)
 
 
-def _target(node: ast.expr, value: ast.expr, scope: Scope) -> Access:
+def _names(test: ast.expr, array: str, scope: Scope) -> bool:
+    """Whether a test reads the array that a statement updates: then the order of its updates is not free."""
+    names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+    return any(scope.arrays[name].name == array for name in names & scope.arrays.keys())
+
+
+def _masked(value: Scalar, dtype: DType, update: Update | None, target: ast.expr, parser: ValueParser) -> Scalar:
+    """The value under the tests on data around: elsewhere an update adds nothing, and an element keeps its value.
+
+    A temporary that was declared under a test is never used where the test fails: it is then computed for nothing, but not from
+    elements whose place is data.
+    """
+    masks, base = parser.scope.masks, target.value if isinstance(target, ast.Subscript) else target
+    depth = parser.scope.depths.get(base.id, 0) if isinstance(base, ast.Name) else 0
+    for number, (node, wanted) in reversed([*enumerate(masks)]):
+        inside = number >= depth
+        if not inside and all(read.affine for read in parser.reads):
+            continue
+        test = parser.truth(node)
+        test = test if wanted else Call("not", (test,))
+        if update:
+            other: Scalar = literal(REDUCTIONS[update.name].identity(dtype))
+        else:
+            other = parser.parse(_as_load(target)) if inside else literal({"float": 0.0, "int": 0, "bool": False}[dtype.kind])
+        value = Call("where", (test, value, other))
+    return value
+
+
+def _target(node: ast.expr, scope: Scope) -> Access:
     if isinstance(node, (ast.Tuple, ast.List)):
         raise scope.refuse(
             node,
@@ -57,15 +93,8 @@ def _target(node: ast.expr, value: ast.expr, scope: Scope) -> Access:
                 hint="another range, or a temporary of another name",
             )
         if node.id not in scope.arrays:
-            if is_index(value, scope) and not index(value, scope).is_constant:
-                why, hint = (
-                    "an index has no name of its own",
-                    f"{scope.source.segment(value)} in each index where {node.id} stands",
-                )
-            else:
-                why = "a temporary needs an element type"
-                hint = f"{node.id} = ex.local(ex.f32) before this line, in this loop or one around it"
-            raise scope.refuse(node, f"{node.id} is not declared", why=why, hint=hint)
+            raise scope.refuse(node, f"{node.id} is not declared", why="it has no value that could be updated",
+                               hint=f"{node.id} = 0.0 (or another start) before this line, in this loop or one around it")
     return ValueParser(scope).access(node, "write")
 
 
@@ -83,12 +112,14 @@ def _combined(update: Update, total: Scalar | None, parser: ValueParser) -> Scal
 
 
 def _statement(
-    node: ast.stmt, name: str, written: Access, value: Scalar, update: Update | None, parser: ValueParser
+    node: ast.stmt, name: str, written: Access, value: Scalar, update: Update | None, parser: ValueParser, target: ast.expr
 ) -> Statement:
     scope = parser.scope
     dtype = next(a.dtype for a in scope.arrays.values() if a.name == written.array)
     kind = update.name if update else None
+    check_type(written.array, parser.type_of(value), scope)
     _check_type(node, dtype, value, kind, parser)
+    value = _masked(value, dtype, update, target, parser)
     return Statement(
         name,
         scope.dims,
@@ -98,8 +129,15 @@ def _statement(
         tuple(parser.reads),
         kind,
         line=node.lineno,
-        text=scope.source.segment(node),
+        text=_wording(node, scope),
     )
+
+
+def _wording(node: ast.stmt, scope: Scope) -> str:
+    """The user's text, behind the tests on data around it."""
+    tests = [ast.unparse(test if value else ast.UnaryOp(ast.Not(), test)) for test, value in scope.masks]
+    text = scope.wording or scope.source.segment(node)
+    return f"if {' and '.join(tests)}: {text}" if tests else text
 
 
 def _check_type(node: ast.stmt, dtype: DType, value: Scalar, update: str | None, parser: ValueParser) -> None:
@@ -120,6 +158,8 @@ def _check_type(node: ast.stmt, dtype: DType, value: Scalar, update: str | None,
             why="numbers are not true or false by themselves",
             hint=f"{text} != 0",
         )
+    if dtype.unsigned and isinstance(value, Literal) and value.value < 0:
+        raise scope.refuse(node, f"{text} does not fit {dtype}", why=f"{dtype} has no negative numbers", hint="a signed type")
     if dtype.kind == "int" and kind == "float" and not whole:
         raise scope.refuse(
             node,

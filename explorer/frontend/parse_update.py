@@ -8,19 +8,10 @@ from dataclasses import dataclass
 from ..ir.program import Access
 from ..ir.scalar import REDUCTIONS
 from .parse_value import ValueParser, operation_of
+from .refuse import OPERATORS
 from .scope import Scope
 
 _AUGMENTED: dict[type[ast.operator], str] = {ast.Add: "sum", ast.Sub: "sum", ast.Mult: "prod", ast.BitAnd: "and", ast.BitOr: "or"}
-_SYMBOLS: dict[type[ast.operator], str] = {
-    ast.Div: "/",
-    ast.Pow: "**",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.MatMult: "@",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.BitXor: "^",
-}
 _REDUCTION_OF = {r.operation: r.name for r in REDUCTIONS.values()}
 
 
@@ -43,13 +34,8 @@ class Update:
 def augmented(node: ast.AugAssign, scope: Scope) -> Update:
     """The update that ``x += e`` and its relatives stand for; raises ProgramError for other operators."""
     if type(node.op) not in _AUGMENTED:
-        target, value = scope.source.segment(node.target), scope.source.segment(node.value)
-        symbol = _SYMBOLS[type(node.op)]
-        value = value if isinstance(node.value, (ast.Name, ast.Subscript, ast.Constant, ast.Call)) else f"({value})"
-        hint = f"{target} = {target} {symbol} {value}" if symbol in ("/", "**") else "x = … with an accepted operation"
-        raise scope.refuse(
-            node, f"`{symbol}=` is not accepted", why="updates are +=, -=, *=, &= and |=, whose order is free", hint=hint
-        )
+        symbol, hint = OPERATORS[type(node.op)]
+        raise scope.refuse(node, f"`{symbol}=` is not accepted", why="updates are += -= *= /= //= %= **= &= and |=", hint=hint)
     return Update(_AUGMENTED[type(node.op)], (Term(node.value, isinstance(node.op, ast.Sub)),))
 
 

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from ..errors import ProgramError
 from ..ir.dtype import DTYPES, DType
-from ..ir.expr import Expr, var
+from ..ir.expr import Expr, Ranges, var
+from ..ir.operations import OPERATIONS
 from ..ir.program import Access, Array, Indirect
-from ..ir.scalar import OPERATIONS, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type, type_of, walk
+from ..ir.scalar import Call, Cast, IndexValue, Literal, Read, Scalar, type_of
+from .elements import ELEMENTS, nearest_element
+from .function import Function
+from .literals import fold, literal, settle
+from .operands import check_key, checked
 from .parse_index import index, is_index
-from .refuse import EXPRESSIONS, OPERATORS, refuse_expression
+from .refuse import EXPRESSIONS, OPERATORS, instead, refuse_expression
 from .scope import MISSING, Scope
-from .types import OPERATION_OF, Element, argmax, argmin, cast, local
+from .types import Element, argmax, argmin, cast, local
+from .words import OPERATION_OF
 
-_BINARY: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}
+_BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.BitAnd: "bitand", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.LShift: "lshift", ast.RShift: "rshift"}  # fmt: skip
 _COMPARE: dict[type[ast.cmpop], str] = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
-_FOLD: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "pow": operator.pow,
-    "neg": operator.neg,
-}
 _CLOSED = "values are made of array elements, numbers, loop variables and the operations " + ", ".join(
-    sorted(name for name in set(OPERATION_OF.values()))
-)
+    sorted({*OPERATION_OF.values(), "cast"})
+) + ", also as math and NumPy spell them"
+
+_OWN = "write the arithmetic itself, or a function of your own under @ex.function"
+
+_CLAMPS = ("min", "max", "abs")
+"""Operations that may make the index of a read."""
 
 _LOOPS = {
     "sum": "a loop with +=",
@@ -51,6 +55,12 @@ class ValueParser:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.reads: list[Access] = []
+        self.inside: tuple[Function, ...] = ()  # the functions whose calls are being written out
+
+    @property
+    def ranges(self) -> Ranges:
+        """Intervals of the dimensions that an index is made of."""
+        return self.scope.ranges
 
     @property
     def types(self) -> list[DType]:
@@ -67,7 +77,7 @@ class ValueParser:
         if isinstance(node, ast.Constant):
             return self._constant(node)
         if is_index(node, self.scope):
-            return self._index_value(index(node, self.scope))
+            return self._index_value(index(node, self.scope), self.ranges)
         if isinstance(node, (ast.Name, ast.Attribute)):
             return self._name(node)
         if isinstance(node, ast.Subscript):
@@ -80,9 +90,9 @@ class ValueParser:
             return self._compare(node)
         if isinstance(node, ast.BoolOp):
             name = "and" if isinstance(node.op, ast.And) else "or"
-            return self._chain(name, [self._truth(v) for v in node.values])
+            return self._chain(name, [self.truth(v) for v in node.values])
         if isinstance(node, ast.IfExp):
-            return Call("where", (self._truth(node.test), self.parse(node.body), self.parse(node.orelse)))
+            return Call("where", (self.truth(node.test), self.parse(node.body), self.parse(node.orelse)))
         if isinstance(node, ast.Call):
             return self._call(node)
         raise refuse_expression(self.scope.source, node)
@@ -92,7 +102,7 @@ class ValueParser:
         base = node.value if isinstance(node, ast.Subscript) else node
         if not isinstance(base, ast.Name):
             raise self.scope.refuse(
-                node, "only an array by its name can be indexed", why="every access names one array", hint="x[i, j], not x[i][j]"
+                node, "only an array by its name can be indexed", why="every access names one array", hint="x[i, j]"
             )
         array = self.scope.arrays.get(base.id)
         if array is None:
@@ -129,7 +139,9 @@ class ValueParser:
                 why="indices count from 0, as in the kernel",
                 hint="the size minus a constant: x[N - 1]",
             )
-        if is_index(node, self.scope) or not _reads(node, self.scope) or isinstance(node, (ast.Compare, ast.BoolOp, ast.IfExp)):
+        clamped = kind == "read" and (
+            isinstance(node, ast.IfExp) or (isinstance(node, ast.Call) and operation_of(node, self.scope) in _CLAMPS))
+        if is_index(node, self.scope) or isinstance(node, (ast.Compare, ast.BoolOp)) or not (clamped or _reads(node, self.scope)):
             return index(node, self.scope)
         if kind != "read":
             raise self.scope.refuse(
@@ -156,10 +168,10 @@ class ValueParser:
         kind = "text" if isinstance(node.value, (str, bytes)) else ast.unparse(node)
         raise self.scope.refuse(node, f"{kind} is not accepted", why="values are real numbers and truth values", hint="a number")
 
-    def _index_value(self, expr: Expr) -> Scalar:
+    def _index_value(self, expr: Expr, ranges: Ranges) -> Scalar:
         if expr.is_constant:
             return literal(expr.const)
-        low, high = expr.interval(self.scope.ranges)
+        low, high = expr.interval(ranges)
         wide = low < -(2**31) or high >= 2**31
         return Cast(DTYPES["i64"], IndexValue(expr)) if wide else IndexValue(expr)
 
@@ -181,20 +193,24 @@ class ValueParser:
         raise self.scope.refuse(node, f"{ast.unparse(node)} is not a number", why=why, hint=hint)
 
     def _binary(self, node: ast.BinOp) -> Scalar:
-        if isinstance(node.op, (ast.BitAnd, ast.BitOr)):
-            return self._chain(
-                "and" if isinstance(node.op, ast.BitAnd) else "or", [self._truth(node.left), self._truth(node.right)]
-            )
         if type(node.op) not in _BINARY:
             symbol, hint = OPERATORS[type(node.op)]
-            raise self.scope.refuse(node, f"`{symbol}` is not accepted in a value", why=_CLOSED, hint=hint)
-        return fold(Call(_BINARY[type(node.op)], (self.parse(node.left), self.parse(node.right))))
+            raise self.scope.refuse(node, f"`{symbol}` is not accepted in a value", why=_CLOSED, hint=instead(node) or hint)
+        sides = self.parse(node.left), self.parse(node.right)
+        if isinstance(node.op, (ast.BitAnd, ast.BitOr)) and any(self.type_of(side).kind == "bool" for side in sides):
+            return self._chain(
+                "and" if isinstance(node.op, ast.BitAnd) else "or", [self.truth(node.left), self.truth(node.right)]
+            )
+        return fold(self._checked(node, Call(_BINARY[type(node.op)], sides)))
+
+    def _checked(self, node: ast.expr, call: Call) -> Call:
+        return checked(node, call, self.types, self.scope)
 
     def _unary(self, node: ast.UnaryOp) -> Scalar:
         if isinstance(node.op, ast.Not):
-            return Call("not", (self._truth(node.operand),))
+            return Call("not", (self.truth(node.operand),))
         if isinstance(node.op, ast.Invert):
-            raise self.scope.refuse(node, "`~` is not accepted in a value", why=_CLOSED, hint="not")
+            return self._checked(node, Call("invert", (self.parse(node.operand),)))
         inner = self.parse(node.operand)
         return inner if isinstance(node.op, ast.UAdd) else self.negated(inner)
 
@@ -205,10 +221,11 @@ class ValueParser:
             if type(op) not in _COMPARE:
                 symbol, hint = OPERATORS[type(op)]
                 raise self.scope.refuse(node, f"`{symbol}` is not accepted in a value", why=_CLOSED, hint=hint)
-            parts.append(Call(_COMPARE[type(op)], (self.parse(left), self.parse(right))))
+            parts.append(self._checked(node, Call(_COMPARE[type(op)], (self.parse(left), self.parse(right)))))
         return self._chain("and", parts)
 
-    def _truth(self, node: ast.expr) -> Scalar:
+    def truth(self, node: ast.expr) -> Scalar:
+        """The value of `node`, which must be true or false."""
         value = self.parse(node)
         if self.type_of(value).kind != "bool":
             raise self.scope.refuse(
@@ -233,6 +250,10 @@ class ValueParser:
         called = self.scope.outside(node.func)
         if type(node.func) in EXPRESSIONS:
             raise refuse_expression(self.scope.source, node.func)
+        if isinstance(called, Function):
+            from .parse_function import inlined
+
+            return inlined(node, called, self)
         name = operation_of(node, self.scope)
         if name is None and called is not cast:
             raise self._unknown_call(node, called)
@@ -244,41 +265,35 @@ class ValueParser:
         arity = OPERATIONS[name].arity
         if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
             raise refuse_expression(self.scope.source, node.args[0])
-        many = name in ("min", "max")
+        if starred := next((a for a in node.args if isinstance(a, ast.Starred)), None):
+            raise refuse_expression(self.scope.source, starred)
+        many = OPERATIONS[name].many
         if len(node.args) != arity and not (many and len(node.args) > arity):
             raise self.scope.refuse(
                 node,
                 f"{name} takes {arity}{' or more' * many} argument{'s' * (arity > 1)}, not {len(node.args)}",
                 why="it works on single numbers",
-                hint=f"{name}({', '.join('abc'[:arity])})",
+                hint=f"{ast.unparse(node.func)}({', '.join([*map(ast.unparse, node.args), '1.0', '1.0', '1.0'][:arity])})",
             )
         if name == "where":
-            return Call("where", (self._truth(node.args[0]), self.parse(node.args[1]), self.parse(node.args[2])))
+            return Call("where", (self.truth(node.args[0]), self.parse(node.args[1]), self.parse(node.args[2])))
         arguments = [self.parse(a) for a in node.args]
-        self._check_key(node, name, arguments)
-        return self._chain(name, arguments) if many else fold(Call(name, tuple(arguments)))
-
-    def _check_key(self, node: ast.Call, name: str, arguments: list[Scalar]) -> None:
-        """Keys have 32 bits for a value and 32 for its index; an index is taken from a key."""
-        kinds = [self.type_of(a) for a in arguments]
-        if name in ("argmax_key", "argmin_key"):
-            if kinds[0].bytes > 4 and not isinstance(arguments[0], Literal):
-                hint = f"y[i] = ex.{name[:6]}(… for k in range(N)), which takes two passes, or ex.cast(…, ex.f32)"
-                raise self.scope.refuse(node.args[0], f"a value of type {kinds[0]} does not fit a key",
-                                        why="a key has 32 bits for the value and 32 for its index", hint=hint)
-            if kinds[1].name != "i32":
-                raise self.scope.refuse(node.args[1], f"the index in a key is an i32, not {kinds[1]}",
-                                        why="a key has 32 bits for the value and 32 for its index", hint="a loop variable")
-        if name in ("argmax_index", "argmin_index") and kinds[0].name != "i64":
-            raise self.scope.refuse(node.args[0], f"{name} takes a key, an i64, not {kinds[0]}",
-                                    hint=f"the {name[3:6]} of ex.{name[:6]}_key(…) in an i64")
+        check_key(node, name, arguments, self.types, self.scope)
+        if not many:
+            return fold(self._checked(node, Call(name, tuple(arguments))))
+        total = arguments[0]
+        for part in arguments[1:]:
+            total = self._checked(node, Call(name, (total, part)))
+        return total
 
     def _cast(self, node: ast.Call) -> Scalar:
         dtype = self.scope.outside(node.args[1]) if len(node.args) == 2 else None
         if not (isinstance(dtype, type) and issubclass(dtype, Element)) or dtype is Element:
-            raise self.scope.refuse(
-                node, "cast takes a value and an element type", why="the value comes first", hint="ex.cast(x[i], ex.f32)"
-            )
+            words = sorted(map(ast.unparse, node.args), key=lambda w: bool(nearest_element(w)))
+            value, near = (words[0], nearest_element(words[-1]) or "f32") if len(words) == 2 else ("x[i]", "f32")
+            raise self.scope.refuse(node, "cast takes a value and an element type",
+                                    why=f"the value comes first; the element types are {ELEMENTS}",
+                                    hint=f"ex.cast({value}, ex.{near})")
         return Cast(dtype.dtype, self.parse(node.args[0]))
 
     def _unknown_call(self, node: ast.Call, called: Any) -> ProgramError:
@@ -289,56 +304,20 @@ class ValueParser:
             name = called.__name__
             return self.scope.refuse(node, f"{name} stands on a line of its own", why="it is a loop over its elements",
                                      hint=f"y[i] = ex.{name}(x[i, k] for k in range(N)), and then y[i]")  # fmt: skip
+        if self.inside and words == self.inside[-1].name:
+            return self.scope.refuse(node, f"{words} calls itself", why="a call is written out, which would never end",
+                                     hint="a loop in the program")
+        if isinstance(called, FunctionType):
+            return self.scope.refuse(node, f"{words} is a Python function", why="a program is parsed, never executed",
+                                     hint=f"@ex.function above `def {called.__name__}`")
         if isinstance(called, type) and issubclass(called, (Element, float, int, bool)):
-            return self.scope.refuse(node, f"{words}(…) is not accepted", why=_CLOSED, hint="ex.cast(x[i], ex.f32)")
+            inner = ast.unparse(node.args[0]) if node.args else "x[i]"
+            return self.scope.refuse(node, f"{words}(…) is not accepted", why=_CLOSED,
+                                     hint=f"ex.cast({inner}, ex.{nearest_element(words) or 'f32'})")
         short = words.rsplit(".", 1)[-1]
-        near = {"fabs": "abs", "maximum": "max", "minimum": "min", "power": "pow"}.get(short, short)
-        hint = f"ex.{near}(…)" if near in OPERATIONS else _LOOPS.get(short, "write the arithmetic itself")
+        near = {"fmax": "max", "maximum": "max", "fmin": "min", "minimum": "min", "power": "pow"}.get(short, short)
+        hint = f"ex.{near}(…)" if near in OPERATIONS else _LOOPS.get(short, _OWN)
         return self.scope.refuse(node, f"{words} is not an operation of programs", why=_CLOSED, hint=hint)
-
-
-def literal(value: float | int | bool) -> Literal:
-    """A number of the text: i32 (i64 where needed), f32 until its surroundings say f64, or bool."""
-    if isinstance(value, bool):
-        return Literal(value, DTYPES["bool"])
-    if isinstance(value, int):
-        return Literal(value, DTYPES["i32" if -(2**31) <= value < 2**31 else "i64"])
-    return Literal(value, DTYPES["f32"])
-
-
-def fold(call: Call) -> Scalar:
-    """Arithmetic on literals alone, done once in Python's numbers."""
-    if call.op not in _FOLD or not all(isinstance(a, Literal) for a in call.args):
-        return call
-    try:
-        value = _FOLD[call.op](*(a.value for a in call.args if isinstance(a, Literal)))
-    except (ZeroDivisionError, OverflowError):
-        return call
-    return literal(value) if isinstance(value, (int, float)) else call
-
-
-def settle(scalar: Scalar, context: DType, reads: list[DType]) -> Scalar:
-    """Give every literal the type in which it is used, so that ``0.1 * x`` is exact to f64 where `x` is f64."""
-    if isinstance(scalar, Literal):
-        return _settled(scalar, context)
-    if isinstance(scalar, Cast):
-        return Cast(scalar.dtype, settle(scalar.arg, scalar.dtype.wide, reads))
-    if not isinstance(scalar, Call):
-        return scalar
-    own = operand_type(scalar, reads)
-    weak = not any(isinstance(n, (Read, Cast)) for n in walk(scalar))
-    if weak and own.name == "f32" and context.name == "f64" and OPERATIONS[scalar.op].result != "bool":
-        own = context
-    fixed = zip(scalar.args, OPERATIONS[scalar.op].takes or ("",) * len(scalar.args), strict=True)
-    return Call(scalar.op, tuple(settle(a, DTYPES[name] if name else own, reads) for a, name in fixed))
-
-
-def _settled(node: Literal, context: DType) -> Literal:
-    if context.kind == "float" and node.dtype.kind != "bool":
-        return Literal(float(node.value), context)
-    if context.kind == "int" and node.dtype.kind == "int":
-        return node if node.dtype.name == "i64" else Literal(node.value, context)
-    return node
 
 
 def operation_of(node: ast.Call, scope: Scope) -> str | None:

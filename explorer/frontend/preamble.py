@@ -9,8 +9,10 @@ from types import ModuleType
 from typing import Any
 
 from .definition import Definition
+from .function import Function, functions_of
 from .scope import bound_names
-from .types import ArrayType, Size, SizeValue
+from .size import Size, SizeValue
+from .types import ArrayType
 
 _PUBLIC = "explorer"
 
@@ -27,14 +29,20 @@ def preamble(definition: Definition) -> list[str]:
     list of str
         Lines; a name whose value cannot be written down is left to the reader in a comment.
     """
-    own = bound_names(definition.text.tree)
-    mentioned = {name: value for name, value in definition.captured.items() if name not in own}
+    functions = functions_of(definition.captured)
+    mentioned: dict[str, Any] = {}
+    for text, captured in (*((f.text, f.captured) for f in functions.values()), (definition.text, definition.captured)):
+        own = bound_names(text.tree)
+        mentioned |= {name: value for name, value in captured.items() if name not in own}
     modules, imports, rest = [f"import {_PUBLIC} as ex"], [], []
     sizes = {name: value for name, value in mentioned.items() if isinstance(value, Size)}
     for name, value in mentioned.items():
         if isinstance(value, SizeValue | ArrayType):
             parts = value.shape if isinstance(value, ArrayType) else (value,)
             sizes |= {n: Size(n) for part in parts if isinstance(part, SizeValue) for n in part.names() if n not in sizes}
+        if isinstance(value, Function):
+            rest += [f"{name} = {value.name}"] if name != value.name else []
+            continue
         if isinstance(value, Size) or getattr(builtins, name, None) is value:
             continue
         if isinstance(value, ModuleType):
@@ -45,7 +53,10 @@ def preamble(definition: Definition) -> list[str]:
             rest.append(_assignment(name, value))
     if imports:
         modules.append(f"from {_PUBLIC} import {', '.join(sorted(imports))}")
-    return [*dict.fromkeys(modules), "", *_sizes(sizes), *rest]
+    written = [line for f in functions.values() for line in ("", "", *str(f).splitlines())]
+    aliases = [line for line in rest if line.partition(" = ")[2] in functions]
+    return [*dict.fromkeys(modules), "", *_sizes(sizes), *(line for line in rest if line not in aliases), *written,
+            *(["", "", *aliases] if aliases else [])]
 
 
 def _sizes(sizes: dict[str, Size]) -> list[str]:
@@ -67,7 +78,7 @@ def _public(value: Any) -> str:
 
 def _assignment(name: str, value: Any) -> str:
     if isinstance(value, ArrayType):
-        return f"{name} = ex.{value}"
+        return f"{name} = {value.spelled('ex.')}"
     if isinstance(value, SizeValue):
         return f"{name} = {value}"
     if isinstance(value, numbers.Number | str):

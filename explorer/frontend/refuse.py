@@ -18,7 +18,7 @@ def refuse(source: Source, node: ast.AST, what: str, *, why: str = "", hint: str
 
 
 _ORDER = "every instance of every statement must be known before the program runs"
-_LET = "a program has arrays, temporaries and loop variables, and no other names"
+_LET = "values are named on a line of their own"
 
 STATEMENTS: dict[type[ast.AST], Words] = {
     ast.While: ("while loops are not accepted", _ORDER, "for i in range(N):"),
@@ -71,7 +71,7 @@ EXPRESSIONS: dict[type[ast.AST], Words] = {
     ast.Set: ("a set is not accepted", "values are single numbers", "one assignment per element"),
     ast.Dict: ("a dict is not accepted", "values are single numbers", "one assignment per element"),
     ast.JoinedStr: ("text is not accepted", "values are numbers", "a number"),
-    ast.NamedExpr: (":= is not accepted", _LET, "t = ex.local(ex.f32), then t = … on its own line"),
+    ast.NamedExpr: (":= is not accepted", _LET, "t = … on its own line, before this one"),
     ast.Starred: ("* unpacking is not accepted", "values are single numbers", "write the arguments out"),
     ast.Await: ("await is not accepted", "values are numbers", "leave it out"),
     ast.Yield: ("yield is not accepted", "results are what the program writes to its array parameters", "y[i] = …"),
@@ -85,8 +85,8 @@ OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.LShift: ("<<", "* by a power of two"),
     ast.RShift: (">>", "// by a power of two"),
     ast.BitXor: ("^", "!= on truth values"),
-    ast.FloorDiv: ("//", "an index, or ex.cast(a / b, ex.i32)"),
-    ast.Mod: ("%", "an index expression of loop variables"),
+    ast.FloorDiv: ("//", "integers, or ex.cast(a / b, ex.i32)"),
+    ast.Mod: ("%", "integers: an i32 or i64 array, or loop variables"),
     ast.BitOr: ("|", "or"),
     ast.BitAnd: ("&", "and"),
     ast.Invert: ("~", "not"),
@@ -119,3 +119,17 @@ def refuse_expression(source: Source, node: ast.AST) -> ProgramError:
         ),
     )
     return refuse(source, node, what, why=why, hint=hint)
+
+
+def instead(node: ast.BinOp) -> str:
+    """How an operator on whole numbers is written with those that there are."""
+    single = (ast.Name, ast.Subscript, ast.Call, ast.Constant)
+    left, right = (f"{ast.unparse(side)}" if isinstance(side, single) else f"({ast.unparse(side)})"
+                   for side in (node.left, node.right))
+    if isinstance(node.op, (ast.LShift, ast.RShift)):
+        number = node.right.value if isinstance(node.right, ast.Constant) else None
+        right = str(1 << number) if type(number) is int and 0 <= number < 31 else f"2 ** {right}"
+    ratio = f"ex.cast({left} / {right}, ex.i32)"
+    whole = {ast.FloorDiv: ratio, ast.Mod: f"{left} - {right} * {ratio}",
+             ast.RShift: f"{left} // {right}", ast.LShift: f"{left} * {right}"}
+    return whole.get(type(node.op), "")

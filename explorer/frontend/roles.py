@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import warnings
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from ..errors import ProgramWarning
 from ..ir.expr import Expr
 from ..ir.program import Access, Array, Program, Statement
 from ..ir.tree import Loop, leaves
 from .scope import Scope
 
 
-def with_roles(program: Program, scope: Scope, declared: Mapping[str, ast.AST], nodes: Mapping[str, ast.stmt]) -> Program:
+def with_roles(program: Program, scope: Scope, declared: Mapping[str, ast.AST], nodes: Mapping[str, ast.stmt],
+               inout: Collection[str] = ()) -> Program:
     """`program` with the role of each parameter: never written is "in"; written before it is read, in the order of
-    the text, is "out"; any other is "inout".
+    the text, is "out"; any other, and what is declared `inout`, is "inout".  Temporaries that nothing uses are left out;
+    the trial warns of them.
+
+    The order of instances can say otherwise than the text: :func:`explorer.poly.initial.with_exact_roles` has the last word.
 
     Raises
     ------
     ProgramError
-        For an array that is never used, a temporary that is read first, or a program that writes no parameter.
+        For a parameter that is never used, a temporary that is read first, or a program that writes no parameter.
     """
     first: dict[str, tuple[Statement, Access]] = {}
     written: set[str] = set()
@@ -27,8 +33,15 @@ def with_roles(program: Program, scope: Scope, declared: Mapping[str, ast.AST], 
         for access in statement.accesses:
             first.setdefault(access.array, (statement, access))
         written.add(statement.target.array)
+    unused = [a for a in program.arrays if a.role == "temporary" and a.name not in first]
+    if scope.trial:
+        _warn_of(unused, scope, declared)
+    program = replace(program, arrays=tuple(a for a in program.arrays if a not in unused))
     ordered = sorted(program.arrays, key=lambda a: a.role != "temporary")
-    roles = {a.name: _role(a, first, written, scope, declared, nodes) for a in ordered}
+    roles = {a.name: _role(a, first, written, scope, declared, program, nodes) for a in ordered} | dict.fromkeys(inout, "inout")
+    if idle := next((name for name in inout if name not in written), None):
+        raise scope.refuse(declared[idle], f"{idle} is declared in-out, and nothing writes it",
+                           why="an input needs no word for it", hint=f"{idle}: ex.f32[…], or a statement that writes {idle}")
     arrays = tuple(replace(a, role=roles[a.name]) for a in program.arrays)
     outputs = [a for a in arrays if a.role in ("out", "inout")]
     if not outputs:
@@ -41,25 +54,37 @@ def with_roles(program: Program, scope: Scope, declared: Mapping[str, ast.AST], 
     return replace(program, arrays=arrays)
 
 
+def _warn_of(unused: Iterable[Array], scope: Scope, declared: Mapping[str, ast.AST]) -> None:
+    """A warning at the line that declares each of these temporaries."""
+    for array in unused:
+        line = scope.source.place(declared[array.name])[1]
+        warnings.warn_explicit(f"the temporary {array.name} is never used, and left out", ProgramWarning, scope.source.file, line)
+
+
 def _role(
     array: Array,
     first: Mapping[str, tuple[Statement, Access]],
     written: set[str],
     scope: Scope,
     declared: Mapping[str, ast.AST],
+    program: Program,
     nodes: Mapping[str, ast.stmt],
 ) -> str:
     kind = "temporary" if array.role == "temporary" else "parameter"
     if array.name not in first:
         raise scope.refuse(
             declared[array.name],
-            f"the {kind} {array.name} is never used",
-            why="it would be stored for nothing",
+            f"the parameter {array.name} is never used",
+            why="it would be passed for nothing",
             hint="use it or leave it out",
         )
     statement, access = first[array.name]
     if kind == "temporary":
-        if access.kind != "write":
+        if access.kind != "write" and not _may_be_written(array, statement, program):
+            if where := _only_where(nodes[statement.name], statement):
+                raise scope.refuse(nodes[statement.name], f"{array.name} has a value only where {where}",
+                                   why="elsewhere it keeps what it held before, and that is nothing",
+                                   hint=f"{array.name} = 0.0 (or another start) before the `if`")
             verb = "updated" if access.kind == "update" else "read"
             raise scope.refuse(
                 nodes[statement.name],
@@ -71,6 +96,26 @@ def _role(
     if array.name not in written:
         return "in"
     return "out" if access.kind == "write" else "inout"
+
+
+def _only_where(node: ast.stmt, statement: Statement) -> str:
+    """The test on data under which a statement gives its target a value that it does not read itself; else nothing."""
+    if not isinstance(node, ast.Assign) or not statement.text.startswith("if "):
+        return ""
+    test, base = statement.text[3:].partition(": ")[0], node.targets[0]
+    base = base.value if isinstance(base, ast.Subscript) else base
+    read = {n.id for part in (node.value, ast.parse(test, mode="eval")) for n in ast.walk(part) if isinstance(n, ast.Name)}
+    return "" if isinstance(base, ast.Name) and base.id in read else test
+
+
+def _may_be_written(temporary: Array, reader: Statement, program: Program) -> bool:
+    """Whether a statement further down may write a temporary before `reader` does read it: in an earlier iteration of a
+    loop around both and inside of the temporary's own.  Then the exact analysis decides.
+    """
+    own = len(temporary.shape) - temporary.given
+    inside = reader.dims[own : own + 1]
+    writers = [s for s in program.statements if s.target.array == temporary.name and s.target.kind == "write"]
+    return bool(inside) and any(s.dims[own : own + 1] == inside for s in writers)
 
 
 def check_bounds(program: Program, scope: Scope, nodes: Mapping[str, ast.stmt]) -> None:

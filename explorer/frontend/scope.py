@@ -13,24 +13,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import ProgramError
+from ..ir.dtype import DType
 from ..ir.expr import Expr, Ranges
 from ..ir.program import Array, Constraint
 from ..ir.tree import Loop
 from .refuse import refuse
+from .size import SizeValue
 from .source import Source
-from .types import SizeValue
 
 MISSING = object()
-
-_WORDS = (
-    "alignas alignof asm auto bool case catch char class const constexpr default delete do double else enum explicit "
-    "export extern false float for friend goto if inline int long mutable namespace new operator private protected public "
-    "register return short signed sizeof static struct switch template this throw true try typedef typeid typename union "
-    "unsigned using virtual void volatile while blockIdx blockDim threadIdx gridDim warpSize main"
-)
-RESERVED = frozenset(_WORDS.split())
-"""Words with a meaning in CUDA C++ (C++ standard, [lex.key]; CUDA's built-in variables): the kernel keeps the user's names."""
-
 
 @dataclass(frozen=True)
 class Surrounding:
@@ -63,6 +54,16 @@ class Scope:
     conditions : tuple of Constraint
     declared : mapping of str to str
         How the user declared each array: ``f32[M, N]``.
+    masks : tuple of (ast.expr, bool)
+        Tests on data around this point, outermost first, each with the value that it has here.
+    depths : mapping of str to int
+        Under how many masks each temporary was declared: it lives and dies under them.
+    aliases : mapping of str to Expr
+        Names that the user gave to indices.
+    inferred : mapping of str to (key, DType or None)
+        The temporaries that were not declared, with the type that is taken so far.
+    wording : str
+        What a statement made of several says, where that is not one piece of the user's text.
     """
 
     source: Source
@@ -74,6 +75,11 @@ class Scope:
     arrays: Mapping[str, Array] = field(default_factory=dict)
     conditions: tuple[Constraint, ...] = ()
     declared: Mapping[str, str] = field(default_factory=dict)
+    masks: tuple[tuple[ast.expr, bool], ...] = ()
+    depths: Mapping[str, int] = field(default_factory=dict)
+    aliases: Mapping[str, Expr] = field(default_factory=dict)
+    inferred: Mapping[str, tuple[tuple[str, int, int], DType | None]] = field(default_factory=dict)
+    wording: str = ""
 
     @property
     def ranges(self) -> Ranges:
@@ -91,8 +97,8 @@ class Scope:
         return (*(c for s in self.loops for c in s.bounds), *self.conditions)
 
     def variable(self, name: str) -> Expr | None:
-        """The value of a live loop variable over the dimensions, or None."""
-        return next((s.value for s in reversed(self.loops) if s.name == name), None)
+        """The value of a live loop variable, or of a name for an index, over the dimensions; or None."""
+        return next((s.value for s in reversed(self.loops) if s.name == name), None) or self.aliases.get(name)
 
     def inside(self, loop: Surrounding) -> Scope:
         """The scope in the body of `loop`."""
@@ -101,6 +107,10 @@ class Scope:
     def under(self, conditions: tuple[Constraint, ...]) -> Scope:
         """The scope in the body of an ``if``."""
         return replace(self, conditions=(*self.conditions, *conditions))
+
+    def masked(self, test: ast.expr, value: bool) -> Scope:
+        """The scope in a branch of an ``if`` on data."""
+        return replace(self, masks=(*self.masks, (test, value)), wording="")
 
     def refuse(self, node: ast.AST, what: str, *, why: str = "", hint: str = "") -> ProgramError:
         """The error that refuses `node`: ``raise scope.refuse(...)``."""
@@ -147,7 +157,7 @@ class Scope:
             node,
             f"unknown name {name}",
             why="it is no parameter, loop variable, temporary, size or captured number",
-            hint="import it, define it above the function, or correct its spelling",
+            hint=f"import it, define it above the function, correct its spelling, or add it to the parameters: {name}: ex.f32[N]",
         )
 
 
@@ -190,14 +200,24 @@ def _quoted(tree: ast.FunctionDef) -> Iterator[ast.AST]:
                 yield ast.parse(argument.annotation.value, mode="eval")
 
 
+LONGEST_NAME = 80
+"""Characters; what is made of several names still fits the 255 that the CPU device reads."""
+
+
+def check_length(node: ast.AST, name: str, scope: Scope) -> None:
+    """Refuse a name that is too long."""
+    if len(name) > LONGEST_NAME:
+        raise scope.refuse(node, f"the name {name[:20]}… is too long", why=f"it has {len(name):,} characters",
+                           hint=f"at most {LONGEST_NAME}")
+
+
 def check_name(node: ast.AST, name: str, scope: Scope) -> None:
     """Refuse a name that a kernel could not carry, or that hides an operation."""
+    check_length(node, name, scope)
     if not name.isascii():
         raise scope.refuse(
             node, f"the name {name} is not ASCII", why="the kernel keeps your names", hint="letters a to z, digits and _"
         )
-    if name in RESERVED:
-        raise scope.refuse(node, f"the name {name} is a word of CUDA C++", why="the kernel keeps your names", hint=f"{name}_")
     if name in ("range", "min", "max", "abs", "pow"):
         raise scope.refuse(
             node,

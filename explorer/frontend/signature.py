@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..ir.dtype import DType
+from .elements import ELEMENTS, nearest_element
 from .refuse import refuse
 from .scope import Scope, show_sizes
+from .size import SizeValue
 from .source import Source
-from .types import ArrayType, Element, SizeValue
+from .types import ArrayType, Element
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,15 @@ class Parameter:
         Empty for a scalar.
     node : ast.arg
         Where it stands.
+    inout : bool
+        Whether it was declared in-out.
     """
 
     name: str
     dtype: DType
     shape: tuple[int | SizeValue, ...]
     node: ast.arg
+    inout: bool = False
 
     def extents(self, scope: Scope) -> tuple[int, ...]:
         """The shape in integers; raises ProgramError for a negative extent."""
@@ -110,12 +115,13 @@ def _parameter(node: ast.arg, value: Any, source: Source, captured: Mapping[str,
     if isinstance(value, type) and issubclass(value, Element) and value is not Element:
         value = ArrayType(value.dtype, ())
     if not isinstance(value, ArrayType):
+        near = nearest_element(ast.unparse(node.annotation)) or "f32"
         raise refuse(
             source,
             node.annotation,
             f"{ast.unparse(node.annotation)} is not an array type",
-            why="the element types are f16 bf16 f32 f64 i8 i32 i64 bool_",
-            hint=hint,
+            why=f"the element types are {ELEMENTS}",
+            hint=f"{node.arg}: ex.{near} for a number, {node.arg}: ex.{near}[M, N] for an array",
         )
     shape: list[int | SizeValue] = []
     for part in value.shape:
@@ -131,7 +137,7 @@ def _parameter(node: ast.arg, value: Any, source: Source, captured: Mapping[str,
         if isinstance(part, int) and part < 0:
             raise refuse(source, node.annotation, f"the extent {part} is negative", why="an extent is at least 0", hint=hint)
         shape.append(part)
-    return Parameter(node.arg, value.dtype, tuple(shape), node)
+    return Parameter(node.arg, value.dtype, tuple(shape), node, value.inout)
 
 
 def _evaluate(annotation: ast.expr, source: Source, captured: Mapping[str, Any]) -> Any:

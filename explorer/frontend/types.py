@@ -1,4 +1,4 @@
-"""The words of the input language: element types, sizes, temporaries and operations.
+"""The words of the input language but for operations (:mod:`.words`): element types, sizes and temporaries.
 
 They exist for the reader, the linter and the type checker.  A decorated function is parsed and never run, so none of
 these does anything by itself: used outside a program they say so.
@@ -6,163 +6,14 @@ these does anything by itself: used outside a program they say so.
 
 from __future__ import annotations
 
-import builtins
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..errors import ProgramError
+from ..errors import ProgramError, outspoken, spoken
 from ..ir.dtype import DTYPES, DType
 
 inf: float = float("inf")
 """Positive infinity, the usual start of a minimum; ``-inf`` starts a maximum."""
-
-
-class SizeValue(ABC):
-    """An integer that becomes known at ``.at(...)``: a size, or arithmetic on sizes."""
-
-    @abstractmethod
-    def evaluate(self, sizes: Mapping[str, int]) -> int:
-        """The integer for given sizes; raises KeyError for a missing one and ZeroDivisionError."""
-
-    @abstractmethod
-    def names(self) -> Iterable[str]:
-        """The sizes it depends on, in order of appearance."""
-
-    def __add__(self, other: Any) -> SizeValue:
-        return _combine("+", self, other)
-
-    def __radd__(self, other: Any) -> SizeValue:
-        return _combine("+", other, self)
-
-    def __sub__(self, other: Any) -> SizeValue:
-        return _combine("-", self, other)
-
-    def __rsub__(self, other: Any) -> SizeValue:
-        return _combine("-", other, self)
-
-    def __mul__(self, other: Any) -> SizeValue:
-        return _combine("*", self, other)
-
-    def __rmul__(self, other: Any) -> SizeValue:
-        return _combine("*", other, self)
-
-    def __floordiv__(self, other: Any) -> SizeValue:
-        return _combine("//", self, other)
-
-    def __rfloordiv__(self, other: Any) -> SizeValue:
-        return _combine("//", other, self)
-
-    def __mod__(self, other: Any) -> SizeValue:
-        return _combine("%", self, other)
-
-    def __rmod__(self, other: Any) -> SizeValue:
-        return _combine("%", other, self)
-
-    def __neg__(self) -> SizeValue:
-        return _combine("-", 0, self)
-
-    def __index__(self) -> int:
-        raise ProgramError(
-            f"the size {self} has no value yet",
-            why="sizes are given when a program is scheduled",
-            hint="use it inside an @ex.program function, or a Python integer here",
-        )
-
-
-@dataclass(frozen=True)
-class Size(SizeValue):
-    """A named size, made by :func:`sizes`."""
-
-    name: str
-
-    def evaluate(self, sizes: Mapping[str, int]) -> int:
-        """The integer for given sizes."""
-        return sizes[self.name]
-
-    def names(self) -> Iterable[str]:
-        """The sizes it depends on."""
-        return (self.name,)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True)
-class SizeSum(SizeValue):
-    """``left op right`` on sizes and integers."""
-
-    op: str
-    left: SizeValue | int
-    right: SizeValue | int
-
-    def evaluate(self, sizes: Mapping[str, int]) -> int:
-        """The integer for given sizes."""
-        a, b = (p.evaluate(sizes) if isinstance(p, SizeValue) else p for p in (self.left, self.right))
-        return _ARITHMETIC[self.op](a, b)
-
-    def names(self) -> Iterable[str]:
-        """The sizes it depends on."""
-        for part in (self.left, self.right):
-            if isinstance(part, SizeValue):
-                yield from part.names()
-
-    def __str__(self) -> str:
-        return f"({self.left} {self.op} {self.right})"
-
-
-_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-}
-
-
-def _combine(op: str, left: Any, right: Any) -> Any:
-    for part in (left, right):
-        if not isinstance(part, (SizeValue, int)) or isinstance(part, bool):
-            return NotImplemented
-    return SizeSum(op, left, right)
-
-
-def sizes(names: str) -> Any:
-    """Declare symbolic sizes, which become integers at ``.at(...)`` or ``.schedule(...)``.
-
-    Parameters
-    ----------
-    names : str
-        Identifiers separated by spaces or commas.
-
-    Returns
-    -------
-    Size or tuple of Size
-        One size for one name, a tuple for several.
-
-    Raises
-    ------
-    ProgramError
-        For a name that is no identifier, is repeated, or if there is none.
-
-    Examples
-    --------
-    >>> M, N = sizes("M N")
-    >>> print(M * N + 1)
-    ((M * N) + 1)
-    """
-    if not isinstance(names, str):
-        raise ProgramError(f"sizes are named in a string, not in {names!r}", hint='M, N = ex.sizes("M N")')
-    parts = names.replace(",", " ").split()
-    bad = [p for p in parts if not p.isidentifier() or not p.isascii()]
-    if not parts or bad or len(set(parts)) != len(parts):
-        raise ProgramError(
-            f"sizes({names!r}) does not name sizes",
-            why="each name must be an ASCII identifier and stand once",
-            hint='M, N = ex.sizes("M N")',
-        )
-    return Size(parts[0]) if len(parts) == 1 else tuple(Size(p) for p in parts)
 
 
 @dataclass(frozen=True)
@@ -171,12 +22,20 @@ class ArrayType:
 
     dtype: DType
     shape: tuple[Any, ...]
+    inout: bool = False
+
+    def spelled(self, prefix: str = "") -> str:
+        """The type as Python, each word of the language behind a prefix: ``ex.inout[ex.f32[M, N]]``."""
+        name = f"{prefix}{'bool_' if self.dtype.name == 'bool' else self.dtype.name}"
+        plain = f"{name}[{', '.join(map(str, self.shape))}]" if self.shape else name
+        return f"{prefix}inout[{plain}]" if self.inout else plain
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+        return self.spelled()
 
 
-def _outside(*_: Any, word: str = "an element type") -> Any:
+def outside(*_: Any, word: str = "an element type") -> Any:
+    """Refuse a word of the language where there is no program."""
     raise ProgramError(
         f"{word} has no value outside a program",
         why="a program is parsed, never executed",
@@ -194,21 +53,44 @@ class Element:
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         """Refused: an element type has no values of its own."""
-        return _outside(word=cls.__name__)
+        return outside(word=cls.__name__)
 
     def __class_getitem__(cls, shape: Any) -> ArrayType:
         return ArrayType(cls.dtype, shape if isinstance(shape, tuple) else (shape,))
 
     def __getitem__(self, index: Any) -> Any:
-        return _outside()
+        return outside()
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        _outside()
+        outside()
 
     # Declared so that type checkers accept arithmetic on scalar parameters.
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _outside
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __and__ = __or__ = _outside
-    __lt__ = __le__ = __gt__ = __ge__ = _outside
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = outside
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __and__ = __or__ = outside
+    __lt__ = __le__ = __gt__ = __ge__ = outside
+    __xor__ = __rxor__ = __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = __invert__ = outside
+
+
+@outspoken(ProgramError)
+class inout:
+    """An array that the program changes: ``y: ex.inout[ex.f32[M, N]]``.
+
+    What the caller gives stays wherever the program writes nothing.  An array that is read before it is written is in-out
+    without this word.
+    """
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        """Refused: it has no values of its own."""
+        return outside(word="inout")
+
+    def __class_getitem__(cls, array: Any) -> Any:
+        if isinstance(array, type) and issubclass(array, Element) and array is not Element:
+            return ArrayType(array.dtype, (), True)
+        return ArrayType(array.dtype, array.shape, True) if isinstance(array, ArrayType) else array
+
+    __getitem__, __setitem__ = Element.__getitem__, Element.__setitem__
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = outside
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = outside
 
 
 class f16(Element, dtype="f16"):
@@ -239,12 +121,29 @@ class i64(Element, dtype="i64"):
     """64-bit signed integer."""
 
 
+class u8(Element, dtype="u8"):
+    """8-bit unsigned integer; widened to `i32` in expressions."""
+
+
+class u16(Element, dtype="u16"):
+    """16-bit unsigned integer; widened to `i32` in expressions."""
+
+
+class u32(Element, dtype="u32"):
+    """32-bit unsigned integer; its sums and products wrap."""
+
+
+class u64(Element, dtype="u64"):
+    """64-bit unsigned integer; its sums and products wrap."""
+
+
 class bool_(Element, dtype="bool"):
     """Truth value, one byte."""
 
 
+@spoken(ProgramError)
 def local(dtype: Any, *shape: Any) -> Any:
-    """Declare a temporary: ``peak = ex.local(ex.f32)``, ``row = ex.local(ex.f32, N)``.
+    """Declare a temporary: ``peak = ex.local(ex.f32)``, ``row = ex.local(ex.f32, N)``, ``tile = ex.local(ex.f32, (M, N))``.
 
     Every iteration of the loops around the declaration has a temporary of its own; a schedule decides where it is
     stored.  It must be written before it is read.
@@ -252,128 +151,29 @@ def local(dtype: Any, *shape: Any) -> Any:
     Parameters
     ----------
     dtype : element type
-    *shape : int or size
+    *shape : int, size, or one tuple or list of them
         No extents for a scalar.
     """
-    return _outside(word="local")
+    return outside(word="local")
 
 
-def where(condition: Any, value: Any, other: Any) -> Any:
-    """`value` where `condition` holds, `other` elsewhere; the same as ``value if condition else other``."""
-    return _outside(word="where")
-
-
+@spoken(ProgramError)
 def cast(value: Any, dtype: Any) -> Any:
     """Convert `value` to an element type; floats to integers truncate towards zero."""
-    return _outside(word="cast")
+    return outside(word="cast")
 
 
-def exp(x: Any) -> Any:
-    """E to the power `x`."""
-    return _outside(word="exp")
-
-
-def log(x: Any) -> Any:
-    """Natural logarithm."""
-    return _outside(word="log")
-
-
-def sqrt(x: Any) -> Any:
-    """Square root."""
-    return _outside(word="sqrt")
-
-
-def rsqrt(x: Any) -> Any:
-    """One over the square root."""
-    return _outside(word="rsqrt")
-
-
-def tanh(x: Any) -> Any:
-    """Hyperbolic tangent."""
-    return _outside(word="tanh")
-
-
-def erf(x: Any) -> Any:
-    """Error function."""
-    return _outside(word="erf")
-
-
-def abs(x: Any) -> Any:
-    """Absolute value; Python's `abs` means the same."""
-    return _outside(word="abs")
-
-
-def min(*values: Any) -> Any:
-    """Smallest value; Python's `min` means the same."""
-    return _outside(word="min")
-
-
-def max(*values: Any) -> Any:
-    """Largest value; Python's `max` means the same."""
-    return _outside(word="max")
-
-
-def pow(base: Any, exponent: Any) -> Any:
-    """`base` to the power `exponent`; ``base ** exponent`` means the same."""
-    return _outside(word="pow")
-
-
+@spoken(ProgramError)
 def argmax(elements: Any) -> Any:
     """Index of the first largest element: ``y[i] = ex.argmax(x[i, k] for k in range(N))``, on a line of its own.
 
     As `numpy.argmax`: of equal elements the first, and the first NaN if there is one.  The index is the value of the
     loop variable.  An empty range is refused.
     """
-    return _outside(word="argmax")
+    return outside(word="argmax")
 
 
+@spoken(ProgramError)
 def argmin(elements: Any) -> Any:
     """Index of the first smallest element; as :func:`argmax`."""
-    return _outside(word="argmin")
-
-
-def argmax_key(value: Any, index: Any) -> Any:
-    """A 64-bit integer of which the largest is that of the first largest `value`: what :func:`argmax` is made of.
-
-    ``key = max(key, ex.argmax_key(x[i, k], k))`` starts at ``-2**63``; ``ex.argmax_index(key)`` is the index.
-    """
-    return _outside(word="argmax_key")
-
-
-def argmin_key(value: Any, index: Any) -> Any:
-    """A 64-bit integer of which the smallest is that of the first smallest `value`; starts at ``2**63 - 1``."""
-    return _outside(word="argmin_key")
-
-
-def argmax_index(key: Any) -> Any:
-    """The index in the largest :func:`argmax_key`; -1 if there was none."""
-    return _outside(word="argmax_index")
-
-
-def argmin_index(key: Any) -> Any:
-    """The index in the smallest :func:`argmin_key`; -1 if there was none."""
-    return _outside(word="argmin_index")
-
-
-OPERATION_OF: dict[Any, str] = {
-    exp: "exp",
-    log: "log",
-    sqrt: "sqrt",
-    rsqrt: "rsqrt",
-    tanh: "tanh",
-    erf: "erf",
-    where: "where",
-    abs: "abs",
-    min: "min",
-    max: "max",
-    pow: "pow",
-    argmax_key: "argmax_key",
-    argmin_key: "argmin_key",
-    argmax_index: "argmax_index",
-    argmin_index: "argmin_index",
-    builtins.abs: "abs",
-    builtins.min: "min",
-    builtins.max: "max",
-    builtins.pow: "pow",
-}
-"""The operation each callable stands for, by the callable itself, so that any import spelling works."""
+    return outside(word="argmin")

@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ..errors import ResourceError
+from ..errors import ExplorerError, ResourceError, outspoken, shown
 
 DEFAULT = "H200"
 
@@ -42,6 +42,7 @@ class Breach:
         return f"{self.what}: {self.asked:,} {self.unit}, limit {self.limit:,}"
 
 
+@outspoken(ExplorerError, 'ex.gpu("H200")')
 @dataclass(frozen=True)
 class Gpu:
     """What a kernel has to fit in, and how fast it could go at best.
@@ -210,13 +211,13 @@ def gpu(name: str) -> Gpu:
         If there is none; the hint names the nearest ones.
     """
     if not isinstance(name, str):
-        raise ResourceError(f"a GPU is asked for by its name, not by {name!r}", hint=f'gpu("{DEFAULT}")')
+        raise ResourceError(f"a GPU is asked for by its name, not by {shown(name)}", hint=f'gpu("{DEFAULT}")')
     found = _by_key().get(_key(name))
     if found is not None:
         return found
     near = get_close_matches(_key(name), list(_by_key()), n=6, cutoff=0.4)
     names = list(dict.fromkeys(_by_key()[k].name for k in near))[:3] or list(catalogue())
-    raise ResourceError(f"No GPU called {name!r} is in the catalogue.", why=f"known: {', '.join(catalogue())}",
+    raise ResourceError(f"No GPU called {shown(name)} is in the catalogue.", why=f"known: {', '.join(catalogue())}",
                         hint=" or ".join(f'gpu("{n}")' for n in names), suggestions=tuple(names))
 
 

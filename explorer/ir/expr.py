@@ -140,15 +140,18 @@ class Expr:
             return self
         if isinstance(values, Places) and (known := values.whole.get(self.terms)) is not None:
             return known + self.const
-        total = const(self.const)
+        terms: list[tuple[Atom, int]] = []
+        constant = self.const
         for atom, c in self.terms:
             if isinstance(atom, str):
-                total = total + values.get(atom, var(atom)) * c
+                part = values[atom] if atom in values else var(atom)
             elif isinstance(atom, Quotient):
-                total = total + quotient(atom.expr.substitute(values, ranges), atom.by, ranges) * c
+                part = quotient(atom.expr.substitute(values, ranges), atom.by, ranges)
             else:
-                total = total + remainder(atom.expr.substitute(values, ranges), atom.by, ranges) * c
-        return rejoin(total, ranges)
+                part = remainder(atom.expr.substitute(values, ranges), atom.by, ranges)
+            terms += [(a, k * c) for a, k in part.terms]
+            constant += part.const * c
+        return rejoin(_collect(tuple(terms), constant), ranges)
 
     def simplify(self, ranges: Ranges) -> Expr:
         """The same value, written with fewer quotients and remainders where `ranges` allow it."""

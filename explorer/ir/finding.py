@@ -2,7 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, overload
+
+
+class Advice(Sequence[str]):
+    """What to try, found out when it is first read: trying a proposal costs more than refusing what was asked."""
+
+    def __init__(self, ask: Callable[[], tuple[str, ...]]) -> None:
+        self._ask = ask
+
+    @cached_property
+    def told(self) -> tuple[str, ...]:
+        """The proposals."""
+        return self._ask()
+
+    def __len__(self) -> int:
+        return len(self.told)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        return self.told[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self.told == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.told)
+
+    def __repr__(self) -> str:
+        return repr(self.told)
+
+    def __str__(self) -> str:
+        return "; or ".join(self.told)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self.told,)
 
 
 @dataclass(frozen=True)
@@ -52,8 +92,10 @@ class Finding:
         Ids of the nodes involved (leaves, loops).
     lines : tuple of int
         The user's source lines.
-    hints : tuple of str
-        What to try, as Python calls on the schedule (``skew('j', by='i', factor=1)``) or sentences.
+    hints : sequence of str
+        What to try, as Python calls on the schedule (``skew('j', by='i', factor=1)``) or sentences.  The questions write
+        proposals, with ``…`` for an argument that they do not know; in the refusal of a step only those that were tried and
+        help are left (:mod:`explorer.hints`).
     """
 
     question: str
@@ -66,7 +108,7 @@ class Finding:
     sink: Instance | None = None
     nodes: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
-    hints: tuple[str, ...] = ()
+    hints: Sequence[str] = ()
 
     @property
     def where(self) -> str:
@@ -88,6 +130,16 @@ class Verdict:
     why: str = ""
     hint: str = ""
     finding: Finding | None = None
+
+    def __getattribute__(self, name: str) -> Any:
+        """The attribute; advice for a hint is found out now, and read as text."""
+        value = object.__getattribute__(self, name)
+        return str(value) if name == "hint" else value
+
+    @property
+    def advice(self) -> str | Advice:
+        """The hint as it is, without finding it out."""
+        return object.__getattribute__(self, "hint")
 
     def __bool__(self) -> bool:
         return not self.what

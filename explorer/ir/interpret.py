@@ -13,16 +13,21 @@ import numpy as np
 from ..errors import ProgramError
 from .dtype import DTYPES, DType, bf16_to_f32, f32_to_bf16
 from .expr import Expr
+from .operations import OPERATIONS
 from .program import Access, Array, Indirect, Program, Statement
-from .scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, argument_types, walk
+from .scalar import REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, argument_types, walk
 from .tree import Leaf, Node, Sync
 
 Values = dict[str, int]
 Evaluate = Callable[[Values, list[Any]], Any]
 
 
+Watch = Callable[[Statement, Mapping[str, int], str, tuple[int, ...], Any], None]
+
+
 def interpret(
-    program: Program, arrays: Mapping[str, np.ndarray], *, exact: bool = False, rounded: bool | None = None
+    program: Program, arrays: Mapping[str, np.ndarray], *, exact: bool = False, rounded: bool | None = None,
+    watch: Watch | None = None,
 ) -> dict[str, np.ndarray]:
     """Run `program` on copies of `arrays` and return what it wrote.
 
@@ -36,6 +41,8 @@ def interpret(
         Compute floats in float64 instead of the types that expressions widen to.
     rounded : bool, optional
         Whether stores round to the array's dtype; by default only if not `exact`.  Unrounded float arrays are float64.
+    watch : callable, optional
+        ``watch(statement, point, array, element, value)`` after every write, in the program's order.
 
     Returns
     -------
@@ -51,7 +58,7 @@ def interpret(
     -----
     An operation is evaluated in the compute type of its arguments, an update in the compute type of its target.
     """
-    run = _Run(program, arrays, exact, (not exact) if rounded is None else rounded)
+    run = _Run(program, arrays, exact, (not exact) if rounded is None else rounded, watch)
     with np.errstate(all="ignore"):
         run.nodes(program.body, {})
     return {a.name: run.result(a) for a in program.arrays if a.role in ("out", "inout")}
@@ -79,8 +86,9 @@ class _Memory:
 
 
 class _Run:
-    def __init__(self, program: Program, arrays: Mapping[str, np.ndarray], exact: bool, rounded: bool) -> None:
-        self.program, self.exact, self.rounded = program, exact, rounded
+    def __init__(self, program: Program, arrays: Mapping[str, np.ndarray], exact: bool, rounded: bool,
+                 watch: Watch | None = None) -> None:  # fmt: skip
+        self.program, self.exact, self.rounded, self.watch = program, exact, rounded, watch
         self.memory = {a.name: _Memory(a, _given(a, arrays), self.numpy(a.dtype.wide), rounded) for a in program.arrays}
         self.compiled = {s.name: self.statement(s) for s in program.statements}
 
@@ -121,6 +129,8 @@ class _Run:
                 new = op.numpy(wide.type(old), wide.type(new))
             memory.data[where] = memory.round(new)
             memory.known[where] = True
+            if self.watch is not None:
+                self.watch(statement, at, memory.array.name, where, memory.data[where])
 
         return instance
 

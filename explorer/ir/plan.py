@@ -12,7 +12,21 @@ from .dtype import DType
 from .expr import var
 from .hashing import cached_hash
 from .program import Array, Program, Statement
-from .tree import BLOCK_ROLES, PLACE_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Node, find, leaves, map_leaves, rewrite, walk
+from .tree import (
+    BLOCK_ROLES,
+    PLACE_ROLES,
+    WARP_ROLES,
+    WARP_SIZE,
+    Kernel,
+    Leaf,
+    Loop,
+    Node,
+    find,
+    leaves,
+    map_leaves,
+    rewrite,
+    walk,
+)
 
 
 @dataclass(frozen=True)
@@ -128,13 +142,15 @@ class Plan:
     def extents(self) -> dict[str, tuple[int, int, int, int, int, int]]:
         """For each kernel by id, how many blocks (x, y, z) and threads (x, y, z) run it.
 
-        Those of its launch, the largest of its phases'; but one block alone runs a kernel joined by a ticket, by signals or
-        in a cluster along an axis of the grid that the kernel does not spread over.
+        Those of its launch, the largest of its phases' (whole warps, where one of them binds warps or lanes); but one block
+        alone runs a kernel joined by a ticket, by signals or in a cluster along an axis of the grid that the kernel does not
+        spread over.
         """
         out = {}
         for group in self.launched:
             grid = tuple(map(max, zip(*map(grid_extents, group), strict=True)))
-            block = tuple(map(max, zip(*map(block_extents, group), strict=True)))
+            x, y, z = map(max, zip(*map(block_extents, group), strict=True))
+            block = _whole_warps(x) if any(map(_binds_lanes, group)) else x, y, z
             for position, kernel in enumerate(group):
                 alone = kernel.by_one and position > 0
                 mine = (n if own > 1 or not alone else 1 for n, own in zip(grid, grid_extents(kernel), strict=True))
@@ -216,14 +232,25 @@ class Plan:
 
 
 def block_extents(kernel: Kernel) -> tuple[int, int, int]:
-    """Threads per block (x, y, z): the largest extent bound to each; ``warp`` and ``lane`` make up x."""
+    """Threads per block (x, y, z): the largest extent bound to each; ``warp`` and ``lane`` make up x, in whole warps.
+
+    Lanes are combined by shuffles and in scratch arrays of whole warps: a warp that lacks some has nobody to bring their parts.
+    """
     size = {role: 1 for role in PLACE_ROLES}
     for node in walk(kernel.body):
         if isinstance(node, Loop) and node.role in size:
             size[node.role] = max(size[node.role], node.start + node.extent)
-    has_lane = any(isinstance(n, Loop) and n.role in ("warp", "lane") for n in walk(kernel.body))
-    x = max(size["thread.x"], WARP_SIZE * size["warp"]) if has_lane else size["thread.x"]
+    x = _whole_warps(max(size["thread.x"], WARP_SIZE * size["warp"])) if _binds_lanes(kernel) else size["thread.x"]
     return x, size["thread.y"], size["thread.z"]
+
+
+def _binds_lanes(kernel: Kernel) -> bool:
+    """Whether a loop of the kernel runs over warps or lanes."""
+    return any(isinstance(n, Loop) and n.role in WARP_ROLES for n in walk(kernel.body))
+
+
+def _whole_warps(threads: int) -> int:
+    return -(-threads // WARP_SIZE) * WARP_SIZE
 
 
 def grid_extents(kernel: Kernel) -> tuple[int, int, int]:

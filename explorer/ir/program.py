@@ -157,6 +157,8 @@ class Program:
     sizes : tuple of (str, int)
     source : str
         The user's text; `file` and `first_line` say where it stands.
+    helpers : str
+        The text of the functions that it calls, which stand written out in the statements.
     """
 
     name: str
@@ -167,6 +169,7 @@ class Program:
     source: str = ""
     file: str = ""
     first_line: int = 0
+    helpers: str = ""
 
     @cached_property
     def array_of(self) -> dict[str, Array]:

@@ -6,21 +6,22 @@ from collections.abc import Mapping
 from math import isinf
 
 from .expr import Expr, Ranges
+from .inequality import cases
+from .operations import OPERATIONS
 from .plan import Buffer, Plan
 from .program import Access, Array, Constraint, Indirect, Statement
-from .scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar
+from .scalar import REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar
 from .tree import JOINED, Kernel, Leaf, Loop, Node, Sync, View, ranges
 
-_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-_PRECEDENCE = {"not": 6, **dict.fromkeys(_COMPARISONS, 9)}
-"""Of operators that bind differently in Python than in C, whose order :class:`~.scalar.Operation` has."""
+_COMPARISON = 7
+"""Python's precedence of comparisons, which chain: neither operand may be one."""
 
 
 def loops_text(plan: Plan) -> str:
     """The loop nests of all kernels: roles, extents, statements with their guards, buffers, views and waits.
 
-    ``0…64`` are the values 0 to 63.  A statement's indices are written over the loops' variables; behind ``#``
-    stands where it runs (unless everywhere in its loops) and how its updates are combined.
+    ``0…64`` are the values 0 to 63.  A statement stands behind its name, by which moves address it; its indices are written over
+    the loops' variables; behind ``#`` stands where it runs (unless everywhere in its loops) and how its updates are combined.
     """
     lines: list[str] = []
     for kernel in plan.kernels:
@@ -49,13 +50,13 @@ def loop_text(loop: Loop) -> str:
 
 
 def leaf_text(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:
-    """The line of a statement in the tree: ``y[4*i + i.i] = x[4*i + i.i]  # where 4*i + i.i < 10``."""
+    """The line of a statement in the tree: ``S0: y[4*i + i.i] = x[4*i + i.i]  # where 4*i + i.i < 10``."""
     statement, at, scope = plan.statement_of[leaf.statement], dict(leaf.at), ranges(above)
     notes = [guard] if (guard := guard_text(statement.domain, at, scope)) else []
     notes = [f"where {guard}" for guard in notes] + [f"{name} combined by {how}" for name, how in leaf.collect]
     notes += [note] if (note := sum_note(leaf)) else []
     text = statement_text(plan, leaf)
-    text = f"async {text}" if leaf.mechanism == "async" else text
+    text = f"{leaf.id}: {'async ' * (leaf.mechanism == 'async')}{text}"
     return f"{text}  # {'; '.join(notes)}" if notes else text
 
 
@@ -124,6 +125,8 @@ def guard_text(constraints: tuple[Constraint, ...], at: Mapping[str, Expr], scop
 def condition_text(constraint: Constraint, at: Mapping[str, Expr], scope: Ranges) -> str:
     """``expr >= 0`` or ``expr == 0`` as a comparison without minus signs: ``4*i + i.i < 10``."""
     expr = constraint.expr.substitute(at, scope)
+    if not constraint.equality and (either := cases(expr, scope)):
+        return f"({' or '.join(condition_text(Constraint(e), {}, scope) for e in either)})"
     left = Expr(tuple((a, -c) for a, c in expr.terms if c < 0))
     right = Expr(tuple((a, c) for a, c in expr.terms if c > 0))
     if constraint.equality:
@@ -215,10 +218,10 @@ class _Writer:
         operation = OPERATIONS[call.op]
         if not operation.python:
             return f"{call.op}({', '.join(self.scalar(a) for a in call.args)})", 100
-        own = _PRECEDENCE.get(call.op, operation.precedence)
+        own = operation.binds or operation.precedence
         if operation.arity == 1:
             return operation.python.format(self.scalar(call.args[0], own)), own
-        strict = own + 1 if call.op in _COMPARISONS else own
+        strict = own + 1 if own == _COMPARISON else own
         return operation.python.format(self.scalar(call.args[0], strict), self.scalar(call.args[1], own + 1)), own
 
 

@@ -194,10 +194,12 @@ Root = tuple[Kernel, ...]
 
 def walk(nodes: tuple[Node, ...]) -> Iterator[Node]:
     """All nodes, parents before children, in execution order."""
-    for node in nodes:
+    waiting = list(reversed(nodes))  # a stack: generators within generators take the square of the depth
+    while waiting:
+        node = waiting.pop()
         yield node
         if isinstance(node, Loop):
-            yield from walk(node.body)
+            waiting += reversed(node.body)
 
 
 def leaves(nodes: tuple[Node, ...], above: tuple[Loop, ...] = ()) -> Iterator[tuple[Leaf, tuple[Loop, ...]]]:

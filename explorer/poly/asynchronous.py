@@ -10,7 +10,8 @@ youngest committed groups have landed (CUDA C++ Programming Guide, "Asynchronous
   ones: a few alternatives.
 
 Whether some read comes before its copy has landed is thus an exact question, without enumeration: is there a pair
-(copy, reader) whose group is younger than what every wait before the reader has let through?
+(copy, reader) whose group is younger than what every wait before the reader has let through?  The same is asked of every
+later write of a cell that a copy writes or reads: until its group has landed it may still do either.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+import islpy as isl
+
 from ..ir.expr import ZERO, Expr, const, var
 from ..ir.finding import Finding
 from ..ir.plan import Plan
-from ..ir.tree import Kernel, Loop, Node, Sync, walk
-from .events import Event, either, events, witness
+from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, walk
+from .events import Event, common_loops, earlier, either, events, same_cell, witness
 from .flow_text import cell_text, element, instance
-from .linear import at_most, less
+from .linear import Cases, at_most, equal, feasible, less
+from .mechanism import Never, misjudged
 from .plan_facts import plan_copy
 from .sites import Site
 from .supply import Link, link
@@ -48,7 +52,7 @@ class Landing:
 
 
 def check_async(plan: Plan) -> tuple[Finding, ...]:
-    """Whether every read of an asynchronously copied cell comes after a wait that covers the copy's group.
+    """Whether every asynchronous copy can be one, and has landed before its cells are read, or written again.
 
     Parameters
     ----------
@@ -58,36 +62,40 @@ def check_async(plan: Plan) -> tuple[Finding, ...]:
     Returns
     -------
     tuple of Finding
-        One for each pair of copy leaf and reading access that fails, with the smallest pair of instances.
+        One for each leaf that cannot copy asynchronously; else one for each pair of copy leaf and later access that fails, with
+        the smallest pair of instances.
     """
     everything = events(plan)
-    copies = [e for e in everything if e.site.writes and e.site.leaf.mechanism == "async"]
+    copies = [e for e in everything if e.site.leaf.mechanism == "async"]
     if not copies:
         return ()
-    out = []
-    for c in copies:
-        if c.site.space != "shared":
-            out.append(_not_shared(c.site))
-        for reader in everything:
-            site = reader.site
-            view = site.leaf.view(site.slot)
-            if site.writes or view is None or not view.element or plan_copy(plan, view.buffer) != c.site.statement.name:
-                continue
-            if finding := _check_pair(plan.kernels[reader.launch], c, reader):
-                out.append(finding)
-    return tuple(out)
+    if plain := tuple(_plain(plan, leaf, why) for leaf, why in misjudged(plan)):
+        return plain
+    pairs = [(c, other) for c in copies for other in everything if c.launch == other.launch]
+    kernels = plan.kernels
+    reads = (_check_pair(kernels[c.launch], c, o) for c, o in pairs if c.site.writes and _reads_copy(plan, c, o))
+    if early := tuple(filter(None, reads)):
+        return early
+    again = (_check_rewrite(kernels[c.launch], c, o) for c, o in pairs if o.site.writes and c.site.cells == o.site.cells)
+    return tuple(filter(None, again))
 
 
-def _not_shared(site: Site) -> Finding:
-    return Finding("flow", f"{site.leaf.id} copies asynchronously into {site.storage}, which is not in shared memory",
-                   "cp.async writes shared memory only", site.statement.reads[0].array if site.statement.reads else "",
-                   nodes=(site.leaf.id,), hints=("copy plainly, or stage in shared memory",))
+def _plain(plan: Plan, leaf: Leaf, why: Never) -> Finding:
+    array = plan.statement_of[leaf.statement].reads
+    return Finding("flow", f"{leaf.id} copies asynchronously and cannot: {why.what}", why.why, array[0].array if array else "",
+                   nodes=(leaf.id,), hints=tuple(filter(None, (why.hint, "pipeline with asynchronous=False"))))
+
+
+def _reads_copy(plan: Plan, copy: Event, other: Event) -> bool:
+    """Whether the access reads what the copy has brought."""
+    view = other.site.leaf.view(other.site.slot)
+    if other.site.writes or view is None or not view.element:
+        return False
+    return plan_copy(plan, view.buffer) == copy.site.statement.name
 
 
 def _check_pair(kernel: Kernel, copy: Event, reader: Event) -> Finding | None:
     a, b = copy.site, reader.site
-    if copy.launch != reader.launch:
-        return None
     by = link(None, a, b)
     if by is None:
         return None
@@ -97,10 +105,43 @@ def _check_pair(kernel: Kernel, copy: Event, reader: Event) -> Finding | None:
     return _finding(kernel, a, b, *early) if early else None
 
 
+def _check_rewrite(kernel: Kernel, copy: Event, other: Event) -> Finding | None:
+    """A later write of a cell that the copy may not have read, or written, yet."""
+    a, b = copy.site, other.site
+    group, after = commits_before(kernel, path_to(kernel, a.leaf.id)), earlier(copy, other, "a", "b")
+    early = _still_open(a, b, after, group, tuple(landings(kernel, b.leaf.id)))
+    if not early:
+        return None
+    what = "writes" if a.writes else "reads"
+    source, sink = instance(a, early[0]), instance(b, early[1])
+    return _late(kernel, a, b, *early, f"{sink} may write {cell_text(b, early[1])} before {source} has landed",
+                 f"{source} {what} that cell asynchronously, and no wait before {sink} covers its group")
+
+
+Points = tuple[tuple[int, ...], tuple[int, ...]]
+
+
 @lru_cache(maxsize=2048)
-def _not_landed(by: Link, group: Expr, alternatives: tuple[Landing, ...]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The smallest pair whose group no wait has let through: group number at or beyond what has landed."""
-    a, b, failing = by.writer, by.reader, by.pairs
+def _still_open(a: Site, b: Site, after: Cases, group: Expr, alternatives: tuple[Landing, ...]) -> Points | None:
+    """The smallest pair of a copy and a later access of one of its cells, in one block, whose group no wait has let through."""
+    blocks = [(e, f) for e, f in zip(a.place[:3], b.place[:3], strict=True) if e is not None and f is not None]
+    launches = [(var(x.id), var(x.id)) for x in common_loops(a, b) if x.role == "launch"]  # all have landed where one ends
+    alike = [(e, f) for e, f in (*same_cell(a, b), *blocks) if not (e == f and e.is_constant)]
+    same = tuple(equal(e, "a", f, "b") for e, f in (*alike, *launches))
+    held = (*a.conditions("a"), *b.conditions("b"), *same)
+    if not (cases := tuple((*held, *case) for case in after if feasible((a.loops("a"), b.loops("b")), (*held, *case)))):
+        return None
+    return _open_pair(a, b, either(a, b, cases), group, alternatives)
+
+
+@lru_cache(maxsize=2048)
+def _not_landed(by: Link, group: Expr, alternatives: tuple[Landing, ...]) -> Points | None:
+    """The smallest pair of a supply whose group no wait has let through."""
+    return _open_pair(by.writer, by.reader, by.pairs, group, alternatives)
+
+
+def _open_pair(a: Site, b: Site, failing: isl.Map, group: Expr, alternatives: tuple[Landing, ...]) -> Points | None:
+    """The smallest of these pairs with a group number at or beyond what has landed."""
     for w in alternatives:
         absent = [(at_most(e, "b", -1),) for e in w.when]
         failing = failing.intersect(either(a, b, (*absent, (less(w.landed, "b", group, "a", 0),))))
@@ -109,14 +150,20 @@ def _not_landed(by: Link, group: Expr, alternatives: tuple[Landing, ...]) -> tup
 
 def _finding(kernel: Kernel, a: Site, b: Site, first: tuple[int, ...], last: tuple[int, ...]) -> Finding:
     source, sink = instance(a, first), instance(b, last)
+    return _late(kernel, a, b, first, last, f"{sink} may read {cell_text(b, last)} before it has landed",
+                 f"{source} copies {cell_text(b, last)} asynchronously, and no wait before {sink} covers its group")
+
+
+def _late(kernel: Kernel, a: Site, b: Site, first: tuple[int, ...], last: tuple[int, ...], what: str, why: str) -> Finding:
+    source, sink = instance(a, first), instance(b, last)
     waits = [n for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"]
-    why = f"{source} copies {cell_text(b, last)} asynchronously, and no wait before {sink} covers its group"
     hints: tuple[str, ...] = ("a commit after the copies and a wait before the reads",)
     if waits and (fewer := [w for w in waits if w.pending > 0]):
         hints = tuple(f"{w.id} with at most {w.pending - 1} pending groups instead of {w.pending}" for w in fewer)
     array, lines = b.statement.accesses[b.slot].array, tuple(sorted({s.statement.line for s in (a, b) if s.statement.line}))
-    return Finding("flow", f"{sink} may read {cell_text(b, last)} before it has landed", why, array, element(b, last), "flow",
-                   source, sink, (a.leaf.id, b.leaf.id, *(w.id for w in waits)), lines, hints)
+    kind = "output" if a.writes and b.writes else "flow" if a.writes else "anti"
+    nodes = (a.leaf.id, b.leaf.id, *(w.id for w in waits))
+    return Finding("flow", what, why, array, element(b, last), kind, source, sink, nodes, lines, hints)
 
 
 # -- counting commits and waits ----------------------------------------------------------------------------------

@@ -163,13 +163,11 @@ def _pair_questions(a: Site, b: Site, order: TextOrder) -> Iterator[Question]:
 
 
 def _ordered(first: Site, second: Site, relation: tuple, order: TextOrder, positions: frozenset[Slot]) -> Iterator[Question]:
-    """The question itself; what an asynchronous copy does ends at a wait, so there a barrier must follow that wait."""
-    if first.leaf.mechanism != "async":
-        yield Question(first, second, relation, positions)
-        return
-    waited = order.after_waits(second)
-    for after_wait in waited or (positions,):
-        yield Question(first, second, relation, after_wait)
+    """The question itself; what an asynchronous copy does ends at a wait, so there a barrier must follow that wait as well."""
+    yield Question(first, second, relation, positions)
+    if first.leaf.mechanism == "async":
+        for after_wait in order.after_waits(second):
+            yield Question(first, second, relation, after_wait)
 
 
 def _common(a: tuple[Loop, ...], b: tuple[Loop, ...]) -> tuple[Loop, ...]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import islpy as isl
 
-from ..ir.expr import Expr, var
+from ..ir.expr import Expr, const, var
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
@@ -127,7 +127,9 @@ def _answered(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tu
     loops = {x: (start, start + extent - 1) for x, start, extent in boxes}
     when, forward = dict(inverse), dict(at)
     if all(extent > 0 for _, _, extent in boxes) and all(e.variables() <= loops.keys() for e in forward.values()):
-        back = all(whole(when[x].substitute(forward, loops), loops) == var(x) for x, _, _ in boxes)
+        value = {x: const(start) if extent == 1 else var(x) for x, start, extent in boxes}  # a loop of one iteration is a number
+        there = {d: e.substitute(value, loops) for d, e in forward.items()}
+        back = all(whole(when[x].substitute(there, loops), loops) == value[x] for x, _, _ in boxes)
         inside = bounds(constraints)
         if back and all(whole(forward[d].substitute(when, inside), inside) == var(d) for d in dims):
             return True

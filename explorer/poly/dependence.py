@@ -1,8 +1,9 @@
 """Exact dependences of a program: flow, anti, output, and the reductions' own, memory-based; and its value flow.
 
 A dependence relates two instances that touch one element, at least one of them writing, source before sink in
-program order.  Two updates of one element by the same reduction statement may run in either order (the operation is
-associative and commutative): such pairs are the *reduction* dependences and are left out of the ordered ones.
+program order.  Two updates of one element by one operation, of the same statement or of two, may run in either order
+(the operation is associative and commutative): such pairs are the *reduction* dependences and are left out of the
+ordered ones.
 References: Feautrier, "Dataflow analysis of array and scalar references" (IJPP 1991); Verdoolaege, "Presburger
 Formulas and Polyhedral Compilation", chapter 6.
 """
@@ -15,10 +16,11 @@ from functools import lru_cache
 
 import islpy as isl
 
+from ..errors import Undecided
 from ..ir.expr import Expr, const, var
-from ..ir.program import Program, Statement
+from ..ir.program import Array, Program, Statement
 from ..ir.tree import Kernel, Leaf, Loop, leaves
-from .isl import alone, smallest
+from .isl import LIMIT, alone, budget, smallest
 from .linear import Tuple, box, build_set
 from .relations import access, domain, position_path, time_depth, value_map
 
@@ -74,9 +76,9 @@ class ProgramFacts:
     ordered : tuple of Dependence
         Flow, anti and output dependences that an order of execution must respect.
     reductions : tuple of Dependence
-        Pairs of updates of one element by one reduction.
+        Pairs of updates of one element by one operation.
     flow : tuple of Flow
-        Value-based flow.
+        Value-based flow, that between two updates by one operation included.
     """
 
     program: Program
@@ -126,8 +128,14 @@ def same_element(program: Program, a: Statement, slot_a: int, b: Statement, slot
     return access(a, slot_a, array).apply_range(access(b, slot_b, array).reverse())
 
 
-@lru_cache(maxsize=256)
-@alone
+def are_peers(a: Statement, b: Statement) -> bool:
+    """Whether the updates of two statements are by one operation, into one array: those of one element may change places.
+
+    What the statements read of the array beside is another access, whose dependences keep their order.
+    """
+    return bool(a.update) and a.update == b.update and a.target.array == b.target.array
+
+
 def analyse(program: Program) -> ProgramFacts:
     """Dependences and value flow of a program; cached by the program's value.
 
@@ -138,7 +146,29 @@ def analyse(program: Program) -> ProgramFacts:
     Returns
     -------
     ProgramFacts
+
+    Raises
+    ------
+    Undecided
+        If they take longer to find than the budget of the analysis; that is remembered, too.
     """
+    found = _answer(program)
+    if isinstance(found, Undecided):
+        raise found.with_traceback(None)
+    return found
+
+
+@lru_cache(maxsize=256)
+@alone
+def _answer(program: Program) -> ProgramFacts | Undecided:
+    try:
+        with budget(LIMIT):
+            return _analysed(program)
+    except Undecided as error:
+        return error
+
+
+def _analysed(program: Program) -> ProgramFacts:
     order = original_order(program)
     uses = [(s, slot) for s in program.statements for slot in range(len(s.accesses))]
     ordered: dict[tuple[str, str, str, str], isl.Map] = {}
@@ -157,7 +187,7 @@ def analyse(program: Program) -> ProgramFacts:
             name = a.accesses[slot_a].array
             if writes_a:
                 written[a.name, b.name, slot_b] = pairs
-            if a.name == b.name and writes_a and writes_b and a.update:
+            if writes_a and writes_b and are_peers(a, b):
                 reductions.append(Dependence("reduction", a.name, b.name, name, pairs))
                 continue
             reads_b = not writes_b or b.update
@@ -165,27 +195,28 @@ def analyse(program: Program) -> ProgramFacts:
             key = (kind, a.name, b.name, name)
             ordered[key] = ordered[key].union(pairs) if key in ordered else pairs
     found = tuple(Dependence(*key, relation.coalesce()) for key, relation in ordered.items())
-    return ProgramFacts(program, found, tuple(reductions), tuple(_value_flow(program, order, written)))
+    return ProgramFacts(program, found, tuple(reductions), tuple(_value_flow(program, written)))
 
 
 Written = dict[tuple[str, str, int], isl.Map]
 """Writer, user and the user's slot to the pairs of instances on one element, the write first."""
 
 
-def _value_flow(program: Program, order: dict[str, isl.Map], written: Written) -> Iterator[Flow]:
+def _value_flow(program: Program, written: Written) -> Iterator[Flow]:
     """Suppliers of each read: the last plain write of the element and all updates after it."""
     for reader in program.statements:
         slots = [*range(len(reader.reads)), *([len(reader.reads)] if reader.update else [])]
         for slot in slots:
-            array = program.array_of[reader.accesses[slot].array]
-            writers = [w for w in program.statements if w.target.array == array.name]
-            if not writers:
-                continue
-            found = (((w.name, pairs) for w in writers if (pairs := written.get((w.name, reader.name, slot))) is not None)
-                     if _written_once(writers, written) else _last_writes(program, order, reader, slot, writers))
-            for source, pairs in found:
-                if source != reader.name or slot < len(reader.reads):
-                    yield Flow(source, reader.name, slot, array.name, pairs.coalesce())
+            array = reader.accesses[slot].array
+            writers = [w for w in program.statements if w.target.array == array]
+            plain = [] if _written_once(writers, written) else [w for w in writers if not w.update]
+            for w in writers:
+                pairs = written.get((w.name, reader.name, slot))
+                if pairs is None or (w.name == reader.name and slot == len(reader.reads)):
+                    continue
+                left = _last(written, w, plain, reader, slot)
+                if not left.is_empty():
+                    yield Flow(w.name, reader.name, slot, array, left.coalesce())
 
 
 def _written_once(writers: list[Statement], written: Written) -> bool:
@@ -194,39 +225,25 @@ def _written_once(writers: list[Statement], written: Written) -> bool:
     return len(plain) <= 1 and not any((w.name, p.name, len(p.reads)) in written for p in plain for w in writers)
 
 
-def _last_writes(program: Program, order: dict[str, isl.Map], reader: Statement, slot: int,
-                 writers: list[Statement]) -> Iterator[tuple[str, isl.Map]]:
-    """Each supplier of a read with its pairs, by isl's dataflow analysis."""
-    array = program.array_of[reader.accesses[slot].array]
-    info = isl.UnionAccessInfo.from_sink(isl.UnionMap.from_map(access(reader, slot, array)))
-    must, may, schedule = isl.UnionMap("{ }"), isl.UnionMap("{ }"), isl.UnionMap("{ }")
-    for w in writers:
-        relation = isl.UnionMap.from_map(access(w, len(w.reads), array))
-        must, may = (must, may.union(relation)) if w.update else (must.union(relation), may)
-    for name in {reader.name, *(w.name for w in writers)}:
-        schedule = schedule.union(isl.UnionMap.from_map(order[name]))
-    info = info.set_must_source(must).set_may_source(may).set_schedule_map(schedule)
-    pairs = info.compute_flow().get_may_dependence()
-    for part in (pairs.get_map_list().get_at(i) for i in range(pairs.n_map())):
-        yield part.get_tuple_name(isl.dim_type.in_), part
+def _last(written: Written, writer: Statement, plain: list[Statement], reader: Statement, slot: int) -> isl.Map:
+    """The pairs of a write and a read of its element with no plain write of that element in between.
+
+    A write touches one element, so that "the write comes before another write of its element, and that one before the
+    read" is one relation after the other.  isl's own dataflow analysis looks for a parametric maximum instead, and
+    writes outside its arrays where two quotients of a bound become one.
+    """
+    pairs = written[writer.name, reader.name, slot]
+    for p in plain:
+        before, after = written.get((writer.name, p.name, len(p.reads))), written.get((p.name, reader.name, slot))
+        if before is not None and after is not None:
+            pairs = pairs.subtract(before.apply_range(after))
+    return pairs
 
 
-def uninitialised(program: Program) -> tuple[str, int, tuple[int, ...]] | None:
-    """The first read of an output or temporary that no write precedes: (statement, slot, instance), or None."""
-    facts = analyse(program)
-    for reader in program.statements:
-        for slot in [*range(len(reader.reads)), *([len(reader.reads)] if reader.update else [])]:
-            array = program.array_of[reader.accesses[slot].array]
-            if array.role not in ("out", "temporary"):
-                continue
-            missing = access(reader, slot, array).domain()
-            writes = [f for f in facts.flow if f.sink == reader.name and f.slot == slot]
-            for f in writes:
-                if not program.statement_of[f.source].update or f.source != reader.name:
-                    missing = missing.subtract(f.relation.range())
-            if not missing.is_empty():
-                return reader.name, slot, smallest(missing)
-    return None
+def elements(array: Array) -> isl.Set:
+    """All elements of an array."""
+    element = Tuple(array.name, "a", tuple(map(str, range(len(array.shape)))))
+    return build_set(element, box(((var(n), 0, size) for n, size in zip(element.variables, array.shape, strict=True)), "a"))
 
 
 def out_of_bounds(program: Program) -> tuple[str, int, tuple[int, ...]] | None:
@@ -234,10 +251,7 @@ def out_of_bounds(program: Program) -> tuple[str, int, tuple[int, ...]] | None:
     for statement in program.statements:
         for slot, use in enumerate(statement.accesses):
             array = program.array_of[use.array]
-            element = Tuple(array.name, "a", tuple(map(str, range(len(array.shape)))))
-            axes = ((var(n), 0, size) for n, size in zip(element.variables, array.shape, strict=True))
-            inside = build_set(element, box(axes, "a"))
-            outside = access(statement, slot, array).subtract_range(inside)
+            outside = access(statement, slot, array).subtract_range(elements(array))
             if not outside.is_empty():
                 return statement.name, slot, smallest(outside.domain())
     return None

@@ -125,9 +125,10 @@ def _levels(deltas: isl.Set, depth: int) -> Iterator[int]:
 def _reduced(plan: Plan, d: Dependence) -> tuple[str, ...]:
     """What happens to updates of one element that may run in either order."""
     own = [o for o in obligations(plan) if o.array == d.array and plan.resolve(o.leaf) is not None]
-    own = [o for o in own if next(leaf.statement for leaf, _, _ in plan.leaves if leaf.id == o.leaf) == d.source]
+    own = [o for o in own if next(leaf.statement for leaf, _, _ in plan.leaves if leaf.id == o.leaf) in (d.source, d.sink)]
     ways = [f"{o.loop} ({o.role}): combined by {o.how}" if o.how else f"{o.loop} ({o.role}): open, collect it" for o in own]
-    return (*dict.fromkeys(ways), *(() if ways else ("one thread makes all updates of an element",)))
+    alone = "one thread makes all updates of an element" if d.source == d.sink else "one after the other, in either order"
+    return (*dict.fromkeys(ways), *(() if ways else (alone,)))
 
 
 def _kept(plan: Plan, d: Dependence, placed: dict[str, list[Placed]]) -> Iterator[str]:

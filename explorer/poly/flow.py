@@ -16,7 +16,7 @@ are kept for each.  It is the exact value flow of Feautrier, "Dataflow analysis 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import takewhile
@@ -28,7 +28,7 @@ from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.tree import Loop, ranges
 from .deduce import Facts, deduce
-from .dependence import Flow
+from .dependence import Flow, are_peers
 from .events import Event, common_loops, earlier, either, events, instances, relation, same_cell, same_replica, same_time, witness
 from .flow_text import clobbered, hidden, kept, lost, undecided
 from .footprint import check_footprints
@@ -92,13 +92,13 @@ def check_flow(plan: Plan) -> tuple[Finding, ...]:
 
 
 def _check_read(plan: Plan, everything: tuple[Event, ...], flows: tuple[Flow, ...], reader: Event) -> Finding | None:
-    suppliers = tuple(_suppliers(plan, everything, flows, reader))
-    if not any(e.site.leaf.view(e.site.slot) for s in suppliers for e in (s.writer, s.reader)):
+    found = tuple(suppliers(plan, everything, flows, reader))
+    if not any(e.site.leaf.view(e.site.slot) for s in found for e in (s.writer, s.reader)):
         return None
-    for s in suppliers:
+    for s in found:
         if finding := _visible(plan, s):
             return finding
-    return _clobber(plan, everything, suppliers, reader)
+    return _clobber(plan, everything, found, reader)
 
 
 def _kept_outputs(plan: Plan, everything: tuple[Event, ...]) -> Iterator[Finding]:
@@ -111,7 +111,7 @@ def _kept_outputs(plan: Plan, everything: tuple[Event, ...]) -> Iterator[Finding
 # -- who supplies whom -------------------------------------------------------------------------------------------
 
 
-def _suppliers(plan: Plan, everything: tuple[Event, ...], flows: tuple[Flow, ...], reader: Event) -> Iterator[Supplier]:
+def suppliers(plan: Plan, everything: tuple[Event, ...], flows: tuple[Flow, ...], reader: Event) -> Iterator[Supplier]:
     """The suppliers of one read: the copy that its view names, or the program's value flow."""
     site = reader.site
     view = site.leaf.view(site.slot)
@@ -124,6 +124,8 @@ def _suppliers(plan: Plan, everything: tuple[Event, ...], flows: tuple[Flow, ...
     for flow in flows:
         if (flow.sink, flow.slot, flow.array) != (site.statement.name, site.slot, array):
             continue
+        if site.writes and are_peers(plan.statement_of[flow.source], site.statement):
+            continue  # either may come first
         for w in everything:
             if w.site.writes and w.site.statement.name == flow.source and (found := link(flow, w.site, site)):
                 yield Supplier(w, reader, found)
@@ -168,21 +170,31 @@ def _late(first: Event, second: Event, p: str, q: str, agreed: int = 0) -> Cases
 def _pair_failure(by: Link, late: Cases, lifetime: tuple[str, ...]) -> Failure | None:
     """The first way in which some pair fails, with the smallest pair that fails so."""
     a, b = by.writer, by.reader
-    for reason, pairs in (("place", same_replica(a, b)), ("cell", same_cell(a, b))):
-        alike = tuple(equal(e, "a", f, "b") for e, f in pairs)
-        if all(map(by.facts.holds, alike)) or by.pairs.is_subset(relation(a, b, alike)):
-            continue
-        cases = tuple(case for e, f in pairs for case in differ(e, "a", f, "b"))
-        return reason, *witness(by.pairs.intersect(either(a, b, cases)), a, b)
+    if (failed := _unequal(by, "place", same_replica(a, b))) or (failed := _outlived(by, lifetime)):
+        return failed
+    if failed := _unequal(by, "cell", same_cell(a, b)):
+        return failed
     if not all(by.facts.refutes(case) or by.pairs.is_disjoint(relation(a, b, case)) for case in late):
         return "time", *witness(by.pairs.intersect(either(a, b, late)), a, b)
+    return None
+
+
+def _outlived(by: Link, lifetime: tuple[str, ...]) -> Failure | None:
+    """A pair that does not run in one iteration of the loops whose iterations have a buffer each."""
+    a, b = by.writer, by.reader
     if not {x.id for x in a.above} & {x.id for x in b.above} >= set(lifetime):
         return "life", *witness(by.pairs, a, b)
-    alike = tuple(equal(var(x), "a", var(x), "b") for x in lifetime)
+    return _unequal(by, "life", [(var(x), var(x)) for x in lifetime])
+
+
+def _unequal(by: Link, reason: str, pairs: Sequence[tuple[Expr, Expr]]) -> Failure | None:
+    """The smallest pair, the writer on side ``a``, in which these expressions are not equal."""
+    a, b = by.writer, by.reader
+    alike = tuple(equal(e, "a", f, "b") for e, f in pairs)
     if all(map(by.facts.holds, alike)) or by.pairs.is_subset(relation(a, b, alike)):
         return None
-    cases = tuple(case for x in lifetime for case in differ(var(x), "a", var(x), "b"))
-    return "life", *witness(by.pairs.intersect(either(a, b, cases)), a, b)
+    cases = tuple(case for e, f in pairs for case in differ(e, "a", f, "b"))
+    return reason, *witness(by.pairs.intersect(either(a, b, cases)), a, b)
 
 
 # -- clobbering --------------------------------------------------------------------------------------------------
@@ -198,9 +210,28 @@ def _clobber(plan: Plan, everything: tuple[Event, ...], suppliers: tuple[Supplie
         for s in suppliers:
             agreed = _agreed(s.link, c)
             early, late = earlier(other, reader, "c", "b", agreed), _late(other, s.writer, "c", "a", agreed)
-            if points := _overwritten(s.link, c, early, late, supplied, c.leaf.id == reader.site.leaf.id):
+            if points := _overwritten(s.link, c, early, late, supplied, c.leaf.id == reader.site.leaf.id, _copied(plan, s, c)):
                 return clobbered(plan, s.writer.site, c, reader.site, *points)
     return None
+
+
+def _copied(plan: Plan, s: Supplier, c: Site) -> Case:
+    """What is equal where another copy writes just the element that the reader wants, of an array that nothing changes; empty
+    where that cannot be.  Then the value that was there is there again.
+    """
+    b, copies = s.reader.site, {x.name for x in plan.copies}
+    if b.writes or not {s.writer.site.statement.name, c.statement.name} <= copies or "async" in (
+            s.writer.site.leaf.mechanism, c.leaf.mechanism):
+        return ()
+    source, wanted = c.statement.reads[0], b.statement.accesses[b.slot]
+    known = plan.array_of.get(source.array)
+    if known is None or known.role != "in" or wanted.array != source.array or not (wanted.affine and source.affine):
+        return ()
+    ours, theirs = c.leaf.places, b.leaf.places
+    index = zip(source.index, wanted.index, strict=True)
+    read = (Condition(((x.expr.substitute(ours, ranges(c.above)), "c", 1),), 0, x.equality) for x in c.statement.inside)
+    return (*(equal(e.substitute(ours, ranges(c.above)), "c", f.substitute(theirs, ranges(b.above)), "b")
+              for e, f in index if isinstance(e, Expr) and isinstance(f, Expr)), *read)
 
 
 @lru_cache(maxsize=4096)
@@ -223,7 +254,8 @@ Points = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 @lru_cache(maxsize=4096)
-def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[Link, ...], same_leaf: bool) -> Points | None:
+def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[Link, ...], same_leaf: bool,
+                 copied: Case = ()) -> Points | None:
     """The smallest (supplier, other, reader) in which `c`, itself no supplier, writes the reader's cell between the two.
 
     Parameters
@@ -238,6 +270,8 @@ def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[L
         What it supplies to the reader itself.
     same_leaf : bool
         Whether it is in the reader's leaf; then an equal time in another thread counts as before.
+    copied : tuple of Condition
+        Where it writes the value again that the reader wants; empty where it never does.
     """
     a, b = by.writer, by.reader
     same, facts = _touching(c, b)
@@ -248,9 +282,8 @@ def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[L
         places = [var(z.id) for z in c.above if z.is_place and z.extent > 1]
         early = (*early, *((*level, *case) for v in places for case in differ(v, "c", v, "b")))
     harmless = [tuple(_on_side_c(q) for q in x.same) for x in supplied if x.exact]
-    peers = c.statement.update and b.statement.name == c.statement.name and b.slot == c.slot
-    if peers:
-        harmless.append(_peer_cells(c, b))
+    alike = [_peer_cells(c, b)] if b.writes and c.writes and are_peers(b.statement, c.statement) else [copied] if copied else []
+    harmless += alike
     tuples, within = (a.loops("a"), b.loops("b"), c.loops("c")), loop_ranges(c, "c")
     held = (*a.conditions("a"), *b.conditions("b"), *c.conditions("c"), *by.same, *same)
     together = by.facts.given(same, within)
@@ -267,8 +300,8 @@ def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[L
     strangers = reduce(isl.Map.union, (relation(c, b, (*inside, *case), ("c", "b")) for case in cases))
     for x in supplied:
         strangers = strangers.subtract(x.pairs.set_tuple_name(isl.dim_type.in_, "C"))
-    if peers:
-        strangers = strangers.subtract(relation(c, b, _peer_cells(c, b), ("c", "b")))
+    for again in alike:
+        strangers = strangers.subtract(relation(c, b, again, ("c", "b")))
     return _first_triple(by, c, strangers, either(a, c, tuple(dict.fromkeys(x for _, x in kept)), ("a", "c")))
 
 
@@ -278,10 +311,11 @@ def _on_side_c(condition: Condition) -> Condition:
 
 
 def _peer_cells(c: Site, b: Site) -> Case:
-    """Two updates of one element by one reduction."""
+    """Two updates of one element by one operation."""
     ours, theirs = c.leaf.places, b.leaf.places
-    index = [e for e in c.statement.target.index if isinstance(e, Expr)]
-    return tuple(equal(e.substitute(ours, ranges(c.above)), "c", e.substitute(theirs, ranges(b.above)), "b") for e in index)
+    index = zip(c.statement.target.index, b.statement.target.index, strict=True)
+    return tuple(equal(e.substitute(ours, ranges(c.above)), "c", f.substitute(theirs, ranges(b.above)), "b")
+                 for e, f in index if isinstance(e, Expr) and isinstance(f, Expr))
 
 
 def _first_triple(by: Link, c: Site, strangers: isl.Map, order: isl.Map) -> Points | None:

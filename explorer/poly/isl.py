@@ -14,9 +14,13 @@ from typing import ParamSpec, TypeVar
 
 import islpy as isl
 
+from ..errors import Undecided
 from ..ir.expr import Expr, Quotient
 
 CONTEXT = isl.DEFAULT_CONTEXT
+
+LIMIT = 20_000_000
+"""Operations of isl for one call into the analysis (some ten seconds): a question that has no budget of its own ends here."""
 
 
 P = ParamSpec("P")
@@ -29,12 +33,14 @@ class _Turns:
     def __init__(self) -> None:
         self._door, self._room, self._mine = threading.Lock(), threading.Lock(), threading.local()
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> bool:
+        """Whether the thread was outside: it begins a call into the analysis."""
         depth = getattr(self._mine, "depth", 0)
         if depth == 0:
             with self._door:  # who waits here goes before the thread that leaves the room and comes again
                 self._room.acquire()
         self._mine.depth = depth + 1
+        return depth == 0
 
     def __exit__(self, *_: object) -> None:
         self._mine.depth -= 1
@@ -46,18 +52,20 @@ _TURNS = _Turns()
 
 
 def alone(function: Callable[P, R]) -> Callable[P, R]:
-    """Let one thread at a time into the analysis: a budget of operations belongs to the context that all threads share."""
+    """Let one thread at a time into the analysis: a budget of operations belongs to the context that all threads share.
+
+    No call runs without bound: beyond :data:`LIMIT` it ends with :class:`~explorer.errors.Undecided`.
+    """
 
     @wraps(function)
     def entered(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _TURNS:
-            return function(*args, **kwargs)
+        with _TURNS as first:
+            if not first:
+                return function(*args, **kwargs)
+            with budget(LIMIT):
+                return function(*args, **kwargs)
 
     return entered
-
-
-class Undecided(Exception):
-    """isl gave up within its budget of operations."""
 
 
 def text(expr: Expr, names: Mapping[str, str]) -> str:
@@ -100,15 +108,24 @@ def smallest(found: isl.Map | isl.Set) -> tuple[int, ...]:
 
 @contextmanager
 def budget(operations: int) -> Iterator[None]:
-    """Let isl do at most `operations` basic operations; raises :class:`Undecided` beyond (0: no limit)."""
+    """Let isl do at most `operations` basic operations.
+
+    Within another budget this one counts alone; the other starts anew behind it.
+
+    Raises
+    ------
+    Undecided
+        Beyond them, or where isl gives up for another reason.
+    """
+    outer = CONTEXT.get_max_operations()
     CONTEXT.reset_operations()
     CONTEXT.set_max_operations(operations)
     try:
         yield
     except isl.Error as error:
-        if "operations" in str(error) or CONTEXT.get_max_operations():
-            raise Undecided(f"undecided within {operations} operations") from error
-        raise
+        raise Undecided("an exact question about this program could not be decided",
+                        why=f"within {operations:,} operations: {error}"[:200],
+                        hint="smaller sizes; fewer quotients and remainders of numbers without a common divisor") from error
     finally:
-        CONTEXT.set_max_operations(0)
+        CONTEXT.set_max_operations(outer)
         CONTEXT.reset_operations()

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from .. import cancel
+from ..errors import Undecided
 from ..ir.finding import Finding
 from ..ir.plan import Plan
 from .cover import check_cover
-from .isl import alone
+from .expressible import check_expressible
+from .isl import LIMIT, alone, budget
 from .obligations import check_obligations
 from .order import check_order
 from .placed import place_leaves
@@ -46,6 +49,8 @@ class Judgement:
 def judge(plan: Plan) -> Judgement:
     """Ask the four questions; stops at the first question with a refusal.
 
+    A question that takes longer than its budget is a refusal, too: nothing is assumed.
+
     Parameters
     ----------
     plan : Plan
@@ -59,11 +64,23 @@ def judge(plan: Plan) -> Judgement:
     from .flow import check_flow
     from .joins import check_joins
 
-    placed = place_leaves(plan)
-    for question in (lambda: check_cover(plan, placed), lambda: check_order(plan, placed), lambda: check_joins(plan),
-                     lambda: check_flow(plan), lambda: check_async(plan)):
-        if refusals := question():
-            return Judgement(refusals, ())
-    if obligations := check_obligations(plan, placed):
-        return Judgement((), obligations)  # their updates race until they are collected
-    return Judgement(check_races(plan), ())
+    question = "cover"
+    try:
+        with budget(LIMIT):
+            placed = place_leaves(plan)
+            questions = (("cover", lambda: check_cover(plan, placed)), ("order", lambda: check_order(plan, placed)),
+                         ("order", lambda: check_joins(plan)), ("flow", lambda: check_flow(plan)),
+                         ("flow", lambda: check_async(plan)))  # fmt: skip
+            for question, ask in questions:  # noqa: B007 the one that was asked last is named below
+                cancel.check()
+                if refusals := ask():
+                    return Judgement(refusals, ())
+            question = "obligation"
+            if obligations := check_obligations(plan, placed):
+                return Judgement((), obligations)  # their updates race until they are collected
+            if missing := check_expressible(plan):
+                return Judgement((), missing)
+            question = "race"
+            return Judgement(check_races(plan), ())
+    except Undecided as error:
+        return Judgement((Finding(question, error.what, error.why, hints=(error.hint,)),), ())

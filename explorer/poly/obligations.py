@@ -78,6 +78,8 @@ def _seen(p: Placed, loop: Loop) -> bool:
     """Whether the first point of the loops and the one a step of `loop` further are two updates of one element: a witness, which
     is found faster than isl finds that there is one.
     """
+    if not all(x.extent for x in p.above):
+        return False
     when, first = dict(p.leaf.when), {x.id: x.start for x in p.above}
     found = []
     for point in (first, first | {loop.id: loop.start + 1}):

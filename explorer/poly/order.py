@@ -6,6 +6,7 @@ threads at one time have none either (barriers make an earlier time visible; the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import islpy as isl
@@ -14,6 +15,8 @@ from ..ir.expr import Expr
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.program import Statement
+from ..ir.scalar import Call, Read, Scalar
+from ..ir.text import written_text
 from .alike import dimension_facts, least
 from .deduce import over
 from .dependence import Dependence
@@ -211,7 +214,8 @@ def _order_finding(plan: Plan, d: Dependence, a: Placed, b: Placed, pairs: isl.M
     }[when]
     carrying = _carrier(a, b, source, sink)
     return Finding("order", what, why, d.array, element, d.kind, source, sink, (a.leaf.id, b.leaf.id, *carrying),
-                   tuple(sorted({s.line for s in (a.statement, b.statement) if s.line})), _hints(a, b, when, carrying))
+                   tuple(sorted({s.line for s in (a.statement, b.statement) if s.line})),
+                   (*_as_extremum(a, b), *_hints(a, b, when, carrying)))
 
 
 def _carrier(a: Placed, b: Placed, source: Instance, sink: Instance) -> tuple[str, ...]:
@@ -229,14 +233,39 @@ def _carrier(a: Placed, b: Placed, source: Instance, sink: Instance) -> tuple[st
 
 def _hints(a: Placed, b: Placed, when: str, carrying: tuple[str, ...]) -> tuple[str, ...]:
     if when == "another block of the same launch":
-        return (f"launch('{a.kernel.id}', after='…') to cut the kernel between the two",
-                "bind the loop that carries it to threads or leave it sequential")
+        cut = f"launch('{a.kernel.id}', after='…') first"
+        common = [x.id for x, y in zip(a.above, b.above, strict=False) if x.id == y.id]
+        if common and a.leaf.id != b.leaf.id:
+            cut = f"distribute('{common[0]}', after='…') and {cut}"
+        return (cut, *(f"bind('{name}', '{role}') instead" for name in carrying for role in ("thread.x", "seq")))
     if when == "another thread at the same time":
-        return (f"bind('{carrying[0]}', 'seq')" if carrying else "leave the loop sequential",
-                "skew the nest so that another loop is parallel")
+        return tuple(f"bind('{name}', 'seq') first" for name in carrying)
     if carrying and a.leaf.id == b.leaf.id:
-        return (f"skew an inner loop by '{carrying[0]}' first",)
-    return ("distribute the loop, or shift the consumer, before fusing",) if a.leaf.id != b.leaf.id else ()
+        return (f"skew('{carrying[0]}', by='…', factor=1) first", f"skew('…', by='{carrying[0]}', factor=1) first")
+    return tuple(f"distribute('{name}', after='…') first" for name in carrying)
+
+
+def _as_extremum(a: Placed, b: Placed) -> tuple[str, ...]:
+    """Where an ``if`` keeps the larger or the smaller of two values: the same as a reduction, whose updates have no order."""
+    s = a.statement
+    match s.value:
+        case Call("where", (Call("gt" | "ge" | "lt" | "le" as test, (one, other)), *values)) if s is b.statement:
+            kept = [_named(s, v) for v in values]
+            if _named(s, Read(len(s.reads))) in kept and sorted(kept) == sorted((_named(s, one), _named(s, other))):
+                op = "max" if (test[0] == "g") == (kept[0] == _named(s, one)) else "min"
+                mine = [v for v in values if _named(s, v) == _named(s, Read(len(s.reads)))]
+                operands = (*mine, *(v for v in values if v not in mine))
+                text = written_text(replace(s, value=Call(op, operands)), {})
+                return (f"{text} in the program, whose updates may be reordered (NaN stays, there)",)
+    return ()
+
+
+def _named(statement: Statement, value: Scalar) -> str:
+    """A value's text, equal for reads of one element."""
+    if isinstance(value, Read):
+        use = statement.accesses[value.slot]
+        return f"{use.array}{list(map(str, use.index))}"
+    return str(value)
 
 
 def _instance(p: Placed, point: tuple[int, ...]) -> Instance:

@@ -13,7 +13,11 @@ import islpy as isl
 from ..ir.expr import Expr, var
 from ..ir.program import Array, Constraint, Statement
 from ..ir.tree import Kernel, Loop, Node
+from .isl import Undecided, alone, budget
 from .linear import Tuple, at_least, at_most, build_map, build_set, equal, function, holds
+
+BUDGET = 400_000
+"""Operations of isl for one question (a few hundred milliseconds at most)."""
 
 
 def dim_names(statement: Statement) -> dict[str, str]:
@@ -72,6 +76,17 @@ def access(statement: Statement, slot: int, array: Array) -> isl.Map:
         else:
             conditions += [at_least(var(axis), "a", 0), at_most(var(axis), "a", array.shape[int(axis)] - 1)]
     return build_map(instance(statement), element, conditions)
+
+
+@lru_cache(maxsize=2048)
+@alone
+def same_elements(a: Statement, b: Statement, array: Array) -> bool:
+    """Whether two statements write the same elements of an array; False where that is not decided within a budget."""
+    try:
+        with budget(BUDGET):
+            return access(a, len(a.reads), array).range().is_equal(access(b, len(b.reads), array).range())
+    except Undecided:
+        return False
 
 
 def position_path(nodes: tuple[Node, ...], leaf_id: str) -> tuple[int, ...] | None:

@@ -17,9 +17,12 @@ from ..ir.expr import Expr
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.program import Array, Statement
-from .isl import smallest
+from .isl import Undecided, alone, budget, smallest
 from .plan_facts import facts, source_copies
 from .relations import access
+
+BUDGET = 2_000_000
+"""Operations of isl for a question that only chooses between two copies."""
 
 
 def check_strays(plan: Plan) -> Iterator[Finding]:
@@ -34,19 +37,36 @@ def check_strays(plan: Plan) -> Iterator[Finding]:
     Finding
         Question ``"flow"``; its sink is the smallest such instance of the copy.
     """
-    copies, served = {c.name for c in plan.copies}, facts(plan).supplies
-    wanted = [end for s in served if s.consumer not in copies for end in source_copies(s, served)]
     for copy in plan.copies:
-        array = plan.array_of[copy.reads[0].array]
-        if array.name in copies or array.role == "in" or (array.role == "inout" and not _in_blocks(plan, copy)):
-            continue
-        stray = (_changed(plan, copy, array) if array.role == "inout" else access(copy, 0, array)).domain()
-        for reads, name in wanted:
-            stray = stray.subtract(reads.range()) if name == copy.name else stray
-        for s in served:  # what is read through another copy
-            stray = stray.subtract(s.relation.domain()) if s.consumer == copy.name else stray
-        if not stray.is_empty():
+        stray = _strays(plan, copy)
+        if stray is not None and not stray.is_empty():
             yield _finding(plan, copy, smallest(stray))
+
+
+@alone
+def strays(plan: Plan, name: str) -> bool:
+    """Whether a copy reads an element for nobody that the program itself writes; False too where that is undecided."""
+    try:
+        with budget(BUDGET):
+            stray = _strays(plan, next(c for c in plan.copies if c.name == name))
+            return stray is not None and not stray.is_empty()
+    except Undecided:
+        return False
+
+
+def _strays(plan: Plan, copy: Statement) -> isl.Set | None:
+    """Instances of a copy that read an element for nobody; None where none of its elements is the program's to write."""
+    copies, array = {c.name for c in plan.copies}, plan.array_of[copy.reads[0].array]
+    if array.name in copies or array.role == "in" or (array.role == "inout" and not _in_blocks(plan, copy)):
+        return None
+    served = facts(plan).supplies
+    stray = (_changed(plan, copy, array) if array.role == "inout" else access(copy, 0, array)).domain()
+    for s in served:
+        for reads, name in source_copies(s, served) if s.consumer not in copies else ():
+            stray = stray.subtract(reads.range()) if name == copy.name else stray
+    for s in served:  # what is read through another copy
+        stray = stray.subtract(s.relation.domain()) if s.consumer == copy.name else stray
+    return stray
 
 
 def _in_blocks(plan: Plan, copy: Statement) -> bool:

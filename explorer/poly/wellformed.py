@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..errors import ProgramError
 from ..ir.expr import Expr
 from ..ir.program import Program, Statement
-from .dependence import out_of_bounds, uninitialised
+from .dependence import out_of_bounds
+from .initial import uninitialised
 from .isl import alone
 
 
@@ -41,7 +42,7 @@ def require_wellformed(program: Program) -> None:
         what = f"{statement.text or name} reads {array.name}{element if element else ''} before anything is written there"
         raise ProgramError(
             what, where=_where(program, statement), why=f"at {_at(statement, point)}; {array.name} is {_role(array.role)}",
-            hint=f"give {array.name} a first value in the same loops, or read it before the first write to make it an input",
+            hint=f"give {array.name} a first value before this line, for every iteration that reads it",
             line=statement.line, instance=point)
 
 

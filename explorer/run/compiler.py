@@ -1,29 +1,24 @@
-"""The system's C++ compiler: find it, run it, keep what it made.
-
-Results are cached on disk under a key of everything that can change them, so that a kernel is compiled once per machine.
-"""
+"""The system's C++ compiler: find it, run it."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from ..errors import CompilerMissing, DeviceError
-from .cancel import run_process
+from .process import run_process
 
-CACHE_LIMIT_BYTES = 2 * 2**30
-
+_NO_ROOM = re.compile("No space left on device|Disk quota exceeded|File too large|File size limit exceeded")
 _INSTALL = {
     "debian": "sudo apt-get install g++",
     "fedora": "sudo dnf install gcc-c++",
@@ -55,11 +50,11 @@ class Compiler:
     def flags(self, checked: bool, watched: bool = True) -> tuple[str, ...]:
         """The options that a kernel's text is compiled with; `checked` instruments every access, unless it is not `watched`.
 
-        Type punning is how CUDA text widens accesses, hence ``-fno-strict-aliasing``.  Optimisations that would merge or
-        invent accesses are off in the checked build, so that what is checked is what was written.
+        Type punning is how CUDA text widens accesses, hence ``-fno-strict-aliasing``; integers wrap, as on a GPU.
+        Optimisations that would merge or invent accesses are off in the checked build: what is checked is what was written.
         """
         common = ("-std=c++17", "-w", "-g1", "-gdwarf-4", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti",
-                  "-fno-math-errno", "-ffp-contract=fast", "-fno-stack-protector")
+                  "-fno-math-errno", "-ffp-contract=fast", "-fno-stack-protector", "-fwrapv")
         if not checked:
             return (*common, "-O3", _native(), "-DSIMT_CHECKED=0")
         if not watched:
@@ -144,74 +139,17 @@ def _install_command() -> str:
     return f"{_INSTALL['debian']} on Debian or Ubuntu, {_INSTALL['fedora']} on Fedora"
 
 
-def cache_folder() -> Path:
-    """The folder of compiled kernels: ``EXPLORER_CACHE_DIR``, else the platform's folder for caches."""
-    if chosen := os.environ.get("EXPLORER_CACHE_DIR"):
-        return Path(chosen)
-    if base := os.environ.get("XDG_CACHE_HOME"):
-        return Path(base) / "explorer"
-    home = Path(os.path.expanduser("~"))
-    return home / ("Library/Caches/explorer" if sys.platform == "darwin" else ".cache/explorer")
-
-
-def key_of(*parts: object) -> str:
-    """A name for the result that `parts` determine."""
-    return hashlib.sha256(json.dumps([str(p) for p in parts]).encode()).hexdigest()[:40]
-
-
-def cached(key: str, make: Callable[[Path], None]) -> Path:
-    """The folder that `make` filled for `key`, now or earlier.
-
-    The folder appears under its name in one step, complete, so concurrent processes never see half of it; of two that make
-    the same one, either result stays.
-    """
-    final = cache_folder() / key[:2] / key
-    if final.is_dir():
-        _touch(final)
-        return final
-    try:
-        final.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=".making-", dir=final.parent))
-    except OSError as error:
-        raise DeviceError("The folder for compiled kernels cannot be written.", where=str(final.parent), why=str(error),
-                          hint="set EXPLORER_CACHE_DIR to a folder that can") from error
-    try:
-        make(work)
-        try:
-            work.rename(final)
-        except OSError:
-            if not final.is_dir():
-                raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return final
-
-
-def _touch(folder: Path) -> None:
-    """Note the use of a cached result; a read-only cache is fine."""
-    with contextlib.suppress(OSError):
-        os.utime(folder)
-
-
-def prune_cache(limit_bytes: int = CACHE_LIMIT_BYTES) -> int:
-    """Delete the least recently used results until at most `limit_bytes` remain; returns the bytes deleted."""
-    entries = []
-    for folder in cache_folder().glob("??/*"):
-        try:
-            size = sum(f.stat().st_size for f in folder.iterdir() if f.is_file())
-            entries.append((folder.stat().st_mtime, size, folder))
-        except OSError:
-            continue
-    excess = sum(size for _, size, _ in entries) - limit_bytes
-    deleted = 0
-    for _, size, folder in sorted(entries, key=lambda e: e[0]):
-        if deleted >= excess:
-            break
-        shutil.rmtree(folder, ignore_errors=True)
-        deleted += size
-    return deleted
-
-
 def run_compiler(compiler: Compiler, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the compiler in `folder`; its messages are in English and its outcome is the caller's to judge."""
-    return run_process([compiler.path, *arguments], cwd=folder, env={**os.environ, "LC_ALL": "C"})
+    """Run the compiler in `folder`; its messages are in English and its outcome is the caller's to judge, but for a full disk.
+
+    Raises
+    ------
+    DeviceError
+        The compiler had no room for what it writes: there, or for its temporary files.
+    """
+    answer = run_process([compiler.path, *arguments], cwd=folder, env={**os.environ, "LC_ALL": "C"})
+    if answer.returncode and (found := _NO_ROOM.search(answer.stderr)):
+        places = f"{folder.parent} or {tempfile.gettempdir()}"
+        raise DeviceError(f"A kernel cannot be compiled: {found[0].lower()}.", where=places,
+                          hint="make room there, or set EXPLORER_CACHE_DIR and TMPDIR to folders on another disk")
+    return answer

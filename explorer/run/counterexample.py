@@ -15,15 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from ..errors import ExplorerError
+from ..errors import DeviceError, ExplorerError, outspoken
 from ..ir.finding import Finding, Verdict
 from ..ir.plan import Plan
 from ..ir.tree import Loop
 from ..poly.count import instances
 from ..poly.judge import judge
-from ..schedule import Schedule, Step
+from ..schedule import Schedule
+from ..step import Step
 from ..transforms.approximate import as_computed
-from .illegal import Answer, Trial, Wrong, cell_name, in_lockstep, on_device, watched
+from .illegal import Answer, Trial, Wrong, cell_name, in_lockstep, inputs_in_words, on_device, watched, written
 from .ragged import Again
 from .smallest import smallest_first
 
@@ -37,10 +38,13 @@ TOGETHER = 8
 """Most texts that are compiled at once."""
 WIDTH = 100
 """Characters of a line of text."""
+SEEDS = 4
+"""Inputs that are tried at smaller sizes: those of one seed may hide there what others show."""
 ON_DEVICE = "the emitted text on the CPU device"
 IN_LOCKSTEP = "the interpreter, lanes in lockstep"
 
 
+@outspoken(DeviceError)
 @dataclass(frozen=True)
 class Counterexample:
     """What an illegal order computes.
@@ -69,6 +73,10 @@ class Counterexample:
         What the CPU device says besides: why it does not show the fault, or what its checks find in the text.
     text : str
         The CUDA text that was run; empty where it cannot be written.
+    inputs : tuple of (str, str)
+        Each input array's elements and their values, some of them where there are many.
+    trace : tuple of (str, str)
+        Instances that write the wrong cell in the program's order, each with the value that it leaves there.
     """
 
     step: str
@@ -85,6 +93,8 @@ class Counterexample:
     order: str = ""
     device: str = ""
     text: str = ""
+    inputs: tuple[tuple[str, str], ...] = ()
+    trace: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         wrong = [f"  {cell}: {got}, should be {expected}" for cell, got, expected, mark in self.cells if mark == "wrong"]
@@ -96,12 +106,13 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class _Found:
-    """A trial that shows a wrong cell, who showed it, and what the CPU device answered."""
+    """A trial that shows a wrong cell, who showed it on which inputs, and what the CPU device answered."""
 
     trial: Trial
     wrong: Wrong
     shown_by: str
     answer: Answer
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -127,18 +138,21 @@ class _Search:
             if trial := _trial(self.schedule, self.step, self.again, sizes):
                 yield trial
 
-    def first(self, trials: Iterator[Trial], shown_by: str = "") -> tuple[_Found | None, Trial | None]:
-        """The first trial with a wrong cell, on the CPU device if possible (or only as `shown_by` says); and the last tried."""
-        fallback, last, patience, together = None, None, PATIENCE, 1
+    def first(self, trials: Iterator[Trial], shown_by: str = "", more: int = 0) -> tuple[_Found | None, Trial | None]:
+        """The first trial with a wrong cell, on the CPU device if possible (or only as `shown_by` says); and the last tried.
+
+        The inputs are those of the seed, or of one that is `more`.
+        """
+        fallback, last, patience, together, seed = None, None, PATIENCE, 1, self.seed + more
         while batch := list(islice(trials, together)):
             last, together = batch[-1], min(2 * together, TOGETHER)
-            answers = on_device(batch, self.seed) if shown_by != IN_LOCKSTEP else [Answer()] * len(batch)
+            answers = on_device(batch, seed) if shown_by != IN_LOCKSTEP else [Answer()] * len(batch)
             for trial, answer in zip(batch, answers, strict=True):
                 if answer.wrong:
-                    return _Found(trial, answer.wrong, ON_DEVICE, answer), last
+                    return _Found(trial, answer.wrong, ON_DEVICE, answer, seed), last
             for trial, answer in zip(batch, answers, strict=True):
-                if fallback is None and shown_by != ON_DEVICE and (wrong := in_lockstep(trial, self.seed)):
-                    fallback = _Found(trial, wrong, IN_LOCKSTEP, answer)
+                if fallback is None and shown_by != ON_DEVICE and (wrong := in_lockstep(trial, seed)):
+                    fallback = _Found(trial, wrong, IN_LOCKSTEP, answer, seed)
             patience -= len(batch) if fallback else 0
             if fallback and (patience <= 0 or fallback.answer.text is None):
                 break
@@ -148,9 +162,9 @@ class _Search:
         """The same at sizes of which none can be one smaller (as far as time allows), shown the same way."""
         for name, value in found.trial.sizes.items() if self.again else ():
             chosen = sorted((self.allowed or {}).get(name, range(1, value)))
-            less = ({**found.trial.sizes, name: v} for v in chosen if 0 < v < value)
-            better, _ = self.first(self.trials(less), found.shown_by)
-            found = better or found
+            less = [{**found.trial.sizes, name: v} for v in chosen if 0 < v < value]
+            tried = (self.first(self.trials(less), found.shown_by, more)[0] for more in range(SEEDS if less else 0))
+            found = next(filter(None, tried), found)
         return found
 
 
@@ -184,7 +198,7 @@ def counterexample(schedule: Schedule, step: Step, *, again: Again | None = None
     search = _Search(schedule, step, again, allowed, seed, clock.monotonic() + seconds)
     found, last = search.first(search.trials(search.sizes()))
     if found:
-        return _told(step, search.smaller(found), seed)
+        return _told(step, search.smaller(found))
     if last is None:
         return Counterexample(str(step), False, "the step is refused only at sizes that are too large to interpret here",
                               finding=refusal)
@@ -194,9 +208,9 @@ def counterexample(schedule: Schedule, step: Step, *, again: Again | None = None
         tuple(last.sizes.items()), finding=last.finding)  # fmt: skip
 
 
-def _told(step: Step, found: _Found, seed: int) -> Counterexample:
+def _told(step: Step, found: _Found) -> Counterexample:
     """The result in words."""
-    trial, wrong, where = found.trial, found.wrong, _words(found.trial.sizes)
+    trial, wrong, where, seed = found.trial, found.wrong, _words(found.trial.sizes), found.seed
     checks = watched(found.answer, trial, seed)
     silent = found.answer.why if found.shown_by == IN_LOCKSTEP else ""
     cell = cell_name(wrong.array, wrong.element)
@@ -205,7 +219,8 @@ def _told(step: Step, found: _Found, seed: int) -> Counterexample:
     return Counterexample(
         str(step), True, verdict, tuple(trial.sizes.items()), wrong.array, wrong.element, wrong.got, wrong.expected, wrong.cells,
         trial.finding, found.shown_by, wrong.order, "; ".join(filter(None, (silent, checks))),
-        found.answer.text.text if found.answer.text else "")  # fmt: skip
+        found.answer.text.text if found.answer.text else "", inputs_in_words(trial, seed),
+        written(trial, wrong.array, wrong.element, seed))  # fmt: skip
 
 
 def _refusal(schedule: Schedule, step: Step) -> Finding | str:

@@ -21,14 +21,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ..codegen.module import Buffer, CudaModule
 from ..errors import CompilerMissing, DeviceError, KernelTimeout, OutOfMemory, ResourceError
-from .cancel import run_process
-from .compiler import Compiler, cached, find_compiler, key_of, prune_cache, run_compiler
+from ..kernel.module import Buffer, CudaModule
+from .cache import cached, key_of, prune_cache
+from .compiler import Compiler, find_compiler, run_compiler
 from .cpu_report import compile_error, failure
 from .device import Built, checked_array
 from .elf import symbols_in_section
 from .glue import is_dynamic_symbol, module_of_symbol, source_of, variable_of_symbol
+from .process import run_process
 
 SIMT_FOLDER = Path(__file__).parent / "simt"
 MODULES_PER_PROGRAM = 32

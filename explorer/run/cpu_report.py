@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..codegen.module import CudaModule
 from ..errors import CompileError, DeviceError, KernelFault, KernelTimeout, OutOfMemory
 from ..ir.dtype import DTYPES
+from ..kernel.module import CudaModule
 from .glue import file_of
 
 _DIAGNOSTIC = re.compile(r"^m(\d+)\.cu:(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", re.MULTILINE)

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.module import Buffer, CudaModule
 from ..errors import CompilerMissing, DeviceError, ExplorerError, ResourceError
 from ..gpu.occupancy import check_launch, check_memory
 from ..gpu.spec import Gpu, catalogue, gpu
+from ..kernel.module import Buffer, CudaModule
 from .cuda_worker import Job, Source
-from .device import Built
+from .device import Built, plain
 from .nvrtc import Cubin, compile_module
 from .seeded import Seeded
 from .sharing import SharedBlock
@@ -280,7 +280,7 @@ def available() -> str | None:
     return None
 
 
-def as_numpy(array: Any) -> np.ndarray:
+def as_numpy(array: Any, name: str = "") -> np.ndarray:
     """Any array as a NumPy array on the host: NumPy itself, CuPy, or whatever speaks DLPack.
 
     Raises
@@ -288,17 +288,18 @@ def as_numpy(array: Any) -> np.ndarray:
     CompilerMissing
         For an array on a GPU where CuPy is not installed.
     DeviceError
-        For a type that DLPack or NumPy cannot express, such as torch's bfloat16.
+        For a type that DLPack or NumPy cannot express, such as torch's bfloat16, and for an array that means more than its
+        numbers, such as one with a mask.
     """
     if isinstance(array, np.ndarray):
-        return array
+        return plain(array, name)
     on_gpu = hasattr(array, "__cuda_array_interface__") or (
         hasattr(array, "__dlpack_device__") and int(array.__dlpack_device__()[0]) == _KDL_CUDA)
     try:
         if on_gpu:
             cupy = importlib.import_module("cupy")
             return cupy.asnumpy(cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array))
-        return np.from_dlpack(array) if hasattr(array, "__dlpack__") else np.asarray(array)
+        return np.from_dlpack(array) if hasattr(array, "__dlpack__") else plain(array, name)
     except ImportError as error:
         raise CompilerMissing("An array on the GPU needs CuPy to be read.", hint="pip install cupy-cuda13x") from error
     except (BufferError, TypeError, ValueError, RuntimeError) as error:
@@ -311,7 +312,7 @@ def _source(buffer: Buffer, array: Any, stack: ExitStack) -> Source:
     if isinstance(array, Seeded):
         array.check(buffer)
         return array
-    values = as_numpy(array)
+    values = as_numpy(array, buffer.name)
     expected = buffer.dtype.numpy
     if values.shape != buffer.shape or values.dtype != expected:
         note = " (bf16 as its bits)" if buffer.dtype.name == "bf16" else ""

@@ -17,9 +17,9 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ..codegen.module import Buffer, Launch
 from ..errors import DeviceError, ExplorerError, KernelFault, KernelTimeout, OutOfMemory, ResourceError
 from ..ir.tree import PORTABLE_CLUSTER
+from ..kernel.module import Buffer, Launch
 from . import seeded as seeding
 from .seeded import Seeded
 
@@ -117,7 +117,8 @@ class CupyEngine:
         """Make a seeded input in place."""
         arguments = (np.uint64(handle.ptr + offset), np.uint64(buffer.size), np.uint64(seeded.seed % 2**64),
                      np.int32(seeding.KINDS.index(seeded.kind)), np.int64(seeded.low), np.uint64(seeded.high - seeded.low),
-                     np.int32(seeding.CUDA_TYPES[buffer.dtype.name]), np.float64(seeded.offset), np.float64(seeded.scale))
+                     np.int32(seeding.CUDA_TYPES[buffer.dtype.name]), np.float64(seeded.offset), np.float64(seeded.scale),
+                     np.uint64(seeded.every), np.int64(seeded.rest), np.uint64(seeded.inner), np.uint64(seeded.outer))
         with self.stream:
             self._support.get_function("fill")((self._wide_grid,), (256,), arguments)
 

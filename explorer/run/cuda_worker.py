@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.module import Buffer, Launch
 from ..errors import DeviceError, ExplorerError, KernelFault
+from ..kernel.module import Buffer, Launch
 from .engine import Engine
 from .seeded import Seeded
 from .sharing import attach

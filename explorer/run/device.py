@@ -1,4 +1,4 @@
-"""What every device can do with a :class:`~explorer.codegen.module.CudaModule`: build it, run it, time it."""
+"""What every device can do with a :class:`~explorer.kernel.module.CudaModule`: build it, run it, time it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..codegen.module import Buffer, CudaModule
 from ..errors import DeviceError
+from ..kernel.module import Buffer, CudaModule
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,26 @@ class Device(Protocol):
         ...
 
 
+def plain(array: Any, name: str = "") -> np.ndarray:
+    """An array that is nothing but its numbers, in this machine's byte order.
+
+    Raises
+    ------
+    DeviceError
+        It is, or is made of, an array that means more than its numbers: a mask, a unit.  A device would lose that.
+    """
+    for part in (array, *(array if isinstance(array, list | tuple) else ())):
+        kind = type(part)
+        if isinstance(part, np.ndarray) and kind not in (np.ndarray, np.memmap):
+            masked = isinstance(part, np.ma.MaskedArray)
+            raise DeviceError(
+                f"{name or 'An array'} is a {kind.__name__}, which means more than its numbers.",
+                why="its mask would be lost" if masked else "what it has beyond a NumPy array would be lost",
+                hint=".filled(value) gives the masked cells a value" if masked else "np.asarray(…) gives its numbers alone")
+    values = np.asarray(array)
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+
+
 def checked_array(buffer: Buffer, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """The array given for an ``in`` or ``inout`` `buffer`, C-contiguous.
 
@@ -74,11 +94,11 @@ def checked_array(buffer: Buffer, arrays: Mapping[str, np.ndarray]) -> np.ndarra
     if buffer.name not in arrays:
         wanted = f"{buffer.name}: {buffer.dtype} {list(buffer.shape)}"
         raise DeviceError(f"no array was given for {buffer.name}", hint=f"pass {wanted}")
-    array = np.asarray(arrays[buffer.name])
+    array = plain(arrays[buffer.name], buffer.name)
     if array.shape != buffer.shape or array.dtype != buffer.dtype.numpy:
         raise DeviceError(
             f"the array given for {buffer.name} does not fit",
             why=f"the kernel wants {buffer.dtype.numpy} of shape {buffer.shape}; this is {array.dtype} of shape {array.shape}",
             hint="build the schedule for these sizes, or convert the array",
         )
-    return np.ascontiguousarray(array)
+    return np.asarray(array, order="C")

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..codegen.module import Buffer, Launch
 from ..errors import ExplorerError
+from ..kernel.module import Buffer, Launch
 from .seeded import Seeded
 
 

@@ -9,29 +9,43 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.emit import emit
-from ..codegen.module import CudaModule
-from ..codegen.slices import cost
 from ..errors import CompileError, CompilerMissing, DeviceError
 from ..gpu.occupancy import check_launch
 from ..gpu.roofline import roofline
 from ..gpu.spec import Gpu, target_gpu
 from ..ir.program import Program
 from ..ir.scalar import common
+from ..kernel.emit import emit
+from ..kernel.emittable import require_emittable
+from ..kernel.module import CudaModule
+from ..kernel.reference.slices import cost
 from ..poly.count import compulsory_bytes, flops
 from ..schedule import Schedule
 from ..transforms.approximate import as_computed
 from . import cuda
 from .cpu import CpuDevice
+from .exact import kinds_for
 from .expected import expected
 from .inputs import Inputs
 from .kernel import architectures
 from .nvrtc import try_compile_for
-from .options import check_counts, check_functions, check_seed, check_sizes, l2_states, require_memory
-from .ragged import CHECKED_LIMIT, TIME_LIMIT_S, Again, own_again, ragged_sizes_of, require_emittable, run_ragged
+from .options import (
+    check_counts,
+    check_device,
+    check_flags,
+    check_functions,
+    check_reference,
+    check_seed,
+    check_sizes,
+    l2_states,
+    require_memory,
+)
+from .ragged import CHECKED_LIMIT, TIME_LIMIT_S, Again, own_again, ragged_sizes_of, run_ragged
 from .reference import BUDGET, NumpyReference
-from .result import Evidence, Run
+from .result import THESE, Evidence, Run
+from .sharp import run_sharp
 from .timing import Samples, Timing
+from .unwritten import notes_on, unwritten
 from .verify import Check, check_outputs, worst_of
 
 FAST_LIMIT = 5 * 10**10
@@ -67,6 +81,7 @@ class _Outcome:
     checks: tuple[Check, ...]
     outputs: Mapping[str, np.ndarray]
     notes: tuple[str, ...] = ()
+    exact: tuple[Check, ...] = ()
 
 
 def execute(
@@ -108,7 +123,7 @@ def execute(
     budget : int
         Operations up to which the reference computes every cell, and a sample beyond.
     progress : callable, optional
-        Called with each of :data:`PHASES` as it begins.  What it raises ends the run; :mod:`explorer.run.cancel` also ends
+        Called with each of :data:`PHASES` as it begins.  What it raises ends the run; :mod:`explorer.cancel` also ends
         what runs in child processes.
 
     Returns
@@ -127,13 +142,16 @@ def execute(
     CompilerMissing, CompileError, KernelFault, KernelTimeout, OutOfMemory
         From the device.
     """
+    check_functions(again=again, progress=progress)
+    progress = progress or _silent
     progress("emit")
     require_emittable(schedule)
     program = as_computed(schedule.source, schedule.plan.program)
     check_seed(seed)
-    check_counts(seeds=seeds, repeats=repeats)
-    check_functions(reference=reference, again=again, progress=progress)
-    check_sizes(program, ragged_sizes or [])
+    check_counts(seeds=seeds, repeats=repeats, budget=budget)
+    check_flags(time=time, ragged=ragged, **({} if checked is None else {"checked": checked}))
+    check_reference(reference)
+    check_sizes(program, ragged_sizes)
     states, wanted = l2_states(l2) if time else (), architectures(archs)
     on_gpu = _choose(device)
     target = cuda.device().installed().gpu if on_gpu else target_gpu(gpu)
@@ -151,7 +169,9 @@ def execute(
     else:
         outcome, timings, evidence = _on_cpu(program, module, held, ask)
     evidence = replace(evidence, proved=True)
-    notes, faults = list(outcome.notes), []
+    missing = unwritten(program)
+    checks = tuple(replace(c, unwritten=missing.get(c.array, 0)) for c in outcome.checks)
+    notes, faults = [*notes_on(schedule, program, arrays), *outcome.notes, *_blind(outcome)], []
     several: tuple[tuple[str, tuple[Check, ...]], ...] = ()
     if ragged and (again := again or own_again(schedule)) is not None and program.sizes:
         progress("ragged")
@@ -168,14 +188,13 @@ def execute(
     least, work = compulsory_bytes(program), flops(program)
     floor = roofline(target, least, work, _arithmetic(program)) if on_gpu and timings else None
     where = target.name if on_gpu else "cpu"
-    return Run(program.name, where, program.sizes, outcome.checks, several, timings, least, work, floor, evidence, tuple(notes),
-               tuple(faults), module, outcome.outputs)
+    return Run(program.name, where, program.sizes, checks, several, timings, least, work, floor, evidence, tuple(notes),
+               tuple(faults), module, outcome.outputs, outcome.exact)
 
 
 def _choose(device: str) -> bool:
     """Whether to run on the GPU."""
-    if device not in ("auto", "cpu", "cuda"):
-        raise DeviceError(f"There is no device {device!r}.", hint='"auto", "cpu" or "cuda"')
+    check_device(device)
     missing = cuda.available() if device != "cpu" else "not asked for"
     if device == "cuda" and missing:
         raise DeviceError("There is no GPU to run on.", why=missing, hint='device="cpu" runs the same text on the processor')
@@ -200,9 +219,14 @@ def _on_cpu(program: Program, module: CudaModule, held: Inputs,
     ask.progress("verify")
     wanted, more = expected(held, ask.reference, budget=ask.budget)
     checks = worst_of([check_outputs(program, outputs, *wanted) for outputs in runs])
-    right = bool(checks) and all(checks)
-    done = ("these sizes",) if checked and right else ()
-    evidence = Evidence(orders=seeds if done else 0, emulated=done, refuted=() if right or not checks else ("emulated",))
+    slow = checked and work * len(kinds_for(program)) > CHECKED_LIMIT
+    again = replace(device, checked=False).build(module) if slow else built
+    exact, skipped = run_sharp(program, lambda inputs, n: replace(device, seeds=(n + 2,)).run(again, inputs.arrays),
+                               seed=held.seed, budget=ask.budget // 4)
+    right = bool(checks) and all(checks) and all(exact)
+    done = (THESE,) if checked and right else ()
+    evidence = Evidence(orders=seeds if done else 0, emulated=done, exact=_kinds(exact),
+                        refuted=() if right or not checks else ("emulated",))
     timings: dict[str, Timing] = {}
     if ask.l2:
         ask.progress("time")
@@ -213,7 +237,7 @@ def _on_cpu(program: Program, module: CudaModule, held: Inputs,
             samples = device.time(built, held.arrays, repeats=max(3, min(10, int(2 / max(each, 1e-3)))), warmup=1)
             timings["warm"] = Timing.of(Samples(samples, l2="", method="fast build on the CPU"))
             evidence = replace(evidence, timed="cpu, which says nothing about a GPU")
-    return _Outcome(checks, runs[0], (*notes, *more)), timings, evidence
+    return _Outcome(checks, runs[0], (*notes, *more, *skipped), exact), timings, evidence
 
 
 def _on_gpu(program: Program, module: CudaModule, held: Inputs,
@@ -233,16 +257,37 @@ def _on_gpu(program: Program, module: CudaModule, held: Inputs,
         wanted, notes = expected(values, ask.reference, budget=ask.budget)
         several.append(check_outputs(program, found, *wanted))
     checks = worst_of(several)
-    right = bool(checks) and all(checks)
+    exact, skipped = run_sharp(program, lambda inputs, _: device.run(built, inputs.for_gpu), seed=held.seed,
+                               budget=ask.budget // 4)
+    right = bool(checks) and all(checks) and all(exact)
     name = device.installed().name
     refuted = () if right or not checks else ("GPU-checked",)
-    evidence = Evidence(compiled=(built.cubin.arch,), gpu=name if right else "", refuted=refuted)
+    evidence = Evidence(compiled=(built.cubin.arch,), gpu=name if right else "", exact=_kinds(exact), refuted=refuted)
     if ask.l2:
         ask.progress("time")
     timings = {state: Timing.of(device.time(built, held.for_gpu, repeats=ask.repeats, l2=state)) for state in ask.l2}
     if timings:
         evidence = replace(evidence, timed=f"{name}, {' and '.join(timings)} L2")
-    return _Outcome(checks, outputs, notes), timings, evidence
+    return _Outcome(checks, outputs, (*notes, *skipped), exact), timings, evidence
+
+
+def _blind(outcome: _Outcome) -> list[str]:
+    """What is said where a deep chain of operations lets the bound grow beyond the values themselves."""
+    out = []
+    for check in outcome.checks:
+        if not check.blind:
+            continue
+        others = [c for c in outcome.exact if c.array == check.array and not c.blind]
+        best = "; ".join(f"on {c.inputs}: {c.sharpness}" for c in others) or "nor do the exact inputs"
+        allows = f"{check.tolerance.absolute:.2g}" if check.tolerance.unbounded < check.checked else "anything"
+        out.append(f"the bound says nothing of {check.array}: it allows {allows}, and the values are of "
+                   f"size {check.size:.2g}; {best}")
+    return out
+
+
+def _kinds(exact: Sequence[Check]) -> tuple[str, ...]:
+    """The kinds of exact inputs on which everything was right."""
+    return tuple(dict.fromkeys(c.inputs for c in exact if not c.blind)) if all(exact) else ()
 
 
 def _compiled(module: CudaModule, archs: Sequence[str], evidence: Evidence) -> tuple[Evidence, list[str]]:

@@ -16,7 +16,7 @@ from .reference import BUDGET, NumpyReference, Reference, references, with_numpy
 KEPT_BYTES = 1 << 27
 """Bytes of expected values and bounds that are kept; of those asked for longest ago the first go first."""
 
-_Key = tuple[Program, int, int]
+_Key = tuple[Program, int, int, str]
 _kept: OrderedDict[_Key, Reference] = OrderedDict()
 _lock = Lock()
 
@@ -55,13 +55,13 @@ def expected(inputs: Inputs, function: NumpyReference | None = None, *,
 
 def _loops(inputs: Inputs, budget: int) -> tuple[list[Reference], tuple[str, ...]]:
     """The program's own loops."""
-    key = (inputs.program, inputs.seed, budget)
+    key = (inputs.program, inputs.seed, budget, inputs.kind)
     if inputs.own:
         with _lock:
             if key in _kept:
                 _kept.move_to_end(key)
                 return [_kept[key]], ()
-    found, notes = references(inputs.program, inputs.arrays, budget=budget, seed=inputs.seed, random=inputs.own)
+    found, notes = references(inputs.program, inputs.arrays, budget=budget, seed=inputs.seed, random=inputs.random)
     if inputs.own and found:
         _keep(key, found[0])
     return found, notes

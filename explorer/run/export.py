@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
-from ..codegen.emit import emit
-from ..codegen.error_bound import SAFETY, gamma, unit
-from ..codegen.export import Allowance, Sample, export_text
-from ..codegen.slices import cost
-from ..codegen.slices import sample as sampled
 from ..errors import CompilerMissing, DeviceError, ExportError
+from ..files import place_for, write_file
 from ..gpu.occupancy import check_launch
 from ..gpu.spec import Gpu, target_gpu
 from ..ir.program import Array, Program
 from ..ir.text import loops_text
+from ..kernel.emit import emit
+from ..kernel.emittable import require_emittable
+from ..kernel.export.text import Allowance, Sample, Trial, export_text, other_than
+from ..kernel.reference.error_bound import SAFETY, gamma, unit
+from ..kernel.reference.slices import cost
+from ..kernel.reference.slices import sample as sampled
 from ..saved import script as schedule_script
 from ..schedule import Schedule
 from ..transforms.approximate import as_computed
-from .inputs import recipes, seeded_arrays
-from .ragged import require_emittable
+from .exact import KINDS
+from .inputs import NORMAL, recipes, seeded_arrays
 from .reference import LIMIT, Reference, compiled
-from .verify import SMALLEST, longest_path
+from .verify import SMALLEST, longest_path, rounded_to
 
 BUDGET = 10**9
 """Operations of the reference that the exported program runs by default: about a second."""
@@ -32,13 +35,14 @@ _UNSEEN = 1.5
 """Factor on tolerances taken from a sample of the cells: ``--full`` checks the others too."""
 
 
-def export(schedule: Schedule, path: str | Path, *, seed: int = 0, gpu: Gpu | str | None = None, budget: int = BUDGET) -> Path:
+def export(schedule: Schedule, path: str | PathLike[str], *, seed: int = 0, gpu: Gpu | str | None = None, budget: int = BUDGET,
+           overwrite: bool = False, parents: bool = False) -> Path:
     """Write `schedule` to a file.
 
     Parameters
     ----------
     schedule : Schedule
-    path : str or Path
+    path : str or path
         Where to; ``.cu`` is appended if it has no suffix.
     seed : int
         Of the inputs that the program makes.
@@ -46,6 +50,10 @@ def export(schedule: Schedule, path: str | Path, *, seed: int = 0, gpu: Gpu | st
         The target; by default the H200.
     budget : int
         Operations that the check in the file may take by default; beyond, it checks a sample and ``--full`` checks all.
+    overwrite : bool
+        Replace whatever file stands there; without it, only an export of the same program that nobody has changed since.
+    parents : bool
+        Make the folder if it is not there, and those above it.
 
     Returns
     -------
@@ -57,20 +65,13 @@ def export(schedule: Schedule, path: str | Path, *, seed: int = 0, gpu: Gpu | st
     IllegalSchedule, ResourceError
         As for running it.
     ExportError
-        If the file cannot be written, or no inputs can be made for the program.
+        If the file cannot be written, another one stands there, or no inputs can be made for the program.  A file that stood
+        there is then as it was.
     """
-    if not isinstance(path, str | PathLike):
-        raise ExportError(f"a file is given by its path, not by {path!r}", hint=f'export("{schedule.source.name}.cu")')
-    file = Path(path)
-    if file.is_dir():
-        raise ExportError(f"{file} is a folder.", hint=f"give the path of a file: {file / schedule.source.name}.cu")
-    file = file if file.suffix else file.with_suffix(".cu")
+    name = schedule.source.name
+    file = place_for(path, f"{name}.cu", suffix=".cu", parents=parents)
     text = exported(schedule, seed=seed, gpu=gpu, budget=budget)
-    try:
-        file.write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
-        hint = "give the path of a file in an existing folder"
-        raise ExportError(f"{file} cannot be written.", why=str(error), hint=hint) from error
+    write_file(file, text, overwrite=overwrite, ours=partial(other_than, name))
     return file
 
 
@@ -83,7 +84,8 @@ def exported(schedule: Schedule, *, seed: int = 0, gpu: Gpu | str | None = None,
     for launch in module.launches:
         check_launch(target, launch)
     try:
-        fills = recipes(program)
+        kinds = {"integers": KINDS["integers"], NORMAL: ""}
+        fills = {kind: recipes(program, kind) for kind in kinds}
     except DeviceError as error:
         raise ExportError(f"{program.name} cannot check itself: {error.what}", where=error.where,
                           hint="rewrite the index as a plain read of an index array") from error
@@ -91,17 +93,18 @@ def exported(schedule: Schedule, *, seed: int = 0, gpu: Gpu | str | None = None,
     sample = None if chosen is None else Sample(tuple(len(values) for values in chosen), seed)
     own = getattr(schedule, "script", None)
     script = own() if own else schedule_script(program, schedule.steps)  # type: ignore[arg-type]
-    return export_text(module, program, fills=fills, allowances=_allowances(program, chosen, seed), sample=sample,
+    trials = [Trial(fills[kind], _allowances(program, chosen, seed, kind), name) for kind, name in kinds.items()]
+    return export_text(module, program, trials=trials, sample=sample,
                        loops=loops_text(schedule.plan), script=script, target=target.name, arch=target.arch, seed=seed)
 
 
-def _allowances(program: Program, chosen: tuple[np.ndarray, ...] | None, seed: int) -> dict[str, Allowance]:
+def _allowances(program: Program, chosen: tuple[np.ndarray, ...] | None, seed: int, kind: str) -> dict[str, Allowance]:
     """Per output the tolerance that the running error bounds ask for on these very inputs; a priori where they cannot be had."""
     outputs = [a for a in program.parameters if a.role != "in"]
     found: Reference | None = None
     if chosen is not None or cost(program) <= LIMIT:
         try:
-            found = compiled(program, seeded_arrays(program, seed), chosen, random=True)
+            found = compiled(program, seeded_arrays(program, seed, kind), chosen, random=kind == NORMAL)
         except (CompilerMissing, DeviceError, MemoryError):
             found = None
     if found is None:
@@ -118,6 +121,8 @@ def _fitted(array: Array, expected: np.ndarray, bound: np.ndarray, terms: int, c
     size, need = size[finite], need[finite]
     store = unit(array.dtype) if array.dtype.kind == "float" else 0.0
     floor = SMALLEST.get(array.dtype.name, 0.0)
+    if array.dtype.kind == "float" and not need.any() and complete and (rounded_to(array.dtype, size) == size).all():
+        return Allowance(0.0, 0.0, 0.0, f"{array.name}: exact")
     plain = (store, float(need.max(initial=0.0)) + floor)
     known = size > 0
     slope = float((need[known] / size[known]).max(initial=0.0))

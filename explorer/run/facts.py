@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..codegen.clustered import slots_of
-from ..codegen.resources import Resources, resources
+from ..errors import ScheduleError, outspoken
 from ..gpu.occupancy import Occupancy, occupancy
 from ..gpu.roofline import Roofline, roofline
 from ..gpu.spec import Breach, Gpu
+from ..gpu.units import time_text
 from ..ir.plan import Plan
 from ..ir.program import Program
 from ..ir.scalar import common
 from ..ir.text import access_text
+from ..kernel.cluster_layout import slots_of
+from ..kernel.resources import Resources, resources
 from ..poly.count import Elements, compulsory, flops
 from ..poly.traffic import AccessFacts, traffic
 
@@ -27,6 +29,7 @@ def scaled(value: float, unit: str = "") -> str:
     return f"{value:.3g} {unit}".rstrip()
 
 
+@outspoken(ScheduleError)
 @dataclass(frozen=True)
 class Facts:
     """Static facts of a plan on a GPU.
@@ -112,7 +115,7 @@ class Facts:
                  f"  traffic{exact}: {scaled(self.compulsory_bytes, 'B')} compulsory, "
                  f"{scaled(self.requested_bytes, 'B')} requested by warps",
                  f"  {scaled(self.flops, 'flop')}, {self.intensity:.3g} per byte; "
-                 f"floor {roof.floor_us:.4g} µs ({roof.bound}-bound)"]
+                 f"floor {time_text(roof.floor_us, 4)} ({roof.bound}-bound)"]
         for r in self.resources:
             grid, block = ("×".join(map(str, n)) for n in (r.grid, r.block))
             lines.append(f"  {r.kernel}: grid {grid}, block {block}, {r.shared_bytes:,} B shared, "

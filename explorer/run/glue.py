@@ -1,8 +1,10 @@
 """From the text of modules to one C++ source: namespaces, line numbers, entry points.
 
-The text itself is compiled as it is, but for two tokens: ``extern __shared__`` (no C++ for a host compiler) becomes
+The text itself is compiled as it is, but for a few tokens: ``extern __shared__`` (no C++ for a host compiler) becomes
 ``extern __dynamic_shared__``, and ``__device__`` before the counters of a module ``__counter__``, so that a checked run
-knows them.  Lines keep their numbers through ``#line``.
+knows them.  A thread's own arrays become ``simt_array``, which looks at each index (the compiler's check lets the address one
+past the end pass, and assigns elements of class type through it), and what is declared without a value is poisoned; a function
+of the library that takes an array gets its elements.  Lines keep their numbers through ``#line``.
 """
 
 from __future__ import annotations
@@ -10,9 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..codegen.module import CudaModule
+from ..kernel.module import CudaModule
 
 _DYNAMIC = re.compile(r"\bextern\s+__dynamic_shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s*)?([\w\s]+?)\s*\b(\w+)\s*\[\s*\]\s*;")
+_LOCAL = re.compile(
+    r"^([ \t]+)((?:float|double|int|unsigned|long long|bool|signed char|__half|__nv_bfloat16|vec<[^;\[\]]*>) )"
+    r"(\w+)((?:\[\w+\])*);", re.MULTILINE)  # fmt: skip
+_LANES = re.compile(r"^([ \t]+)T at\[N\];", re.MULTILINE)
+_COMBINED = re.compile(r"(\bblock_reduce_lanes\w*<[^;]*?>\()(\w+)(?=,)")
 _SYMBOL_MODULE = re.compile(r"(?:_ZZ?N?\d+)?m(\d+)_")
 
 
@@ -34,9 +41,14 @@ def _namespace(k: int, module: CudaModule, kernels: Sequence[str]) -> str:
     """Module `k` in its namespace, its kernels and dynamic shared arrays renamed, each kernel with an entry point."""
     text = re.sub(r"\bextern(\s+)__shared__\b", r"extern\1__dynamic_shared__", module.text)
     text = re.sub(r"^__device__( unsigned (?:int|long long) \w+\[\d+\];)", r"__counter__\1", text, flags=re.MULTILINE)
+    text = _LANES.sub(r"\1simt_array<T, N> at;", text)
+    start = max(text.find('extern "C"'), 0)  # the library before the kernels has members too
+    text = text[:start] + _COMBINED.sub(r"\1simt_elements(\2)", _LOCAL.sub(_local, text[start:]))
     size = max((launch.dynamic_shared_bytes for launch in module.launches), default=0)
     dynamic = dict.fromkeys((" ".join(kind.split()), name) for kind, name in _DYNAMIC.findall(text))
-    renamed = (*kernels, *dict.fromkeys(name for _, name in dynamic))  # what has C linkage is one thing in all namespaces
+    for name in kernels:  # what has C linkage is one thing in all namespaces
+        text = re.sub(rf"(__global__[^;{{}}]*?)\b{name}(?=\s*\()", rf"\g<1>m{k}_{name}", text)
+    renamed = tuple(dict.fromkeys(name for _, name in dynamic))
     lines = [f"#define {name} m{k}_{name}" for name in renamed]
     lines += [f"namespace m{k}_ {{", f'#line 1 "{file_of(k)}"', text.rstrip("\n"), '#line 1 "entry.cpp"']
     for kind, name in dynamic:
@@ -45,6 +57,14 @@ def _namespace(k: int, module: CudaModule, kernels: Sequence[str]) -> str:
     lines += [f"}}  // namespace m{k}_", *(f"#undef {name}" for name in renamed)]
     lines += [f"SIMT_UNCHECKED static void entry_{k}_{f}(void** a) {{ simt_call(&m{k}_::m{k}_{f}, a); }}" for f in kernels]
     return "\n".join(lines) + "\n"
+
+
+def _local(found: re.Match[str]) -> str:
+    """A variable of a thread's own: its indices looked at, its contents poisoned."""
+    pad, kind, name, extents = found.groups()
+    sizes = re.findall(r"\w+", extents)
+    declared = f"simt_array<{', '.join([kind.strip(), *sizes])}> {name};" if sizes else f"{kind}{name};"
+    return f"{pad}{declared} simt_poison({name});"
 
 
 def file_of(k: int) -> str:

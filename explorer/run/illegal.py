@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.emit import emit
-from ..codegen.module import CudaModule
 from ..errors import CompileError, CompilerMissing, DeviceError, ExplorerError, KernelFault
 from ..ir.finding import Finding
 from ..ir.interpret import interpret
 from ..ir.plan import Plan
-from ..ir.program import Array, Program
+from ..ir.program import Array, Program, Statement
 from ..ir.tree import Kernel, Loop, walk
+from ..kernel.emit import emit
+from ..kernel.module import CudaModule
 from ..poly.barriers import Barriers, barriers
 from .cpu import CpuDevice
-from .inputs import poisoned, seeded_arrays, widened
+from .inputs import poisoned, reference_dtype, seeded_arrays, widened
 from .lockstep import Order, run_lockstep
 from .reference import Reference
 from .verify import check_output
@@ -37,6 +37,10 @@ SHOWN = 8
 THREAD_ORDERS = ("threads and blocks in order", "threads and blocks in reverse", "threads and blocks shuffled")
 """Of the CPU device's seeds."""
 SEEDS = 4
+INPUTS = 12
+"""Elements of an input that are shown."""
+WRITES = 4
+"""Writes of the wrong cell that are shown, from its first and from its last ones."""
 LINE = 70
 """Most characters of a line of text that is quoted."""
 LIMIT_S = 5.0
@@ -231,8 +235,8 @@ def expected(program: Program, held: Mapping[str, np.ndarray]) -> Reference:
 
 def _wide(array: Array, values: np.ndarray) -> np.ndarray:
     if array.dtype.kind == "bool":
-        return np.ascontiguousarray(values).view(np.uint8)
-    return np.asarray(values, np.float64 if array.dtype.kind == "float" else np.int64)
+        return np.asarray(values, order="C").view(np.uint8)
+    return np.asarray(values, reference_dtype(array.dtype))
 
 
 def _compared(trial: Trial, order: str, got: Mapping[str, np.ndarray], want: Reference,
@@ -272,6 +276,33 @@ def _outside(program: Program, array: Array, have: np.ndarray, right: np.ndarray
 
 def _index(array: Array, flat: int) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(flat, array.shape)) if array.shape else ()
+
+
+def inputs_in_words(trial: Trial, seed: int = 0) -> tuple[tuple[str, str], ...]:
+    """Each input array with its elements and their values, the first ones where there are many."""
+    held, out = seeded_arrays(trial.program, seed), []
+    for array in trial.program.parameters:
+        if array.role == "out":
+            continue
+        values = np.asarray(widened(array, held[array.name]), np.float64).reshape(-1)
+        shown = [f"{cell_name(array.name, _index(array, n))} = {number(values[n])}" for n in range(min(values.size, INPUTS))]
+        more = [f"… {values.size - INPUTS:,} more"] if values.size > INPUTS else []
+        out.append((array.name, ", ".join([*shown, *more])))
+    return tuple(out)
+
+
+def written(trial: Trial, array: str, element: Sequence[int], seed: int = 0) -> tuple[tuple[str, str], ...]:
+    """The instances that write a cell in the program's order, with the value that each leaves there, some of many."""
+    held, out = seeded_arrays(trial.program, seed), []
+
+    def watch(statement: Statement, at: Mapping[str, int], name: str, where: tuple[int, ...], value: Any) -> None:
+        if name == array and tuple(where) == tuple(element):
+            out.append((cell_name(statement.name, [at[d] for d in statement.dims]), number(value)))
+
+    given = {a.name: held[a.name] if a.role != "out" else poisoned(a) for a in trial.program.parameters}
+    interpret(trial.program, given, exact=True, watch=watch)
+    left = len(out) - 2 * WRITES
+    return tuple(out if left <= 0 else [*out[:WRITES], (f"… {left} more", ""), *out[-WRITES:]])
 
 
 def cell_name(name: str, element: Sequence[int]) -> str:

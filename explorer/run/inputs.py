@@ -14,14 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.error_bound import updates_per_cell
-from ..codegen.module import Buffer
 from ..errors import DeviceError
-from ..ir.dtype import bf16_to_f32, f32_to_bf16
-from ..ir.program import Array, Indirect, Program, Statement
-from ..ir.scalar import Call, Cast, IndexValue, Literal, Read, Scalar
+from ..ir.dtype import DType, bf16_to_f32, f32_to_bf16
+from ..ir.operations import OPERATIONS
+from ..ir.program import Array, Program, Statement
+from ..ir.scalar import Call, Cast, Read, Scalar
+from ..kernel.module import Buffer
+from ..kernel.reference.error_bound import updates_per_cell
+from . import exact
 from .cuda import as_numpy
+from .indexing import index_ranges
 from .seeded import Seeded
+
+NORMAL = "normal"
+"""The kind of inputs that looks like data."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +37,13 @@ class Recipe:
     Attributes
     ----------
     kind : str
-        ``"normal"``: ``offset + scale * z`` with z of mean 0 and variance 1 within ±3.47; ``"integers"``: in [low, high).
+        ``"normal"``: ``offset + scale * z`` with z of mean 0 and variance 1 within ±3.47; ``"integers"``: in [low, high);
+        ``"sparse"`` and ``"groups"`` as :class:`~explorer.run.seeded.Seeded` says.
     stream : int
         Added to the run's seed times 1000, so that arrays differ.
     offset, scale : float
         Powers of two or 0, so that both only round once.
-    low, high : int
+    low, high, every, rest, inner, outer : int
     why : str
         In words, where it is not the plain case.
     """
@@ -48,25 +55,36 @@ class Recipe:
     low: int = 0
     high: int = 0
     why: str = ""
+    every: int = 1
+    rest: int = 0
+    inner: int = 1
+    outer: int = 1
 
     def seeded(self, seed: int) -> Seeded:
         """The array described: a GPU makes the same bits of it."""
-        return Seeded(seed * 1000 + self.stream, self.kind, self.low, self.high, self.offset, self.scale)
+        return Seeded(seed * 1000 + self.stream, self.kind, self.low, self.high, self.offset, self.scale, self.every, self.rest,
+                      self.inner, self.outer)
 
     def fill(self, array: Array, seed: int) -> np.ndarray:
         """The array's contents in its own dtype (bf16 as its bits)."""
         return self.seeded(seed).host(Buffer(array.name, array.dtype, array.shape, "in"))
 
 
-def recipes(program: Program) -> dict[str, Recipe]:
+def recipes(program: Program, kind: str = NORMAL) -> dict[str, Recipe]:
     """How each input of the program is filled ("in" and "inout" parameters, by name).
+
+    Parameters
+    ----------
+    program : Program
+    kind : str
+        ``"normal"``, or one of :data:`explorer.run.exact.KINDS`.
 
     Raises
     ------
     DeviceError
         If an array is used as an index through an expression that does not say which values are valid.
     """
-    indices = _index_ranges(program)
+    indices = index_ranges(program)
     positive = _positive(program)
     factors = _factors(program)
     out: dict[str, Recipe] = {}
@@ -74,11 +92,17 @@ def recipes(program: Program) -> dict[str, Recipe]:
         name = array.name
         if name in indices:
             low, high = indices[name]
+            low = max(low, 0) if array.dtype.unsigned else low
             out[name] = Recipe("integers", stream, low=low, high=max(high, low + 1), why=f"{name} indexes another array")
+        elif kind != NORMAL:
+            of = exact.ranges(program, kind, array, name in positive, factors.get(name, 0))
+            out[name] = Recipe(of.kind, stream, low=of.low, high=of.high, every=of.every, rest=of.rest, inner=of.inner,
+                               outer=of.outer)
         elif array.dtype.kind == "bool":
             out[name] = Recipe("integers", stream, low=0, high=2)
         elif array.dtype.kind == "int":
-            bounds = (1, 2) if name in factors else (1, 9) if name in positive else (-8, 9)
+            low = 0 if array.dtype.unsigned else -8
+            bounds = (1, 2) if name in factors else (1, 9) if name in positive else (low, 9)
             out[name] = Recipe("integers", stream, low=bounds[0], high=bounds[1])
         elif name in factors:
             scale = 2.0 ** -(3 + factors[name].bit_length() // 2)
@@ -90,20 +114,22 @@ def recipes(program: Program) -> dict[str, Recipe]:
     return out
 
 
-def seeded_arrays(program: Program, seed: int = 0) -> dict[str, np.ndarray]:
+def seeded_arrays(program: Program, seed: int = 0, kind: str = NORMAL) -> dict[str, np.ndarray]:
     """Every parameter of the program: inputs by their recipes, outputs poisoned.
 
     Parameters
     ----------
     program : Program
     seed : int
+    kind : str
+        As :func:`recipes` says.
 
     Returns
     -------
     dict of str to ndarray
         In the parameters' dtypes (bf16 as ``uint16`` bits) and shapes.
     """
-    made = recipes(program)
+    made = recipes(program, kind)
     return {a.name: poisoned(a) if a.role == "out" else made[a.name].fill(a, seed) for a in program.parameters}
 
 
@@ -112,62 +138,19 @@ def poisoned(array: Array) -> np.ndarray:
     return np.full(array.nbytes, 0xFF, dtype=np.uint8).view(array.dtype.numpy).reshape(array.shape)
 
 
+def reference_dtype(dtype: DType) -> np.dtype:
+    """The NumPy type of an array of the float64 reference."""
+    return np.dtype({"float": "float64", "bool": "uint8"}.get(dtype.kind, "uint64" if dtype.name == "u64" else "int64"))
+
+
 def widened(array: Array, values: np.ndarray) -> np.ndarray:
     """The values as the reference takes them: float64, int64, or the bytes of bools; contiguous."""
     if array.dtype.name == "bf16":
-        return np.ascontiguousarray(bf16_to_f32(values).astype(np.float64)).reshape(np.shape(values))
+        return np.asarray(bf16_to_f32(values).astype(np.float64), order="C")
     if array.dtype.kind == "bool":
-        return np.ascontiguousarray(values).view(np.uint8)
+        return np.asarray(values, order="C").view(np.uint8)
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
-        return np.ascontiguousarray(values, dtype=np.float64 if array.dtype.kind == "float" else np.int64)
-
-
-def _index_ranges(program: Program) -> dict[str, tuple[int, int]]:
-    """Valid half-open range of each array whose values index another."""
-    found: dict[str, tuple[int, int]] = {}
-    for statement in program.statements:
-        for access in statement.reads:
-            for index, extent in zip(access.index, program.array_of[access.array].shape, strict=True):
-                if not isinstance(index, Indirect):
-                    continue
-                line = _linear(index.value)
-                if line is None or program.array_of[statement.reads[line[0]].array].role in ("temporary", "out"):
-                    raise DeviceError(f"No seeded input for {program.name}: which values index {access.array} is not plain.",
-                                      where=f"source line {statement.line}" if statement.line else "",
-                                      hint="pass arrays of your own to run()")
-                slot, factor, shift = line
-                ends = sorted((-shift / factor, (extent - 1 - shift) / factor))
-                low, high = int(np.ceil(ends[0])), int(np.floor(ends[1])) + 1
-                name = statement.reads[slot].array
-                old = found.get(name, (low, high))
-                found[name] = (max(old[0], low), min(old[1], high))
-    return found
-
-
-def _linear(value: Scalar) -> tuple[int, int, int] | None:
-    """``(slot, factor, shift)`` when `value` is ``factor * read + shift`` with integers, else None."""
-    if isinstance(value, Cast):
-        return _linear(value.arg)
-    if isinstance(value, Read):
-        return value.slot, 1, 0
-    if isinstance(value, Call) and value.op in ("add", "sub", "mul") and len(value.args) == 2:
-        for inner, other, swapped in ((value.args[0], value.args[1], False), (value.args[1], value.args[0], True)):
-            number = _integer(other)
-            if number is None or (line := _linear(inner)) is None:
-                continue
-            slot, factor, shift = line
-            if value.op == "mul":
-                return (slot, factor * number, shift * number) if number else None
-            if value.op == "add":
-                return slot, factor, shift + number
-            return (slot, -factor, number - shift) if swapped else (slot, factor, shift - number)
-    return None
-
-
-def _integer(value: Scalar) -> int | None:
-    if isinstance(value, Literal) and float(value.value).is_integer():
-        return int(value.value)
-    return value.expr.const if isinstance(value, IndexValue) and value.expr.is_constant else None
+        return np.asarray(values, dtype=reference_dtype(array.dtype), order="C")
 
 
 def _positive(program: Program) -> set[str]:
@@ -192,8 +175,8 @@ def _arguments(statement: Statement, value: Scalar, demanded: bool) -> Iterator[
     elif isinstance(value, Call):
         square = value.op == "mul" and _same(statement, *value.args)
         for n, arg in enumerate(value.args):
-            here = value.op in ("sqrt", "rsqrt", "log") or (value.op in ("div", "pow") and n == (value.op == "div"))
-            passes = demanded and value.op not in ("exp", "abs", "not") and not square
+            here = n in OPERATIONS[value.op].positive
+            passes = demanded and OPERATIONS[value.op].signed and not square
             yield from _arguments(statement, arg, here or (passes and not (value.op == "where" and n == 0)))
 
 
@@ -218,7 +201,7 @@ def _factors(program: Program) -> dict[str, int]:
     return found
 
 
-def arguments(program: Program, arrays: Mapping[str, Any] | None, seed: int = 0) -> dict[str, np.ndarray]:
+def arguments(program: Program, arrays: Mapping[str, Any] | None, seed: int = 0, kind: str = NORMAL) -> dict[str, np.ndarray]:
     """The program's arguments as NumPy arrays of its dtypes, made from `seed` or converted from what was given.
 
     Raises
@@ -227,11 +210,11 @@ def arguments(program: Program, arrays: Mapping[str, Any] | None, seed: int = 0)
         For a missing, unknown or misshapen array, or values that the dtype cannot hold.
     """
     if arrays is None:
-        return seeded_arrays(program, seed)
+        return seeded_arrays(program, seed, kind)
     if not isinstance(arrays, Mapping):
         raise DeviceError(f"The arrays are given by name, not as a {type(arrays).__name__}.",
                           hint=f"run({{{', '.join(f'{a.name!r}: …' for a in program.parameters if a.role != 'out')}}})")
-    given = {name: as_numpy(value) for name, value in arrays.items()}
+    given = {name: as_numpy(value, str(name)) for name, value in arrays.items()}
     check_arrays(program, given)
     return {a.name: _converted(a, given[a.name]) for a in program.parameters if a.name in given and a.role != "out"}
 
@@ -246,6 +229,8 @@ class Inputs:
     seed : int
     given : mapping of str to array, optional
         The caller's, by name.
+    kind : str
+        Of a seed's: ``"normal"``, or one of :data:`explorer.run.exact.KINDS`.
 
     Raises
     ------
@@ -256,6 +241,7 @@ class Inputs:
     program: Program
     seed: int = 0
     given: Mapping[str, Any] | None = None
+    kind: str = NORMAL
 
     def __post_init__(self) -> None:
         _ = self._recipes if self.given is None else self.arrays  # what does not fit is refused now
@@ -265,14 +251,19 @@ class Inputs:
         """Whether they are the seed's."""
         return self.given is None
 
+    @property
+    def random(self) -> bool:
+        """Whether they are random numbers in random order, for which sums have sharper bounds."""
+        return self.own and self.kind == NORMAL
+
     @cached_property
     def _recipes(self) -> dict[str, Recipe]:
-        return recipes(self.program)
+        return recipes(self.program, self.kind)
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         """On the host, in the program's dtypes; a seed's also have the outputs, poisoned."""
-        return arguments(self.program, self.given, self.seed)
+        return arguments(self.program, self.given, self.seed, self.kind)
 
     @property
     def for_gpu(self) -> dict[str, np.ndarray | Seeded]:
@@ -285,14 +276,20 @@ class Inputs:
 def _converted(array: Array, values: np.ndarray) -> np.ndarray:
     wanted = array.dtype.numpy
     if values.dtype == wanted:
-        return np.ascontiguousarray(values)
-    number = np.issubdtype(values.dtype, np.number) and not np.issubdtype(values.dtype, np.complexfloating)
-    whole = np.issubdtype(values.dtype, np.integer)
-    if array.dtype.name == "bf16" and number:
-        return f32_to_bf16(values.astype(np.float32))
-    fits = whole and array.dtype.kind == "int" and np.array_equal(values.astype(wanted), values)
-    if fits or (array.dtype.kind == "float" and number):
-        return np.ascontiguousarray(values, dtype=wanted)
+        return np.asarray(values, order="C")
+    number, whole = values.dtype.kind in "iuf", values.dtype.kind in "iu"  # kinds: a span of time is np.integer too
+    with np.errstate(over="ignore", invalid="ignore"):
+        if whole and array.dtype.kind == "int" and np.array_equal(values.astype(wanted), values):
+            return np.asarray(values, dtype=wanted, order="C")
+        if number and array.dtype.kind == "float":
+            bits = array.dtype.name == "bf16"
+            made = np.asarray(f32_to_bf16(values.astype(np.float32))) if bits else np.asarray(values, dtype=wanted, order="C")
+            found = np.flatnonzero(np.isinf(bf16_to_f32(made) if bits else made) & np.isfinite(values))
+            if not found.size:
+                return made
+            at = ", ".join(map(str, np.unravel_index(found[0], values.shape)))
+            raise DeviceError(f"{array.name} does not fit {array.dtype}.", where=f"{array.name}[{at}]" if at else array.name,
+                              why=f"{values.ravel()[found[0]]} would become infinite", hint="scale it, or use a wider type")
     raise DeviceError(f"{array.name} is {values.dtype}, the program has {array.dtype}.",
                       hint=f"convert it with .astype({wanted.name!r})")
 
@@ -312,13 +309,27 @@ def check_arrays(program: Program, arrays: Mapping[str, np.ndarray]) -> None:
     for array in program.parameters:
         if array.name not in arrays:
             if array.role != "out":
-                raise DeviceError(f"The argument {array.name} is missing.",
-                                  hint=f"pass {array.name}: {array.dtype}{list(array.shape)}")
+                raise DeviceError(f"The argument {array.name} is missing.", why=_goes_in(array),
+                                  hint=f"pass {array.name}: {array.dtype}{list(array.shape)}{_start(program, array)}")
             continue
         shape = tuple(np.shape(arrays[array.name]))
         if shape != array.shape:
             raise DeviceError(f"{array.name} has shape {list(shape)}, the program has {list(array.shape)}.",
                               hint="make the schedule with the sizes of the arrays")
+
+
+def _goes_in(array: Array) -> str:
+    """Why an array that the program writes has to be passed."""
+    if array.role != "inout":
+        return ""
+    return f"{array.name} is read before the program writes all of it, or was declared so: it goes in too"
+
+
+def _start(program: Program, array: Array) -> str:
+    """What else helps where sums have no start."""
+    sums = any(s.update == "sum" and s.target.array == array.name for s in program.statements)
+    place = f"{array.name}[…] = {'0.0' if array.dtype.kind == 'float' else '0'}"
+    return f"; or, to start from zero, write {place} before the loop that adds to it" * (sums and array.role == "inout")
 
 
 __all__ = ["Inputs", "Recipe", "arguments", "check_arrays", "poisoned", "recipes", "seeded_arrays", "widened"]

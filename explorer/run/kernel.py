@@ -6,20 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..codegen.emit import emit
-from ..codegen.module import CudaModule, Launch
-from ..errors import CompileError, ResourceError
+from ..errors import CompileError, DeviceError, ResourceError, outspoken, shown
 from ..gpu.occupancy import check_launch, check_memory
 from ..gpu.spec import Gpu, catalogue, target_gpu
 from ..gpu.spec import gpu as find_gpu
 from ..ir.plan import Plan
 from ..ir.program import Program
+from ..kernel.emit import emit
+from ..kernel.emittable import require_emittable
+from ..kernel.module import CudaModule, Launch
 from ..schedule import Schedule
 from .facts import Facts
 from .nvrtc import ARCHITECTURES, CompiledKernel, try_compile_for
-from .ragged import require_emittable
 
 
+@outspoken(DeviceError)
 @dataclass(frozen=True)
 class Compiled:
     """What the compiler says of a kernel's text, for each architecture.
@@ -82,6 +83,7 @@ class Compiled:
         return str(self)
 
 
+@outspoken(DeviceError)
 @dataclass(frozen=True)
 class Kernel:
     """CUDA text with its launches, for one GPU whose launch limits it keeps.
@@ -186,7 +188,7 @@ def architectures(asked: str | Sequence[str] | None) -> tuple[str, ...]:
         If there is none of one of the names.
     """
     if asked is not None and not isinstance(asked, str | Sequence):
-        raise ResourceError(f"architectures are asked for by their names, not by {asked!r}", hint='["sm_90", "H200"]')
+        raise ResourceError(f"architectures are asked for by their names, not by {shown(asked)}", hint='["sm_90", "H200"]')
     return tuple(dict.fromkeys(architecture(name) for name in ([asked] if isinstance(asked, str) else asked or ())))
 
 
@@ -202,5 +204,5 @@ def architecture(name: str) -> str:
         known = {g.arch for g in catalogue().values()} | set(ARCHITECTURES)
         if name.rstrip("af") in known:
             return name
-        raise ResourceError(f"no architecture is called {name!r}", hint=", ".join(sorted(known, key=lambda a: int(a[3:]))))
+        raise ResourceError(f"no architecture is called {shown(name)}", hint=", ".join(sorted(known, key=lambda a: int(a[3:]))))
     return find_gpu(name).arch

@@ -21,9 +21,10 @@ import numpy as np
 from ..errors import DeviceError
 from ..ir.dtype import DType, bf16_to_f32
 from ..ir.expr import Expr
+from ..ir.operations import OPERATIONS
 from ..ir.plan import Plan, block_extents, grid_extents
 from ..ir.program import Constraint, Statement
-from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, argument_types
+from ..ir.scalar import REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, argument_types
 from ..ir.tree import WARP_SIZE, Kernel, Leaf, Loop, Node, Sync
 
 AXES = ("block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z")

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from ..codegen.module import CudaModule
 from ..errors import CompileError, CompilerMissing, DeviceError, KernelTimeout
 from ..gpu.occupancy import Occupancy, occupancy
 from ..gpu.spec import catalogue
+from ..kernel.module import CudaModule
 from . import cubin_cache
 from .nvrtc_library import binding, wheel_folders
 from .ptxas import Diagnostic, KernelResources, diagnostics, resources

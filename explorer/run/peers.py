@@ -8,14 +8,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..codegen.emit import emit
-from ..codegen.slices import cost
 from ..errors import DeviceError
+from ..kernel.emit import emit
+from ..kernel.emittable import require_emittable
+from ..kernel.reference.slices import cost
 from ..schedule import Schedule
 from . import cuda
 from .cpu import CpuDevice
 from .inputs import seeded_arrays, widened
-from .ragged import TIME_LIMIT_S, require_emittable
+from .ragged import TIME_LIMIT_S
 from .reference import NumpyReference
 from .timing import Samples, Timing
 from .worker import Worker

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
-from ..codegen.emit import emit
-from ..codegen.slices import cost
-from ..errors import CompilerMissing, DeviceError, ExplorerError, IllegalSchedule
+import numpy as np
+
+from ..errors import CompilerMissing, DeviceError, ExplorerError
 from ..ir.program import Program
+from ..kernel.emit import emit
+from ..kernel.emittable import require_emittable
+from ..kernel.reference.slices import cost
 from ..schedule import Schedule
 from ..transforms.approximate import as_computed
-from .cpu import CpuDevice
+from .cpu import CpuBuilt, CpuDevice
 from .expected import expected
 from .inputs import Inputs
 from .reference import NumpyReference
+from .sharp import run_sharp
 from .verify import Check, check_outputs, worst_of
 
 CHECKED_LIMIT = 3 * 10**7
@@ -27,24 +33,9 @@ Again = Callable[[Mapping[str, int]], Schedule]
 """The same steps on the same program at other sizes; raises what the steps raise where they do not apply."""
 
 
-def require_emittable(schedule: Schedule) -> None:
-    """Refuse a schedule that may not be emitted: not legal, or with an open obligation.
-
-    Raises
-    ------
-    IllegalSchedule
-        With the first finding.
-    """
-    judgement = schedule.judgement
-    for finding in (*judgement.refusals, *judgement.obligations):
-        raise IllegalSchedule(finding.what, where=finding.where, why=finding.why, hint="; or ".join(finding.hints),
-                              finding=finding, program=schedule.source)
-
-
 def own_again(schedule: Schedule) -> Again | None:
     """The schedule's own way to other sizes."""
-    at = getattr(schedule, "at", None) if getattr(schedule, "definition", None) is not None else None
-    return (lambda sizes: at(**sizes)) if at else None
+    return None if schedule.definition is None else lambda sizes: schedule.at(**sizes)
 
 
 def ragged_sizes_of(program: Program) -> list[dict[str, int]]:
@@ -81,7 +72,9 @@ def run_ragged(again: Again, sets: Sequence[Mapping[str, int]], usual: Mapping[s
         held = Inputs(program, seed)
         device = CpuDevice(checked=True, seeds=seeds, time_limit_s=TIME_LIMIT_S)
         try:
-            runs = device.run_seeds(device.build(emit(schedule.plan)), held.arrays)
+            built = device.build(emit(schedule.plan))
+            runs = device.run_seeds(built, held.arrays)
+            exact, _ = run_sharp(program, partial(_one_order, device, built), seed=seed)
         except CompilerMissing as error:
             notes.append(f"not run at ragged sizes: {error.what}")
             break
@@ -89,5 +82,10 @@ def run_ragged(again: Again, sets: Sequence[Mapping[str, int]], usual: Mapping[s
             faults.append(f"at {where}: {error.message()}")
             continue
         wanted, _ = expected(held, function)
-        found.append((where, worst_of([check_outputs(program, outputs, *wanted) for outputs in runs])))
+        found.append((where, (*worst_of([check_outputs(program, outputs, *wanted) for outputs in runs]), *exact)))
     return tuple(found), faults, notes
+
+
+def _one_order(device: CpuDevice, built: CpuBuilt, inputs: Inputs, number: int) -> Mapping[str, np.ndarray]:
+    """One run, in an order of threads that no other one has."""
+    return replace(device, seeds=(number + 2,)).run(built, inputs.arrays)

@@ -1,12 +1,13 @@
 """Expected outputs, computed without the schedule: the program's own loops in float64, compiled as plain C.
 
 Without a compiler, tiny sizes are interpreted.  Where all cells would take too long, a seeded sample is computed, if the
-program's outer loops allow it (:mod:`explorer.codegen.slices`).  Every result says which of these it is.
+program's outer loops allow it (:mod:`explorer.kernel.reference.slices`).  Every result says which of these it is.
 """
 
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,13 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.reference import parameters, reference_text
-from ..codegen.slices import Slice, cells, cost, sample, slices
 from ..errors import CompilerMissing, DeviceError, KernelFault
 from ..ir.interpret import interpret
 from ..ir.program import Program
-from .compiler import cached, find_compiler, key_of, run_compiler
-from .inputs import poisoned, widened
+from ..kernel.reference.program import parameters, reference_text
+from ..kernel.reference.slices import Slice, cells, cost, sample, slices
+from .cache import cached, key_of
+from .compiler import find_compiler, run_compiler
+from .device import plain
+from .inputs import poisoned, reference_dtype, widened
 
 BUDGET = 10**9
 """Operations up to which every cell is computed (about one second); beyond, a sample of about so many."""
@@ -31,7 +34,10 @@ LIMIT = 2 * 10**10
 INTERPRETER_LIMIT = 10**6
 """Operations that the interpreter may take (some seconds)."""
 
-_FLAGS = ("-std=c++17", "-w", "-O2", "-fPIC", "-shared", "-fno-math-errno", "-ffp-contract=off", "-fno-exceptions")
+_FLAGS = ("-std=c++17", "-w", "-O2", "-fPIC", "-shared", "-fno-math-errno", "-ffp-contract=off", "-fno-exceptions", "-fwrapv")
+
+_NAMES = {False: "reference_given", True: "reference_random"}
+"""The namespaces of the compiled text, by whether the inputs are random."""
 
 NumpyReference = Callable[..., Any]
 """``function(arrays, sizes)``: from the inputs by name (floats as float64) and the sizes to the outputs: one array, a tuple in
@@ -52,12 +58,15 @@ class Reference:
         Per output the indices of the sample along each dimension; empty for all cells.
     source : str
         What computed them, in words.
+    numpy : bool
+        Whether a function of the caller's computed them, whose float64 rounds elsewhere.
     """
 
     values: Mapping[str, np.ndarray]
     bounds: Mapping[str, np.ndarray]
     cells: Mapping[str, tuple[np.ndarray, ...]]
     source: str
+    numpy: bool = False
 
     @property
     def complete(self) -> bool:
@@ -137,8 +146,8 @@ def compiled(program: Program, arrays: Mapping[str, np.ndarray], chosen: Sequenc
         held[a.name] = wide if wide.size else np.zeros(1, wide.dtype)
         if a.role != "in":
             held[f"{a.name}_bound"] = np.zeros(max(a.size, 1))
-    picks = [np.ascontiguousarray(values, dtype=np.int64) for values in chosen or ()]
-    faults = _call(_library(program, groups, random), list(held.values()), picks)
+    picks = [np.asarray(values, dtype=np.int64, order="C") for values in chosen or ()]
+    faults = _call(_library(program, groups), random, list(held.values()), picks)
     if faults < 0:
         raise DeviceError("There is not enough memory for the reference's temporaries.", hint="check at smaller sizes")
     if faults:
@@ -190,18 +199,18 @@ def with_numpy(program: Program, function: NumpyReference, arrays: Mapping[str, 
             what = f"shape {list(np.shape(found[a.name]))}" if a.name in found else "nothing"
             raise DeviceError(f"The NumPy reference returns {what} for {a.name}.", why=f"{a.name} has shape {list(a.shape)}",
                               hint="return one array per output, in the parameters' order, or a dict by name")
-        whole = np.asarray(found[a.name])
-        whole = whole.astype(np.float64 if a.dtype.kind == "float" else np.uint8 if a.dtype.kind == "bool" else np.int64)
+        whole = plain(found[a.name], f"The reference's {a.name}")
+        whole = whole.astype(reference_dtype(a.dtype))
         values[a.name] = whole[np.ix_(*like.cells[a.name])] if like is not None and a.name in like.cells and a.shape else whole
     source = "the NumPy reference"
-    return Reference(values, {}, {}, source) if like is None else replace(like, values=values, source=source)
+    return Reference(values, {}, {}, source, True) if like is None else replace(like, values=values, source=source, numpy=True)
 
 
 def _interpreted(program: Program, arrays: Mapping[str, np.ndarray]) -> Reference:
     given = {a.name: arrays[a.name] if a.role != "out" else poisoned(a) for a in program.parameters}
     found = interpret(program, given, exact=True)
     values = {a.name: found[a.name].view(np.uint8) if a.dtype.kind == "bool" else
-              np.asarray(found[a.name], dtype=np.float64 if a.dtype.kind == "float" else np.int64)
+              np.asarray(found[a.name], dtype=reference_dtype(a.dtype))
               for a in program.parameters if a.role != "in"}  # fmt: skip
     return Reference(values, {}, {}, "the loops as written, interpreted in float64 (all cells)")
 
@@ -216,11 +225,14 @@ def _density(program: Program, places: Mapping[str, tuple[np.ndarray, ...]]) -> 
     return f", at least one in any {', '.join(boxes)}" if boxes else ""
 
 
-def _library(program: Program, groups: Sequence[Slice], random: bool) -> Path:
-    """The compiled reference, made once per program and set of slice groups."""
+def _library(program: Program, groups: Sequence[Slice]) -> Path:
+    """The compiled reference for inputs of both kinds, which a run needs both, made once per program and set of slice groups."""
     compiler = find_compiler()
-    body = reference_text(program, groups, bounds=True, random=random)
-    text = "\n".join(["#include <math.h>", "#include <stdlib.h>", "", body, _entry(program, groups)])
+    parts = ["#include <math.h>", "#include <stdlib.h>", ""]
+    for random in (False, True):
+        body = reference_text(program, groups, bounds=True, random=random)
+        parts += [f"namespace {_NAMES[random]} {{", body, _entry(program, groups, _NAMES[random]), "}"]
+    text = "\n".join(parts)
 
     def make(folder: Path) -> None:
         (folder / "reference.cpp").write_text(text)
@@ -232,24 +244,24 @@ def _library(program: Program, groups: Sequence[Slice], random: bool) -> Path:
     return cached(key_of(text, _FLAGS, compiler.identity), make) / "reference.so"
 
 
-def _entry(program: Program, groups: Sequence[Slice]) -> str:
+def _entry(program: Program, groups: Sequence[Slice], suffix: str) -> str:
     """The exported function: arrays, then choices, then their numbers."""
     arguments, held, picked = [], 0, 0
     for kind, name in parameters(program, groups, bounds=True):
-        if name.startswith("pick_"):
+        if re.fullmatch(r"pick_\d+", name):
             arguments.append(f"picks[{picked}]")
-        elif name.startswith("count_"):
+        elif re.fullmatch(r"count_\d+", name):
             arguments.append(f"counts[{picked}]")
             picked += 1
         else:
             arguments.append(f"({kind})arrays[{held}]")
             held += 1
-    return (f'extern "C" long long reference_run(void** arrays, const long long** picks, const long long* counts) {{\n'
+    return (f'extern "C" long long run_{suffix}(void** arrays, const long long** picks, const long long* counts) {{\n'
             f"    reference_faults = 0;\n    reference({', '.join(arguments)});\n    return reference_faults;\n}}\n")
 
 
-def _call(library: Path, held: Sequence[np.ndarray], picks: Sequence[np.ndarray]) -> int:
-    run = ctypes.CDLL(str(library)).reference_run
+def _call(library: Path, random: bool, held: Sequence[np.ndarray], picks: Sequence[np.ndarray]) -> int:
+    run = getattr(ctypes.CDLL(str(library)), f"run_{_NAMES[random]}")
     run.restype = ctypes.c_longlong
     arrays = (ctypes.c_void_p * max(len(held), 1))(*(a.ctypes.data for a in held))
     chosen = (ctypes.c_void_p * max(len(picks), 1))(*(p.ctypes.data for p in picks))

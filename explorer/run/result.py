@@ -8,14 +8,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..codegen.module import CudaModule
+from ..errors import DeviceError, outspoken
 from ..gpu.roofline import Roofline
+from ..gpu.units import time_text
+from ..kernel.module import CudaModule
 from .timing import Comparison as TimingComparison
 from .timing import Timing, compare
 from .verify import Check
 
 WIDTH = 100
 """Characters of a line of text at most."""
+THESE = "these sizes"
+"""The sizes asked for, as the badge calls them."""
+NO_VERDICT = "a time on the CPU says nothing about a GPU"
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,8 @@ class Evidence:
         The GPU on which the outputs were right.
     timed : str
         Where it was timed.
+    exact : tuple of str
+        Kinds of inputs with exact arithmetic on which it was right beside the seeded or given ones, in words.
     refuted : tuple of str
         Names of the ticks that were tried and failed.
     """
@@ -72,14 +79,18 @@ class Evidence:
     compiled: tuple[str, ...] = ()
     gpu: str = ""
     timed: str = ""
+    exact: tuple[str, ...] = ()
     refuted: tuple[str, ...] = ()
 
     @property
     def ticks(self) -> tuple[Tick, ...]:
         """The five ticks, in order."""
-        emulated = f"{self.orders} thread orders, poisoned outputs and shared memory, at {'; '.join(self.emulated)}"
+        sharp = f"; also on {', '.join(self.exact)}" if self.exact else ""
+        where = "only at these sizes" if self.emulated == (THESE,) else f"at {'; '.join(self.emulated)}"
+        emulated = f"{self.orders} thread orders, poisoned outputs and shared memory, {where}{sharp}"
         rows = (("proved", self.proved, "cover, order, flow, obligations"), ("emulated", bool(self.emulated), emulated),
-                ("compiled", bool(self.compiled), ", ".join(self.compiled)), ("GPU-checked", bool(self.gpu), self.gpu),
+                ("compiled", bool(self.compiled), ", ".join(self.compiled)),
+                ("GPU-checked", bool(self.gpu), f"{self.gpu}{sharp}"),
                 ("timed", bool(self.timed), self.timed))
         return tuple(Tick(name, False, "failed") if name in self.refuted else Tick(name, earned, detail if earned else "")
                      for name, earned, detail in rows)  # fmt: skip
@@ -88,6 +99,7 @@ class Evidence:
         return "   ".join(map(str, self.ticks))
 
 
+@outspoken(DeviceError)
 @dataclass(frozen=True)
 class Run:
     """The result of running a schedule.
@@ -101,7 +113,9 @@ class Run:
     checks : tuple of Check
         One per output and reference.
     ragged : tuple of (str, tuple of Check)
-        The same at further sizes.
+        The same at further sizes, with those on exact inputs.
+    exact : tuple of Check
+        One per output and kind of inputs with exact arithmetic (:mod:`explorer.run.exact`).
     timings : mapping of str to Timing
         By the state of the L2 cache: ``"cold"``, ``"warm"``.  Empty when not timed.
     bytes, flops : int
@@ -133,17 +147,25 @@ class Run:
     faults: tuple[str, ...] = ()
     module: CudaModule | None = field(default=None, repr=False, compare=False)
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    exact: tuple[Check, ...] = ()
 
     @property
     def correct(self) -> bool | None:
         """Whether every check passed, the ragged ones too; None if nothing was checked."""
         if self.faults:
             return False
-        checks = [*self.checks, *(c for _, several in self.ragged for c in several)]
+        checks = [*self.checks, *self.exact, *(c for _, several in self.ragged for c in several)]
         return all(checks) if self.checks else None
 
     def __bool__(self) -> bool:
         return self.correct is True
+
+    @property
+    def sharp(self) -> tuple[tuple[str, str], ...]:
+        """The kinds of exact inputs on which it was right, and how sharply each output was compared, in words."""
+        kinds = {c.inputs: [d for d in self.exact if d.inputs == c.inputs] for c in self.exact}
+        words = {kind: ", ".join(dict.fromkeys(c.sharpness for c in checks)) for kind, checks in kinds.items() if all(checks)}
+        return tuple(words.items())
 
     @property
     def max_error(self) -> float:
@@ -174,16 +196,19 @@ class Run:
         verdict = {True: "right", False: "WRONG", None: "not checked"}[self.correct]
         lines = [f"{self.program}({sizes}) on {self.device}: {verdict}"]
         failed = [f"at {where}: {check}" for where, checks in self.ragged for check in checks if not check]
-        for text in (*map(str, self.checks), *failed, *(f"fault {fault}" for fault in self.faults)):
+        wrong = [str(check) for check in self.exact if not check]
+        for text in (*map(str, self.checks), *wrong, *failed, *(f"fault {fault}" for fault in self.faults)):
             first, *others = text.split("; ")
             lines += _wrapped("", first)
             lines += [line for other in others for line in _wrapped("  ", other)]
+        for kind, words in self.sharp:
+            lines += _wrapped("  ", f"on {kind}: {words}")
         lines += [f"  {timing}" for timing in self.timings.values()]
         if self.bytes or self.flops:
             intensity = f", {self.flops / self.bytes:.3g} flop/byte" if self.bytes else ""
             lines.append(f"  {_scaled(self.bytes)}B compulsory traffic, {_scaled(self.flops)}flop{intensity}")
         if self.roofline and self.share is not None:
-            lines.append(f"  {self.share:.0%} of the floor {self.roofline.floor_us:.4g} µs ({self.roofline.bound}-bound)")
+            lines.append(f"  {self.share:.0%} of the floor {time_text(self.roofline.floor_us, 4)} ({self.roofline.bound}-bound)")
         for tick in self.evidence.ticks:
             lines += _wrapped(f"{tick.mark} {tick.name:<12s} ", tick.detail or "not done")
         for note in self.notes:
@@ -238,11 +263,20 @@ class Comparison:
         """Whether the difference is smaller than noise."""
         return self.timing.noise
 
+    @property
+    def verdict(self) -> str:
+        """As of the timing; times of the CPU device are no verdict on a schedule for a GPU."""
+        return NO_VERDICT if self.after.device == "cpu" else self.timing.verdict
+
+    @property
+    def _said(self) -> str:
+        return f"{self.ratio:.3f}x, {self.verdict}" if self.after.device == "cpu" else str(self.timing)
+
     def __str__(self) -> str:
         first, second = self.before.timings[self.l2], self.after.timings[self.l2]
         wrong = [name for name, run in (("first", self.before), ("second", self.after)) if run.correct is False]
         state = f" ({first.l2} L2)" if first.l2 else ""
-        text = f"{first.median_us:.4g} µs -> {second.median_us:.4g} µs{state}: {self.timing}"
+        text = f"{time_text(first.median_us, 4)} -> {time_text(second.median_us, 4)}{state}: {self._said}"
         return f"{text}; the {' and '.join(wrong)} result is WRONG" if wrong else text
 
     def __repr__(self) -> str:

@@ -12,19 +12,21 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from ..errors import CompilerMissing, DeviceError, ExplorerError, TransformError
+from ..cancel import Cancel, Cancelled, cancellable
+from ..errors import CompilerMissing, DeviceError, ExplorerError, TransformError, noun, shown
+from ..gpu.spec import Gpu
+from ..gpu.units import time_text
 from ..schedule import Schedule
 from ..strategies.choices import Variant, as_written, together, variants
+from ..strategies.price import price
 from . import search_memory
-from .cancel import Cancel, Cancelled, cancellable
 from .options import check_counts, check_functions, check_seed
 from .search_meter import Meter, meter
 from .search_result import SearchResult, Trial, fastest
 from .timing import Timing, compare
 
-S = TypeVar("S", bound=Schedule)
 Watch = Callable[[Sequence[Trial], int], None]
 QUICK = 7
 """Repeats of a variant's first timing: the fewest that can tell two apart with 95 % (:func:`explorer.run.timing.compare`)."""
@@ -40,9 +42,10 @@ COMBINED = 2
 forget = search_memory.forget
 
 
-def search(schedule: S, *, device: str = "cuda", trials: int = 40, arrays: Mapping[str, Any] | None = None,
+def search(schedule: Schedule, *, device: str = "cuda", trials: int = 40, arrays: Mapping[str, Any] | None = None,
            progress: Callable[[str], None] | None = None, watch: Watch | None = None, cancel: Cancel | None = None, seed: int = 0,
-           remember: bool = True, renew: bool = False, candidates: Iterable[Variant[S]] | None = None) -> SearchResult:
+           remember: bool = True, renew: bool = False, candidates: Iterable[Variant] | None = None,
+           gpu: Gpu | str | None = None) -> SearchResult:
     """Measure variants of the schedule that :func:`~explorer.strategies.auto.auto` makes, and keep the fastest.
 
     Parameters
@@ -70,6 +73,8 @@ def search(schedule: S, *, device: str = "cuda", trials: int = 40, arrays: Mappi
         Measure even what is remembered, and keep this search in its place.
     candidates : iterable of Variant, optional
         What to measure instead of :func:`explorer.strategies.choices.variants`; the first is the start.
+    gpu : Gpu or str, optional
+        Where the times are of the CPU: the GPU that variants are made for and priced on; by default the H200.
 
     Returns
     -------
@@ -91,21 +96,21 @@ def search(schedule: S, *, device: str = "cuda", trials: int = 40, arrays: Mappi
     >>> found.schedule.run()
     """
     if not isinstance(schedule, Schedule):
-        raise TransformError(f"a search takes a schedule, not a {type(schedule).__name__}",
+        raise TransformError(f"a search takes a schedule, not a {noun(schedule)}",
                              hint="program.schedule(M=…).search()")
     check_counts(trials=trials)
     check_seed(seed)
     check_functions(progress=progress, watch=watch)
     if cancel is not None and not isinstance(cancel, Cancel):
-        raise DeviceError(f"cancel is an explorer.run.cancel.Cancel, not {cancel!r}."[:200])
-    measure = meter(schedule.source, device, arrays, seed)
+        raise DeviceError(f"cancel is an explorer.cancel.Cancel, not {shown(cancel)}.")
+    measure = meter(schedule.source, device, arrays, seed, gpu)
     return searched(schedule, measure, trials=trials, progress=progress, watch=watch, cancel=cancel, seed=seed,
                     remember=remember and arrays is None, renew=renew, candidates=candidates)
 
 
-def searched(schedule: S, measure: Meter, *, trials: int, progress: Callable[[str], None] | None = None,
+def searched(schedule: Schedule, measure: Meter, *, trials: int, progress: Callable[[str], None] | None = None,
              watch: Watch | None = None, cancel: Cancel | None = None, seed: int = 0, remember: bool = False,
-             renew: bool = False, candidates: Iterable[Variant[S]] | None = None) -> SearchResult:
+             renew: bool = False, candidates: Iterable[Variant] | None = None) -> SearchResult:
     """As :func:`search`, with any meter."""
     written = as_written(schedule)
     chosen = list(candidates)[:trials] if candidates is not None else _chosen(written, measure, trials, seed)
@@ -115,7 +120,7 @@ def searched(schedule: S, measure: Meter, *, trials: int, progress: Callable[[st
         chosen.insert(1, _given(schedule, measure))
         del chosen[max(trials, 1):]
     labels = (v.label for v in chosen)
-    name = search_memory.key(written.source, measure.name, trials, seed, *labels, *map(str, schedule.steps))
+    name = search_memory.key(written.source, measure.name, measure.target.name, trials, seed, *labels, *map(str, schedule.steps))
     note = ""
     if remember and not renew:
         found, note = search_memory.load(name, written)
@@ -140,7 +145,7 @@ def _unseen(trials: Sequence[Trial], total: int) -> None:
     """Show nobody."""
 
 
-def _chosen(written: S, measure: Meter, trials: int, seed: int) -> list[Variant[S]]:
+def _chosen(written: Schedule, measure: Meter, trials: int, seed: int) -> list[Variant]:
     """The variants to measure: the models' favourites, and some drawn from the others."""
     every = list(variants(written, measure.target))
     singles = [v for v in every[1:] if len(v.changes) == 1]
@@ -153,29 +158,29 @@ def _chosen(written: S, measure: Meter, trials: int, seed: int) -> list[Variant[
     return [every[0], *singles[:first], *(singles[n] for n in sorted(drawn))]
 
 
-def _given(schedule: S, measure: Meter) -> Variant[S]:
+def _given(schedule: Schedule, measure: Meter) -> Variant:
     """The user's own schedule as a variant."""
-    mine: Variant[S] = Variant("as given", as_written(schedule), measure.target)
+    mine: Variant = Variant("as given", as_written(schedule), measure.target)
     mine.__dict__["schedule"] = schedule  # what the property would build
     return mine
 
 
 @dataclass
-class _Work(Generic[S]):
+class _Work:
     """One search at work: what has been built and measured so far."""
 
-    written: S
+    written: Schedule
     measure: Meter
     total: int
     tell: Callable[[str], None]
     show: Watch
     cancel: Cancel | None
     trials: list[Trial] = field(default_factory=list)
-    made: list[tuple[Variant[S], Any]] = field(default_factory=list)
+    made: list[tuple[Variant, Any]] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     stopped: bool = False
 
-    def run(self, chosen: Sequence[Variant[S]]) -> SearchResult:
+    def run(self, chosen: Sequence[Variant]) -> SearchResult:
         """Measure the variants, then those that combine the best of several kernels, then the best again in turns."""
         ended = "all were measured"
         try:
@@ -199,13 +204,13 @@ class _Work(Generic[S]):
             ended = f"the best is within {NEAR - 1:.0%} of the floor"
         return self._result(ended)
 
-    def _measure(self, variant: Variant[S]) -> None:
+    def _measure(self, variant: Variant) -> None:
         """Build, check and time one variant; what goes wrong is its problem, not the search's."""
         self._check()
-        trial, built = Trial(variant.label, (), variant.estimate_us), None
+        trial, built = Trial(variant.label), None
         try:
             schedule = variant.schedule
-            trial = replace(trial, steps=schedule.steps)
+            trial = replace(trial, steps=schedule.steps, estimate_us=price(schedule.plan, variant.gpu).total_us)
             built = self.measure.build(schedule)
             text = built.module.text + str(built.module.launches)
             if (same := self.texts.get(text)) is not None:
@@ -257,7 +262,7 @@ class _Work(Generic[S]):
 
     def _say(self, head: str) -> None:
         order = self._ahead()
-        self.tell(f"{head}: best {self.trials[order[0]].time_us:.4g} µs" if order else f"{head}: none is right yet")
+        self.tell(f"{head}: best {time_text(self.trials[order[0]].time_us, 4)}" if order else f"{head}: none is right yet")
         self.show(tuple(self.trials), self.total)
 
     def _result(self, ended: str) -> SearchResult:

@@ -1,17 +1,14 @@
-"""Searches remembered between sessions: one JSON file each under the user's cache folder.
+"""Searches remembered between sessions: one entry each, JSON, under the user's cache folder.
 
-What a time depends on names the file: the program, its sizes and types, the GPU, this package's version, and the variants that
-were tried.  A file says what was measured; the schedule in it is replayed and judged again before anybody gets it.
+What a time depends on names the entry: the program, its sizes and types, the GPU, this package's version, and the variants that
+were tried.  It says what was measured; the schedule in it is replayed and judged again before anybody gets it.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..errors import ExplorerError, ReplayError
 from ..ir.plan import initial
@@ -19,12 +16,13 @@ from ..ir.program import Program
 from ..ir.text import loops_text
 from ..saved import from_data, to_data
 from ..schedule import Schedule
-from .compiler import cache_folder, key_of
+from .cache import cache_folder, keep, kept, key_of, prune, remove
 from .search_result import SearchResult, Trial
 from .timing import Samples, Timing, compare
 
-S = TypeVar("S", bound=Schedule)
 FORMAT, VERSION = "explorer-search", 1
+LIMIT_BYTES = 64 << 20
+_NAME = "search.json"
 
 
 def folder() -> Path:
@@ -33,7 +31,7 @@ def folder() -> Path:
 
 
 def key(program: Program, device: str, *more: object) -> str:
-    """The name of a search's file: the program's, and one for the device, this version and what else is given."""
+    """The name of a search's entry: the program's, and one for the device, this version and what else is given."""
     from .. import __version__
 
     return f"{_of(program)}-{key_of(device, __version__, VERSION, *more)[:20]}"
@@ -50,15 +48,12 @@ def store(name: str, result: SearchResult) -> None:
     data = {"format": FORMAT, "version": VERSION, "device": result.device, "clock": result.clock, "best": result.best,
             "floor_us": result.floor_us, "ended": result.ended, "notes": list(result.notes),
             "trials": [_plain(result.schedule.source, t) for t in result.trials]}
-    with suppress(OSError):
-        folder().mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=folder(), delete=False, encoding="utf-8") as file:
-            json.dump(data, file, separators=(",", ":"))
-        os.replace(file.name, folder() / f"{name}.json")
+    keep(folder() / name, {_NAME: json.dumps(data, separators=(",", ":")).encode()})
+    prune(folder().glob("*"), LIMIT_BYTES)
 
 
 def load(name: str, written: Schedule) -> tuple[SearchResult | None, str]:
-    """A remembered result, its best schedule replayed and judged; or None, with a note where there is a file of no use.
+    """A remembered result, its best schedule replayed and judged; or None, with a note where there is an entry of no use.
 
     Parameters
     ----------
@@ -67,18 +62,14 @@ def load(name: str, written: Schedule) -> tuple[SearchResult | None, str]:
     written : Schedule
         The program as written.
     """
-    path = folder() / f"{name}.json"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None, ""
-    except (OSError, ValueError) as error:
-        return None, f"the remembered search cannot be read: {error}"
+    text = kept(folder() / name, _NAME)
+    if text is None:
+        return None, "the remembered search was damaged and was made again" if (folder() / name).exists() else ""
     try:
         return _result(json.loads(text), written), ""
     except (ExplorerError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         said = error.what if isinstance(error, ExplorerError) else str(error)
-        return None, f"the remembered search in {path.name} is of no use and was made again: {said}"[:300]
+        return None, f"the remembered search {name} is of no use and was made again: {said}"[:300]
 
 
 def forget(schedule: Schedule | None = None) -> int:
@@ -94,9 +85,9 @@ def forget(schedule: Schedule | None = None) -> int:
     int
         How many there were.
     """
-    found = list(folder().glob(f"{_of(schedule.source)}-*.json" if schedule is not None else "*.json"))
+    found = list(folder().glob(f"{'[0-9a-f]' * 20 if schedule is None else _of(schedule.source)}-*"))
     for path in found:
-        path.unlink(missing_ok=True)
+        remove(path)
     return len(found)
 
 

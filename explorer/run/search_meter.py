@@ -7,15 +7,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..codegen.emit import emit
-from ..codegen.module import CudaModule
-from ..codegen.slices import cost
 from ..errors import DeviceError, OutOfMemory
 from ..gpu.occupancy import check_launch
 from ..gpu.roofline import roofline
-from ..gpu.spec import Gpu, default_gpu
+from ..gpu.spec import Gpu, target_gpu
 from ..ir.program import Program
 from ..ir.scalar import common
+from ..kernel.emit import emit
+from ..kernel.emittable import require_emittable
+from ..kernel.module import CudaModule
+from ..kernel.reference.slices import cost
 from ..poly.count import compulsory_bytes, flops
 from ..schedule import Schedule
 from ..transforms.approximate import as_computed
@@ -23,8 +24,8 @@ from . import cuda
 from .cpu import CpuDevice
 from .execute import FAST_LIMIT
 from .inputs import Inputs
-from .options import require_memory
-from .ragged import TIME_LIMIT_S, require_emittable
+from .options import check_device, require_memory
+from .ragged import TIME_LIMIT_S
 from .reference import Reference, references
 from .timing import Samples
 from .verify import check_outputs
@@ -56,22 +57,21 @@ class Meter(Protocol):
         ...
 
 
-def meter(program: Program, device: str, arrays: Mapping[str, Any] | None, seed: int) -> Meter:
-    """The meter of a device.
+def meter(program: Program, device: str, arrays: Mapping[str, Any] | None, seed: int, gpu: Gpu | str | None = None) -> Meter:
+    """The meter of a device; on the CPU, variants are made for `gpu` and priced on it.
 
     Raises
     ------
     DeviceError
         If there is no such device here, the arrays do not fit, or the CPU would take too long.
     """
-    if device not in ("auto", "cpu", "cuda"):
-        raise DeviceError(f"There is no device {device!r}.", hint='"auto", "cpu" or "cuda"')
+    check_device(device)
     missing = cuda.available() if device != "cpu" else "not asked for"
     if device == "cuda" and missing:
         raise DeviceError("There is no GPU to search on.", why=missing,
                           hint='device="cpu" times the same text on the processor, which says nothing about a GPU')
     require_memory(program)
-    return CpuMeter(program, arrays, seed) if missing else CudaMeter(program, arrays, seed)
+    return CpuMeter(program, arrays, seed, gpu) if missing else CudaMeter(program, arrays, seed)
 
 
 class _Checked:
@@ -86,7 +86,7 @@ class _Checked:
         program = as_computed(schedule.source, schedule.plan.program)
         if program not in self._expected:
             held = self.inputs
-            self._expected[program], _ = references(program, held.arrays, budget=BUDGET, seed=held.seed, random=held.own)
+            self._expected[program], _ = references(program, held.arrays, budget=BUDGET, seed=held.seed, random=held.random)
         wrong = [c for c in check_outputs(program, outputs, *self._expected[program]) if not c]
         return f"wrong: {wrong[0]}" if wrong else ""
 
@@ -125,12 +125,12 @@ class CudaMeter:
 class CpuMeter:
     """The same text compiled for the processor."""
 
-    def __init__(self, program: Program, arrays: Mapping[str, Any] | None, seed: int) -> None:
+    def __init__(self, program: Program, arrays: Mapping[str, Any] | None, seed: int, gpu: Gpu | str | None = None) -> None:
         if cost(program) > FAST_LIMIT:
             raise DeviceError(f"{program.name} takes {cost(program):.2g} operations at these sizes, too many for the CPU.",
                               hint="search at smaller sizes, or on a GPU")
         self.device = CpuDevice(checked=False, time_limit_s=TIME_LIMIT_S)
-        self.name, self.target = "cpu", default_gpu()
+        self.name, self.target = "cpu", target_gpu(gpu)
         self.floor_us: float | None = None
         self.clock = "CPU device time, not GPU time"
         self._checked = _Checked(program, arrays, seed)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import DeviceError, outspoken
+from ..gpu.units import time_text
 from ..schedule import Schedule
 from .timing import Comparison, Timing
 
@@ -24,7 +26,7 @@ class Trial:
     steps : tuple of Transform
         ``schedule.replay(trial.steps)`` is the variant; empty where it could not be built.
     estimate_us : float or None
-        By the models of the strategies.
+        The price of its schedule (:mod:`explorer.strategies.price`); None where it could not be built.
     timing : Timing or None
         Of the last round it took part in.
     rounds : int
@@ -51,10 +53,11 @@ class Trial:
     def __str__(self) -> str:
         if self.problem or self.timing is None:
             return f"{self.label}: {self.problem or 'the same kernels as ' + self.twin}"
-        about = "" if self.estimate_us is None else f", estimated {self.estimate_us:.3g} µs"
-        return f"{self.label}: {self.timing.median_us:.4g} µs, spread {self.timing.spread:.1%}{about}"
+        about = "" if self.estimate_us is None else f", estimated {time_text(self.estimate_us)}"
+        return f"{self.label}: {time_text(self.timing.median_us, 4)}, spread {self.timing.spread:.1%}{about}"
 
 
+@outspoken(DeviceError)
 @dataclass(frozen=True)
 class SearchResult:
     """The outcome of :func:`explorer.run.search.search`.
@@ -127,6 +130,8 @@ class SearchResult:
     @property
     def verdict(self) -> str:
         """What was gained, in a sentence."""
+        if self.device == "cpu":
+            return "the variants by their time on the CPU, which says nothing about a GPU"
         if self.gain is None:
             return "no variant is faster than the start by more than noise" if self.start.timing else "the start has no time"
         g = self.gain
@@ -137,7 +142,7 @@ class SearchResult:
         again = ", remembered from an earlier search" if self.remembered else ""
         lines = [f"{self.program}({sizes}) on {self.device}: {self.verdict}",
                  f"  {len(self.trials)} variants, {len(self.failed)} of them failed; {self.ended}{again}",
-                 f"  {self.clock}" + (f"; the floor is {self.floor_us:.4g} µs" if self.floor_us else "")]
+                 f"  {self.clock}" + (f"; the floor is {time_text(self.floor_us, 4)}" if self.floor_us else "")]
         shown = list(dict.fromkeys((*self.ranked[:SHOWN], self.start)))
         lines += [f"  {self._mark(t)} {t}" for t in shown]
         lines += [f"  ✗ {t}" for t in self.failed[:3]]

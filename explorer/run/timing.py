@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import comb
 from statistics import median, quantiles
 
+from ..gpu.units import time_text, times_text
+
 CONFIDENCE = 0.95
 
 
@@ -96,8 +98,9 @@ class Timing:
 
     def __str__(self) -> str:
         state = f", {self.l2} L2" if self.l2 else ""
-        text = f"{self.median_us:.4g} µs ({self.low_us:.4g} to {self.high_us:.4g}, n={len(self.samples)}{state})"
-        return f"{text}, of which an empty launch {self.overhead_us:.3g} µs" if self.overhead_us else text
+        median_us, low, high = times_text((self.median_us, self.low_us, self.high_us), 4)
+        text = f"{median_us} ({low} to {high}, n={len(self.samples)}{state})"
+        return f"{text}, of which an empty launch {time_text(self.overhead_us)}" if self.overhead_us else text
 
 
 @dataclass(frozen=True)
@@ -111,17 +114,22 @@ class Comparison:
     low, high : float
         Interval of the ratio, of at least 95 % coverage from seven samples each on.
     noise : bool
-        The interval contains 1: the difference is smaller than noise.
+        No difference is shown: the interval contains 1, or there are too few samples to say.
+    few : bool
+        Too few samples to say.
     """
 
     ratio: float
     low: float
     high: float
     noise: bool
+    few: bool = False
 
     @property
     def verdict(self) -> str:
-        """``"faster"``, ``"slower"`` (the second against the first) or ``"smaller than noise"``."""
+        """``"faster"`` or ``"slower"`` (the second), ``"smaller than noise"``, or that there are too few samples."""
+        if self.few:
+            return "too few samples to say"
         if self.noise:
             return "smaller than noise"
         return "faster" if self.ratio > 1 else "slower"
@@ -140,8 +148,15 @@ def compare(before: Timing, after: Timing) -> Comparison:
     each = (1 + CONFIDENCE) / 2
     first, second = (median_interval(t.samples, each) for t in (before, after))
     low, high = first[0] / second[1], first[1] / second[0]
-    enough = min(first[2], second[2]) >= each
-    return Comparison(before.median_us / after.median_us, low, high, noise=not enough or low <= 1 <= high)
+    within = low <= 1 <= high
+    few = not within and min(first[2], second[2]) < each and not _apart(before.samples, after.samples)
+    return Comparison(before.median_us / after.median_us, low, high, noise=within or few, few=few)
+
+
+def _apart(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
+    """Whether every sample of one is below every sample of the other, where chance alone does that in one case of 20 at most."""
+    disjoint = max(first) < min(second) or max(second) < min(first)
+    return disjoint and 2 / comb(len(first) + len(second), len(first)) <= 1 - CONFIDENCE
 
 
 def median_interval(samples: Iterable[float], confidence: float) -> tuple[float, float, float]:

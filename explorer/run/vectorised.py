@@ -18,9 +18,10 @@ import numpy as np
 from ..errors import DeviceError
 from ..ir.dtype import DType
 from ..ir.expr import Expr, var
+from ..ir.operations import OPERATIONS
 from ..ir.plan import Plan
 from ..ir.program import Access, Program, Statement
-from ..ir.scalar import OPERATIONS, REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, argument_types
+from ..ir.scalar import REDUCTIONS, Call, Cast, IndexValue, Literal, Read, Scalar, argument_types
 from ..ir.tree import Leaf, Loop, Node, leaves
 from ..poly.distances import distances
 from ..schedule import Schedule

@@ -1,11 +1,14 @@
 """Whether a run's outputs are right: how much rounding may explain, and the first cell that it does not.
 
-Where the float64 reference ran with bounds (:mod:`explorer.codegen.error_bound`), every cell has a tolerance of its own:
+Where the float64 reference ran with bounds (:mod:`explorer.kernel.reference.error_bound`), a cell is right if it lies between
+the ends of
 
-    |got - expected| <= SAFETY * bound + u_store * |expected| + smallest
+    [round(expected - SAFETY * bound), round(expected + SAFETY * bound)]
 
-with the cell's running error bound (any order of summation; sharper where the inputs are random), the unit roundoff of the
-output's type and its smallest positive number.  Without bounds (interpreter or NumPy alone) the tolerance is a priori:
+with the cell's running error bound (any order of summation; sharper where the inputs are random) and `round` to the nearest
+number of the output's type: rounding is monotonic, so whatever a device had before it stored lies there.  Where nothing rounds
+before the store the bound is 0, one number is right, and the comparison is bit for bit.  Without bounds (interpreter or NumPy
+alone) the tolerance is a priori:
 
     |got - expected| <= gamma_n * (|expected| + largest |expected|) + u_store * |expected| + smallest
 
@@ -24,11 +27,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..codegen.error_bound import ROUNDINGS, SAFETY, gamma, unit, updates_per_cell
 from ..ir.dtype import DType, bf16_to_f32, f32_to_bf16
+from ..ir.operations import OPERATIONS
 from ..ir.program import Array, Program, Statement
 from ..ir.scalar import Call, walk
 from ..ir.tree import leaves
+from ..kernel.reference.error_bound import SAFETY, gamma, unit, updates_per_cell
 from .inputs import widened
 from .reference import Reference
 
@@ -52,6 +56,8 @@ class Tolerance:
         Of the a-priori form; `absolute` is the largest of the cells' where each has its own.
     per_cell : bool
         Whether each cell has a bound of its own.
+    unbounded : int
+        Cells with a finite value that nothing bounds the error of: anything is within their tolerance.
     """
 
     dtype: DType
@@ -59,10 +65,15 @@ class Tolerance:
     relative: float
     absolute: float
     per_cell: bool
+    unbounded: int = 0
 
     def __str__(self) -> str:
+        if self.unbounded:
+            return f"{replace(self, unbounded=0)}; except {self.unbounded:,} cells that nothing bounds"
         if self.relative == self.absolute == 0.0:
             return "exact"
+        if self.per_cell and self.absolute == 0.0:
+            return f"none: each cell is the number of {self.dtype} nearest to the expected one, bit for bit"
         most, form = ("at most ", "each cell's running error bound") if self.per_cell else ("", "a priori")
         return f"{self.relative:.2g}·|expected| + {most}{self.absolute:.2g} ({form}, {self.terms} roundings in {self.dtype})"
 
@@ -81,12 +92,20 @@ class Check:
     max_error : float
         Largest |got - expected| of the finite cells.
     worst : float
-        Largest error over its tolerance: 1 is the limit.
+        Largest error over its tolerance: 1 is the limit.  Where each cell has a bound, both without the rounding of the store.
     tolerance : Tolerance
     reference : str
         What the expected values come from.
+    exact : int
+        Cells for which one value alone is right.
     index : tuple of int or None
         The first wrong cell; `got`, `expected` and `allowed` are its values and its tolerance.
+    inputs : str
+        The kind of inputs, in words, where they are not the seeded or the given ones.
+    size : float
+        Root of the mean square of the expected values.
+    unwritten : int
+        Cells that no instance of the program writes: an output holds no value there.
     """
 
     array: str
@@ -97,22 +116,59 @@ class Check:
     worst: float
     tolerance: Tolerance
     reference: str
+    exact: int = 0
     index: tuple[int, ...] | None = None
     got: float | int = 0
     expected: float | int = 0
     allowed: float = 0.0
+    inputs: str = ""
+    size: float = 0.0
+    unwritten: int = 0
 
     def __bool__(self) -> bool:
         return self.wrong == 0
 
+    @property
+    def cells(self) -> str:
+        """How many cells were compared, and of how many where it is a sample; those that nothing writes do not count."""
+        return f"{self.checked - self.unwritten:,}" if self.checked == self.total else f"{self.checked:,} of {self.total:,}"
+
+    @property
+    def leaves_out_store(self) -> bool:
+        """Whether `worst` compares errors and tolerances without the rounding of the store."""
+        return self.tolerance.per_cell and self.tolerance.dtype.kind == "float" and self.exact < self.checked
+
+    @property
+    def share(self) -> str:
+        """The largest share of the tolerance, in words that say what it leaves out."""
+        left = " without the rounding of the store" if self.leaves_out_store else ""
+        return f"{self.worst:.2g} of the tolerance{left}"
+
+    @property
+    def blind(self) -> bool:
+        """Whether the tolerance allows errors of the size of the values: being within it then says nothing."""
+        return 0.0 < self.size <= 4 * self.tolerance.absolute or 0 < self.checked == self.tolerance.unbounded
+
+    @property
+    def sharpness(self) -> str:
+        """How much an error could hide, in words: nothing where a cell is compared bit for bit."""
+        if self.exact == self.checked:
+            return f"{self.array} bit for bit"
+        if self.checked == self.tolerance.unbounded:
+            return f"{self.array} not told from its errors: nothing bounds them"
+        if self.blind:
+            return f"{self.array} not told from its errors: the bound allows {self.tolerance.absolute:.2g}"
+        bits = f"{self.exact:,} of {self.checked:,} cells bit for bit, " if self.exact else ""
+        return f"{self.array} {bits}largest error {self.max_error:.2g}, {self.worst:.2g} of the tolerance"
+
     def __str__(self) -> str:
-        some = f"{self.checked:,}" if self.checked == self.total else f"{self.checked:,} of {self.total:,}"
         if self:
-            return (f"{self.array}: {some} cells right against {self.reference}; "
-                    f"largest error {self.max_error:.3g}, {self.worst:.2g} of the tolerance; tolerance {self.tolerance}")
+            return (f"{self.array}: {self.cells} cells right against {self.reference}; "
+                    f"largest error {self.max_error:.3g}, {self.share}; tolerance {self.tolerance}")
         cell = f"{self.array}[{', '.join(map(str, self.index or ()))}]"
-        return (f"{self.array}: {self.wrong:,} of {some} cells wrong against {self.reference}; first {cell} = {self.got:.9g}, "
-                f"expected {self.expected:.9g}, allowed error {self.allowed:.3g}")
+        on = f" on {self.inputs}" if self.inputs else ""
+        return (f"{self.array}: {self.wrong:,} of {self.cells} cells wrong{on} against {self.reference}; "
+                f"first {cell} = {self.got:.9g}, expected {self.expected:.9g}, allowed error {self.allowed:.3g}")
 
 
 def check_outputs(program: Program, outputs: Mapping[str, np.ndarray], *references: Reference) -> tuple[Check, ...]:
@@ -147,22 +203,25 @@ def check_output(program: Program, array: Array, output: np.ndarray, reference: 
     native = (native[np.ix_(*cells)] if cells is not None and array.shape else native).reshape(-1)
     flat, bounds = expected.reshape(-1), None if bound is None else bound.reshape(-1)
     tolerance = _tolerance(program, array, flat, bounds)
-    wrong, first, max_error, worst = 0, None, 0.0, 0.0
+    slack = _numpy_slack(array, flat) if reference.numpy else 0.0
+    wrong, exact, first, max_error, worst = 0, 0, None, 0.0, 0.0
     for start in range(0, flat.size, _CHUNK):
         part = slice(start, start + _CHUNK)
         got, want = widened(array, native[part]), flat[part]
-        error, allowed = _errors(array, tolerance, got, want, None if bounds is None else bounds[part])
+        error, allowed = _errors(array, tolerance, got, want, None if bounds is None else bounds[part] + slack)
         bad = np.flatnonzero(~(error <= allowed))
         bad = bad[~_same(array.dtype, got[bad], want[bad])]
         wrong += bad.size
+        exact += int(np.count_nonzero(bounds[part] == 0.0)) if bounds is not None else 0
         if bad.size and first is None:
-            first = (start + int(bad[0]), got[bad[0]].item(), want[bad[0]].item(), float(allowed[bad[0]]))
+            first = (start + int(bad[0]), got[bad[0]].item(), want[bad[0]].item(), abs(float(allowed[bad[0]])))
         finite = error[np.isfinite(error)]
         max_error = max(max_error, float(finite.max(initial=0.0)))
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.divide(error, allowed, out=np.zeros_like(error), where=error > 0)
+            share = _share(array.dtype, error, allowed, got, None if bounds is None else SAFETY * (bounds[part] + slack))
         worst = max(worst, float(share[np.isfinite(error)].max(initial=0.0)))
-    check = Check(array.name, int(flat.size), array.size, wrong, max_error, worst, tolerance, reference.source)
+    check = Check(array.name, int(flat.size), array.size, wrong, max_error, worst, tolerance, reference.source, exact,
+                  size=_size(flat))
     if first is None:
         return check
     where = tuple(int(i) for i in np.unravel_index(first[0], expected.shape))
@@ -173,17 +232,17 @@ def check_output(program: Program, array: Array, output: np.ndarray, reference: 
 def _tolerance(program: Program, array: Array, expected: np.ndarray, bounds: np.ndarray | None) -> Tolerance:
     terms = longest_path(program, array.name)
     store = unit(array.dtype) if array.dtype.kind == "float" else 0.0
-    floor = SMALLEST.get(array.dtype.name, 0.0)
     if bounds is not None:
         largest = SAFETY * float(np.max(bounds, initial=0.0, where=np.isfinite(bounds)))
-        return Tolerance(array.dtype, terms, store, largest + floor, True)
+        unbounded = int(np.count_nonzero(np.isinf(bounds) & np.isfinite(expected)))
+        return Tolerance(array.dtype, terms, store, largest, True, unbounded)
     if array.dtype.kind != "float":
         return Tolerance(array.dtype, terms, 0.0, 0.0, False)
     computed = [unit(a.dtype.wide) for a in program.arrays if a.dtype.kind == "float"]
     stored = [unit(a.dtype) for a in program.temporaries if a.dtype.kind == "float"]
     g = gamma(terms, max(computed + stored))
     largest = float(np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected)))
-    return Tolerance(array.dtype, terms, g + store, g * largest + floor, False)
+    return Tolerance(array.dtype, terms, g + store, g * largest + SMALLEST[array.dtype.name], False)
 
 
 def _errors(array: Array, tolerance: Tolerance, got: np.ndarray, expected: np.ndarray,
@@ -198,7 +257,38 @@ def _errors(array: Array, tolerance: Tolerance, got: np.ndarray, expected: np.nd
         if bounds is None:
             return error, tolerance.relative * size + tolerance.absolute
         own = SAFETY * np.where(np.isnan(bounds), 0.0, bounds)
-        return error, own + tolerance.relative * size + SMALLEST[array.dtype.name]
+        above = got >= expected
+        end = rounded_to(array.dtype, np.where(above, expected + own, expected - own))
+        return error, np.where(above, end - expected, expected - end)
+
+
+def _share(dtype: DType, error: np.ndarray, allowed: np.ndarray, got: np.ndarray, own: np.ndarray | None) -> np.ndarray:
+    """How much of its tolerance each error is; a store rounds by half of the distance between two numbers at most."""
+    if own is not None and dtype.kind == "float":
+        half = np.maximum(np.ldexp(dtype.digits, np.frexp(got)[1] - 1), SMALLEST[dtype.name] / 2)
+        error, allowed = np.where(error > allowed, error, np.maximum(error - half, 0.0)), own
+    return np.divide(error, allowed, out=np.zeros_like(error), where=error > 0)
+
+
+def rounded_to(dtype: DType, values: np.ndarray) -> np.ndarray:
+    """The nearest numbers of a float type, as float64."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if dtype.name == "bf16":
+            return bf16_to_f32(f32_to_bf16(values.astype(np.float32))).reshape(values.shape).astype(np.float64)
+        return values.astype(dtype.numpy).astype(np.float64)
+
+
+def _size(values: np.ndarray) -> float:
+    """Root of the mean square of the finite values."""
+    finite = values[np.isfinite(values)].astype(np.float64) if values.dtype.kind == "f" else values[:0].astype(np.float64)
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(np.mean(finite * finite))) if finite.size else 0.0
+
+
+def _numpy_slack(array: Array, expected: np.ndarray) -> float:
+    """How far a formula of NumPy's, in float64 too, may be off."""
+    largest = float(np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected)))
+    return 2.0**-40 * largest if array.dtype.kind == "float" else 0.0
 
 
 def _distance(got: np.ndarray, expected: np.ndarray) -> np.ndarray:
@@ -210,11 +300,7 @@ def _same(dtype: DType, got: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """Where both are NaN, or the expected value rounds to the infinity that was got."""
     if dtype.kind != "float":
         return got == expected
-    with np.errstate(over="ignore", invalid="ignore"):
-        if dtype.name == "bf16":
-            rounded = bf16_to_f32(f32_to_bf16(expected.astype(np.float32))).reshape(expected.shape).astype(np.float64)
-        else:
-            rounded = expected.astype(dtype.numpy).astype(np.float64)
+    rounded = rounded_to(dtype, expected)
     return (np.isnan(got) & np.isnan(expected)) | (np.isinf(got) & (rounded == got))
 
 
@@ -237,7 +323,7 @@ def longest_path(program: Program, array: str) -> int:
 
 def _roundings(statement: Statement) -> int:
     calls = [n for n in walk(statement.value) if isinstance(n, Call)]
-    return sum(ROUNDINGS.get(c.op, 1) for c in calls) + 1
+    return sum(int(OPERATIONS[c.op].roundings) for c in calls) + 1
 
 
 def _repeats(program: Program, statement: Statement) -> int:

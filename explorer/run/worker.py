@@ -33,8 +33,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from .. import errors
+from ..cancel import stopping
 from ..errors import DeviceError, ExplorerError, KernelFault, KernelTimeout, OutOfMemory
-from .cancel import stopping
 
 STARTUP_S = 120.0
 _TAIL_BYTES = 2000

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Generic, TypeVar
 
-from ..errors import TransformError
 from ..ir.expr import Expr
 from ..ir.plan import Plan
 from ..ir.program import Access
 from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
+from ..step import taken
 from ..transforms.base import Transform, catalogue
+from .deferred import ask, take
 
-S = TypeVar("S", bound=Schedule)
 
-
-class Builder(Generic[S]):
+class Builder:
     """A schedule that grows step by step.
 
     Parameters
@@ -28,7 +26,7 @@ class Builder(Generic[S]):
         builds asks for the judgement of the result: one instead of one for each step.
     """
 
-    def __init__(self, schedule: S, judged: bool = True) -> None:
+    def __init__(self, schedule: Schedule, judged: bool = True) -> None:
         self.schedule = schedule
         self.judged = judged
 
@@ -37,7 +35,7 @@ class Builder(Generic[S]):
         """What the schedule is now."""
         return self.schedule.plan
 
-    def do(self, name: str, *arguments: object, **options: object) -> Builder[S]:
+    def do(self, name: str, *arguments: object, **options: object) -> Builder:
         """Take a step that must apply.
 
         Raises
@@ -46,24 +44,16 @@ class Builder(Generic[S]):
             If it does not.
         """
         step = _step(name, arguments, options)
-        if self.judged:
-            self.schedule = self.schedule.apply(step)
-        elif verdict := step.check(self.plan):
-            self._take(step)
-        else:
-            raise TransformError(f"{step} does not apply: {verdict.what}", why=verdict.why, step=step, verdict=verdict)
+        self.schedule = take(self.schedule, step) if self.judged else self.schedule.apply(step, judge=False)
         return self
 
     def attempt(self, name: str, *arguments: object, **options: object) -> bool:
         """Take a step if it applies; whether it did."""
         step = _step(name, arguments, options)
-        verdict, plan = self.schedule.try_step(step) if self.judged else (step.check(self.plan), None)
-        if verdict:
-            self._take(step, plan)
+        verdict, plan = ask(self.schedule, step) if self.judged else taken(self.plan, step, False)
+        if verdict and plan is not None:
+            self.schedule = replace(self.schedule, plan=plan, steps=(*self.schedule.steps, step))
         return bool(verdict)
-
-    def _take(self, step: Transform, plan: Plan | None = None) -> None:
-        self.schedule = replace(self.schedule, plan=plan or step.rewrite(self.plan), steps=(*self.schedule.steps, step))
 
     def parent(self, node: str) -> str:
         """The innermost loop around a node; "" at the top of a kernel."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, islice, zip_longest
 from math import log
-from typing import Generic, TypeVar
 
 from ..errors import TransformError
 from ..gpu.spec import Gpu, target_gpu
@@ -21,7 +20,6 @@ from ..schedule import Schedule
 from .auto import auto
 from .kernel_choices import SAME, Choice, rest_choices, ride_choices, spread_choices
 
-S = TypeVar("S", bound=Schedule)
 Place = tuple[str, str]
 """Stage and kernel of a decision."""
 KNOWN_FIRST = 2
@@ -50,7 +48,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Variant(Generic[S]):
+class Variant:
     """A schedule that is built when it is asked for.
 
     Attributes
@@ -62,21 +60,22 @@ class Variant(Generic[S]):
     gpu : Gpu
     changes : tuple of Choice
         What differs from `auto`; nothing for `auto` itself.
-    estimate_us : float or None
-        Microseconds by the models, all kernels together; None where one of them is not known to any.
+    rank_us : float or None
+        Microseconds by the models of the families, all kernels together, by which variants are ordered; None where a kernel is
+        not known to any.  What is shown of a variant is the price of its schedule (:mod:`explorer.strategies.price`).
     approximate : bool
         As `auto` takes it.
     """
 
     label: str
-    written: S
+    written: Schedule
     gpu: Gpu
     changes: tuple[Choice, ...] = ()
-    estimate_us: float | None = None
+    rank_us: float | None = None
     approximate: bool = True
 
     @cached_property
-    def schedule(self) -> S:
+    def schedule(self) -> Schedule:
         """The schedule: legal, without open obligations, its steps replayable.
 
         Raises
@@ -99,7 +98,7 @@ class Variant(Generic[S]):
         return made
 
     def __str__(self) -> str:
-        return self.label + ("" if self.estimate_us is None else f" (about {self.estimate_us:.3g} µs)")
+        return self.label
 
 
 def decisions(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = True) -> tuple[Decision, ...]:
@@ -137,8 +136,8 @@ def decisions(schedule: Schedule, gpu: Gpu | str | None = None, approximate: boo
     return tuple(found)
 
 
-def variants(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True,
-             each: int | None = None) -> Iterator[Variant[S]]:
+def variants(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = True,
+             each: int | None = None) -> Iterator[Variant]:
     """The schedules that differ in the strategies' free choices.
 
     Parameters
@@ -160,14 +159,14 @@ def variants(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True
     """
     written, target = as_written(schedule), target_gpu(gpu)
     found = decisions(written, target, approximate)
-    whole = _sum(d.choices[0].estimate_us for d in found)
+    whole = _sum(d.choices[0].rank_us for d in found)
     own = "; ".join(d.choices[0].label for d in found)
     yield Variant("auto: " + own if own else "auto", written, target, (), whole, approximate)
     singles = list(_merged([list(d.choices[1:][:each]) for d in found], {d.place: d.choices[0] for d in found}))
 
-    def variant(changes: tuple[Choice, ...]) -> Variant[S]:
+    def variant(changes: tuple[Choice, ...]) -> Variant:
         taken = {(c.stage, c.kernel): c for c in changes}
-        estimate = _sum(taken.get(d.place, d.choices[0]).estimate_us for d in found)
+        estimate = _sum(taken.get(d.place, d.choices[0]).rank_us for d in found)
         return Variant(_label(changes, len(found)), written, target, changes, estimate, approximate)
 
     yield from (variant((c,)) for c in singles)
@@ -176,7 +175,7 @@ def variants(schedule: S, gpu: Gpu | str | None = None, approximate: bool = True
         yield from (variant(changes) for changes in islice(combinations(best, size), len(best)))
 
 
-def together(several: Iterable[Variant[S]]) -> Variant[S] | None:
+def together(several: Iterable[Variant]) -> Variant | None:
     """One variant with the changes of several, the first of each decision; None where that is none of two."""
     several = list(several)
     taken: dict[Place, Choice] = {}
@@ -185,10 +184,10 @@ def together(several: Iterable[Variant[S]]) -> Variant[S] | None:
             taken.setdefault((change.stage, change.kernel), change)
     if len(taken) < 2 or any(len(v.changes) == len(taken) for v in several):
         return None
-    return replace(several[0], label=_label(tuple(taken.values()), len(taken)), changes=tuple(taken.values()), estimate_us=None)
+    return replace(several[0], label=_label(tuple(taken.values()), len(taken)), changes=tuple(taken.values()), rank_us=None)
 
 
-def as_written(schedule: S) -> S:
+def as_written(schedule: Schedule) -> Schedule:
     """The schedule that runs the program as the user wrote it."""
     return replace(schedule, plan=initial(schedule.source), steps=()) if schedule.steps else schedule
 
@@ -216,11 +215,11 @@ def _merged(lists: list[list[Choice]], base: dict[Place, Choice]) -> Iterator[Ch
     for choices in lists:
         rest = []
         for c in choices:
-            least = base[c.stage, c.kernel].estimate_us
-            if c.estimate_us is None or least is None:
+            least = base[c.stage, c.kernel].rank_us
+            if c.rank_us is None or least is None:
                 rest.append(c)
             else:
-                known.append((int(log(max(c.estimate_us, least) / least) / SAME), c))
+                known.append((int(log(max(c.rank_us, least) / least) / SAME), c))
         unknown.append(rest)
     priced = iter([c for _, c in sorted(known, key=lambda k: k[0])])
     free = iter([c for row in zip_longest(*unknown) for c in row if c is not None])

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
 
 from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
 from ._steps import Builder, axes, chain, leaves_of
 from .stitching.moves import alike_loops, body_of, bring_together, is_parallel, needs, targets_of
 
-S = TypeVar("S", bound=Schedule)
 
-
-def gather(schedule: S) -> S:
+def gather(schedule: Schedule) -> Schedule:
     """Fuse nests that start results, or do something with each of them, with the nests that update them.
 
     ``for j: y[j] = 0`` and ``for i: for j: y[j] += x[i, j]`` become ``for j: y[j] = 0; for i: y[j] += x[i, j]``, as far as

@@ -59,7 +59,7 @@ class Choice:
         Whose turn it is, as :data:`~explorer.strategies.auto.Decide` says.
     label : str
         In words.
-    estimate_us : float or None
+    rank_us : float or None
         Microseconds of this kernel by a model; None where no model knows it.
     take : callable
         From the schedule before the turn to the one after it.
@@ -68,7 +68,7 @@ class Choice:
     stage: str
     kernel: str
     label: str
-    estimate_us: float | None
+    rank_us: float | None
     take: Callable[[Schedule], Schedule]
 
     def __call__(self, schedule: Schedule) -> Schedule:
@@ -138,7 +138,7 @@ def _ranked(found: list[Choice]) -> list[Choice]:
     """The first, and the others by estimate; those without one, and those that cost about the same, keep their order."""
     labels = [c.label for c in found]
     first, *others = [c for n, c in enumerate(found) if labels.index(c.label) == n]
-    return [first, *sorted(others, key=lambda c: float("inf") if c.estimate_us is None else int(log(c.estimate_us) / SAME))]
+    return [first, *sorted(others, key=lambda c: float("inf") if c.rank_us is None else int(log(c.rank_us) / SAME))]
 
 
 def _around(*values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -230,7 +230,7 @@ def _cuts(schedule: Schedule, kernel: str, gpu: Gpu, whole: list[Choice]) -> lis
     """The ways to spread rows in one kernel, and the cuts of the chain; first what the rule takes."""
     search = Search(schedule, gpu, kernel)
     free, by_rule = search.planned({}).total_us, cut_long_rows(schedule, kernel, gpu) is not schedule
-    base = free if by_rule or whole[0].estimate_us is None else whole[0].estimate_us
+    base = free if by_rule or whole[0].rank_us is None else whole[0].rank_us
     out: dict[str, Choice] = {}
     for fixed in ({name_of(e): scheme} for e in search.graph.edges for scheme in ("cut", "global")):
         try:
@@ -243,7 +243,7 @@ def _cuts(schedule: Schedule, kernel: str, gpu: Gpu, whole: list[Choice]) -> lis
     if not by_rule:
         return [*whole, *out.values()]
     first = Choice("spread", kernel, "cut by the model", free, partial(cut_long_rows, kernel=kernel, gpu=gpu))
-    return [first, *(replace(c, estimate_us=None) for c in whole), *out.values()]  # two models do not compare
+    return [first, *(replace(c, rank_us=None) for c in whole), *out.values()]  # two models do not compare
 
 
 def _made(schedule: Schedule, kernel: str, gpu: Gpu, fixed: dict[str, str]) -> Schedule:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from math import prod
 
 from ..ir.plan import Plan
 from ..ir.tree import Loop, walk
 from ..schedule import Schedule
 from ._steps import Builder, leaves_of
+from .counts import additions
 
-S = TypeVar("S", bound=Schedule)
+GROWTH = 2.0
+"""Computing again may double the operations, at most."""
 
 
 def chained(schedule: Schedule) -> bool:
@@ -23,11 +25,12 @@ def chained(schedule: Schedule) -> bool:
     return False
 
 
-def produced_in_place(schedule: S) -> S:
+def produced_in_place(schedule: Schedule, factor: float = GROWTH) -> Schedule:
     """Compute every element-wise result that one statement reads once where that statement reads it.
 
     Panamera calls this reduction propagation: the producer takes the loops of the reduction, roles and all.  It saves a write and
-    a read of the array, and a launch; nothing is computed twice.
+    a read of the array, and a launch.  A statement that runs more often than there are elements computes each of them again and
+    again: that is done only where the operations of both, counted by their executions, do not grow beyond `factor`.
 
     Parameters
     ----------
@@ -43,9 +46,25 @@ def produced_in_place(schedule: S) -> S:
     for name in _crossing(schedule):
         reads = [r for s in b.plan.program.statements for r in s.reads if r.array == name]
         writes = [s for s in b.plan.program.statements if s.target.array == name]
-        if len(reads) == 1 and len(writes) == 1 and not writes[0].update and not _held(b.plan, writes[0].name, name):
+        once = len(reads) == 1 and len(writes) == 1 and not writes[0].update and not _held(b.plan, writes[0].name, name)
+        if once and _grows(b.plan, writes[0].name, name) <= factor:
             b.attempt("inline", name)
     return b.schedule
+
+
+def _grows(plan: Plan, producer: str, name: str) -> float:
+    """By what factor the operations of a producer and its reader grow if each execution of the reader computes the element."""
+    made, used = 0, 0
+    for leaf, above, _ in plan.leaves:
+        statement, times = plan.statement_of[leaf.statement], prod(x.extent for x in above)
+        if statement.name == producer:
+            made += times
+        elif any(r.array == name for r in statement.reads):
+            used += times
+    value = additions(plan.statement_of[producer].value)
+    reader = next(s for s in plan.program.statements if any(r.array == name for r in s.reads))
+    own = additions(reader.value) + bool(reader.update)
+    return used * (value + own) / (made * value + used * own) if value and made * value + used * own else 1.0
 
 
 def _held(plan: Plan, producer: str, name: str) -> bool:

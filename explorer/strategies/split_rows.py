@@ -6,8 +6,6 @@ and parts of one row go to different blocks.  So neither the length of a row nor
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from ..errors import ScheduleError
 from ..gpu.spec import Gpu
 from ..ir.program import Statement
@@ -18,7 +16,6 @@ from ._steps import Builder, chain
 from .rows import rows
 from .stitching.moves import chain_body
 
-S = TypeVar("S", bound=Schedule)
 PART_BYTES = 65536
 """Bytes of a part at most: 256 threads hold so much in 64 registers each."""
 BLOCKS_PER_SM = 4
@@ -27,7 +24,7 @@ LEAST = 4096
 """Elements of a part at least, where the row has so many."""
 
 
-def split_rows(schedule: S, kernel: str, gpu: Gpu) -> S:
+def split_rows(schedule: Schedule, kernel: str, gpu: Gpu) -> Schedule:
     """Reduce rows to a maximum and a sum of exponentials in parts, with a launch that joins them.
 
     Parameters
@@ -64,8 +61,8 @@ def online(peak: Statement, total: Statement) -> bool:
     return peak.update == "max" and shifted is not None and total.reads[shifted[1]].array == peak.target.array
 
 
-def _made(b: Builder[S], kernel: str, nests: list[Loop], peak: Statement, total: Statement, outer: list[str], length: int,
-          gpu: Gpu) -> S:
+def _made(b: Builder, kernel: str, nests: list[Loop], peak: Statement, total: Statement, outer: list[str], length: int,
+          gpu: Gpu) -> Schedule:
     first, second = (n.id for n in nests)
     for nest in nests:
         names = tuple(x.id for x in chain(nest))

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
 
-from ..errors import IllegalSchedule, ScheduleError, TransformError
+from ..errors import IllegalSchedule, ScheduleError, TransformError, outspoken, shown, spoken
 from ..gpu.spec import Gpu, target_gpu
 from ..ir.finding import YES, Verdict
 from ..poly.edges import ValueEdge
 from ..schedule import Schedule
+from .price import price
 from .rows.form import row_form
 from .stitching.graph import APART, SCHEMES, name_of
 from .stitching.search import Search, Stitched
 
-S = TypeVar("S", bound=Schedule)
 
-
+@outspoken(ScheduleError)
 @dataclass(frozen=True)
 class Option:
     """One scheme for one edge; the other edges get what is then best.
@@ -66,6 +65,7 @@ class Option:
                 + (f", {self.recomputed_flops:,} operations again" if self.recomputed_flops else ""))
 
 
+@outspoken(ScheduleError)
 @dataclass(frozen=True)
 class Edge:
     """A value read by the statements that make another.
@@ -97,8 +97,9 @@ class Edge:
         return "\n".join([f"{self.id}  {self.producer} → {self.consumer}, {self.kind}", *(f"    {o}" for o in self.options)])
 
 
+@outspoken(ScheduleError)
 @dataclass(frozen=True)
-class Stitching(Generic[S]):
+class Stitching:
     """A stitched program.
 
     Attributes
@@ -120,7 +121,7 @@ class Stitching(Generic[S]):
     chosen: dict[str, str]
     groups: tuple[tuple[str, ...], ...]
     terms: tuple[tuple[str, float], ...]
-    schedule: S
+    schedule: Schedule
     barriers: Set[int] = frozenset()
 
     @property
@@ -140,6 +141,7 @@ class Stitching(Generic[S]):
         return str(self)
 
 
+@spoken(TransformError, "edges(schedule)")
 def edges(schedule: Schedule, gpu: Gpu | str | None = None) -> tuple[Edge, ...]:
     """The edges of a program, with every scheme tried on each.
 
@@ -164,7 +166,8 @@ def each_edge(schedule: Schedule, gpu: Gpu | str | None = None) -> Iterator[Edge
         yield _edge(search, e, tuple(_option(search, name_of(e), scheme) for scheme in SCHEMES))
 
 
-def stitching(schedule: S, choices: Mapping[str, str] | None = None, gpu: Gpu | str | None = None) -> Stitching[S]:
+@spoken(TransformError, "stitching(schedule)")
+def stitching(schedule: Schedule, choices: Mapping[str, str] | None = None, gpu: Gpu | str | None = None) -> Stitching:
     """Stitch a program and say how.
 
     Parameters
@@ -185,6 +188,8 @@ def stitching(schedule: S, choices: Mapping[str, str] | None = None, gpu: Gpu | 
     TransformError, IllegalSchedule
         If there is no such edge or scheme, or a choice is not legal; the message says which, why, and what fits.
     """
+    if choices is not None and not isinstance(choices, Mapping):
+        raise TransformError(f"choices are schemes by edge, not {shown(choices)}", hint='stitch(schedule, {"mean": "shared"})')
     search = Search(schedule, target_gpu(gpu))
     fixed = dict(choices or {})
     for name, scheme in fixed.items():
@@ -200,15 +205,17 @@ def stitching(schedule: S, choices: Mapping[str, str] | None = None, gpu: Gpu | 
         raise _explained(search, fixed, refusal) from refusal
     plain = tuple(_edge(search, e, ()) for e in search.graph.edges)
     assert found.schedule is not None
-    return Stitching(plain, found.chosen, found.groups, found.terms, found.schedule, found.barriers)  # type: ignore[arg-type]
+    terms = price(found.schedule.plan, search.gpu).terms
+    return Stitching(plain, found.chosen, found.groups, terms, found.schedule, found.barriers)
 
 
-def stitch(schedule: S, choices: Mapping[str, str] | None = None, gpu: Gpu | str | None = None) -> S:
+@spoken(TransformError, "stitch(schedule)")
+def stitch(schedule: Schedule, choices: Mapping[str, str] | None = None, gpu: Gpu | str | None = None) -> Schedule:
     """The schedule of :func:`stitching`: every step an ordinary move that can be replayed."""
     return stitching(schedule, choices, gpu).schedule
 
 
-def cut_long_rows(schedule: S, kernel: str, gpu: Gpu) -> S:
+def cut_long_rows(schedule: Schedule, kernel: str, gpu: Gpu) -> Schedule:
     """Cut a chain of loops over rows where the model says so: few rows leave multiprocessors idle, long ones fit no registers.
 
     Returns
@@ -225,7 +232,7 @@ def cut_long_rows(schedule: S, kernel: str, gpu: Gpu) -> S:
     plan = search.planned({})
     if not set(plan.chosen.values()) & set(APART) and all(k.reads == 1 and k.launches == 1 for k in plan.kernels):
         return schedule
-    return search.made({}).schedule  # type: ignore[return-value]
+    return search.made({}).schedule or schedule
 
 
 def _edge(search: Search, e: ValueEdge, options: tuple[Option, ...]) -> Edge:
@@ -250,9 +257,28 @@ def _priced(search: Search, name: str, scheme: str, verdict: Verdict, found: Sti
     base = search.apart(name)
     edge = search.graph.edge(name)
     assert edge is not None
-    kernel = search.consumer(found, edge)
-    return Option(scheme, verdict, base.moved_bytes - found.moved_bytes, base.launches - found.launches, kernel.registers,
-                  kernel.shared_bytes, found.recomputed, kernel.occupancy, found.terms, sum(us for _, us in found.terms))
+    kernel, bytes_, launches, terms = search.consumer(found, edge), found.moved_bytes, found.launches, found.terms
+    if found.schedule is not None:
+        counted = price(found.schedule.plan, search.gpu)
+        bytes_, launches, terms = counted.moved_bytes, counted.launches, counted.terms
+        base_bytes, base_launches = _apart(search, name)
+    else:
+        base_bytes, base_launches = base.moved_bytes, base.launches
+    return Option(scheme, verdict, base_bytes - bytes_, base_launches - launches, kernel.registers, kernel.shared_bytes,
+                  found.recomputed, kernel.occupancy, terms, sum(us for _, us in terms))
+
+
+def _apart(search: Search, name: str) -> tuple[int, int]:
+    """Bytes and launches with a cut at an edge; where there can be none, by the model."""
+    try:
+        made = search.made({name: "cut"}).schedule
+    except ScheduleError:
+        made = None
+    if made is None:
+        base = search.apart(name)
+        return base.moved_bytes, base.launches
+    counted = price(made.plan, search.gpu)
+    return counted.moved_bytes, counted.launches
 
 
 def _verdict(refusal: ScheduleError) -> Verdict:

@@ -71,6 +71,12 @@ def program_leaf(program: Program, statement: str) -> tuple[Leaf, tuple[Loop, ..
     return next((leaf, above) for leaf, above in leaves(program.body) if leaf.statement == statement)
 
 
+def plain(e: Expr) -> tuple[str, int] | None:
+    """The dimension that an expression is, and the constant added to it."""
+    single = len(e.terms) == 1 and isinstance(e.terms[0][0], str) and e.terms[0][1] == 1
+    return (str(e.terms[0][0]), e.const) if single else None
+
+
 def identity_leaf(s: Statement) -> Leaf:
     """The leaf of a statement in a program's own tree, whose loops are the statement's dimensions."""
     return Leaf(s.name, s.name, tuple((d, var(d)) for d in s.dims))

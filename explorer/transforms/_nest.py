@@ -57,7 +57,7 @@ def nest(plan: Plan, names: tuple[str, ...]) -> tuple[Loop, ...] | Verdict:
             return no(
                 f"{path[-1].id} and {deepest[-1].id} are not nested",
                 why=f"neither of them contains the other: {path[-1].id} does not enclose {deepest[-1].id}",
-                hint=f"fuse('{path[-1].id}', '{deepest[-1].id}') joins loops that stand side by side",
+                hint=f"fuse('{path[-1].id}', '{deepest[-1].id}') instead joins loops that stand side by side",
             )
     chain = deepest[len(paths[0]) - 1 :]
     for outer, inner in pairwise(chain):
@@ -75,7 +75,7 @@ def _separation(outer: Loop, inner: Loop) -> str:
     place = [n.id for n in outer.body].index(inner.id)
     before = [f"distribute('{outer.id}', after='{outer.body[place - 1].id}')"] if place else []
     after = [f"distribute('{outer.id}', after='{inner.id}')"] if place + 1 < len(outer.body) else []
-    return " and ".join(after + before) + f" leaves {inner.id} alone in its loop"
+    return " and ".join(after + before) + f" first: then {inner.id} is alone in its loop"
 
 
 def remap(plan: Plan, loop_id: str, old: Expr, new: Expr, start: int, extent: int, role: str = "") -> Plan:

@@ -15,7 +15,7 @@ from ..ir.expr import Expr, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan, block_extents
 from ..ir.tree import THREAD_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Node, leaves, ranges, walk
-from ..poly.judge import judge
+from ..poly.judge import Judgement, judge
 from ._reduction import Updates, updates
 from .accumulate import Accumulate
 from .bind import Bind
@@ -96,9 +96,14 @@ def joined_parts(u: Updates, how: str) -> Plan | Verdict:
         return plain
     for wanted in ({"parts", "results"}, {"parts"}):
         better = _joined(u, how, frozenset(wanted))
-        if not isinstance(better, Verdict) and better != plain and judge(better).emittable:
+        if not isinstance(better, Verdict) and better != plain and _races_nowhere(judge(better)):
             return better
     return plain
+
+
+def _races_nowhere(found: Judgement) -> bool:
+    """Whether a plan is legal and no update is left to collect; limits of what can be joined are said of the plan itself."""
+    return found.legal and all(f.kind == "kernel" for f in found.obligations)
 
 
 def _joined(u: Updates, how: str, in_registers: frozenset[str]) -> Plan | Verdict:

@@ -136,6 +136,27 @@ class Box:
                 out[axis] = out[axis] + coordinate * step
         return tuple(out)
 
+    def clipped(self, shape: Sequence[int], scope: Ranges, vector: int = 1) -> Box:
+        """The box without cells that never lie in an array of this shape, where most cells of a dimension are such.
+
+        Some zeros beyond the edge spare the readers their guards.  The last dimension stays a multiple of `vector`.
+        """
+        extents, offset, cells = list(self.extents), list(self.offset), [list(c) for c in self.cells]
+        for d, (axis, step) in enumerate(self.places):
+            if step != 1 or [a for a, _ in self.places].count(axis) > 1 or extents[d] <= 2 * shape[axis]:
+                continue
+            low, high = offset[axis].interval(scope)
+            first, last = max(0, -high), min(extents[d], shape[axis] - low)
+            wide = vector if d == len(extents) - 1 else 1
+            first = first // wide * wide
+            size = min(extents[d] - first, -(-(last - first) // wide) * wide)
+            if size < 1:
+                continue
+            extents[d], offset[axis] = size, offset[axis] + first
+            for cell in cells:
+                cell[d] = cell[d] - first
+        return Box(tuple(extents), self.places, tuple(offset), tuple(map(tuple, cells)))
+
     def padded(self) -> Box:
         """The box with at least one dimension, of one cell, so that its coordinate can tell the thread that fills it."""
         return self if self.extents else replace(self, extents=(1,), places=((0, 0),), cells=tuple((ZERO,) for _ in self.cells))

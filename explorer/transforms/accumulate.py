@@ -11,6 +11,7 @@ from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.rounding import METHODS
 from ..ir.tree import Leaf
+from ..poly.relations import same_elements
 from ._domain import project, renamed
 from ._reduction import Updates, element_dims, updates
 from ._uses import array_verdict, uses
@@ -124,7 +125,8 @@ class Accumulate(Transform):
             return no(f"{self.array} already has storage of its own", hint=f"contract('{self.array}', 'global') first")
         found = [x for x in uses(plan, self.array) if x.writes and x.statement.update]
         if not found:
-            return no(f"no reduction updates {self.array}", hint="compute_at or contract a temporary instead")
+            updated = dict.fromkeys(s.target.array for s in plan.program.statements if s.update)
+            return no(f"no reduction updates {self.array}", hint=f"one of {', '.join(updated)}" if updated else "")
         names = list(dict.fromkeys(x.statement.name for x in found))
         if len(names) > 1:
             return no(f"several statements update {self.array}: {', '.join(names)}",
@@ -168,7 +170,12 @@ def starts(u: Updates) -> tuple[str, ...]:
     near = len(inside) == 1 and [x.id for x in inside[0][: len(stay)]] == stay
     plain = init.update is None and all(a.array != s.target.array for a in init.reads)
     mine = init.origin == "init"  # rfactor made it, for all parts of these elements
-    return (init.name,) if near and plain and (mine or (_image(init) is not None and _image(init) == _image(s))) else ()
+    alike = mine or (_image(init) is not None and _image(init) == _image(s))
+    if not (near and plain and alike):
+        return ()
+    free, named = element_dims(s), {d for e in s.target.index if isinstance(e, Expr) for d in e.variables()}
+    written = replace(s, domain=project(s.domain, [d for d in s.dims if d not in free])) if named <= set(free) else s
+    return (init.name,) if same_elements(init, written, plan.array_of[s.target.array]) else ()
 
 
 def _image(s: Statement) -> frozenset[Expr] | None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..ir.finding import YES, Verdict, no
+from ..ir.operations import APPROXIMATE
 from ..ir.plan import Plan
 from ..ir.program import Program, Statement
-from ..ir.scalar import APPROXIMATE, Call, approximated, walk
+from ..ir.scalar import Call, approximated, walk
 from ..ir.tree import Leaf
 from .base import Transform, get_leaf
 

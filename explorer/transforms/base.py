@@ -10,9 +10,13 @@ from dataclasses import MISSING, Field, fields
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from ..ir.finding import YES, Verdict, no
+from ..errors import TransformError, shown
+from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop
+
+KINDS = frozenset(("loop", "loops", "leaf", "node", "kernel", "array", "arrays", "name", "int", "ints", "choice", "bool"))
+"""What a field can hold: something there is, by its id; a new name; numbers; one of some words; True or False."""
 
 
 class Transform:
@@ -25,13 +29,23 @@ class Transform:
     - ``rewrite(plan)``: the new plan; it only touches the tree, the four questions judge the result,
     - ``candidates(plan, node_id)``: concrete instances worth offering at a node (they may still be refused).
 
-    Fields carry ``metadata={"kind": ..., "help": ...}`` with kind one of ``loop``, ``loops``, ``leaf``, ``array``,
-    ``int`` (with ``min``, ``max``), ``ints``, ``choice`` (with ``choices``), ``bool``: the form in the explorer,
-    the validation of saved schedules and the documentation are made from it.
+    Fields carry ``metadata={"kind": ..., "help": ...}`` with one of the :data:`KINDS`; ``int`` may have ``min`` and ``max``,
+    ``choice`` has ``choices``, and other words for them in ``also``.  The form in the explorer, the validation of saved
+    schedules and the documentation are made from it.
     """
 
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        """Put other spellings of an argument into the one that is recorded: one name or number for a list of one, and the
+        words under ``also`` in a field's metadata.
+        """
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            plain = canonical(f, value)
+            if plain is not value:
+                object.__setattr__(self, f.name, plain)
 
     def check(self, plan: Plan) -> Verdict:
         return YES
@@ -47,6 +61,15 @@ class Transform:
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         """Whether this kind of move can stand at the node at all; a refusal says why."""
         return YES
+
+    @classmethod
+    def meant(cls, args: tuple[Any, ...]) -> str:
+        """Calls for what other systems mean by these arguments by position, which this move does not take; or nothing."""
+        return ""
+
+    def eases(self, plan: Plan, finding: Finding) -> Iterator[str]:
+        """Proposals that this step has for a result that is not legal, beside those of the finding: see :mod:`explorer.hints`."""
+        return iter(())
 
     def arguments(self) -> dict[str, Any]:
         """The fields that differ from their defaults, first the required ones."""
@@ -69,7 +92,33 @@ class Transform:
         return f"{self.name}({', '.join(parts)})"
 
 
+_SEVERAL = {"loops": str, "arrays": str, "ints": int}
+"""Kinds of field that hold several values, and of which type."""
+
+
+def canonical(declared: Field[Any], value: Any) -> Any:
+    """The value of a field as it is recorded: see :meth:`Transform.__post_init__`."""
+    if isinstance(value, str) and (also := declared.metadata.get("also")):
+        return also.get(value, value)
+    several = _SEVERAL.get(declared.metadata.get("kind", ""))
+    only_lists = several is not None and str(declared.type).startswith("tuple")
+    return (value,) if only_lists and several is not None and type(value) is several else value
+
+
+def gathered(kind: type[Transform], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments by position with neighbours joined where a field holds several: ``reorder('k', 'i')``."""
+    out, rest = [], list(args)
+    for f in fields(kind):  # type: ignore[arg-type]
+        several = _SEVERAL.get(f.metadata.get("kind", ""))
+        count = next((n for n, value in enumerate(rest) if type(value) is not several), len(rest))
+        out += [tuple(rest[:count])] if count > 1 else rest[:1]
+        rest = rest[max(count, 1):]
+    return (*out, *rest)
+
+
 NEW_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+LONGEST_NAME = 1000
+"""Characters of a name in an argument: no loop that there is has more."""
 
 
 def misfit(declared: Field[Any], value: Any) -> str:
@@ -89,9 +138,9 @@ def misfit(declared: Field[Any], value: Any) -> str:
     if kind == "bool":
         return "" if isinstance(value, bool) else "True or False"
     if kind in ("loops", "arrays"):
-        fits = isinstance(value, str) or (isinstance(value, tuple) and all(isinstance(n, str) for n in value))
-        return "" if fits else "names"
-    if not isinstance(value, str):
+        several = value if isinstance(value, tuple) else (value,)
+        return "" if all(isinstance(n, str) and len(n) <= LONGEST_NAME for n in several) else "names"
+    if not isinstance(value, str) or len(value) > LONGEST_NAME:
         return "a name"
     return "" if kind != "name" or NEW_NAME.fullmatch(value) else "a name of letters, digits, _ and ."
 
@@ -117,6 +166,14 @@ def get_leaf(plan: Plan, name: str) -> Leaf | Verdict:
     return no(f"there is no statement {name!r}", hint=hint)
 
 
+def by_factor(name: str, args: tuple[Any, ...]) -> str:
+    """The calls for a move of whole loops that was given a factor: ``unroll('k', 4)``."""
+    match args:
+        case (str(loop), int(factor)) if not isinstance(factor, bool):
+            return f"{name} takes the whole loop: split({loop!r}, {factor}).{name}({loop + '.i'!r})"
+    return ""
+
+
 def siblings(plan: Plan, node_id: str) -> tuple[Any, ...]:
     """The nodes of the body that holds this node, in order (itself included)."""
     for kernel in plan.kernels:
@@ -138,5 +195,20 @@ def catalogue() -> dict[str, type[Transform]]:
         namespace = vars(importlib.import_module(f"{package.__name__}.{module}"))
         for value in namespace.values():
             if isinstance(value, type) and issubclass(value, Transform) and value.__module__ == f"{package.__name__}.{module}":
+                if odd := [f.name for f in fields(value) if f.metadata.get("kind") not in KINDS]:  # type: ignore[arg-type]
+                    raise TypeError(f"{value.__name__}: the field {odd[0]} needs a kind, one of {', '.join(sorted(KINDS))}")
                 found[value.name] = value
     return found
+
+
+def expect(step: object) -> Transform:
+    """The step itself, if it is a transformation.
+
+    Raises
+    ------
+    TransformError
+        If it is something else.
+    """
+    if not isinstance(step, Transform):
+        raise TransformError(f"{shown(step)} is no transformation", hint='schedule.split("k", 4), or one of other.steps')
+    return step

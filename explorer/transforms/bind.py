@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Any
 
-from ..ir.finding import YES, Verdict, no
+from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Plan, block_extents
 from ..ir.tree import BLOCK_ROLES, PLACE_ROLES, WARP_SIZE, Loop, leaves, walk
-from ._nest import body_of, enclosing, from_zero, loop_offer, names_of, overrun, with_role
+from ._nest import body_of, enclosing, from_zero, loop_offer, names_of, with_role
 from .base import Transform, get_loop
-from .split import Split
+from .split import Split, divisible
 
 THREADS_PER_BLOCK = 1024
 """Most threads of a block, on every GPU of compute capability 2.0 or more (CUDA C++ Programming Guide, "Technical
@@ -21,6 +22,8 @@ GRID_LIMITS = {"block.x": 2**31 - 1, "block.y": 65535, "block.z": 65535}
 MOST_LAUNCHES = 1 << 16
 """Most launches of one kernel: at some microseconds each (a queued launch of an empty kernel) some tenths of a second."""
 _CHOICES = (*PLACE_ROLES, "launch", "seq")
+_CUDA = {f"{place}Idx.{axis}": f"{place}.{axis}" for place in ("block", "thread") for axis in "xyz"}
+"""CUDA's own words for places."""
 _SAME_AXIS = {"thread.x": ("thread.x", "warp", "lane"), "warp": ("warp", "thread.x"), "lane": ("lane", "thread.x")}
 
 
@@ -31,7 +34,12 @@ class Bind(Transform):
     Iteration ``v`` runs in the block or thread with index ``v``.  With a `count` below the extent the iterations
     are dealt out cyclically (a grid-stride loop): ``v = count * v + v.b`` with ``v.b`` bound.  The place
     ``launch`` is time again: the host launches the kernel once for each iteration of an outermost loop.
-    ``bind(loop, 'seq')`` makes an ordinary loop of any loop again.
+    ``bind(loop, 'seq')`` makes an ordinary loop of any loop again.  CUDA's words mean the same: ``blockIdx.x`` is
+    ``block.x``, ``threadIdx.x`` is ``thread.x``.
+
+    Several loops are bound in one step and judged together, as ``bind(('i', 'j'), 'block.x')`` or with `also`: where two
+    nests of a launch hand values on, neither may be spread over blocks alone, and both may if each block finds its own
+    values (loopy tags inames together in this way).
 
     Before::
 
@@ -49,13 +57,34 @@ class Bind(Transform):
     aliases = ("map", "tag", "tag_inames", "gpu_blocks", "gpu_threads", "grid_stride", "parallelize")
 
     loop: str = field(metadata={"kind": "loop", "help": "the loop to spread"})
-    to: str = field(metadata={"kind": "choice", "choices": _CHOICES, "help": "where its iterations run"})
+    to: str = field(metadata={"kind": "choice", "choices": _CHOICES, "also": _CUDA, "help": "where its iterations run"})
     count: int | None = field(default=None, metadata={"kind": "int", "min": 1, "help": "places to use (default: all iterations)"})
+    also: tuple[str, ...] = field(default=(), metadata={"kind": "loops", "help": "other loops to spread alike in the same step"})
+
+    def __post_init__(self) -> None:
+        """A tuple of loops is the first and those that are bound with it."""
+        if isinstance(self.loop, tuple) and self.loop:
+            object.__setattr__(self, "also", (*self.loop[1:], *self.also))
+            object.__setattr__(self, "loop", self.loop[0])
+        super().__post_init__()
+
+    def _each(self) -> tuple[Bind, ...]:
+        """One step for each loop."""
+        return tuple(replace(self, loop=name, also=()) for name in (self.loop, *self.also))
 
     def _strided(self, loop: Loop) -> bool:
         return self.to not in ("seq", "launch") and self.count is not None and self.count < loop.extent
 
     def check(self, plan: Plan) -> Verdict:
+        if len({self.loop, *self.also}) <= len(self.also):
+            return no(f"a loop is named twice in {', '.join((self.loop, *self.also))}")
+        for one in self._each():
+            if not (verdict := one._alone(plan)):
+                return verdict
+            plan = one.rewrite(plan) if self.also else plan
+        return YES
+
+    def _alone(self, plan: Plan) -> Verdict:
         loop = get_loop(plan, self.loop)
         if isinstance(loop, Verdict):
             return loop
@@ -79,9 +108,8 @@ class Bind(Transform):
             return verdict
         if self._strided(loop):
             assert self.count is not None
-            last = loop.start - (-loop.extent // self.count) * self.count - 1
-            if not (verdict := overrun(plan, loop, loop.start, last)):
-                return verdict
+            if isinstance(ready := divisible(plan, loop, self.count), Verdict):
+                return ready
         return self._fits(plan)
 
     def _fits(self, plan: Plan) -> Verdict:
@@ -90,7 +118,7 @@ class Bind(Transform):
         loop = plan.loops[self.loop]
         size = min(self.count or loop.extent, loop.extent)
         most = {**BLOCK_LIMITS, **GRID_LIMITS, "lane": WARP_SIZE, "warp": THREADS_PER_BLOCK // WARP_SIZE}[self.to]
-        hint = f"bind('{loop.id}', '{self.to}', count={most}), or split it first"
+        hint = f"bind('{loop.id}', '{self.to}', count={most}) instead"
         if size > most:
             return no(f"{loop.id} runs {size} times; {self.to} has at most {most} places", hint=hint)
         kernel = new.kernel_of(self.loop)
@@ -100,17 +128,36 @@ class Bind(Transform):
             return no(
                 f"a block would have {' x '.join(map(str, threads))} = {prod(threads)} threads",
                 why=f"a block has at most {THREADS_PER_BLOCK}",
-                hint=f"bind('{loop.id}', '{self.to}', count=…) with fewer places, or split it first",
+                hint=f"bind('{loop.id}', '{self.to}', count=…) instead",
             )
         return YES
 
     def rewrite(self, plan: Plan) -> Plan:
+        if self.also:
+            for one in self._each():
+                plan = one.rewrite(plan)
+            return plan
         loop = plan.loops[self.loop]
         if not self._strided(loop):
             return with_role(from_zero(plan, loop.id) if self.to != "seq" else plan, loop.id, self.to)
         assert self.count is not None
         inner = plan.fresh(f"{loop.id}.b")
         return with_role(Split(loop.id, self.count, inner).rewrite(with_role(plan, loop.id, "seq")), inner, self.to)
+
+    def eases(self, plan: Plan, finding: Finding) -> Iterator[str]:
+        if self.to in BLOCK_ROLES:
+            if not self.also:
+                yield f"bind('{self.loop}', '{self.to}', also='…') instead"
+            yield f"bind('{self.loop}', 'thread.x') instead"
+
+    @classmethod
+    def meant(cls, args: tuple[Any, ...]) -> str:
+        """One call for each pair of a loop and a place."""
+        match args:
+            case ((*loops,), (*places,)) if len(loops) == len(places):
+                calls = ".".join(f"bind({loop!r}, {place!r})" for loop, place in zip(loops, places, strict=True))
+                return f"each bind has one place: {calls}"
+        return ""
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
@@ -122,23 +169,22 @@ class Bind(Transform):
         loop = get_loop(plan, node_id)
         if not isinstance(loop, Loop):
             return
+        if loop.role not in ("unroll", "vector", "launch"):
+            for role in ("block.x", "block.y", "thread.x", "thread.y", "warp", "lane"):
+                if role == loop.role or not _free(plan, loop, role):
+                    continue
+                most = {**BLOCK_LIMITS, **GRID_LIMITS, "lane": WARP_SIZE, "warp": THREADS_PER_BLOCK // WARP_SIZE}[role]
+                yield cls(loop.id, role, None if loop.extent <= most else min(most, 256))
+            if _outermost(plan, loop, None):
+                yield cls(loop.id, "launch")
         if loop.role != "seq":
             yield cls(loop.id, "seq")
-        if loop.role in ("unroll", "vector", "launch"):
-            return
-        if _outermost(plan, loop, None):
-            yield cls(loop.id, "launch")
-        for role in ("block.x", "block.y", "thread.x", "thread.y", "warp", "lane"):
-            if role == loop.role or not _free(plan, loop, role):
-                continue
-            most = {**BLOCK_LIMITS, **GRID_LIMITS, "lane": WARP_SIZE, "warp": THREADS_PER_BLOCK // WARP_SIZE}[role]
-            yield cls(loop.id, role, None if loop.extent <= most else min(most, 256))
 
 
 def _outermost(plan: Plan, loop: Loop, count: int | None) -> Verdict:
     """Whether the host can run this loop: its kernel holds nothing else, around it are only such loops."""
     if count is not None:
-        return no("the host runs all iterations of a loop", hint=f"bind('{loop.id}', 'launch') without a count")
+        return no("the host runs all iterations of a loop", hint=f"bind('{loop.id}', 'launch') instead")
     group = next(g for g in plan.launched if plan.kernel_of(loop.id) in g)
     if len(group) > 1:
         return no(f"{', '.join(k.id for k in group)} share one launch", why="the host runs whole launches",
@@ -150,13 +196,13 @@ def _outermost(plan: Plan, loop: Loop, count: int | None) -> Verdict:
     body, holder = body_of(plan, loop.id)
     if inner := next((n for n in enclosing(plan, loop.id) if n.role != "launch"), None):
         return no(f"{loop.id} is not outermost: {inner.id} is around it", why="the host runs whole kernels",
-                  hint="interchange or distribute until it is outermost")
+                  hint=f"interchange('{inner.id}', '{loop.id}') first")
     if len(body) > 1:
         kernel = plan.kernel_of(loop.id)
         assert kernel is not None
         others = names_of(n for n in body if n is not loop)
         return no(f"{holder.id} also holds {others}", why="the host runs whole kernels",
-                  hint=f"launch('{kernel.id}', after=…) cuts the kernel so that {loop.id} is alone")
+                  hint=f"launch('{kernel.id}', after=…) first: then {loop.id} is alone in its kernel")
     return YES
 
 
@@ -169,7 +215,7 @@ def _free(plan: Plan, loop: Loop, role: str) -> Verdict:
             return no(
                 f"{other.id}, {where} {loop.id}, is already {other.role}",
                 why="a place has one index of each kind" if other.role == role else "thread.x is made up of warp and lane",
-                hint=f"another place, or coalesce {other.id} and {loop.id} before binding",
+                hint="another place",
             )
     return YES
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from ..ir.expr import Expr
-from ..ir.finding import YES, Verdict, no
+from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, MOST_CLUSTER, Leaf, Loop, ranges
 from ._cut import cut_off
@@ -95,6 +95,11 @@ class Collect(Transform):
         done = marked(u, chosen, self.how)
         return done if isinstance(done, Verdict) else YES
 
+    def eases(self, plan: Plan, finding: Finding) -> Iterator[str]:
+        """The other ways to join the parts of blocks, where this one is refused for what it makes."""
+        if self.how in (*JOINED, "cluster"):
+            yield from (str(replace(self, how=way, loops=())) for way in ("ticket", "kernel") if way != self.how)
+
     def _check_cluster(self, u: Updates, chosen: tuple[Loop, ...]) -> Verdict:
         """Whether the blocks can be a cluster: few enough, the whole grid along their axes."""
         kernel = u.plan.kernel_of(u.leaf.id)
@@ -104,7 +109,7 @@ class Collect(Transform):
         if blocks > MOST_CLUSTER:
             return no(f"{', '.join(x.id for x in chosen)} would make clusters of {blocks} blocks",
                       f"a cluster has at most 8, {MOST_CLUSTER} on some GPUs, and takes the whole grid along its axes",
-                      f"split('{chosen[-1].id}', …) before it is bound: one part for the cluster, the other by atomics")
+                      f"divide {chosen[-1].id} before it is bound: one part for the cluster, the other by atomics")
         if not (verdict := _one_element(u, chosen, self.how)):
             return verdict
         spread = clustered(u, chosen)

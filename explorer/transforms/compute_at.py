@@ -8,12 +8,33 @@ from dataclasses import dataclass, field, replace
 from ..ir.expr import Expr, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
-from ..ir.program import Indirect
 from ..ir.tree import Leaf, Loop, Node, leaves, ranges
 from ._domain import wrapped
+from ._needed import axes_of, names_of, value_of
 from ._nest import move_scopes
 from ._uses import Use, common_loops, indirect_use, uses
 from .base import Transform, get_leaf, get_loop
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A leaf as it stands in its consumers' loop.
+
+    Attributes
+    ----------
+    leaf : Leaf
+    loops : tuple of Loop
+        Those that it needs inside.
+    users : frozenset of str
+        The leaves that use what it writes.
+    dropped : frozenset of str
+        Loops that it leaves behind.
+    """
+
+    leaf: Leaf
+    loops: tuple[Loop, ...]
+    users: frozenset[str]
+    dropped: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -22,8 +43,10 @@ class ComputeAt(Transform):
 
     The producer ``P[p]: T[p + c] = …`` leaves its nest.  Where a consumer in the loop reads ``T[f(q)]``, the axes of
     ``f`` that the new outer loops move take over the consumer's inner loops (names end in ``.p``), roles included;
-    for the other axes, and for the producer's own reduced dimensions, its own loops come along.  Each element must
-    be needed in one iteration only; otherwise it would have to be computed again, which is `inline`.
+    for the other axes, and for the producer's own reduced dimensions, its own loops come along.  Of consumers that step
+    over elements (``T[2*c]``), each iteration computes all elements up to the next.  Each element must be needed in one
+    iteration only; otherwise it would have to be computed again, which is `inline`.  Named by its array, everything that
+    writes it moves: a reduction with its start.  Named by its statement, that statement alone.
 
     Before::
 
@@ -44,44 +67,56 @@ class ComputeAt(Transform):
     """
 
     name = "compute_at"
-    aliases = ("fuse_at", "compute_with", "move_to", "reverse_compute_at")
+    aliases = ("fuse_at", "move_to")
 
-    statement: str = field(metadata={"kind": "leaf", "help": "the producer: its statement, or the array it writes"})
+    statement: str = field(metadata={"kind": "leaf", "help": "the producer: a statement, or an array for all that writes it"})
     loop: str = field(metadata={"kind": "loop", "help": "the consumers' loop that it moves into"})
 
     def check(self, plan: Plan) -> Verdict:
-        move = self._move(plan)
-        return move if isinstance(move, Verdict) else YES
+        moved = self._moves(plan)
+        return moved if isinstance(moved, Verdict) else YES
 
     def rewrite(self, plan: Plan) -> Plan:
-        move = self._move(plan)
-        assert not isinstance(move, Verdict)
-        leaf, loops, used, dropped = move
-        names = {x.id for x in loops}
-        new = plan.map_bodies(lambda body: without(body, leaf.id))
-        target = new.loops[self.loop]
-        first = next(n for n, node in enumerate(target.body) if any(x.id in used for x, _ in leaves((node,))))
-        body = (*target.body[:first], wrapped(loops, leaf), *target.body[first:])
-        new = new.replace_node(target.id, replace(target, body=body))
-        new = replace(new, kernels=tuple(k for k in new.kernels if k.body))
-        return move_scopes(new, {x: self.loop for x in dropped if x not in names and x not in new.loops})
+        moved = self._moves(plan)
+        assert not isinstance(moved, Verdict)
+        return moved
 
-    def _move(self, plan: Plan) -> tuple[Leaf, tuple[Loop, ...], set[str], set[str]] | Verdict:
-        """The moved leaf, the loops it needs inside, the leaves that use it, and the loops it leaves behind."""
-        found, loop = get_leaf(plan, self.statement), get_loop(plan, self.loop)
+    def _moves(self, plan: Plan) -> Plan | Verdict:
+        """The plan after moving the statement, or, for an array, everything that writes it: the last first, so that each
+        finds its user in the loop.
+        """
+        found = get_leaf(plan, self.statement)
         if isinstance(found, Verdict):
             return found
-        if isinstance(loop, Verdict):
+        if isinstance(loop := get_loop(plan, self.loop), Verdict):
             return loop
-        writers = [x for x in plan.leaves if plan.statement_of[x[0].statement].target.array == self.statement]
-        leaf, above, _ = next(x for x in plan.leaves if x[0].id == found.id) if len(writers) != 1 else writers[0]
-        hit = plan.find(loop.id)
-        assert hit is not None
-        path = (*hit[1], loop)
+        waiting = writers(plan, self.statement) or (found.id,)
+        outside = [x for x in waiting if all(around.id != self.loop for around in _around(plan, x))]
+        if not outside:
+            return no(f"{waiting[-1]} already runs inside of {self.loop}")
+        for leaf in reversed(outside):
+            move = self._move(plan, leaf)
+            if isinstance(move, Verdict):
+                return move
+            plan = self._placed(plan, leaf, move)
+        return plan
+
+    def _placed(self, plan: Plan, leaf: str, move: Moved) -> Plan:
+        names = {x.id for x in move.loops}
+        new = plan.map_bodies(lambda body: without(body, leaf))
+        target = new.loops[self.loop]
+        first = next(n for n, node in enumerate(target.body) if any(x.id in move.users for x, _ in leaves((node,))))
+        body = (*target.body[:first], wrapped(move.loops, move.leaf), *target.body[first:])
+        new = new.replace_node(target.id, replace(target, body=body))
+        new = replace(new, kernels=tuple(k for k in new.kernels if k.body))
+        return move_scopes(new, {x: self.loop for x in move.dropped if x not in names and x not in new.loops})
+
+    def _move(self, plan: Plan, name: str) -> Moved | Verdict:
+        leaf, above, _ = next(x for x in plan.leaves if x[0].id == name)
+        loop = plan.loops[self.loop]
+        path = (*_around(plan, loop.id), loop)
         statement = plan.statement_of[leaf.statement]
         array = statement.target.array
-        if any(x.id == loop.id for x in above):
-            return no(f"{leaf.id} already runs inside of {loop.id}")
         if sum(1 for x, _, _ in plan.leaves if x.statement == leaf.statement) > 1:
             return no(f"{leaf.statement} stands in several places of the tree", hint="do this before cut or pipeline")
         others = tuple(u for u in uses(plan, array) if u.leaf.id != leaf.id and not (u.view and u.view.element)
@@ -117,39 +152,63 @@ class ComputeAt(Transform):
         return leaf if isinstance(leaf, Verdict) else YES
 
 
+def writers(plan: Plan, array: str) -> tuple[str, ...]:
+    """The leaves that write an array, in order; none where a leaf or a statement has that name."""
+    if any(array in (leaf.id, leaf.statement) for leaf, _, _ in plan.leaves):
+        return ()
+    return tuple(leaf.id for leaf, _, _ in plan.leaves if plan.statement_of[leaf.statement].target.array == array)
+
+
+def _around(plan: Plan, node: str) -> tuple[Loop, ...]:
+    hit = plan.find(node)
+    assert hit is not None
+    return hit[1]
+
+
 def _hint(others: tuple[Use, ...]) -> str:
     loops = [x.id for x in common_loops([u.above for u in others])] if others else []
     return f"one of {', '.join(loops)}" if loops else ""
 
 
 def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ...],
-           others: tuple[Use, ...]) -> tuple[Leaf, tuple[Loop, ...], set[str], set[str]] | Verdict:
+           others: tuple[Use, ...]) -> Moved | Verdict:
     statement = plan.statement_of[leaf.statement]
     shared = common_loops([above, path])
     fresh_outer = path[len(shared):]
     own = above[len(shared):]
-    axes = {}
-    for axis, e in enumerate(statement.target.index):
-        assert isinstance(e, Expr)
-        if len(e.terms) == 1 and isinstance(e.terms[0][0], str) and e.terms[0][1] == 1:
-            axes[axis] = (e.terms[0][0], e.const)
+    axes = axes_of(statement, others)
     outer: dict[str, Expr] = {}
     for u in others:
-        known = _consumer_dims(u, axes)
+        known = names_of(u, axes)
         for x in fresh_outer:
-            value = dict(u.leaf.when)[x.id]
-            if not value.variables() <= known.keys():
-                return _again(statement.target.array, u, x)
-            mine = value.substitute(known)
-            if outer.setdefault(x.id, mine) != mine:
+            mine = value_of(x, u, known, statement)
+            if mine is None or outer.setdefault(x.id, mine) != mine:
                 return _again(statement.target.array, u, x)
     first = others[0]
-    known, index = _consumer_dims(first, axes), first.index()
+    known, index = names_of(first, axes), first.index()
     moving = {x.id for x in fresh_outer}
-    tiled = {axes[axis][0]: index[axis] - axes[axis][1] for axis in axes if index[axis].variables() & moving}
-    inner = tuple(x for x in first.above[len(path):] if any(x.id in e.variables() for e in tiled.values()))
-    when_consumer, when_own, at_own = dict(first.leaf.when), dict(leaf.when), dict(leaf.at)
-    if odd := next((x for x in inner if not when_consumer[x.id].variables() <= known.keys()), None):
+    took = {n for n in axes if index[n].variables() & moving}
+    inside = first.above[len(path):]
+    while mixed := {n for n, axis in axes.items() if n not in took and any(  # a loop that is taken over decides of it, too
+            axis.dim in e.variables() and any(x.id in index[m].variables() for m in took)
+            for x in inside if (e := value_of(x, first, known, statement)) is not None)}:
+        took |= mixed
+    tiled, digits = {}, {}
+    for n in sorted(took):
+        axis = axes[n]
+        e, step = first.access.index[n], abs(axis.step)
+        assert isinstance(e, Expr)
+        if step > 1:
+            assert axis.base is not None
+            digits[axis.dim] = Loop(plan.fresh(f"{axis.dim}.p", frozenset(x.id for x in digits.values())), step, ())
+            within = var(digits[axis.dim].id) * (1 if axis.step > 0 else -1)
+            tiled[axis.dim] = index[n] + (axis.base - e.const) + within - axis.shift
+        else:
+            tiled[axis.dim] = index[n] - axis.shift
+    inner = tuple(x for x in inside if any(x.id in e.variables() for e in tiled.values()))
+    when_own, at_own = dict(leaf.when), dict(leaf.at)
+    when_inner = {x.id: value_of(x, first, known, statement) for x in inner}
+    if odd := next((x for x in inner if when_inner[x.id] is None), None):
         return no(f"{odd.id} mixes elements of {statement.target.array} with other dimensions of {first.leaf.id}",
                   hint="undo the skew or coalesce of that loop")
     kept = tuple(x for x in own if not when_own[x.id].variables() & tiled.keys())
@@ -162,10 +221,11 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
     if odd := next((x for x, _ in leaf.collect if x in dropped), ""):
         return no(f"{leaf.id} is combined over {odd}, which it would leave", hint="collect again after moving")
     busy = {x.id for x in kept if any(other.id != leaf.id for other, _ in leaves((x,)))}
-    names = {x.id: plan.fresh(f"{x.id}.p") for x in inner}
-    mine = {x.id: plan.fresh(f"{x.id}.p", frozenset(names.values())) if x.id in busy else x.id for x in kept}
+    taken = frozenset(x.id for x in digits.values())
+    names = {x.id: plan.fresh(f"{x.id}.p", taken) for x in inner}
+    mine = {x.id: plan.fresh(f"{x.id}.p", taken | frozenset(names.values())) if x.id in busy else x.id for x in kept}
     clones = tuple(replace(x, id=names[x.id], body=(), role="seq" if x.role == "vector" else x.role) for x in inner)
-    loops = (*clones, *(replace(x, id=mine[x.id]) for x in kept))
+    loops = (*clones, *digits.values(), *(replace(x, id=mine[x.id]) for x in kept))
     if (pair := _bound_twice((*path, *loops))) is not None:
         return no(f"{pair[0].id} and {pair[1].id} would be nested, and both are bound to {pair[1].role}",
                   hint=f"bind('{pair[1].id}', 'seq') first")
@@ -174,7 +234,8 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
     moved = {old: var(new) for old, new in mine.items() if old in busy}
     at = {d: tiled[d].substitute(values, scope) if d in tiled else at_own[d].substitute(moved, scope) for d in statement.dims}
     when = {x.id: when_own[x.id] for x in shared} | {mine[x.id]: when_own[x.id] for x in kept} | outer
-    when |= {names[x.id]: when_consumer[x.id].substitute(known) for x in inner}
+    when |= {names[x]: value for x, value in when_inner.items() if value is not None}
+    when |= {digits[a.dim].id: a.place(0) % abs(a.step) for a in axes.values() if a.dim in digits}
     old = {x: when_own[x].substitute(at, scope) for x in dropped} | moved
     views = tuple((s, replace(v, index=tuple(e.substitute(old, scope) for e in v.index),
                               element=tuple(e.substitute(old, scope) for e in v.element)))
@@ -182,7 +243,7 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
     collect = tuple((mine.get(x, x), how) for x, how in leaf.collect)
     sums = tuple((e, v) for e, v in leaf.sums if not v.variables() & old.keys())
     new = replace(leaf, at=tuple(at.items()), when=tuple(sorted(when.items())), views=views, collect=collect, sums=sums)
-    return new, loops, {u.leaf.id for u in others}, dropped
+    return Moved(new, loops, frozenset(u.leaf.id for u in others), frozenset(dropped))
 
 
 def _bound_twice(loops: tuple[Loop, ...]) -> tuple[Loop, Loop] | None:
@@ -196,21 +257,14 @@ def _bound_twice(loops: tuple[Loop, ...]) -> tuple[Loop, Loop] | None:
     return None
 
 
-def _consumer_dims(u: Use, axes: dict[int, tuple[str, int]]) -> dict[str, Expr]:
-    """Dimensions of a consumer that the element it uses determines, over the producer's dimensions."""
-    out = {}
-    for axis, e in enumerate(u.access.index):
-        assert not isinstance(e, Indirect)
-        if axis in axes and len(e.terms) == 1 and isinstance(e.terms[0][0], str) and e.terms[0][1] == 1:
-            dim, shift = axes[axis]
-            out[e.terms[0][0]] = var(dim) + (shift - e.const)
-    return out
-
-
 def _again(array: str, u: Use, x: Loop) -> Verdict:
+    read = f"{array}[{', '.join(map(str, u.index()))}]"
+    hint = f"inline('{array}') instead computes it where it is used; or a loop outside of {x.id}"
+    if dict(u.leaf.when)[x.id].variables() & {d for e in u.access.index if isinstance(e, Expr) for d in e.variables()}:
+        return no(f"elements of {array} may be needed in more than one iteration of {x.id}",
+                  f"{u.leaf.id} uses {read}, which does not tell for all uses alike which iteration needs an element", hint)
     return no(f"elements of {array} are needed in more than one iteration of {x.id}",
-              f"{u.leaf.id} uses {array}[{', '.join(map(str, u.index()))}]: they would have to be computed again",
-              f"inline('{array}') computes it where it is used, or choose a loop outside of {x.id}")
+              f"{u.leaf.id} uses {read}: they would have to be computed again", hint)
 
 
 def without(nodes: tuple[Node, ...], leaf_id: str) -> tuple[Node, ...]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from ..ir.expr import Expr, var
-from ..ir.finding import YES, Verdict, no
+from ..ir.expr import Expr, remainder, var
+from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Buffer, Plan
 from ..ir.tree import Leaf, Loop, View, ranges
+from ..poly.agree import cells_agree
+from ..poly.judge import judge
+from ._read_cells import only_read
+from ._room import no_room
 from ._uses import (
     Use,
     array_verdict,
@@ -37,7 +42,9 @@ class Contract(Transform):
     each, in order of falling stride; where those of several accesses differ, it is the element's place in the box of
     what the thread touches.  In *shared* memory (one copy per block) it is the element's place in the footprint's box
     over all loops inside the scope and all thread loops.  The scope is the innermost loop that holds
-    every access, or `at`.  Whether each read still finds its value is the question *flow* of the result.
+    every access, or `at`.  Cells that nothing reads are left out, and their writes with them.  With `fold` each coordinate is
+    taken modulo the few cells that live at one time: a ring under a stencil.  Whether each read still finds its value is the
+    question *flow* of the result.
 
     Before::
 
@@ -63,6 +70,8 @@ class Contract(Transform):
     at: str = field(default="", metadata={"kind": "loop",
                                           "help": "loop in whose body it lives (default: the innermost possible)"})
     pad: int = field(default=0, metadata={"kind": "int", "min": 0, "help": "unused elements after each row (shared memory)"})
+    fold: bool = field(default=False, metadata={
+        "kind": "bool", "help": "cells that never live at one time share storage (indices modulo a number)"})
 
     def check(self, plan: Plan) -> Verdict:
         if (refusal := array_verdict(plan, self.array, temporary=True)) is not None:
@@ -86,28 +95,50 @@ class Contract(Transform):
         scope = self._scope(plan, found)
         if isinstance(scope, Verdict):
             return scope
-        cells = self._cells(found, scope)
-        if isinstance(cells, Verdict):
-            return cells
-        if self.rewrite(plan) == plan:
+        made = self._made(plan, found, scope)
+        if isinstance(made, Verdict):
+            return made
+        new = made
+        if new == plan:
             return no(f"{self.array} already lives there", hint="another space, or another loop")
-        return YES
+        full = no_room(plan, new, "fuse its producers and consumers, so that fewer cells live at once; or global memory")
+        return YES if full is None else full
 
     def rewrite(self, plan: Plan) -> Plan:
         found = direct(plan, self.array)
-        views: dict[tuple[str, int], View | None] = {(u.leaf.id, u.slot): None for u in found}
-        if self.space != "global":
-            scope = self._scope(plan, found)
-            assert not isinstance(scope, Verdict)
-            cells = self._cells(found, scope)
-            assert not isinstance(cells, Verdict)
-            old = next((u.view.buffer for u in found if u.view), "")
-            name = old or (self.array if self.array not in plan.buffer_of else plan.fresh(self.array))
-            shape = cells[0][0]
+        if self.space == "global":
+            return self._stored(plan, found, (), (None,) * len(found))
+        scope = self._scope(plan, found)
+        assert not isinstance(scope, Verdict)
+        made = self._made(plan, found, scope)
+        assert not isinstance(made, Verdict)
+        return made
+
+    def _made(self, plan: Plan, found: tuple[Use, ...], scope: tuple[Loop, ...]) -> Plan | Verdict:
+        """The plan with the first layout in which reads find what was written for them; where none is such, with the first."""
+        options = self._cells(found, scope)
+        if isinstance(options, Verdict):
+            return options
+        for n, cells in enumerate(options):
+            new = self._stored(plan, found, scope, cells)
+            last = n == len(options) - 1
+            if (last and n == 0) or (n == 0 and _matched(found, scope)) or cells_agree(new, self._buffer(plan, found)):
+                new = only_read(new, self._buffer(plan, found)) if cells[0] else new
+                return _folded(new, self._buffer(plan, found)) if self.fold else new
+        return self._stored(plan, found, scope, options[0])
+
+    def _buffer(self, plan: Plan, found: tuple[Use, ...]) -> str:
+        old = next((u.view.buffer for u in found if u.view), "")
+        return old or (self.array if self.array not in plan.buffer_of else plan.fresh(self.array))
+
+    def _stored(self, plan: Plan, found: tuple[Use, ...], scope: tuple[Loop, ...], cells: Sequence[Cell | None]) -> Plan:
+        """The plan in which each access uses its cell of one buffer (None: its element of the array)."""
+        name = self._buffer(plan, found)
+        views = {(u.leaf.id, u.slot): View(name, cell[1]) if cell else None for u, cell in zip(found, cells, strict=True)}
+        if cells[0]:
+            shape, where = cells[0][0], scope[-1].id if scope else ""
             pad = self.pad if shape else 0
-            where = scope[-1].id if scope else ""
             plan = put_buffer(plan, Buffer(name, plan.array_of[self.array].dtype, shape, self.space, pad, where))
-            views = {(u.leaf.id, u.slot): View(name, cell) for u, (_, cell) in zip(found, cells, strict=True)}
 
         def change(leaf: Leaf) -> Leaf:
             for (leaf_id, slot), view in views.items():
@@ -131,16 +162,20 @@ class Contract(Transform):
                       f"one of {', '.join(names)}" if names else "leave `at` out")
         return shared[: names.index(self.at) + 1]
 
-    def _cells(self, found: tuple[Use, ...], scope: tuple[Loop, ...]) -> tuple[Cell, ...] | Verdict:
-        """Extents and cell of every access; all extents are equal."""
+    def _cells(self, found: tuple[Use, ...], scope: tuple[Loop, ...]) -> list[tuple[Cell, ...]] | Verdict:
+        """Layouts, the best first: extents and cell of every access; all extents of a layout are equal."""
+        boxed = self._box_cells(found, scope)
         if self.space == "shared":
-            return self._box_cells(found, scope)
+            return boxed if isinstance(boxed, Verdict) else [boxed]
+        options = []
         for merged in (False, True):
             cells = tuple(register_cell(u.index(), u.above[len(scope):], merged) for u in found)
             if len({shape for shape, _ in cells}) == 1:
-                return cells
-        if not isinstance(boxed := self._box_cells(found, scope), Verdict):
-            return boxed
+                options.append(cells)
+        if not isinstance(boxed, Verdict):
+            options.append(boxed)
+        if options:
+            return list(dict.fromkeys(options))
         cells = [register_cell(u.index(), u.above[len(scope):]) for u in found]
         first = found[0]
         other, (shape, _) = next((u, c) for u, c in zip(found, cells, strict=True) if c[0] != cells[0][0])
@@ -166,6 +201,15 @@ class Contract(Transform):
         if isinstance(joint, str):
             return no(f"{self.array} has no box of fixed size in {'registers' if own else 'shared memory'}", joint)
         return tuple((joint.extents, cell) for cell in joint.cells)
+
+    def eases(self, plan: Plan, finding: Finding) -> Iterator[str]:
+        """The scopes outside of this one, the innermost first: a value may have to outlive one iteration."""
+        if self.space == "global" or finding.question != "flow":
+            return
+        found = direct(plan, self.array)
+        scope = self._scope(plan, found)
+        outer = [] if isinstance(scope, Verdict) or not scope else [found[0].kernel.id, *(x.id for x in scope[:-1])]
+        yield from (str(replace(self, at=name)) for name in reversed(outer))
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Contract]:
@@ -203,6 +247,61 @@ def register_cell(index: tuple[Expr, ...], inside: tuple[Loop, ...], merged: boo
             else:
                 groups.append((x.extent, cell, step))
     return tuple(g[0] for g in groups), tuple(g[1] for g in groups)
+
+
+def _matched(found: tuple[Use, ...], scope: tuple[Loop, ...]) -> bool:
+    """Whether all indices are one function of place, scope and cell, which tells cells apart by one step along an axis."""
+    forms = set()
+    for u in found:
+        inside = u.above[len(scope):]
+        moving = [x for x in inside if not x.is_place and x.extent > 1]
+        if any(len(mine := [x for x in moving if x.id in e.variables()]) > 1
+               or any(x.id in atom.expr.variables() for x in mine for atom, _ in e.terms if not isinstance(atom, str))
+               for e in u.index()):
+            return False
+        _, cell = register_cell(u.index(), inside)
+        number = {next(iter(c.variables())): n for n, c in enumerate(cell)}
+        names = {x.id: var(f"{number[x.id]}") + x.start for x in moving if x.id in number}
+        names |= {x.id: var(x.role) for x in u.above if x.is_place}
+        forms.add(tuple(e.substitute(names) for e in u.index()))
+    return len(forms) == 1
+
+
+@lru_cache(maxsize=64)
+def _folded(plan: Plan, name: str) -> Plan:
+    """The plan in which each dimension of a buffer, the outer ones first, is a ring of few cells in which every value survives.
+
+    More cells than lie between two that live at one time always do; so the number is searched by halving, and each is judged.
+    """
+    if not judge(plan).legal:
+        return plan
+    for axis, extent in enumerate(plan.buffer_of[name].shape):
+        few, enough, best = 0, extent, plan
+        while enough - few > 1:
+            size = min(max(2 * few, 1), (few + enough) // 2)
+            ring = _ring(plan, name, axis, size)
+            if judge(ring).legal:
+                enough, best = size, ring
+            else:
+                few = size
+        plan = best
+    return plan
+
+
+def _ring(plan: Plan, name: str, axis: int, size: int) -> Plan:
+    """The plan with one coordinate of a buffer's cells taken modulo a number."""
+    buffer = plan.buffer_of[name]
+    shape = (*buffer.shape[:axis], size, *buffer.shape[axis + 1:])
+    above_of = {leaf.id: ranges(above) for leaf, above, _ in plan.leaves}
+
+    def change(leaf: Leaf) -> Leaf:
+        for slot, view in leaf.views:
+            if view.buffer == name:
+                cell = remainder(view.index[axis], size, above_of[leaf.id])
+                leaf = with_view(leaf, slot, replace(view, index=(*view.index[:axis], cell, *view.index[axis + 1:])))
+        return leaf
+
+    return put_buffer(plan, replace(buffer, shape=shape)).map_leaves(change)
 
 
 def _settled(scope: tuple[Loop, ...]) -> tuple[Loop, ...]:

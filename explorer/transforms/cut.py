@@ -19,7 +19,8 @@ class Cut(Transform):
 
     The second loop and everything in it are copies with names of their own, so that each part can be shaped by
     itself; its variable counts from 0: ``v = v.2 + at``.  A negative `at` counts from the end: ``cut('k', 1)``
-    peels the first iteration, ``cut('k', -1)`` the last.  The order does not change, so a cut is always legal.
+    peels the first iteration, ``cut('k', -1)`` the last.  A part may be empty: then its loop runs no iteration, and the
+    steps that name it still apply.  The order does not change, so a cut is always legal.
 
     Before::
 
@@ -46,9 +47,9 @@ class Cut(Transform):
             return loop
         if loop.role != "seq":
             return no(f"{loop.id} is already {loop.role}", hint="cut before it is bound, unrolled or vectorised")
-        if not isinstance(self.at, int) or not 0 < abs(self.at) < loop.extent:
-            return no(f"{loop.id} runs {loop.extent} times and cannot be cut at {self.at!r}: one part would be empty",
-                      hint=f"between 1 and {loop.extent - 1}, or -1 for the last iteration" if loop.extent > 1 else "")
+        if not isinstance(self.at, int) or abs(self.at) > loop.extent:
+            return no(f"{loop.id} runs {loop.extent} times and cannot be cut at {self.at!r}",
+                      "a part has as many iterations as the loop at most", f"a number from {-loop.extent} to {loop.extent}")
         if any(isinstance(n, Sync) for n in walk(loop.body)):
             return no(f"{loop.id} waits for asynchronous copies",
                       why="the groups it waits for are counted across its iterations", hint="cut before pipelining")
@@ -56,14 +57,14 @@ class Cut(Transform):
 
     def rewrite(self, plan: Plan) -> Plan:
         loop, above = plan.loops[self.loop], enclosing(plan, self.loop)
-        at = self.at % loop.extent
+        at = self.at if self.at >= 0 else loop.extent + self.at
         twin, buffers = copied(plan, loop, above)
         assert isinstance(twin, Loop)
         v, offset = var(twin.id), loop.start + at
-        scope = {**ranges(above), twin.id: (0, loop.extent - at - 1)}
+        scope = {**ranges(above), twin.id: (0, max(loop.extent - at, 1) - 1)}
         body = retime(twin.body, {twin.id: v + offset}, {twin.id: v - offset}, scope)
         second = replace(twin, start=0, extent=loop.extent - at, body=body)
-        scope = {**ranges(above), loop.id: (loop.start, offset - 1)}
+        scope = {**ranges(above), loop.id: (loop.start, loop.start + max(at, 1) - 1)}
         first = replace(loop, extent=at, body=retime(loop.body, {loop.id: var(loop.id)}, {loop.id: var(loop.id)}, scope))
         return replace(plan.replace_node(loop.id, first, second), buffers=plan.buffers + buffers)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ..ir.expr import var
-from ..ir.finding import YES, Verdict, no
+from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Plan
-from ..ir.tree import Loop, ranges, retime
-from ._nest import body_of, enclosing, loop_offer, move_scopes, names_of, rename_collect
+from ..ir.tree import Loop, Sync, ranges, retime, walk
+from ._nest import body_of, enclosing, loop_offer, move_scopes, names_of, overrun, rename_collect
 from .base import Transform, get_loop
 
 
@@ -18,9 +18,10 @@ from .base import Transform, get_loop
 class Fuse(Transform):
     """Two loops that stand side by side into one that runs both bodies in each iteration.
 
-    ``S2(v)`` then runs right after ``S1(v)`` instead of after all of ``S1``.  Both loops take the same values; the
-    fused loop keeps the name of the first.  Nested loops are joined by ``coalesce`` (Halide and TVM call that
-    fuse).
+    ``S2(v)`` then runs right after ``S1(v)`` instead of after all of ``S1``.  The fused loop takes the values of both,
+    and keeps the name of the first; where one loop takes more of them, the body of the other is guarded.  After a
+    ``shift`` of the second loop, ``S2(v - n)`` runs after ``S1(v)``: what the consumer of a stencil needs.  Nested loops
+    are joined by ``coalesce`` (Halide and TVM call that fuse).
 
     Before::
 
@@ -57,12 +58,14 @@ class Fuse(Transform):
                 hint=f"bind('{second.id}', '{first.role}') first" if second.role != "vector" and first.is_place else
                 f"bind('{first.id}', 'seq') and bind('{second.id}', 'seq') first",
             )
+        if first.range != second.range and _grown(plan, first, second):
+            return YES
         if first.extent != second.extent:
             longer, shorter = (first, second) if first.extent > second.extent else (second, first)
             return no(
                 f"{first.id} runs {first.extent} times and {second.id} {second.extent} times",
                 why="a fused loop runs both bodies equally often",
-                hint=f"cut('{longer.id}', {shorter.extent}) and fuse the equal parts",
+                hint=f"cut('{longer.id}', {shorter.extent}) first",
             )
         if first.start != second.start:
             amount = first.start - second.start
@@ -75,12 +78,20 @@ class Fuse(Transform):
 
     def rewrite(self, plan: Plan) -> Plan:
         first, second = plan.loops[self.first], plan.loops[self.second]
-        scope = {**ranges(enclosing(plan, first.id)), first.id: first.range}
+        low, high = _values(first, second)
+        scope = {**ranges(enclosing(plan, first.id)), first.id: (low, high)}
         body = retime(second.body, {second.id: var(first.id)}, {first.id: var(second.id)}, scope)
         body = rename_collect(body, {second.id: first.id})
-        joined = replace(first, body=first.body + body)
+        mine = first.body
+        if first.range != (low, high):
+            mine = retime(mine, {first.id: var(first.id)}, {first.id: var(first.id)}, scope)
+        extent = first.extent if first.range == second.range else high - low + 1
+        joined = replace(first, start=low, extent=extent, body=mine + body)
         plan = plan.replace_node(second.id).replace_node(first.id, joined)
         return move_scopes(plan, {second.id: first.id})
+
+    def eases(self, plan: Plan, finding: Finding) -> Iterator[str]:
+        yield f"shift('{self.second}', …) first"
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
@@ -100,6 +111,17 @@ class Fuse(Transform):
             yield from (cls(a.id, b.id) for a, b in _neighbours(plan, loop))
 
 
+def _values(first: Loop, second: Loop) -> tuple[int, int]:
+    """The values that a fused loop takes: all from the lowest to the highest of both."""
+    return min(first.start, second.start), max(first.range[1], second.range[1])
+
+
+def _grown(plan: Plan, first: Loop, second: Loop) -> bool:
+    """Whether each of two loops may take the values of the other too, and run nothing there."""
+    plain = all(x.role == "seq" and x.extent and not any(isinstance(n, Sync) for n in walk(x.body)) for x in (first, second))
+    return plain and all(overrun(plan, x, *_values(first, second)) for x in (first, second))
+
+
 def _neighbours(plan: Plan, loop: Loop) -> list[tuple[Loop, Loop]]:
     """The pairs of adjacent sibling loops that this loop is part of."""
     body, _ = body_of(plan, loop.id)
@@ -114,17 +136,17 @@ def _adjacent(plan: Plan, first: Loop, second: Loop) -> Verdict:
             names = tuple(n.id for n in path[path.index(outer) :])
             return no(
                 f"{outer.id} and {inner.id} are nested; fuse joins loops that stand side by side",
-                hint=f"these are nested: use coalesce({names!r})",
+                hint=f"these are nested: use coalesce({names!r}) instead",
             )
     body, holder = body_of(plan, first.id)
     _, other_holder = body_of(plan, second.id)
     if holder.id != other_holder.id:
         one, other = (next(k.id for k in plan.kernels if k is plan.kernel_of(n.id)) for n in (first, second))
-        apart = f"launch('{one}', pack='{other}') puts adjacent kernels into one"
+        apart = f"launch('{one}', pack='{other}') first"
         return no(
             f"{first.id} and {second.id} do not stand side by side",
             why=f"{first.id} is in {holder.id}, {second.id} in {other_holder.id}",
-            hint=apart if one != other else "fuse the loops around them first",
+            hint=apart if one != other else f"fuse('{_around(plan, first)}', '{_around(plan, second)}') first",
         )
     places = [n.id for n in body]
     a, b = places.index(first.id), places.index(second.id)
@@ -134,6 +156,11 @@ def _adjacent(plan: Plan, first: Loop, second: Loop) -> Verdict:
         return no(
             f"{names_of(body[a + 1 : b])} stands between {first.id} and {second.id}",
             why="only loops directly behind each other are fused",
-            hint="fuse what stands between with one of them first",
+            hint=f"sequence('{second.id}', after='{first.id}') first",
         )
     return YES
+
+
+def _around(plan: Plan, loop: Loop) -> str:
+    """The loop directly around a loop, or nothing."""
+    return next((x.id for x in enclosing(plan, loop.id)[-1:]), "")

@@ -241,7 +241,7 @@ def _flow_kept(old: Program, new: Program, array: str, writer: Statement, change
                     read = writer.reads[own].array
                     return no(f"{read} changes between {writer.name} and {name}",
                               f"{source} writes {read}, so {name} would compute {array} from other values",
-                              f"keep {array}, or compute_at('{writer.name}', '…')")
+                              f"compute_at('{writer.name}', '…') instead")
     return YES
 
 

@@ -69,19 +69,19 @@ class Launch(Transform):
             return no(
                 f"{self.after} is not at the top of {kernel.id}: {top.id} is around it",
                 why="a kernel is cut between nodes at its top, since all blocks of one kernel finish before the next starts",
-                hint=f"launch('{kernel.id}', after='{top.id}') cuts behind all of {top.id}" if ends else
-                f"distribute('{inner.id}', after='{wanted}') first, until the cut is at the top",
+                hint=f"launch('{kernel.id}', after='{top.id}') instead cuts behind all of {top.id}" if ends else
+                f"distribute('{inner.id}', after='{wanted}') and launch('{kernel.id}', after='{inner.id}') instead",
             )
         if place + 1 == len(kernel.body):
             return no(f"nothing stands behind {self.after} in {kernel.id}", hint=f"after one of {tops}" if place else
-                      "distribute the loop first")
+                      f"distribute('{top.id}', after='…') and launch('{kernel.id}', after='{top.id}') instead")
         first, rest = _stored(kernel.body[: place + 1]), _stored(kernel.body[place + 1 :])
         for buffer in plan.buffers:
             if buffer.space != "global" and buffer.name in first & rest:
                 return no(
                     f"{buffer.name} in {buffer.space} memory is used on both sides of the cut",
                     why=f"{buffer.space} memory does not outlive a kernel",
-                    hint=f"contract('{_array(plan, buffer.name)}', 'global') first, or cut elsewhere",
+                    hint=f"contract('{_array(plan, buffer.name)}', 'global') first; or cut elsewhere",
                 )
         return YES
 
@@ -122,9 +122,11 @@ class Launch(Transform):
         if kernel is None:
             return no(f"there is no node {node_id!r}")
         if node_id != kernel.id and node_id not in [n.id for n in kernel.body]:
-            return no(f"{node_id} is not at the top of {kernel.id}", hint="distribute the loops around it first")
+            return no(f"{node_id} is not at the top of {kernel.id}",
+                      hint=f"distribute('{_top(plan, node_id)}', after='{node_id}')")
         if len(kernel.body) == 1 and kernel is plan.kernels[-1]:
-            return no(f"{kernel.id} has one part only and no kernel comes behind it", hint="distribute its loop first")
+            return no(f"{kernel.id} has one part only and no kernel comes behind it",
+                      hint=f"distribute('{kernel.body[0].id}', after='…')")
         if node_id == kernel.body[-1].id:
             return no(f"nothing stands behind {node_id} in {kernel.id}")
         return YES
@@ -146,6 +148,12 @@ class Launch(Transform):
 
 def _kernel(plan: Plan, name: str) -> Kernel | None:
     return next((k for k in plan.kernels if k.id == name), None)
+
+
+def _top(plan: Plan, node_id: str) -> str:
+    """The outermost loop around a node."""
+    hit = plan.find(node_id)
+    return hit[1][0].id if hit and hit[1] else node_id
 
 
 def _stored(nodes: tuple[Node, ...]) -> set[str]:

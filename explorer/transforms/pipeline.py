@@ -8,14 +8,12 @@ from dataclasses import dataclass, field, replace
 from ..ir.expr import remainder, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
-from ..ir.scalar import Read
 from ..ir.tree import Leaf, Loop, Node, Sync, View, leaves, ranges, retime, walk
+from ..poly.mechanism import Never, asynchronous
 from ._cut import rename_loops
+from ._room import no_room
 from ._uses import put_buffer
 from .base import Transform, get_loop
-
-ASYNC_BYTES = (4, 8, 16)
-"""Bytes that one asynchronous copy moves (PTX ISA, ``cp.async``)."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ class Pipeline(Transform):
         if isinstance(chosen, Verdict):
             return chosen
         for nest in chosen:
-            for leaf, inside in leaves((nest,)):
+            for leaf, _ in leaves((nest,)):
                 if dict(leaf.at)[scope_dim(plan, leaf)] != var(loop.id):
                     return no(f"{leaf.statement} already runs ahead in {loop.id}",
                               hint="undo the first pipeline and choose more stages")
@@ -90,9 +88,10 @@ class Pipeline(Transform):
                     return no(f"{leaf.statement} stands in several places of the tree",
                               "its copies for later iterations may be made there",
                               "pipeline before cut")
-                if self.asynchronous and (refusal := _not_asynchronous(plan, leaf, inside)) is not None:
+                if self.asynchronous and (refusal := _not_asynchronous(plan, leaf)) is not None:
                     return refusal
-        return YES
+        full = no_room(plan, self.rewrite(plan), "fewer stages, or a smaller tile")
+        return YES if full is None else full
 
     def rewrite(self, plan: Plan) -> Plan:
         loop, nests = get_loop(plan, self.loop), None
@@ -179,25 +178,13 @@ def copy_nests(plan: Plan, loop: Loop) -> tuple[Node, ...]:
     return tuple(n for n in loop.body if (inside := [leaf for leaf, _ in leaves((n,))]) and all(map(made_here, inside)))
 
 
-def _not_asynchronous(plan: Plan, leaf: Leaf, inside: tuple[Loop, ...]) -> Verdict | None:
+def _not_asynchronous(plan: Plan, leaf: Leaf) -> Verdict | None:
     """Why a copy cannot be asynchronous, or None."""
-    statement, target = plan.statement_of[leaf.statement], leaf.view(1)
-    assert target is not None
-    source, buffer = statement.reads[0].array, plan.buffer_of[target.buffer]
-    plain = "asynchronous=False runs plain copies ahead"
-    if buffer.space != "shared" or leaf.view(0):
-        come = plan.buffer_of[leaf.view(0).buffer].space if leaf.view(0) else "global"  # type: ignore[union-attr]
-        return no(f"{leaf.statement} copies from {come} memory" + (" to registers" if buffer.space == "register" else ""),
-                  "an asynchronous copy goes from global to shared memory", f"{plain}, or name the other copies")
-    if statement.value != Read(0) or (statement.inside and statement.fill != 0):
-        return no(f"{leaf.statement} is not a pure load", "an asynchronous copy moves bytes unchanged, or zeros", plain)
-    lanes = inside[-1].extent if inside and inside[-1].role == "vector" else 1
-    size = lanes * buffer.dtype.bytes
-    if size not in ASYNC_BYTES:
-        fitting = [n // buffer.dtype.bytes for n in ASYNC_BYTES if n >= buffer.dtype.bytes]
-        return no(f"{leaf.statement} moves {size} bytes of {source} at once", "an asynchronous copy moves 4, 8 or 16 bytes",
-                  f"stage with vector={' or '.join(map(str, fitting))}; or {plain}")
-    return None
+    above = next(above for x, above, _ in plan.leaves if x.id == leaf.id)
+    found = asynchronous(plan, leaf, above)
+    if not isinstance(found, Never):
+        return None
+    return no(found.what, found.why, "; or ".join(filter(None, (found.hint, "asynchronous=False runs plain copies ahead"))))
 
 
 def _leaf_ids(node: Node, names: dict[str, str]) -> Node:

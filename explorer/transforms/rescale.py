@@ -9,6 +9,7 @@ import numpy as np
 
 from ..ir.expr import Expr, var
 from ..ir.finding import YES, Verdict, no
+from ..ir.operations import APPROXIMATE
 from ..ir.plan import Plan
 from ..ir.program import Access, Program, Statement
 from ..ir.scalar import Call, IndexValue, Literal, Read, Scalar, rebuild, walk
@@ -19,7 +20,7 @@ from ._reduction import Updates
 from .base import Transform
 from .rfactor import Rfactor, factor_verdict, factored
 
-EXPONENTIALS = ("exp", "fast_exp")
+EXPONENTIALS = ("exp", APPROXIMATE["exp"])
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ class Rfactor(Transform):
     outermost one that is not a factored place.
 
     The new axes stand behind the others, so that the parts of an element are neighbours; or where `axes` says, as in
-    numpy.expand_dims: with ``axes=(0,)`` neighbouring elements stay neighbours within a part.
+    numpy.expand_dims, counted from the end if negative: with ``axes=(0,)`` neighbouring elements stay neighbours within
+    a part.
 
     Before::
 
@@ -64,10 +65,11 @@ class Rfactor(Transform):
         if isinstance(u, Verdict):
             return u
         count = len(u.statement.target.index) + len(u.factored)
-        if self.axes and (len(set(self.axes)) != len(u.factored) or len(self.axes) != len(u.factored)
-                          or not all(0 <= n < count for n in self.axes)):
+        stands = {n % count for n in self.axes if -count <= n < count}
+        if self.axes and not len(stands) == len(self.axes) == len(u.factored):
             return no(f"axes={self.axes!r} does not say where {len(u.factored)} new axes stand among {count}",
-                      "one number for each loop, all different", "the first axis is 0; without axes they stand behind the others")
+                      "one number for each loop, all different",
+                      f"the first axis is 0 or {-count}, the last {count - 1} or -1; without axes they stand behind the others")
         return factor_verdict(u)
 
     def rewrite(self, plan: Plan) -> Plan:
@@ -78,7 +80,8 @@ class Rfactor(Transform):
     def _axes(self, u: Updates) -> tuple[int, ...]:
         """Where the axis of each factored loop stands, outermost loop first."""
         names = (self.loop,) if isinstance(self.loop, str) else tuple(self.loop)
-        stands = dict(zip(names, self.axes, strict=False))
+        count = len(u.statement.target.index) + len(u.factored)
+        stands = dict(zip(names, (n % count for n in self.axes), strict=False))
         return tuple(stands[x.id] for x in u.factored) if self.axes else ()
 
     def _updates(self, plan: Plan) -> Updates | Verdict:
@@ -94,7 +97,7 @@ class Rfactor(Transform):
                 return no(f"{name} is not a loop around {u.leaf.id}", hint=_listed(u))
             if u.parallel(loop):
                 return no(f"{name} does not carry the reduction",
-                          f"each of its iterations updates other elements of {u.statement.target.array}", _listed(u))
+                          f"each of its iterations updates other elements of {u.statement.target.array}{_none(u)}", _listed(u))
         return replace(u, factored=tuple(x for x in u.above if x.id in names))
 
     @classmethod
@@ -223,6 +226,10 @@ def _launched(plan: Plan, anchor: str, nest: Node) -> Plan:
 
 def _listed(u: Updates) -> str:
     names = ", ".join(x.id for x in u.carrying)
-    return f"one of {names}" if names else f"each element of {u.statement.target.array} is updated once"
+    return f"one of {names}" if names else ""
+
+
+def _none(u: Updates) -> str:
+    return "" if u.carrying else ", and each element is updated once: there are no parts to join"
 
 

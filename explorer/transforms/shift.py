@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
-from ..ir.tree import Loop, ranges, retime
+from ..ir.tree import Loop, leaves, ranges, retime
+from ._digits import roomy
 from ._nest import enclosing, loop_offer, overrun, remap
 from .base import Transform, get_loop
 from .distribute import child
@@ -19,8 +20,8 @@ class Shift(Transform):
     """Run everything in a loop, or one part `of` its body, `by` iterations later: ``v' = v + by``.
 
     Shifting a whole loop renumbers it (to make two loops start equally before a fuse).  Shifting a part delays it
-    against the rest of the body (to make a fuse of a stencil's producer and consumer legal); the loop grows by
-    `by` iterations, and both parts are guarded.
+    against the rest of the body; the loop grows by `by` iterations, and both parts are guarded.  A buffer that both
+    parts use then lives outside of the loop.
 
     Before::
 
@@ -57,15 +58,24 @@ class Shift(Transform):
             return no(f"{self.of!r} is not in the body of {loop.id}", hint=f"one of {', '.join(n.id for n in loop.body)}")
         if len(loop.body) == 1:
             return no(f"{self.of} is the whole body of {loop.id}", hint=f"shift('{loop.id}', {self.by}) moves all of it")
-        part = (loop.body[place],)
-        rest = loop.body[:place] + loop.body[place + 1 :]
-        (low, high), step = loop.range, abs(self.by)
-        for nodes, late in ((part, self.by > 0), (rest, self.by < 0)):
-            if not (verdict := overrun(plan, loop, low - step * late, high + step * (not late), nodes)):
-                return verdict
-        return YES
+        ready = self._roomy(plan)
+        return ready if isinstance(ready, Verdict) else YES
+
+    def _roomy(self, plan: Plan) -> Plan | Verdict:
+        """The plan in which both parts may run as long as the loop then does."""
+        def fits(again: Plan, loop: Loop) -> Verdict:
+            place = child(again, loop.body, self.of)
+            assert place is not None
+            (low, high), step = loop.range, abs(self.by)
+            parts = ((loop.body[place],), self.by > 0), (loop.body[:place] + loop.body[place + 1 :], self.by < 0)
+            found = (overrun(again, loop, low - step * late, high + step * (not late), nodes) for nodes, late in parts)
+            return next((verdict for verdict in found if not verdict), YES)
+
+        return roomy(plan, plan.loops[self.loop], fits)
 
     def rewrite(self, plan: Plan) -> Plan:
+        ready = self._roomy(plan) if self.of else plan
+        plan = plan if isinstance(ready, Verdict) else ready
         loop = plan.loops[self.loop]
         v = var(loop.id)
         old, new = v - self.by, v + self.by
@@ -76,8 +86,14 @@ class Shift(Transform):
         grown = replace(loop, start=loop.start + min(self.by, 0), extent=loop.extent + abs(self.by))
         scope = {**ranges(enclosing(plan, loop.id)), loop.id: grown.range}
         part = retime((loop.body[place],), {loop.id: old}, {loop.id: new}, scope)
+        rest = loop.body[:place] + loop.body[place + 1 :]
         body = loop.body[:place] + part + loop.body[place + 1 :]
-        return plan.replace_node(loop.id, replace(grown, body=body))
+        both = {v.buffer for leaf, _ in leaves(part) for _, v in leaf.views} & {
+            v.buffer for leaf, _ in leaves(rest) for _, v in leaf.views}
+        above = enclosing(plan, loop.id)
+        outside = above[-1].id if above else ""
+        return replace(plan.replace_node(loop.id, replace(grown, body=body)), buffers=tuple(
+            replace(b, scope=outside) if b.scope == loop.id and b.name in both else b for b in plan.buffers))
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:

@@ -9,6 +9,7 @@ from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves
+from ._digits import roomy
 from ._nest import enclosing, loop_offer, overrun, remap
 from .base import Transform, get_loop
 
@@ -64,10 +65,17 @@ class Skew(Transform):
         if outside:
             return no(f"{outside[0]} runs in {loop.id} but not in {by.id}", why=f"there is no value of {by.id} to add",
                       hint=f"distribute until {loop.id} and {by.id} are nested")
+        ready = self._roomy(plan)
+        return ready if isinstance(ready, Verdict) else YES
+
+    def _roomy(self, plan: Plan) -> Plan | Verdict:
+        by = plan.loops[self.by]
         reach = abs(self.factor) * (by.range[1] - by.range[0])
-        return overrun(plan, loop, loop.range[0] - reach, loop.range[1] + reach)
+        return roomy(plan, plan.loops[self.loop], lambda again, x: overrun(again, x, x.range[0] - reach, x.range[1] + reach))
 
     def rewrite(self, plan: Plan) -> Plan:
+        ready = self._roomy(plan)
+        plan = plan if isinstance(ready, Verdict) else ready
         loop = plan.loops[self.loop]
         v, w = var(self.loop), var(self.by)
         start, extent = self._box(loop, plan.loops[self.by])

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..ir.expr import quotient, remainder, var
-from ..ir.finding import Verdict, no
+from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, ranges, retime
+from ._digits import roomy
 from ._nest import overrun
 from .base import NEW_NAME, Transform, get_loop
 
@@ -18,7 +19,9 @@ class Split(Transform):
     """One loop into an outer loop and an inner loop of `factor` iterations (strip-mining).
 
     ``v = factor * v + v.i``; the outer loop keeps its name.  The order of instances does not change, so a split
-    is always legal; where `factor` does not divide the extent, the last outer iteration is guarded.
+    is always legal; where `factor` does not divide the extent, the last outer iteration is guarded.  That goes for the
+    inner loop of a split too: the dimension that it is a part of then counts as two.  A part of a loop that was cut gets a
+    loop of one iteration around it (``k.part``), which says where the part ends.
 
     Before::
 
@@ -51,9 +54,12 @@ class Split(Transform):
             return no(f"{self.inner!r} is no name for a loop", hint="letters, digits, _ and .")
         if self.inner and self.inner in plan.ids:
             return no(f"the name {self.inner!r} is taken")
-        return overrun(plan, loop, loop.start, loop.start - (-loop.extent // self.factor) * self.factor - 1)
+        ready = divisible(plan, loop, self.factor)
+        return ready if isinstance(ready, Verdict) else YES
 
     def rewrite(self, plan: Plan) -> Plan:
+        ready = divisible(plan, plan.loops[self.loop], self.factor)
+        plan = plan if isinstance(ready, Verdict) else ready
         hit = plan.find(self.loop)
         assert hit is not None
         loop, above = hit
@@ -76,3 +82,9 @@ class Split(Transform):
             for factor in (2, 4, 8, 16, 32, 64, 128, 256):
                 if factor < loop.extent:
                     yield cls(node_id, factor)
+
+
+def divisible(plan: Plan, loop: Loop, factor: int) -> Plan | Verdict:
+    """The plan in which a loop can be divided, or why it cannot."""
+    last = loop.start - (-loop.extent // factor) * factor - 1
+    return roomy(plan, loop, lambda again, x: overrun(again, x, x.start, last))

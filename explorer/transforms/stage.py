@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from ..ir.expr import Expr, rejoin, var
 from ..ir.finding import YES, Verdict, no
@@ -11,9 +12,13 @@ from ..ir.plan import Buffer, Plan
 from ..ir.program import Access, Array, Constraint, Statement
 from ..ir.scalar import Read
 from ..ir.tree import Leaf, Loop, Node, View, leaves, ranges
+from ..poly.mechanism import settled
+from ..poly.strays import strays
 from ._copy_nest import CopyNest, copy_nest
 from ._domain import bounds, dim_ranges
+from ._masks import wanted
 from ._nest import with_role
+from ._room import no_room
 from ._uses import Box, Use, box, coordinates, put_buffer, row_major, uses, with_view
 from .base import Transform
 from .vectorize import WIDTHS, Vectorize
@@ -24,13 +29,14 @@ class Stage(Transform):
     """Copy the part of an array that one iteration of a loop reads, and read the copy.
 
     Each index is (part over the loops outside) + (part over the loops inside the scope); the box is the exact range
-    of the inner part over all reads (without the gaps that equal strides leave), its offset the outer part.  Where indices of
-    coalesced loops are no such sums, but the element's place in the array is, a shared copy is one run of the array; so it is
-    where whole rows follow each other that no vector divides.  Thread
-    loops lie inside for ``shared`` (one copy per block), outside for ``register`` (one per thread).  Shared copies are
-    distributed over the block's T threads, V = `vector` elements at a time: element ``f`` of the flat box is
-    ``f = (r*T + t)*V + v``.  Beyond the array's edge the copy holds zeros, so that its readers need no guard of their
-    own.
+    of the inner part over all reads (without the gaps that equal strides leave, nor more than twice the array), its offset
+    the outer part.  Where indices of coalesced loops are no such sums, but the element's place in the array is, a shared copy
+    is one run of the array; so it is where whole rows follow each other that no vector divides.  Thread loops lie inside for
+    ``shared`` (one copy per block), outside for ``register`` (one per thread).  Shared copies are distributed over the block's
+    T threads, V = `vector` elements at a time: element ``f`` of the flat box is ``f = (r*T + t)*V + v``.  Beyond the array's
+    edge the copy holds zeros, so that its readers need no guard of their own; also where no reader wants an element that the
+    program itself may not have written yet.  A reader that copies asynchronously and cannot from where the copy lives goes on
+    plainly.
 
     Before::
 
@@ -78,6 +84,9 @@ class Stage(Transform):
         if isinstance(made, Verdict):
             return made
         new, lane = made
+        full = no_room(plan, new, "stage it at an inner loop, or split the loops so that an iteration reads less")
+        if full is not None:
+            return full
         if not lane:
             return YES
         if refusal := Vectorize(lane).check(new):
@@ -123,9 +132,15 @@ class Stage(Transform):
         if isinstance(found, str):
             return no(f"the part of {self.array} that {self._where(path)} reads is not a box", found,
                       "stage it at another loop, or undo the skew or coalesce of these loops")
+        whole = plan.array_of[copy_into(plan, source) or source].shape
+        found = found.clipped(whole if len(found.offset) == len(whole) else (prod(whole),), around[0], self.vector)
         found = found.padded() if self.space == "shared" and self.threads else found
         outer = tuple(x for x in path if not (self.space == "shared" and x.is_thread))
-        return self._rebuild(plan, path, outer, own, reads, source, found)
+        made = self._rebuild(plan, path, outer, own, reads, source, found)
+        if isinstance(made, Verdict) or not strays(made[0], made[0].copies[-1].name):
+            return made
+        masked = self._rebuild(plan, path, outer, own, reads, source, found, masked=True)
+        return made if isinstance(masked, Verdict) or strays(masked[0], masked[0].copies[-1].name) else masked
 
     def _breaks(self, found: Box) -> bool:
         """Whether vectors would end in the midst of a row."""
@@ -203,8 +218,7 @@ class Stage(Transform):
         return None
 
     def _rebuild(self, plan: Plan, path: tuple[Loop, ...], scope: tuple[Loop, ...], own: tuple[Loop, ...], reads: tuple[Use, ...],
-                 source: str,
-                 found: Box) -> tuple[Plan, str] | Verdict:
+                 source: str, found: Box, masked: bool = False) -> tuple[Plan, str] | Verdict:
         filled_by = copy_into(plan, source)
         buffer, source = source, filled_by or source
         original, outer = plan.array_of[source], (*scope, *own)
@@ -222,6 +236,10 @@ class Stage(Transform):
         copy = Statement(name, dims, tuple(domain), Access(name, tuple(map(var, dims)), "write"), Read(0),
                          (Access(source, index),), origin="copy")
         edge = _edge(copy, index, original)
+        if masked:
+            around = [{**{x.id: d for x, d in zip(scope, scope_dims, strict=False)},
+                       **dict(zip(mine, scope_dims[len(scope):], strict=True))} for mine in self._thread_names(path, reads, own)]
+            edge = tuple(dict.fromkeys((*edge, *wanted(reads, found.cells, around, box_dims, dim_ranges(copy)))))
         copy = replace(copy, inside=edge) if self.fill else replace(copy, domain=(*copy.domain, *edge))
         nest = copy_nest(plan, name, path, outer, found.extents, self.vector, self.space == "shared" and self.threads, self.at)
         if isinstance(nest, Verdict):
@@ -242,7 +260,7 @@ class Stage(Transform):
                 node = with_view(node, slot, view) if leaf_id == node.id else node
             return node
 
-        new = new.map_leaves(redirect)
+        new = settled(new.map_leaves(redirect), frozenset(leaf_id for leaf_id, _ in readers_of))
         return _insert(new, path, self.at, {u.leaf.id for u in reads}, nest.around(leaf), self.early), nest.lane
 
     def _where(self, path: tuple[Loop, ...]) -> str:

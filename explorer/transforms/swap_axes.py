@@ -42,7 +42,8 @@ class SwapAxes(Transform):
 
     References
     ----------
-    Zhu et al. (Panamera), PACT 2022, section 4: parallel loops on the y axes of grid and block, reduced ones on the x axes.
+    Zhao et al., "Parallelizing Neural Network Models Effectively on GPU by Implementing Reductions Atomically" (Panamera), PACT
+    2022, section 4: parallel loops on the y axes of grid and block, reduced ones on the x axes.
     """
 
     name = "swap_axes"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop
-from ._nest import loop_offer, nest, overrun
+from ._nest import loop_offer, nest
 from .base import Transform, get_loop
 from .reorder import Reorder, perfect_below
 from .split import Split
@@ -40,7 +40,13 @@ class Tile(Transform):
     aliases = ("block", "blocking", "strip_mine_and_interchange", "band_tile")
 
     loops: tuple[str, ...] = field(metadata={"kind": "loops", "help": "the loops to tile, outermost first"})
-    sizes: tuple[int, ...] = field(metadata={"kind": "ints", "min": 1, "help": "iterations of each tile, one per loop"})
+    sizes: tuple[int, ...] = field(metadata={"kind": "ints", "min": 1,
+                                             "help": "iterations of each tile: one per loop, or one for all"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.sizes, tuple) and isinstance(self.loops, tuple) and len(self.sizes) == 1:
+            object.__setattr__(self, "sizes", self.sizes * len(self.loops))
 
     def check(self, plan: Plan) -> Verdict:
         if not self.loops:
@@ -52,9 +58,6 @@ class Tile(Transform):
             return chain
         for name, size in zip(self.loops, self.sizes, strict=True):
             if not (verdict := Split(name, size).check(plan)):
-                return verdict
-            loop = plan.loops[name]
-            if not (verdict := overrun(plan, loop, loop.start, loop.start - (-loop.extent // size) * size - 1)):
                 return verdict
             plan = Split(name, size).rewrite(plan)
         return YES

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop
 from ._nest import loop_offer, with_role
-from .base import Transform, get_loop
+from .base import Transform, by_factor, get_loop
 
 LONGEST = 64
 """Iterations up to which unrolling is offered; longer loops can be unrolled by asking for it."""
@@ -22,8 +23,9 @@ class Unroll(Transform):
     Indices become constants, so register arrays indexed by the loop can live in registers.  Unrolling by a
     factor is a split whose inner loop is unrolled.  The order of instances does not change, so it is always legal.
     Where iterations that compute registers have conditions of their own, as at the end of an axis of odd length, the emitted
-    text loads first and computes then, so that the loads can be in flight together (:mod:`~explorer.codegen.early`); how many
-    the compiler lets be depends on the registers it means to keep within (``occupy``).
+    text loads first and computes then, so that the loads can be in flight together
+    (:mod:`~explorer.kernel.passes.batch_loads`); how many the compiler lets be depends on the registers it means to keep within
+    (``occupy``).
 
     Before::
 
@@ -57,13 +59,17 @@ class Unroll(Transform):
         return with_role(plan, self.loop, "unroll")
 
     @classmethod
+    def meant(cls, args: tuple[Any, ...]) -> str:
+        return by_factor(cls.name, args)
+
+    @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         loop = loop_offer(plan, node_id, "unroll")
         if isinstance(loop, Verdict):
             return loop
         if loop.role == "seq" and loop.extent > LONGEST:
             return no(f"{loop.id} runs {loop.extent} times, too often to write out",
-                      hint=f"split('{loop.id}', 8) and unroll its inner loop")
+                      hint=f"split('{loop.id}', 8) and unroll('{loop.id}.i')")
         return cls(loop.id).check(plan)
 
     @classmethod

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import gcd
+from typing import Any
 
-from ..ir.expr import Expr, Ranges, const
+from ..ir.expr import Ranges
 from ..ir.finding import YES, Verdict, no
-from ..ir.inequality import free_of_quotient, linear_in
 from ..ir.plan import Plan
-from ..ir.program import Constraint
 from ..ir.text import access_text, condition_text
 from ..ir.tree import Leaf, Loop, ranges
-from ._linear import lanes_of, linear_index, misaligned, steps_of
+from ..poly.lanes import lanes_of, linear_index, misaligned, steps_of, uniform
 from ._nest import enclosing, from_zero, loop_offer, names_of, with_role
-from .base import Transform, get_loop
+from .base import Transform, by_factor, get_loop
 
 WIDTHS = (2, 4, 8, 16)
 WIDEST_BYTES = 16
@@ -31,8 +29,10 @@ class Vectorize(Transform):
     ``d``, so that a wide access is aligned; and every guard holds for all lanes or for none.  A guard
     ``g*y + d + e*v >= 0``, g the greatest common divisor of the coefficients of the other variables, does not
     depend on the lane if ``(d + e*v) // g`` does not.  Where all wide accesses read inputs, guards may differ: elements
-    beside are loaded and not used (never beyond the array's end).  So they may where the only wide access writes a result:
-    where some lanes do not run, the others write one by one.  Registers may be accessed with any stride.
+    beside are loaded and not used (never beyond the array's end).  So they may where the only wide access writes a result, and
+    in staged copies: where some lanes do not run, or lie outside of what is copied, the others go one by one.  Registers may
+    be accessed with any stride, and so may inputs with `gather`, an element for each lane: a vector of a row of odd length
+    ends in the next row, where a bias begins again.
 
     Before::
 
@@ -51,6 +51,7 @@ class Vectorize(Transform):
     aliases = ("vectorise", "vec")
 
     loop: str = field(metadata={"kind": "loop", "help": "the innermost loop whose iterations become lanes"})
+    gather: bool = field(default=False, metadata={"kind": "bool", "help": "read inputs that are not wide one by one"})
 
     def check(self, plan: Plan) -> Verdict:
         loop = get_loop(plan, self.loop)
@@ -60,28 +61,32 @@ class Vectorize(Transform):
             return no(f"{loop.id} is already {loop.role}", hint=f"bind('{loop.id}', 'seq') makes it an ordinary loop again")
         if loop.extent not in WIDTHS:
             return no(f"{loop.id} runs {loop.extent} times; a vector has 2, 4, 8 or 16 lanes",
-                      hint=f"split('{loop.id}', 4) and vectorize its inner loop")
+                      hint=f"split('{loop.id}', 4) and vectorize('{loop.id}.i')")
         if others := [n for n in loop.body if not isinstance(n, Leaf)]:
             return no(f"{loop.id} holds {names_of(others)} beside or instead of statements",
                       why="the lanes of a vector access have nothing between them",
-                      hint=f"interchange or distribute so that {loop.id} is innermost")
+                      hint="; or ".join(f"interchange('{loop.id}', '{n.id}') first" for n in others))
         plan = from_zero(plan, loop.id)
         scope = ranges((*enclosing(plan, loop.id), plan.loops[loop.id]))
         wide = False
         for leaf in plan.loops[loop.id].body:
             assert isinstance(leaf, Leaf)
-            for test in (_strides, _guards):
-                if not (verdict := test(plan, leaf, loop, scope)):
+            for verdict in (_strides(plan, leaf, loop, scope, self.gather), _guards(plan, leaf, loop, scope)):
+                if not verdict:
                     return verdict
             wide = wide or any(stride == 1 for _, stride in _memory(plan, leaf, loop, scope))
         if not wide:
             return no(f"no access below {loop.id} reads or writes neighbouring elements",
                       why=f"the linear index of every access in memory is the same for all values of {loop.id}",
-                      hint=f"unroll('{loop.id}')")
+                      hint=f"unroll('{loop.id}') instead")
         return YES
 
     def rewrite(self, plan: Plan) -> Plan:
         return with_role(from_zero(plan, self.loop), self.loop, "vector")
+
+    @classmethod
+    def meant(cls, args: tuple[Any, ...]) -> str:
+        return by_factor(cls.name, args)
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
@@ -89,7 +94,7 @@ class Vectorize(Transform):
         if isinstance(loop, Verdict):
             return loop
         if any(isinstance(n, Loop) for n in loop.body):
-            return no(f"{loop.id} is not an innermost loop", hint="select the innermost loop, or interchange first")
+            return no(f"{loop.id} is not an innermost loop", hint="select the innermost loop")
         return YES if loop.extent in WIDTHS else cls(loop.id).check(plan)
 
     @classmethod
@@ -113,10 +118,12 @@ def _memory(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Iterator[tuple
         yield slot, steps[1] if steps and even else None
 
 
-def _strides(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Verdict:
-    """Whether every access in memory is wide, aligned and not too wide, or the same for all lanes."""
+def _strides(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges, gather: bool) -> Verdict:
+    """Whether every access in memory is wide, aligned and not too wide, or the same for all lanes, or one that may `gather`."""
     width = loop.extent
     for slot, stride in _memory(plan, leaf, loop, scope):
+        if gather and stride not in (0, 1) and _is_input(plan, leaf, slot):
+            continue
         linear = linear_index(plan, leaf, slot, loop, scope)
         assert linear is not None
         index, size, name = linear
@@ -133,7 +140,7 @@ def _strides(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Verdict:
         if width * size > WIDEST_BYTES:
             return no(f"{text}: {width} elements of {size} bytes are {width * size} bytes",
                       why=f"one access has at most {WIDEST_BYTES} bytes",
-                      hint=f"split('{loop.id}', {WIDEST_BYTES // size}) and vectorize its inner loop")
+                      hint=f"split('{loop.id}', {WIDEST_BYTES // size}) and vectorize('{loop.id}.i')")
         base = lanes_of(index, loop, scope)[0]
         if bad := misaligned(base, width):
             return no(f"{text}, not aligned to {width} elements: its linear index in {name} holds {bad}",
@@ -146,16 +153,26 @@ def _unit(plan: Plan, leaf: Leaf, slot: int, loop: Loop, scope: Ranges) -> str:
     """The loop along which the access has neighbouring elements, if there is one."""
     linear = linear_index(plan, leaf, slot, loop, scope)
     near = [n for n in enclosing(plan, leaf.id) if linear and linear[0].coefficient(n.id) == 1]
-    return f"vectorize along {near[-1].id}, whose iterations are neighbours" if near else "stage it into shared memory first"
+    if near:
+        return f"vectorize('{near[-1].id}'), whose iterations are neighbours"
+    if _is_input(plan, leaf, slot) and any(stride == 1 for _, stride in _memory(plan, leaf, loop, scope)):
+        return f"vectorize('{loop.id}', gather=True) reads it one by one"
+    return ""
+
+
+def _is_input(plan: Plan, leaf: Leaf, slot: int) -> bool:
+    """Whether a slot reads an input where it lies."""
+    reads = plan.statement_of[leaf.statement].reads
+    return slot < len(reads) and not leaf.view(slot) and plan.array_of[reads[slot].array].role == "in"
 
 
 def _guards(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> Verdict:
     """Whether each condition of the statement holds for all lanes or for none, or lanes may be read in vain."""
     statement, at = plan.statement_of[leaf.statement], dict(leaf.at)
     for constraint in (*statement.domain, *statement.inside):
-        own = _at_the_end if constraint in statement.inside else _alone
-        each_for_itself = own(plan, leaf, loop, scope)
-        if not each_for_itself and not _uniform(constraint, at, loop, scope):
+        filled = constraint in statement.inside
+        each_for_itself = _filled(plan, leaf, loop) if filled else _alone(plan, leaf, loop, scope)
+        if not each_for_itself and not uniform(constraint, at, loop, scope):
             condition = condition_text(constraint, at, scope)
             return no(f"{leaf.id} runs where {condition}: for some lanes of {loop.id}, not for others",
                       why="the lanes of a vector access all run or none does, unless it only reads inputs or writes results",
@@ -169,34 +186,27 @@ def _alone(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> bool:
     """
     statement, target = plan.statement_of[leaf.statement], len(plan.statement_of[leaf.statement].reads)
     wide = [slot for slot, stride in _memory(plan, leaf, loop, scope) if stride == 1]
-    inputs = {slot for slot, r in enumerate(statement.reads) if not leaf.view(slot) and plan.array_of[r.array].role == "in"}
-    writes = wide == [target] and leaf.mechanism == "plain" and not leaf.collect and not leaf.view(target)
-    return len(plan.loops[loop.id].body) == 1 and bool(wide) and (inputs.issuperset(wide) or writes)
+    inputs = {slot for slot in range(len(statement.reads)) if _is_input(plan, leaf, slot)}
+    plain, view = leaf.mechanism == "plain" and not leaf.collect, leaf.view(target)
+    writes = plain and ((wide == [target] and not view) or statement.origin == "copy")
+    in_vain = bool(wide) and inputs.issuperset(wide)
+    if len(plan.loops[loop.id].body) == 1:
+        return in_vain or (bool(wide) and writes)
+    return in_vain and plain and _guarded_alike(plan, loop, scope)
 
 
-def _at_the_end(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> bool:
-    """Whether a copy has its fill just where it would read beyond the array's end, which lies in some vector."""
-    statement = plan.statement_of[leaf.statement]
-    if statement.origin != "copy" or leaf.view(0) or leaf.mechanism != "plain" or len(statement.inside) != 1:
-        return False
-    linear, (inside,) = linear_index(plan, leaf, 0, loop, scope), statement.inside
-    assert linear is not None
-    once = {name: const(low) for name, (low, high) in scope.items() if low == high}
-    asked = linear_in(free_of_quotient(inside.expr.substitute(dict(leaf.at), scope)), loop.id).substitute(once, scope)
-    return not inside.equality and asked == const(plan.array_of[statement.reads[0].array].size - 1) - linear[0]
+def _guarded_alike(plan: Plan, loop: Loop, scope: Ranges) -> bool:
+    """Whether all statements of a loop run under the same conditions."""
+    found = set()
+    for leaf in plan.loops[loop.id].body:
+        assert isinstance(leaf, Leaf)
+        at, domain = leaf.places, plan.statement_of[leaf.statement].domain
+        asked = {(c.expr.substitute(at, scope), c.equality) for c in domain}
+        found.add(frozenset((e, equality) for e, equality in asked if equality or e.interval(scope)[0] < 0))
+    return len(found) == 1
 
 
-def _uniform(constraint: Constraint, at: Mapping[str, Expr], loop: Loop, scope: Ranges) -> bool:
-    """Whether the constraint holds for all values of the loop or for none, by intervals or by the common divisor."""
-    expr = constraint.expr.substitute(at, scope)
-    low, high = expr.interval(scope)
-    if high < 0 or (low >= 0 and not constraint.equality) or (low > 0 and constraint.equality):
-        return True
-    lanes = lanes_of(expr if constraint.equality else linear_in(free_of_quotient(expr), loop.id), loop, scope)
-    steps = steps_of(lanes)
-    if steps is None:
-        return False
-    if constraint.equality:
-        return not any(steps)
-    divisor = gcd(*(c for _, c in lanes[0].terms)) or 1 << 62  # a constant: only its sign counts
-    return len({(lanes[0].const + step) // divisor for step in steps}) == 1
+def _filled(plan: Plan, leaf: Leaf, loop: Loop) -> bool:
+    """Whether a lane can hold the fill of a copy beside lanes that hold elements."""
+    alone = len(plan.loops[loop.id].body) == 1 and leaf.mechanism == "plain"
+    return alone and plan.statement_of[leaf.statement].origin == "copy"

@@ -1,8 +1,9 @@
-"""CUDA and Python text with quiet highlighting: keywords and comments, line numbers, the device library folded away."""
+"""CUDA and Python text with quiet highlighting: keywords and comments, line numbers, changed lines, the library folded away."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from html import escape
 
 _KEYWORDS = (
@@ -15,6 +16,8 @@ _PYTHON = re.compile(rf"(?P<cm>(?<![\w'\"])#[^\n]*)|(?P<kw>\b(?:{_KEYWORDS})\b)"
 _ENTRY = re.compile(r'^extern "C" __global__', re.M)
 BUDGET = 18_000
 """Characters of HTML that code may take in one picture; the text itself has everything."""
+CHANGED, UNCHANGED = '<span class="new" role="img" aria-label="changed">› </span>', '<span class="no">  </span>'
+"""What stands before a line of a text with changed lines."""
 
 
 def highlight(text: str, python: bool = False) -> str:
@@ -28,12 +31,17 @@ def highlight(text: str, python: bool = False) -> str:
     return "".join(out) + escape(text[last:], quote=False)
 
 
-def code_html(text: str, numbers: bool = True, first: int = 1, budget: int = BUDGET, python: bool = False) -> str:
-    """A ``pre`` block with line numbers that are not selected when copying; cut, and said so, beyond `budget` characters."""
+def code_html(text: str, numbers: bool = True, first: int = 1, budget: int = BUDGET, python: bool = False,
+              changed: Collection[int] | None = None) -> str:  # fmt: skip
+    """A ``pre`` block with line numbers that are not selected when copying; cut, and said so, beyond `budget` characters.
+
+    Where `changed` lines are given (by number, there may be none), they have a sign and a bar at the left.
+    """
     lines = highlight(text.rstrip("\n"), python).split("\n")
     width, used, shown = len(str(first + len(lines) - 1)), 0, []
     for i, line in enumerate(lines, first):
-        shown.append(f'<span class="no">{i:{width}d}  </span>{line}' if numbers else line)
+        sign = "" if changed is None else CHANGED if i in changed else UNCHANGED
+        shown.append(sign + (f'<span class="no">{i:{width}d}  </span>{line}' if numbers else line))
         used += len(shown[-1]) + 1
         if used > budget and i - first + 1 < len(lines):
             shown[-1] = f'<span class="soft">… {len(lines) - (i - first)} more lines: print the text to see them</span>'

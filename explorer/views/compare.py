@@ -8,13 +8,15 @@ from difflib import SequenceMatcher
 from html import escape
 from typing import Any
 
-from ..codegen.emit import emit
-from ..errors import ExplorerError
+from ..errors import ExplorerError, FigureError, ScheduleError, noun, outspoken, spoken
 from ..gpu.spec import Gpu, target_gpu
+from ..gpu.units import time_text
 from ..ir.text import loops_text
+from ..kernel.emit import emit
 from ..run.facts import Facts, scaled
 from ..run.result import Run
 from ..schedule import Schedule
+from ..strategies.price import price
 from .style import page, table
 
 CONTEXT = 3
@@ -28,6 +30,7 @@ Line = tuple[str, str]
 """Sign (space, plus, minus) and text."""
 
 
+@outspoken(FigureError)
 @dataclass(frozen=True, repr=False)
 class Compared:
     """Two schedules compared.
@@ -88,6 +91,7 @@ class Compared:
         )
 
 
+@spoken(ScheduleError, "ex.compare(s, t)")
 def compare(
     a: Schedule, b: Schedule, *, names: tuple[str, str] = ("before", "after"),
     runs: tuple[Run | None, Run | None] = (None, None), gpu: Gpu | str | None = None,
@@ -119,6 +123,12 @@ def compare(
     --------
     >>> ex.compare(s.undo(), s)
     """
+    for value in (a, b):
+        if not isinstance(value, Schedule):
+            raise ScheduleError(f"compare takes two schedules, not {noun(value)}",
+                                hint="program.schedule(M=…) makes one of a program")
+    if len(tuple(names)) != 2 or len(tuple(runs)) != 2:
+        raise ScheduleError("two schedules have two names and two runs", hint='names=("before", "after"), runs=(None, s.run())')
     target = target_gpu(gpu)
     texts = (_cuda(a, target), _cuda(b, target))
     cuda = () if texts[0] is None or texts[1] is None else tuple(difference(texts[0].splitlines(), texts[1].splitlines()))
@@ -187,11 +197,13 @@ def _facts(s: Schedule, run: Run | None, gpu: Gpu, emitted: bool) -> Iterator[tu
         if banks := [x.conflicts for x in facts.accesses if x.space == "shared"]:
             yield "bank passes at worst", f"{max(banks):.3g}"
     yield "compulsory traffic", scaled(facts.compulsory_bytes, "B")
-    yield f"floor on the {facts.gpu.name}", f"{facts.roofline.floor_us:.4g} µs ({facts.roofline.bound}-bound)"
+    yield f"floor on the {facts.gpu.name}", f"{time_text(facts.roofline.floor_us, 4)} ({facts.roofline.bound}-bound)"
+    if emitted:
+        yield f"price on the {facts.gpu.name}", f"about {time_text(price(s.plan, gpu).total_us)}"
     if run is not None:
         yield "result", {True: "right", False: "WRONG", None: "not checked"}[run.correct]
         if run.time_us is not None:
-            yield f"time on {run.device}", f"{run.time_us:.4g} µs"
+            yield "time on the CPU" if run.device == "cpu" else f"time on {run.device}", time_text(run.time_us, 4)
         if run.share is not None:
             yield "share of the floor", f"{run.share:.0%}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -65,7 +66,7 @@ def error_html(error: ExplorerError) -> str:
     return page(error.what, name, body, bar="bad")
 
 
-def tries(hints: tuple[str, ...]) -> str:
+def tries(hints: Sequence[str]) -> str:
     """What to try, each on its own line; calls in the code font."""
     return "<br>".join(f"<code>{escape(h)}</code>" if _is_call(h) else escape(h) for h in hints if h)
 

@@ -1,15 +1,17 @@
-"""Kernels as static pictures: the CUDA text, the launches, what compilers say, and the static facts."""
+"""Kernels as static pictures: the CUDA text, the launches, the text after a pass, what compilers say, and the static facts."""
 
 from __future__ import annotations
 
 from html import escape
 
-from ..codegen.module import Launch
-from ..codegen.resources import Resources
+from ..gpu.units import time_text
+from ..kernel.module import Launch
+from ..kernel.resources import Resources
+from ..kernel.stages import Stage
 from ..poly.traffic import AccessFacts
 from ..run.facts import Facts, scaled
 from ..run.kernel import Compiled, Kernel
-from .code import cuda_sections
+from .code import code_html, cuda_sections
 from .schedules import sizes_text
 from .style import cards, mark, page, table
 
@@ -27,6 +29,13 @@ def kernel_html(kernel: Kernel) -> str:
     note = f'<span class="soft">… {more} more launches</span>' if more > 0 else ""
     small = f"CUDA for {kernel.gpu} · {sizes_text(kernel.program.sizes)}"
     return page(kernel.name, small, *cuda_sections(kernel.text), launches + note)
+
+
+def stage_html(stage: Stage) -> str:
+    """The kernels after a pass, with the lines that it changed marked."""
+    words = f'{escape(stage.what)} <span class="soft">{escape(stage.change)}{" (›)" if stage.changed else ""}</span>'
+    return page(f"after {stage.name}", "the kernels, without the device library", words,
+                code_html(stage.text, changed=frozenset(stage.changed)))
 
 
 def compiled_html(compiled: Compiled) -> str:
@@ -47,7 +56,7 @@ def facts_html(facts: Facts) -> str:
         ("requested by warps", scaled(facts.requested_bytes, "B"), "before caches"),
         ("work", scaled(facts.flops, "flop"), ""),
         ("intensity", f"{facts.intensity:.3g}", f"flop/byte, ridge {roof.ridge:.3g}"),
-        ("floor", f"{roof.floor_us:.3g} µs", f"{roof.bound}-bound"))
+        ("floor", time_text(roof.floor_us), f"{roof.bound}-bound"))
     columns = ("kernel", "grid", "block", "shared bytes", "register words", "occupancy at most", "limited by")
     launches = table(columns, [_resources(facts, r) for r in facts.resources], frozenset(columns[3:6]))
     breaches = "".join(_bad(f"exceeds {b}: {b.shrink}") for b in facts.breaches)

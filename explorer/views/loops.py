@@ -85,7 +85,8 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:
         chips += _chip(note, "soft")
     guard = guard_text(statement.domain, dict(leaf.at), ranges(above))
     where = f'&ensp;<span class="soft">where <code>{escape(guard)}</code></span>' if guard else ""
-    return f"<code>{escape(statement_text(plan, leaf))}</code>{chips}{where}"
+    name = f'<span class="soft">{escape(leaf.id)}</span>&ensp;'
+    return f"{name}<code>{escape(statement_text(plan, leaf))}</code>{chips}{where}"
 
 
 def _buffer(plan: Plan, name: str, depth: int) -> str:

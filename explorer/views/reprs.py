@@ -15,6 +15,7 @@ from ..errors import ExplorerError
 from ..frontend.definition import Definition
 from ..ir.finding import Finding, Verdict
 from ..ir.program import Program
+from ..kernel.stages import Stage
 from ..moves import Move, Moves
 from ..poly.dependence import ProgramFacts
 from ..run.facts import Facts
@@ -37,6 +38,7 @@ VIEWS: dict[type, tuple[str, str]] = {
     Verdict: ("findings", "verdict_html"),
     ExplorerError: ("findings", "error_html"),
     Kernel: ("kernels", "kernel_html"),
+    Stage: ("kernels", "stage_html"),
     Compiled: ("kernels", "compiled_html"),
     Facts: ("kernels", "facts_html"),
     Run: ("runs", "run_html"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from ..gpu.units import time_text
 from ..run.facts import scaled
 from ..run.result import Comparison, Evidence, Run
 from ..run.timing import Timing
@@ -28,7 +29,8 @@ def _figures(run: Run) -> str:
     figures = [("largest error", f"{run.max_error:.2g}", "")] if run.checks else []
     if run.timing:
         t = run.timing
-        figures.append(("median time", time_text(t.median_us), f"{time_text(t.low_us)} to {time_text(t.high_us)}"))
+        name = "time on the CPU" if run.device == "cpu" else "median time"
+        figures.append((name, time_text(t.median_us), f"{time_text(t.low_us)} to {time_text(t.high_us)}"))
     figures.append(("compulsory traffic", scaled(run.bytes, "B"), ""))
     figures.append(("work", scaled(run.flops, "flop"), f"{run.flops / run.bytes:.3g} per byte" if run.bytes else ""))
     return cards(*figures)
@@ -36,7 +38,7 @@ def _figures(run: Run) -> str:
 
 def _wrong(run: Run) -> str:
     """Every check that failed, with its first wrong cell, and every fault."""
-    texts = [str(c) for c in run.checks if not c]
+    texts = [str(c) for c in (*run.checks, *run.exact) if not c]
     texts += [f"at {where}: {c}" for where, checks in run.ragged for c in checks if not c]
     return "".join(f'<div class="bad">✗ {escape(text)}</div>' for text in (*texts, *run.faults))
 
@@ -44,7 +46,10 @@ def _wrong(run: Run) -> str:
 def _checks(run: Run) -> str:
     columns = ("output", "cells", "largest error", "of tolerance", "tolerance", "against")
     rows = [_check(c) for c in run.checks]
-    return table(columns, rows, frozenset(columns[1:4]), wide=("tolerance", "against")) if rows else ""
+    sharp = "".join(f'<div class="soft">on {escape(kind)}: {escape(words)}</div>' for kind, words in run.sharp)
+    stored = any(c.leaves_out_store for c in run.checks)
+    left = '<div class="soft">shares of the tolerance leave out the rounding of the store</div>' if stored else ""
+    return table(columns, rows, frozenset(columns[1:4]), wide=("tolerance", "against")) + left + sharp if rows else ""
 
 
 def _times(run: Run) -> str:
@@ -76,18 +81,17 @@ def comparison_html(comparison: Comparison) -> str:
     named = (("first", comparison.before), ("second", comparison.after))
     wrong = [f"the {name} result is WRONG" for name, run in named if run.correct is False]
     figures = cards(("before", time_text(first.median_us), ""), ("after", time_text(second.median_us), ""),
-                    ("ratio", f"{t.ratio:.2f}×", f"{t.low:.2f} to {t.high:.2f}"), ("verdict", t.verdict, ""))
+                    ("ratio", f"{t.ratio:.2f}×", f"{t.low:.2f} to {t.high:.2f}"), ("verdict", comparison.verdict, ""))
     every = (*first.samples, *second.samples)
     rows = "".join(f"<div>{_timing(x, device, (min(every), max(every)))}</div>" for x in (first, second))
     bad = "".join(f'<div class="bad">✗ {w}</div>' for w in wrong)
-    bar = "bad" if wrong else "" if t.noise else "good" if t.ratio > 1 else "bad"
-    return page(f"{comparison.after.program}: {t.verdict}", f"on {device}", figures, rows, bad, bar=bar)
+    bar = "bad" if wrong else "" if t.noise or device == "cpu" else "good" if t.ratio > 1 else "bad"
+    return page(f"{comparison.after.program}: {comparison.verdict}", f"on {device}", figures, rows, bad, bar=bar)
 
 
 def _check(check: Check) -> tuple[str, ...]:
-    cells = f"{check.checked:,}" if check.checked == check.total else f"{check.checked:,} of {check.total:,}"
     error, worst = f"{check.max_error:.2g}", f"{check.worst:.2g}"
-    return mark(bool(check), check.array), cells, error, worst, escape(str(check.tolerance)), escape(check.reference)
+    return mark(bool(check), check.array), check.cells, error, worst, escape(str(check.tolerance)), escape(check.reference)
 
 
 def _timing(t: Timing, device: str, scale: tuple[float, float] | None = None) -> str:
@@ -96,11 +100,3 @@ def _timing(t: Timing, device: str, scale: tuple[float, float] | None = None) ->
     empty = f", empty launch {time_text(t.overhead_us)}" if t.overhead_us else ""
     label = f"{state}: {time_text(t.median_us)}, {interval}, {len(t.samples)} runs{empty}"
     return f"{interval_bar(t.low_us, t.median_us, t.high_us, t.samples, label, scale)} {escape(label)}"
-
-
-def time_text(us: float) -> str:
-    """Microseconds, or milliseconds or seconds from a thousand on."""
-    for unit, size in (("s", 1e6), ("ms", 1e3)):
-        if us >= size:
-            return f"{us / size:.3g} {unit}"
-    return f"{us:.3g} µs"

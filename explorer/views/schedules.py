@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from ..frontend.definition import Definition
+from ..hints import open_findings
 from ..ir.program import Array, Program
 from ..moves import Move, Moves
 from ..poly.dependence import Dependence, ProgramFacts
@@ -42,7 +44,7 @@ def schedule_html(schedule: Schedule) -> str:
     """A schedule: the loops, what is proved, the steps that made it."""
     judgement = schedule.judgement
     proved = mark(judgement.legal, "legal: cover, order, flow" if judgement.legal else "not legal")
-    parts = [proved, *(mark(None, f"to do: {finding.what}") + _hint(finding.hints) for finding in judgement.obligations)]
+    parts = [proved, *(mark(None, f"to do: {finding.what}") + _hint(finding.hints) for finding in open_findings(schedule))]
     if judgement.emittable:
         parts[0] = mark(True, "proved: cover, order, flow, obligations")
     steps = [f"<code>{escape(str(step))}</code>" for step in schedule.steps]
@@ -96,7 +98,7 @@ def _dependence(d: Dependence) -> tuple[str, ...]:
             f"<code>{escape(first)}</code>")
 
 
-def _hint(hints: tuple[str, ...]) -> str:
+def _hint(hints: Sequence[str]) -> str:
     return f'<br>&emsp;<span class="soft">try</span> {tries(hints).replace("<br>", " or ")}' if hints else ""
 
 

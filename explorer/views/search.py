@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
+from ..gpu.units import time_text
 from ..run.search_result import SHOWN, SearchResult, Trial
 from .bars import interval_bar
-from .runs import time_text
 from .schedules import sizes_text
 from .style import cards, mark, page, table
 
@@ -23,7 +23,7 @@ def search_html(found: SearchResult) -> str:
 def _figures(found: SearchResult) -> str:
     best = found.trials[found.best]
     figures = [("best", time_text(found.time_us), best.label)]
-    if found.gain is not None and found.start.timing is not None:
+    if found.gain is not None and found.start.timing is not None and found.device != "cpu":
         figures.append(("start", time_text(found.start.time_us), ""))
         figures.append(("gain", f"{found.gain.ratio:.2f}×", f"{found.gain.low:.2f} to {found.gain.high:.2f}"))
     if found.floor_us:

@@ -22,7 +22,7 @@ ROLE_GLYPHS: dict[str, tuple[str, str]] = {
 
 HUES: dict[str, tuple[str, int]] = {
     "block": ("#0072b2", 66), "thread": ("#c46100", 72), "vector": ("#00856a", 72), "launch": ("#8d4e93", 64),
-    "bad": ("#c22222", 55), "good": ("#1a7f37", 70), "kw": ("#0550ae", 52),
+    "new": ("#0b62d6", 52), "bad": ("#c22222", 55), "good": ("#1a7f37", 70), "kw": ("#0550ae", 52),
 }
 """Colour class to (hue, percent of it in the mixture with the main text colour)."""
 
@@ -71,7 +71,8 @@ vertical-align:baseline;max-width:none}}
 .ex .cards b{{font-size:15px}}
 .ex details>summary{{padding:5px 14px;cursor:pointer;color:var(--soft)}}
 .ex details[open]>summary{{border-bottom:1px solid var(--line)}}
-.ex .no{{user-select:none}}.ex svg{{vertical-align:middle;overflow:visible}}
+.ex .no,.ex .new{{user-select:none}}.ex .new{{box-shadow:-6px 0 var(--bg),-9px 0 currentColor}}
+.ex svg{{vertical-align:middle;overflow:visible}}
 {hues}"""
 
 

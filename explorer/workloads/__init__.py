@@ -15,7 +15,7 @@ from types import ModuleType
 
 import numpy as np
 
-from ..errors import ProgramError
+from ..errors import ProgramError, outspoken, shown, spoken
 from ..frontend.definition import Definition
 from ..ir.dtype import f32_to_bf16
 from ..ir.program import Array
@@ -24,6 +24,10 @@ Arrays = Mapping[str, np.ndarray]
 Sizes = Mapping[str, int]
 
 
+__all__ = ["Workload", "get", "names"]
+
+
+@outspoken(ProgramError)
 @dataclass(frozen=True)
 class Workload:
     """A program with what is needed to check it.
@@ -73,12 +77,13 @@ class Workload:
         return {a.name: special[a.name] if a.name in special else _normal(a, rng) for a in wanted}
 
 
+@spoken(ProgramError)
 def names() -> tuple[str, ...]:
     """All workloads, in the order of the alphabet."""
     return tuple(sorted(p.stem for p in Path(__file__).parent.glob("*.py") if not p.stem.startswith("_")))
 
 
-@cache
+@spoken(ProgramError, 'ex.workloads.get("softmax")')
 def get(name: str) -> Workload:
     """The workload of this name.
 
@@ -87,8 +92,13 @@ def get(name: str) -> Workload:
     ProgramError
         If there is none.
     """
-    if name not in names():
-        raise ProgramError(f"no workload is called {name!r}", hint=", ".join(names()))
+    if not isinstance(name, str) or name not in names():
+        raise ProgramError(f"no workload is called {shown(name)}", hint=", ".join(names()))
+    return _known(name)
+
+
+@cache
+def _known(name: str) -> Workload:
     return _workload(import_module(f"{__name__}.{name}"), name)
 
 

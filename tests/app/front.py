@@ -17,12 +17,12 @@ PANES: dict[str, Any] = {
     "selection": protocol.Selection, "cuda": protocol.Cuda, "history": protocol.History, "run": protocol_results.RunPane,
     "script": protocol.ScriptPane, "strategy": protocol_plans.StrategyPane, "search": protocol_plans.SearchPane,
     "stitching": protocol_plans.StitchPane,
-    "target": protocol_plans.TargetPane,
+    "target": protocol_plans.TargetPane, "resume": protocol.ResumePane,
 }
 ANSWERS: dict[str, Any] = {
     "preview": protocol_moves.Preview, "check": protocol_moves.Preview, "counterexample": protocol_moves.Counterexample,
     "compare": protocol_results.Compared, "figure": protocol_results.FigureData | protocol_results.SameFigure,
-    "stitch_price": protocol_plans.StitchPrice,
+    "stitch_price": protocol_plans.StitchPrice, "ir": protocol.AfterPass,
 }
 
 
@@ -123,7 +123,7 @@ class Front:
 def schedule(name: str, *steps: str, **sizes: int) -> ex.Schedule:
     """A workload at some sizes (by default tiny), after some steps."""
     workload = workloads.get(name)
-    found = workload.definition.into(ex.Definition).schedule(**(sizes or workload.tiny))
+    found = workload.definition.schedule(**(sizes or workload.tiny))
     session = Session(found)
     for step in steps:
         session.apply(step)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from explorer.app.calls import calls_in, construct, find, read_call, title_of
+from explorer.calls import calls_in, construct, find, read_call, title_of
 from explorer.errors import TransformError
 from explorer.transforms.split import Split
 from explorer.transforms.tile import Tile

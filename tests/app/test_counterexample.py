@@ -9,7 +9,7 @@ import pytest
 
 import explorer as ex
 from explorer import workloads
-from explorer.app.calls import read_call
+from explorer.calls import read_call
 from explorer.ir.interpret import interpret
 from explorer.run.counterexample import Counterexample, counterexample
 from explorer.run.inputs import poisoned, seeded_arrays
@@ -201,3 +201,17 @@ def test_a_slot_too_few_shows_where_copies_land_early() -> None:
     assert answer.caught
     assert "landing at once" in answer.order
     assert not found(start, "pipeline('k', 3)").caught
+
+
+def test_the_wrong_cell_is_in_the_row_of_the_pair() -> None:
+    """At seed 0 the first of two elements is the larger one, so that one row alone shows nothing on those inputs."""
+    from examples.softmax import softmax
+
+    fused = read_call("fuse('k', 'j')")
+    found = counterexample(softmax.schedule(M=64, N=1000), fused, again=lambda sizes: softmax.schedule(**sizes))
+    assert dict(found.sizes) == {"M": 1, "N": 2}
+    assert found.finding
+    assert found.finding.source
+    assert found.element[0] == found.finding.source.point[0] == 0
+    assert [name for name, _ in found.trace] == ["S5[0, 0]"], "what is told is of the inputs that were run"
+    assert found.inputs[0][1].count("=") == 2

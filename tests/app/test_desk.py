@@ -24,7 +24,7 @@ def texts(rows: list[dict[str, Any]]) -> list[str]:
 
 def test_ready_sends_every_pane(shown: Front) -> None:
     assert set(shown.panes) == set(PANES)
-    assert texts(shown.panes["loops"])[:4] == ["kernel softmax", "for i in 0 … 6", "peak[i] = -inf", "for k in 0 … 12"]
+    assert texts(shown.panes["loops"])[:4] == ["kernel softmax", "for i in 0 … 6", "S0  peak[i] = -inf", "for k in 0 … 12"]
     assert shown.panes["selection"]["node"] == shown.panes["moves"]["node"] == "i"
     assert shown.panes["head"]["signature"] == "f16 · M = 6 · N = 12"
     assert [b["state"] for b in shown.panes["head"]["badges"]] == ["earned", "open", "open", "open", "open"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.app.calls import read_call
+from explorer.calls import read_call
 from explorer.errors import CompilerMissing
 from explorer.run import illegal
 from explorer.run.counterexample import IN_LOCKSTEP, ON_DEVICE, Counterexample, counterexample

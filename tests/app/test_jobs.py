@@ -12,9 +12,10 @@ import pytest
 import explorer as ex
 from explorer.app import jobs
 from explorer.app.jobs import Job, Order, Snapshot, numpy_reference
+from explorer.cancel import Cancel, Cancelled, cancellable
 from explorer.errors import KernelFault
-from explorer.run.cancel import Cancel, Cancelled, cancellable, run_process
 from explorer.run.execute import PHASES, execute
+from explorer.run.process import run_process
 from explorer.run.timing import Timing
 from explorer.run.worker import Worker
 

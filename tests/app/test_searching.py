@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from explorer.app import searching
-from explorer.run.cancel import Cancel, Cancelled
+from explorer.cancel import Cancel, Cancelled
 from explorer.run.search import searched
 from explorer.run.search_result import SearchResult
 from explorer.strategies.auto import auto
@@ -47,8 +47,8 @@ def by_clock(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Searches by a clock of the test's own; what each was asked."""
     asked: list[dict[str, Any]] = []
 
-    def search(schedule: Any, *, device: str, **options: Any) -> SearchResult:
-        asked.append({"device": device, **options})
+    def search(schedule: Any, *, device: str, gpu: Any, **options: Any) -> SearchResult:
+        asked.append({"device": device, "gpu": gpu, **options})
         return searched(schedule, Labelled(), remember=True, **options)
 
     monkeypatch.setattr(searching, "search", search)
@@ -122,7 +122,8 @@ def test_what_was_searched_is_remembered_and_can_be_measured_again(shown: Front,
 
 def halting(inside: threading.Event, after: int) -> Callable[..., SearchResult]:
     """A search that waits, after so many variants, to be stopped."""
-    def search(schedule: Any, *, cancel: Cancel, watch: Callable[..., None], device: str, **options: Any) -> SearchResult:
+    def search(schedule: Any, *, cancel: Cancel, watch: Callable[..., None], device: str, gpu: Any,
+               **options: Any) -> SearchResult:
         clock = Labelled()
         measure = clock.time
 

@@ -59,7 +59,7 @@ def test_edges_come_one_by_one(shown: Front) -> None:
     assert {0, 1, 2, 3} <= set(known)
     assert told[-1]["status"] == "done"
     assert all(pane["status"] == "running" for pane in told[:-1])
-    assert any("peak->y: trying 7 schemes" in pane["doing"] for pane in told)
+    assert any("peak → y: trying 7 schemes" in pane["doing"] for pane in told)
 
 
 def test_a_choice_is_priced_and_others_follow(shown: Front) -> None:

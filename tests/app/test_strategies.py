@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from explorer.app import planning
-from explorer.app.calls import read_call
 from explorer.app.recipes import MAKERS, recipe, replayed
+from explorer.calls import read_call
 from explorer.errors import ReplayError, ScheduleError, TransformError
 from explorer.gpu.spec import default_gpu
 from explorer.strategies import auto, default, stitch
@@ -43,13 +43,13 @@ def test_the_estimate_falls_and_rests_while_a_reduction_is_open(shown: Front) ->
         assert (step["estimate_us"] is None) == (step["open"] > 0)
     assert any(s["open"] for s in pane["steps"])
     assert any(text.startswith("requested ") for s in pane["steps"] for text in s["effects"])
-    assert pane["model_us"] > 0
+    assert pane["total_us"] > 0
 
 
 def test_the_model_of_a_stitching_is_shown_in_terms(shown: Front) -> None:
     shown.ask("strategy", wait=True, name="stitch")
     pane = shown.panes["strategy"]
-    assert sum(us for _, us in pane["terms"]) == pytest.approx(pane["model_us"], abs=0.05)
+    assert sum(us for _, us in pane["terms"]) == pytest.approx(pane["total_us"], abs=0.05)
     assert "peak, total, y" in pane["summary"]
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from explorer.app import devices, planning, recipes, running, stitches
-from explorer.app.estimates import estimate
 from explorer.app.panes import ways as pane
 from explorer.app.recipes import recipe
 from explorer.app.session import Session
@@ -17,6 +16,7 @@ from explorer.gpu.spec import catalogue, gpu
 from explorer.strategies import auto
 from explorer.strategies._steps import Builder
 from explorer.strategies.collects import Way
+from explorer.strategies.price import price
 from explorer.strategies.stitch import edges, stitching
 from tests.transforms.multiblock import spread
 
@@ -54,10 +54,10 @@ def test_a_strategy_that_is_shown_is_made_again(shown: Front) -> None:
     made = auto(start, "T4")
     assert calls(shown) == [str(s) for s in made.steps] != [s["call"] for s in large["steps"]]
     assert (len(made.plan.kernels), len(auto(start, "H200").plan.kernels)) == (1, 2), "for 132 multiprocessors rows are cut"
-    assert small["start_us"] == pytest.approx(estimate(start, gpu("T4"))[0])
-    assert small["steps"][-1]["estimate_us"] == pytest.approx(estimate(made, gpu("T4"))[0])
+    assert small["start_us"] == pytest.approx(price(start.plan, gpu("T4")).total_us)
+    assert small["steps"][-1]["estimate_us"] == pytest.approx(price(made.plan, gpu("T4")).total_us)
     assert small["steps"][-1]["estimate_us"] > 2 * large["steps"][-1]["estimate_us"]
-    assert small["model_us"] > 2 * large["model_us"]
+    assert small["total_us"] > 2 * large["total_us"]
     assert not shown.session.schedule.steps, "the schedule stays as it is"
 
 
@@ -150,7 +150,7 @@ def test_the_edges_are_forgotten_and_tried_for_the_gpu() -> None:
     assert f.panes["strategy"]["gpu"] == "T4"
     f.ask("undo")
     f.ask("target", wait=True, gpu="H200")
-    assert (f.panes["strategy"]["gpu"], f.panes["strategy"]["model_us"]) == (
+    assert (f.panes["strategy"]["gpu"], f.panes["strategy"]["total_us"]) == (
         "H200", pytest.approx(stitching(start, choices, "H200").total_us)), "the choices stay"
     assert not f.session.schedule.steps, "made again, but not applied again"
 
@@ -304,8 +304,8 @@ def test_a_stop_comes_between_two_moves_of_an_edge(monkeypatch: pytest.MonkeyPat
     start, tasks, after = schedule("softmax", M=8, N=64), list[Task](), list[str]()
     real = Builder.do
 
-    def noted(builder: Builder[Any], name: str, *arguments: object, **options: object) -> Builder[Any]:
-        if tasks and tasks[0].progress.doing.startswith("peak->total"):
+    def noted(builder: Builder, name: str, *arguments: object, **options: object) -> Builder:
+        if tasks and tasks[0].progress.doing.startswith("peak → total"):
             tasks[0].cancel()
         done = real(builder, name, *arguments, **options)
         if tasks and not tasks[0].running:

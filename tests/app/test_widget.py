@@ -78,7 +78,7 @@ def test_a_front_end_that_has_gone_is_logged_and_not_raised(widget: Any, monkeyp
 
 def test_without_anywidget_the_error_names_what_to_install() -> None:
     code = ("import sys\nsys.modules['anywidget'] = None\nimport explorer as ex\nfrom explorer import workloads\n"
-            "s = workloads.get('matmul').definition.into(ex.Definition).schedule(M=2, N=2, K=2)\n"
+            "s = workloads.get('matmul').definition.schedule(M=2, N=2, K=2)\n"
             "try:\n    ex.explore(s)\nexcept ex.ScheduleError as error:\n    print(error)")
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert 'pip install "schedule-explorer[lab]"' in done.stdout

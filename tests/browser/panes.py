@@ -162,6 +162,7 @@ def everything() -> dict[str, Any]:
             state("a", None), state("b", "a"), state("c", "b"), state("d", "a"), current="b", path=["a", "b", "c"]
         ),
         "run": RUN,
+        "resume": {"widget": "w", "text": "import explorer as ex", "target": "", "steps": 1, "program": "f"},
         "script": {"text": "s = f.schedule(M=4)\ns = s.split('k', 4)", "steps": [["a", 1], ["b", 2]], "error": None},
     }
 

@@ -23,9 +23,14 @@ document.head.append(style);
 window.sent = [];
 window.receive = (content, buffers) => handlers.forEach((run) => run(content, buffers.map((text) =>
     new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer))));
-const send = (content) => { window.sent.push(content); window.post?.(JSON.stringify(content)); };
-const model = { send, on: (_, run) => handlers.add(run),
-    off: (_, run) => handlers.delete(run), get: () => undefined };
+const send = (content) => {
+    if (window.broken) throw new Error("cannot send");
+    window.sent.push(content); window.post?.(JSON.stringify(content));
+};
+const others = new Set();
+const set = (name) => (name === "msg:custom" ? handlers : others);
+window.lose = () => others.forEach((run) => run());
+const model = { send, on: (name, run) => set(name).add(run), off: (name, run) => set(name).delete(run), get: () => undefined };
 const widget = (await import(URL.createObjectURL(new Blob([SOURCE], { type: "text/javascript" })))).default;
 window.leave = widget.render({ model, el: document.getElementById("host") });
 window.staged = true;

@@ -201,6 +201,18 @@ def test_words_end_where_their_box_does(opened: Open) -> None:
     assert lengths[0] > lengths[1]
 
 
+def test_what_is_cut_ends_in_one_mark(opened: Open) -> None:
+    stage = opened(schedule("softmax", M=64, N=1000))
+    page = stage.page
+    tab(stage, "Dependences")
+    for width in range(1210, 1300, 12):
+        page.set_viewport_size({"width": width, "height": 1000})
+        settle(stage)
+        words = page.locator(".exw .vmain .annotation-text").all_text_contents()
+        assert any(one.endswith("…") for one in words), width
+        assert not [one for one in words if "……" in one], width
+
+
 def test_a_refused_pair_is_drawn_and_left_again(opened: Open) -> None:
     stage = opened(schedule("softmax", M=4, N=8))
     page = stage.page
@@ -230,8 +242,13 @@ def test_the_counterexample_stands_beside_its_pair_and_says_who_showed_it(opened
     settle(stage)
     move.get_by_role("button", name="run the counterexample").click()
     settle(stage)
-    box = move.locator(".counterbox")
-    expect(box.locator("td.bad").first).to_have_text("✗ wrong")
+    box = page.locator(".exw .vmain .executed .counterbox")
+    expect(box.locator(".ocell.wrong b").first).to_contain_text("✗")
+    expect(box.locator(".oorder").nth(0)).to_contain_text("S0[0, 1, 1] leaves u[1, 1] = ")
+    expect(box.locator(".oorder").nth(1)).to_contain_text("in the end u[1, 1] is ")
+    expect(box).to_contain_text("u[0, 1] = ")
+    words = page.locator(".exw .vmain .plot:visible .annotation-text").all_text_contents()
+    assert [w for w in words if "must run" in w], "the pair is drawn below it"
     expect(box).to_contain_text("the emitted text on the CPU device: threads and blocks in order")
     expect(box).to_contain_text("S0[0, 1, 1] → S0[0, 2, 1] on u[1, 1]")
     box.locator("summary").click()
@@ -323,3 +340,12 @@ def test_without_nvrtc_the_pane_says_what_to_install(opened: Open, monkeypatch: 
     text = stage.page.locator(".exw .ptx:visible")
     expect(text).to_contain_text("NVRTC is not installed.")
     expect(text).to_contain_text("pip install")
+
+
+def test_the_bar_of_a_figure_has_the_buttons_that_are_meant(opened: Open) -> None:
+    stage = opened(tiles())
+    titles = "all => all.map((one) => one.getAttribute('data-title') ?? one.getAttribute('aria-label'))"
+    for name in ("Domain", "Roofline", "Occupancy"):
+        tab(stage, name)
+        found = stage.page.locator(".exw .plot:visible .modebar-btn").evaluate_all(titles)
+        assert found == ["Pan", "Zoom", "Zoom in", "Zoom out", "Reset axes"], (name, found)

@@ -157,10 +157,17 @@ def test_a_refused_move_shows_its_pair_and_runs_its_counterexample(kernel: Kerne
             "expected": "3",
             "cells": [["y[0]", "1", "3", "wrong"], ["y[1]", "3", "3", "right"]],
             "finding": None,
+            "inputs": [["x", "x[0] = 2"]],
+            "trace": [["S0[0]", "0"], ["S1[0, 1]", "3"]],
         },
     )
-    expect(row.locator(".counterbox td.bad")).to_have_text("✗ wrong")
-    expect(row.locator(".counterbox")).to_contain_text("M = 3")
+    box = page.locator(".executed .counterbox")
+    expect(box.locator(".ocell.wrong")).to_contain_text("✗ 1")
+    expect(box.locator(".ocell")).to_have_count(2)
+    expect(box).to_contain_text("M = 3")
+    expect(box).to_contain_text("x[0] = 2")
+    expect(box.locator(".oorder").first).to_contain_text("S1[0, 1] leaves y[0] = 3")
+    expect(row.locator(".counter")).to_contain_text("y[0] is wrong")
     row.locator(".mrow .hint").click()
     assert kernel.wait("apply")["call"] == "cut('k', 1)"
 
@@ -225,7 +232,7 @@ def test_unsaved_edits_are_kept_and_an_error_stands_at_its_line(kernel: Kernel) 
 
 def test_history_branches_take_lanes_and_any_two_are_compared(kernel: Kernel) -> None:
     page = kernel.page
-    place = {one: page.locator(f"[data-state={one}]").bounding_box() for one in "abcd"}
+    place = {one: page.locator(f"[data-state={one}]").bounding_box() or {} for one in "abcd"}
     assert place["a"]["y"] == place["b"]["y"] == place["c"]["y"] < place["d"]["y"]
     assert place["b"]["x"] == place["d"]["x"] < place["c"]["x"]
     page.locator("[data-state=d]").click()
@@ -281,6 +288,40 @@ def test_a_run_shows_progress_cancel_and_the_wrong_cell(kernel: Kernel) -> None:
     expect(page.get_by_role("progressbar")).to_be_hidden()
 
 
+@pytest.mark.parametrize("width", [1440, 900])
+def test_the_cuda_text_has_a_key(kernel: Kernel, width: int) -> None:
+    page = kernel.page
+    page.set_viewport_size({"width": width, "height": 1000})
+    page.locator(".exw .headrun").focus()
+    page.keyboard.press("c")
+    assert page.evaluate("() => document.activeElement.className") == "lines"
+    expect(page.locator(".cuda .lines")).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".cl.cursor")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1440, 1170, 700])
+def test_the_head_holds_still_while_something_goes_on(kernel: Kernel, width: int) -> None:
+    page = kernel.page
+    page.set_viewport_size({"width": width, "height": 1000})
+    boxes = """() => ['.head', '.main', '.head .signature', '.head .badges'].map((one) =>
+        document.querySelector(`.exw ${one}`).getBoundingClientRect()).map((box) => [box.x, box.y].map(Math.round))"""
+    before = page.evaluate(boxes)
+    head = {**panes.everything()["head"], "busy": "running at sizes that do not divide"}
+    kernel.panes(kernel.wait("ready"), head=head)
+    busy = page.locator(".head .busy")
+    expect(busy).to_have_text(head["busy"])
+    assert page.evaluate(boxes) == before
+    assert busy.get_attribute("title") == head["busy"], "what is cut can be read"
+
+
+def test_times_have_no_more_digits_than_their_unit_needs(kernel: Kernel) -> None:
+    for time_us, words in ((999.7, "1.00 ms"), (0.9997, "1.00 µs"), (16770.0, "16.8 ms"), (2.06, "2.06 µs")):
+        states = [panes.state("0", None, time_us=time_us, device="NVIDIA H200")]
+        kernel.panes(kernel.wait("ready"), history={"states": states, "current": "0", "path": ["0"]})
+        expect(kernel.page.locator(".state .sfacts b")).to_have_text(words)
+
+
 def test_a_problem_is_shown_inside_and_can_be_dismissed(kernel: Kernel) -> None:
     page = kernel.page
     page.get_by_role("button", name="undo").click()
@@ -313,3 +354,25 @@ def test_two_widgets_on_a_page_do_not_mix(kernel: Kernel) -> None:
         return [all.length, new Set(all).size];
     }""")
     assert ids[0] == ids[1] > 20
+
+
+def test_a_kernel_that_does_not_answer_is_told_from_one_that_has_gone(kernel: Kernel) -> None:
+    page = kernel.page
+    page.locator("[role=tree][aria-label=loops] .row[data-node=i]").click()
+    expect(page.locator(".exw .silent")).to_contain_text("may be busy", timeout=12_000)
+    assert page.locator(".exw .lost:visible").count() == 0
+    kernel.panes(kernel.wait("select"), selection={"node": "i"})
+    expect(page.locator(".exw .silent")).to_be_hidden()
+    page.evaluate("() => window.lose()")
+    expect(page.locator(".exw .lost")).to_be_visible()
+    assert page.locator(".exw .main").evaluate("one => one.inert")
+    before = len(page.evaluate("() => window.sent"))
+    page.locator("[role=tree][aria-label=loops] .row[data-node=k]").click(force=True)
+    assert len(page.evaluate("() => window.sent")) == before, "nothing is asked of a kernel that is not there"
+
+
+def test_a_line_that_cannot_send_is_a_kernel_that_has_gone(kernel: Kernel) -> None:
+    page = kernel.page
+    page.evaluate("() => { window.broken = true; }")
+    page.locator("[role=tree][aria-label=loops] .row[data-node=i]").click()
+    expect(page.locator(".exw .lost")).to_be_visible()

@@ -46,7 +46,7 @@ def test_a_way_by_keyboard_and_one_that_is_refused(opened: Open) -> None:
     page.locator(".wayname").first.focus()
     keys.press("End")
     assert focused(page, "dataset.how") == "cluster"
-    expect(page.locator(".waynote")).to_contain_text("split('k', …)")
+    expect(page.locator(".waynote")).to_contain_text("divide k before it is bound")
     before = len(stage.steps)
     keys.press("Enter")
     stage.calm()

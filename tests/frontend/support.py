@@ -68,7 +68,8 @@ class _Words:
 
     @staticmethod
     def local(dtype, *shape):
-        return np.full(shape, np.nan) if shape else np.nan
+        shape = shape[0] if len(shape) == 1 else shape
+        return np.nan if shape in ((), []) else np.full(shape, np.nan)
 
 
 def by_python(

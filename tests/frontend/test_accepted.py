@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from explorer.errors import ProgramWarning
 from explorer.ir.expr import Expr, const, var
 from explorer.ir.interpret import interpret
 from explorer.ir.program import Indirect
@@ -89,6 +90,8 @@ UPDATES = {
     "+=": ("y[i, 0] += x[i, j]", "sum"),
     "-=": ("y[i, 0] -= x[i, j] * 2", "sum"),
     "*=": ("y[i, 0] *= x[i, j]", "prod"),
+    "/=": ("y[i, 0] /= x[i, j] + 3", None),
+    "**=": ("y[i, 1] **= x[i, j] * 0 + 2", None),
     "x = x + e": ("y[i, 0] = y[i, 0] + x[i, j]", "sum"),
     "x = e + x": ("y[i, 0] = x[i, j] + y[i, 0]", "sum"),
     "x = a + x - b": ("y[i, 0] = x[i, j] + y[i, 0] - x[i, 0]", "sum"),
@@ -117,6 +120,13 @@ TEMPORARIES = {
     + nest("q[i, j + 1] = x[i, j] + y[i, j]")
     + "\n"
     + nest("y[i, j] = q[i, j + 1]"),
+    "a plane by its shape": "q = ex.local(ex.f32, (M, N + 1))\n"
+    + nest("q[i, j + 1] = x[i, j] + y[i, j]")
+    + "\n"
+    + nest("y[i, j] = q[i, j + 1]"),
+    "a row by its list": "for i in range(M):\n    row = ex.local(ex.f32, [N])\n    for j in range(N):\n        row[j] = x[i, j]\n"
+    "    for j in range(N):\n        y[i, j] = row[N - 1 - j] + y[i, j]",
+    "one by its empty shape": "t = ex.local(ex.f32, ())\nt = x[0, 0]\nfor i in range(M):\n    y[i, 0] = t + y[i, 0]",
     "in a triangle": "for i in range(2, M):\n    for j in range(i, N):\n        t = ex.local(ex.f32)\n        t = x[i, j]\n"
     "        y[i, j] += t",
     "in a strided loop": "for i in range(1, N, 2):\n    t = ex.local(ex.f32)\n    t = x[0, i]\n    y[0, i] += t",
@@ -132,7 +142,22 @@ TEMPORARIES = {
 }
 
 
-@pytest.mark.parametrize("text", [pytest.param(t, id=k) for k, t in {**LOOPS, **CONDITIONS, **TEMPORARIES}.items()])
+SPELLINGS = {
+    "shape": "for i in range(x.shape[0] - M):\n    for j in range(len(x)):\n        y[i, j] += x[i, j] / x.shape[1]",
+    "brackets": nest("y[i][j] += x[i][j] * x[i + 1][0]"),
+    "shifts": nest("y[i, j] += x[i >> 1, j & 3] + x[(i << 1) & 7, 0] + (i >> 1)"),
+    "continue": nest("if i == j:\n    continue\ny[i, j] += x[i, j]"),
+    "continue after something": nest("if i == j:\n    y[i, j] *= 2.0\n    continue\nif j > 3:\n    continue\ny[i, j] += x[i, j]"),
+    "continue on data": "for i in range(M):\n    s = 0.0\n    for j in range(N):\n        if x[i, j] < 0:\n            continue\n"
+    "        s += x[i, j]\n    y[i, 0] += s",
+    "a masked read": nest("v = x[i - 1, j] if i > 0 else 0.0\ny[i, j] += v"),
+    "two masked reads": nest("y[i, j] += (x[i - 1, j] if i > 0 else 0.0) * 2 - (x[i, j - 1] if j > 0 else x[i, j])"),
+    "a clamped index": nest("y[i, j] += x[min(i + 1, M - 1), max(j - 1, 0)] + x[abs(i - 2), 0]"),
+    "a chosen index": nest("k = i - 1 if i > 0 else 0\ny[i, j] += x[k, j] + x[i if i < 3 else 0, j]"),
+}
+
+
+@pytest.mark.parametrize("text", [pytest.param(t, id=k) for k, t in {**LOOPS, **CONDITIONS, **TEMPORARIES, **SPELLINGS}.items()])
 @pytest.mark.parametrize("sizes", [SIZES, {"M": 1, "N": 3, "K": 1, "T": 1}, {"M": 7, "N": 11, "K": 4, "T": 3}], ids=str)
 def test_statements(text, sizes):
     definition = body(text, "x: ex.f32[N + M, N + M], y: ex.f32[N + M, N + M]", FLAG=True)
@@ -312,7 +337,7 @@ def test_the_definition_shows_its_text():
     assert str(f).startswith("@ex.program\ndef f(x: ex.f32[N], y: ex.bool_[N]):\n")
     assert "x[0] &lt; 1" in f._repr_html_()
     assert f.doc == "Copies."
-    assert [str(p) for p in f.parameters] == ["x: f32[N]", "y: bool[N]"]
+    assert [str(p) for p in f.parameters] == ["x: f32[N]", "y: bool_[N]"]
 
 
 def test_quotients_are_simplified_by_the_ranges():
@@ -322,3 +347,23 @@ def test_quotients_are_simplified_by_the_ranges():
     ).at(M=3)
     assert program.statements[0].target.index == (var("i"), var("j"))
     assert isinstance(program.statements[0].target.index[0], Expr)
+
+
+@pytest.mark.parametrize(("word", "near"), [("i16", "i32"), ("float32", "f32"), ("int", "i32"), ("bool", "bool_")])
+def test_a_type_there_is_not_names_those_there_are(word, near):
+    import explorer
+
+    with pytest.raises(AttributeError, match=f"has no {word}: the element types are f16 bf16 .*; try {near}$"):
+        getattr(explorer, word)
+    with pytest.raises(AttributeError, match="no attribute 'sqr'; did you mean sqrt"):
+        explorer.sqr  # type: ignore[attr-defined]  # noqa: B018
+    assert not hasattr(explorer, "zzz")
+
+
+def test_an_unused_temporary_is_left_out_with_a_warning() -> None:
+    text = nest("t = ex.local(ex.f32)\ny[i, j] = x[i, j]")
+    with pytest.warns(ProgramWarning, match="the temporary t is never used") as said:
+        program = body(text)
+    assert said[0].lineno == 5
+    assert len(said) == 1
+    assert "t" not in program.at(M=2, N=3).array_of

@@ -93,24 +93,24 @@ def test_calling_a_program():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "what"),
+    ("sizes", "what", "example"),
     [
-        ({}, "missing sizes M, N"),
-        ({"M": 3}, "missing size N"),
-        ({"M": 3, "N": 4, "Q": 5}, "unknown size Q"),
-        ({"M": -1, "N": 4}, "the size M is -1"),
-        ({"M": 3.0, "N": 4}, "the size M must be an integer, not 3.0"),
-        ({"M": True, "N": 4}, "the size M must be an integer, not True"),
-        ({"M": "3", "N": 4}, "the size M must be an integer, not '3'"),
-        ({"M": None, "N": 4}, "the size M must be an integer, not None"),
+        ({}, "missing sizes M, N", "M=64, N=32"),
+        ({"M": 3}, "missing size N", "M=3, N=32"),
+        ({"M": 3, "N": 4, "Q": 5}, "unknown size Q", "M=3, N=4"),
+        ({"M": -1, "N": 4}, "the size M is -1", "M=64, N=4"),
+        ({"M": 3.0, "N": 4}, "the size M must be an integer, not 3.0", "M=64, N=4"),
+        ({"M": True, "N": 4}, "the size M must be an integer, not True", "M=64, N=4"),
+        ({"M": "3", "N": 4}, "the size M must be an integer, not '3'", "M=64, N=4"),
+        ({"M": None, "N": 4}, "the size M must be an integer, not None", "M=64, N=4"),
     ],
 )
-def test_sizes(sizes, what):
+def test_sizes(sizes, what, example):
     f = body(nest("y[i, j] = x[i, j]"))
     with pytest.raises(ProgramError, match=what) as caught:
         f.at(**sizes)
     assert "f has the sizes M, N" in caught.value.where
-    assert caught.value.hint == ".at(M=64, N=32)"
+    assert caught.value.hint == f".at({example})"
 
 
 @pytest.mark.parametrize(

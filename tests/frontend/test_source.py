@@ -228,16 +228,6 @@ def test_any_import_spelling():
     assert f.at(N=1).statements[0].value.op == "exp"
 
 
-def test_a_subclass_is_made_as_asked():
-    class Mine(definition.Definition):
-        pass
-
-    f = define("@make\ndef f(x: ex.f32[N]):\n    x[0] = 1.0", make=lambda f: definition.define(f, Mine))
-    assert type(f) is Mine
-    assert type(f.into(definition.Definition)) is definition.Definition
-    assert f.into(Mine).at(N=2) == f.at(N=2)
-
-
 def test_annotations_in_quotes():
     f = define('@ex.program\ndef f(x: "ex.f32[N, Q]"):\n    x[0, 0] = 1.0', Q=3)
     assert f.at(N=2).array_of["x"].shape == (2, 3)

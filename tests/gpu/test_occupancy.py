@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from explorer.codegen.module import Launch
 from explorer.errors import ResourceError
 from explorer.gpu.occupancy import check_launch, occupancy, waves
 from explorer.gpu.spec import Gpu, catalogue, gpu
+from explorer.kernel.module import Launch
 from explorer.run.nvrtc import include_folders
 
 ORACLE = r"""

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.codegen.module import Buffer, CudaModule, Launch
 from explorer.errors import KernelFault, KernelTimeout, OutOfMemory, ResourceError
 from explorer.ir.dtype import DTYPES
+from explorer.kernel.module import Buffer, CudaModule, Launch
 from explorer.run.cuda import CudaDevice, available
 from explorer.run.seeded import CUDA_TYPES, Seeded
 from explorer.run.timing import Timing

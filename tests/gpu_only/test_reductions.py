@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from explorer.codegen.emit import emit
+from explorer.kernel.emit import emit
 from explorer.run.cuda import CudaDevice, available
-from tests.codegen.reductions import CASES, definition, expected, inputs, plan, result_type, wide
+from tests.kernel.reductions import CASES, definition, expected, inputs, plan, result_type, wide
 
 pytestmark = pytest.mark.gpu
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from explorer.api import Schedule
+from explorer.schedule import Schedule
 from tests.mutants.gallery import MATMUL
 from tests.properties.programs import define
 

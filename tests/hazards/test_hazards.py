@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import pytest
 
-from explorer.codegen.emit import emit
 from explorer.errors import IllegalSchedule
 from explorer.ir.finding import Verdict
 from explorer.ir.plan import Plan
+from explorer.kernel.emit import emit
 from explorer.poly.judge import judge
 from explorer.run.cpu import CpuDevice
 from explorer.run.inputs import seeded_arrays
-from explorer.schedule import Schedule, Step
+from explorer.schedule import Schedule
+from explorer.step import Step
 from tests.properties.equal import difference
 from tests.properties.witness import doubt
 
@@ -31,8 +32,8 @@ def refused_plan(hazard: Hazard, patch: pytest.MonkeyPatch) -> Plan:
     seen: list[tuple[Verdict, Plan | None]] = []
     try_step = Schedule.try_step
 
-    def watched(schedule: Schedule, step: Step) -> tuple[Verdict, Plan | None]:
-        seen.append(try_step(schedule, step))
+    def watched(schedule: Schedule, step: Step, **options: bool) -> tuple[Verdict, Plan | None]:
+        seen.append(try_step(schedule, step, **options))
         return seen[-1]
 
     patch.setattr(Schedule, "try_step", watched)

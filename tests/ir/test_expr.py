@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from explorer.codegen.index import divisions
 from explorer.ir.expr import Expr, Quotient, Remainder, quotient, rejoin, remainder, var
 from explorer.ir.regroup import one_division, without_remainders
+from explorer.kernel.index import divisions
 
 A, B, C = var("a"), var("b"), var("c")
 BOX = {"a": (0, 10), "b": (-3, 12), "c": (0, 7)}

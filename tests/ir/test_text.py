@@ -112,11 +112,12 @@ def test_guards_stand_only_where_the_loops_do_not_imply_them() -> None:
 def test_everything_a_schedule_can_hold(golden) -> None:
     """Views, buffers at every place, combinations, asynchronous copies, waits, zero-fill, two kernels."""
     p = plan(matmul(), Split("k", 4), Bind("k.i", "thread.x"), Bind("i", "block.x"))
-    s1 = p.resolve("S1")[0]
+    leaf_of = {node.id: node for node, _, _ in p.leaves}
+    s1 = leaf_of["S1"]
     views = ((0, View("As", (var("k.i"),))), (2, View("acc_r", ())))
     p = p.replace_node("S1", replace(s1, views=views, collect=(("k.i", "shuffle"),)))
     for name, slot in (("S0", 0), ("S2", 0)):
-        p = p.replace_node(name, replace(p.resolve(name)[0], views=((slot, View("acc_r", ())),)))
+        p = p.replace_node(name, replace(leaf_of[name], views=((slot, View("acc_r", ())),)))
     f32 = DTYPES["f32"]
     p = replace(p, buffers=(
         Buffer("acc_r", f32, (), "register", scope="j"), Buffer("As", f32, (2, 4), "shared", pad=1, scope="k"),
@@ -134,4 +135,4 @@ def test_a_leaf_alone() -> None:
     p = initial(siblings())
     assert [statement_text(p, node) for node, _, _ in p.leaves] == ["t[i] = x[i]", "y[j] = t[j]"]
     s0 = statement("S0", {}, Access("y", ()), Call("abs", (X,)), (Access("x", ()),))
-    assert loops_text(initial(program("p", (), (s0,), leaf(s0)))) == "kernel p\n    y = abs(x)"
+    assert loops_text(initial(program("p", (), (s0,), leaf(s0)))) == "kernel p\n    S0: y = abs(x)"

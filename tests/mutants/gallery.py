@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from explorer.api import Schedule
+from explorer.schedule import Schedule
 from tests.properties.programs import define
 from tests.transforms.multiblock import spread
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from explorer.api import Schedule
-from explorer.codegen.emit import emit
-from explorer.codegen.module import CudaModule
 from explorer.errors import CompileError, ExplorerError, IllegalSchedule
+from explorer.kernel.emit import emit
+from explorer.kernel.module import CudaModule
 from explorer.run.cpu import CpuBuilt, CpuDevice
 from explorer.run.inputs import seeded_arrays
+from explorer.schedule import Schedule
 from tests.properties.equal import difference
 
 from .gallery import GALLERY

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from explorer.api import Schedule
 from explorer.ir.finding import YES, Finding
 from explorer.ir.plan import Plan
 from explorer.ir.tree import Loop, Sync, walk
+from explorer.schedule import Schedule
 
 from . import gallery as g
 from .patches import Patch, after, returning
@@ -65,7 +65,7 @@ NO_ORDER = Patch("explorer.poly.judge", "check_order", returning(()))
 NO_OBLIGATIONS = Patch("explorer.poly.judge", "check_obligations", returning(()))
 NO_FLOW = Patch("explorer.poly.flow", "check_flow", returning(()))
 NO_ASYNC = Patch("explorer.poly.asynchronous", "check_async", returning(()))
-NO_RACES = (Patch("explorer.codegen.body", "Builder.without_races", lambda _: lambda builder, found: frozenset(found.before)),
+NO_RACES = (Patch("explorer.kernel.lower", "Context.without_races", lambda _: lambda builder, found: frozenset(found.before)),
             Patch("explorer.poly.barriers", "check_races", lambda _: lambda plan: ()))
 
 
@@ -143,7 +143,7 @@ SMALL = _rewrite("contract", "Contract", _small_buffers)
 
 def _guards(by: int) -> Patch:
     """Every condition too wide or too narrow by one."""
-    return Patch("explorer.codegen.lower", "condition",
+    return Patch("explorer.kernel.sites", "condition",
                  lambda original: lambda e, equality, ranges: original(e if equality else e + by, equality, ranges))
 
 
@@ -173,8 +173,9 @@ QUESTIONS = (
     Mutant("cover", "the question is not asked; split forgets the last part", g.split, (NO_COVER, SHORT_SPLIT)),
     Mutant("flow", "the question is not asked; one slot too few", lambda: g.pipelined(3, 2), (NO_FLOW,)),
     Mutant("flow", "the question is not asked; a buffer one cell too small", g.chained_in_threads, (NO_FLOW, SMALL)),
-    Mutant("flow", "copies of what nobody wrote are let through", g.strays,
-           (Patch("explorer.poly.flow", "check_strays", returning(())),)),
+    Mutant("flow", "copies of what nobody wrote are let through, and not masked", g.strays,
+           (Patch("explorer.poly.flow", "check_strays", returning(())),
+            Patch("explorer.transforms.stage", "strays", returning(False)))),
     Mutant("flow", "a copy is known by its name alone", g.cut_copies,
            (*(Patch(f"explorer.poly.{m}", "plan_copy", _by_name) for m in ("flow", "footprint", "plan_facts")),)),
     Mutant("joins", "the question is not asked: a block goes on with the parts of others", g.ticketed_by_neighbours,
@@ -210,7 +211,7 @@ CODE = (
     Mutant("early loads", "one element too many", g.loaded_early, text=(("4 * k + k_i < 7 ?", "4 * k + k_i < 8 ?"),)),
     Mutant("early loads", "beyond the end an element is a number", g.loaded_early, text=((": -INFINITY;", ": 1000.0f;"),)),
     Mutant("early loads", "beyond the end zero is thought to change nothing", g.loaded_early_where_it_is,
-           (Patch("explorer.codegen.early", "neutral", returning(0)),)),
+           (Patch("explorer.kernel.passes.batch_loads", "neutral", returning(0)),)),
     Mutant("early loads", "beyond the end the values are used", g.loaded_early_where_it_is,
            text=(("if (4 * k + k_i < 7)\n        total", "if (4 * k + k_i < 8)\n        total"),)),
     Mutant("early loads", "lanes before the row are used", g.aligned,
@@ -233,18 +234,18 @@ CODE = (
            text=(("async_wait<1>();", "async_wait<2>();"),)),
     Mutant("asynchronous copies", "a commit is not written", g.pipelined, text=(("async_commit();  // k.pro.commit", ""),)),
     Mutant("asynchronous copies", "beyond the edge the source is read", g.pipelined,
-           (Patch("explorer.codegen.async_copy", "inside_conditions", returning(())),)),
+           (Patch("explorer.kernel.lower", "inside_conditions", returning(())),)),
     Mutant("asynchronous copies", "beyond the edge nothing is written", g.pipelined,
            text=(("async_copy<4>(&b_s[(k + 2)", "if (k + i_i < 1) async_copy<4>(&b_s[(k + 2)"),)),
     Mutant("staged copies", "ones instead of zeros beyond the edge", g.staged, text=((": 0.0f;", ": 1.0f;"),)),
     Mutant("launches", "the kernels run in another order", g.atomics,
-           (Patch("explorer.codegen.emit", "_launches", after(lambda found, *_: reversed(list(found)))),)),
+           (Patch("explorer.kernel.emit", "_launches", after(lambda found, *_: reversed(list(found)))),)),
     Mutant("vectors", "the lanes are swapped", g.vectors, text=(("t_i_i.at[i_i]", "t_i_i.at[1 - i_i]"),)),
     Mutant("vectors", "alignment is not looked at", g.misaligned,
            (Patch("explorer.transforms.vectorize", "_strides", returning(YES)),
-            Patch("explorer.codegen.vector", "gcd", returning(4)))),
+            Patch("explorer.kernel.lanes", "gcd", returning(4)))),
     Mutant("collectives", "every thread updates memory", g.atomics,
-           (Patch("explorer.codegen.collective", "Collective.writers", returning(())),)),
+           (Patch("explorer.kernel.printer", "writers_of", returning(())),)),
     Mutant("collectives", "a plain update for an atomic one", g.atomics, text=(("atomic_add(&y[0], y_sum)", "y[0] += y_sum"),)),
     Mutant("collectives", "the identity of max is 0", g.warps, text=(("float peak_p = -INFINITY", "float peak_p = 0.0f"),)),
     Mutant("device library", "shuffles over half of the lanes", g.warps,
@@ -273,7 +274,7 @@ CODE = (
     Mutant("barrier of the grid", "a barrier of the block instead", g.barred,
            text=(("  grid_barrier(columns_2_barrier);", "  __syncthreads();"),)),
     Mutant("barrier of the grid", "the launch is not cooperative", g.barred,
-           (Patch("explorer.codegen.emit", "_launches",
+           (Patch("explorer.kernel.emit", "_launches",
                   after(lambda found, *_: [replace(x, cooperative=False) for x in found])),)),
     Mutant("operations", "min for max", g.warps, text=(("max_nan(peak, peak_max)", "fminf(peak, peak_max)"),)),
 )

@@ -11,6 +11,7 @@ from explorer.ir.tree import Loop, Sync
 from explorer.poly.asynchronous import check_async, commits_before, path_to
 from tests.poly import plans
 from tests.poly.brute import reads_in_flight, thread_runs
+from tests.properties.programs import define
 
 
 def agree(plan: Plan) -> bool:
@@ -90,7 +91,9 @@ def test_commit_numbers_are_affine_in_the_loops():
 def test_asynchronous_copies_go_to_shared_memory():
     plan = plans.matmul(mechanism="async")
     private = replace(plan, buffers=tuple(replace(b, space="register") if b.name == "As" else b for b in plan.buffers))
-    assert any("not in shared memory" in f.what for f in check_async(private))
+    (finding,) = check_async(private)
+    assert "from global memory to registers" in finding.what
+    assert "from global to shared memory" in finding.why
 
 
 def test_plain_copies_need_no_wait():
@@ -101,3 +104,16 @@ def test_large_sizes_answer_alike():
     large = {"m": 1000, "n": 1000, "k": 1000, "tile": (128, 128, 16), "threads": (16, 16), "mechanism": "async"}
     assert check_async(plans.matmul(**large, ahead=3, buffers=4)) == ()
     assert check_async(plans.matmul(**large, ahead=3, buffers=4, pending=3))
+
+
+def test_what_is_under_way_has_landed_where_a_launch_ends() -> None:
+    """The cells of the next launch are others: what the last one left open in its own is nothing to it."""
+    source = '''@ex.program
+def f(x: ex.f32[N], y: ex.f32[K, M, N]):
+    for n in range(K):
+        for h in range(M):
+            for w in range(N):
+                y[n, h, w] = x[w]
+'''
+    s = define(source, "launches.py").schedule(K=2, M=3, N=4).bind("w", "thread.y").stage("x", "h", pad=1).pipeline("h", 3)
+    assert s.bind("n", "launch").run(device="cpu").correct

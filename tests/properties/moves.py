@@ -10,6 +10,8 @@ from typing import Any
 from explorer.ir.plan import Plan
 from explorer.transforms.base import Transform, catalogue
 
+COPYING = 0.25
+"""Share of moves that make copies: of arrays and of copies, wide, early, in registers, running ahead."""
 WEIGHT = {"bind": 5, "stage": 4, "contract": 3, "pipeline": 3, "collect": 2, "rfactor": 2, "vectorize": 2}
 GROUND = {"pipeline": "stage", "collect": "bind", "vectorize": "split", "accumulate": "contract", "join": "launch"}
 """What prepares the ground for a transformation that has nothing to do in a program as written."""
@@ -46,6 +48,8 @@ def random_step(plan: Plan, pick: random.Random, focus: str) -> Transform | None
             return step
         if focus in GROUND:
             return offered(known[GROUND[focus]], plan, pick)
+    if pick.random() < COPYING and (step := copying(plan, pick)) is not None:
+        return step
     bound = any(x.is_thread for x in plan.loops.values())
     weights = [WEIGHT.get(name, 1) for name in known]
     for i, name in enumerate(known):
@@ -55,6 +59,25 @@ def random_step(plan: Plan, pick: random.Random, focus: str) -> Transform | None
             weights[i] = 2
     kind = known[pick.choices(list(known), weights)[0]]
     return offered(kind, plan, pick) if pick.random() < 0.6 else drawn(kind, plan, pick)
+
+
+def copying(plan: Plan, pick: random.Random) -> Transform | None:
+    """A copy of what some leaf reads, copies themselves included, at a loop around it; or copies that run ahead."""
+    known = catalogue()
+    if plan.copies and pick.random() < 0.4 and (step := offered(known["pipeline"], plan, pick)) is not None:
+        return step
+    readers = [(leaf, above) for leaf, above, _ in plan.leaves if above and plan.statement_of[leaf.statement].reads]
+    if not readers:
+        return None
+    copied = [(leaf, above) for leaf, above in readers if leaf.statement in {c.name for c in plan.copies}]
+    leaf, above = pick.choice(copied if copied and pick.random() < 0.4 else readers)
+    values = {"array": pick.choice(plan.statement_of[leaf.statement].reads).array, "at": pick.choice(above).id,
+              "space": pick.choice(("shared", "shared", "register")), "vector": pick.choice((1, 1, 2, 4, 4, 8, 16)),
+              "pad": pick.choice((0, 0, 0, 1)), "fill": pick.random() < 0.8, "early": pick.random() < 0.3,
+              "threads": pick.random() < 0.8}  # fmt: skip
+    if values["space"] == "register":
+        values |= {"pad": 0, "vector": 1}
+    return known["stage"](**values)
 
 
 def drawn(kind: type[Transform], plan: Plan, pick: random.Random) -> Transform:

@@ -8,14 +8,20 @@ from dataclasses import dataclass
 
 import explorer as ex
 from explorer import workloads
-from explorer.api import Definition, Schedule
+from explorer.frontend.definition import Definition
+from explorer.schedule import Schedule
 
+from .hostile import renamed
 from .shapes import SHAPES, two_reductions
 from .writer import FLOATS, INTEGERS, SIZES, Writer
 
 EXTENTS = (1, 2, 3, 3, 4, 4, 5, 5, 6, 7, 8, 11)
 EMPTY = 0.02
 """Share of sizes that are 0."""
+HOSTILE_SHARE = 0.5
+"""Share of programs whose names are hostile ones."""
+WIDE = (17, 31, 33, 40)
+"""Sizes of a loop over more than a warp, or part of one: one size of some programs."""
 
 
 @dataclass(frozen=True)
@@ -29,29 +35,34 @@ class Case:
 def random_text(pick: random.Random) -> str:
     """The text of a random program: one to three nests, in one element type."""
     w = Writer(pick, pick.choice(FLOATS) if pick.random() < 0.8 else pick.choice(INTEGERS))
-    for _ in range(pick.choice((1, 1, 1, 2, 2, 3))):
+    for _ in range(pick.choice((1, 1, 2, 2, 3))):
         pick.choice(SHAPES)(w)
     return f"@ex.program\ndef f({', '.join(w.parameters.values())}):\n" + "\n".join(w.lines) + "\n"
 
 
-def define(text: str, file: str) -> Definition:
-    """The program of a text, with the sizes M, N and K at hand."""
+def define(text: str, file: str, names: tuple[str, ...] = SIZES) -> Definition:
+    """The program of a text, with the sizes M, N and K (or others) at hand."""
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    space: dict[str, object] = {"ex": ex, "__name__": "user", **dict(zip(SIZES, ex.sizes(" ".join(SIZES)), strict=True))}
+    space: dict[str, object] = {"ex": ex, "__name__": "user", **dict(zip(names, ex.sizes(" ".join(names)), strict=True))}
     exec(compile(text, file, "exec"), space)
     return next(v for v in space.values() if isinstance(v, Definition))
 
 
 def random_case(pick: random.Random, label: str) -> Case:
-    """A random program at random sizes; sizes of 0 and 1 are rare but there.
+    """A random program at random sizes, some under hostile names; sizes of 0 and 1 are rare but there.
 
     Raises
     ------
     ProgramError
         If the program reads what nothing wrote, or leaves an array, at these sizes.
     """
-    definition = define(random_text(pick), f"{label}.py")
+    text, names = random_text(pick), SIZES
+    if pick.random() < HOSTILE_SHARE:
+        text, names = renamed(text, names, pick)
+    definition = define(text, f"{label}.py", names)
     sizes = {s: pick.choice(EXTENTS) if pick.random() >= EMPTY else 0 for s in definition.sizes}
+    if sizes and pick.random() < 0.15:
+        sizes[pick.choice(sorted(sizes))] = pick.choice(WIDE)
     return Case("random", definition.schedule(**sizes))
 
 
@@ -81,4 +92,4 @@ def workload_case(pick: random.Random) -> Case:
     if pick.random() < 0.5:
         small = pick.choice((1, 2))
         sizes = {name: max(1, value - small) if value > 3 else value for name, value in sizes.items()}
-    return Case(chosen.name, chosen.definition.into(Definition).schedule(**sizes))
+    return Case(chosen.name, chosen.definition.schedule(**sizes))

@@ -230,6 +230,91 @@ def two_reductions(w: Writer) -> None:
           f"    {y}[i, k] = {value} + {s}")
 
 
+def statements(w: Writer) -> None:
+    """Two or three statements in one nest, each with a guard of its own; later ones read what earlier ones wrote."""
+    m, n = w.sizes(2)
+    x, y, z = w.old_or_new("x", m, n, halo=2), w.array("y", m, n), w.array("z", m, n)
+    w.add(0, f"for i in range({m}):", f"    for j in range({n}):", f"        {y}[i, j] = {w.map(f'{x}[i, j]', f'{x}[i, j + 1]')}")
+    w.add(w.guard(2, ("i", "j"), 0.4), f"{z}[i, j] = {w.map(f'{y}[i, j]', f'{x}[i + 1, j]')}")
+    if w.pick.random() < 0.6:
+        w.add(w.guard(2, ("i", "j"), 0.6), f"{y}[i, j] = {w.map(f'{x}[i + 2, j]', f'{y}[i, j]')}")
+
+
+def strided(w: Writer) -> None:
+    """A store or an update of every second or third row or column, the others from another statement or the caller."""
+    m, n = w.sizes(2)
+    x, y = w.old_or_new("x", m, n, halo=2), w.array("y", m, n)
+    by = w.pick.choice((2, 3, 4))
+    name = w.pick.choice(("i", "j"))
+    w.add(0, f"for i in {w.span(m, full=True)}:", f"    for j in {w.span(n, full=True)}:",
+          f"        if {name} % {by} == {w.pick.randrange(by)}:",
+          f"            {y}[i, j] = {w.map(f'{x}[i, j]', f'{x}[i + 1, j]')}")
+    if w.pick.random() < 0.5:
+        w.add(2, "else:", f"    {y}[i, j] = {w.map(f'{x}[i, j + 2]', f'{x}[i, j]')}")
+
+
+def constant(w: Writer) -> None:
+    """A temporary that holds a constant of a narrow type, perhaps one that no array has: what inlining writes into the text."""
+    m, n = w.sizes(2)
+    x, y = w.old_or_new("x", m, n, halo=2), w.array("y", m, n)
+    real = ("f16", "0.1"), ("bf16", "0.3"), ("f32", "0.1"), ("f16", "-2.5")
+    dtype, value = w.pick.choice(real if w.real else (("i8", "3"), ("i32", "-5")))
+    t = w.local(0, n, dtype=dtype)
+    w.add(0, f"for j in range({n}):", f"    {t}[j] = {w.pick.choice((value, f'{value} * j'))}")
+    w.add(0, f"for i in {w.span(m)}:", f"    for j in {w.span(n, ('i',))}:")
+    w.add(w.guard(2, ("i", "j")), f"{y}[i, j] = {w.map(f'{x}[i, j]', f'{t}[j]')}")
+
+
+def narrow(w: Writer) -> None:
+    """A vector of a narrow type read along its only axis, with a halo: copies of it end in the midst of a run of bytes."""
+    n = w.pick.choice(w.sizes(3))
+    dtype = w.pick.choice(("f16", "bf16", "f32")) if w.real else "i8"
+    x, y = w.array("x", n, dtype=dtype, halo=w.pick.choice((0, 1, 3))), w.array("y", n)
+    w.add(0, f"for j in {w.span(n)}:", f"    {y}[j] = {w.map(f'{x}[j]', f'{x}[{n} - 1 - j]')}")
+
+
+def rows(w: Writer) -> None:
+    """Rows that are read many times: what shared memory, copies of copies and pipelines are for."""
+    m, n, k = w.sizes(3)
+    x, y = w.array("x", m, k, dtype=w.pick.choice(("f16", "bf16", "f32")) if w.real else "i8"), w.array("y", m, n)
+    at = w.pick.choice((f"{x}[i, k]", f"{x}[i, {k} - 1 - k]"))
+    w.add(0, f"for i in {w.span(m)}:", f"    for j in range({n}):", f"        {y}[i, j] = 0", f"        for k in {w.span(k)}:",
+          f"            {y}[i, j] += {at}")
+
+
+def tangle(w: Writer) -> None:
+    """Several statements on one array at strided, folded and shared elements: who wrote last differs from read to read."""
+    pick, (m, n) = w.pick, w.sizes(2)
+    u = w.array("u", "26", "13")
+    x = w.array("x", m) if pick.random() < 0.6 else ""
+
+    def place(j: str) -> str:
+        rows = ("i", "i + 2", f"i + {j}", "2 * i + 1", f"(i + 2 * {j}) // 3", f"{j} // 2", f"{j} % 3")
+        columns = (j, f"{j} % 3", "i // 2", "i % 4", f"({j} + 2 * i) // 5", "i", "2")
+        return f"{u}[{pick.choice(rows)}, {pick.choice(columns)}]"
+
+    def store(depth: int, j: str) -> None:
+        at, other = place(j), place(j)
+        half = "0.5 * " if w.real else ""
+        forms = [f"{half}({at} - {other})", f"min({at}, {other})", f"{half}{other}"]
+        forms += [f"{x}[i]", f"{half}({other} - {x}[i])", f"max({other}, {x}[i])"] if x else ["3"]
+        w.add(w.guard(depth, ("i", j), 0.3), f"{at} = {pick.choice(forms)}")
+
+    if pick.random() < 0.5:
+        w.add(0, "for a in range(26):", "    for b in range(13):", f"        {u}[a, b] = 2")
+    w.add(0, f"for i in {w.span(m)}:")
+    if x:
+        w.add(1, f"{u}[i, 1] = {x}[i]")
+    for _ in range(pick.choice((1, 2, 2))):
+        if pick.random() < 0.4:
+            store(1, "i")
+        j = w.name("j")
+        spans = w.span(n, ("i",)), f"range(i % 3, {n}, {pick.choice((2, 3))})", "range(i, i + 2)"
+        w.add(1, f"for {j} in {pick.choice(spans)}:")
+        for _ in range(pick.choice((1, 2))):
+            store(2, j)
+
+
 def gather(w: Writer) -> None:
     """A read at a data-dependent index."""
     m, n = w.sizes(2)
@@ -247,4 +332,5 @@ def folded(w: Writer) -> None:
 SHAPES: tuple[Callable[[Writer], None], ...] = (
     pointwise, deep, chain, same_nest, local_value, cube, row_reduction, row_reduction, vector_reduction, direct_reduction,
     direct_reduction, bins, total, logical, product, product, window, stencil, plane_stencil, scan, overwritten, moved,
-    two_reductions, gather, folded)
+    two_reductions, gather, folded, tangle, statements, statements, strided, strided, constant, constant, narrow, rows, rows,
+    )

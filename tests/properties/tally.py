@@ -39,6 +39,8 @@ class Tally:
         Moves in the schedules that were run.
     counts : Counter
         What else happened.
+    chains, steps : int
+        Chains of moves, and the moves that were made in all of them together (repairs of obligations not counted).
     seconds : dict
         Where the time went.
     found : list of Counterexample
@@ -49,6 +51,8 @@ class Tally:
     refused: Counter = field(default_factory=Counter)
     ran: Counter = field(default_factory=Counter)
     counts: Counter = field(default_factory=Counter)
+    chains: int = 0
+    steps: int = 0
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     found: list[Counterexample] = field(default_factory=list)
 
@@ -60,6 +64,8 @@ class Tally:
         for name, seconds in other.seconds.items():
             self.seconds[name] += seconds
         self.found += other.found
+        self.chains += other.chains
+        self.steps += other.steps
 
     def of(self, outcome: str) -> int:
         """Pairs with this outcome."""
@@ -70,11 +76,18 @@ class Tally:
         """Transformations that stand in no schedule that was run."""
         return [name for name in catalogue() if not self.ran[name]]
 
+    @property
+    def average(self) -> float:
+        """Moves that were made, for each chain."""
+        return self.steps / max(self.chains, 1)
+
     def table(self) -> str:
         """Pairs by outcome, moves by transformation, and the rest, as text."""
         rows = [f"{'pairs':<42}{len(self.pairs):>8,}", f"{'  accepted, run, equal to the reference':<42}{self.of(ACCEPTED):>8,}"]
         rows += [f"{f'  refused by {q}, witness confirmed':<42}{self.of(q):>8,}" for q in QUESTIONS]
         rows += [f"{k:<42}{n:>8,}" for k, n in sorted(self.counts.items())]
+        rows += [f"{'chains':<42}{self.chains:>8,}", f"{'moves made':<42}{self.steps:>8,}",
+                 f"{'moves made in a chain, on average':<42}{self.average:>8.1f}"]
         rows += ["", f"{'move':<14}{'made':>8}{'refused':>9}{'in runs':>9}"]
         rows += [f"{name:<14}{self.made[name]:>8,}{self.refused[name]:>9,}{self.ran[name]:>9,}" for name in catalogue()]
         rows += ["", "seconds: " + ", ".join(f"{k} {n:.1f}" for k, n in sorted(self.seconds.items(), key=lambda item: -item[1]))]

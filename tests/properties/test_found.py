@@ -7,13 +7,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from explorer.api import Schedule
 from explorer.errors import ExplorerError, IllegalSchedule
+from explorer.ir.tree import walk
+from explorer.poly.judge import judge
+from explorer.schedule import Schedule
+from explorer.transforms.base import catalogue
+from explorer.transforms.bind import Bind
 from tests.mutants.gallery import GUARDED
 
 from .programs import define
 from .tally import ACCEPTED
 from .trial import Trial
+from .witness import doubt
 
 ROWS = """@ex.program
 def f(x: ex.f32[M, N], y: ex.f32[M]):
@@ -84,6 +89,17 @@ def f(x: ex.f32[M, N], y: ex.f32[M]):
         for i in range(M):
             y[i] += x[i, k]
 """
+ROUND = """
+@ex.program
+def f(x: ex.f32[M, N], S2: ex.f32[M, N], t: ex.f32[N]):
+    for S1 in range(M):
+        for f in range(N):
+            S2[S1, f] = x[S1, f]
+            if f % 2 == 1:
+                S2[S1, f] = 0.5 * x[S1, f]
+    for f in range(N):
+        t[f] = S2[0, f]
+"""
 BAND = """
 @ex.program
 def f(x: ex.f32[M + 2, N + 2], y: ex.f32[M]):
@@ -92,6 +108,25 @@ def f(x: ex.f32[M + 2, N + 2], y: ex.f32[M]):
     for i in range(M - 1, -1, -1):
         for k in range(max(0, i - 1), min(N, i + 2)):
             y[i] += x[i, k]
+"""
+REVERSED = """
+@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[M, N]):
+    t = ex.local(ex.f32, N)
+    for j in range(N):
+        t[j] = 0.5 * j
+    for i in range(M):
+        for j in range(N):
+            y[i, j] = x[i, j] + t[j]
+"""
+SOME = """
+@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[1]):
+    y[0] = -ex.inf
+    for i in range(M):
+        for k in range(N):
+            if 0 < i and i < 4:
+                y[0] = max(y[0], x[i, k])
 """
 ALL = """
 @ex.program
@@ -117,6 +152,12 @@ class Case:
 CASES = (
     Case("a cluster of one block", ALL, lambda s: s.bind("i", "block.y").collect("S1", "atomic").collect("S1_combine", "cluster"),
          sizes=(("M", 1), ("N", 8))),
+    Case("partial results that start everywhere and are updated in some rows", SOME,
+         lambda s: s.rfactor("S1", "i").compute_at("S1", "i.c").compute_at("S1_init", "i.c").accumulate("y_p")),
+    Case("the values of all lanes at once, from a thread's own array", ROWS,
+         lambda s: s.bind("k", "thread.x", count=2).reorder(("k", "k.b", "i_2")).collect("S1", "shuffle")),
+    Case("a loop and an array called as statements are, a loop called as the program is", ROUND,
+         lambda s: s.interchange("S1", "f").reverse("S1").split("f", 2).stage("x", "S1")),
     Case("shuffles for elements that nobody updates", BAND,
          lambda s: s.tile(("i_2", "k"), (2, 2)).bind("k.i", "thread.y").rfactor("S1", "k.i").bind("k", "thread.x")
          .collect("S1", "shuffle").collect("y", "shuffle"), sizes=(("M", 11), ("N", 4))),
@@ -126,7 +167,7 @@ CASES = (
          lambda s: s.stage("x", "k").cut("k", 1).distribute("k.2", "x_s.2"), "flow"),
     Case("registers outlived the loop they are declared in", ROWS,
          lambda s: s.stage("x", "k", space="register").shift("k", 1, of="S1"), "flow"),
-    Case("copies of elements that nobody writes", GUARDED, lambda s: s.stage("t", "j"), "flow"),
+    Case("copies of elements that nobody writes are masked", GUARDED, lambda s: s.stage("t", "j")),
     Case("copies of elements that another block writes", EVERY_OTHER,
          lambda s: s.stage("u", "i_2", space="register").bind("i", "block.x"), "flow"),
     Case("... within a block they do no harm", EVERY_OTHER,
@@ -180,3 +221,70 @@ def test_refused_in_words(sizes: dict[str, int], chain: Callable[[Schedule], Sch
         chain(define(ROWS, "found.py").schedule(**sizes))
     assert caught.value.what
     assert not isinstance(caught.value, IllegalSchedule)
+
+
+def test_names_of_nodes_are_told_apart() -> None:
+    """Statements and loops are named apart from what the user calls things."""
+    s = define(ROUND, "round.py").schedule(M=3, N=4)
+    names = [node.id for kernel in s.plan.kernels for node in walk(kernel.body)]
+    assert len(names) == len(set(names)), names
+    assert {leaf.statement for leaf, _, _ in s.plan.leaves} == {"S0", "S3", "S4"}
+
+
+def test_a_wrong_copy_of_a_copy_is_seen_through_both() -> None:
+    """The enumeration follows copies that are read by way of a view."""
+    s = define(REVERSED, "reversed.py").schedule(M=2, N=3).stage("t", "i", space="register").reverse("j").stage("t", "t_r.0")
+    plan = s.try_step(catalogue()["contract"]("t"))[1]  # type: ignore[call-arg]
+    if plan is not None and (refusals := judge(plan).refusals):
+        assert doubt(plan, refusals[0]) == ""
+
+
+def test_a_shared_buffer_of_the_next_iteration_is_the_same_memory() -> None:
+    """Of a race between lanes of a vector loop, where no barrier can stand (chain 8001:661)."""
+    text = '''@ex.program
+def f(x: ex.f32[N], y: ex.f32[N], z: ex.f32[M, N]):
+    for i in range(N):
+        y[i] = x[i]
+    for k in range(M):
+        for j in range(N):
+            z[k, j] = 0.0
+'''
+    s = define(text, "lanes.py").schedule(N=4, M=3).stage("x", "i", space="register").stage("x", "i", pad=1)
+    s = s.vectorize("i")
+    _, plan = s.try_step(Bind("j", "lane"))
+    assert plan is not None
+    found = judge(plan).refusals
+    assert {f.question for f in found} == {"race"}
+    assert [doubt(plan, f) for f in found] == [""] * len(found)
+
+
+def test_an_update_that_nobody_contributes_to_may_have_no_cell() -> None:
+    """In the last round of a fused loop every thread gives the identity, to a cell that the array lacks (chain 8005:905)."""
+    text = '''@ex.program
+def f(x: ex.f32[N, K], y: ex.f32[N, K]):
+    for i in range(N):
+        t = ex.local(ex.f32)
+        t = 0
+        for k in range(K):
+            t += abs(x[i, k])
+        for j in range(K):
+            y[i, j] = abs(x[i, j])
+'''
+    for how in ("shared", "shuffle"):
+        s = define(text, "cells.py").schedule(N=4, K=3).distribute("i", "S0").bind("k", "thread.x").collect("t", how)
+        s = s.contract("t").shift("i.2", 1, of="j").fuse("i", "i.2")
+        assert s.run(device="cpu").correct
+        assert "if (i <= 3) t[i] +=" in s.cuda or "if (i < 4) t[i] +=" in s.cuda
+
+
+def test_warps_beside_an_axis_of_one_thread() -> None:
+    """Chain 8005:723."""
+    text = '''@ex.program
+def f(x: ex.f32[K, N], y: ex.f32[1]):
+    y[0] = ex.inf
+    for i in range(K):
+        for k in range(N):
+            y[0] = min(y[0], x[i, k])
+'''
+    s = define(text, "warps.py").schedule(K=1, N=2).bind("i", "thread.y").bind("k", "warp")
+    assert s.collect("y", "shuffle").run(device="cpu").correct

@@ -16,16 +16,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from explorer.api import Schedule
-from explorer.codegen.emit import emit
-from explorer.codegen.module import CudaModule
-from explorer.errors import CompileError, ExplorerError, IllegalSchedule
+from explorer.errors import CompileError, ExplorerError, IllegalSchedule, ResourceError
 from explorer.ir.finding import Finding
 from explorer.ir.plan import Plan
 from explorer.ir.tree import walk
+from explorer.kernel.emit import emit
+from explorer.kernel.module import CudaModule
 from explorer.poly.judge import judge
 from explorer.run.cpu import CpuBuilt, CpuDevice
 from explorer.run.inputs import seeded_arrays
+from explorer.schedule import Schedule
 from explorer.transforms.approximate import as_computed
 from explorer.transforms.base import Transform, catalogue
 
@@ -35,10 +35,12 @@ from .programs import PREPARED, random_case, workload_case
 from .tally import ACCEPTED, Counterexample, Tally
 from .witness import ENUMERATION, UNDECIDED, doubt
 
-LONGEST = 8
-"""Moves of a chain at most."""
-TRIES = 30
+FEWEST, LONGEST = 6, 20
+"""Moves of a chain."""
+TRIES = 100
 """Moves drawn for one chain at most."""
+WITNESSED = 6
+"""Refusals of one chain that are held against an enumeration; the ones behind are not counted as pairs."""
 BATCH = 96
 """Kernels that are compiled together."""
 SHRUNK = 3
@@ -61,6 +63,7 @@ class Trial:
         self.tally = Tally()
         self.waiting: list[Accepted] = []
         self.shrinks = shrinks
+        self.witnessed = 0
 
     def run(self, seed: int, chains: Iterable[int]) -> Tally:
         """Chains of a seed, by their numbers."""
@@ -89,11 +92,19 @@ class Trial:
             schedule = self._start(seed, pick, focus)
         if schedule is None:
             return
-        wanted = pick.randint(1, LONGEST)
+        start, wanted, self.witnessed = len(schedule.steps), pick.randint(FEWEST, LONGEST), 0
+        early, found = pick.randint(1, wanted), len(self.tally.found)
         for _ in range(TRIES):
-            if len(schedule.steps) >= wanted:
+            if len(schedule.steps) - start >= wanted:
                 break
-            schedule = self._move(seed, schedule, pick, focus)
+            new = self._move(seed, schedule, pick, focus)
+            if new is not schedule and len(new.steps) - start == early:
+                self.conclude(seed, new)
+            schedule = new
+            if len(self.tally.found) > found:  # what is wrong stays wrong behind it
+                break
+        self.tally.chains += 1
+        self.tally.steps += len(schedule.steps) - start
         self.conclude(seed, schedule)
 
     def _start(self, seed: str, pick: random.Random, focus: str) -> Schedule | None:
@@ -148,8 +159,9 @@ class Trial:
     def _refused(self, seed: str, plan: Plan, findings: tuple[Finding, ...], schedule: Schedule, step: Transform | None) -> None:
         """A refused pair: its witnesses are held against the enumerated instances."""
         key = _digest(schedule, step)
-        if key in self.tally.pairs:
+        if key in self.tally.pairs or self.witnessed >= WITNESSED:
             return
+        self.witnessed += 1
         with self._timed("witnesses"):
             for finding in findings[:3]:
                 why = doubt(plan, finding)
@@ -176,7 +188,7 @@ class Trial:
                 self.waiting.append(Accepted(seed, done, emit(done.plan)))
             except IllegalSchedule as error:
                 self._refused(seed, done.plan, (error.finding,), done, None)
-            except ExplorerError as error:
+            except ResourceError as error:
                 self.tally.counts[f"not counted: no text, {error.why}"[:80]] += 1
             except Exception:
                 self._problem(seed, "an exception while emitting", traceback.format_exc(), done)

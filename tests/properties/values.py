@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, product
 
 from explorer.ir.plan import Plan, block_extents
 from explorer.ir.program import Program, Statement
 from explorer.ir.tree import WARP_SIZE, Kernel, Leaf
 
-from .walk import Execution, Instance, cell, copy_chain, copy_read, element, executions, holds_element, is_inside, target_space
+from .walk import (
+    Execution,
+    Instance,
+    cell,
+    copy_chain,
+    copy_read,
+    element,
+    executions,
+    holds_element,
+    is_inside,
+    read_through,
+    target_space,
+)
 
 Writes = frozenset[Instance]
 POISON: Instance = ("an unfinished copy", ())
@@ -45,7 +57,7 @@ def wrong_reads(plan: Plan, runs: list[Execution], backwards: bool = False) -> s
     sign = -1 if backwards else 1
     key = lambda e: (e.launch, tuple(sign * b for b in e.block), e.time)  # noqa: E731
     order = sorted(runs, key=lambda e: (*key(e), tuple(sign * t for t in reversed(e.thread))))
-    machine = _Machine(plan)
+    machine = _Machine(plan, read_through(plan, runs))
     here: tuple = ()
     for at, together in groupby(order, key=key):
         if at[:2] != here:
@@ -56,8 +68,8 @@ def wrong_reads(plan: Plan, runs: list[Execution], backwards: bool = False) -> s
 
 
 class _Machine:
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.expected = plan, intended(plan.program)
+    def __init__(self, plan: Plan, through: Mapping[Instance, Instance]) -> None:
+        self.plan, self.expected, self.through = plan, intended(plan.program), through
         self.copies = {c.name for c in plan.copies}
         self.memory: dict[tuple, list[Instance]] = {}
         self.carried: dict[Instance, Writes] = {}
@@ -127,7 +139,7 @@ class _Machine:
                 right = held == {name} and holds_element(self.plan, name, statement, slot, run.instance[1])
                 if statement.name not in self.copies and right and self.carried.get(name) != self.expected[run.instance, slot]:
                     right = False
-                    self.wrong.update(copy_chain(self.plan, name))
+                    self.wrong.update(copy_chain(self.plan, name, self.through))
                 yield right
             elif statement.name not in self.copies:
                 yield held == self.expected[run.instance, slot]

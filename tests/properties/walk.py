@@ -7,7 +7,7 @@ a launch by a ticket is ordered behind those blocks of the kernels before it wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -170,15 +170,24 @@ def copy_read(plan: Plan, run: Execution, slot: int) -> Instance | None:
     return (copy, tuple(int(e.evaluate(run.values)) for e in view.element)) if copy else None
 
 
-def copy_chain(plan: Plan, name: Instance) -> tuple[Instance, ...]:
-    """A copy's instance, the instance of the copy that it reads from, and so on down to the one that reads the array."""
+def copy_chain(plan: Plan, name: Instance, through: Mapping[Instance, Instance] = {}) -> tuple[Instance, ...]:
+    """A copy's instance, the instance of the copy that it reads from, and so on down to the one that reads the array.
+
+    `through` has the copies' instances that are read by way of a view: see :func:`read_through`.
+    """
     out: list[Instance] = []
     copies = {c.name for c in plan.copies}
     while name[0] in copies:
         out.append(name)
         source = plan.statement_of[name[0]]
-        name = source.reads[0].array, tuple(-1 if n is None else n for n in element(source, 0, name[1]))
+        name = through.get(name) or (source.reads[0].array, tuple(-1 if n is None else n for n in element(source, 0, name[1])))
     return tuple(out)
+
+
+def read_through(plan: Plan, runs: Iterable[Execution]) -> dict[Instance, Instance]:
+    """Of each copy's instance that reads another copy through its view: that copy's instance."""
+    copies = {c.name for c in plan.copies}
+    return {run.instance: name for run in runs if run.instance[0] in copies and (name := copy_read(plan, run, 0))}
 
 
 def holds_element(plan: Plan, copy: Instance, reader: Statement, slot: int, point: tuple[int, ...]) -> bool:

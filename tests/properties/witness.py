@@ -11,7 +11,19 @@ from explorer.ir.plan import Plan
 from explorer.ir.tree import MOST_CLUSTER
 
 from .values import program_order, wrong_reads
-from .walk import Execution, TooLarge, cell, copy_chain, copy_read, element, executions, holds_element, is_inside, target_space
+from .walk import (
+    Execution,
+    TooLarge,
+    cell,
+    copy_chain,
+    copy_read,
+    element,
+    executions,
+    holds_element,
+    is_inside,
+    read_through,
+    target_space,
+)
 from .walk import Instance as Name
 
 ENUMERATION = "too large to enumerate"
@@ -32,6 +44,8 @@ def doubt(plan: Plan, finding: Finding) -> str:
     str
         Empty when the enumeration confirms the finding; :data:`ENUMERATION` and :data:`UNDECIDED` where it cannot say.
     """
+    if "could not be decided" in finding.what:
+        return UNDECIDED
     try:
         runs = executions(plan)
     except TooLarge:
@@ -158,6 +172,8 @@ def _has_own(plan: Plan, group: list[Execution], array: str) -> bool:
 
 def _obligation(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
     """Two updates of one element at one time that differ in the loop; or, where these are combined, of two elements."""
+    if finding.kind == "kernel":  # of extents, not of instances: the text asserts them again
+        return ""
     name, loop = finding.nodes[:2]
     block = plan.loops[loop].is_block
     groups: dict[tuple, set[int]] = {}
@@ -182,30 +198,37 @@ def _obligation(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
 
 
 def _flow(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
-    if "could not be decided" in finding.what:
-        return UNDECIDED
     if finding.sink is None:
         return "" if any(_keeps(plan, run, finding) for run in runs) else "no result stays in a buffer"
     name = _name(finding.sink)
-    if finding.source is None and name[0] in {c.name for c in plan.copies} and not _wanted(plan, name, runs):
+    through = read_through(plan, runs)
+    if finding.source is None and name[0] in {c.name for c in plan.copies} and not _wanted(plan, name, runs, through):
         return ""
     if any(run.instance == name and _misplaced(plan, run) for run in runs):
         return ""
     wrong = wrong_reads(plan, runs) | wrong_reads(plan, runs, backwards=True)
-    if name in wrong or _wanted(plan, name, [r for r in runs if r.instance in wrong]):  # what a copy got is seen by its readers
+    readers = [r for r in runs if r.instance in wrong]
+    if name in wrong or _wanted(plan, name, readers, through):  # what a copy got is seen by its readers
         return ""
     return f"{finding.sink} reads what the program gives it"
 
 
 def _keeps(plan: Plan, run: Execution, finding: Finding) -> bool:
-    """A result that would stay in a buffer, or an asynchronous copy elsewhere than into shared memory."""
+    """A result that would stay in a buffer, or an asynchronous copy that is none."""
     if run.leaf is None or run.leaf.id not in finding.nodes:
         return False
     statement = plan.statement_of[run.instance[0]]
     role = plan.array_of[statement.target.array].role
     space = target_space(plan, run.leaf, statement)
     viewed = run.leaf.view(len(statement.reads)) is not None
-    return (viewed and role in ("out", "inout")) or (run.leaf.mechanism == "async" and space != "shared")
+    if viewed and role in ("out", "inout"):
+        return True
+    source = run.leaf.view(0)
+    come = plan.buffer_of[source.buffer].space if source else "global"
+    size = plan.array_of[statement.target.array].dtype.bytes
+    kernel = plan.kernel_of(run.leaf.id)
+    handed = kernel is not None and kernel.join in ("signal", "cluster")  # from block to block, not through global memory
+    return run.leaf.mechanism == "async" and ((come, space) != ("global", "shared") or size < 4 or handed)
 
 
 def _misplaced(plan: Plan, run: Execution) -> bool:
@@ -226,12 +249,12 @@ def _misplaced(plan: Plan, run: Execution) -> bool:
     return False
 
 
-def _wanted(plan: Plan, copy: Name, runs: list[Execution]) -> bool:
+def _wanted(plan: Plan, copy: Name, runs: list[Execution], through: dict[Name, Name]) -> bool:
     """Whether some instance of the program reads through this copy, perhaps by way of further copies."""
     copies = {c.name for c in plan.copies}
     for run in runs:
         for slot, _ in run.leaf.views if run.leaf and run.instance[0] not in copies else ():
-            if (name := copy_read(plan, run, slot)) and copy in copy_chain(plan, name):
+            if (name := copy_read(plan, run, slot)) and copy in copy_chain(plan, name, through):
                 return True
     return False
 
@@ -256,6 +279,6 @@ def _clash(plan: Plan, a: Execution, b: Execution) -> bool:
     def cells(run: Execution) -> Iterator[tuple[tuple, bool]]:
         statement = plan.statement_of[run.instance[0]]
         for slot in range(len(statement.accesses)):
-            yield cell(plan, run, slot), slot == len(statement.reads)
+            yield cell(plan, run, slot)[:3], slot == len(statement.reads)  # the next iteration's buffer is the same memory
 
     return any(x == y and (v or w) for (x, v), (y, w) in product(cells(a), cells(b)))

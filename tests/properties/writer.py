@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 SIZES = ("M", "N", "K")
 REDUCTIONS = {"sum": ("{t} += {v}", "0"), "prod": ("{t} *= {v}", "1"), "max": ("{t} = max({t}, {v})", "-ex.inf"),
               "min": ("{t} = min({t}, {v})", "ex.inf")}
-FLOATS = ("f32", "f32", "f32", "f64", "f16", "bf16")
-INTEGERS = ("i32", "i32", "i64", "i8")
+FLOATS = ("f32", "f32", "f32", "f64", "f16", "f16", "bf16")
+INTEGERS = ("i32", "i32", "i64", "i8", "i8")
 WIDER = {"f16": "f32", "bf16": "f32", "i8": "i32"}
 
 
@@ -76,7 +76,8 @@ class Writer:
         """A range of values in 0 … size - 1; `outer` may shape it."""
         forms = [f"range({size})"] * 5
         if not full:
-            forms += [f"range(1, {size})", f"range(0, {size}, 2)", f"range({size} - 1, -1, -1)", f"range(0, {size}, 3)"]
+            forms += [f"range(1, {size})", f"range(0, {size}, 2)", f"range({size} - 1, -1, -1)", f"range(0, {size}, 3)",
+                      f"range(1, {size}, 2)"]
             for v in outer:
                 forms += [f"range({v}, {size})", f"range(min({v} + 1, {size}))", f"range({v} // 2, {size})",
                           f"range(max(0, {v} - 1), min({size}, {v} + 2))"]
@@ -85,7 +86,9 @@ class Writer:
     def condition(self, names: tuple[str, ...]) -> str:
         a, b = self.pick.choice(names), self.pick.choice(names)
         return self.pick.choice((f"{a} + {b} < 6", f"({a} + {b}) % 2 == 0", f"{a} <= 2 * {b}", f"{a} >= {b}",
-                                 f"0 < {a} and {b} < 4", f"{a} == {b}", f"{a} // 2 == 1", f"{a} % 3 < 2"))
+                                 f"0 < {a} and {b} < 4", f"{a} == {b}", f"{a} // 2 == 1", f"{a} % 3 < 2",
+                                 f"{a} % 3 == 1", f"{a} % 2 == 1", f"{a} % 4 == {b} % 2", f"{a} % 2 == 0 and {b} % 3 != 1",
+                                 f"{a} != {b}", f"{a} == 0 or {b} > 2", f"not {a} < {b}"))
 
     def map(self, a: str, b: str) -> str:
         """A value of two operands, continuous in both and of moderate size."""

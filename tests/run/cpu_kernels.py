@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from explorer.codegen.module import Buffer, CudaModule, Launch
 from explorer.ir.dtype import DTYPES
+from explorer.kernel.module import Buffer, CudaModule, Launch
 
 F32, F16 = DTYPES["f32"], DTYPES["f16"]
 

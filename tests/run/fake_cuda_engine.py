@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from explorer.codegen.module import Buffer, Launch
 from explorer.errors import ExplorerError, KernelFault, OutOfMemory
+from explorer.kernel.module import Buffer, Launch
 from explorer.run.cuda_worker import Backend
 from explorer.run.seeded import Seeded
 

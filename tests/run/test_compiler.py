@@ -12,7 +12,8 @@ import pytest
 
 from explorer.errors import CompilerMissing, DeviceError
 from explorer.run import compiler as compilers
-from explorer.run.compiler import Compiler, cache_folder, cached, find_compiler, key_of, prune_cache
+from explorer.run.cache import cache_folder, cached, key_of, prune_cache
+from explorer.run.compiler import Compiler, find_compiler
 from explorer.run.cpu import CpuDevice
 from explorer.run.elf import symbols_in_section
 from explorer.run.glue import is_dynamic_symbol, module_of_symbol, variable_of_symbol
@@ -107,8 +108,9 @@ def test_pruning_keeps_the_most_recently_used(own_cache: Path) -> None:
     folders = [cached(key_of(k), lambda folder: (folder / "f").write_bytes(b"x" * 1000)) for k in range(5)]
     for age, folder in enumerate(folders):
         os.utime(folder, (1000 + age, 1000 + age))
+    size = sum(f.stat().st_size for f in folders[0].iterdir())
     cached(key_of(0), lambda folder: None)  # used now
-    assert prune_cache(2500) == 3000
+    assert prune_cache(int(2.5 * size)) == 3 * size
     assert [f.exists() for f in folders] == [True, False, False, False, True]
 
 

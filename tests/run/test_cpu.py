@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.codegen.module import Buffer, Launch
 from explorer.errors import CompileError, DeviceError
 from explorer.ir.dtype import DTYPES, bf16_to_f32, f32_to_bf16
+from explorer.kernel.module import Buffer, Launch
 from explorer.run.cpu import CpuDevice
 from tests.run.cpu_kernels import ROW_SUM, body, edited, module, row_sum
 

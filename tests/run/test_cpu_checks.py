@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from explorer.codegen.device import library_text
 from explorer.errors import KernelFault, KernelTimeout
+from explorer.kernel.device import library_text
 from explorer.run.compiler import find_compiler
 from explorer.run.cpu import CpuDevice
 from tests.run.cpu_kernels import ROW_SUM, body, edited, module, row_sum

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from explorer.codegen.module import Buffer, CudaModule, Launch
 from explorer.errors import DeviceError, KernelFault, KernelTimeout, OutOfMemory, ResourceError
 from explorer.gpu.spec import gpu
 from explorer.ir.dtype import DTYPES
+from explorer.kernel.module import Buffer, CudaModule, Launch
 from explorer.run import cuda
 from explorer.run.cuda import CudaBuilt, CudaDevice, Installed, as_numpy
 from explorer.run.nvrtc import Cubin

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from explorer import workloads
-from explorer.api import Definition, Schedule
-from explorer.codegen.emit import emit
 from explorer.errors import DeviceError, IllegalSchedule, KernelFault, ResourceError
 from explorer.gpu.spec import default_gpu
+from explorer.kernel.emit import emit
 from explorer.run import cuda, ragged
 from explorer.run import execute as module
 from explorer.run.cpu import CpuDevice
@@ -21,10 +20,11 @@ from explorer.run.execute import execute
 from explorer.run.ragged import ragged_sizes_of
 from explorer.run.seeded import Seeded
 from explorer.run.timing import Samples
+from explorer.schedule import Schedule
 
 
 def matmul(**sizes: int) -> Schedule:
-    definition = workloads.get("matmul").definition.into(Definition)
+    definition = workloads.get("matmul").definition
     s = definition.schedule(**{"M": 16, "N": 16, "K": 12, **sizes})
     return s.split("i", 8).bind("i", "block.x").bind("i.i", "thread.y").bind("j", "thread.x")
 
@@ -129,7 +129,7 @@ def test_steps_that_do_not_apply_elsewhere_are_a_note() -> None:
 
 
 def test_open_obligation_and_big_block_are_refused() -> None:
-    definition = workloads.get("sum_rows").definition.into(Definition)
+    definition = workloads.get("sum_rows").definition
     s = definition.schedule(M=4, N=64)
     loop = next(name for name, node in s.plan.loops.items() if node.extent == 64)
     with pytest.raises(IllegalSchedule):
@@ -178,7 +178,7 @@ def test_gpu_path(monkeypatch) -> None:
     monkeypatch.setattr(cuda, "available", lambda: None)
     monkeypatch.setattr(cuda, "device", lambda: stand_in)
     run = execute(matmul(), seeds=3)
-    assert stand_in.runs == 3
+    assert stand_in.runs == 3 + 2, "three seeds, and two kinds of exact inputs"
     assert run.device == "H200"
     assert run.correct is True
     assert ticks(run) == {"proved": True, "emulated": True, "compiled": True, "GPU-checked": True, "timed": True}

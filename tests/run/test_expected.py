@@ -13,18 +13,18 @@ import pytest
 
 from benchmarks.reduction_program import reduction
 from explorer import workloads
-from explorer.api import Definition, Schedule
-from explorer.codegen.emit import emit
-from explorer.codegen.module import Buffer
-from explorer.codegen.slices import cost
 from explorer.errors import DeviceError
 from explorer.gpu.spec import default_gpu
 from explorer.ir.dtype import DTYPES, f32_to_bf16
 from explorer.ir.program import Array
-from explorer.run import cuda, execute, expected, inputs
+from explorer.kernel.emit import emit
+from explorer.kernel.module import Buffer
+from explorer.kernel.reference.slices import cost
+from explorer.run import cuda, execute, expected, inputs, ragged
 from explorer.run.cpu import CpuDevice
 from explorer.run.inputs import Inputs, Recipe
 from explorer.run.seeded import Seeded
+from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
 
 QUICK: dict[str, Any] = {"device": "cpu", "time": False, "ragged": False, "checked": False, "seeds": 1}
@@ -40,7 +40,7 @@ def _nothing_kept() -> Iterator[None]:
 
 @pytest.fixture
 def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The seeds that the loops were computed for."""
+    """The seeds that the loops were computed for; runs on exact inputs are left out."""
     seen: list[int] = []
     real = expected.references
 
@@ -49,7 +49,18 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return real(*args, **options)
 
     monkeypatch.setattr(expected, "references", noted)
+    for module in (execute, ragged):
+        monkeypatch.setattr(module, "run_sharp", lambda *args, **options: ((), ()))
     return seen
+
+
+def test_exact_inputs_too_are_computed_with_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    real = expected.references
+    monkeypatch.setattr(expected, "references", lambda *args, **options: seen.append(options) or real(*args, **options))
+    for s in (total(), auto(total())):
+        assert [c.sharpness for c in execute.execute(s, **QUICK).exact] == ["y bit for bit"] * 2
+    assert len(seen) == 3
 
 
 def total(n: int = 3000) -> Schedule:
@@ -57,7 +68,7 @@ def total(n: int = 3000) -> Schedule:
 
 
 def tiled(m: int = 61, n: int = 63) -> Schedule:
-    s = workloads.get("matmul").definition.into(Definition).schedule(M=m, N=n, K=24)
+    s = workloads.get("matmul").definition.schedule(M=m, N=n, K=24)
     s = s.tile(("i", "j"), TILE).bind("i", "block.y").bind("j", "block.x")
     return s.bind("i.i", "thread.y").bind("j.i", "thread.x")
 
@@ -145,13 +156,15 @@ def test_a_gpu_makes_a_seeds_inputs_itself_and_the_host_does_so_once(monkeypatch
     monkeypatch.setattr(cuda, "device", lambda: gpu)
     for s in (total(), auto(total())):
         assert execute.execute(s, time=False, ragged=False, seeds=2).correct
-    assert made == [0, 1]
+    assert made == [0, 1, 0, 0], "the seeds, and the first one's exact inputs"
     assert gpu.given[0] == {"x": Seeded(0, high=0)}
     assert gpu.given[1] == {"x": Seeded(1000, high=0)}
-    assert gpu.given[2:] == gpu.given[:2]
+    assert gpu.given[2]["x"].kind == gpu.given[3]["x"].kind == "integers"
+    assert gpu.given[4:] == gpu.given[:4]
     x = np.ones(3000, np.float32)
     assert execute.execute(total(), {"x": x}, time=False, ragged=False).correct
-    np.testing.assert_array_equal(gpu.given[-1]["x"], x)
+    np.testing.assert_array_equal(gpu.given[8]["x"], x)
+    assert gpu.given[9:] == gpu.given[2:4], "a lost digit shows whatever data is given"
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])

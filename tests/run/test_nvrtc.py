@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from explorer.codegen.module import Buffer, CudaModule, Launch
 from explorer.errors import CompileError, CompilerMissing, DeviceError
 from explorer.ir.dtype import DTYPES
+from explorer.kernel.module import Buffer, CudaModule, Launch
 from explorer.run import cubin_cache, nvrtc
+from explorer.run.cache import keep
 from explorer.run.nvrtc import ARCHITECTURES, compile_for, compile_module, compile_text, target, try_compile_for
 from explorer.run.ptxas import diagnostics, resources
 from explorer.run.seeded import CUDA_TEXT
@@ -126,9 +127,9 @@ def test_a_module_without_its_kernel_is_refused() -> None:
 
 def test_machine_code_without_its_log_is_compiled_again(own_cache: Path) -> None:
     compile_module(MODULE)
-    (path,) = own_cache.glob("*.z")
+    (path,) = own_cache.glob("*/outcome.z")
     accepted, cubin, ptx, _ = json.loads(zlib.decompress(path.read_bytes()))
-    path.write_bytes(zlib.compress(json.dumps([accepted, cubin, ptx, ""]).encode()))
+    keep(path.parent, {path.name: zlib.compress(json.dumps([accepted, cubin, ptx, ""]).encode())})
     assert compile_module(MODULE).kernels["scale"].registers >= 8
     assert json.loads(zlib.decompress(path.read_bytes()))[3]  # and kept with it
 
@@ -140,7 +141,7 @@ def test_a_compiler_that_says_nothing_of_the_kernels_is_reported_and_not_kept(ow
     with pytest.raises(DeviceError, match="did not say what the kernels need") as caught:
         compile_module(replace(MODULE, name="silent"))
     assert "CUDA_CACHE_DISABLE" in caught.value.hint
-    assert len(list(own_cache.glob("*.z"))) == 1
+    assert len(list(own_cache.glob("*/outcome.z"))) == 1
 
 
 def test_the_compiler_process_uses_no_cache_of_the_driver() -> None:
@@ -179,7 +180,7 @@ def test_a_targets_own_instructions_get_its_own_target() -> None:
 
 def test_the_second_time_comes_from_the_disk(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = compile_module(MODULE)
-    assert len(list(own_cache.glob("*.z"))) == 1
+    assert len(list(own_cache.glob("*/outcome.z"))) == 1
 
     def no_compiler() -> None:
         raise AssertionError("compiled again")
@@ -201,7 +202,7 @@ def test_errors_are_kept_too(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_damaged_cache_only_means_compiling_again(own_cache: Path) -> None:
     first = compile_module(MODULE)
-    (path,) = own_cache.glob("*.z")
+    (path,) = own_cache.glob("*/outcome.z")
     path.write_bytes(b"garbage")
     assert compile_module(MODULE).cubin == first.cubin
     path.write_bytes(path.read_bytes()[:-20])
@@ -212,11 +213,11 @@ def test_the_least_recently_used_goes_first(own_cache: Path, monkeypatch: pytest
     blob = os.urandom(1000)
     for age, key in enumerate(("new", "middle", "old")):
         cubin_cache.store(key, (True, blob, "", ""))
-        os.utime(own_cache / f"{key}.z", (1e9 - age, 1e9 - age))
+        os.utime(own_cache / key, (1e9 - age, 1e9 - age))
     assert cubin_cache.load("old") == (True, blob, "", "")  # used now
     monkeypatch.setattr(cubin_cache, "LIMIT_BYTES", 3000)
     cubin_cache.store("newest", (True, blob, "", ""))
-    assert {p.stem for p in own_cache.glob("*.z")} == {"newest", "old"}
+    assert {p.parent.name for p in own_cache.glob("*/outcome.z")} == {"newest", "old"}
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,17 @@ def test_details_name_orders_and_sizes() -> None:
     assert "emulated (3 thread orders, poisoned outputs and shared memory, at these sizes; N=7)" in text
 
 
+def test_a_tick_that_was_earned_at_these_sizes_alone_says_so() -> None:
+    assert "shared memory, only at these sizes" in str(Evidence(orders=2, emulated=("these sizes",)))
+
+
+def test_a_share_says_what_it_leaves_out() -> None:
+    stored = replace(GOOD, exact=0, tolerance=replace(GOOD.tolerance, per_cell=True))
+    assert "of the tolerance without the rounding of the store; tolerance" in str(stored)
+    assert "leave out the rounding of the store" in run(checks=(stored,))._repr_html_()
+    assert "of the store" not in str(GOOD)
+
+
 def test_correct_needs_every_check() -> None:
     assert run().correct is True
     assert run()

@@ -12,11 +12,12 @@ import pytest
 
 import explorer as ex
 from benchmarks.reduction_program import reduction
-from explorer.codegen.module import CudaModule
+from explorer.cancel import Cancel, Cancelled
 from explorer.errors import DeviceError, KernelFault, TransformError
 from explorer.gpu.spec import default_gpu
+from explorer.kernel.module import CudaModule
 from explorer.run import cuda, search_memory
-from explorer.run.cancel import Cancel, Cancelled
+from explorer.run.cache import keep
 from explorer.run.nvrtc import Cubin
 from explorer.run.search import forget, search, searched
 from explorer.run.search_result import SearchResult
@@ -158,7 +159,7 @@ def test_a_cancelled_search_keeps_the_best_so_far_and_is_not_remembered(how: str
     assert [t.label for t in result.trials] == LABELS[:3]
     assert result.time_us == 5.0
     assert result.ended == "cancelled: the best so far"
-    assert not list(search_memory.folder().glob("*.json"))
+    assert not list(search_memory.folder().glob("*/search.json"))
 
 
 def test_a_search_cancelled_before_it_measured_anything_says_so() -> None:
@@ -230,7 +231,7 @@ def damaged(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None
     def write(path: Path) -> None:
         data = json.loads(path.read_text())
         change(data)
-        path.write_text(json.dumps(data))
+        keep(path.parent, {path.name: json.dumps(data).encode()})
 
     return write
 
@@ -245,7 +246,7 @@ def damaged(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None
 def test_a_damaged_file_is_noted_and_measured_again(damage: Callable[[Path], None]) -> None:
     clock = Clock({LABELS[2]: 5.0}, noise=0.1)
     remembered(clock)
-    (path,) = search_memory.folder().glob("*.json")
+    (path,) = search_memory.folder().glob("*/search.json")
     damage(path)
     taken = len(clock.rounds)
     again = remembered(clock)
@@ -261,7 +262,7 @@ def test_what_is_remembered_is_judged_again() -> None:
     """A file that says an open reduction was the fastest is not believed."""
     clock = Clock({LABELS[2]: 5.0}, noise=0.1)
     remembered(clock)
-    (path,) = search_memory.folder().glob("*.json")
+    (path,) = search_memory.folder().glob("*/search.json")
     damaged(lambda d: d["trials"][2]["schedule"].update(
         steps=[s for s in d["trials"][2]["schedule"]["steps"] if s["move"] != "collect"]))(path)
     again = remembered(clock)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explorer.codegen.module import Buffer
 from explorer.errors import DeviceError
 from explorer.ir.dtype import DTYPES, bf16_to_f32
+from explorer.kernel.module import Buffer
 from explorer.run.seeded import CUDA_TEXT, CUDA_TYPES, KINDS, Seeded
 
 SHIM = """
@@ -30,7 +30,9 @@ static unsigned __float_as_uint(float v) { unsigned bits; std::memcpy(&bits, &v,
 static unsigned short half_of(float v) { _Float16 h = (_Float16)v; unsigned short bits; std::memcpy(&bits, &h, 2); return bits; }
 """
 CASES = [Seeded(7), Seeded(2**63 + 5, "uniform"), Seeded(-3, "integers", -9, 100), Seeded(1, "normal", offset=1.0, scale=0.125),
-         Seeded(2, "uniform", offset=0.3, scale=1.7)]
+         Seeded(2, "uniform", offset=0.3, scale=1.7), Seeded(4, "sparse", 1, 4, every=5, rest=-7),
+         Seeded(5, "groups", inner=8, outer=50), Seeded(6, "groups"),
+         Seeded(7, "peaks", -4, -2, every=9, rest=-32, inner=4, outer=10)]
 
 
 def buffer(dtype: str, *shape: int) -> Buffer:
@@ -62,6 +64,39 @@ def test_integers_take_every_value_of_their_range_and_no_other() -> None:
         assert values.tolist() == [-2, -1, 0, 1, 2]
         assert counts.min() > 9500
     assert set(np.unique(Seeded(0, "integers").host(buffer("bool", 100)))) == {False, True}
+
+
+def test_a_sparse_input_is_mostly_the_rest() -> None:
+    values, counts = np.unique(Seeded(0, "sparse", 1, 3, every=10, rest=-9).host(buffer("f16", 50_000)), return_counts=True)
+    assert values.tolist() == [-9, 1, 2]
+    assert counts[0] > 44_000
+
+
+def test_groups_are_constant_or_of_small_variance_or_scaled() -> None:
+    for dtype in ("f32", "f64", "f16"):
+        rows = Seeded(0, "groups", inner=100, outer=64).host(buffer(dtype, 64, 100)).astype(np.float64)
+        variance = rows.var(axis=1)
+        assert (variance == 0).sum() > 6
+        assert ((variance > 1e-5) & (variance < 2e-4)).sum() > 8
+        assert (variance > 1e-3).sum() > 12
+        np.testing.assert_array_equal(rows, rows.astype(np.float16))
+        pairs = [row for row in rows if np.unique(row).size == 3 and row.max() - row.min() == 16]
+        assert len(pairs) > 6
+        assert all(row.mean() == np.median(row) for row in pairs)
+    assert np.unique(Seeded(3, "groups").host(buffer("f32", 100))).size == 3
+    columns = Seeded(0, "groups", inner=1, outer=64).host(buffer("f32", 100, 64))
+    assert (columns.var(axis=0) == 0).sum() > 6
+
+
+def test_peaks_stand_at_both_ends_of_rows_and_within() -> None:
+    for rows in (Seeded(0, "peaks", -8, -7, every=3, rest=-100, inner=30, outer=8).host(buffer("f32", 8, 30)),
+                 Seeded(0, "peaks", -8, -7, every=3, rest=-100, outer=8).host(buffer("f32", 30, 8)).T):
+        assert set(np.unique(rows)) <= {-8, -16, -24, -100}
+        peaks = [np.flatnonzero(row > -100).tolist() for row in rows]
+        assert peaks[0] == peaks[4] == [0]
+        assert peaks[1] == peaks[5] == peaks[7] == [29], "the last row too ends with its peak"
+        assert len(peaks[2]) == len(peaks[6]) == 1
+        assert len(peaks[3]) > 2
 
 
 def test_seeds_differ_and_repeat() -> None:
@@ -107,7 +142,7 @@ def cuda_text_on_the_host(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CD
 @pytest.mark.parametrize("seeded", CASES, ids=lambda s: s.kind)
 def test_the_cuda_text_makes_the_same_bits(cuda_text_on_the_host: ctypes.CDLL, dtype: str, seeded: Seeded) -> None:
     wanted = buffer(dtype, 5000)
-    if wanted.dtype.kind != "float" and seeded.kind != "integers":
+    if wanted.dtype.kind != "float" and not seeded.whole:
         seeded = Seeded(seeded.seed, "integers", 0, 2)
     if dtype == "bool":
         seeded = Seeded(seeded.seed, "integers", 0, 2)
@@ -115,5 +150,6 @@ def test_the_cuda_text_makes_the_same_bits(cuda_text_on_the_host: ctypes.CDLL, d
     cuda_text_on_the_host.fill(
         out.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(out.size), ctypes.c_uint64(seeded.seed % 2**64),
         ctypes.c_int(KINDS.index(seeded.kind)), ctypes.c_int64(seeded.low), ctypes.c_uint64(seeded.high - seeded.low),
-        ctypes.c_int(CUDA_TYPES[dtype]), ctypes.c_double(seeded.offset), ctypes.c_double(seeded.scale))
+        ctypes.c_int(CUDA_TYPES[dtype]), ctypes.c_double(seeded.offset), ctypes.c_double(seeded.scale),
+        ctypes.c_uint64(seeded.every), ctypes.c_int64(seeded.rest), ctypes.c_uint64(seeded.inner), ctypes.c_uint64(seeded.outer))
     np.testing.assert_array_equal(out.view(np.uint8), seeded.host(wanted).view(np.uint8))

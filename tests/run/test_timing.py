@@ -81,7 +81,7 @@ def test_a_gain_inside_the_intervals_is_noise() -> None:
 
 
 def test_too_few_samples_are_never_a_gain() -> None:
-    assert compare(Timing.of([100.0] * 6), Timing.of([1.0] * 6)).noise
+    assert compare(Timing.of([100.0] * 3), Timing.of([1.0] * 3)).noise
     assert not compare(Timing.of([100.0] * 7), Timing.of([1.0] * 7)).noise
 
 
@@ -98,3 +98,19 @@ def test_the_text_names_the_cache_and_the_empty_launch() -> None:
     assert "cold L2" in text
     assert "2.7 µs" in text
     assert "n=9" in text
+
+
+def test_times_are_told_in_one_unit_and_without_exponents() -> None:
+    text = str(Timing.of([16770.0 + n for n in range(10)]))
+    assert text.startswith("16.77 ms (16.77 to 16.78, n=10")
+    assert "e+" not in text
+
+
+def test_smaller_than_noise_is_said_only_where_it_is() -> None:
+    long = Timing.of([1000.0, 1001.0, 1002.0])
+    assert compare(long, Timing.of([10.0 + n / 100 for n in range(30)])).verdict == "faster", "3 against 30, all apart"
+    few = compare(long, Timing.of([10.0, 10.1]))
+    assert few.verdict == "too few samples to say"
+    assert few.noise, "and no gain is told of"
+    assert compare(long, Timing.of([1000.5, 1001.5])).verdict == "smaller than noise"
+    assert compare(Timing.of([5.0, 5.1, 5.2, 5.3]), Timing.of([6.0, 6.1, 6.2, 6.3])).verdict == "slower"

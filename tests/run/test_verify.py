@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from explorer import workloads
-from explorer.codegen.emit import emit
-from explorer.codegen.error_bound import gamma
 from explorer.errors import KernelFault
 from explorer.frontend import bool_, cast, f16, f32, i32, local, program, sizes
 from explorer.ir.interpret import interpret
+from explorer.kernel.emit import emit
+from explorer.kernel.reference.error_bound import gamma
 from explorer.run.cpu import CpuDevice
 from explorer.run.inputs import seeded_arrays
 from explorer.run.reference import Reference, reference
@@ -73,6 +73,24 @@ def test_nan_and_infinity() -> None:
         (check,) = check_outputs(p, {"y": bad}, r)
         assert check.wrong == 1
         assert check.index == (cell,), cell
+
+
+def test_cells_that_nothing_bounds_do_not_count_as_compared_bit_for_bit() -> None:
+    p, r = simple([1.0, 2.0], np.inf)
+    (check,) = check_outputs(p, {"y": np.array([5.0, 6.0], np.float16)}, r)
+    assert check.blind
+    assert "nothing bounds them" in check.sharpness
+    assert "except 2 cells that nothing bounds" in str(check.tolerance)
+    (check,) = check_outputs(p, {"y": np.array([1.0, 6.0], np.float16)}, replace(r, bounds={"y": np.array([0.0, np.inf])}))
+    assert not check.blind
+    assert "except 1 cells that nothing bounds" in str(check.tolerance)
+
+
+def test_what_is_allowed_of_a_wrong_cell_is_a_distance() -> None:
+    p, r = simple([1.0 + 2.0**-12], 0.0)  # nearest below
+    (check,) = check_outputs(p, {"y": np.array([1.0 + 2.0**-10], np.float16)}, r)
+    assert check.wrong == 1
+    assert check.allowed >= 0.0
 
 
 def test_sampled_cells_are_reported_with_their_own_index() -> None:

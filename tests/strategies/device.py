@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import explorer as ex
-from explorer.codegen.emit import emit
+from explorer.kernel.emit import emit
 from explorer.run.cpu import CpuDevice
 from explorer.run.inputs import seeded_arrays
 from tests.properties.equal import difference

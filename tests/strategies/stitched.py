@@ -6,7 +6,7 @@ import numpy as np
 
 import explorer as ex
 from benchmarks import fused_programs
-from explorer.codegen.emit import emit
+from explorer.kernel.emit import emit
 from explorer.run.cpu import CpuDevice
 from explorer.run.reference import references
 from explorer.run.verify import check_outputs

@@ -8,15 +8,20 @@ import random
 import pytest
 
 import explorer as ex
-from explorer.api import Definition, Schedule
 from explorer.errors import TransformError
+from explorer.frontend.definition import Definition
+from explorer.gpu.spec import gpu
 from explorer.ir.tree import Loop, walk
+from explorer.schedule import Schedule
 from explorer.strategies import auto
+from explorer.strategies.auto import by_rules
+from explorer.strategies.price import price
 from explorer.strategies.stitch import stitching
 from tests.properties.programs import random_case
 
 from .as_written import chain, reductions
 
+H200 = gpu("H200")
 MOST = 64
 """Elements of a temporary that a thread may have in registers, and what one thread may do alone."""
 
@@ -55,7 +60,9 @@ def test_chains_over_large_matrices(seed: int) -> None:
     sound(made, text)
     launches = sum(not k.join for k in made.plan.kernels)
     columns = text.count("[k] = 0.0") + text.count("[k] = -ex.inf")
-    assert launches <= 2 + 2 * columns, text
+    by_rule = by_rules(schedule(text, {"M": 4096, "N": (1536, 777)[seed % 2]}), H200)
+    dearer = price(by_rule.plan, H200).total_us > price(made.plan, H200).total_us  # taken apart by the guard
+    assert launches <= 2 + 2 * columns or dearer, text
 
 
 @pytest.mark.parametrize("seed", range(24))

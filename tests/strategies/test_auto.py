@@ -10,9 +10,9 @@ import pytest
 import explorer as ex
 from benchmarks.cases import drawn
 from benchmarks.reduction_program import reduction
-from explorer.codegen.emit import emit
 from explorer.errors import ScheduleError
 from explorer.ir.tree import Loop, walk
+from explorer.kernel.emit import emit
 from explorer.run.cpu import CpuDevice
 from explorer.run.nvrtc import compile_module
 from explorer.strategies.auto import auto
@@ -48,7 +48,7 @@ def test_every_shape_on_offer_applies(case: tuple) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_workloads_are_right(name: str) -> None:
     workload = ex.workloads.get(name)
-    schedule = auto(workload.definition.into(ex.Definition).schedule(**workload.tiny))
+    schedule = auto(workload.definition.schedule(**workload.tiny))
     assert schedule.judgement.emittable
     run = schedule.run(workload.arrays(workload.tiny), device="cpu", seeds=1, time=False, ragged=False,
                        reference=workload.reference)
@@ -108,7 +108,7 @@ def test_a_shape_of_ones_own() -> None:
 
 def test_rows_are_read_once() -> None:
     workload = ex.workloads.get("softmax")
-    schedule = rows(workload.definition.into(ex.Definition).schedule(M=64, N=1024))
+    schedule = rows(workload.definition.schedule(M=64, N=1024))
     reads = [a for a in schedule.facts.accesses if a.space == "global" and not a.writes]
     assert len(reads) == 1
     assert reads[0].width_bytes == 16
@@ -121,13 +121,13 @@ def test_threads_for_a_row(extent: int, vector: int, threads: int) -> None:
 
 
 def test_reused_elements_want_tiles_not_rows() -> None:
-    written = ex.workloads.get("matmul").definition.into(ex.Definition).schedule(M=64, N=64, K=64)
+    written = ex.workloads.get("matmul").definition.schedule(M=64, N=64, K=64)
     assert row_form(written, written.plan.kernels[0].id) is None
     assert rows(written) is written
 
 
 def test_approximations_are_steps_that_can_be_left_out() -> None:
-    written = ex.workloads.get("softmax").definition.into(ex.Definition).schedule(M=4, N=64)
+    written = ex.workloads.get("softmax").definition.schedule(M=4, N=64)
     assert "__expf" in auto(written).cuda
     exact = auto(written, approximate=False)
     assert "__expf" not in exact.cuda
@@ -135,7 +135,7 @@ def test_approximations_are_steps_that_can_be_left_out() -> None:
 
 
 def test_the_steps_replay() -> None:
-    written = ex.workloads.get("layernorm").definition.into(ex.Definition).schedule(M=6, N=512)
+    written = ex.workloads.get("layernorm").definition.schedule(M=6, N=512)
     schedule = auto(written)
     assert written.replay(schedule.steps).cuda == schedule.cuda
 
@@ -144,7 +144,7 @@ def test_the_steps_replay() -> None:
     "softmax", "layernorm_backward", "batchnorm_statistics", "sum_columns", "max_interleaved", "adam"])
 def test_typical_sizes_compile(name: str) -> None:
     workload = ex.workloads.get(name)
-    schedule = auto(workload.definition.into(ex.Definition).schedule(**workload.typical))
+    schedule = auto(workload.definition.schedule(**workload.typical))
     compiled = compile_module(schedule.module())
     assert all(k.spill_store_bytes == 0 for k in compiled.kernels.values())
 

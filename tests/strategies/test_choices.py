@@ -11,8 +11,8 @@ import pytest
 import explorer as ex
 from benchmarks import fused_programs
 from benchmarks.reduction_program import reduction
-from explorer.codegen.emit import emit
 from explorer.errors import TransformError
+from explorer.kernel.emit import emit
 from explorer.run.cpu import CpuDevice
 from explorer.run.inputs import seeded_arrays
 from explorer.run.reference import references
@@ -29,7 +29,7 @@ PROGRAMS = {
     "elementwise": lambda: fused_programs.adam.schedule(M=5000),
     "riding": lambda: fused_programs.layernorm_gradient.schedule(M=64, N=256),
     "statistics": lambda: fused_programs.batchnorm_relu.schedule(B=4, C=6, P=64),
-    "default": lambda: ex.workloads.get("matmul").definition.into(ex.Definition).schedule(M=20, N=24, K=12),
+    "default": lambda: ex.workloads.get("matmul").definition.schedule(M=20, N=24, K=12),
     "two kernels": lambda: two_sums.schedule(M=48, N=96),
 }
 
@@ -64,11 +64,11 @@ def test_one_kernel_changes_at_a_time_the_cheapest_first_then_several_together()
     assert [len(v.changes) for v in found[1 + len(singles):]] == [2]
     assert {v.changes[0].kernel for v in singles} == {d.kernel for d in turns}
     assert all(v.label.startswith(v.changes[0].kernel + ": ") for v in singles)
-    base = found[0].estimate_us
+    base = found[0].rank_us
     assert base is not None
-    assert singles[0].estimate_us <= singles[-1].estimate_us
-    assert found[-1].estimate_us == pytest.approx(base + sum(
-        c.estimate_us - next(d for d in turns if d.kernel == c.kernel).choices[0].estimate_us for c in found[-1].changes))
+    assert singles[0].rank_us <= singles[-1].rank_us
+    assert found[-1].rank_us == pytest.approx(base + sum(
+        c.rank_us - next(d for d in turns if d.kernel == c.kernel).choices[0].rank_us for c in found[-1].changes))
     assert len(found[-1].schedule.plan.kernels) == len(found[0].schedule.plan.kernels) == 2
 
 
@@ -87,7 +87,7 @@ def test_ways_to_join_parts_are_choices_of_their_own_and_nearly_the_same_numbers
 
 def test_each_decision_begins_with_what_the_model_finds_cheapest() -> None:
     (turn,) = decisions(reduction((8192, 8192), (1,), "f32", "sum"))
-    costs = [c.estimate_us for c in turn.choices]
+    costs = [c.rank_us for c in turn.choices]
     assert len(costs) > 10
     assert costs[0] == pytest.approx(min(costs), abs=0.01)
     assert costs[-1] > costs[0]

@@ -8,10 +8,10 @@ from math import fsum
 import numpy as np
 import pytest
 
-from explorer.codegen.emit import emit
 from explorer.errors import OutOfMemory, ResourceError
 from explorer.gpu.spec import gpu
 from explorer.ir.rounding import METHODS, gamma, sum_bound
+from explorer.kernel.emit import emit
 from explorer.run.cpu import CpuDevice
 from explorer.run.inputs import seeded_arrays
 from explorer.run.kernel import Kernel

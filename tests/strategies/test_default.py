@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import explorer as ex
-from explorer.codegen.emit import emit
 from explorer.ir.tree import Loop, walk
+from explorer.kernel.emit import emit
 from explorer.run.cpu import CpuDevice
 from explorer.run.nvrtc import compile_module
 from explorer.run.reference import references
@@ -19,7 +19,7 @@ ODD = (17, 5, 11, 13, 3, 2, 3)
 
 
 def program(name: str) -> ex.Definition:
-    return ex.workloads.get(name).definition.into(ex.Definition)
+    return ex.workloads.get(name).definition
 
 
 def typical(name: str) -> ex.Schedule:

@@ -53,15 +53,15 @@ def lanes(schedule: ex.Schedule) -> int:
 
 
 @pytest.mark.parametrize(("definition", "rows", "columns", "wide"), [
-    (added, 40, 71, 8), (added, 4, 71, 4), (added, 41, 71, 1), (added, 41, 72, 8),  # the size decides, not the row
-    (turned, 40, 71, 1), (biased, 40, 71, 1), (biased, 41, 72, 8)])  # fmt: skip
+    (added, 40, 71, 4), (added, 2, 71, 2), (added, 41, 71, 1), (added, 41, 72, 4),  # the size decides, not the row
+    (turned, 40, 71, 1), (biased, 40, 71, 4), (biased, 41, 72, 4), (biased, 40, 68, 4)])  # fmt: skip
 def test_width(definition: ex.Definition, rows: int, columns: int, wide: int) -> None:
     made = auto(definition.schedule(M=rows, N=columns))
     assert lanes(made) == wide
     assert made.run(device="cpu", time=False).correct
 
 
-@pytest.mark.parametrize("size", [32 * 512 + 1, 32 * 512 + 511, 4096 * 512 + 3])
+@pytest.mark.parametrize("size", [256 * 512 + 1, 256 * 512 + 511, 4096 * 512 + 3])
 def test_what_no_whole_access_takes_is_done_by_the_first_blocks(size: int) -> None:
     """Whole arrays of odd length are read in vectors all the same, in one launch, whatever a thread keeps."""
     made = auto(kept.schedule(M=size))
@@ -70,29 +70,48 @@ def test_what_no_whole_access_takes_is_done_by_the_first_blocks(size: int) -> No
     assert made.judgement.emittable
     body = made.plan.kernels[0].body
     whole, rest = (n for n in body if isinstance(n, Loop))
-    assert rest.extent <= 16 < 32 <= whole.extent
+    assert rest.extent <= 16 < 256 <= whole.extent
     assert {a.width_bytes for a in made.facts.accesses if a.space == "global"} == {16, 4}
     if size < 1 << 20:
         assert made.run(device="cpu", time=False).correct
 
 
+@pytest.mark.parametrize(("size", "each"), [(1 << 22, 2), (1 << 24, 1)])
+def test_large_kernels_take_less_at_a_time(size: int, each: int) -> None:
+    """A copy of 4 GiB was 4.8 % behind PyTorch with four accesses of a thread, level with one."""
+    loops = [n for k in auto(kept.schedule(M=size)).plan.kernels for n in walk(k.body) if isinstance(n, Loop)]
+    assert next((n.extent for n in loops if n.role == "unroll"), 1) == each
+
+
+def test_few_halves_are_taken_four_at_a_time() -> None:
+    assert lanes(auto(biased.schedule(M=32, N=8192))) == 4
+    assert lanes(auto(biased.schedule(M=512, N=8192))) == 8
+
+
 def test_few_elements_are_taken_one_by_one() -> None:
-    made = auto(kept.schedule(M=32 * 512 - 1))
+    made = auto(kept.schedule(M=256 * 512 - 1))
     assert lanes(made) == 1
     assert made.run(device="cpu", time=False).correct
 
 
 def test_the_default_leaves_a_kernel_that_is_spread_whole() -> None:
     """The loop of what is left over is no kernel of its own; one that nothing is bound in still is."""
-    spread = elementwise(kept.schedule(M=32 * 512 + 5))
+    spread = elementwise(kept.schedule(M=256 * 512 + 5))
     assert len(default(spread).plan.kernels) == 1
     assert len(default(kept.schedule(M=100).cut("i", 64)).plan.kernels) == 2
 
 
 def test_odd_phases_of_one_launch() -> None:
-    made = stitch(two_nests.schedule(M=131, N=127), {"t->z": "grid"})
+    made = stitch(two_nests.schedule(M=521, N=509), {"t->z": "grid"})
     _, second = made.plan.kernels
     assert second.join == "grid"
     assert len(second.body) == 2
     assert made.judgement.emittable
     assert "grid_barrier" in made.cuda
+
+
+def test_vectors_beside_a_bias_are_saved_and_read() -> None:
+    """What a strategy made is a script and a file like any other schedule, the gathered lanes among its steps."""
+    made = auto(biased.schedule(M=131, N=1301))
+    assert "gather=True" in made.script()
+    assert biased.load(made.share()).cuda == made.cuda

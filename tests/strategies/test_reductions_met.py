@@ -9,8 +9,8 @@ import pytest
 
 import explorer as ex
 from benchmarks.reduction_program import reduction
-from explorer.codegen.emit import emit
 from explorer.gpu.spec import gpu
+from explorer.kernel.emit import emit
 from explorer.run.nvrtc import compile_module
 from explorer.strategies.default import default
 from explorer.strategies.reductions import Shape, priced, problem_of, reduce, reduction_form

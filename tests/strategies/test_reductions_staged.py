@@ -60,7 +60,7 @@ def test_every_way_is_right_and_reads_vectors() -> None:
     for s, (_, shape) in zip(made, CASES.values(), strict=True):
         text = s.cuda[s.cuda.index('extern "C"'):]
         wide = rf"vec<\w+, {shape.vector}>"
-        assert re.search(rf"= (\*\(const {wide}\*\)&|load_within<{wide}, {shape.vector}>\(&)x\[", text)
+        assert re.search(rf"(?:= \*\(const {wide}\*\)&|[=:?] load_(?:within|first)<{wide}, {shape.vector}>\(&)x\[", text)
         assert len(re.findall(r"\bx\[", text)) <= 2, "nothing else reads the array"
         assert s.judgement.emittable
     right(made)

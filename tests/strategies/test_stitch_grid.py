@@ -11,12 +11,12 @@ import pytest
 
 import explorer as ex
 from benchmarks.reduction_program import reduction
-from explorer.codegen.emit import emit
 from explorer.errors import TransformError
 from explorer.gpu.occupancy import check_launch, occupancy
 from explorer.gpu.spec import gpu
 from explorer.ir.plan import Plan, block_extents, grid_extents
 from explorer.ir.tree import Loop, walk
+from explorer.kernel.emit import emit
 from explorer.run.nvrtc import compile_module
 from explorer.strategies import edges, stitch, stitching
 from explorer.strategies.reductions import Shape, reduce

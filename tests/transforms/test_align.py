@@ -9,8 +9,8 @@ import pytest
 
 import explorer as ex
 from benchmarks.reduction_program import reduction
-from explorer.codegen.emit import emit
 from explorer.errors import TransformError
+from explorer.kernel.emit import emit
 from explorer.run.cpu import CpuDevice
 from explorer.strategies.reductions import Shape, reduce
 from tests.programs import row_sum

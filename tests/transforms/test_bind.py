@@ -12,6 +12,7 @@ from explorer.ir.plan import Buffer, block_extents, grid_extents, initial
 from explorer.ir.text import loops_text
 from explorer.ir.tree import PLACE_ROLES, View
 from explorer.transforms.bind import MOST_LAUNCHES, Bind
+from explorer.transforms.cut import Cut
 from explorer.transforms.launch import Launch
 from explorer.transforms.shift import Shift
 from explorer.transforms.split import Split
@@ -112,7 +113,10 @@ def test_shaped_loops_are_refused() -> None:
     wide = plan(copy_2d(), Split("j", 4), Vectorize("j.i"))
     assert refusal(wide, Bind("j.i", "thread.x")).what == "j.i is already vector"
     assert "makes it an ordinary loop again" in refusal(wide, Bind("j.i", "thread.x")).hint
-    assert "others of S0" in refusal(plan(copy(12), Split("i", 4)), Bind("i.i", "thread.x", count=3)).what
+
+
+def test_a_part_of_a_cut_is_divided_by_any_number() -> None:
+    assert Bind("i", "thread.x", count=3).check(plan(copy(12), Cut("i", 7)))
 
 
 def test_places_cannot_be_cells_of_private_storage() -> None:
@@ -140,7 +144,7 @@ def test_the_host_runs_outermost_loops() -> None:
     check_plan(plan(siblings(), Launch("siblings", after="i"), Bind("i", "launch")))
     twice = plan(cube(), Bind("i", "launch"), Bind("j", "launch"))
     assert "is run by the host" in refusal(twice, Bind("i", "seq")).what
-    assert "without a count" in refusal(initial(seidel()), Bind("t", "launch", count=2)).hint
+    assert refusal(initial(seidel()), Bind("t", "launch", count=2)).hint == "bind('t', 'launch') instead"
 
 
 def test_the_host_does_not_launch_for_ever() -> None:
@@ -154,5 +158,6 @@ def test_candidates_are_the_free_places() -> None:
     bound = plan(cube(), Bind("i", "block.x"))
     roles = [step.to for step in Bind.candidates(bound, "k")]
     assert roles == ["block.y", "thread.x", "thread.y", "warp", "lane"]
-    assert next(iter(Bind.candidates(bound, "i"))) == Bind("i", "seq")
+    assert list(Bind.candidates(bound, "i"))[-1] == Bind("i", "seq"), "taking a place back is offered last"
+    assert next(iter(Bind.candidates(initial(copy(100)), "i"))).to == "block.x"
     assert Bind("i", "lane", 32) in list(Bind.candidates(initial(copy(100)), "i"))

@@ -74,10 +74,15 @@ def test_chains_run_every_instance_once(make: Callable) -> None:
                 check_plan(plan)
             except AssertionError as error:
                 raise AssertionError(f"{make().name}: {' then '.join(done)}: {error}") from error
-            if isinstance(step, (Bind, Coalesce, Cut, Launch, Unroll, Vectorize)):
+            same = _dims(plan) == _dims(before)  # a divided part of a cut has a dimension of its own
+            if same and isinstance(step, (Bind, Coalesce, Cut, Launch, Unroll, Vectorize)):
                 assert _order(plan) == _order(before), f"{' then '.join(done)} changed the order"
             applied.add(type(step).name)
     assert len(applied) > 6, f"the chains only reached {sorted(applied)}"
+
+
+def _dims(plan: Plan) -> dict[str, tuple[str, ...]]:
+    return {s.name: s.dims for s in plan.program.statements}
 
 
 def _order(plan: Plan) -> list[tuple[str, tuple[int, ...]]]:

@@ -11,13 +11,22 @@ from explorer.ir.expr import var
 from explorer.ir.plan import Buffer, initial
 from explorer.ir.text import loops_text
 from explorer.ir.tree import Sync, View
+from explorer.poly.judge import judge
 from explorer.transforms.bind import Bind
 from explorer.transforms.cut import Cut
 from explorer.transforms.shift import Shift
 from explorer.transforms.split import Split
 from explorer.transforms.tile import Tile
 from tests.oracle import check_plan, run_order
+from tests.properties.programs import define
+from tests.properties.trial import Trial
 from tests.transforms.nests import copy, copy_2d, matmul, plan, refusal, triangle
+
+COPY = """@ex.program
+def f(x: ex.f32[M], y: ex.f32[M]):
+    for i in range(M):
+        y[i] = x[i]
+"""
 
 
 @pytest.mark.parametrize("at", [1, 3, 6, -1, -4])
@@ -65,11 +74,24 @@ def test_tree(golden) -> None:
     golden(f"{loops_text(initial(matmul()))}\n\n{loops_text(plan(matmul(), Cut('k', -1)))}")
 
 
-@pytest.mark.parametrize("at", [0, 13, -13, 20])
-def test_empty_parts_are_refused(at: int) -> None:
-    verdict = refusal(initial(copy(13)), Cut("i", at))
-    assert verdict.what == f"i runs 13 times and cannot be cut at {at}: one part would be empty"
-    assert verdict.hint == "between 1 and 12, or -1 for the last iteration"
+@pytest.mark.parametrize(("at", "first"), [(0, 0), (13, 13), (-13, 0)])
+def test_a_part_may_be_empty(at: int, first: int) -> None:
+    """Steps that name it still apply, so that they replay at sizes where there is nothing to cut off."""
+    made = plan(copy(13), Cut("i", at), Split("i", 4), Bind("i.i", "thread.x"), Split("i.2", 4), Bind("i.2.i", "thread.x"))
+    assert made.loops["i"].extent == -(-first // 4)
+    assert judge(made).emittable
+    check_plan(made)
+    trial = Trial(shrinks=0)
+    trial.conclude("empty", define(COPY, "copy.py").schedule(M=13).cut("i", at).split("i", 4).bind("i.i", "thread.x"))
+    trial.flush()
+    assert trial.tally.pairs
+    assert not trial.tally.found
+
+
+def test_a_part_has_at_most_all_iterations() -> None:
+    verdict = refusal(initial(copy(13)), Cut("i", 20))
+    assert verdict.what == "i runs 13 times and cannot be cut at 20"
+    assert verdict.hint == "a number from -13 to 13"
 
 
 def test_refusals() -> None:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from explorer.errors import IllegalSchedule
 from explorer.ir.dtype import DTYPES
 from explorer.ir.plan import Buffer, initial
 from explorer.ir.text import loops_text
+from explorer.poly.judge import judge
 from explorer.transforms.bind import Bind
 from explorer.transforms.cut import Cut
 from explorer.transforms.distribute import Distribute
 from explorer.transforms.fuse import Fuse
+from explorer.transforms.interchange import Interchange
 from explorer.transforms.launch import Launch
 from explorer.transforms.shift import Shift
+from explorer.transforms.split import Split
 from tests.oracle import check_plan, run_order
+from tests.properties.programs import define
+from tests.properties.trial import Trial
 from tests.transforms.nests import chain, cube, plan, refusal, siblings, softmax
 
 
@@ -56,25 +64,55 @@ def test_tree(golden) -> None:
 
 def test_nested_loops_are_sent_to_coalesce() -> None:
     verdict = refusal(initial(cube()), Fuse("i", "k"))
-    assert verdict.hint == "these are nested: use coalesce(('i', 'j', 'k'))"
+    assert verdict.hint == "these are nested: use coalesce(('i', 'j', 'k')) instead"
     assert "coalesce(('j', 'k'))" in refusal(initial(cube()), Fuse("k", "j")).hint
     assert "coalesce(('i', 'j'))" in Fuse.offers(initial(cube()), "i").hint
 
 
+@pytest.mark.parametrize(("first", "second", "start"), [(8, 6, 0), (6, 8, 0), (8, 8, 2), (8, 3, 2), (3, 8, 4)])
+def test_the_loop_takes_the_values_of_both(first: int, second: int, start: int) -> None:
+    made = plan(siblings(first, second, start), Fuse("i", "j"))
+    low, high = min(0, start), max(first, start + second)
+    assert (made.loops["i"].start, made.loops["i"].extent) == (low, high - low)
+    check_plan(made)
+    assert judge(made).emittable
+
+
+STENCIL = """@ex.program
+def f(x: ex.f32[N + 2], y: ex.f32[N - 2]):
+    t = ex.local(ex.f32, N)
+    for i in range(N):
+        t[i] = x[i] + x[i + 2]
+    for j in range(N - 2):
+        y[j] = t[j] + t[j + 2]
+"""
+
+
+def test_a_stencil_is_fused_after_a_shift() -> None:
+    """What the refusal proposes, and nothing less, makes the fuse legal."""
+    s = define(STENCIL, "stencil.py").schedule(N=9)
+    with pytest.raises(IllegalSchedule) as refused:
+        s.fuse("i", "j")
+    assert list(refused.value.finding.hints) == ["shift('j', 2) first"]
+    trial = Trial(shrinks=0)
+    trial.conclude("stencil", s.shift("j", 2).fuse("i", "j"))
+    trial.flush()
+    assert trial.tally.pairs
+    assert not trial.tally.found
+
+
 def test_refusals() -> None:
-    verdict = refusal(initial(siblings(8, 6)), Fuse("i", "j"))
-    assert verdict.what == "i runs 8 times and j 6 times"
-    assert verdict.hint == "cut('i', 6) and fuse the equal parts"
-    verdict = refusal(initial(siblings(8, 8, start=2)), Fuse("i", "j"))
-    assert verdict.what == "i starts at 0 and j at 2"
-    assert verdict.hint == "shift('j', -2) first"
+    inner = plan(chain(), Split("i", 2), Split("i_2", 3), Interchange("i_2", "i_2.i"), Interchange("i", "i.i"))
+    verdict = refusal(inner, Fuse("i.i", "i_2.i"))
+    assert verdict.what == "i.i runs 2 times and i_2.i 3 times"
+    assert verdict.hint == "cut('i_2.i', 2) first"
     assert "with itself" in refusal(initial(siblings()), Fuse("i", "i")).what
     assert refusal(initial(siblings()), Fuse("j", "i")).hint == "fuse('i', 'j')"
     verdict = refusal(plan(siblings(), Bind("i", "thread.x")), Fuse("i", "j"))
     assert verdict.what == "i is thread.x and j is seq"
     assert verdict.hint == "bind('j', 'thread.x') first"
     assert refusal(initial(softmax()), Fuse("k", "k_2")).what == "S2 stands between k and k_2"
-    assert "fuse the loops around them first" in refusal(initial(chain()), Fuse("j", "j_2")).hint
+    assert refusal(initial(chain()), Fuse("j", "j_2")).hint == "fuse('i', 'i_2') first"
     apart = plan(siblings(), Launch("siblings", after="i"))
     assert "launch('siblings', pack='siblings.2')" in refusal(apart, Fuse("i", "j")).hint
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from benchmarks.reduction_program import reduction
-from explorer.codegen.emit import emit
 from explorer.errors import KernelFault, ResourceError
 from explorer.gpu.occupancy import check_launch
 from explorer.gpu.spec import gpu
@@ -16,6 +15,7 @@ from explorer.ir.expr import const, quotient, remainder, var
 from explorer.ir.plan import Plan
 from explorer.ir.text import loops_text
 from explorer.ir.tree import Kernel, Leaf, Loop
+from explorer.kernel.emit import emit
 from explorer.poly.joins import check_joins
 from explorer.poly.judge import judge
 from explorer.run.cpu import CpuDevice

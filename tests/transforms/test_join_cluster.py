@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.api import Schedule
-from explorer.codegen.clustered import MOST_BYTES, slots_of
-from explorer.codegen.emit import emit
-from explorer.codegen.module import CudaModule
 from explorer.errors import IllegalSchedule, KernelFault, ScheduleError
 from explorer.ir.text import loops_text
 from explorer.ir.tree import Kernel
+from explorer.kernel.cluster_layout import MOST_BYTES, slots_of
+from explorer.kernel.emit import emit
+from explorer.kernel.module import CudaModule
 from explorer.poly.joins import check_joins
 from explorer.run.cpu import CpuDevice
 from explorer.run.inputs import seeded_arrays
 from explorer.run.nvrtc import compile_module
+from explorer.schedule import Schedule
 from tests.oracle import check_plan
 from tests.properties.equal import difference
 from tests.run_plan import run_plan

@@ -30,10 +30,10 @@ def test_packing_undoes_a_cut() -> None:
 def test_inside_loops_distribute_comes_first() -> None:
     verdict = refusal(initial(softmax()), Launch("softmax", after="S2"))
     assert verdict.what == "S2 is not at the top of softmax: i is around it"
-    assert verdict.hint == "distribute('i', after='S2') first, until the cut is at the top"
+    assert verdict.hint == "distribute('i', after='S2') and launch('softmax', after='i') instead"
     assert "distribute('j', after='S0')" in refusal(initial(matmul()), Launch("matmul", after="S0")).hint
     verdict = refusal(initial(siblings()), Launch("siblings", after="S0"))
-    assert verdict.hint == "launch('siblings', after='i') cuts behind all of i"
+    assert verdict.hint == "launch('siblings', after='i') instead cuts behind all of i"
     check_plan(plan(softmax(), Distribute("i", after="S2"), Launch("softmax", after="i")))
 
 
@@ -45,7 +45,7 @@ def test_private_memory_does_not_outlive_a_kernel() -> None:
         stored = replace(base, buffers=(Buffer("t_s", DTYPES["f32"], (), space),))
         verdict = refusal(stored, Launch("siblings", after="i"))
         assert verdict.what == f"t_s in {space} memory is used on both sides of the cut"
-        assert verdict.hint == "contract('t', 'global') first, or cut elsewhere"
+        assert verdict.hint == "contract('t', 'global') first; or cut elsewhere"
     check_plan(plan(siblings(), Launch("siblings", after="i")))
     assert Launch("siblings", after="i").check(replace(base, buffers=(Buffer("t_s", DTYPES["f32"], (), "global"),)))
 
@@ -61,7 +61,8 @@ def test_refusals() -> None:
         assert refusal(base, both).hint == "give one of the two"
     assert "'q' is not in siblings" in refusal(base, Launch("siblings", after="q")).what
     assert refusal(base, Launch("siblings", after="j")).what == "nothing stands behind j in siblings"
-    assert refusal(initial(copy()), Launch("copy", after="i")).hint == "distribute the loop first"
+    hint = refusal(initial(copy()), Launch("copy", after="i")).hint
+    assert hint == "distribute('i', after='…') and launch('copy', after='i') instead"
     parts = plan(siblings(), Launch("siblings", after="i"))
     assert "there is no kernel 'q'" in refusal(parts, Launch("siblings", pack="q")).what
     assert refusal(parts, Launch("siblings.2", pack="siblings")).why == "the kernels run as siblings, siblings.2"
@@ -77,4 +78,4 @@ def test_candidates_cut_and_pack() -> None:
     assert list(Launch.candidates(parts, "siblings")) == [Launch("siblings", pack="siblings.2")]
     assert Launch.offers(base, "j").what == "nothing stands behind j in siblings"
     assert Launch.offers(initial(matmul()), "matmul").what == "matmul has one part only and no kernel comes behind it"
-    assert Launch.offers(initial(matmul()), "j").hint == "distribute the loops around it first"
+    assert Launch.offers(initial(matmul()), "j").hint == "distribute('i', after='j')"

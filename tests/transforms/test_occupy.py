@@ -6,8 +6,8 @@ import pytest
 
 import explorer as ex
 from benchmarks.reduction_program import reduction
-from explorer.codegen.emit import emit
 from explorer.errors import TransformError
+from explorer.kernel.emit import emit
 from explorer.run.nvrtc import compile_module
 from explorer.strategies.reductions import Shape, reduce
 

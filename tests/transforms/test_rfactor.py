@@ -69,7 +69,14 @@ def test_axes_stand_where_they_are_said_to() -> None:
             assert list(found) == wanted, (named, axes)
 
 
-@pytest.mark.parametrize("axes", [(0, 1), (2,), (-1,), (0, 0)])
+def test_axes_count_from_the_end_as_in_numpy() -> None:
+    steps = (*SPLIT, ("rfactor", "y", "k.i"))
+    for negative, positive in ((-1, 1), (-2, 0)):
+        made = right(column_sum(), *steps[:-1], ("rfactor", "y", "k.i", (negative,)))
+        assert made == right(column_sum(), *steps[:-1], ("rfactor", "y", "k.i", (positive,)))
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (2,), (-3,), (0, 0), (0, -2)])
 def test_axes_that_are_no_places_are_refused(axes: tuple[int, ...]) -> None:
     said = refusal(column_sum(), *SPLIT, ("rfactor", "y", "k.i", axes))
     assert "new axes stand among 2" in str(said)

@@ -238,7 +238,7 @@ def test_candidates_apply() -> None:
 
 def test_one_of_two_copies_of_an_array_can_be_named() -> None:
     """After a cut each half has a copy of its own; one of them may be copied again, where it has been made already."""
-    s = workloads.get("sum_rows").definition.into(ex.Definition).schedule(M=3, N=4)
+    s = workloads.get("sum_rows").definition.schedule(M=3, N=4)
     s = s.stage("x", "k").cut("k", -1)
     first, second = (b.name for b in s.plan.buffers)
     again = s.stage(second, "k.2", "register")
@@ -246,3 +246,20 @@ def test_one_of_two_copies_of_an_array_can_be_named() -> None:
     assert again.run(device="cpu", time=False, ragged=False).correct
     with pytest.raises(ex.IllegalSchedule, match="this order would be lost"):
         s.stage(second, "i", fill=False)
+
+
+def test_the_box_has_no_cells_that_the_array_lacks() -> None:
+    plan = right(doubled(5, 2), ("split", "i", 33), ("split", "j", 33), ("stage", "x", "doubled", {"space": "register"}))
+    assert plan.buffer_of["x_r"].shape == (5, 2)
+    assert right(doubled(5, 2), ("split", "i", 33), ("split", "j", 33), ("stage", "x", "i")).buffer_of["x_s"].shape == (5, 2)
+
+
+def test_no_more_than_a_thread_or_a_block_has() -> None:
+    large = doubled(500, 300)
+    said = refusal(large, ("stage", "x", "doubled", {"space": "register"}))
+    assert "600,000 bytes of registers a thread" in said
+    assert "255 registers of 4 bytes" in said
+    assert "600,000 bytes of shared memory a block" in refusal(large, ("stage", "x", "doubled"))
+    rows = doubled(500, 250)
+    assert "2,000 bytes of registers" in refusal(rows, ("stage", "x", "i", {"space": "register"}),
+                                                 ("pipeline", "i", 2, {"asynchronous": False}))

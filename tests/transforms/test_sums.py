@@ -7,10 +7,9 @@ from math import fsum
 import numpy as np
 import pytest
 
-from explorer.codegen.emit import emit
-from explorer.errors import ScheduleError
 from explorer.ir.rounding import sum_bound
 from explorer.ir.text import loops_text
+from explorer.kernel.emit import emit
 from explorer.poly.judge import judge
 from explorer.run.cpu import CpuDevice
 from explorer.run.inputs import seeded_arrays
@@ -99,8 +98,6 @@ def test_once_more_the_same_way() -> None:
 def test_elsewhere_than_in_registers_it_is_no_kernel() -> None:
     s = start(TOTAL, N=64).accumulate("y", method="kahan").contract("y_acc", "shared")
     assert judge(s.plan).legal
-    with pytest.raises(ScheduleError, match="into shared memory"):
-        emit(s.plan)
+    assert "into shared memory" in judge(s.plan).obligations[0].what
     s = start(TOTAL, N=64).accumulate("y", method="kahan").contract("y_acc", "global")
-    with pytest.raises(ScheduleError, match="into global memory"):
-        emit(s.plan)
+    assert "into global memory" in judge(s.plan).obligations[0].what

@@ -6,16 +6,16 @@ import pytest
 
 import explorer as ex
 from explorer import workloads
-from explorer.codegen.emit import emit
 from explorer.errors import TransformError
 from explorer.ir.tree import Loop, walk
+from explorer.kernel.emit import emit
 from explorer.strategies.auto import auto
 from explorer.strategies.collects import ways
 from tests.transforms.multiblock import NAMES, spread
 
 
 def rows(m: int = 64, n: int = 256) -> ex.Schedule:
-    s = workloads.get("sum_rows").definition.into(ex.Definition).schedule(M=m, N=n)
+    s = workloads.get("sum_rows").definition.schedule(M=m, N=n)
     s = s.split("i", 8).bind("i", "block.y").bind("i.i", "thread.y").split("k", 32).bind("k.i", "thread.x")
     return s.collect("total", "shuffle")
 
@@ -82,7 +82,7 @@ def test_the_axes_of_the_grid_of_reductions_over_blocks(how: str) -> None:
 @pytest.mark.parametrize("axes", [("thread.x", "thread.y"), ("block.x", "block.y"), ("thread.x", "thread.z")])
 def test_what_auto_makes_stays_right(name: str, axes: tuple[str, str]) -> None:
     workload = workloads.get(name)
-    s = auto(workload.definition.into(ex.Definition).schedule(**workload.tiny))
+    s = auto(workload.definition.schedule(**workload.tiny))
     swapped = s
     for group in s.plan.launched:
         found = {n.role for k in group for n in walk(k.body) if isinstance(n, Loop)}
@@ -105,17 +105,17 @@ def test_what_is_refused(arguments: tuple[str, str, str], words: str) -> None:
 
 
 def test_an_axis_holds_no_more_than_it_can() -> None:
-    s = workloads.get("sum_rows").definition.into(ex.Definition).schedule(M=128, N=16)
+    s = workloads.get("sum_rows").definition.schedule(M=128, N=16)
     name = s.plan.kernels[0].id
     with pytest.raises(TransformError, match=r"i runs 128 times; thread\.z has at most 64 places"):
         s.bind("i", "thread.x").swap_axes(name, "thread.x", "thread.z")
-    many = workloads.get("sum_rows").definition.into(ex.Definition).schedule(M=70000, N=2).bind("i", "block.x")
+    many = workloads.get("sum_rows").definition.schedule(M=70000, N=2).bind("i", "block.x")
     with pytest.raises(TransformError, match=r"i runs 70000 times; block\.y has at most 65535 places"):
         many.swap_axes(name, "block.x", "block.y")
 
 
 def test_warps_stay_along_x() -> None:
-    s = workloads.get("sum_rows").definition.into(ex.Definition).schedule(M=8, N=64).bind("i", "warp")
+    s = workloads.get("sum_rows").definition.schedule(M=8, N=64).bind("i", "warp")
     name = s.plan.kernels[0].id
     with pytest.raises(TransformError, match="i is a warp"):
         s.swap_axes(name, "thread.x", "thread.y")
@@ -126,7 +126,7 @@ def test_it_is_offered_where_it_does_something() -> None:
     name = s.plan.kernels[0].id
     offered = [str(m.step) for m in s.moves(name) if m.name == "swap_axes" and m.applies]
     assert offered == [f"swap_axes('{name}', 'thread.x', 'thread.y')"]
-    bare = workloads.get("sum_rows").definition.into(ex.Definition).schedule(M=8, N=64)
+    bare = workloads.get("sum_rows").definition.schedule(M=8, N=64)
     (refused,) = [m for m in bare.moves(name) if m.name == "swap_axes"]
     assert not refused.applies
     assert refused.verdict.what == f"no loop of {name} is along thread.x or thread.y"

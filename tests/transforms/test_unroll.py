@@ -35,5 +35,5 @@ def test_refusals() -> None:
 def test_candidates_are_short_loops() -> None:
     assert list(Unroll.candidates(initial(copy(64)), "i")) == [Unroll("i")]
     assert list(Unroll.candidates(initial(copy(65)), "i")) == []
-    assert Unroll.offers(initial(copy(65)), "i").hint == "split('i', 8) and unroll its inner loop"
+    assert Unroll.offers(initial(copy(65)), "i").hint == "split('i', 8) and unroll('i.i')"
     assert Unroll.offers(plan(copy(), Unroll("i")), "i").what == "i is already unrolled"

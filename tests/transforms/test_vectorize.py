@@ -112,7 +112,7 @@ def test_tree(golden) -> None:
 def test_unlike_strides_are_refused_with_the_loop_that_has_neighbours() -> None:
     verdict = refusal(plan(copy_2d(8, 16), Split("i", 4), Interchange("i.i", "j")), Vectorize("i.i"))
     assert verdict.what == "S0 reads x[4*i + i.i, j]: consecutive iterations of i.i are 16 elements apart"
-    assert verdict.hint == "vectorize along j, whose iterations are neighbours"
+    assert verdict.hint == "vectorize('j'), whose iterations are neighbours"
 
 
 def test_misaligned_rows_constants_and_offsets_are_refused() -> None:
@@ -134,7 +134,7 @@ def test_partial_vectors_are_refused() -> None:
 def test_wide_types_are_refused_and_narrow_ones_go_further() -> None:
     verdict = refusal(plan(copy_2d(4, 16), Split("j", 8)), Vectorize("j.i"))
     assert verdict.what == "S0 reads x[i, 8*j + j.i]: 8 elements of 4 bytes are 32 bytes"
-    assert verdict.hint == "split('j.i', 4) and vectorize its inner loop"
+    assert verdict.hint == "split('j.i', 4) and vectorize('j.i.i')"
     assert Vectorize("j.i").check(plan(copy_2d(4, 16, "f16"), Split("j", 8)))
     assert "16 elements of 2 bytes" in refusal(initial(copy_2d(4, 16, "f16")), Vectorize("j")).what
     assert Vectorize("j").check(initial(copy_2d(4, 16, "i8")))
@@ -144,7 +144,7 @@ def test_wide_types_are_refused_and_narrow_ones_go_further() -> None:
 def test_loops_that_cannot_be_lanes() -> None:
     assert "a vector has 2, 4, 8 or 16 lanes" in refusal(initial(copy(13)), Vectorize("i")).what
     assert refusal(plan(copy_2d(6, 16), Bind("j", "thread.x")), Vectorize("j")).what == "j is already thread.x"
-    assert Vectorize.offers(initial(copy(13)), "i").hint == "split('i', 4) and vectorize its inner loop"
+    assert Vectorize.offers(initial(copy(13)), "i").hint == "split('i', 4) and vectorize('i.i')"
     verdict = refusal(initial(cube(4)), Vectorize("i"))
     assert verdict.what == "i holds j beside or instead of statements"
     assert "not an innermost loop" in Vectorize.offers(initial(cube(4)), "i").what
@@ -158,7 +158,7 @@ def test_a_loop_along_which_nothing_moves_is_refused() -> None:
     p = program("repeat", (array("x", 4, role="in"), array("y", 4, role="inout")), (s0,), loops({"i": 4, "r": 4}, leaf(s0)))
     verdict = refusal(initial(p), Vectorize("r"))
     assert verdict.what == "no access below r reads or writes neighbouring elements"
-    assert verdict.hint == "unroll('r')"
+    assert verdict.hint == "unroll('r') instead"
 
 
 def _gather(moves: bool) -> Program:
@@ -232,3 +232,13 @@ def test_equalities_and_zero_fill_are_guards_too() -> None:
         filled = replace(s0, inside=(Constraint(const(edge - 1) - var("j")),))
         p = replace(base, program=replace(base.program, statements=(filled,)))
         assert bool(Vectorize("j.i").check(p)) == good
+
+
+def test_inputs_that_are_no_neighbours_are_read_one_by_one_where_asked() -> None:
+    """A vector of rows of odd length ends in the next row, where the bias begins again."""
+    p = plan(_gather(True), Split("j", 4))
+    assert refusal(p, Vectorize("j.i")).hint == "vectorize('j.i', gather=True) reads it one by one"
+    assert Vectorize("j.i", gather=True).check(p)
+    check_plan(Vectorize("j.i", gather=True).rewrite(p))
+    turned = plan(copy_2d(8, 16), Split("i", 4), Interchange("i.i", "j"))
+    assert "16 elements apart" in refusal(turned, Vectorize("i.i", gather=True)).what  # the result would be no vector

@@ -53,3 +53,11 @@ def test_in_python_two_strokes_divide_and_a_hash_begins_a_comment() -> None:
     assert highlight(line, python=True) == (
         '<span class="kw">def</span> f(i):  <span class="cm"># half</span>\n    <span class="kw">return</span> i // 2')
     assert highlight(line.replace("#", "//")).count('class="cm"') == 2
+
+
+def test_changed_lines_have_a_sign_and_the_others_none() -> None:
+    lines = Page(code_html("a\nb\nc", changed={2})).text.splitlines()
+    assert lines == ["  1  a", "› 2  b", "  3  c"]
+    assert code_html("a\nb", changed={1}).count('aria-label="changed"') == 1
+    assert Page(code_html("a\nb", changed=())).text.splitlines() == ["  1  a", "  2  b"]
+    assert "›" not in code_html("a\nb")

@@ -62,7 +62,7 @@ def test_loops_are_indented_without_styles(name: str) -> None:
         head = loop_text(loop).partition(" in ")[0]
         assert any(line.startswith("    " * depth) and line.strip().partition(" ")[2].startswith(head) for line in lines), loop.id
     for leaf, above, _ in schedule.plan.leaves:
-        text = "    " * (len(above) + 1) + statement_text(schedule.plan, leaf)
+        text = "    " * (len(above) + 1) + f"{leaf.id}\u2002{statement_text(schedule.plan, leaf)}"
         assert any(line.startswith(text) for line in lines), leaf.id
 
 
@@ -106,7 +106,7 @@ def test_long_nests_say_how_many_rows_are_left_out() -> None:
 @pytest.mark.parametrize("name", workloads.names())
 def test_every_workload_has_pictures_within_the_limit(name: str) -> None:
     workload = workloads.get(name)
-    s = default(workload.definition.into(ex.Definition).schedule(**workload.typical))
+    s = default(workload.definition.schedule(**workload.typical))
     for value in (s, s.source, s.dependences, s.moves(next(iter(s.plan.loops)))):
         assert html(value) is not None
     for value in (workload.definition, s.kernel()):
@@ -214,3 +214,14 @@ def test_notebook_gets_text_and_picture() -> None:
     assert set(data) == {"text/plain", "text/html"}
     assert data["text/plain"] == repr(values()["run"])
     assert data["text/html"].startswith("<style>")
+
+
+def test_the_kernels_after_a_pass_show_what_it_does_and_its_changed_lines() -> None:
+    stage = values()["pass"]
+    page = Page(stage._repr_html_())
+    assert "after vectorize" in page.text
+    assert f"{stage.what} {len(stage.changed)} lines changed (›)" in page.text
+    lines = page.text[page.text.index('  1  extern "C"'):].splitlines()
+    assert [line.removeprefix("› ").strip().partition("  ")[2] for line in lines] == stage.text.split("\n")
+    assert tuple(n for n, line in enumerate(lines, 1) if line.startswith("›")) == stage.changed != ()
+    assert repr(stage).startswith("after vectorize: "), "the text stays"

@@ -72,6 +72,7 @@ def values() -> dict[str, Any]:
         "moves": moves, "move that applies": moves[0], "move that does not": moves[-1], "verdict": moves[-1].verdict,
         "dependences": plain.dependences, "finding": crossing.finding, "illegal": crossing,
         "obligation": refused(lambda: spread.cuda), "wrong name": refused(lambda: plain.split("q", 4)), "kernel": tuned.kernel(),
+        "pass": tuned.ir(after="vectorize"),
         "facts": matmul().facts, "compiled": CompiledTwice("softmax", (), {"sm_75": refusal}), "run": run(),
         "wrong run": run(checks=(BAD,), faults=("at N=7: race",)),
         "evidence": run().evidence, "comparison": Comparison.of(run(), faster), "search": searched(tuned),

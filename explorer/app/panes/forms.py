@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from ...api import Schedule
 from ...ir.plan import Plan
 from ...ir.tree import Loop
+from ...schedule import Schedule
 from ...transforms.base import Transform
 from ..protocol_moves import Field
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...codegen.slices import cost
+from ...kernel.reference.slices import cost
 from ...run.facts import scaled
 from ...run.result import Evidence
 from ..protocol import Badge, Head

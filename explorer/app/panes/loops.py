@@ -138,7 +138,7 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], depth: int) -> Row:
     statement = plan.statement_of[leaf.statement]
     text = statement_text(plan, leaf)
     guard = guard_text(statement.domain, dict(leaf.at), ranges(above))
-    spans = code_spans(text, python=True)
+    spans = [span(f"{leaf.id}  ", "note"), *code_spans(text, python=True)]
     if guard:
         spans.append(span(f"  where {guard}", "guard"))
     chips = [chip(f"Σ {how}", "collect", f"updates from different {loop} are combined by {how}") for loop, how in leaf.collect]

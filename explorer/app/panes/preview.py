@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 from dataclasses import replace
 
-from ...api import Schedule
-from ...codegen.resources import resources
 from ...errors import ExplorerError
 from ...ir.plan import Plan
 from ...ir.text import loops_text
+from ...kernel.resources import resources
 from ...run.facts import scaled
+from ...schedule import Schedule
 from ...transforms.base import Transform
 from ..protocol_moves import DiffLine, Preview
 from . import problems

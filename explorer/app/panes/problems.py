@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...api import Schedule
+from ...calls import calls_in
 from ...errors import ExplorerError, IllegalSchedule, ScheduleError
 from ...ir.finding import Finding, Instance, Verdict
+from ...schedule import Schedule
 from ...transforms.base import Transform
-from ..calls import calls_in
 from ..protocol import Hint, Problem, Witness
 
 

@@ -33,8 +33,11 @@ class Found:
     result: SearchResult | None = None
 
 
-def search_pane(session: Session, progress: Progress, stopping: bool) -> SearchPane:
-    """The pane for a search that goes on, or has ended; `stopping` where it has been asked to end."""
+def search_pane(session: Session, progress: Progress, stopping: bool, gpu: str = "") -> SearchPane:
+    """The pane for a search that goes on, or has ended; `stopping` where it has been asked to end.
+
+    `gpu` is the one that variants are priced on where their times are of the CPU.
+    """
     found: Found = progress.result or Found((), 0)
     result, running = found.result, progress.status == "running"
     order = _order(found)
@@ -42,13 +45,18 @@ def search_pane(session: Session, progress: Progress, stopping: bool) -> SearchP
     return {
         "status": progress.status, "doing": "stopping" if running and stopping else progress.doing,  # type: ignore[typeddict-item]
         "fraction": progress.fraction, "usual": USUAL, "most": MOST, "total": found.total,
-        "verdict": result.verdict if result else "", "gain": result.gain.ratio if result and result.gain else None,
+        "verdict": result.verdict if result else "", "gain": _gain(result), "gpu": gpu,
         "clock": result.clock if result else "", "measured_on": result.device if result else "",
         "floor_us": result.floor_us if result else None, "ended": result.ended if result else "",
         "remembered": bool(result and result.remembered), "notes": list(result.notes) if result else [],
         "trials": [_trial(session, found, n, n == best) for n in order],
         "problem": problems.of_error(progress.error) if progress.error is not None else None,
     }
+
+
+def _gain(result: SearchResult | None) -> float | None:
+    """How many times faster than the start the best is; times of the CPU say nothing of that."""
+    return result.gain.ratio if result and result.gain and result.device != "cpu" else None
 
 
 def _order(found: Found) -> list[int]:

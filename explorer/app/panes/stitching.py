@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...api import Schedule
 from ...gpu.spec import Gpu
 from ...run.facts import scaled
+from ...schedule import Schedule
 from ...strategies.stitch import Edge, Option, Stitching
 from ...strategies.stitching.graph import SCHEMES
 from ..protocol_plans import EdgeData, OptionData, StitchPane, StitchPrice

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...strategies.price import RULE
 from ...transforms.base import Transform
-from ..estimates import RULE
 from ..protocol_plans import StrategyPane, StrategyStep
 from ..recipes import KINDS, Recipe, Step
 from ..session import Session
@@ -20,7 +20,7 @@ def strategy_pane(session: Session, name: str, progress: Progress) -> StrategyPa
         "status": progress.status, "doing": progress.doing, "fraction": progress.fraction, "name": name,  # type: ignore[typeddict-item]
         "gpu": (found.gpu if found else session.gpu).name,
         "at": place(session, found) if found else None, "summary": found.summary if found else "",
-        "start_us": found.start_us if found else None, "model_us": found.model_us if found else None,
+        "start_us": found.start_us if found else None, "total_us": found.total_us if found else None,
         "terms": [list(t) for t in found.terms if abs(t[1]) >= 0.005] if found else [],  # type: ignore[misc]
         "steps": [_step(s) for s in found.steps] if found else [], "rule": RULE,
         "problem": problems.of_error(progress.error) if progress.error is not None else None,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...api import Schedule
 from ...gpu.spec import Gpu
 from ...ir.plan import Plan
 from ...ir.rounding import METHODS
 from ...ir.tree import JOINED, Leaf
 from ...run.facts import scaled
+from ...schedule import Schedule
 from ...strategies.collects import Way, ways
 from ...transforms._reduction import updates
 from ..protocol_moves import WayData, WaysData

@@ -1,10 +1,11 @@
 /**
  * The CUDA text: line numbers, highlighting, the selected node's lines marked; a line selects the node it belongs to.
- * The device library above the kernel is folded.  PTX on demand.
+ * The device library above the kernel is folded.  The kernels after any pass, and PTX, on demand.
  */
 
 import { attr, copy, debounce, h, keyed, plain, reveal, say, show, spans } from "./dom.js";
 import { problemBox } from "./problem.js";
+import { Stepper } from "./stepper.js";
 
 const ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 
@@ -22,6 +23,7 @@ export class Cuda {
   constructor(app) {
     this.app = app;
     this.pane = { lines: [], nodes: {}, arch: "", problem: null };
+    this.content = this.pane;
     this.owner = [];
     this.open = false;
     this.cursor = 0;
@@ -44,10 +46,12 @@ export class Cuda {
     this.toggle = h("button.small", { type: "button", "aria-pressed": "false", onclick: () => this.#toggle() }, "PTX");
     this.copied = h("button.small", { type: "button", onclick: () => this.#copy() }, "copy");
     this.note = h("span.soft");
+    this.stepper = new Stepper(app.link, (stage, stepped) => this.#show(stage ?? this.pane, stepped));
     this.element = h(
       "div.cuda",
       null,
-      h("div.vhead", null, h("h4", null, "CUDA"), this.note, h("span.grow"), this.arch, this.toggle, this.copied),
+      h("div.vhead", null, h("h4", null, "CUDA"), this.note, this.stepper.element, h("span.grow"), this.arch, this.toggle, this.copied),
+      this.stepper.about,
       this.problem,
       this.code,
       this.ptx,
@@ -59,17 +63,8 @@ export class Cuda {
 
   update(pane) {
     this.pane = pane;
-    const fold = library(pane.lines);
-    this.library = fold;
-    this.owner = new Array(pane.lines.length).fill(null);
-    const size = new Map(Object.entries(pane.nodes).map(([node, lines]) => [node, lines.length]));
-    for (const [node, lines] of Object.entries(pane.nodes)) {
-      for (const line of lines) {
-        const held = this.owner[line - 1];
-        if (held === null || size.get(node) < size.get(held)) this.owner[line - 1] = node;
-      }
-    }
-    say(this.note, [pane.arch, pane.truncated].filter(Boolean).join(" · "));
+    this.stepper.offer(pane.passes);
+    this.stepper.reveal(this.ptx.hidden && pane.lines.length > 0);
     if (show(this.problem, Boolean(pane.problem))) {
       this.problem.replaceChildren(
         this.app.isOwed(pane.problem)
@@ -77,26 +72,49 @@ export class Cuda {
           : problemBox(pane.problem, { brush: this.app.brush, apply: (call) => this.app.apply(call) }),
       );
     }
+    if (!this.stepper.inside || !pane.lines.length) this.#show(pane, false); /* else the stepper brings the text of its pass */
+    if (!this.ptx.hidden) this.#ptx();
+  }
+
+  /** The whole text, or that after a pass. */
+  #show(content, stepped) {
+    this.content = content;
+    const fold = library(content.lines);
+    this.library = fold;
+    this.owner = new Array(content.lines.length).fill(null);
+    const size = new Map(Object.entries(content.nodes).map(([node, lines]) => [node, lines.length]));
+    for (const [node, lines] of Object.entries(content.nodes)) {
+      for (const line of lines) {
+        const held = this.owner[line - 1];
+        if (held === null || size.get(node) < size.get(held)) this.owner[line - 1] = node;
+      }
+    }
+    say(this.note, [this.pane.arch, content.truncated].filter(Boolean).join(" · "));
+    const changed = new Set(content.changed);
     keyed(
       this.lines,
-      pane.lines,
+      content.lines.map((line, index) => [line, changed.has(index + 1)]),
       (_, index) => index,
       (_, index) =>
         h(
           "div.cl",
           { role: "option", id: `${this.#id()}-${index}` },
           h("span.no", { "aria-hidden": "true" }, String(index + 1)),
+          h("span.was", { "aria-hidden": "true" }),
           h("code"),
         ),
-      (element, line) => {
+      (element, [line, fresh]) => {
         element.lastChild.replaceChildren(...spans(line));
-        attr(element, "aria-label", plain(line).trim() ? null : "blank line");
+        element.classList.toggle("changed", fresh);
+        say(element.children[1], fresh ? "›" : "");
+        const words = plain(line).trim();
+        attr(element, "aria-label", fresh ? `changed: ${words || "blank line"}` : words ? null : "blank line");
       },
     );
     show(this.fold, Boolean(fold));
     this.#unfold(this.open);
     this.#mark(false);
-    if (!this.ptx.hidden) this.#ptx();
+    if (stepped) reveal(this.lines.querySelector(".changed"), this.code, 0.3);
   }
 
   #id() {
@@ -113,7 +131,7 @@ export class Cuda {
   }
 
   #mark(scroll) {
-    const marked = new Set(this.pane.nodes[this.app.brush.node] ?? []);
+    const marked = new Set(this.content.nodes[this.app.brush.node] ?? []);
     const children = this.lines.children;
     for (let index = 0; index < children.length; index += 1) {
       const on = marked.has(index + 1);
@@ -161,6 +179,7 @@ export class Cuda {
     show(this.ptx, on);
     show(this.arch, on);
     show(this.code, !on);
+    this.stepper.reveal(!on && this.pane.lines.length > 0);
     if (on) {
       if (ARCHITECTURES.includes(this.pane.arch) && !this.chosen) this.arch.value = this.pane.arch;
       this.chosen = true;
@@ -175,7 +194,7 @@ export class Cuda {
   }
 
   async #copy() {
-    const text = this.ptx.hidden ? this.pane.lines.map(plain).join("\n") : this.ptx.textContent;
+    const text = this.ptx.hidden ? this.content.lines.map(plain).join("\n") : this.ptx.textContent;
     this.app.tell((await copy(text)) ? "copied" : "the browser does not allow copying here");
   }
 }

@@ -122,8 +122,8 @@ export function debounce(run, ms) {
 /** A time in the unit that reads best. */
 export function duration(us) {
   if (us === null || us === undefined) return "";
-  const [value, unit] = us < 1 ? [us * 1000, "ns"] : us < 1000 ? [us, "µs"] : us < 1e6 ? [us / 1000, "ms"] : [us / 1e6, "s"];
-  return `${value >= 100 ? value.toFixed(0) : value.toPrecision(3)} ${unit}`;
+  const [value, unit] = us < 0.9995 ? [us * 1000, "ns"] : us < 999.5 ? [us, "µs"] : us < 999500 ? [us / 1000, "ms"] : [us / 1e6, "s"];
+  return `${value >= 99.95 ? value.toFixed(0) : value.toPrecision(3)} ${unit}`;
 }
 
 /** Scroll `element` into view inside its own scroller, never the page; `place` 0 … 1 is where it lands, else near the edge. */
@@ -149,6 +149,9 @@ export function rove(event, list, { next = "ArrowDown", previous = "ArrowUp" } =
   list[goal].focus();
   return list[goal];
 }
+
+/** Whether a click is the first of its kind: the second one of a double click takes no step, since another stands there by then. */
+export const once = (event) => event.detail < 2;
 
 /** Put a text on the clipboard, with the old way where the new one is forbidden; true when it worked. */
 export async function copy(text) {

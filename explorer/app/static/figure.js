@@ -7,16 +7,11 @@ import { attr, debounce, h, say, show } from "./dom.js";
 import { marking, sizing, together, put } from "./dress.js";
 import { fitting } from "./fit.js";
 import { nodeOf, nodesOf } from "./marks.js";
-import { plotly, themed } from "./plotly.js";
+import { BAR, plotly, themed } from "./plotly.js";
 import { problemBox } from "./problem.js";
 
-const CONFIG = {
-  displaylogo: false,
-  responsive: false,
-  displayModeBar: "hover",
-  scrollZoom: false,
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
-};
+/** The kernel says which buttons there are (views/figures/spec.py): Plotly's own list grows with its versions. */
+const CONFIG = { responsive: false, displayModeBar: "hover", scrollZoom: false };
 
 /** Options that choose what is shown and which part of it: a node that is selected elsewhere goes before them. */
 const SUBJECT = /^(statement|access|at\..*|from\..*)$/;
@@ -42,6 +37,7 @@ export class Figure {
       h("div.tscroll", { tabindex: 0, role: "region", "aria-label": "the figure as a table" }, this.table),
     );
     this.problem = h("div");
+    this.executed = h("div.executed", { "aria-live": "polite" });
     this.refused = h("p.refusedpair", { hidden: true, role: "status" });
     this.element = h(
       "div.figure",
@@ -49,6 +45,7 @@ export class Figure {
       h("div.vhead", null, this.title, h("span.grow"), this.options),
       this.problem,
       this.refused,
+      this.executed,
       this.picture,
       this.plot,
       this.marked,
@@ -61,8 +58,14 @@ export class Figure {
   }
 
   /** Show what a refused step would make, with its pair of instances, until the schedule changes or the reader goes back. */
-  pair(call) {
+  pair(call, executed = null) {
     this.call = call;
+    this.executed.replaceChildren(...(executed ? [executed] : []));
+    requestAnimationFrame(() => {
+      const strip = this.executed.querySelector(".ostrip");
+      const wrong = strip?.querySelector(".wrong");
+      if (wrong) strip.scrollLeft += wrong.getBoundingClientRect().left - strip.getBoundingClientRect().left - 60;
+    });
     this.#release();
     this.fresh(true);
   }
@@ -70,6 +73,7 @@ export class Figure {
   /** The schedule that is shown again, and not what a step would make of it. */
   forget() {
     this.call = null;
+    this.executed.replaceChildren();
   }
 
   /** The schedule has changed: what is shown is old. */
@@ -132,7 +136,7 @@ export class Figure {
     this.#tabulate(data);
     attr(this.plot, "role", "group");
     attr(this.plot, "aria-label", `${data.title}. ${data.note} The table below holds the same.`);
-    this.plot.style.minHeight = data.spec?.layout?.height ? `${Math.min(data.spec.layout.height, 720)}px` : "";
+    this.plot.style.minHeight = data.spec?.layout?.height ? `${Math.min(data.spec.layout.height, 720) + BAR}px` : "";
     if (show(this.plot, traces.length > 0)) await this.#plot(traces, data);
     else this.picture.replaceChildren();
     this.#highlight(this.app.brush.node);
@@ -147,7 +151,7 @@ export class Figure {
       await Plotly.react(this.plot, {
         data: this.#dressed(traces, layout),
         layout,
-        config: CONFIG,
+        config: { ...data.spec.config, ...CONFIG },
         frames: data.spec.frames ?? [],
       });
       if (!this.drawn) {
@@ -311,7 +315,11 @@ export class Figure {
     const { clientWidth: width, clientHeight: height } = this.plot;
     if (!this.drawn || !width || (width === this.width && height === this.height)) return;
     [this.width, this.height] = [width, height];
-    this.drawn.Plots.resize(this.plot)?.then(() => this.#dress());
+    this.drawn.Plots.resize(this.plot)?.then(() => {
+      /* Plotly waits a while and then leaves a hidden plot as it was: it is fitted when it is seen again */
+      if (this.plot.clientWidth) this.#dress();
+      else this.width = this.height = null;
+    });
   }
 }
 

@@ -11,7 +11,7 @@ function cut(html, room) {
   const before = html.slice(0, from).replace(/<[^>]*>/g, "");
   let text = html.slice(from).replace(/…$/, "");
   while (text.length > 1 && pen.measureText(`${before}${text}…`).width > room) text = text.slice(0, -1);
-  return `${html.slice(0, from)}${text.trimEnd()}…`;
+  return `${html.slice(0, from)}${text.replace(/[…\s]+$/, "")}…`;
 }
 
 /**

@@ -55,9 +55,9 @@ function range(field) {
 }
 
 export class Form {
-  /** @param {object[]} fields Field of the protocol @param {(arguments) => void} changed */
-  constructor(fields, changed) {
-    this.fields = fields;
+  /** @param {object[]} fields Field of the protocol @param {object} values what they hold @param {(arguments) => void} changed */
+  constructor(fields, values, changed) {
+    this.fields = fields.map((field) => (field.name in values ? { ...field, value: values[field.name] } : field));
     this.controls = new Map();
     this.errors = new Map();
     this.touched = false;
@@ -69,7 +69,7 @@ export class Form {
         changed(this.values());
       },
     });
-    for (const field of fields) {
+    for (const field of this.fields) {
       const id = uid("field");
       const input = control(field, id);
       const error = h("span.err", { id: `${id}-err`, role: "alert" });

@@ -147,6 +147,7 @@ export class Head {
     this.#button(this.undo, "↶", "undo", pane.undo);
     this.#button(this.redo, "↷", "redo", pane.redo);
     say(this.busy, pane.busy);
+    attr(this.busy, "title", pane.busy || null);
     const tools = { apply: (call) => this.app.apply(call) };
     const sign = JSON.stringify([pane.obligations, pane.large]);
     if (sign === this.sign) return;
@@ -181,7 +182,7 @@ export class Head {
 
   #button(button, glyph, word, action) {
     const focused = document.activeElement === button;
-    button.replaceChildren(h("span", { "aria-hidden": "true" }, `${glyph} `), word, action ? h("code", null, action) : "");
+    button.replaceChildren(h("span", { "aria-hidden": "true" }, `${glyph} `), word, ...(action ? [" ", h("code", null, action)] : []));
     button.disabled = !action;
     attr(button, "title", action ? `${word} ${action}` : `nothing to ${word}`);
     if (focused && button.disabled) [this.undo, this.redo, this.run].find((one) => !one.disabled).focus();

@@ -5,6 +5,7 @@
 
 import { attr, duration, h, keyed, reveal, say, svg } from "./dom.js";
 
+const CORRECT = "✓ correct";
 const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [168, 58, 26, 10];
 
 /** Column and lane of every state: children continue their parent's lane, later siblings open the next free one. */
@@ -32,6 +33,24 @@ export function lanes(states) {
   return place;
 }
 
+/** The time that counts: on the GPU, measured or else priced; a time on the CPU is no verdict. */
+const told = (state) => (state.device === "cpu" ? (state.priced_us ?? null) : state.time_us);
+
+/** The times of a state in words. */
+function times(state, all = true) {
+  if (state.time_us === null) return "";
+  if (state.device !== "cpu") return duration(state.time_us);
+  const about = told(state) === null ? "" : `≈ ${duration(told(state))}, ${state.gpu}`;
+  return all ? [about, `${duration(state.time_us)} on the CPU`].filter(Boolean).join(", ") : about || "run on the CPU";
+}
+
+/** What a card has room for: of a schedule that is correct and timed, the sign and the time. */
+function short(state, facts) {
+  if (state.time_us === null) return [facts.length ? facts.join(" · ") : "not run"];
+  const time = h("b", null, times(state, false));
+  return state.correct ? ["✓ ", time, " ", facts.filter((one) => one !== CORRECT).join(" · ")] : [time, " ", facts.join(" · ")];
+}
+
 export class History {
   constructor(app) {
     this.app = app;
@@ -56,7 +75,7 @@ export class History {
   update(pane) {
     this.pane = pane;
     this.place = lanes(pane.states);
-    const best = Math.max(...pane.states.map((state) => state.time_us ?? 0), 0);
+    const best = Math.max(...pane.states.map((state) => told(state) ?? 0), 0);
     const path = new Set(pane.path);
     keyed(
       this.cards,
@@ -119,7 +138,7 @@ export class History {
   #fill(card, state) {
     const facts = [
       state.legal ? (state.obligations ? `◌ ${state.obligations} open` : "") : "✗ illegal",
-      state.correct === null ? "" : state.correct ? "✓ correct" : "✗ wrong",
+      state.correct === null ? "" : state.correct ? CORRECT : "✗ wrong",
       state.share === null ? "" : `${Math.round(100 * state.share)} % of the floor`,
     ].filter(Boolean);
     const title = state.title || state.call || "start";
@@ -128,25 +147,19 @@ export class History {
     card.classList.toggle("marked", state.marked);
     attr(card, "aria-current", state.here ? "step" : null);
     card.tabIndex = state.here ? 0 : -1;
-    attr(card, "title", state.call ? `.${state.call}` : null);
+    attr(card, "title", [title, state.call ? `.${state.call}` : "", times(state), ...facts].filter(Boolean).join("\n"));
     attr(
       card,
       "aria-label",
-      [`schedule ${state.index}: ${title}`, state.here ? "current" : "", duration(state.time_us), ...facts]
+      [`schedule ${state.index}: ${title}`, state.here ? "current" : "", times(state), ...facts]
         .filter(Boolean)
         .join(", "),
     );
-    const share = state.time_us !== null && state.best ? Math.max(0.02, state.time_us / state.best) : 0;
+    const share = told(state) !== null && state.best ? Math.max(0.02, told(state) / state.best) : 0;
     card.replaceChildren(
       h("span.stitle", null, title),
       h("span.sbar", null, h("i", { style: `width:${(100 * share).toFixed(1)}%` })),
-      h(
-        "span.sfacts",
-        null,
-        state.time_us === null ? (facts.length ? "" : "not run") : h("b", null, duration(state.time_us)),
-        " ",
-        facts.join(" · "),
-      ),
+      h("span.sfacts", null, ...short(state, facts)),
     );
   }
 

@@ -66,13 +66,31 @@ export class Link {
   #send(kind, fields, { quiet, question }) {
     const serial = ++this.serial;
     if (question !== null) this.newest.set(question, serial);
+    if (this.dropped) return Promise.resolve(null);
     const promise = new Promise((resolve) => this.waiting.set(serial, { resolve, quiet, question }));
-    this.model.send({ kind, serial, ...fields });
+    try {
+      this.model.send({ kind, serial, ...fields });
+    } catch {
+      this.emit("lost"); /* the host has closed the line */
+      return promise;
+    }
     if (question === null) this.emit("busy", true);
     return promise;
   }
 
+  /** The kernel has gone: what was asked is never answered, and nothing more is sent. */
+  drop() {
+    this.dropped = true;
+    for (const { resolve } of this.waiting.values()) resolve(null);
+    this.waiting.clear();
+    this.emit("busy", false);
+  }
+
   #receive(content, buffers) {
+    if (content.kind === "still") {
+      this.emit("still", content.data);
+      return;
+    }
     const entry = this.waiting.get(content.serial);
     this.waiting.delete(content.serial);
     if (content.kind === "panes") {

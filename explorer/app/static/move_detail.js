@@ -1,6 +1,6 @@
 /** The open move: its help, its form or its other calls, before and after, or the refusal with its pair of instances. */
 
-import { debounce, h, reveal, say, words } from "./dom.js";
+import { debounce, h, once, reveal, say, words } from "./dom.js";
 import { diff } from "./diff.js";
 import { Form } from "./form.js";
 import { counterBox, problemBox } from "./problem.js";
@@ -23,7 +23,7 @@ export class MoveDetail {
     this.formHost = h("div");
     this.variants = h("div.variants", { role: "group", "aria-label": "other calls" });
     this.shown = h("div.shown", { "aria-live": "polite" });
-    this.button = h("button.primary", { type: "button", onclick: () => this.apply() }, "Apply");
+    this.button = h("button.primary", { type: "button", onclick: (event) => once(event) && this.apply() }, "Apply");
     this.call = h("code.call");
     this.element = h(
       "div.mdetail",
@@ -51,7 +51,7 @@ export class MoveDetail {
     this.move = move;
     this.group = group;
     const fields = group.moves.find((one) => one.form?.length)?.form ?? [];
-    const form = fields.length && group.applies ? new Form(fields, () => this.check()) : null;
+    const form = fields.length && group.applies ? new Form(fields, move.values ?? {}, () => this.check()) : null;
     this.form = form;
     this.typed = null;
     this.help.replaceChildren(...words(move.help));
@@ -86,11 +86,14 @@ export class MoveDetail {
     this.element.remove();
   }
 
-  /** Apply what the form says, or the call as it stands. */
-  apply() {
+  /** Apply what the form says, or the call as it stands; then the form closes, so that nothing is armed under the same button. */
+  async apply() {
     this.check.cancel();
-    if (this.form?.touched) return this.app.apply(null, { name: this.group.name, arguments: this.form.values() });
-    return this.app.apply(this.move.call);
+    const { form, group, move } = this;
+    const outcome = await (form?.touched
+      ? this.app.apply(null, { name: group.name, arguments: form.values() })
+      : this.app.apply(move.call));
+    if (outcome && !outcome.problem) this.app.moves.done();
   }
 
   #say(call) {
@@ -130,7 +133,13 @@ export class MoveDetail {
     const answer = await this.app.link.ask("counterexample", { call });
     button.disabled = false;
     if (!answer) return;
-    host.replaceChildren(answer.problem ? problemBox(answer.problem, { brush: this.app.brush }) : counterBox(answer.data));
+    if (answer.problem || !answer.data.caught) {
+      host.replaceChildren(answer.problem ? problemBox(answer.problem, { brush: this.app.brush }) : counterBox(answer.data));
+    } else {
+      host.replaceChildren(h("p.what", null, h("span.bad", { "aria-hidden": "true" }, "✗ "), answer.data.verdict,
+        h("span.soft", null, " (drawn in the domain)")));
+      this.app.views.pair(call, counterBox(answer.data));
+    }
     reveal(host, this.app.moves.body);
   }
 

@@ -3,7 +3,7 @@
  * do not say why, which pair of instances is against them, and what would make room for them.
  */
 
-import { attr, debounce, h, keyed, reveal, rove, say, show } from "./dom.js";
+import { attr, debounce, h, keyed, once, reveal, rove, say, show } from "./dom.js";
 import { MoveDetail } from "./move_detail.js";
 import { Ways } from "./ways.js";
 
@@ -12,7 +12,8 @@ function grouped(moves) {
   const groups = new Map();
   for (const move of moves) {
     const key = `${move.name} ${move.applies}`;
-    if (!groups.has(key)) groups.set(key, { key, name: move.name, applies: move.applies, moves: [] });
+    const never = move.concerns === false;
+    if (!groups.has(key)) groups.set(key, { key, name: move.name, applies: move.applies, never, moves: [] });
     groups.get(key).moves.push(move);
   }
   return [...groups.values()];
@@ -59,8 +60,11 @@ export class Moves {
     this.count = h("span.soft.mcount", { "aria-live": "polite" });
     this.list = h("ul.moves", { role: "list", onkeydown: (event) => this.#key(event) });
     this.empty = h("p.empty.soft", { hidden: true });
+    this.open = false;
+    this.fold = h("button.mfold", { type: "button", hidden: true, "aria-expanded": "false", onclick: () => this.#unfold() });
+    this.list.addEventListener("pointermove", (event) => this.#moved(event));
     this.ways = new Ways(app);
-    this.body = h("div.mbody", { tabindex: -1 }, this.ways.element, this.list, this.empty);
+    this.body = h("div.mbody", { tabindex: -1 }, this.ways.element, this.list, this.fold, this.empty);
     this.element = h(
       "section.pane.movepane",
       { "aria-label": "moves" },
@@ -76,6 +80,15 @@ export class Moves {
   focus() {
     const rows = this.#buttons();
     (rows.find((row) => row.tabIndex === 0) ?? rows[0] ?? this.filter).focus();
+  }
+
+  /** A step has been taken: no form stays open, and no button stands where the one was that was pressed. */
+  done() {
+    this.#activate(null);
+    this.spent = true;
+    this.list.classList.add("spent");
+    this.body.scrollTop = 0;
+    if (!this.element.contains(document.activeElement) && document.activeElement === document.body) this.#refocus();
   }
 
   /** The open move has grown: keep it in sight. */
@@ -115,7 +128,9 @@ export class Moves {
   #refocus() {
     const row = this.list.querySelector(`li[data-name="${CSS.escape(this.lost.name ?? "")}"]:not([hidden])`);
     const field = this.lost.field && row?.querySelector(`[data-field="${CSS.escape(this.lost.field)}"]`);
+    this.calm = true; /* a row that gets the focus by itself does not open */
     (field || row?.exMain || this.#buttons()[0] || this.body).focus({ preventScroll: true });
+    this.calm = false;
   }
 
   #row(group) {
@@ -124,7 +139,6 @@ export class Moves {
       "data-rove": "",
       "aria-expanded": "false",
       onclick: () => this.#toggle(row),
-      ondblclick: () => this.#apply(row),
       onfocus: () => this.#focused(row),
     });
     const row = h(
@@ -156,6 +170,7 @@ export class Moves {
       more ? h("span.more", null, `+${more}`) : "",
       group.applies ? h("span.mhelp", null, first.title) : "",
     );
+    attr(row.exMain, "title", group.applies ? first.title : null);
     attr(
       row.exMain,
       "aria-label",
@@ -169,13 +184,13 @@ export class Moves {
       group.applies
         ? h(
             "button.quick",
-            { type: "button", tabindex: -1, "aria-label": `apply ${first.call}`, onclick: () => this.#apply(row) },
+            { type: "button", tabindex: -1, "aria-label": `apply ${first.call}`, onclick: (event) => once(event) && this.#apply(row) },
             "apply",
           )
         : hint
           ? h(
               "button.hint",
-              { type: "button", "data-call": hint.call, title: hint.text, onclick: () => this.app.apply(hint.call) },
+              { type: "button", "data-call": hint.call, title: hint.text, onclick: (event) => once(event) && this.app.apply(hint.call) },
               `${hint.call.split("(")[0]} first →`,
             )
           : "",
@@ -196,18 +211,41 @@ export class Moves {
     );
     let stop = null;
     for (const row of rows) {
-      if (show(row, kept.has(row.exItem)) && (!stop || row === this.active)) stop = row;
+      const folded = row.exItem.never && !this.open && !words.length;
+      if (show(row, kept.has(row.exItem) && !folded) && (!stop || row === this.active)) stop = row;
+    }
+    const never = rows.filter((row) => row.exItem.never).map((row) => row.exItem.name);
+    if (show(this.fold, never.length > 0 && !words.length)) {
+      const names = this.open ? "" : `: ${never.join(", ")}`;
+      say(this.fold, `${this.open ? "▾" : "▸"} ${never.length} that cannot concern ${this.node}${names}`);
+      attr(this.fold, "aria-expanded", String(this.open));
     }
     for (const row of rows) row.exMain.tabIndex = row === stop ? 0 : -1;
   }
 
+  #unfold() {
+    this.open = !this.open;
+    this.#sift();
+    reveal(this.fold, this.body);
+  }
+
+  /** The mouse has really moved since the last step: what lies under it is meant again. */
+  #moved(event) {
+    if (!this.list.classList.contains("spent")) return;
+    this.list.classList.remove("spent");
+    const row = event.pointerType === "mouse" && event.target.closest("li.move");
+    if (row) this.hover(row.exMove, row);
+  }
+
   #peek(move, row) {
-    if (row === this.active || !move?.call) return;
+    if (row === this.active || !move?.call || this.list.classList.contains("spent")) return;
     this.app.card.show(move, row);
   }
 
   #focused(row) {
     for (const other of this.list.children) other.exMain.tabIndex = other === row ? 0 : -1;
+    if (this.calm) return;
+    this.spent = false;
     if (row.exMain.matches(":focus-visible")) this.#activate(row);
   }
 
@@ -235,7 +273,12 @@ export class Moves {
   #apply(row) {
     if (!row.exItem.applies) return;
     if (row === this.active) this.detail.apply();
-    else this.app.apply(row.exMove.call);
+    else this.#take(row.exMove.call);
+  }
+
+  async #take(call) {
+    const outcome = await this.app.apply(call);
+    if (outcome && !outcome.problem) this.done();
   }
 
   #down(event) {
@@ -254,8 +297,10 @@ export class Moves {
     const row = main.closest("li");
     if (event.key === "Enter") {
       event.preventDefault();
-      if (row.exItem.applies) this.#apply(row);
-      else this.#activate(row);
+      const held = event.repeat || (this.spent && row !== this.active);
+      if (row.exItem.applies && !held) this.#apply(row);
+      else if (!event.repeat) this.#activate(row);
+      this.spent = false;
     } else if (event.key === "Escape") this.#activate(null);
     else rove(event, this.#buttons());
   }

@@ -1,5 +1,7 @@
 /** plotly.js on demand: asked of the kernel once per page, run from a Blob, shared by every widget of the page. */
 
+/** Pixels above a figure for its bar of buttons, which would stand on its words otherwise. */
+export const BAR = 26;
 const SHARED = "__schedule_explorer_plotly__";
 
 /** The Plotly object, or a rejected promise that says why there is none. */
@@ -51,6 +53,7 @@ export function themed(layout, host) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     autosize: true,
+    margin: { ...layout.margin, t: (layout.margin?.t ?? 34) + BAR },
     width: undefined,
     height: undefined,
     font: { ...layout.font, color: fg, family: style.fontFamily, size: layout.font?.size ?? 12 },

@@ -1,6 +1,6 @@
 /** A refusal in words: what, where, why, the pair of instances, what to try; and its counterexample, executed. */
 
-import { h } from "./dom.js";
+import { h, once } from "./dom.js";
 
 /** A term and its description, left out where there is none. */
 const pair = (term, ...content) => (content.some(Boolean) ? [h("dt", null, term), h("dd", null, ...content)] : []);
@@ -38,7 +38,7 @@ export function problemBox(problem, { brush, apply, run, pair: showPair, call } 
     hint.call && apply
       ? h(
           "button.hint",
-          { type: "button", "data-call": hint.call, title: `apply ${hint.call}`, onclick: () => apply(hint.call) },
+          { type: "button", "data-call": hint.call, title: `apply ${hint.call}`, onclick: (event) => once(event) && apply(hint.call) },
           ...called(hint),
           h("span", { "aria-hidden": "true" }, " →"),
         )
@@ -95,7 +95,7 @@ export function owedLine(problem, { apply }) {
       hint.call
         ? h(
             "button.hint",
-            { type: "button", "data-call": hint.call, title: hint.text, onclick: () => apply(hint.call) },
+            { type: "button", "data-call": hint.call, title: hint.text, onclick: (event) => once(event) && apply(hint.call) },
             h("code", null, hint.call),
             h("span", { "aria-hidden": "true" }, " →"),
           )
@@ -104,7 +104,35 @@ export function owedLine(problem, { apply }) {
   );
 }
 
-/** The illegal order, executed: where it went wrong, beside the pair that says why. */
+/** Cells of the output around the first wrong one, as they stand in memory: what came out above what must. */
+function strip(rows) {
+  const cell = (row) =>
+    h(
+      `div.ocell${row[3] === "wrong" ? ".wrong" : ""}`,
+      { title: `${row[0]} is ${row[1]}, must be ${row[2]}` },
+      h("span.soft", null, row[0]),
+      h(row[3] === "wrong" ? "b.bad" : "span", null, row[3] === "wrong" ? `✗ ${row[1]}` : row[1]),
+      row[3] === "wrong" ? h("span.good", null, `must be ${row[2]}`) : h("span.soft", null, "✓ right"),
+    );
+  return h("div.ostrip", { role: "group", "aria-label": "cells around the first wrong one", tabindex: 0 }, ...rows.map(cell));
+}
+
+/** Both orders side by side: the writes of the wrong cell with their values, and the pair that changes places. */
+function orders(data, cell) {
+  const { finding } = data;
+  const list = (name, items) => h("div.oorder", null, h("h5", null, name), h("ol", null, ...items.map((item) => h("li", null, ...item))));
+  const program = (data.trace ?? []).map(([who, value]) =>
+    value ? [h("code", null, who), ` leaves ${cell} = `, h("b", null, value)] : [who]);
+  const at = (who, when) => [h("code", null, who), when ? h("span.soft", null, ` at ${when}`) : ""];
+  const refused = finding?.source && finding.sink
+    ? [at(finding.sink, finding.sink_order), at(finding.source, finding.source_order),
+        ["in the end ", h("code", null, cell), " is ", h("b.bad", null, data.got)]]
+    : [["in the end ", h("code", null, cell), " is ", h("b.bad", null, data.got)]];
+  return h("div.orders", null, list(`in the program: ${data.expected}`, program.length ? program : [[h("code", null, cell)]]),
+    list(`in the refused order: ${data.got}`, refused));
+}
+
+/** The illegal order, executed: the cells with the wrong one, both orders, and the inputs they ran on. */
 export function counterBox(data) {
   const rows = data.cells ?? [];
   const sizes = Object.entries(data.sizes ?? {})
@@ -120,46 +148,17 @@ export function counterBox(data) {
       h(`span.${data.caught ? "bad" : "soft"}`, { "aria-hidden": "true" }, data.caught ? "✗ " : "· "),
       data.verdict,
     ),
+    rows.length ? strip(rows) : null,
+    cell && data.got ? orders(data, cell) : null,
     h(
       "dl",
       null,
+      ...pair("inputs", ...(data.inputs ?? []).map(([, values]) => h("div", null, h("code", null, values)))),
       ...pair("run at", sizes),
       ...pair("shown by", data.shown),
       ...pair("CPU device", data.device),
       ...(data.finding?.source && data.finding.sink ? pair("pair", ...instances(data.finding)) : []),
-      ...(cell && data.got
-        ? pair(
-            "first wrong",
-            h("code", null, cell),
-            " is ",
-            h("b.bad", null, data.got),
-            ", must be ",
-            h("b.good", null, data.expected),
-          )
-        : []),
     ),
-    rows.length
-      ? h(
-          "table",
-          null,
-          h("thead", null, h("tr", null, ...["cell", "got", "must be", ""].map((name) => h("th", { scope: "col" }, name)))),
-          h(
-            "tbody",
-            null,
-            ...rows.map((row) =>
-              h(
-                "tr",
-                null,
-                ...row.map((value, index) =>
-                  index === 3
-                    ? h(`td.${value === "wrong" ? "bad" : "good"}`, null, value === "wrong" ? "✗ wrong" : "✓ right")
-                    : h("td", null, h("code", null, value)),
-                ),
-              ),
-            ),
-          ),
-        )
-      : null,
     data.text
       ? h(
           "details",

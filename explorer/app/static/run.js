@@ -156,14 +156,14 @@ export class Run {
         h(
           "div.rfacts",
           null,
-          ...pane.timings.map((line) => h("p.timing", null, line)),
+          ...(pane.on_cpu ? cpuTimes(pane) : pane.timings.map((line) => h("p.timing", null, line))),
           pane.facts.length ? facts(pane.facts, "facts") : null,
         ),
       );
     }
     const samples = pane.samples ?? {};
     if (Object.values(samples).some((values) => values.length)) parts.push(h("div.rdots", null, dots(samples)));
-    if (pane.against?.length) parts.push(against(pane.against));
+    if (pane.against?.length) parts.push(against(pane.against, pane));
     this.body.replaceChildren(...parts);
   }
 }
@@ -177,7 +177,38 @@ const facts = (rows, kind) =>
     ...rows.map(([name, value]) => h("div", null, h("dt", null, name), h(value.length > 48 ? "dd.long" : "dd", null, value))),
   );
 
-function against(rows) {
+/** A time of the CPU device stands behind the priced time on the GPU, and is no verdict. */
+function cpuTimes({ timings, priced_us: priced, gpu }) {
+  const about = priced === null ? [] : [h("p.timing", null, `about ${duration(priced)} on the ${gpu}, by the model`)];
+  const words = "of blocks and threads run one after the other: it says nothing about a GPU";
+  return [...about, ...timings.map((line) => h("p.soft", null, `on the CPU ${line}: the time ${words}`))];
+}
+
+/** What the times on the CPU compare with: priced on the GPU as far as they are schedules, and no verdict. */
+function beside(rows, gpu) {
+  const head = (words, kind = "th.n") => h(kind, { scope: "col" }, words);
+  return h(
+    "table.against",
+    null,
+    h("thead", null, h("tr", null, head("beside", "th"), head(`on the ${gpu}, by the model`), head("on the CPU"))),
+    h(
+      "tbody",
+      null,
+      ...rows.map((row) =>
+        h(
+          "tr",
+          null,
+          h("th", { scope: "row" }, row.name),
+          h("td.n", null, row.priced_us === null ? "—" : `about ${duration(row.priced_us)}`),
+          h("td.n.soft", null, duration(row.time_us)),
+        ),
+      ),
+    ),
+  );
+}
+
+function against(rows, { on_cpu: cpu, gpu }) {
+  if (cpu) return beside(rows, gpu);
   return h(
     "table.against",
     null,

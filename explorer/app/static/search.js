@@ -136,14 +136,14 @@ export class Search {
   #fill(button, trial) {
     const measured = trial.time_us !== null;
     const half = measured ? (trial.high_us - trial.low_us) / 2 : 0;
-    const time = measured ? `${duration(trial.time_us)} ± ${duration(half)}` : "";
+    const time = measured ? `${duration(trial.time_us)} ± ${duration(half)}${this.pane.gpu ? " on the CPU" : ""}` : "";
     const words = trial.problem
       ? trial.problem
       : trial.twin
         ? `the same kernels as ${trial.twin}`
         : [
             trial.start ? "what Auto makes" : "",
-            trial.estimate_us === null ? "" : `estimated ${duration(trial.estimate_us)}`,
+            trial.estimate_us === null ? "" : this.#estimated(trial.estimate_us),
             trial.rounds > 1 ? `timed in ${trial.rounds} rounds` : "",
           ]
             .filter(Boolean)
@@ -163,6 +163,11 @@ export class Search {
     attr(button, "aria-disabled", usable ? null : "true");
     attr(button, "aria-current", trial.here ? "step" : null);
     attr(button, "title", usable ? `take its ${trial.steps} steps as one action` : trial.problem);
+  }
+
+  /** The price of a variant's plan; of which GPU, where its time is of the CPU. */
+  #estimated(us) {
+    return this.pane.gpu ? `about ${duration(us)} on the ${this.pane.gpu}, by the model` : `estimated ${duration(us)}`;
   }
 
   #search(again) {

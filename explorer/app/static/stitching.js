@@ -103,7 +103,7 @@ export class Stitching {
     if (!price) return say(this.total, "");
     const kernels = price.groups.map((group, index) => `kernel ${index + 1}: ${group.join(", ")}`).join("; ");
     const launches = `${price.launches} launch${price.launches === 1 ? "" : "es"}`;
-    this.total.replaceChildren(h("b", null, duration(price.total_us)), ` on the ${this.pane.gpu} by the model (µs: ${sum(price.terms)}); ${launches}, ${price.steps} steps; ${kernels}`);
+    this.total.replaceChildren(h("b", null, duration(price.total_us)), ` on the ${this.pane.gpu} by the price of its plan (µs: ${sum(price.terms)}); ${launches}, ${price.steps} steps; ${kernels}`);
   }
 
   #row() {

@@ -97,7 +97,7 @@ export class Strategies {
         ? [
             kind.help,
             pane.summary ? `. Here: ${pane.summary}` : "",
-            pane.model_us ? h("b", null, `; ${duration(pane.model_us)} on the ${pane.gpu} by its model`) : "",
+            pane.total_us ? h("b", null, `; about ${duration(pane.total_us)} on the ${pane.gpu}`) : "",
             terms ? ` (µs: ${terms})` : "",
           ]
         : ["A strategy is a sequence of moves chosen by rules. Choose one: its steps appear here, to be taken one by one or all."]),

@@ -24,6 +24,7 @@ export class Tabs {
           id,
           "data-rove": "",
           "data-tab": entry.name,
+          "data-title": entry.title,
           "aria-controls": entry.panel.id,
           onclick: () => this.open(entry.name),
         },

@@ -55,9 +55,9 @@ export class Views {
   }
 
   /** Draw the pair of instances that refuses a step, in the schedule that the step would make. */
-  pair(call) {
+  pair(call, executed = null) {
+    this.figures.get("domain").pair(call, executed);
     this.tabs.open("domain");
-    this.figures.get("domain").pair(call);
     this.element.scrollIntoView({ block: "nearest" });
   }
 

@@ -3,7 +3,7 @@
  * A row's button takes its steps as one action; a way that cannot be taken says why.
  */
 
-import { attr, h, keyed, rove, say, show } from "./dom.js";
+import { attr, h, keyed, once, rove, say, show } from "./dom.js";
 
 const COLUMNS = [
   ["way", "the way to combine the updates: its button takes it"],
@@ -99,7 +99,7 @@ export class Ways {
         tabindex: index ? -1 : 0,
         "aria-label": way.label,
         "aria-disabled": way.applies ? null : "true",
-        onclick: () => way.applies && this.#take(choice, way),
+        onclick: (event) => once(event) && way.applies && this.#take(choice, way),
       },
       way.how,
     );

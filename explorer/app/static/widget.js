@@ -3,9 +3,11 @@
 import { attr, debounce, h, say, show, uid } from "./dom.js";
 import { Brush } from "./brush.js";
 import { Card } from "./card.js";
+import { Filling } from "./fill.js";
 import { Head } from "./head.js";
 import { helpDialog, shortcut } from "./keys.js";
 import { History } from "./history.js";
+import { Lifeline } from "./lifeline.js";
 import { Link } from "./link.js";
 import { Moves } from "./moves.js";
 import { problemBox } from "./problem.js";
@@ -13,6 +15,7 @@ import { Run } from "./run.js";
 import { Script } from "./script.js";
 import { Search } from "./search.js";
 import { Strategies } from "./strategies.js";
+import { roomAround, splitter } from "./split.js";
 import { Tabs } from "./tabs.js";
 import { Tree } from "./loops.js";
 import { Views } from "./views.js";
@@ -43,6 +46,8 @@ class App {
     this.alert = h("div.alert", { role: "alert" });
     this.toast = h("div.toast", { role: "status" });
     this.dialog = helpDialog();
+    this.filling = new Filling(this.root, this.head.wide);
+    this.lifeline = new Lifeline(this, model);
     this.#lay();
     this.#listen();
   }
@@ -117,9 +122,7 @@ class App {
 
   /** Fill the window, or return to the cell. */
   fill() {
-    const on = this.root.classList.toggle("full");
-    attr(this.head.wide, "aria-pressed", String(on));
-    attr(this.head.wide, "aria-label", on ? "back to the cell" : "fill the window");
+    this.filling.toggle();
   }
 
   /** A word that goes away by itself. */
@@ -140,6 +143,7 @@ class App {
       problemBox(problem, { brush: this.brush, apply: (step) => this.apply(step), call }),
       h("button.icon", { type: "button", "aria-label": "dismiss", onclick: () => this.complain(null) }, "×"),
     );
+    this.alert.parentElement.scrollTop = 0;
   }
 
   #lay() {
@@ -162,13 +166,24 @@ class App {
     ].map(([name, title, pane]) => ({ name, title, panel: h("div.cpanel", null, pane.element) }));
     this.rightTabs = new Tabs("change", right);
     const change = h("div.pane.change", null, this.rightTabs.strip, ...right.map((one) => one.panel));
+    const border = (name, label, across, usual, least, most, end) =>
+      splitter(this.root, name, { label, across, usual, least, most, end });
+    this.left = h("div.left", null, program, border("program", "height of the program", false, 44, 15, 80),
+      border("half", "width of the program", true, 50, 25, 75), change);
     this.root.append(
+      this.lifeline.element,
       this.head.element,
-      this.alert,
-      this.head.notes,
-      h("div.main", null, h("div.left", null, program, change), this.views.element),
-      this.runpane.element,
-      this.history.element,
+      h(
+        "div.main",
+        null,
+        this.left,
+        border("left", "width of the program and the moves", true, 29, 18, 60),
+        border("upper", "height of the program and the moves", false, 46, 20, 75),
+        this.views.element,
+      ),
+      this.lifeline.waiting,
+      border("dock", "height of the run and the history", false, 23, 10, 70, true),
+      h("div.dock", null, h("div.runside", null, this.head.notes, this.alert, this.runpane.element), this.history.element),
       this.card.element,
       this.toast,
       this.dialog,
@@ -202,6 +217,18 @@ class App {
     this.views.figures.get(this.views.tabs.current)?.fresh();
   }
 
+  /** As high as what the host shows at once, so that nothing but the panes scrolls; again whenever that changes. */
+  settle() {
+    const [box, height] = roomAround(this.root);
+    if (!this.filling.on) this.root.style.setProperty("--room", `${Math.max(520, Math.min(1200, height - 20))}px`);
+    this.root.classList.toggle("narrow", this.root.clientWidth <= 540);
+    if (box === this.box) return;
+    this.sized ??= new ResizeObserver(() => this.settle());
+    this.sized.disconnect();
+    for (const one of [this.root, box ?? document.documentElement]) this.sized.observe(one);
+    this.box = box;
+  }
+
   /** Follow the host's theme: controls and figures need to know whether it is dark. */
   theme() {
     const before = this.root.dataset.theme;
@@ -214,7 +241,7 @@ class App {
 
   #key(event) {
     if (event.defaultPrevented) return;
-    if (event.key === "Escape" && this.root.classList.contains("full")) this.fill();
+    if (event.key === "Escape" && this.filling.on) this.fill();
     else if (!shortcut(event, this)) {
       if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
       return;
@@ -235,11 +262,17 @@ function render({ model, el }) {
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   const changed = () => app.theme();
   scheme.addEventListener("change", changed);
-  requestAnimationFrame(changed);
+  requestAnimationFrame(() => {
+    changed();
+    app.settle();
+  });
   app.begin();
   return () => {
     watch.disconnect();
     scheme.removeEventListener("change", changed);
+    app.sized?.disconnect();
+    app.lifeline.close();
+    app.filling.close();
     app.link.close();
   };
 }

@@ -26,6 +26,11 @@ inline __nv_bfloat16 __float2bfloat16_rn(float f) {  // round to nearest, ties t
 }
 
 inline __nv_bfloat16 __float2bfloat16(float f) { return __float2bfloat16_rn(f); }
+inline __nv_bfloat16 __float2bfloat16_rz(float f) {  // towards zero
+    __nv_bfloat16 h = __float2bfloat16_rn(f);
+    if (__builtin_fabsf(__bfloat162float(h)) > __builtin_fabsf(f)) --h.bits;
+    return h;
+}
 inline __nv_bfloat16 __double2bfloat16(double d) { return __float2bfloat16_rn((float)d); }
 inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short u) { __nv_bfloat16 h; h.bits = u; return h; }
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 h) { return h.bits; }

@@ -53,6 +53,11 @@ inline __half __float2half_rn(float f) {  // round to nearest, ties to even
 }
 
 inline __half __float2half(float f) { return __float2half_rn(f); }
+inline __half __float2half_rz(float f) {  // towards zero: one step back where rounding went away from it
+    __half h = __float2half_rn(f);
+    if (__builtin_fabsf(__half2float(h)) > __builtin_fabsf(f)) --h.bits;
+    return h;
+}
 inline __half __double2half(double d) { return __float2half_rn((float)d); }
 inline __half __ushort_as_half(unsigned short u) { __half h; h.bits = u; return h; }
 inline unsigned short __half_as_ushort(__half h) { return h.bits; }

@@ -65,6 +65,9 @@ void __ubsan_handle_out_of_bounds(OutOfBounds* data, void* index) {
     fault("array-bounds", "line=%u\tcolumn=%u\ttype=%s\tindex=%lld", data->at.line, data->at.column, data->array->name,
           signed_value(data->index, (uintptr_t)index));
 }
+void simt_index_fault(long long index, int extent) {
+    fault("array-bounds", "pc=%u\ttype=[%d]\tindex=%lld", offset_of(PC), extent, index);
+}
 void __ubsan_handle_divrem_overflow(Overflow* data, void*, void*) {
     fault("division", "line=%u\tcolumn=%u\ttype=%s", data->at.line, data->at.column, data->type->name);
 }

@@ -85,6 +85,7 @@ void simt_atomic_access(const void* address, int bytes);              // the che
 void simt_async_copy(void* shared, const void* global, int bytes, int valid_bytes);
 void simt_async_commit();
 void simt_async_wait(int newest_groups_left);
+void simt_index_fault(long long index, int extent);                   // of an array of the thread's own
 }
 static SIMT_THREAD_LOCAL char simt_anchor;  // places of shared memory are told by their distance from it: the same in every block
 inline long long simt_offset(const void* mine) { return (const char*)mine - &simt_anchor; }
@@ -113,6 +114,33 @@ SIMT_STORE(__stwb) SIMT_STORE(__stcg) SIMT_STORE(__stcs) SIMT_STORE(__stwt)
 #include "simt_math.h"
 #include "simt_warp.h"
 #include "simt_atomic.h"
+
+// A thread's own arrays, and what is declared without a value: in a checked build an index is looked at, and reading gives poison.
+template <class T, int N, int... M> struct simt_row { using type = typename simt_row<T, M...>::type[N]; };
+template <class T, int N> struct simt_row<T, N> { using type = T[N]; };
+#if SIMT_CHECKED
+template <class T, int N, int... M> struct simt_array {
+    typename simt_row<simt_array<T, M...>, N>::type rows;
+    __forceinline__ simt_array<T, M...>& operator[](long long i) { return rows[simt_inside(i)]; }
+    __forceinline__ const simt_array<T, M...>& operator[](long long i) const { return rows[simt_inside(i)]; }
+    static __forceinline__ long long simt_inside(long long i) { return i >= 0 && i < N ? i : (simt_index_fault(i, N), 0); }
+};
+template <class T, int N> struct simt_array<T, N> {
+    T elements[N];
+    __forceinline__ T& operator[](long long i) { return elements[simt_inside(i)]; }
+    __forceinline__ const T& operator[](long long i) const { return elements[simt_inside(i)]; }
+    static __forceinline__ long long simt_inside(long long i) { return i >= 0 && i < N ? i : (simt_index_fault(i, N), 0); }
+};
+template <class T> __forceinline__ void simt_poison(T& value) { __builtin_memset((void*)&value, 0xFF, sizeof value); }
+#else
+template <class T, int... N> using simt_array = typename simt_row<T, N...>::type;
+template <class T> __forceinline__ void simt_poison(T&) {}
+#endif
+
+template <class T, int N> __forceinline__ T (&simt_elements(T (&value)[N]))[N] { return value; }
+#if SIMT_CHECKED
+template <class T, int N> __forceinline__ T (&simt_elements(simt_array<T, N>& value))[N] { return value.elements; }
+#endif
 
 // The launch trampoline: a kernel's signature is deduced, its arguments come as untyped pointers.
 struct SimtKernel { const char* name; void (*call)(void**); int parameters; };

@@ -1,10 +1,10 @@
 """Reductions of any shape: canonical rows and columns, spread over threads and, where there are few results, over blocks.
 
-Panamera (Zhu et al.) brings every reduction into one of three forms by coalescing neighbouring axes of one role: all-, x- (rows)
-and y-reductions (columns), parallel loops on the block's y axis and reduced ones on x, or the other way round.  Here the
-contiguous axis decides: where it is reduced, a group of lanes walks it (rows); where it is parallel, neighbouring lanes take
-neighbouring results and the block's y axis walks the reduced loops (columns).  Few results mean few blocks: then each block
-reduces a part and a second launch joins the parts, always in one order.
+Panamera (Zhao et al., PACT 2022) brings every reduction into one of three forms by coalescing neighbouring axes of one role:
+all-, x- (rows) and y-reductions (columns), parallel loops on the block's y axis and reduced ones on x, or the other way round.
+Here the contiguous axis decides: where it is reduced, a group of lanes walks it (rows); where it is parallel, neighbouring
+lanes take neighbouring results and the block's y axis walks the reduced loops (columns). Few results mean few blocks: then each
+block reduces a part and a second launch joins the parts, always in one order.
 How many threads, parts and loads in flight: the cheapest by the model of model.py.
 """
 
@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from itertools import groupby
 from math import prod
-from typing import TypeVar
 
 import numpy as np
 
 from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
 from .._steps import Builder
+from ..deferred import judged_once
 from ..rows.form import WIDE
-from ..swift import swiftly
 from .ahead import ask_ahead
 from .families import MOST_THREADS, candidates
 from .form import ReductionForm, reduction_form
@@ -29,7 +28,6 @@ from .nests import shaped
 from .shapes import Problem, Shape
 from .work import together, work
 
-S = TypeVar("S", bound=Schedule)
 Block = tuple[int, int]
 IN_FLIGHT = 256
 """Bytes that a thread keeps in flight at most, of all arrays it reads: a quarter of its registers."""
@@ -103,7 +101,7 @@ def choose(schedule: Schedule, form: ReductionForm, gpu: Gpu, parts: bool | None
     return next((s for s in found if parts is None or (s.parts > 1) == parts), found[0])
 
 
-def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape | None = None) -> S:
+def reduce(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, shape: Shape | None = None) -> Schedule:
     """Schedule the reductions of a kernel.
 
     Parameters
@@ -128,7 +126,7 @@ def reduce(schedule: S, kernel: str = "", gpu: Gpu | None = None, shape: Shape |
     gpu = gpu or default_gpu()
     shape = shape or choose(schedule, form, gpu)
     blocks = shape.room(shape.seen(problem_of(schedule, form)), gpu)
-    return swiftly(schedule, lambda s: _made(s, form, shape, blocks))
+    return judged_once(schedule, lambda s: _made(s, form, shape, blocks))
 
 
 def _made(schedule: Schedule, form: ReductionForm, shape: Shape, blocks: int) -> Schedule:

@@ -8,7 +8,6 @@ whatever result those belong to; each lane keeps its own sums, and a second nest
 from __future__ import annotations
 
 from math import prod
-from typing import TypeVar
 
 from ...ir.tree import Leaf, Loop, Node
 from ...schedule import Schedule
@@ -20,12 +19,11 @@ from .moves import apart, contract, finish, flat, in_order, innermost, split
 from .shapes import JOIN_LOADS, Shape
 from .sums import ALONE, Sums, shared
 
-S = TypeVar("S", bound=Schedule)
 WIDE = 4
 """Sums of one access to shared memory."""
 
 
-def met(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
+def met(b: Builder, form: ReductionForm, shape: Shape) -> Schedule:
     """Give the reductions of a form a shape whose sums meet in the block."""
     kept = form.kept if shape.kept else ()
     rows = tuple(n for n in form.reduced if n not in kept)

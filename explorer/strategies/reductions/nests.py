@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from ...schedule import Schedule
 from .._steps import Builder
 from .form import ReductionForm
@@ -12,10 +10,8 @@ from .met import met
 from .moves import apart, finish, flat, in_order, innermost, split, write_wide
 from .shapes import Shape
 
-S = TypeVar("S", bound=Schedule)
 
-
-def shaped(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
+def shaped(b: Builder, form: ReductionForm, shape: Shape) -> Schedule:
     """Give the reductions of a form a shape; the targets are temporaries of their own by now."""
     if shape.met:
         return met(b, form, shape)
@@ -26,7 +22,7 @@ def shaped(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     return (_rows if form.rows and not shape.flat else _columns)(b, form, shape)
 
 
-def _rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
+def _rows(b: Builder, form: ReductionForm, shape: Shape) -> Schedule:
     outer, inner = form.nested if shape.nested else ((), form.reduced)
     p, far, r = flat(b, form.parallel), flat(b, outer), flat(b, inner)
     if b.extent(r) % shape.vector:
@@ -58,7 +54,7 @@ def _rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     return b.schedule
 
 
-def _columns(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
+def _columns(b: Builder, form: ReductionForm, shape: Shape) -> Schedule:
     outer, inner = ((), form.in_order) if shape.flat else form.batches
     if form.parallel != (*outer, *inner):
         b.do("reorder", (*outer, *inner))
@@ -92,7 +88,7 @@ def _columns(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     return b.schedule
 
 
-def _whole_rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
+def _whole_rows(b: Builder, form: ReductionForm, shape: Shape) -> Schedule:
     outer, inner = form.nested
     if form.parallel != form.in_order:
         b.do("reorder", form.in_order)
@@ -119,7 +115,7 @@ def _whole_rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
     return b.schedule
 
 
-def _staged_rows(b: Builder[S], form: ReductionForm, shape: Shape) -> S:
+def _staged_rows(b: Builder, form: ReductionForm, shape: Shape) -> Schedule:
     if form.parallel != form.in_order:
         b.do("reorder", form.in_order)
     p, r = flat(b, form.in_order), flat(b, form.reduced)

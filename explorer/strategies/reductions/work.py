@@ -23,8 +23,6 @@ LINE = 128
 """Bytes of a line of the L1 cache and of a full access to memory (CUDA C++ Best Practices Guide, "Coalesced Access")."""
 AT_ONCE = 16
 """Values that the first thread of a group takes itself (``reduce.cuh``)."""
-END = 0.5
-"""What the conditions of lanes cost where they are those of the one row's end, of what they cost at both ends of every row."""
 FURTHER = 16
 """Sums that a thread adds up in the time of a further round in which a block's threads share those of one result: so it is in
 the sweep (benchmarks/reduction_fit.py), where eight took too little by up to a third."""
@@ -65,7 +63,8 @@ class Work(NamedTuple):
     unroll, written : float
         Accesses of a thread that are written out, and their elements.
     divided, divided_rows, ragged : float
-        Whether addresses take divisions, for each thread, or side by side in a row; lanes of an access with their own condition.
+        Whether addresses take divisions, for each thread, or side by side in a row; lanes of an access with their own condition,
+        on average.
     rest : float
         Whether the last thread has fewer rows than it takes whole, and so a text of its own.
     copied, narrow : float
@@ -183,7 +182,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         written=unroll * width // p.itemsize,
         divided=unsteady and not in_rows,
         divided_rows=unsteady and in_rows,
-        ragged=s.vector * (1 if s.shifted(p) else END) if in_rows and p.run % s.vector else 0,
+        ragged=s.vector * _ends(accesses, unroll, s.shifted(p) > 0) if in_rows and p.run % s.vector else 0,
         rest=p.results % s.each > 0,
         copied=s.staged * s.x / COPYING / waves,
         narrow=s.staged * p.length * (p.itemsize < WORD) / waves,
@@ -210,6 +209,14 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         met_shared=log2(meeting.share) if meeting else 0.0,
         crowd=s.parts / WIDE_CLUSTER if s.clustered else 0.0,
     )
+
+
+def _ends(accesses: int, unroll: int, shifted: bool) -> float:
+    """The share of accesses whose lanes ask whether they are in the row: the first and the last of each batch that is written out
+    where rows begin anywhere, else the last.
+    """
+    batches = -(-accesses // unroll)
+    return min(1.0, (2 if shifted else 1) * batches / accesses)
 
 
 def _alone(meeting: Sums) -> int:

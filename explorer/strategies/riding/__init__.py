@@ -16,7 +16,6 @@ accesses: where a multiprocessor would have less than that in flight, fewer thre
 from __future__ import annotations
 
 from math import gcd, prod
-from typing import TypeVar
 
 from ...errors import ScheduleError
 from ...gpu.spec import Gpu, default_gpu
@@ -29,7 +28,6 @@ from ..rows.model import group_size
 from .form import Riding, accompany, axes, bring_together, riding_form
 from .moves import Rider, Spread, fold
 
-S = TypeVar("S", bound=Schedule)
 REGISTERS = 168
 """Most registers of a thread: 12 warps are then resident on a multiprocessor with 65,536 registers."""
 OTHERS = 40
@@ -101,7 +99,7 @@ def _walked(plan: Plan, form: Riding) -> list[str]:
     return [name for name, nests in found.items() if len(nests) > 1 or plan.array_of[name].role != "temporary"]
 
 
-def ride(schedule: S, kernel: str = "", gpu: Gpu | None = None, spread: Spread | None = None) -> S:
+def ride(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, spread: Spread | None = None) -> Schedule:
     """Schedule row nests with the column reductions that read the same arrays.
 
     Parameters

@@ -1,26 +1,25 @@
 """Rows: a chain of loops over one row of an array, with reductions between them, each row read once and written once.
 
-Softmax, layer normalisation and their like are memory-bound chains of row loops (FusionStitching, Zheng et al., ASPLOS 2022,
-"thread-local" and "block" composition; the online and register-resident forms are common knowledge since Apex).  The row
-belongs to a group of threads: a part of a warp, a warp, or a block, as the model says (:mod:`~explorer.strategies.rows.model`).
-What several loops read stays in packed registers between them, reductions are collected by warp shuffles.
+Softmax, layer normalisation and their like are memory-bound chains of row loops (FusionStitching, Zheng et al., 2020: thread,
+warp and block composition; AStitch, Zheng et al., ASPLOS 2022: how rows are packed into blocks or split over them; the online
+and register-resident forms are common knowledge since Apex). The row belongs to a group of threads: a part of a warp, a warp,
+or a block, as the model says (:mod:`~explorer.strategies.rows.model`). What several loops read stays in packed registers
+between them, reductions are collected by warp shuffles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TypeVar
 
 from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
 from .._steps import Builder, own_temporaries
-from ..swift import swiftly
+from ..deferred import judged_once
 from .ahead import ask_ahead
 from .form import RowForm, read_again, row_form, vector_width
 from .model import RESERVED, RowSpread, RowWork, group_size, priced, row_work
 
-S = TypeVar("S", bound=Schedule)
 UNROLL = 16
 """Accesses of one thread in a row loop that are written out."""
 BLOCK = 256
@@ -53,8 +52,9 @@ def working(streams: int) -> int:
     return max(LEAST, WORKING + STREAM * streams)
 
 
-def rows(schedule: S, kernel: str = "", threads: int | None = None, vector: int | None = None,
-         how: Mapping[str, str] | None = None, gpu: Gpu | None = None, block: int | None = None, keep: str | None = None) -> S:
+def rows(schedule: Schedule, kernel: str = "", threads: int | None = None, vector: int | None = None,
+         how: Mapping[str, str] | None = None, gpu: Gpu | None = None, block: int | None = None,
+         keep: str | None = None) -> Schedule:
     """Give every row to a group of threads that reads it once.
 
     Parameters
@@ -94,7 +94,7 @@ def rows(schedule: S, kernel: str = "", threads: int | None = None, vector: int 
     gpu = gpu or default_gpu()
     work = row_work(schedule, form)
     spread = spread_of(work, vector_width(schedule, form), gpu, threads, vector)
-    return swiftly(schedule, lambda s: _made(s, form, work, spread, how or {}, gpu, block or spread.block, keep))
+    return judged_once(schedule, lambda s: _made(s, form, work, spread, how or {}, gpu, block or spread.block, keep))
 
 
 def _made(schedule: Schedule, form: RowForm, work: RowWork, spread: RowSpread, how: Mapping[str, str], gpu: Gpu, block: int,

@@ -2,7 +2,8 @@
 
 Sums, and the barriers of their blocks, stand between the loads of a row and what is done with them.  What is loaded behind them
 costs each block another latency; two, where it says which element to load next, as a target's number does.  A compiler loads
-ahead by itself what every thread needs, but not what stands under a condition, as at the end of an odd row.
+ahead by itself what every thread needs, but not what stands under a condition, as at the end of an odd row, or where the last
+block has fewer rows than the others.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ def ask_ahead(b: Builder, scope: str, kernel: str, spread: RowSpread, work: RowW
         Words that a thread has left for it.
     """
     room, odd = min(room, WORDS), work.extent % (spread.threads * spread.vector) > 0
+    conditional = odd or work.count % spread.side(work) > 0
     for late in _late(b, scope, kernel):
-        if late.points or (late.along and odd):
+        if late.points or (late.along and conditional):
             room = staged(b, late.array, scope, (spread.vector, 1) if late.along and spread.vector > 1 else (1,), room)
 
 

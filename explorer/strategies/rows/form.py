@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from ...ir.expr import Expr
+from ...ir.expr import Expr, var
+from ...ir.plan import Plan
+from ...ir.program import Access
 from ...ir.tree import Leaf, Loop
 from ...schedule import Schedule
 from .._steps import chain, leaves_of, own_temporaries
@@ -74,25 +76,45 @@ def _is_row(schedule: Schedule, node: Loop) -> bool:
 
 
 def vector_width(schedule: Schedule, form: RowForm) -> int:
-    """Elements of one access: 16 bytes of the narrowest array that is contiguous along the rows, if the rows allow."""
-    sizes = [schedule.plan.array_of[name].dtype.bytes for name in _contiguous(schedule, form)]
-    return gcd(form.extent, WIDE // min(sizes)) if sizes else 1
+    """Elements of one access: 16 bytes of the narrowest array that is contiguous along the rows, if its runs allow.
+
+    A row of several loops, one channel of all images, say, is as many runs as its outer loops have iterations, unless these
+    follow each other in memory.
+    """
+    found = _contiguous(schedule, form)
+    return gcd(*found.values(), WIDE // min(schedule.plan.array_of[name].dtype.bytes for name in found)) if found else 1
 
 
-def _contiguous(schedule: Schedule, form: RowForm) -> list[str]:
-    """Arrays in global memory that some row loop walks element by element."""
-    found, own = {}, set(own_temporaries(schedule.plan, form.kernel))
+def _contiguous(schedule: Schedule, form: RowForm) -> dict[str, int]:
+    """Arrays in global memory that some row loop walks element by element, with the length of their runs: what divides all."""
+    found, own, plan = dict[str, int](), set(own_temporaries(schedule.plan, form.kernel)), schedule.plan
     for nest in form.rows:
-        inner = nest[-1]
-        for leaf, above, _ in schedule.plan.leaves:
-            if above and above[-1].id == inner:
-                statement, at = schedule.plan.statement_of[leaf.statement], dict(leaf.at)
-                for access in statement.accesses:
-                    last = access.index[-1] if access.index else None
-                    if (isinstance(last, Expr) and access.array not in own
-                            and (last.substitute(at) - Expr(((inner, 1),))).variables().isdisjoint({inner})):
-                        found[access.array] = None
-    return list(found)
+        for leaf in leaves_of(plan.loops[nest[0]]):
+            for access in plan.statement_of[leaf.statement].accesses:
+                if access.array not in own and (run := _run(plan, nest, leaf, access)):
+                    found[access.array] = gcd(found.get(access.array, 0), run)
+    return found
+
+
+def _run(plan: Plan, nest: tuple[str, ...], leaf: Leaf, access: Access) -> int:
+    """Elements of an access that a nest walks one after the other in memory; 0 where its innermost loop does not."""
+    at, steps, stride = dict(leaf.at), dict.fromkeys(nest, 0), 1
+    for extent, e in zip(reversed(plan.array_of[access.array].shape), reversed(access.index), strict=True):
+        if not isinstance(e, Expr):
+            return 0
+        e = rest = e.substitute(at)
+        for name in nest:
+            steps[name] += stride * e.coefficient(name)
+            rest -= var(name) * e.coefficient(name)
+        if not rest.variables().isdisjoint(nest):
+            return 0
+        stride *= extent
+    run = 1
+    for name in reversed(nest):
+        if steps[name] != run:
+            break
+        run *= plan.loops[name].extent
+    return run if steps[nest[-1]] == 1 else 0
 
 
 def read_again(schedule: Schedule, form: RowForm) -> list[str]:

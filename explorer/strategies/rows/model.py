@@ -18,6 +18,7 @@ from math import ceil, log2, prod
 
 from ...gpu.spec import Gpu
 from ...ir.expr import Expr, Ranges
+from ...ir.operations import SPECIAL
 from ...ir.plan import Plan
 from ...ir.program import Statement
 from ...ir.scalar import Call, Read, walk
@@ -26,10 +27,8 @@ from ...schedule import Schedule
 from .._steps import leaves_of, own_temporaries
 from .form import RowForm
 
-SPECIAL = frozenset(("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "pow", "div"))
-"""Operations of the special-function units, which work beside the others."""
-LINE = 128
-"""Bytes of a line of the L1 cache (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
+WORD, LINE = 4, 128
+"""Bytes of a register; of a line of the L1 cache (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
 EACH = 32
 """Most accesses of one thread in a loop over a row that were measured."""
 LONG_BYTES = 65536
@@ -142,8 +141,9 @@ class RowConstants:
         Nanoseconds of a thread for an operation on an element of its own, and for an access to memory.
     sharpness : float
         How sharply the slowest of all these decides (the order of a norm).
-    registers, word : float
-        Registers of a thread beside its row, and for each word that it keeps.
+    registers, word, alone : float
+        Registers of a thread beside its row, for each word that it keeps, and for each element that does not share its word: what
+        is narrower than a word and read one by one (NVRTC 13: 42 registers for 13 halves, 39 for 17, 64 for 25).
     """
 
     launch: float = 1.29
@@ -162,6 +162,7 @@ class RowConstants:
     sharpness: float = 5.83
     registers: float = 18.3
     word: float = 1.01
+    alone: float = 1.2
 
 
 H200 = RowConstants()
@@ -194,7 +195,8 @@ def _resident(work: RowWork, s: RowSpread, warps: int, gpu: Gpu, c: RowConstants
     """Blocks that a multiprocessor holds at a time."""
     threads = warps * gpu.warp_size
     most = min(255, gpu.registers_per_sm // threads)
-    registers = min(most, max(16.0, c.registers + c.word * s.words(work)))
+    kept = c.alone * s.accesses(work) if s.vector * work.kept < WORD and not s.shared else c.word * s.words(work)
+    registers = min(most, max(16.0, c.registers + kept))
     registers = ceil(registers / GRANULE) * GRANULE
     held = min(gpu.max_blocks_per_sm, min(gpu.max_threads_per_sm, gpu.registers_per_sm // registers) // threads)
     return min(held, gpu.shared_bytes_per_sm // (s.row_bytes(work) + RESERVED)) if s.shared else held

@@ -10,14 +10,15 @@ from ...gpu.occupancy import Occupancy, occupancy
 from ...gpu.spec import Gpu
 from ...ir.expr import Expr
 from ...ir.program import Access, Statement
-from ...ir.scalar import Call, Scalar, flops, walk
+from ...ir.scalar import flops
 from ...ir.tree import Leaf, Loop
+from ..counts import additions
 from ..elementwise import THREADS as ELEMENTS
 from ..rows import RESERVED, kept_words, spread_of
 from ..rows.form import WIDE
 from ..rows.model import EACH as WRITTEN_OUT
 from ..rows.model import H200 as ROWS
-from ..rows.model import SPECIAL, RowWork, operations_of, row_us, shared_us
+from ..rows.model import RowWork, operations_of, row_us, shared_us
 from ..split_rows import online, parts_of
 from .cost import TERMS, KernelCost
 from .graph import APART, Graph, name_of
@@ -42,9 +43,6 @@ CACHE_SHARE = 0.5
 """Share of the second-level cache that still holds what a kernel read last when the next begins there (an estimate)."""
 SECTOR = 32
 """Bytes that the memory moves at least (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
-SPECIAL_COST = 16
-"""What a function of the special units takes in additions: units for 16 a clock where 128 add (CUDA C++ Programming Guide,
-"Arithmetic Instructions"), and as much again for the instructions around it."""
 
 
 @dataclass(frozen=True)
@@ -276,12 +274,6 @@ class Group:
         last = max(reads, key=lambda r: self.graph.plan.array_of[r.array].size).index[-1]
         moving = last.substitute(dict(leaf.at)).variables() if isinstance(last, Expr) else frozenset()
         return not moving & _variables(leaf, s.target)
-
-
-def additions(value: Scalar) -> int:
-    """Operations of one evaluation, by what each takes in additions."""
-    special = sum(isinstance(node, Call) and node.op in SPECIAL for node in walk(value))
-    return flops(value) + (SPECIAL_COST - 1) * special
 
 
 def _variables(leaf: Leaf, access: Access) -> set[str]:

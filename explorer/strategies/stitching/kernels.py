@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
-from typing import TypeVar
 
 from ...gpu.spec import Gpu
 from ...ir.expr import Expr
@@ -20,11 +19,9 @@ from ..reductions.shapes import Shape
 from ..rows import rows
 from ..split_rows import split_rows
 
-S = TypeVar("S", bound=Schedule)
 
-
-def spread(schedule: S, kernel: str, how: Mapping[str, str], parts: bool | None, gpu: Gpu, several: bool = False,
-           threads: int = 0, beside: Block = (1, 1)) -> S:
+def spread(schedule: Schedule, kernel: str, how: Mapping[str, str], parts: bool | None, gpu: Gpu, several: bool = False,
+           threads: int = 0, beside: Block = (1, 1)) -> Schedule:
     """Spread one kernel's values over the GPU.
 
     Parameters
@@ -82,7 +79,7 @@ def _shape(schedule: Schedule, form: ReductionForm, parts: bool | None, gpu: Gpu
     return replace(shape, x=x, y=y, vector=vector, parts=min(2, accesses), unroll=1, flat=False, each=1, staged=False)
 
 
-def _stored(schedule: S, how: Mapping[str, str]) -> S:
+def _stored(schedule: Schedule, how: Mapping[str, str]) -> Schedule:
     """An elementwise kernel's temporaries where they were asked to be."""
     b = Builder(schedule)
     for array, scheme in how.items():

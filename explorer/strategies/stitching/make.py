@@ -14,8 +14,8 @@ from ...ir.plan import block_extents
 from ...schedule import Schedule
 from .._steps import Builder, own_temporaries
 from ..default import default
+from ..deferred import Memory, judged_once
 from ..reductions import Block
-from ..swift import Memory, swiftly
 from .cost import KernelCost
 from .graph import APART, PARTS, Graph, name_of
 from .kernels import read_before, spread
@@ -107,7 +107,7 @@ def make(plan: Stitched, schedule: Schedule, written: Graph, graph: Graph, fixed
            plan.barriers, plan.whole, tuple(k.parts for k in plan.kernels))
     if key not in memory.made:
         try:
-            memory.made[key] = swiftly(schedule, lambda s: _built(plan, s, graph, alone, gpu, memory), memory.steps)
+            memory.made[key] = judged_once(schedule, lambda s: _built(plan, s, graph, alone, gpu, memory), memory.steps)
         except ScheduleError as refusal:
             memory.made[key] = refusal
     made = memory.made[key]

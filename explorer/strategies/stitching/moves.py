@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import combinations
-from typing import TypeVar
 
 from ...errors import IllegalSchedule
 from ...ir.expr import Expr
 from ...ir.tree import Loop, Node
-from ...schedule import Schedule
 from .._steps import Builder, chain, leaves_of
 from .alike import alike, walk_of
 
-S = TypeVar("S", bound=Schedule)
 Holder = Callable[[Builder], tuple[Node, ...]]
 """Gives a body as it is now."""
 Pair = tuple[str, str]
 """Two loops of a body, in order."""
 
 
-def separate(b: Builder[S], kernel: str, groups: Sequence[Sequence[str]]) -> list[str]:
+def separate(b: Builder, kernel: str, groups: Sequence[Sequence[str]]) -> list[str]:
     """One kernel for each group of values.
 
     Parameters

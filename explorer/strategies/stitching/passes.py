@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import TypeVar
 
 from ...ir.expr import Expr
 from ...ir.tree import Leaf, Loop, walk
@@ -12,10 +11,8 @@ from ...schedule import Schedule
 from .._steps import Builder, chain, leaves_of
 from .moves import Holder, Pair, alike_loops, body_of, bring_together, chain_body, is_parallel, needs, targets_of
 
-S = TypeVar("S", bound=Schedule)
 
-
-def in_one_pass(schedule: S) -> S:
+def in_one_pass(schedule: Schedule) -> Schedule:
     """Bring reductions that stand in nests of their own into one, where they read an array over the same loops.
 
     ``for i: y[i] = 0; for k: y[i] += x[i, k]`` and ``for i: z[i] = -inf; for k: z[i] = max(z[i], x[i, k])`` become

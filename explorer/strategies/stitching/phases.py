@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 from math import prod
-from typing import TypeVar
 
 from ...errors import IllegalSchedule, TransformError
 from ...gpu.occupancy import occupancy
@@ -21,7 +20,6 @@ from ...schedule import Schedule
 from ...transforms.bind import THREADS_PER_BLOCK
 from .._steps import Builder
 
-S = TypeVar("S", bound=Schedule)
 WORKING = 56
 """Registers of a thread beside the arrays that it keeps: an estimate on the safe side.  For 39 launches of stitched softmax,
 normalisations and cross entropy NVRTC 13 took 18 to 66 registers in all, so few that each grid fits that this allows."""
@@ -29,7 +27,7 @@ SCRATCH = 8
 """Bytes of shared memory for each thread where warps meet (at most: a value of 8 bytes each)."""
 
 
-def one_launch(schedule: S, phases: Sequence[str], gpu: Gpu) -> S:
+def one_launch(schedule: Schedule, phases: Sequence[str], gpu: Gpu) -> Schedule:
     """Join kernels that follow each other by barriers of the grid.
 
     Parameters

@@ -35,7 +35,8 @@ def came_about(plan: Plan, e: ValueEdge, wanted: str, heirs: Sequence[ValueEdge]
     view = made.view(len(statement.reads))
     if view is not None:
         return plan.buffer_of[view.buffer].space
-    return "register" if _places(above) == _places(around) else "global"
+    kept = plan.array_of[e.array].role != "temporary"  # a result is written in any case; its thread has the value at hand
+    return "register" if kept and _places(above) == _places(around) else "global"
 
 
 def _barrier(plan: Plan, first: str, then: str) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Set
 from itertools import combinations
 
-from ...errors import ScheduleError, TransformError
+from ...errors import ScheduleError, TransformError, noun
 from ...gpu.spec import Gpu
 from ...poly.edges import ValueEdge
 from ...schedule import Schedule
 from .._steps import Builder
+from ..deferred import Memory
 from ..gather import gather
-from ..swift import Memory
 from .cost import TERMS, KernelCost
 from .graph import APART, PARTS, Graph, name_of
 from .group import arithmetic
@@ -46,7 +46,7 @@ class Search:
 
     def __init__(self, schedule: Schedule, gpu: Gpu, kernel: str = "") -> None:
         if not isinstance(schedule, Schedule):
-            raise TransformError(f"stitching takes a schedule, not a {type(schedule).__name__}",
+            raise TransformError(f"stitching takes a schedule, not a {noun(schedule)}",
                                  hint="program.schedule(M=…) makes one")
         if not kernel and len(schedule.plan.kernels) > 1:
             raise TransformError("stitching begins with one kernel", why=f"there are {len(schedule.plan.kernels)}",

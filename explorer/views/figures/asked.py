@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import FigureError
+from ...errors import FigureError, shown
 from ...gpu.spec import Gpu, catalogue, default_gpu
 from ...ir.finding import Finding
 from ...run.result import Run
@@ -69,9 +69,10 @@ class Asked:
         self.known.add(name)
         words = tuple(choices)
         value = self.options.get(name)
-        if value is not None and str(value) not in words and self.strict:
-            raise FigureError(f"{name}={value!r} is not a choice here", hint=f"one of {', '.join(words)}")
-        chosen = str(value) if value is not None and str(value) in words else default
+        value = str(value) if isinstance(value, str | int | float) else value
+        if value is not None and not (isinstance(value, str) and value in words) and self.strict:
+            raise FigureError(f"{name}={shown(value)} is not a choice here", hint=f"one of {', '.join(words)}")
+        chosen = value if isinstance(value, str) and value in words else default
         if len(words) > 1:
             labels = tuple(choices.values()) if isinstance(choices, Mapping) else words
             self.controls.append(Control(name, label, chosen, words, labels))
@@ -83,12 +84,12 @@ class Asked:
         value = self.options.get(name)
         try:
             chosen = default if value is None else int(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             if self.strict:
-                raise FigureError(f"{name}={value!r} is not a whole number", hint=f"{low} to {high}") from None
+                raise FigureError(f"{name}={shown(value)} is not a whole number", hint=f"{low} to {high}") from None
             chosen = default
         if self.strict and not low <= chosen <= high:
-            raise FigureError(f"{name}={chosen} is outside its range", hint=f"{low} to {high}")
+            raise FigureError(f"{name}={shown(chosen)} is outside its range", hint=f"{low} to {high}")
         chosen = min(max(chosen, low), high)
         if high > low:
             self.controls.append(Control(name, label, chosen, low=low, high=high))

@@ -170,6 +170,10 @@ def _ticks(start: int, count: int, step: int) -> list[tuple[float, str]]:
     return [(start + i * step, f"{start + i * step}") for i in range(0, count, stride)]
 
 
+BUTTONS = 116
+"""Pixels of the two buttons, which the slider leaves to them: a share of the width would be too little on a narrow screen."""
+
+
 def _play(data: Domain, theme: Theme, where: dict[Cell, tuple[float, float]], fills: list[str], now: int,
           base: int) -> tuple[list[Spec], Spec]:
     """Frames that light up what runs at each step, and the buttons and slider for them."""
@@ -193,12 +197,12 @@ def _play(data: Domain, theme: Theme, where: dict[Cell, tuple[float, float]], fi
             "pad": {"t": 52, "l": 0, "r": 8}, "buttons": buttons, **style}
     slider = {
         "active": 0,
-        "x": 0.24,
+        "x": 0,
         "y": 0,
-        "len": 0.76,
+        "len": 1,
         "xanchor": "left",
         "yanchor": "top",
-        "pad": {"t": 38, "b": 0},
+        "pad": {"t": 38, "b": 0, "l": BUTTONS},
         "currentvalue": {"prefix": "", "font": {"size": 12, "color": theme.ink}, "xanchor": "left"},
         "minorticklen": 0,
         "ticklen": 0,

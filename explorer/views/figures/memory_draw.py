@@ -260,7 +260,7 @@ def _warp_note(data: WarpAccess) -> str:
     lanes = f"{len(request.lanes)} of 32 lanes take part" if len(request.lanes) < 32 else "all 32 lanes take part"
     mean = f"Mean over all {scaled(facts.requests)} requests{' (from a sample)' * facts.sampled}"
     if data.space == "global":
-        count, best = len(request.sectors), request.fewest
+        count, best, each = len(request.sectors), request.fewest, f"{facts.sectors_per_request:.3g}"
         verdict = (
             "no request could move fewer"
             if count <= best
@@ -271,7 +271,7 @@ def _warp_note(data: WarpAccess) -> str:
         )
         return (
             f"This request moves {counted(count, 'sector')} of 32 bytes; {verdict}; {lanes}. {mean}: "
-            f"{facts.sectors_per_request:.3g} sectors, {facts.minimum:.3g} at best. "
+            f"{each} sector{'s' * (each != '1')}, {facts.minimum:.3g} at best. "
             f"Numbers are lanes; pale: bytes that move unasked.{hidden}"
         )
     passes = request.passes(data.group)

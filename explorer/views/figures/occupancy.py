@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...codegen.resources import resources
 from ...gpu.occupancy import Occupancy as Fill
 from ...gpu.occupancy import occupancy as fill_of
 from ...gpu.occupancy import waves
 from ...gpu.spec import Gpu
+from ...kernel.resources import resources
 from ...run.facts import scaled
 from ...schedule import Schedule
 from .asked import Asked, Look
@@ -26,6 +26,10 @@ RESOURCES = {
     "shared": "shared memory",
     "barriers": "named barriers",
 }
+
+
+STRIPS = ((0.47, 0.6), (0.235, 0.365), (0.0, 0.13))
+"""Where the three curves stand, from bottom to top in shares of the height: each has its words above and its numbers below."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,11 @@ def _curves(gpu: Gpu, threads: int, registers: int, shared: int) -> tuple[Curve,
             registers or None,
         ),
         Curve(
-            "shared", "shared memory per block", sizes, tuple(fill_of(gpu, threads, registers, n).fraction for n in sizes), shared
+            "shared",
+            "shared memory per block",
+            sizes,
+            tuple(fill_of(gpu, threads, registers, n).fraction for n in sizes),
+            shared,
         ),
     )
 
@@ -160,13 +168,13 @@ def draw(data: Occupancy, theme: Theme) -> Spec:
     ]
     page = layout(
         theme,
-        430,
+        620,
         left=118,
         top=12,
-        bottom=52,
+        bottom=34,
         xaxis=axis(theme, "blocks on one multiprocessor", (0, most * 1.02), _ticks(most), domain=(0.0, 1.0), anchor="y"),
         yaxis=axis(
-            theme, "", (len(names) - 0.4, -0.6), [(r, RESOURCES[n]) for r, n in zip(rows, names, strict=True)], domain=(0.62, 1.0)
+            theme, "", (len(names) - 0.4, -0.6), [(r, RESOURCES[n]) for r, n in zip(rows, names, strict=True)], domain=(0.76, 1.0)
         ),
     )
     for r, words, dark, fill, n in zip(rows, text, inside, fills, names, strict=True):
@@ -177,25 +185,24 @@ def draw(data: Occupancy, theme: Theme) -> Spec:
         )
     for i, curve in enumerate(data.curves):
         a = f"{i + 2}"
+        low, high = STRIPS[i]
         page[f"xaxis{a}"] = axis(
-            theme,
-            curve.title,
-            (curve.values[0], curve.values[-1]),
-            _curve_ticks(curve),
-            domain=(i * 0.355, i * 0.355 + 0.29),
-            anchor=f"y{a}",
+            theme, "", (curve.values[0], curve.values[-1]), _curve_ticks(curve), domain=(0.0, 1.0), anchor=f"y{a}"
         )
         page[f"yaxis{a}"] = axis(
             theme,
             "",
             (0, 1.06),
-            [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")] if i == 0 else [(0.0, ""), (0.5, ""), (1.0, "")],
-            domain=(0.0, 0.4),
+            [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")],
+            domain=(low, high),
             anchor=f"x{a}",
             grid=True,
         )
+        unknown = "" if curve.now is not None else " (not known)"
+        title = f"occupancy by {curve.title}{unknown}"
+        page["annotations"].append(note(title, 0.0, high + 0.008, theme, valign="bottom", size=12))
         limiting = curve.resource == data.fill.limiter
-        words = [f"{v:,} {curve.title}: {f:.0%}" for v, f in zip(curve.values, curve.fractions, strict=True)]
+        words = [f"{_amount(curve, v)}: {f:.0%}" for v, f in zip(curve.values, curve.fractions, strict=True)]
         traces.append(
             lines(
                 curve.values,
@@ -217,15 +224,16 @@ def draw(data: Occupancy, theme: Theme) -> Spec:
                     size=12,
                     symbol="circle",
                     axes=(f"x{a}", f"y{a}"),
-                    hover=[f"<b>here</b>: {curve.now:,} {curve.title}, {data.fill.fraction:.0%}"],
+                    hover=[f"<b>here</b>: {_amount(curve, curve.now)}, {data.fill.fraction:.0%}"],
                     outline=(theme.paper, 1.5),
                 )
             )
-        else:
-            page["annotations"].append(
-                note("not known: compile to learn", i * 0.355 + 0.29, 0.4, theme, anchor="right", valign="top", size=10)
-            )
     return spec(traces, page)
+
+
+def _amount(curve: Curve, value: int) -> str:
+    """``256 threads per block``, ``12,288 B of shared memory per block``."""
+    return f"{value:,} {'B of ' * (curve.resource == 'shared')}{curve.title}"
 
 
 def _ticks(most: int) -> list[tuple[float, str]]:
@@ -237,7 +245,7 @@ def _curve_ticks(curve: Curve) -> list[tuple[float, str]]:
     last = curve.values[-1]
     if curve.resource == "shared":
         step = 65536 if last > 131072 else 32768
-        return [(float(v), f"{v // 1024}K" if v else "0") for v in range(0, last + 1, step)]
+        return [(float(v), f"{v // 1024} KiB" if v else "") for v in range(0, last + 1, step)]
     step = 256 if last > 300 else 64
     return [(float(v), str(v)) for v in range(step, last + 2, step)]
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
-from ...codegen.resources import resources
 from ...gpu.occupancy import occupancy, waves
 from ...ir.expr import var
 from ...ir.plan import Plan
 from ...ir.tree import JOINED, Kernel, Leaf, Loop
+from ...kernel.resources import resources
 from ...poly.count import footprint
 from ...poly.sites import Site, launch_extents, sites
 from ...schedule import Schedule

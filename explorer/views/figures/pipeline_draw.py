@@ -45,7 +45,7 @@ def draw(data: Pipeline, theme: Theme) -> Spec:
     names = [(float(i), name) for i, name in enumerate(held)]
     wide = max(len(t) for _, t in (*labels, *names))
     page = layout(theme, height, left=22 + round(6.6 * wide), top=30, bottom=42, barmode="overlay",
-                  xaxis=axis(theme, "time: order in one block, lengths are not measured", (-0.3, end), [], anchor="y2"),
+                  xaxis=axis(theme, "order in one block, not to scale", (-0.3, end), [], anchor="y2"),
                   yaxis=axis(theme, "", (upper - 0.4, -0.6), labels, domain=(cut + 0.05, 1.0)),
                   yaxis2=axis(theme, "", (lower - 0.4, -0.6), names, domain=(0.0, cut - 0.02), anchor="x"))
     for name, start, stop in data.phases:

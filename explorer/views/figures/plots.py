@@ -6,13 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...errors import FigureError
+from ...errors import FigureError, shown, spoken
 from ...ir.finding import Finding
 from ...schedule import Schedule
 
 if TYPE_CHECKING:
     from ...run.result import Run
     from .picture import Picture
+
+
+def _values(option: str, prefix: str, values: Any) -> dict[str, Any]:
+    """Values by name, as the options of a figure."""
+    if values is not None and not isinstance(values, Mapping):
+        raise FigureError(f"{option} gives values by name, not {shown(values)}", hint=f'{option}={{"i": 0}}')
+    return {f"{prefix}.{name}": value for name, value in (values or {}).items()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,6 +33,7 @@ class Plots:
 
     schedule: Schedule
 
+    @spoken(FigureError, "s.plot.domain()")
     def domain(self, node: str | None = None, *, x: str | None = None, y: str | None = None, z: str | None = None,
                colour: str | None = None, at: Mapping[str, int] | None = None, start: Mapping[str, int] | None = None,
                size: str | None = None, show: str | None = None, finding: Finding | None = None, theme: str = "light") -> Picture:
@@ -55,11 +63,12 @@ class Plots:
         FigureError
             If an option does not fit.
         """
-        more = {f"at.{d}": v for d, v in (at or {}).items()} | {f"from.{d}": v for d, v in (start or {}).items()}
+        more = _values("at", "at", at) | _values("start", "from", start)
         return self._draw(
             "domain", node, {"x": x, "y": y, "z": z, "colour": colour, "size": size, "show": show, **more}, theme, finding
         )
 
+    @spoken(FigureError, "s.plot.memory()")
     def memory(
         self,
         of: str | None = None,
@@ -93,11 +102,12 @@ class Plots:
         FigureError
             If an option does not fit.
         """
-        more = {f"at.{d}": v for d, v in (at or {}).items()}
+        more = _values("at", "at", at)
         return self._draw(
             "memory", of, {"access": access, "view": view, "warp": warp, "group": group, "scope": scope, **more}, theme
         )
 
+    @spoken(FigureError, "s.plot.pipeline()")
     def pipeline(
         self, loop: str | None = None, *, iterations: int | None = None, finding: Finding | None = None, theme: str = "light"
     ) -> Picture:
@@ -119,6 +129,7 @@ class Plots:
         """
         return self._draw("pipeline", loop, {"iterations": iterations}, theme, finding)
 
+    @spoken(FigureError, "s.plot.roofline()")
     def roofline(self, *, gpu: str | None = None, run: Run | None = None, theme: str = "light") -> Picture:
         """Arithmetic intensity under the roof of a GPU; with `run`, the measured point.
 
@@ -129,6 +140,7 @@ class Plots:
         """
         return self._draw("roofline", None, {"gpu": gpu}, theme, run=run)
 
+    @spoken(FigureError, "s.plot.occupancy()")
     def occupancy(
         self, kernel: str | None = None, *, gpu: str | None = None, registers: int | None = None, theme: str = "light"
     ) -> Picture:
@@ -141,6 +153,7 @@ class Plots:
         """
         return self._draw("occupancy", None, {"kernel": kernel, "gpu": gpu, "registers": registers}, theme)
 
+    @spoken(FigureError, "s.plot.partials()")
     def partials(self, of: str | None = None, *, gpu: str | None = None, theme: str = "light") -> Picture:
         """From a reduction's terms to its results: values after each kind of addition, how they are joined, and idle lanes.
 
@@ -158,6 +171,7 @@ class Plots:
         """
         return self._draw("partials", None, {"of": of, "gpu": gpu}, theme)
 
+    @spoken(FigureError, "s.plot.dependences()")
     def dependences(self, kind: str | None = None, *, finding: Finding | None = None, theme: str = "light") -> Picture:
         """Which statement must come after which, at what distance, and how the schedule keeps it.
 
@@ -170,14 +184,22 @@ class Plots:
 
     def _draw(self, name: str, node: str | None, options: Mapping[str, Any], theme: str, finding: Finding | None = None,
               run: Run | None = None) -> Picture:
+        from ...run.result import Run
+        from .palette import THEMES
         from .registry import picture
 
+        for called, value, kind in (("finding", finding, Finding), ("run", run, Run)):
+            if value is not None and not isinstance(value, kind):
+                raise FigureError(f"{called} is a {kind.__name__}, not {shown(value)}",
+                                  hint="error.finding of a refusal" if kind is Finding else "what schedule.run() gives")
+        if not isinstance(theme, str) or theme not in THEMES:
+            raise FigureError(f"there is no theme {shown(theme)}", hint='"light" or "dark"')
         plan = self.schedule.plan
-        if node is not None and not (
+        if node is not None and not (isinstance(node, str) and (
             node in plan.ids or node in plan.statement_of or node in plan.array_of or node in plan.buffer_of
-        ):
+        )):
             raise FigureError(
-                f"nothing in this schedule is called {node!r}",
+                f"nothing in this schedule is called {shown(node)}",
                 hint=", ".join([*plan.loops, *plan.statement_of, *plan.buffer_of][:12]),
             )
         return picture(self.schedule, name, options, node=node, finding=finding, run=run, theme=theme, strict=True)

@@ -11,6 +11,7 @@ from math import ceil, floor, isfinite, log10
 from ...gpu.roofline import Roofline as Roof
 from ...gpu.roofline import roofline as roof_of
 from ...gpu.spec import catalogue
+from ...gpu.units import time_text
 from ...ir.scalar import common
 from ...run.facts import Facts, scaled
 from ...schedule import Schedule
@@ -18,6 +19,9 @@ from .asked import Asked, Look
 from .palette import Theme
 from .picture import Drawing
 from .spec import Spec, axis, layout, lines, note, points, spec
+
+ABOVE = 6
+"""How far the axis goes above the roof: the words on the roof stand there, where no line can cross them."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ def roofline(schedule: Schedule, asked: Asked, look: Look) -> Roofline | str:
     if not facts.flops or not facts.compulsory_bytes:
         return (
             f"The program does no arithmetic that is counted; it moves {scaled(facts.compulsory_bytes, 'B')} at least, "
-            f"which takes {facts.roofline.floor_us:.3g} µs on the {gpu.name}."
+            f"which takes {time_text(facts.roofline.floor_us)} on the {gpu.name}."
         )
     types = [facts.program.array_of[s.target.array].dtype for s in facts.program.statements]
     dtype = common(types).name if types else "f32"
@@ -83,7 +87,7 @@ def roofline(schedule: Schedule, asked: Asked, look: Look) -> Roofline | str:
         net = run.timing.net_us
         share = f", {run.share:.0%} of the floor" if run.share is not None else ""
         found.append(
-            Point("measured", run.flops / run.bytes, run.flops / net * 1e6, f"{net:.4g} µs without an empty launch{share}")
+            Point("measured", run.flops / run.bytes, run.flops / net * 1e6, f"{time_text(net, 4)} without an empty launch{share}")
         )
     return Roofline(
         gpu.name,
@@ -183,8 +187,8 @@ def draw(data: Roofline, theme: Theme) -> Spec:
         yaxis=axis(
             theme,
             "performance (flop/s)",
-            (log10(bottom), log10(top * 2)),
-            [(v, scaled(v, "")) for v, _ in _decades(bottom, top * 2)],
+            (log10(bottom), log10(top * ABOVE)),
+            [(v, scaled(v, "")) for v, _ in _decades(bottom, top * ABOVE)],
             grid=True,
             log=True,
         ),
@@ -197,27 +201,12 @@ def _names(data: Roofline, theme: Theme, low: float, high: float, bottom: float)
     """The words on the lines."""
     roof = data.roof
     which = "measured" if roof.measured_bandwidth else "datasheet"
-    beside = low * (min(roof.ridge, high) / low) ** 0.92
-    out = [
-        _at(
-            f"{scaled(roof.bandwidth_bytes_per_s, 'B/s')} ({which})",
-            beside,
-            roof.attainable_flops_per_s(beside) * 1.25,
-            theme,
-            "right",
-        )
-    ]
+    said = [f"slope: {scaled(roof.bandwidth_bytes_per_s, 'B/s')} ({which})"]
     if roof.peak_flops_per_s:
         which = "measured" if roof.measured_peak else "datasheet"
-        out.append(
-            _at(
-                f"{data.dtype} peak {scaled(roof.peak_flops_per_s, 'flop/s')} ({which})",
-                high / 1.1,
-                roof.peak_flops_per_s * 1.12,
-                theme,
-                "right",
-            )
-        )
+        said.insert(0, f"flat: {data.dtype} peak {scaled(roof.peak_flops_per_s, 'flop/s')} ({which})")
+    out = [note("<br>".join(said), 0.02, 1.0, theme, valign="top", size=12)]
+    page = theme.paper if theme.name != "static" else "rgba(0,0,0,0)"
     for i, (p, colour) in enumerate(zip(data.points, (theme.block, theme.thread, theme.vector), strict=False)):
         left = log10(p.intensity / low) < 0.62 * log10(high / low)
         y = (p.flops_per_s / 1.25) if p.flops_per_s else bottom * (1.6 + 2.2 * i)
@@ -230,6 +219,7 @@ def _names(data: Roofline, theme: Theme, low: float, high: float, bottom: float)
                 "left" if left else "right",
                 colour,
             )
+            | {"bgcolor": page}
         )
     return out
 
@@ -259,6 +249,6 @@ def _remark(data: Roofline) -> str:
         reuse = f" Its warps request {more}."
     return (
         f"{scaled(data.flops, 'flop')} over {scaled(data.compulsory_bytes, 'B')} of compulsory traffic is "
-        f"{roof.intensity:.3g} flop per byte: {side}. The floor is {roof.floor_us:.4g} µs.{reuse} "
+        f"{roof.intensity:.3g} flop per byte: {side}. The floor is {time_text(roof.floor_us, 4)}.{reuse} "
         f"Solid: rates that can be reached; dotted: the datasheet's."
     )

@@ -8,6 +8,7 @@ spec as a static picture.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from ...errors import FigureError
@@ -184,8 +185,20 @@ def box(x0: float, y0: float, x1: float, y1: float, *, line: str = "", fill: str
 
 def spec(data: Sequence[Spec], layout_: Spec, frames: Sequence[Spec] = ()) -> Spec:
     """A figure: traces, layout, frames, and the quiet configuration that all share."""
-    return {"data": list(data), "layout": layout_, "frames": list(frames),
-            "config": {"displaylogo": False, "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d", "toImage"]}}
+    solid = any(trace.get("type") == "scatter3d" for trace in data)
+    return {"data": list(data), "layout": layout_, "frames": list(frames), "config": _config(solid)}
+
+
+def _config(solid: bool = False) -> Spec:
+    """The bar of buttons on a figure: moving and zooming, and no others.
+
+    They are listed one by one: what Plotly adds by itself changes with its versions, and one of its buttons sends the figure to a
+    server.
+    """
+    ways = [["orbitRotation", "pan3d", "zoom3d"], ["resetCameraDefault3d"]] if solid else [
+        ["pan2d", "zoom2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]]  # fmt: skip
+    return {"displaylogo": False, "modeBarButtons": ways, "showSendToCloud": False,
+            "plotlyServerURL": "", "showTips": False}
 
 
 def counted(number: float, thing: str) -> str:
@@ -194,7 +207,7 @@ def counted(number: float, thing: str) -> str:
 
 
 def figure(spec_: Spec) -> Any:
-    """A ``plotly.graph_objects.Figure`` of a spec.
+    """A ``plotly.graph_objects.Figure`` of a spec, which shows the same buttons.
 
     Raises
     ------
@@ -202,10 +215,40 @@ def figure(spec_: Spec) -> Any:
         If Plotly is not installed.
     """
     try:
-        import plotly.graph_objects as go
+        return _quiet()({key: spec_[key] for key in ("data", "layout", "frames") if key in spec_}, spec_.get("config"))
     except ImportError:
         raise FigureError("interactive figures need Plotly, which is not installed", hint="pip install 'plotly>=5.24'") from None
-    return go.Figure({key: spec_[key] for key in ("data", "layout", "frames") if key in spec_})
+
+
+@cache
+def _quiet() -> type:
+    """Plotly's figure with a configuration of its own: Plotly keeps none with a figure, and has buttons that nobody asked for."""
+    import plotly.graph_objects as go
+
+    class Figure(go.Figure):
+        def __init__(self, made: Any = None, config: Spec | None = None, **more: Any) -> None:
+            super().__init__(made, **more)
+            self._explorer_config = config or _config()
+
+        def __reduce__(self) -> Any:
+            return figure, ({**self.to_dict(), "config": self._explorer_config},)
+
+        def show(self, *args: Any, **more: Any) -> Any:
+            return super().show(*args, **{"config": self._explorer_config, **more})
+
+        def to_html(self, *args: Any, **more: Any) -> str:
+            return super().to_html(*args, **(more if args else {"config": self._explorer_config, **more}))
+
+        def write_html(self, *args: Any, **more: Any) -> Any:
+            return super().write_html(*args, **(more if len(args) > 1 else {"config": self._explorer_config, **more}))
+
+        def _ipython_display_(self) -> None:
+            self.show()
+
+        def _repr_mimebundle_(self, *args: Any, **more: Any) -> Any:
+            return super()._repr_mimebundle_(*args, **{"config": self._explorer_config, **more})
+
+    return Figure
 
 
 def _finish(out: Spec, nodes: Sequence[str | None] | None, hover: Sequence[str] | None, axes: tuple[str, str]) -> Spec:

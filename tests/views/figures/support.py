@@ -20,7 +20,7 @@ Where = dict[tuple[int, ...], tuple[set[tuple[tuple[int, ...], int]], tuple[int,
 
 def program(name: str) -> ex.Definition:
     """A workload's program with the methods of the public face."""
-    return get(name).definition.into(ex.Definition)
+    return get(name).definition
 
 
 def written(name: str, **sizes: int) -> ex.Schedule:

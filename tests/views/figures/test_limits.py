@@ -15,6 +15,7 @@ from explorer.poly.traffic import traffic
 from explorer.run.result import Run
 from explorer.views.figures import picture
 from explorer.views.figures.asked import Asked, Look
+from explorer.views.figures.occupancy import draw as draw_occupancy
 from explorer.views.figures.occupancy import occupancy
 from explorer.views.figures.palette import LIGHT
 from explorer.views.figures.roofline import draw, roofline
@@ -162,3 +163,14 @@ def test_each_access_has_its_row_of_requested_traffic():
     sizes = [facts[row[1]].bytes for row in shown.table if row[0] is not None]
     assert sizes == sorted(sizes, reverse=True)
     assert sum(float(row[4].split(", ")[1].split("%")[0]) for row in rows.values()) == pytest.approx(100, abs=3)
+
+
+def test_shared_memory_has_its_unit_on_the_axis_and_at_every_point() -> None:
+    data = occupancy(written("matmul", M=64, N=32, K=16), Asked({"gpu": "H200"}), Look())
+    page = draw_occupancy(data, LIGHT)
+    named = [t for t in page["layout"]["xaxis4"]["ticktext"] if t]
+    assert named
+    assert all(t.endswith(" KiB") for t in named)
+    said = [t for trace in page["data"] for t in trace.get("hovertext", ()) if "shared memory per block" in t]
+    assert said
+    assert all(" B of shared memory per block" in t for t in said)

@@ -71,7 +71,7 @@ def test_without_plotly_pictures_stay_and_the_figure_says_what_to_install(monkey
 
 def test_drawing_imports_no_plotly():
     code = ("import sys, explorer as ex; from explorer.workloads import get; "
-            "s = get('matmul').definition.into(ex.Definition).schedule(M=4, N=4, K=4); s.plot.domain(); s.plot.roofline(); "
+            "s = get('matmul').definition.schedule(M=4, N=4, K=4); s.plot.domain(); s.plot.roofline(); "
             "assert 'plotly' not in sys.modules")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

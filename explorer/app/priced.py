@@ -1,0 +1,19 @@
+"""About how long a schedule takes on the GPU that is planned for, to stand beside a time that was taken on a CPU."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..errors import ExplorerError
+from ..gpu.spec import Gpu
+from ..schedule import Schedule
+from ..strategies.price import price
+
+
+@lru_cache(maxsize=256)
+def priced_us(schedule: Schedule, gpu: Gpu) -> float | None:
+    """Microseconds by the one price of plans (:mod:`explorer.strategies.price`); None where the schedule has no text to price."""
+    try:
+        return price(schedule.plan, gpu).total_us if schedule.judgement.emittable else None
+    except ExplorerError:
+        return None

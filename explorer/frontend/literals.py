@@ -1,0 +1,53 @@
+"""Numbers of a program's text: their types, and arithmetic on them alone, done once."""
+
+from __future__ import annotations
+
+from ..ir.dtype import DTYPES, DType
+from ..ir.operations import OPERATIONS
+from ..ir.scalar import Call, Cast, Literal, Read, Scalar, operand_type, walk
+
+
+def literal(value: float | int | bool) -> Literal:
+    """A number of the text: i32 (i64 or u64 where needed), f32 until its surroundings say f64, or bool."""
+    if isinstance(value, bool):
+        return Literal(value, DTYPES["bool"])
+    if isinstance(value, int):
+        return Literal(value, DTYPES["i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"])
+    return Literal(value, DTYPES["f32"])
+
+
+def fold(call: Call) -> Scalar:
+    """Arithmetic on literals alone, done once in Python's numbers."""
+    function = OPERATIONS[call.op].fold
+    if function is None or not all(isinstance(a, Literal) for a in call.args):
+        return call
+    try:
+        value = function(*(a.value for a in call.args if isinstance(a, Literal)))
+    except (ZeroDivisionError, OverflowError):
+        return call
+    return literal(value) if isinstance(value, (int, float)) else call
+
+
+def settle(scalar: Scalar, context: DType, reads: list[DType]) -> Scalar:
+    """Give every literal the type in which it is used, so that ``0.1 * x`` is exact to f64 where `x` is f64."""
+    if isinstance(scalar, Literal):
+        return _settled(scalar, context)
+    if isinstance(scalar, Cast):
+        return Cast(scalar.dtype, settle(scalar.arg, scalar.dtype.wide, reads))
+    if not isinstance(scalar, Call):
+        return scalar
+    own = operand_type(scalar, reads)
+    weak = not any(isinstance(n, (Read, Cast)) for n in walk(scalar))
+    if weak and own.name == "f32" and context.name == "f64" and OPERATIONS[scalar.op].result != "bool":
+        own = context
+    fixed = zip(scalar.args, OPERATIONS[scalar.op].fixed, strict=True)
+    return Call(scalar.op, tuple(settle(a, DTYPES[name] if name else own, reads) for a, name in fixed))
+
+
+def _settled(node: Literal, context: DType) -> Literal:
+    if context.kind == "float" and node.dtype.kind != "bool":
+        return Literal(float(node.value), context)
+    if context.kind == "int" and node.dtype.kind == "int":
+        fits = 0 <= node.value < 2 ** (8 * context.bytes) if context.unsigned else node.dtype.name == "i32"
+        return Literal(node.value, context) if fits else node
+    return node

@@ -1,0 +1,1 @@
+"""From a plan to CUDA C++: a small IR, the passes over it, and its text."""

@@ -1,0 +1,174 @@
+"""From the plan to the IR: loops, leaves under their conditions, barriers, copies; nothing clever.
+
+Before
+------
+The plan's tree: loops with roles, leaves with views, commits and waits; and where barriers stand.
+
+After
+-----
+Loops of places and loops of one iteration are gone; every leaf stands under all of its own conditions, with its accesses over C
+variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..errors import IllegalSchedule
+from ..ir.expr import Expr
+from ..ir.plan import Plan
+from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves
+from ..ir.tree import Node as Planned
+from .accesses import inside_conditions, instance, operands, ref
+from .async_copy import moved
+from .conditions import NEVER
+from .nodes import Barrier, Collect, Commit, Copy, Declare, For, If, Node, Wait, Way
+from .redundant import Overrun
+from .scratch import Scratch
+from .sites import Lowered, Site
+from .traverse import with_id
+
+Asked = Callable[[Plan, Kernel], Any]
+
+
+@dataclass
+class Context:
+    """What the passes know of a kernel beside its tree.
+
+    Attributes
+    ----------
+    low : Lowered
+    sites : dict of str to Site
+        Its leaves, by id.
+    overrun : Overrun
+    scratch : Scratch
+        Shared arrays that collectives of the launch work in.
+    before : frozenset of (str, int)
+        Where barriers stand: before the child of a parent, by index.
+    register_loops : frozenset of str
+        Loops whose variables index a register array: they are unrolled, so that the array stays in registers.
+    """
+
+    low: Lowered
+    scratch: Scratch
+    sites: dict[str, Site] = field(init=False)
+    overrun: Overrun = field(init=False)
+    before: frozenset[tuple[str, int]] = field(init=False)
+    register_loops: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sites = {leaf.id: self._site(leaf, above) for leaf, above in leaves(self.low.kernel.body)}
+        self.overrun = Overrun(self.low, self.sites)
+        self.register_loops = self._register_loops()
+
+    def _site(self, leaf: Leaf, above: tuple[Loop, ...]) -> Site:
+        """A leaf over C variables, with the first lane's conditions where they are those of all lanes."""
+        each = self.low.site(leaf, above, first_lane=False)
+        lanes = {self.low.variable[loop.id] for loop in above if loop.role == "vector"}
+        return each if any(c.variables() & lanes for c in each.conditions) else self.low.site(leaf, above)
+
+    def _register_loops(self) -> frozenset[str]:
+        found: set[str] = set()
+        for leaf, _ in leaves(self.low.kernel.body):
+            for slot, view in leaf.views:
+                if self.low.store(leaf, slot).space == "register":
+                    found |= {name for e in view.index for name in e.variables()}
+        return frozenset(found)
+
+    def place_barriers(self, barriers: Asked) -> None:
+        """Where barriers stand, leaves that run without their conditions included.
+
+        Raises
+        ------
+        IllegalSchedule
+            A race that no barrier can order is no kernel.
+        """
+        plan, kernel = self.low.plan, self.low.kernel
+        unsure = self.overrun.unsure()
+        found = barriers(self.overrun.relaxed(unsure) if unsure else plan, kernel)
+        if unsure and found.races:
+            self.overrun.refuse(unsure)
+            found = barriers(plan, kernel)
+        self.before = self.without_races(found)
+
+    def without_races(self, found: Any) -> frozenset[tuple[str, int]]:
+        """The barriers' places; a race that none of them can order is no kernel."""
+        for race in found.races:
+            raise IllegalSchedule(race.what, where=race.where, why=race.why, hint="; or ".join(race.hints), finding=race)
+        return frozenset(found.before)
+
+
+def lower(context: Context) -> tuple[Node, ...]:
+    """The kernel's body."""
+    return _body(context, context.low.kernel.id, context.low.kernel.body, ())
+
+
+def _body(c: Context, parent: str, nodes: Sequence[Planned], above: tuple[Loop, ...]) -> tuple[Node, ...]:
+    """The nodes of one body, in order, with its register arrays and barriers."""
+    scope = "" if parent == c.low.kernel.id else parent
+    out: list[Node] = []
+    for buffer in c.low.plan.buffers:
+        store = c.low.stores.get(("buffer", buffer.name))
+        if buffer.scope == scope and store is not None and store.space == "register":
+            out.append(Declare(store))
+    for position, node in enumerate(nodes):
+        if (parent, position) in c.before:
+            out.append(Barrier())
+        out += _node(c, node, above)
+    return (*out, Barrier()) if (parent, len(nodes)) in c.before else tuple(out)
+
+
+def _node(c: Context, node: Planned, above: tuple[Loop, ...]) -> tuple[Node, ...]:
+    if isinstance(node, Leaf):
+        return _leaf(c, node, above)
+    if isinstance(node, Sync):
+        return (Commit((node.id,)) if node.kind == "commit" else Wait(node.pending, (node.id,)),)
+    if node.extent <= 0:
+        return ()
+    if not c.low.is_counter(node):
+        return tuple(with_id(inner, node.id) for inner in _body(c, node.id, node.body, (*above, node)))
+    lanes = _one_copy(c, node, above)
+    if lanes is not None:
+        return lanes
+    role = "vector" if node.role == "vector" else "unroll" if node.role == "unroll" or node.id in c.register_loops else "seq"
+    body = _body(c, node.id, node.body, (*above, node))
+    return (For(c.low.variable[node.id], node.start, node.extent, body, role, node, ids=(node.id,)),)
+
+
+def _leaf(c: Context, leaf: Leaf, above: tuple[Loop, ...]) -> tuple[Node, ...]:
+    """A leaf under its conditions; nothing if it never runs."""
+    site = c.sites[leaf.id]
+    if site.conditions == (NEVER,):
+        return ()
+    if leaf.collect:
+        places = [loop.id for loop in site.loops if not c.low.is_counter(loop)]
+        target = ref(c.low, site, len(site.statement.reads))
+        return (Collect(site, target, operands(c.low, site), Way(), "", False, site.conditions, ids=(leaf.id, *places)),)
+    node = _copy(c, site, ids=(leaf.id,)) if leaf.mechanism == "async" else instance(c.low, site)
+    return (If(site.conditions, (node,)),) if site.conditions else (node,)
+
+
+def _copy(c: Context, site: Site, ids: tuple[str, ...], first: dict[str, Expr] | None = None) -> Copy:
+    """An asynchronous copy of a leaf; of all its lanes, where `first` is the first one."""
+    low, copy = c.low, moved(c.low, site)
+    target, source = len(site.statement.reads), site.statement.value.slot  # type: ignore[union-attr]
+    together = inside_conditions(replace(site, statement=replace(site.statement, inside=copy.together)), first)
+    ends = tuple(low.in_c(e, site.loops).simplify(site.ranges) for e in copy.ends)
+    ends = tuple(e for e in ends if e.interval(site.ranges)[0] < copy.lanes)
+    to, come = (ref(low, site, slot, first, copy.lanes) for slot in (target, source))
+    return Copy(site, to, come, copy.nbytes, copy.lanes, together, ends, ids)
+
+
+def _one_copy(c: Context, loop: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...] | None:
+    """The lanes of an asynchronous copy, where one copy moves them all."""
+    if loop.role != "vector" or len(loop.body) != 1 or not isinstance(leaf := loop.body[0], Leaf) or leaf.mechanism != "async":
+        return None
+    site = c.low.site(leaf, (*above, loop))
+    if site.conditions == (NEVER,):
+        return ()
+    if moved(c.low, site).lanes == 1:
+        return None
+    node = _copy(c, site, (loop.id, leaf.id), {c.low.variable[loop.id]: Expr((), loop.start)})
+    return (If(site.conditions, (node,)),) if site.conditions else (node,)

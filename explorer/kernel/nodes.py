@@ -1,0 +1,383 @@
+"""The kernel IR: what each thread of a kernel does, between the plan and its text.
+
+A small tree of frozen values.  Indices and bounds are quasi-affine expressions over C variables
+(:class:`~explorer.ir.expr.Expr`), conditions are :class:`~explorer.kernel.conditions.Condition`, and the arithmetic of a
+statement is the statement's own :class:`~explorer.ir.scalar.Scalar`, whose reads are the node's operands.  Every node has the
+ids of the plan's nodes that it came from.
+
+:mod:`~explorer.kernel.lower` makes it, the passes of :mod:`explorer.kernel.passes` rewrite it one after the other, and
+:mod:`~explorer.kernel.printer` writes it down.  Nothing decides anything after the last pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.dtype import DType
+from ..ir.expr import Expr
+from ..ir.program import Indirect
+from ..ir.tree import Loop
+from .conditions import Condition
+from .sites import Site, Store
+
+Number = float | int | bool
+AnyOf = tuple[tuple[Condition, ...], ...]
+"""One of several conjunctions holds."""
+
+
+# -- what holds data --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An element in memory or in a buffer of the plan, or `lanes` neighbours of which it is the first.
+
+    Attributes
+    ----------
+    store : Store
+    index : tuple of Expr or Indirect
+        One for each axis; just the row-major offset where it is `flat`.
+    flat : bool
+    lanes : int
+    """
+
+    store: Store
+    index: tuple[Expr | Indirect, ...]
+    flat: bool = False
+    lanes: int = 1
+
+
+@dataclass(frozen=True)
+class Local:
+    """Registers of a thread that a pass made: values in flight, or the lanes of a vector.
+
+    Attributes
+    ----------
+    name : str
+    dtype : DType
+    shape : tuple of int
+    lanes : int
+        Elements of a vector; 1 is a scalar.
+    packed : bool
+        Whether the lanes are kept as they lie in memory, several to a register.
+    wide : bool
+        Whether it has the element's compute type.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...] = ()
+    lanes: int = 1
+    packed: bool = False
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Held:
+    """An element of a local: all lanes of it, or one."""
+
+    local: Local
+    index: tuple[Expr, ...] = ()
+    lane: Expr | None = None
+
+
+Operand = Ref | Held
+
+
+@dataclass(frozen=True)
+class Get:
+    """What one load gives.
+
+    Attributes
+    ----------
+    ref : Ref
+    packed : bool
+        As :attr:`Local.packed`.
+    within : bool
+        Lanes beyond the array's end are not read; they are `outside`.
+    count : Expr or None
+        Only the first so many lanes are read; the others are `outside`.
+    edge : AnyOf or None
+        Where lanes can be missing; elsewhere the whole vector is read without asking.  None: not known, asked everywhere.
+    outside : Number
+    when : tuple of tuple of Condition
+        Where anything is read, one condition inside of the other; elsewhere it is `otherwise`.
+    otherwise : Number
+    """
+
+    ref: Ref
+    packed: bool = False
+    within: bool = False
+    count: Expr | None = None
+    edge: AnyOf | None = None
+    outside: Number = 0
+    when: tuple[tuple[Condition, ...], ...] = ()
+    otherwise: Number = 0
+
+
+# -- control ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class For:
+    """A loop of the text.
+
+    Attributes
+    ----------
+    var : str
+    start, extent : int
+        Its box.
+    body : tuple of Node
+    role : str
+        ``"seq"``, ``"unroll"``, or ``"vector"`` until its lanes are written.
+    limits : tuple of Condition
+        Conditions on `var` that its bounds keep.
+    loop : Loop
+        The plan's.
+    settled : bool
+        A pass has put the conditions inside where they belong.
+    """
+
+    var: str
+    start: int
+    extent: int
+    body: tuple[Node, ...]
+    role: str
+    loop: Loop
+    limits: tuple[Condition, ...] = ()
+    settled: bool = False
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class If:
+    """``if (all conditions) body else otherwise``."""
+
+    conditions: tuple[Condition, ...]
+    body: tuple[Node, ...]
+    otherwise: tuple[Node, ...] = ()
+    settled: bool = False
+    ids: tuple[str, ...] = ()
+    edge: AnyOf = ()
+
+
+# -- statements -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Declare:
+    """A register array of the plan, or a local of a pass."""
+
+    what: Store | Local
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Let:
+    """``const int name = value``: a part of indices that occurs several times."""
+
+    name: str
+    value: Expr
+    site: Site
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Do:
+    """An instance of a statement: ``target = value`` or ``target (op)= value``.
+
+    Attributes
+    ----------
+    site : Site
+    target : Operand
+    operands : tuple of Operand
+        What the statement's reads are.
+    inside : tuple of Condition
+        Where the value is the statement's; elsewhere it is its fill.
+    declares : bool
+        Whether the target, a scalar, is declared here.
+    atomic : bool
+        Whether other threads update the element at the same time.
+    """
+
+    site: Site
+    target: Operand
+    operands: tuple[Operand, ...]
+    inside: tuple[Condition, ...] = ()
+    declares: bool = False
+    atomic: bool = False
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Load:
+    """A local becomes what a load gives, or another local unpacked; `declares` it where that is ``"const"`` or ``"mutable"``."""
+
+    to: Held
+    value: Get | Held
+    site: Site
+    declares: str = ""
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Put:
+    """All lanes of a vector are stored at once: those of a local, what a load gives, or one number."""
+
+    to: Ref
+    value: Held | Get | Number
+    site: Site
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Lanes of a local that do not lie between two places of the array become `outside`; asked where `edge` says."""
+
+    local: Held
+    first: Ref
+    begin: Expr
+    end: Expr
+    outside: Number
+    edge: AnyOf | None
+    site: Site
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Copy:
+    """An asynchronous copy of `nbytes`; of its lanes only those `inside`, and the first of `ends`, are read, zeros else."""
+
+    site: Site
+    to: Ref
+    source: Ref
+    nbytes: int
+    lanes: int
+    inside: tuple[Condition, ...] = ()
+    ends: tuple[Expr, ...] = ()
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The asynchronous copies since the last commit are a group."""
+
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Until at most `pending` groups are under way."""
+
+    pending: int
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """All threads of the block meet; their memory is each other's."""
+
+    comment: str = ""
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Way:
+    """How values are combined: the device function, the box of threads, and the shared array that it works in.
+
+    Attributes
+    ----------
+    function : str
+        ``""`` where no threads combine.
+    box : tuple of int
+    axes : str
+        Letters of the box's axes that are combined.
+    scratch : str
+    blocks : int
+        Of a cluster, combined after the threads; 1 is none.
+    slots : str
+        The shared array in which they see each other's values.
+    wanted : tuple of Condition
+        Which threads of a block take part in that.
+    """
+
+    function: str = ""
+    box: tuple[int, int, int] = (1, 1, 1)
+    axes: str = ""
+    scratch: str = ""
+    blocks: int = 1
+    slots: str = ""
+    wanted: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True)
+class Collect:
+    """An update whose values threads (and blocks of a cluster) combine first; every thread of the block comes by.
+
+    Attributes
+    ----------
+    site : Site
+    target : Ref
+    operands : tuple of Operand
+    way : Way
+    result : str
+    first_waits : bool
+        The scratch array has been used: a barrier stands before.
+    guards : tuple of Condition
+        Which threads have a value; the others give the identity.
+    atomic : bool
+        Whether other blocks update the target at the same time.
+    clustered : bool
+        Whether blocks of a cluster combine too: then all of them come by, and the conditions stay inside.
+    """
+
+    site: Site
+    target: Ref
+    operands: tuple[Operand, ...]
+    way: Way
+    result: str
+    first_waits: bool
+    guards: tuple[Condition, ...] = ()
+    atomic: bool = False
+    clustered: bool = False
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Contribute:
+    """A thread's own value for a collective of several lanes, or the identity where `guards` do not hold."""
+
+    to: Held
+    site: Site
+    operands: tuple[Operand, ...]
+    guards: tuple[Condition, ...] = ()
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Combine:
+    """The values of a local array are combined over threads, all at once."""
+
+    local: Local
+    count: int
+    way: Way
+    update: str
+    first_waits: bool
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Apply:
+    """The update of the target by a value that threads have combined."""
+
+    site: Site
+    target: Ref
+    value: Held
+    way: Way
+    guards: tuple[Condition, ...] = ()
+    atomic: bool = False
+    ids: tuple[str, ...] = ()
+
+
+Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | Commit | Wait | Barrier
+        | Collect | Contribute | Combine | Apply)

@@ -1,0 +1,198 @@
+"""Several kernels in one launch: each phase in a scope of its own, behind the ticket or the barrier that it waits for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from ..errors import ScheduleError
+from ..ir.plan import Plan
+from ..ir.tree import Kernel
+from .lines import Block, Lines, Out
+from .sites import Lowered, Store
+
+FIRST_CLUSTERS = 90
+"""Compute capability, times ten, of the first GPUs with clusters (CUDA C++ Programming Guide, "Thread Block Clusters")."""
+
+
+def require_clusters(plan: Plan, kernel: Kernel, arch: str) -> None:
+    """Refuse clusters that the architecture does not have.
+
+    Raises
+    ------
+    ScheduleError
+    """
+    cluster = plan.clusters[kernel.id]
+    blocks = prod(cluster)
+    if blocks == 1:
+        return
+    if int(re.sub(r"\D", "", arch) or 0) < FIRST_CLUSTERS:
+        raise ScheduleError(f"{kernel.id} needs clusters of {blocks} blocks, which {arch} does not have",
+                            why="clusters and distributed shared memory begin with sm_90",
+                            hint="collect or join by 'ticket', or choose another GPU")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A kernel of the launch, and its text with the declarations of its roles."""
+
+    low: Lowered
+    body: tuple[Out, ...]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The text of a launch of several phases.
+
+    Attributes
+    ----------
+    body : tuple of Out
+    library : frozenset of str
+        Parts of the device library that the phases are joined by.
+    counters : tuple of str
+        Declarations, outside of the kernel, of what its blocks count with and hand to each other.
+    head : tuple of str
+        Declarations in front of the phases.
+    """
+
+    body: tuple[Out, ...]
+    library: frozenset[str]
+    counters: tuple[str, ...]
+    head: tuple[str, ...] = ()
+
+
+def joined(plan: Plan, phases: Sequence[Phase], name: Callable[[Kernel, str], str]) -> Joined:
+    """The phases of one launch behind each other.
+
+    A phase behind a ticket stands inside of the ``if`` of its ticket, and so does the next one behind a ticket of its own:
+    the blocks that ran the one before it take the tickets.  A phase behind signals follows one that all blocks run.
+
+    Parameters
+    ----------
+    plan : Plan
+    phases : sequence of Phase
+        In order, two or more.
+    name : callable
+        From a kernel and the kind of its counters to a free name for them.
+    """
+    out: list[Out] = []
+    library: set[str] = set()
+    counters: list[str] = []
+    head: list[str] = []
+    position, barrier = 0, ""
+    while position < len(phases):
+        end = next((i for i in range(position + 1, len(phases)) if not phases[i].low.kernel.by_one), len(phases))
+        if position:
+            if not barrier:
+                barrier = name(phases[0].low.kernel, "barrier")
+                counters.append(f"__device__ unsigned int {barrier}[1];  // blocks that came to the barrier: see grid_barrier")
+            library.add("grid")
+            out.append(Lines(("", f"grid_barrier({barrier});  // all blocks of the grid wait here")))
+        first, rest = phases[position], phases[position + 1 : end]
+        out.append(Block("", first.body, _ids(first), comment=first.low.kernel.id))
+        if rest and rest[0].low.kernel.join == "cluster":
+            out += _clustered(plan, out.pop(), first.low, rest[0], library, head)
+        elif rest and rest[0].low.kernel.join == "signal":
+            out += _signalled(plan, first.low, rest[0], name, library, counters, head)
+        else:
+            out += _behind(plan, first.low.kernel, rest, name, library, counters)
+        position = end
+    return Joined(tuple(out), frozenset(library), tuple(counters), tuple(head))
+
+
+def _behind(plan: Plan, before: Kernel, phases: Sequence[Phase], name: Callable[[Kernel, str], str], library: set[str],
+            counters: list[str]) -> list[Out]:
+    if not phases:
+        return []
+    phase, rest = phases[0], phases[1:]
+    kernel = phase.low.kernel
+    axes, every = plan.joined_axes(kernel), plan.extents[before.id]
+    parts = prod(every[axis] for axis in range(3) if axis not in axes)
+    tickets = prod(every[axis] for axis in axes)
+    body = (*phase.body, *_behind(plan, kernel, rest, name, library, counters))
+    if parts == 1:
+        return _going_on(kernel, body)
+    library.add("ticket")
+    counter = name(kernel, "tickets")
+    counters.append(f"__device__ unsigned int {counter}[{tickets}];  // tickets: 0 between launches")
+    header = f"if (last_block({_at(counter, axes, every)}, {parts}))"
+    return [Lines(("",)), Block(header, body, (kernel.id,), comment=f"{kernel.id}: the last of {parts} blocks goes on")]
+
+
+def _going_on(kernel: Kernel, body: tuple[Out, ...]) -> list[Out]:
+    """A phase of a block that needs nothing of others."""
+    return [Lines(("", "__syncthreads();  // the block goes on with what it wrote itself")),
+            Block("", body, (kernel.id,), comment=kernel.id)]
+
+
+def _signalled(plan: Plan, before: Lowered, phase: Phase, name: Callable[[Kernel, str], str], library: set[str],
+               counters: list[str], head: list[str]) -> list[Out]:
+    """A phase run by the last block of those that it takes parts from; every part is a word of its own."""
+    kernel = phase.low.kernel
+    axes, every = plan.joined_axes(kernel), plan.extents[before.kernel.id]
+    others = [axis for axis in range(3) if axis not in axes and every[axis] > 1]
+    parts, turns = prod(every[axis] for axis in others), prod(every[axis] for axis in axes)
+    stores = [s for key, s in before.stores.items() if plan.signalled.get(key) == kernel.id]
+    library.add("signal")
+    counter = name(kernel, "turns")
+    counters.append(f"__device__ unsigned int {counter}[{turns}];  // launches so far")
+    at = _at(counter, axes, every)
+    for s in stores:
+        held = name(kernel, f"{s.name}_words")
+        counters.append(f"__device__ unsigned long long {held}[{prod(s.shape)}];  // parts: a value and the launch it is of")
+        head.append(f"const signalled<{s.dtype.cuda}> {s.name} = {{{held}, signal_turn({at}, {parts})}};")
+    last = " && ".join(f"blockIdx.{'xyz'[axis]} == {every[axis] - 1}" for axis in others) or "true"
+    end = Lines((f"signal_end({at}, {stores[0].name}.turn);",))
+    return [Lines(("",)), Block(f"if (signal_joins({at}, {parts}, {last}))", (*phase.body, end), (kernel.id,),
+                                comment=f"{kernel.id}: the last block waits for the parts of all {parts}")]
+
+
+def _clustered(plan: Plan, begin: Out, before: Lowered, phase: Phase, library: set[str], head: list[str]) -> list[Out]:
+    """A phase run by the last block of each cluster; parts that have slots are written to its shared memory."""
+    kernel, grid = phase.low.kernel, plan.extents[before.kernel.id]
+    cluster = plan.clusters[before.kernel.id]
+    blocks, along = prod(cluster), [axis for axis in range(3) if cluster[axis] > 1]
+    if blocks == 1:
+        return [begin, *_going_on(kernel, phase.body)]
+    stores = [s for s in before.stores.values() if s.slots]
+    library.add("cluster_parts")
+    for s in stores:
+        head.append(f"const cluster_parts<{s.dtype.cuda}> {s.name} = {{{slots_store(s).name}, {blocks - 1}}};")
+    writers = frozenset().union(*(s.slots.writers for s in stores if s.slots))
+    if stores:
+        head.append("cluster_begin();")
+        assert isinstance(begin, Block)
+        first = next((n for n, out in enumerate(begin.body) if writers & {*all_ids(out)}), len(begin.body))
+        wait = Lines(("cluster_begun();",))
+        begin = replace(begin, body=(*begin.body[:first], wait, *begin.body[first:]))
+    last = " && ".join(f"blockIdx.{'xyz'[axis]} == {grid[axis] - 1}" for axis in along) or "true"
+    return [begin, Lines(("",)), Block(f"if (cluster_joins({last}))", phase.body, (kernel.id,),
+                                       comment=f"{kernel.id}: one of the {blocks} blocks of a cluster joins their parts")]
+
+
+def slots_store(store: Store) -> Store:
+    """The shared array in which a cluster's parts of an array lie."""
+    assert store.slots
+    return Store(store.slots_name, store.dtype, (store.slots.size,), "shared")
+
+
+def all_ids(out: Out) -> Iterator[str]:
+    """The nodes that a text and everything in it belong to."""
+    yield from out.ids
+    for child in (*out.body, *out.otherwise) if isinstance(out, Block) else ():
+        yield from all_ids(child)
+
+
+def _at(counter: str, axes: Sequence[int], grid: Sequence[int]) -> str:
+    """The counter of this block's coordinates along the axes."""
+    terms, stride = [], 1
+    for axis in axes:
+        terms.append(f"blockIdx.{'xyz'[axis]}" if stride == 1 else f"{stride} * blockIdx.{'xyz'[axis]}")
+        stride *= grid[axis]
+    return f"&{counter}[{' + '.join(terms)}]" if terms else counter
+
+
+def _ids(phase: Phase) -> tuple[str, ...]:
+    return (phase.low.kernel.id,)

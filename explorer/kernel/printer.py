@@ -1,0 +1,271 @@
+"""The IR as lines of CUDA C++, each with the plan's nodes that it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatchmethod
+
+from ..ir.expr import Expr
+from .conditions import NEVER, Condition, condition, conjunction
+from .lines import Block, Lines, Out
+from .nodes import (
+    Apply,
+    Barrier,
+    Collect,
+    Combine,
+    Commit,
+    Contribute,
+    Copy,
+    Declare,
+    Do,
+    For,
+    Get,
+    Held,
+    If,
+    Let,
+    Load,
+    Mask,
+    Node,
+    Put,
+    Wait,
+    Way,
+)
+from .scalar import PRIMARY
+from .sites import Lowered
+from .spelling import Speller
+
+
+@dataclass
+class Written:
+    """The text of a kernel's body, and what it uses."""
+
+    lines: tuple[Out, ...]
+    used: frozenset[str]
+    library: frozenset[str]
+    aligned: frozenset[str]
+
+
+class BodyPrinter:
+    """Writes the nodes of one kernel.
+
+    Parameters
+    ----------
+    low : Lowered
+    """
+
+    def __init__(self, low: Lowered) -> None:
+        self.low, self.spell = low, Speller(low)
+        self.ranges = dict(low.ranges((), boxes=False))
+
+    def body(self, nodes: Sequence[Node]) -> tuple[Out, ...]:
+        """The nodes in order."""
+        return tuple(out for node in nodes for out in self.node(node))
+
+    def written(self, nodes: Sequence[Node]) -> Written:
+        """The whole body."""
+        lines = self.body(nodes)
+        return Written(lines, frozenset(self.spell.used), frozenset(self.spell.library), frozenset(self.spell.aligned))
+
+    @singledispatchmethod
+    def node(self, node: Node) -> list[Out]:
+        """The text of one node."""
+        raise NotImplementedError(type(node).__name__)
+
+    # -- control ------------------------------------------------------------------------------------------------
+
+    @node.register
+    def _(self, node: For) -> list[Out]:
+        header = self.spell.header(node, self.ranges)
+        self.ranges[node.var] = node.start, node.start + node.extent - 1
+        body = self.body(node.body)
+        del self.ranges[node.var]
+        before = ("#pragma unroll",) if node.role == "unroll" else ()
+        return [Block(header, body, node.ids, before, node.loop.id)]
+
+    @node.register
+    def _(self, node: If) -> list[Out]:
+        test = self.spell.conditions(node.conditions, self.ranges)
+        return [Block(f"if ({test})", self.body(node.body), node.ids, otherwise=self.body(node.otherwise))]
+
+    # -- statements ---------------------------------------------------------------------------------------------
+
+    @node.register
+    def _(self, node: Declare) -> list[Out]:
+        return [Lines((f"{self.spell.declare(node.what)} {node.what.name}{self.spell.shape(node.what)};",), node.ids)]
+
+    @node.register
+    def _(self, node: Let) -> list[Out]:
+        return [Lines((f"const int {node.name} = {self.spell.expr(node.value, node.site.ranges)[0]};",), node.ids)]
+
+    @node.register
+    def _(self, node: Do) -> list[Out]:
+        return [Lines((f"{self.spell.do(node)}  // {node.site.leaf.id}",), node.ids)]
+
+    @node.register
+    def _(self, node: Load) -> list[Out]:
+        to = self.spell.operand(node.to, node.site)
+        if isinstance(node.value, Get):
+            value = self.spell.get(node.value, node.site)
+        else:
+            value = self.spell.operand(node.value, node.site) + (".lanes()" if node.value.local.packed else "")
+        kind = f"{'const ' if node.declares == 'const' else ''}{self.spell.declare(node.to.local)} " if node.declares else ""
+        return [Lines((f"{kind}{to} = {value};",), node.ids)]
+
+    @node.register
+    def _(self, node: Put) -> list[Out]:
+        first = self.spell.element(node.to, node.site)
+        kind, value = self.spell.vector(node.to.store.dtype.cuda, node.to.lanes), node.value
+        if isinstance(value, Held):
+            return [Lines((f"*({kind}*)&{first} = {self.spell.operand(value, node.site)};",), node.ids)]
+        get, number = self.spell.get, self.spell.number
+        text = get(value, node.site) if isinstance(value, Get) else number(value, node.to.store, node.to.lanes)
+        return [Lines((f"*({kind}*)&{first} = {text};  // {', '.join(node.ids[:2])}",), node.ids)]
+
+    @node.register
+    def _(self, node: Mask) -> list[Out]:
+        site, store = node.site, node.first.store
+        self.spell.library.add("vector_within")
+        places = [store.name + (f" + {self.spell.expr(e, site.ranges)[0]}" if e != Expr() else "")
+                  for e in (node.begin, node.end)]
+        first = self.spell.element(node.first, site)
+        other = self.spell.number(node.outside, store)
+        text = f"keep_between({self.spell.operand(node.local, site)}, &{first}, {', '.join(places)}, {other});"
+        return [Lines((f"if ({self.spell.any_of(node.edge, site.ranges)}) {text}" if node.edge else text,), node.ids)]
+
+    @node.register
+    def _(self, node: Copy) -> list[Out]:
+        self.spell.library.add("async_copy")
+        to, source = (self.spell.element(place, node.site) for place in (node.to, node.source))
+        amount = self._amount(node)
+        part = "_part" if node.ends else ""
+        text = f"async_copy{part}<{node.nbytes}>(&{to}, &{source}{amount});  // {node.site.leaf.id}"
+        lanes = f", {node.ids[0]}" if node.lanes > 1 else ""
+        return [Lines((text + lanes,), node.ids)]
+
+    def _amount(self, node: Copy) -> str:
+        """How many bytes are read, as a further argument; nothing where it is all of them."""
+        if node.inside == (NEVER,):
+            return ", 0"
+        whole = ""
+        for e in node.ends:
+            part = f"first_elements<{node.nbytes}, {node.nbytes // node.lanes}>({self.spell.expr(e, node.site.ranges)[0]})"
+            whole = f"min({whole}, {part})" if whole else part
+        if not node.inside:
+            return f", {whole}" if whole else ""
+        return f", {self.spell.conditions(node.inside, node.site.around, enclosed=True)} ? {whole or node.nbytes} : 0"
+
+    @node.register
+    def _(self, node: Commit) -> list[Out]:
+        self.spell.library.add("async_copy")
+        return [Lines((f"async_commit();  // {', '.join(node.ids[:1])}",), node.ids)]
+
+    @node.register
+    def _(self, node: Wait) -> list[Out]:
+        self.spell.library.add("async_copy")
+        return [Lines((f"async_wait<{node.pending}>();  // {', '.join(node.ids[:1])}",), node.ids)]
+
+    @node.register
+    def _(self, node: Barrier) -> list[Out]:
+        return [Lines((f"__syncthreads();{f'  // {node.comment}' if node.comment else ''}",), node.ids)]
+
+    # -- collectives --------------------------------------------------------------------------------------------
+
+    @node.register
+    def _(self, node: Collect) -> list[Out]:
+        spell, site = self.spell, node.site
+        wide, leaf = node.target.store.dtype.wide, site.leaf.id
+        lvalue = spell.element(node.target, site, node.operands)
+        value = spell.contribution(site, node.operands, node.guards)[0]
+        combined = self._call(node.way, value, site.statement.update or "sum", wide.cuda)
+        update = spell.update(node, lvalue, (node.result, PRIMARY), node.atomic)
+        waits = ["__syncthreads();  // the scratch array is free"] if node.first_waits else []
+        lines = [*waits, f"const {wide.cuda} {node.result} = {combined};  // {leaf}", self._by_writers(node, update)]
+        return [Lines(tuple(lines), node.ids)]
+
+    @node.register
+    def _(self, node: Contribute) -> list[Out]:
+        to = self.spell.operand(node.to, node.site)
+        value = self.spell.contribution(node.site, node.operands, node.guards)[0]
+        return [Lines((f"{to} = {value};  // {node.site.leaf.id}",), node.ids)]
+
+    @node.register
+    def _(self, node: Combine) -> list[Out]:
+        self.spell.library |= {"reduce", "reduce_lanes"}
+        way, waits = node.way, ["__syncthreads();  // the scratch array is free"] if node.first_waits else []
+        scratch = way.scratch or f"({node.local.dtype.cuda}*)nullptr"
+        extents = self._extents(way, str(node.count))
+        return [Lines((*waits, f"{way.function}<reduce_{node.update}, {extents}>({node.local.name}, {scratch});"), node.ids)]
+
+    @node.register
+    def _(self, node: Apply) -> list[Out]:
+        lvalue, mine = self.spell.element(node.target, node.site), self.spell.operand(node.value, node.site)
+        update = self.spell.update(node, lvalue, (mine, PRIMARY), node.atomic)
+        return [Lines((f"{self._by_writers(node, update)}  // {node.site.leaf.id}",), node.ids)]
+
+    def _call(self, way: Way, value: str, update: str, kind: str) -> str:
+        """The call that combines `value` over threads, and around it the one over the blocks of the cluster."""
+        text = value
+        if way.function:
+            self.spell.library.add("reduce")
+            if way.function == "warp_reduce":
+                text = f"warp_reduce<reduce_{update}, 32>({value})"
+            else:
+                text = f"{way.function}<reduce_{update}, {self._extents(way)}>({value}, {way.scratch or f'({kind}*)nullptr'})"
+        if way.blocks > 1:
+            self.spell.library |= {"reduce", "cluster"}
+            wanted = self.spell.conditions(way.wanted, self.ranges) if way.wanted else "true"
+            text = f"cluster_reduce<reduce_{update}, {way.blocks}>({text}, {way.slots}, {wanted})"
+        return text
+
+    @staticmethod
+    def _extents(way: Way, *more: str) -> str:
+        return ", ".join([*map(str, way.box), *("true" if a in way.axes else "false" for a in "xyz"), *more])
+
+    def _by_writers(self, node: Collect | Apply, update: str) -> str:
+        """The update in every thread's register, or by one thread in memory."""
+        of = cells_of if node.target.store.space == "register" else writers_of
+        writers = of(self.low, node)
+        return f"if ({self.spell.conditions(writers, node.site.around)}) {update}" if writers else update
+
+
+def cells_of(low: Lowered, node: Collect | Apply) -> tuple[Condition, ...]:
+    """Where the register array has the cell: where nobody contributes there may be none (the last round of a fused loop)."""
+    store, around = node.target.store, node.site.around
+    found: list[Condition | None] = []
+    for e, extent in zip(low.index(node.site, len(node.site.statement.reads)), store.shape, strict=True):
+        if isinstance(e, Expr):
+            found += [condition(e, False, around), condition(-e + (extent - 1), False, around)]
+    return conjunction(found)
+
+
+def writers_of(low: Lowered, node: Collect | Apply) -> tuple[Condition, ...]:
+    """Which thread of a group updates memory: the first one, where the group's own conditions hold and the cell exists.
+
+    Conditions on the collected places only say who contributes, so here they ask whether anyone could: at the place that is
+    best for each.  What they proved about the target's index is tested again.
+    """
+    site, guards = node.site, node.guards
+    loops = {loop.id: loop for loop in site.loops}
+    roles = {loops[name].role for name, how in site.leaf.collect if name in loops
+             and (how == "cluster" or (loops[name].is_thread and how != "atomic"))}
+    names = {low.role_name[role] for role in roles}
+    first = [Condition(Expr(((name, 1),)), True) for name in sorted(names)]
+    own = [c for c in guards if not (c.variables() & names)]
+    if len(own) < len(guards):
+        own += [c for c in (_anyone(node, g, names) for g in guards if g.variables() & names) if c]
+        extents = node.target.store.buffer.shape if node.target.store.buffer else node.target.store.shape
+        for e, extent in zip(low.index(site, len(site.statement.reads)), extents, strict=True):
+            if isinstance(e, Expr):
+                own += [c for c in (condition(e, False, site.ranges), condition(-e + (extent - 1), False, site.ranges)) if c]
+    return tuple(dict.fromkeys([*first, *own]))
+
+
+def _anyone(node: Collect | Apply, c: Condition, names: set[str]) -> Condition | None:
+    """What a condition asks of the other variables at the best of the collected places; None where it is more than linear."""
+    places = [(name, c.expr.coefficient(name)) for name in sorted(c.variables() & names)]
+    rest = c.expr - Expr(tuple(places))
+    if c.equality or rest.variables() & names:
+        return None
+    ranges = node.site.ranges
+    return condition(rest + sum(max(k * end for end in ranges[name]) for name, k in places), False, ranges)

@@ -1,0 +1,334 @@
+"""Guards that an inner loop may ignore: running a leaf a little too often, where that provably changes nothing.
+
+Dropping a condition ``E >= 0`` of a leaf makes it also run at points L of the loop boxes where E(L) < 0.  That is
+harmless when the leaf's target is a register cell, all its accesses stay inside their buffers for every point of the
+boxes, all its reads come from staged or register buffers (so nothing is read from beyond an array), and, for each
+dropped condition, one of two things holds:
+
+*dead cell*
+    E only mentions dimensions that the target's element determines; in every thread and iteration of the buffer's
+    scope a cell stands for one element (the same function of the cell for every leaf that uses the buffer); and every
+    leaf that reads the buffer runs under a condition that implies E at the element it reads.  So an extra run only
+    touches a cell that nobody reads.
+
+*identity*
+    The leaf is an update, and where E(L) < 0 its value is the identity of its reduction: each read it needs comes from
+    a copy whose `inside` conditions fail whenever E does, so it is the copy's fill, and the value folds to the identity
+    with these constants.  In a product one zero is enough if the other factor is an element of a staged copy (real
+    data, never uninitialised memory): zero times a finite number is zero.  Only an infinity or NaN in the input would
+    show, as it does in every convolution that pads with zeros.
+
+An extra run violates at least one dropped condition, and either argument alone suffices, so conditions may be dropped
+one by one.  Extra runs read shared memory at times when no real run might, so the barriers must hold for them too: see
+:meth:`Overrun.unsure`.  A condition that all threads share and that only depends on what encloses the buffer's scope is kept: it
+skips whole tiles and costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..ir.expr import Expr, Ranges, quotient, remainder, var
+from ..ir.operations import OPERATIONS
+from ..ir.plan import Buffer, Plan
+from ..ir.program import Constraint, Statement
+from ..ir.scalar import REDUCTIONS, Call, Cast, Literal, Read, Scalar, argument_types
+from ..ir.tree import ranges as loop_ranges
+from .conditions import Condition
+from .sites import Lowered, Site
+
+
+class Data:
+    """A number of the program's input, not known here."""
+
+
+DATA = Data()
+
+
+class Overrun:
+    """Which conditions of a kernel's leaves may be dropped.
+
+    Parameters
+    ----------
+    low : Lowered
+    sites : mapping of str to Site
+        Every leaf of the kernel.
+    """
+
+    def __init__(self, low: Lowered, sites: Mapping[str, Site]) -> None:
+        self.low, self.sites = low, sites
+        self.refused: frozenset[str] = frozenset()
+        self.users: dict[str, list[tuple[Site, int]]] = {}
+        for site in sites.values():
+            for slot, view in site.leaf.views:
+                self.users.setdefault(view.buffer, []).append((site, slot % len(site.statement.accesses)))
+        self.copy_of = {
+            view.buffer: site.statement for site in sites.values() if site.statement.origin == "copy"
+            if (view := site.leaf.view(len(site.statement.reads)))
+        }
+        self.element_of: dict[str, tuple[Expr, ...] | None] = {}
+        self.answers: dict[str, tuple[Condition, ...]] = {}
+
+    def kept(self, site: Site) -> tuple[Condition, ...]:
+        """The conditions of the leaf that must stay."""
+        if site.leaf.id not in self.answers:
+            self.answers[site.leaf.id] = self._kept(site)
+        return self.answers[site.leaf.id]
+
+    def _kept(self, site: Site) -> tuple[Condition, ...]:
+        if not site.named or site.leaf.id in self.refused or not self.contained(site):
+            return site.conditions
+        buffer = self.low.store(site.leaf, len(site.statement.reads)).buffer
+        assert buffer is not None
+        enclosing = self.enclosing(site, buffer)
+
+        def harmless(c: Condition) -> bool:
+            constraints = [constraint for named, constraint in site.named if named == c]
+            return bool(constraints) and not c.variables() <= enclosing and all(
+                self.dead(site, constraint, buffer) or self.identity(site, constraint) for constraint in constraints)
+
+        return tuple(c for c in site.conditions if not harmless(c))
+
+    def enclosing(self, site: Site, buffer: Buffer) -> frozenset[str]:
+        """Variables, equal for all threads, that are fixed while the buffer lives."""
+        names: set[str] = set()
+        for loop in site.loops if buffer.scope else ():
+            names.add(self.low.variable[loop.id])
+            if loop.id == buffer.scope:
+                break
+        blocks = {self.low.variable[loop.id] for loop in site.loops if loop.is_block}
+        return frozenset((names | blocks) - self.low.thread_variables)
+
+    def contained(self, site: Site) -> bool:
+        """Whether running the leaf anywhere in its boxes stays inside register and staged buffers."""
+        statement, leaf = site.statement, site.leaf
+        target = len(statement.reads)
+        if leaf.mechanism != "plain" or leaf.collect or statement.inside or self.low.store(leaf, target).space != "register":
+            return False
+        for slot in range(len(statement.accesses)):
+            store, view = self.low.store(leaf, slot), leaf.view(slot)
+            if view is None or store.buffer is None or store.space == "global":
+                return False
+            if slot < target and store.space == "shared" and view.buffer not in self.copy_of:
+                return False  # a temporary's cells beyond its elements are never written
+        return self.in_cells(site)
+
+    def in_cells(self, site: Site) -> bool:
+        """Whether no iteration of the loops around the leaf, run or not, is one of a cell that its buffers lack."""
+        scope = loop_ranges(site.loops)
+        for _, view in site.leaf.views:
+            shape = self.low.plan.buffer_of[view.buffer].shape
+            bounds = [e.interval(scope) for e in view.index]
+            if any(first < 0 or last >= n for (first, last), n in zip(bounds, shape, strict=True)):
+                return False
+        return True
+
+    def fill_is_used(self, copy: Site) -> bool:
+        """Whether anybody may ask for what a copy gives where its `inside` fails: by running too often, or to copy it again."""
+        view = copy.leaf.view(len(copy.statement.reads))
+        return view is None or any(
+            self.dropped(user) or user.statement.origin == "copy"
+            for user, slot in self.users[view.buffer] if slot < len(user.statement.reads) or user.statement.update is not None)
+
+    # -- barriers -----------------------------------------------------------------------------------------------
+
+    def unsure(self) -> frozenset[str]:
+        """Leaves that overrun and read shared memory, and for which the barriers between real runs may not be enough.
+
+        They are enough if some block has, for each loop around both the copies and the leaf, three consecutive
+        iterations (or all) in which every run is a real one: conflicts are the same in every such tile.
+        """
+        return frozenset(
+            site.leaf.id for site in self.sites.values()
+            if (dropped := self.dropped(site)) and (shared := self.shared_reads(site))
+            and not self.has_full_tile(site, dropped, shared))
+
+    def dropped(self, site: Site) -> tuple[Condition, ...]:
+        """The conditions that the leaf runs without."""
+        kept = set(self.kept(site))
+        return tuple(c for c in site.conditions if c not in kept)
+
+    def shared_reads(self, site: Site) -> frozenset[str]:
+        """Shared buffers that the leaf reads."""
+        return frozenset(v.buffer for _, v in site.leaf.views if self.low.stores["buffer", v.buffer].space == "shared")
+
+    def has_full_tile(self, site: Site, dropped: Sequence[Condition], shared: frozenset[str]) -> bool:
+        """Whether the dropped conditions hold everywhere inside some tile."""
+        writers = [user for name in shared for user, slot in self.users[name] if slot == len(user.statement.reads)]
+        outer = [x for x in site.loops if not x.is_thread and all(x in user.loops for user in writers)]
+        for share in (0, 1, 2):
+            window = dict(site.ranges)
+            for loop in outer:
+                width = min(loop.extent, 1 if not self.low.is_counter(loop) else 3)
+                first = loop.start + (loop.extent - width) * share // 2
+                window[self.low.variable[loop.id]] = (first, first + width - 1)
+            if all(not c.equality and c.expr.interval(window)[0] >= 0 for c in dropped):
+                return True
+        return False
+
+    def relaxed(self, names: frozenset[str]) -> Plan:
+        """The plan whose statements run as these leaves do, for an exact look at barriers."""
+        changed: dict[str, Statement] = {}
+        for site in self.sites.values():
+            if site.leaf.id in names:
+                gone = set(self.dropped(site))
+                free = {constraint for c, constraint in site.named if c in gone}
+                statement = changed.get(site.statement.name, site.statement)
+                changed[statement.name] = replace(statement, domain=tuple(c for c in statement.domain if c not in free))
+        plan = self.low.plan
+        program = replace(plan.program, statements=tuple(changed.get(s.name, s) for s in plan.program.statements))
+        return replace(plan, program=program, copies=tuple(changed.get(s.name, s) for s in plan.copies))
+
+    def refuse(self, names: frozenset[str]) -> None:
+        """Keep the guards of these leaves."""
+        self.refused |= names
+        self.answers.clear()
+
+    # -- dead cells ---------------------------------------------------------------------------------------------
+
+    def dead(self, site: Site, constraint: Constraint, buffer: Buffer) -> bool:
+        """Whether every point that violates the constraint only touches a cell nobody reads."""
+        target = len(site.statement.reads)
+        by_element = _over_element(site.statement, target, constraint.expr)
+        if by_element is None or self.element(buffer) is None:
+            return False
+        for user, slot in self.users[buffer.name]:
+            reads = slot < len(user.statement.reads) or user.statement.update is not None
+            if reads and not _has_implying(user.statement, slot, by_element, constraint.equality):
+                return False
+        return True
+
+    def element(self, buffer: Buffer) -> tuple[Expr, ...] | None:
+        """The logical element that a cell stands for, over ``#0, #1 …`` (the cell), places and the scope's loops.
+
+        None if it is not one function for all leaves that use the buffer.
+        """
+        if buffer.name not in self.element_of:
+            self.element_of[buffer.name] = self._element(buffer)
+        return self.element_of[buffer.name]
+
+    def _element(self, buffer: Buffer) -> tuple[Expr, ...] | None:
+        found: set[tuple[str, tuple[Expr, ...]]] = set()
+        for site, slot in self.users[buffer.name]:
+            view, access = site.leaf.view(slot), site.statement.accesses[slot]
+            if view is None or view.element or not access.affine:
+                return None
+            solved = solve_cell([self.low.in_c(e, site.loops) for e in view.index], site.ranges)
+            if solved is None:
+                return None
+            cells = {f"#{d}": (0, n - 1) for d, n in enumerate(buffer.shape)}
+            index = tuple(e.substitute(site.at, site.ranges).substitute(solved, {**site.ranges, **cells})
+                          for e in access.index if isinstance(e, Expr))
+            places = {self.low.variable[loop.id] for loop in site.loops if loop.is_place}
+            fixed = places | self.enclosing(site, buffer) | cells.keys()
+            if any(not e.variables() <= fixed for e in index):
+                return None
+            found.add((access.array, index))
+        return next(iter(found))[1] if len(found) == 1 else None
+
+    # -- identities ---------------------------------------------------------------------------------------------
+
+    def identity(self, site: Site, constraint: Constraint) -> bool:
+        """Whether the update's value is the identity wherever the constraint fails."""
+        statement = site.statement
+        if statement.update is None or constraint.equality:
+            return False
+        failing = constraint.expr.substitute(dict(site.leaf.at), loop_ranges(site.loops))
+        elements = {slot: (self.copy_of.get(view.buffer), view.element) for slot, view in site.leaf.views}
+        value = self.fold(statement.value, statement, elements, failing, loop_ranges(site.loops))
+        target = self.low.store(site.leaf, len(statement.reads)).dtype
+        return value is not None and value is not DATA and bool(value == REDUCTIONS[statement.update].identity(target.wide))
+
+    def fold(self, value: Scalar, statement: Statement, elements: Mapping[int, tuple[Statement | None, tuple[Expr, ...]]],
+             failing: Expr, scope: Ranges) -> Any:
+        """The value where ``failing < 0``, or None if it is not known."""
+        if isinstance(value, Literal):
+            return value.dtype.wide.numpy.type(value.value)
+        if isinstance(value, Read):
+            copy, element = elements.get(value.slot, (None, ()))
+            return None if copy is None or not element else self.copied(copy, element, failing, scope)
+        if isinstance(value, Cast):
+            arg = self.fold(value.arg, statement, elements, failing, scope)
+            return None if arg is None or arg is DATA else value.dtype.wide.numpy.type(arg)
+        if not isinstance(value, Call):
+            return None
+        args = [self.fold(a, statement, elements, failing, scope) for a in value.args]
+        if any(a is None for a in args):
+            return None
+        if any(a is DATA for a in args):
+            zero = value.op == "mul" and any(a is not DATA and a == 0 for a in args)
+            return 0 if zero else DATA if OPERATIONS[value.op].keeps_finite else None
+        kinds = argument_types(value, [self.low.plan.array_of[a.array].dtype for a in statement.reads])
+        with np.errstate(all="ignore"):
+            return OPERATIONS[value.op].numpy(*(kind.numpy.type(a) for kind, a in zip(kinds, args, strict=True)))
+
+    def copied(self, copy: Statement, element: Sequence[Expr], failing: Expr, scope: Ranges) -> Any:
+        """The value of an element of a staged copy where ``failing < 0``: its fill, :data:`DATA`, or None if it may not exist."""
+        at = dict(zip(copy.dims, element, strict=True))
+        if any(c.equality or c.expr.substitute(at, scope).interval(scope)[0] < 0 for c in copy.domain):
+            return None
+        for c in copy.inside:
+            if not c.equality and (c.expr.substitute(at, scope) - failing).interval(scope)[1] <= 0:
+                return self.low.plan.array_of[copy.target.array].dtype.wide.numpy.type(copy.fill)
+        values = []
+        for site in self.sites.values():
+            if site.statement is copy:
+                when = dict(site.leaf.when)
+                elements = {
+                    slot: (self.copy_of.get(view.buffer), tuple(e.substitute(when).substitute(at, scope) for e in view.element))
+                    for slot, view in site.leaf.views if slot < len(copy.reads)
+                }
+                values.append(self.fold(copy.value, copy, elements, failing, scope))
+        known = bool(values) and not copy.inside and all(v is not None and v is not DATA and v == values[0] for v in values)
+        return values[0] if known else DATA
+
+
+def _over_element(statement: Statement, slot: int, expr: Expr) -> Expr | None:
+    """`expr` over the coordinates ``#0, #1 …`` of the element that access `slot` touches, or None if these do not fix it."""
+    position: dict[str, Expr] = {}
+    for d, e in enumerate(statement.accesses[slot].index):
+        if isinstance(e, Expr) and len(e.terms) == 1 and isinstance(e.terms[0][0], str) and e.terms[0][1] == 1:
+            position.setdefault(e.terms[0][0], var(f"#{d}") - e.const)
+    return expr.substitute(position) if expr.variables() <= position.keys() else None
+
+
+def _has_implying(statement: Statement, slot: int, wanted: Expr, equality: bool) -> bool:
+    """Whether the statement's domain implies ``wanted >= 0`` (``== 0``) at the element that access `slot` touches."""
+    for c in statement.domain:
+        own = _over_element(statement, slot, c.expr)
+        if own is None:
+            continue
+        if own == wanted and (c.equality or not equality):
+            return True
+        difference = wanted - own
+        if not equality and not difference.terms and difference.const >= 0:
+            return True
+    return False
+
+
+def solve_cell(index: Sequence[Expr], ranges: Ranges) -> dict[str, Expr] | None:
+    """Loop variables as expressions of the cell ``#0, #1 …`` they index, or None if the index does not determine them.
+
+    Each component must be a mixed-radix number of variables (``4*a + b`` with ``0 <= b < 4``), each variable in one
+    component.
+    """
+    solved: dict[str, Expr] = {}
+    for d, e in enumerate(index):
+        rest = var(f"#{d}") - e.const
+        reach = 1
+        for atom, c in sorted(e.terms, key=lambda t: t[1]):
+            if not isinstance(atom, str) or c < reach or c % reach or atom in solved:
+                return None
+            low, high = ranges[atom]
+            if low != 0:
+                return None
+            solved[atom] = remainder(quotient(rest, c), high + 1)
+            reach = c * (high + 1)
+        if e.terms:
+            top = max(e.terms, key=lambda t: t[1])
+            solved[str(top[0])] = quotient(rest, top[1])
+    return solved

@@ -1,0 +1,106 @@
+"""What a kernel asks of a multiprocessor, known from its text alone: shared memory, register arrays, launch extents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ..errors import ResourceError
+from ..ir.plan import Plan
+from ..ir.tree import Kernel, leaves
+from .sites import Store
+
+STATIC_SHARED_LIMIT = 48 * 1024
+"""Bytes of shared memory that may be declared statically (CUDA C++ Programming Guide, "Shared memory")."""
+ALIGNMENT = 16
+MOST_PRIVATE = 64 * 1024
+"""Bytes of register arrays that a kernel may declare; the stack of a thread on the CPU device has room for four times that."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Static facts of one kernel.
+
+    Attributes
+    ----------
+    kernel : str
+        The kernel's id.
+    block, grid : tuple of int
+        Launch extents (x, y, z).
+    shared_bytes : int
+        Shared memory per block, scratch of reductions excluded until the text is written.
+    register_words : int
+        32-bit registers per thread that register arrays take if they all live at once; a lower bound of what the
+        compiler will use.
+    """
+
+    kernel: str
+    block: tuple[int, int, int]
+    grid: tuple[int, int, int]
+    shared_bytes: int
+    register_words: int
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads of one block."""
+        return prod(self.block)
+
+
+def resources(plan: Plan, kernel: Kernel) -> Resources:
+    """The static facts of one kernel of a plan."""
+    used = {view.buffer for leaf, _ in leaves(kernel.body) for _, view in leaf.views}
+    buffers = [b for b in plan.buffers if b.name in used]
+    shared = sum(_rounded(b.nbytes) for b in buffers if b.space == "shared")
+    registers = sum(-(-b.nbytes // 4) for b in buffers if b.space == "register")
+    extents = plan.extents[kernel.id]
+    return Resources(kernel.id, extents[3:], extents[:3], shared, registers)
+
+
+def require_room(kernel: str, stores: Iterable[Store]) -> None:
+    """Refuse a kernel whose threads would keep far more than they have registers.
+
+    Raises
+    ------
+    ResourceError
+    """
+    held = sum(prod(s.shape) * s.dtype.bytes for s in stores if s.space == "register")
+    if held > MOST_PRIVATE:
+        raise ResourceError(f"{kernel} would keep {held:,} bytes in each thread", why="a thread has 255 registers of 4 bytes",
+                            hint="contract or stage fewer cells at once, or into shared memory")
+
+
+def _rounded(nbytes: int) -> int:
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+def carve(stores: Sequence[Store], scratch: Sequence[Store], aligned: frozenset[str]) -> tuple[list[str], int, int]:
+    """Declarations of the shared arrays, and their static and dynamic bytes.
+
+    Up to 48 KiB they are ``__shared__`` arrays; above, references into one dynamic allocation.
+
+    Parameters
+    ----------
+    stores, scratch : sequence of Store
+    aligned : frozenset of str
+        Names of arrays that are accessed 16 bytes at a time.
+    """
+    every = [*stores, *scratch]
+    total = sum(_rounded(prod(s.shape) * s.dtype.bytes) for s in every)
+    if total <= STATIC_SHARED_LIMIT:
+        return [_static(s, s.name in aligned) for s in every], total, 0
+    lines = ["extern __shared__ __align__(16) unsigned char shared_memory[];"]
+    offset = 0
+    for s in every:
+        extents = "".join(f"[{n}]" for n in s.shape)
+        form = f"(&{s.name}){extents}" if extents else f"&{s.name}"
+        pointer = f"(*){extents}" if extents else "*"
+        place = f"shared_memory + {offset}" if offset else "shared_memory"
+        lines.append(f"{s.dtype.cuda} {form} = *reinterpret_cast<{s.dtype.cuda} {pointer}>({place});")
+        offset += _rounded(prod(s.shape) * s.dtype.bytes)
+    return lines, 0, total
+
+
+def _static(s: Store, aligned: bool) -> str:
+    extents = "".join(f"[{n}]" for n in s.shape)
+    return f"__shared__ {'__align__(16) ' if aligned else ''}{s.dtype.cuda} {s.name}{extents};"

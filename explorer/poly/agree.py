@@ -1,0 +1,43 @@
+"""Whether reads of a buffer look for their values in the cells where these were put: a question about a layout alone."""
+
+from __future__ import annotations
+
+from ..ir.plan import Plan
+from .events import events, relation, same_cell
+from .flow import BUDGET, suppliers
+from .isl import Undecided, alone, budget
+from .linear import equal
+from .plan_facts import facts
+
+
+@alone
+def cells_agree(plan: Plan, buffer: str) -> bool:
+    """Whether every read through a buffer uses the cell that each of its suppliers wrote, wherever and whenever they run.
+
+    Parameters
+    ----------
+    plan : Plan
+    buffer : str
+        Name of one of its buffers.
+
+    Returns
+    -------
+    bool
+        False where some pair is known to differ.  What could not be decided counts as agreed: question *flow* asks again.
+    """
+    everything, flows = events(plan), facts(plan).flow
+    for reader in everything:
+        site = reader.site
+        if not site.reads or site.cells != (buffer, True):
+            continue
+        try:
+            with budget(BUDGET):
+                for s in suppliers(plan, everything, flows, reader):
+                    if s.writer.site.cells != site.cells:
+                        continue
+                    alike = tuple(equal(e, "a", f, "b") for e, f in same_cell(s.writer.site, site))
+                    if not all(map(s.link.facts.holds, alike)) and not s.pairs.is_subset(relation(s.writer.site, site, alike)):
+                        return False
+        except Undecided:
+            continue
+    return True

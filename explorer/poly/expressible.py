@@ -1,0 +1,93 @@
+"""What a legal plan still needs before there is a kernel for it: limits of the hardware's ways to work together.
+
+They are obligations, since a later step can meet them: bind another loop, contract a sum to registers, join in another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from math import prod
+
+from ..ir.finding import Finding
+from ..ir.plan import Plan
+from ..ir.rounding import SUMS
+from ..ir.tree import MOST_CLUSTER, Kernel, Leaf, Loop
+
+MOST_TICKETS = 1 << 24
+"""Counters of one launch (64 MiB of a module's own memory)."""
+MOST_SIGNALS = 1 << 23
+"""Words of one launch that blocks hand over (64 MiB)."""
+
+
+def check_expressible(plan: Plan) -> tuple[Finding, ...]:
+    """A finding for everything that no kernel can say as it stands."""
+    return (*_leaves(plan), *_launches(plan))
+
+
+def _open(plan: Plan, node: str, what: str, why: str, *hints: str, leaf: Leaf | None = None) -> Finding:
+    line = plan.statement_of[leaf.statement].line if leaf else 0
+    return Finding("obligation", what, why, kind="kernel", nodes=(node,), lines=(line,) if line else (), hints=hints)
+
+
+def _leaves(plan: Plan) -> Iterator[Finding]:
+    for leaf, above, kernel in plan.leaves:
+        if leaf.mechanism in SUMS:
+            yield from _sum(plan, leaf)
+        if leaf.collect:
+            yield from _lanes(plan, leaf, above, kernel)
+
+
+def _sum(plan: Plan, leaf: Leaf) -> Iterator[Finding]:
+    """A sum that keeps more than its value does so in a thread's registers."""
+    statement = plan.statement_of[leaf.statement]
+    view = leaf.view(len(statement.reads))
+    buffer = plan.buffer_of[view.buffer] if view else None
+    if buffer is None or buffer.space != "register" or buffer.dtype.name != buffer.dtype.wide.name:
+        space = buffer.space if buffer else "global"
+        yield _open(plan, leaf.id, f"{leaf.id} adds with method={leaf.mechanism!r} into {space} memory",
+                    "what such a sum keeps beside its value belongs to one thread, in the type that it adds in",
+                    f"contract('{statement.target.array}', 'register')", leaf=leaf)
+
+
+def _lanes(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel) -> Iterator[Finding]:
+    """Warps or lanes alone are combined in blocks with one dimension."""
+    ways = dict(leaf.collect)
+    roles = {x.role for x in above if x.is_thread and ways.get(x.id, "atomic") != "atomic"}
+    x, y, z = plan.extents[kernel.id][3:]
+    if roles & {"warp", "lane"} and roles & {"warp", "lane"} != {"warp", "lane"} and y * z > 1:
+        others = [n.id for n in above if n.role in ("thread.y", "thread.z")]
+        yield _open(plan, leaf.id, f"{leaf.id} combines {', '.join(sorted(roles))} in a block of {x}×{y}×{z} threads",
+                    "warps or lanes alone are combined in blocks with one dimension",
+                    *(f"bind('{name}', '{role}')" for name in others for role in ("warp", "block.y", "seq")), leaf=leaf)
+
+
+def _launches(plan: Plan) -> Iterator[Finding]:
+    for group in plan.launched:
+        kernel = group[0]
+        cluster = plan.clusters[kernel.id]
+        if prod(cluster) > MOST_CLUSTER:
+            extents = " x ".join(map(str, cluster))
+            yield _open(plan, kernel.id, f"{kernel.id} would need clusters of {extents} = {prod(cluster)} blocks",
+                        f"a cluster has at most 8 blocks, {MOST_CLUSTER} where the GPU allows it; it is the whole grid along the "
+                        "axes that it combines", "divide the loop before it is bound, and combine the outer part by atomics")
+        for before, after in pairwise(group):
+            if after.join in ("ticket", "signal"):
+                yield from _counters(plan, before, after)
+
+
+def _counters(plan: Plan, before: Kernel, after: Kernel) -> Iterator[Finding]:
+    """What blocks count with, and hand to each other, has its limits."""
+    axes, every = plan.joined_axes(after), plan.extents[before.id]
+    turns = prod(every[axis] for axis in axes)
+    if after.join == "ticket":
+        if turns > MOST_TICKETS and prod(every[axis] for axis in range(3) if axis not in axes) > 1:
+            yield _open(plan, after.id, f"{after.id} would need {turns:,} counters of tickets, {4 * turns:,} bytes",
+                        f"at most {MOST_TICKETS:,} are kept", f"join('{after.id}', 'launch')")
+        return
+    handed = (key for key, kernel in plan.signalled.items() if kernel == after.id)
+    words = sum(prod(plan.buffer_of[name].padded_shape if kind == "buffer" else plan.array_of[name].shape)
+                for kind, name in handed)
+    if max(words, turns) > MOST_SIGNALS:
+        yield _open(plan, after.id, f"{after.id} would be handed {words:,} words, {8 * words:,} bytes",
+                    f"at most {MOST_SIGNALS:,} are kept", f"join('{after.id}', 'ticket')")

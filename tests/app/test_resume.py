@@ -1,0 +1,82 @@
+"""The way back after a restart: text that needs no other cell, and what the front end asks for when the kernel has gone."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from html import unescape
+
+import pytest
+
+import explorer as ex
+from explorer.app.picture import static_html, static_text
+from explorer.app.resume import brought_back, opened, whole_script
+from explorer.app.session import Session
+from explorer.errors import ReplayError
+from tests.app.front import schedule
+
+SCALE = 3
+
+
+def scaled() -> ex.Schedule:
+    N = ex.sizes("N")
+
+    @ex.program
+    def scaled_copy(x: ex.f32[N], y: ex.f32[N]):  # type: ignore[no-untyped-def]
+        for i in range(N):
+            y[i] = x[i] * SCALE
+
+    return scaled_copy.schedule(N=64)  # type: ignore[attr-defined]
+
+
+def session() -> Session:
+    made = Session(scaled())
+    made.write(f"{made.script}# blocks of four\ns = s.split('i', 4)\ns = s.bind('i', 'block.x')\n")
+    return made
+
+
+def test_the_whole_script_needs_no_other_cell() -> None:
+    text = whole_script(session())
+    names: dict[str, object] = {}
+    found = brought_back(text, selected="i.i")
+    assert "SCALE = 3" in text, "constants of the notebook go with it"
+    assert [str(s) for s in found.schedule.steps] == ["split('i', 4)", "bind('i', 'block.x')"]
+    assert found.schedule.source.source == session().schedule.source.source
+    assert "# blocks of four" in found.script
+    assert found.session.selected == "i.i"
+    assert whole_script(found.session) == text, "it comes back again and again"
+    assert not names
+
+
+@pytest.mark.parametrize("comment", ['# """ in quotes', "# a \\ backslash", "# Σ and \U0001f600"])
+def test_a_comment_survives_whatever_stands_in_it(comment: str) -> None:
+    made = Session(scaled())
+    made.write(f"{made.script}{comment}\ns = s.split('i', 4)\n")
+    assert comment in brought_back(whole_script(made)).script
+
+
+def test_the_front_end_gets_the_new_widget_and_its_picture() -> None:
+    data = json.loads(base64.b64decode(opened(whole_script(session()), target="T4")))
+    assert data["view"]["application/vnd.jupyter.widget-view+json"]["model_id"] == data["widget"]
+    assert "ex-static" in data["still"]["text/html"]
+
+
+@pytest.mark.parametrize("text", ["", "x = 1", "1 + 1"])
+def test_a_text_that_opens_nothing_says_so(text: str) -> None:
+    with pytest.raises(ReplayError, match="does not open an explorer"):
+        brought_back(text)
+
+
+def test_the_picture_holds_the_whole_way_back_and_nothing_of_it_is_cut() -> None:
+    made = Session(schedule("softmax"))
+    for n in range(120):
+        made.write(f"{made.script}# {'a long remark that fills its line ' * 6}{n}\n")
+    html = static_html(made)
+    shown = unescape(re.sub(r"<[^>]*>", "", html[html.index("to go on after a restart") :]))
+    for line in whole_script(made).splitlines():
+        assert line in shown
+    assert "more lines" not in shown
+    assert "new cell" in shown, "running the explorer's own cell again would take the picture away"
+    assert "user-select:all" in html
+    assert whole_script(made) in static_text(made)
