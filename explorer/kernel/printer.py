@@ -70,7 +70,7 @@ class BodyPrinter:
     @singledispatchmethod
     def node(self, node: Node) -> list[Out]:
         """The text of one node."""
-        raise NotImplementedError(type(node).__name__)
+        raise TypeError(f"the printer has no text for a {type(node).__name__} node")
 
     # -- control ------------------------------------------------------------------------------------------------
 

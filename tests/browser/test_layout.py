@@ -206,8 +206,8 @@ def test_a_figure_hidden_while_the_window_shrinks_fits_when_it_is_seen_again(ope
     page.set_viewport_size({"width": 1440, "height": 1000})
     stage.calm()
     page.evaluate("""async () => {
-        document.getElementById('host').style.width = '700px';
-        for (let frame = 0; frame < 3; frame++) await new Promise((next) => requestAnimationFrame(next));
+        document.getElementById('host').style.width = '1200px';
+        await new Promise((next) => setTimeout(next, 20));
         [...document.querySelectorAll('[role=tab]')].find((one) => one.textContent === 'Roofline').click();
     }""")
     stage.calm()

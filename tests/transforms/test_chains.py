@@ -74,19 +74,17 @@ def test_chains_run_every_instance_once(make: Callable) -> None:
                 check_plan(plan)
             except AssertionError as error:
                 raise AssertionError(f"{make().name}: {' then '.join(done)}: {error}") from error
-            same = _dims(plan) == _dims(before)  # a divided part of a cut has a dimension of its own
-            if same and isinstance(step, (Bind, Coalesce, Cut, Launch, Unroll, Vectorize)):
-                assert _order(plan) == _order(before), f"{' then '.join(done)} changed the order"
+            if isinstance(step, (Bind, Coalesce, Cut, Launch, Unroll, Vectorize)):
+                assert _order(plan, start) == _order(before, start), f"{' then '.join(done)} changed the order"
             applied.add(type(step).name)
     assert len(applied) > 6, f"the chains only reached {sorted(applied)}"
 
 
-def _dims(plan: Plan) -> dict[str, tuple[str, ...]]:
-    return {s.name: s.dims for s in plan.program.statements}
-
-
-def _order(plan: Plan) -> list[tuple[str, tuple[int, ...]]]:
-    return [(statement, point) for _, _, statement, point in run_order(plan)]
+def _order(plan: Plan, start: Plan) -> list[tuple[str, list[int]]]:
+    """The instances as they run, each by the program's own loops: a part of a cut that is divided has a dimension more."""
+    dims = {s.name: s.dims for s in plan.program.statements}
+    own = {s.name: [dims[s.name].index(d) for d in s.dims if d in dims[s.name]] for s in start.program.statements}
+    return [(statement, [point[at] for at in own[statement]]) for _, _, statement, point in run_order(plan)]
 
 
 @pytest.mark.parametrize("make", PROGRAMS.values(), ids=PROGRAMS.keys())
