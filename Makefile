@@ -21,17 +21,20 @@ test: .venv/test           ## run the test suite (no GPU needed)
 
 check: lint types test     ## everything CI runs
 
-lint: .venv/test           ## ruff
+lint: .venv/test           ## ruff; biome for the front end's JavaScript and CSS
 	$(BIN)/ruff check .
+	$(BIN)/biome lint --error-on-warnings
 
-types: .venv/test          ## pyright
+types: .venv/test          ## pyright; deno (TypeScript's checker) for the front end's JavaScript
 	$(BIN)/pyright
+	$(BIN)/deno check --no-remote --no-npm explorer/app/static/widget.js
 
 format: .venv/test         ## let ruff fix what it can
 	$(BIN)/ruff check --fix-only .
 
 docs: .venv/test           ## rewrite the generated parts of the documentation and the notebooks' outputs
 	$(BIN)/python docs/make_reference.py
+	$(BIN)/python -m explorer.app.typescript
 	$(BIN)/python docs/run_snippets.py
 	$(BIN)/python docs/run_notebooks.py
 

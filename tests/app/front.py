@@ -8,22 +8,13 @@ from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_t
 
 import explorer as ex
 from explorer import workloads
-from explorer.app import protocol, protocol_moves, protocol_plans, protocol_results
+from explorer.app import protocol
 from explorer.app.desk import Desk
+from explorer.app.protocol_messages import Answers, Panes
 from explorer.app.session import Session
 
-PANES: dict[str, Any] = {
-    "head": protocol.Head, "loops": list[protocol.Row], "tree": list[protocol.Row], "moves": protocol_moves.MovesPane,
-    "selection": protocol.Selection, "cuda": protocol.Cuda, "history": protocol.History, "run": protocol_results.RunPane,
-    "script": protocol.ScriptPane, "strategy": protocol_plans.StrategyPane, "search": protocol_plans.SearchPane,
-    "stitching": protocol_plans.StitchPane,
-    "target": protocol_plans.TargetPane, "resume": protocol.ResumePane,
-}
-ANSWERS: dict[str, Any] = {
-    "preview": protocol_moves.Preview, "check": protocol_moves.Preview, "counterexample": protocol_moves.Counterexample,
-    "compare": protocol_results.Compared, "figure": protocol_results.FigureData | protocol_results.SameFigure,
-    "stitch_price": protocol_plans.StitchPrice, "ir": protocol.AfterPass,
-}
+PANES: dict[str, Any] = get_type_hints(Panes)
+ANSWERS: dict[str, Any] = get_type_hints(Answers)
 
 
 def misfit(value: Any, wanted: Any, path: str = "") -> str:

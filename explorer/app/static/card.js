@@ -4,6 +4,7 @@ import { h, say, show } from "./dom.js";
 import { previewBox } from "./move_detail.js";
 
 export class Card {
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.title = h("code.call");

@@ -5,6 +5,7 @@ import { diff } from "./diff.js";
 import { problemBox } from "./problem.js";
 
 export class Compare {
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.a = h("select", { "aria-label": "first schedule", onchange: () => this.ask() });

@@ -20,9 +20,12 @@ function library(lines) {
 }
 
 export class Cuda {
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
-    this.pane = { lines: [], nodes: {}, arch: "", problem: null };
+    /** @type {Protocol.Cuda} */
+    this.pane = { lines: [], nodes: {}, arch: "", problem: null, truncated: "", passes: [] };
+    /** @type {Protocol.Cuda | Protocol.AfterPass} */
     this.content = this.pane;
     this.owner = [];
     this.open = false;
@@ -61,6 +64,7 @@ export class Cuda {
     app.link.on("cuda", (pane) => this.update(pane));
   }
 
+  /** @param {Protocol.Cuda} pane */
   update(pane) {
     this.pane = pane;
     this.stepper.offer(pane.passes);
@@ -76,7 +80,7 @@ export class Cuda {
     if (!this.ptx.hidden) this.#ptx();
   }
 
-  /** The whole text, or that after a pass. */
+  /** The whole text, or that after a pass. @param {Protocol.Cuda | Protocol.AfterPass} content @param {boolean} stepped */
   #show(content, stepped) {
     this.content = content;
     const fold = library(content.lines);
@@ -90,10 +94,10 @@ export class Cuda {
       }
     }
     say(this.note, [this.pane.arch, content.truncated].filter(Boolean).join(" · "));
-    const changed = new Set(content.changed);
+    const changed = new Set("changed" in content ? content.changed : []);
     keyed(
       this.lines,
-      content.lines.map((line, index) => [line, changed.has(index + 1)]),
+      content.lines.map((line, index) => ({ line, fresh: changed.has(index + 1) })),
       (_, index) => index,
       (_, index) =>
         h(
@@ -103,8 +107,8 @@ export class Cuda {
           h("span.was", { "aria-hidden": "true" }),
           h("code"),
         ),
-      (element, [line, fresh]) => {
-        element.lastChild.replaceChildren(...spans(line));
+      (element, { line, fresh }) => {
+        element.lastElementChild.replaceChildren(...spans(line));
         element.classList.toggle("changed", fresh);
         say(element.children[1], fresh ? "›" : "");
         const words = plain(line).trim();

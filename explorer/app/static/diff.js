@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 const WORDS = { "+": "added: ", "-": "removed: ", " ": "" };
 
 /**
- * @param {Array<{sign: string, text: string}>} lines
+ * @param {Protocol.DiffLine[]} lines
  * @param {number} around how many unchanged lines stay beside a change; the rest is folded
  */
 export function diff(lines, around = 2) {

@@ -22,7 +22,11 @@ function put(element, props) {
 
 /**
  * An HTML element: `h("button.primary", { onclick, "aria-label": "…" }, "text", child)`.
- * @param {string} kind tag and classes, joined by dots
+ * @template {string} K
+ * @param {K} kind tag and classes, joined by dots
+ * @param {Record<string, any> | null} [props]
+ * @param {...any} children
+ * @returns {Made<K>}
  */
 export function h(kind, props, ...children) {
   const [tag, ...classes] = kind.split(".");
@@ -30,7 +34,7 @@ export function h(kind, props, ...children) {
   if (classes.length) element.className = classes.join(" ");
   put(element, props);
   element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
-  return element;
+  return /** @type {any} */ (element);
 }
 
 /** An SVG element, with text children as text. */
@@ -66,6 +70,13 @@ export function show(element, visible) {
 /**
  * Make the children of `parent` follow `items`, keeping the elements whose key stays.
  * `make(item)` makes an element; `update(element, item)` runs only when the item's JSON has changed.
+ * @template T
+ * @template {HTMLElement} E
+ * @param {HTMLElement} parent
+ * @param {T[]} items
+ * @param {(item: T, index: number) => any} keyOf
+ * @param {(item: T, index: number) => E} make
+ * @param {(element: E, item: T, index: number) => void} update
  */
 export function keyed(parent, items, keyOf, make, update) {
   const known = (parent.exKnown ??= new Map());
@@ -97,7 +108,7 @@ export function keyed(parent, items, keyOf, make, update) {
   }
 }
 
-/** Highlighted pieces as nodes. */
+/** Highlighted pieces as nodes. @param {Protocol.Span[]} list */
 export function spans(list) {
   return (list ?? []).map((span) => (span.class ? h(`span.t-${span.class}`, null, span.text) : span.text));
 }
@@ -105,7 +116,7 @@ export function spans(list) {
 /** A sentence whose `quoted` words become code. */
 export const words = (text) => (text ?? "").split("`").map((part, index) => (index % 2 ? h("code", null, part) : part));
 
-/** The text of highlighted pieces. */
+/** The text of highlighted pieces. @param {Protocol.Span[]} list */
 export const plain = (list) => (list ?? []).map((span) => span.text).join("");
 
 /** `run` after `ms` without another call; `.cancel()` forgets it. */

@@ -99,7 +99,7 @@ export function sizing(traces, axes) {
     if (trace.meta?.cell) {
       const apart = [pitch(x, trace.meta.cell[0]), pitch(y, trace.meta.cell[1])];
       if (apart.includes(undefined)) return;
-      const { size, font, legible } = squares(trace.meta, ...apart);
+      const { size, font, legible } = squares(trace.meta, apart[0], apart[1]);
       sizes.set(x, size);
       hidden ||= Boolean(trace.text) && !legible;
       const written = Boolean(trace.text) && legible;

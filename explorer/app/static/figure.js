@@ -17,6 +17,7 @@ const CONFIG = { responsive: false, displayModeBar: "hover", scrollZoom: false }
 const SUBJECT = /^(statement|access|at\..*|from\..*)$/;
 
 export class Figure {
+  /** @param {App} app @param {string} name */
   constructor(app, name) {
     this.app = app;
     this.name = name;
@@ -94,7 +95,7 @@ export class Figure {
     this.#sayRefused(call);
     attr(this.element, "aria-busy", null);
     this.problem.replaceChildren(...(answer.problem ? [problemBox(answer.problem, { brush: this.app.brush })] : []));
-    if (answer.data?.spec) await this.#draw(answer.data);
+    if (answer.data && "spec" in answer.data) await this.#draw(answer.data);
     else if (this.drawn) this.dress();
   }
 
@@ -281,6 +282,7 @@ export class Figure {
     this.fresh(true);
   }
 
+  /** @param {Protocol.FigureData} data */
   #tabulate(data) {
     const header = data.header ?? [];
     this.table.replaceChildren(

@@ -46,7 +46,7 @@ function control(field, id) {
   });
 }
 
-/** What the reader may enter, in words. */
+/** What the reader may enter, in words. @param {Protocol.Field} field */
 function range(field) {
   if (field.kind !== "int" && field.kind !== "ints") return field.kind in LISTS ? "names, by commas" : "";
   const { min, max } = field;
@@ -55,7 +55,7 @@ function range(field) {
 }
 
 export class Form {
-  /** @param {object[]} fields Field of the protocol @param {object} values what they hold @param {(arguments) => void} changed */
+  /** @param {Protocol.Field[]} fields @param {Record<string, any>} values what they hold @param {(values: Record<string, any>) => void} changed */
   constructor(fields, values, changed) {
     this.fields = fields.map((field) => (field.name in values ? { ...field, value: values[field.name] } : field));
     this.controls = new Map();

@@ -56,7 +56,7 @@ function menu(title, items, chosen) {
     const changed = list.hidden === open;
     show(list, open);
     attr(button, "aria-expanded", String(open));
-    if (open) list.firstChild.focus();
+    if (open) list.firstElementChild.focus();
     else if (changed && list.contains(document.activeElement)) button.focus();
   };
   const button = h(
@@ -77,6 +77,7 @@ function menu(title, items, chosen) {
 }
 
 export class Head {
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.name = h("b.program");
@@ -125,6 +126,7 @@ export class Head {
     this.progress(false);
   }
 
+  /** @param {Protocol.Head} pane */
   update(pane) {
     say(this.name, pane.program);
     say(this.signature, pane.signature);

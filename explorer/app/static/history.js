@@ -8,7 +8,7 @@ import { attr, duration, h, keyed, reveal, say, svg } from "./dom.js";
 const CORRECT = "✓ correct";
 const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [168, 58, 26, 10];
 
-/** Column and lane of every state: children continue their parent's lane, later siblings open the next free one. */
+/** @param {Protocol.State[]} states column and lane of each: children continue their parent's lane, later siblings open the next free one. */
 export function lanes(states) {
   const place = new Map();
   const ends = [];
@@ -33,10 +33,10 @@ export function lanes(states) {
   return place;
 }
 
-/** The time that counts: on the GPU, measured or else priced; a time on the CPU is no verdict. */
+/** The time that counts: on the GPU, measured or else priced; a time on the CPU is no verdict. @param {Protocol.State} state */
 const told = (state) => (state.device === "cpu" ? (state.priced_us ?? null) : state.time_us);
 
-/** The times of a state in words. */
+/** The times of a state in words. @param {Protocol.State} state */
 function times(state, all = true) {
   if (state.time_us === null) return "";
   if (state.device !== "cpu") return duration(state.time_us);
@@ -52,6 +52,7 @@ function short(state, facts) {
 }
 
 export class History {
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.marked = null;
@@ -72,6 +73,7 @@ export class History {
     app.link.on("history", (pane) => this.update(pane));
   }
 
+  /** @param {Protocol.History} pane */
   update(pane) {
     this.pane = pane;
     this.place = lanes(pane.states);
@@ -135,6 +137,7 @@ export class History {
     });
   }
 
+  /** @param {HTMLElement} card @param {Protocol.State & Record<string, any>} state */
   #fill(card, state) {
     const facts = [
       state.legal ? (state.obligations ? `◌ ${state.obligations} open` : "") : "✗ illegal",

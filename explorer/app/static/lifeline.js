@@ -17,6 +17,7 @@ const GONE = {
 };
 
 export class Lifeline {
+  /** @param {App} app @param {any} model */
   constructor(app, model) {
     this.app = app;
     this.model = model;

@@ -7,6 +7,7 @@ export class Link {
   constructor(model) {
     this.model = model;
     this.serial = 0;
+    /** @type {Partial<Protocol.Panes>} */
     this.panes = {};
     this.listeners = new Map();
     this.waiting = new Map();
@@ -21,7 +22,12 @@ export class Link {
     this.listeners.clear();
   }
 
-  /** Call `run(data)` whenever the pane `name` comes; `"busy"`, `"problem"` and `"panes"` are events too. */
+  /**
+   * Call `run(data)` whenever the pane `name` comes; `"busy"`, `"problem"` and `"panes"` are events too.
+   * @template {keyof Events} K
+   * @param {K} name
+   * @param {(data: Events[K]) => void} run
+   */
   on(name, run) {
     if (!this.listeners.has(name)) this.listeners.set(name, []);
     this.listeners.get(name).push(run);
@@ -41,16 +47,25 @@ export class Link {
   /**
    * Send a request; the promise holds `{ panes }` or `{ problem }`.
    * A problem is also emitted, unless the caller says it shows it itself.
+   * @template {keyof Protocol.Requests} K
+   * @param {K} kind
+   * @param {Protocol.Requests[K]} [fields]
+   * @returns {Promise<Answer<never> | null>}
    */
-  act(kind, fields = {}, { quiet = false } = {}) {
+  act(kind, fields, { quiet = false } = {}) {
     return this.#send(kind, fields, { quiet, question: null });
   }
 
   /**
    * Ask a question; the promise holds `{ data, buffers }` or `{ problem }`, or null when the same question (by `key`) has been
    * asked anew since.
+   * @template {keyof Protocol.Answers} K
+   * @param {K} kind
+   * @param {Protocol.Requests[K]} [fields]
+   * @param {string} [key]
+   * @returns {Promise<Answer<Protocol.Answers[K]> | null>}
    */
-  ask(kind, fields = {}, key = kind) {
+  ask(kind, fields, key = kind) {
     return this.#send(kind, fields, { quiet: true, question: key });
   }
 
@@ -95,7 +110,7 @@ export class Link {
     this.waiting.delete(content.serial);
     if (content.kind === "panes") {
       Object.assign(this.panes, content.panes);
-      const names = Object.keys(content.panes).sort((a, b) => (b === "selection") - (a === "selection"));
+      const names = Object.keys(content.panes).sort((a, b) => Number(b === "selection") - Number(a === "selection"));
       for (const name of names) this.emit(name, content.panes[name]);
       this.emit("panes", content.panes);
     } else if (content.kind === "problem" && !entry?.quiet) {

@@ -17,7 +17,7 @@ const MARKS = {
   contiguous: ["→", "contiguous in memory"],
 };
 
-/** What a loop is to a statement: its kind, and the stride of each access along it, equal ones of one array once. */
+/** What a loop is to a statement: its kind, and the stride of each access along it, equal ones of one array once. @param {Protocol.Walk} walk */
 function walked(walk, loop) {
   const kind = walk.loops[loop];
   if (!kind) return null;
@@ -53,6 +53,7 @@ export class Tree {
     this.brush = brush;
     this.enter = enter;
     this.folded = new Set();
+    /** @type {Protocol.Row[]} */
     this.rows = [];
     this.element = h("div.tree", {
       role: "tree",
@@ -67,7 +68,7 @@ export class Tree {
     brush.on(() => this.#mark(true));
   }
 
-  /** Show these rows. */
+  /** Show these rows. @param {Protocol.Row[]} rows */
   update(rows) {
     const focused = this.element.contains(document.activeElement);
     this.rows = rows ?? [];
@@ -89,6 +90,7 @@ export class Tree {
     this.element.querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
   }
 
+  /** @param {HTMLElement} element @param {Protocol.Row} row */
   #fill(element, row) {
     this.walking = {}; /* drawn anew, its loops are told again */
     attr(element, "aria-label", row.label);
@@ -96,7 +98,7 @@ export class Tree {
     attr(element, "data-key", row.key);
     attr(element, "data-node", row.node);
     element.className = `row k-${row.kind}`;
-    element.style.setProperty("--d", row.depth);
+    element.style.setProperty("--d", String(row.depth));
     const colour = roleClass(row.role);
     element.replaceChildren(
       h("span.twist", { "aria-hidden": "true" }),
@@ -159,7 +161,7 @@ export class Tree {
       element.querySelector(".walk")?.remove();
       attr(element, "aria-label", found ? `${item.label}; to ${row.node}: ${found.label}` : item.label);
       element.classList.toggle("walked", Boolean(found));
-      if (found) element.lastChild.append(this.#steps(found, above));
+      if (found) element.lastElementChild.append(this.#steps(found, above));
     }
     const notes = (!above && row?.walk.notes) || [];
     this.note.replaceChildren(...notes.map((note) => h("p", null, h("span", { "aria-hidden": "true" }, "↳ "), note)));

@@ -5,7 +5,7 @@ import { diff } from "./diff.js";
 import { Form } from "./form.js";
 import { counterBox, problemBox } from "./problem.js";
 
-/** What a preview shows: the change and its effects, or why not. */
+/** What a preview shows: the change and its effects, or why not. @param {Protocol.Preview} preview @param {Record<string, any>} tools */
 export function previewBox(preview, tools) {
   if (preview.problem) return problemBox(preview.problem, { ...tools, call: preview.call });
   return h(
@@ -17,6 +17,7 @@ export function previewBox(preview, tools) {
 }
 
 export class MoveDetail {
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.help = h("p.help");

@@ -7,7 +7,7 @@ import { attr, debounce, h, keyed, once, reveal, rove, say, show } from "./dom.j
 import { MoveDetail } from "./move_detail.js";
 import { Ways } from "./ways.js";
 
-/** Moves of one name stand together: `{ name, applies, moves }`, in the order of their first. */
+/** Moves of one name stand together: `{ name, applies, moves }`, in the order of their first. @param {Protocol.MoveData[]} moves */
 function grouped(moves) {
   const groups = new Map();
   for (const move of moves) {
@@ -19,7 +19,7 @@ function grouped(moves) {
   return [...groups.values()];
 }
 
-/** `split('k', 32)` without its name. */
+/** `split('k', 32)` without its name. @param {Protocol.MoveData} move */
 const argumentsOf = (move) => (move.call ? move.call.slice(move.call.indexOf("(") + 1, -1) : "");
 
 /** The groups whose names hold all the words; where there is none, those whose calls, help or reasons do. */
@@ -39,11 +39,11 @@ function matching(groups, words) {
   );
 }
 
-/** The reason of a refusal in one sentence: the pair against it says more than that it is not legal. */
+/** The reason of a refusal in one sentence: the pair against it says more than that it is not legal. @param {Protocol.Problem} problem */
 const why = (problem) => (problem?.finding && problem.why ? problem.why.split(/\. |: this order/)[0] : (problem?.what ?? ""));
 
 export class Moves {
-  /** @param {object} app the widget: link, brush, apply(call), card (the floating preview) */
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.active = null;
@@ -96,6 +96,7 @@ export class Moves {
     if (this.active) reveal(this.active, this.body);
   }
 
+  /** @param {Protocol.MovesPane} pane */
   update(pane) {
     const stays = pane.pending && !pane.moves.length && pane.node === this.node;
     if (this.list.contains(document.activeElement))

@@ -5,13 +5,14 @@ import { h, once } from "./dom.js";
 /** A term and its description, left out where there is none. */
 const pair = (term, ...content) => (content.some(Boolean) ? [h("dt", null, term), h("dd", null, ...content)] : []);
 
+/** @param {Protocol.Witness} finding @param {import("./brush.js").Brush} brush */
 function nodes(finding, brush) {
   return (finding.nodes ?? []).map((node) =>
     h("button.nodelink", { type: "button", title: `select ${node}`, onclick: () => brush.set(node) }, node),
   );
 }
 
-/** The two instances of a finding, the one that runs first in the program first, and what they meet on. */
+/** The two instances of a finding, the one that runs first in the program first, and what they meet on. @param {Protocol.Witness} finding */
 const instances = (finding) => [
   h("code", null, finding.source),
   " → ",
@@ -21,15 +22,15 @@ const instances = (finding) => [
 
 const cellName = (array, element) => `${array}${element?.length ? `[${element.join(", ")}]` : ""}`;
 
-/** The words of a hint with its call as code, once. */
+/** The words of a hint with its call as code, once. @param {Protocol.Hint} hint */
 function called({ text, call }) {
   const at = text.indexOf(call);
   return at < 0 ? [`${text} `, h("code", null, call)] : [text.slice(0, at), h("code", null, call), text.slice(at + call.length)];
 }
 
 /**
- * @param {object} problem Problem of the protocol
- * @param {object} tools `{ brush, apply(call), run(call, host), pair(call), call }`; `call` is the refused step
+ * @param {Protocol.Problem} problem
+ * @param {Record<string, any>} tools `{ brush, apply(call), run(call, host), pair(call), call }`; `call` is the refused step
  */
 export function problemBox(problem, { brush, apply, run, pair: showPair, call } = {}) {
   const finding = problem.finding;
@@ -83,7 +84,7 @@ export function problemBox(problem, { brush, apply, run, pair: showPair, call } 
   );
 }
 
-/** An open obligation on one line: what is owed, and the steps that settle it. */
+/** An open obligation on one line: what is owed, and the steps that settle it. @param {Protocol.Problem} problem @param {Record<string, any>} tools */
 export function owedLine(problem, { apply }) {
   return h(
     "div.owed",
@@ -117,7 +118,7 @@ function strip(rows) {
   return h("div.ostrip", { role: "group", "aria-label": "cells around the first wrong one", tabindex: 0 }, ...rows.map(cell));
 }
 
-/** Both orders side by side: the writes of the wrong cell with their values, and the pair that changes places. */
+/** Both orders side by side: the writes of the wrong cell with their values, and the pair that changes places. @param {Protocol.Counterexample} data @param {string} cell */
 function orders(data, cell) {
   const { finding } = data;
   const list = (name, items) => h("div.oorder", null, h("h5", null, name), h("ol", null, ...items.map((item) => h("li", null, ...item))));
@@ -132,7 +133,7 @@ function orders(data, cell) {
     list(`in the refused order: ${data.got}`, refused));
 }
 
-/** The illegal order, executed: the cells with the wrong one, both orders, and the inputs they ran on. */
+/** The illegal order, executed: the cells with the wrong one, both orders, and the inputs they ran on. @param {Protocol.Counterexample} data */
 export function counterBox(data) {
   const rows = data.cells ?? [];
   const sizes = Object.entries(data.sizes ?? {})

@@ -5,6 +5,7 @@ import { dots } from "./dots.js";
 import { problemBox } from "./problem.js";
 
 export class Run {
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.device = h("select", { "aria-label": "device", onchange: () => app.act("device", { device: this.device.value }) });
@@ -22,7 +23,7 @@ export class Run {
     this.bar = h(
       "div.progress",
       { role: "progressbar", "aria-label": "progress of the run", "aria-valuemin": 0, "aria-valuemax": 100, hidden: true },
-      h("i"),
+      (this.done = h("i")),
     );
     this.doing = h("span.soft.doing", { "aria-live": "polite" });
     this.verdict = h("div.verdict", { role: "status" });
@@ -58,6 +59,7 @@ export class Run {
     this.app.act("cancel");
   }
 
+  /** @param {Protocol.RunPane} pane */
   update(pane) {
     const running = pane.status === "running";
     attr(this.element, "data-status", pane.status);
@@ -76,17 +78,17 @@ export class Run {
     const missing = pane.devices.filter((device) => !device.available && device.why);
     say(this.why, missing.map((device) => `${device.label}: ${device.why}`).join(" "));
     this.#sizes(pane.sizes);
-    const focused = [this.start, this.checkOnly, this.cancel].includes(document.activeElement);
+    const focused = [this.start, this.checkOnly, this.cancel].some((one) => one === document.activeElement);
     this.start.disabled = this.checkOnly.disabled = running;
     show(this.cancel, running);
     if (focused && running) this.cancel.focus();
     else if (focused) this.start.focus();
     say(this.doing, running ? pane.doing : "");
-    this.app.progress(running, pane.fraction);
+    this.app.progress(running);
     show(this.bar, running);
     attr(this.bar, "aria-valuenow", pane.fraction === null ? null : Math.round(100 * pane.fraction));
     this.bar.classList.toggle("unknown", pane.fraction === null);
-    this.bar.firstChild.style.width = pane.fraction === null ? "" : `${100 * pane.fraction}%`;
+    this.done.style.width = pane.fraction === null ? "" : `${100 * pane.fraction}%`;
     this.#result(pane, running);
   }
 
@@ -103,7 +105,7 @@ export class Run {
           h("input", { type: "number", min: 1, step: 1, "data-size": name, oninput: () => show(this.resize, true) }),
         ),
       (label, [, value]) => {
-        label.lastChild.value = value;
+        label.querySelector("input").value = String(value);
       },
     );
     if (this.resize.parentNode !== this.sizes || this.sizes.lastChild !== this.resize) this.sizes.append(this.resize);
@@ -122,6 +124,7 @@ export class Run {
     }
   }
 
+  /** @param {Protocol.RunPane} pane @param {boolean} running */
   #result(pane, running) {
     const { doing, fraction, devices, device, sizes, status, ...result } = pane;
     const sign = JSON.stringify([result, status === "failed", status === "cancelled", status === "idle"]);
@@ -170,6 +173,7 @@ export class Run {
 
 const text = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value) : String(value));
 
+/** @param {[string, string][]} rows @param {string} kind */
 const facts = (rows, kind) =>
   h(
     `dl.facts.${kind}`,
@@ -177,14 +181,14 @@ const facts = (rows, kind) =>
     ...rows.map(([name, value]) => h("div", null, h("dt", null, name), h(value.length > 48 ? "dd.long" : "dd", null, value))),
   );
 
-/** A time of the CPU device stands behind the priced time on the GPU, and is no verdict. */
+/** A time of the CPU device stands behind the priced time on the GPU, and is no verdict. @param {Protocol.RunPane} pane */
 function cpuTimes({ timings, priced_us: priced, gpu }) {
   const about = priced === null ? [] : [h("p.timing", null, `about ${duration(priced)} on the ${gpu}, by the model`)];
   const words = "of blocks and threads run one after the other: it says nothing about a GPU";
   return [...about, ...timings.map((line) => h("p.soft", null, `on the CPU ${line}: the time ${words}`))];
 }
 
-/** What the times on the CPU compare with: priced on the GPU as far as they are schedules, and no verdict. */
+/** What the times on the CPU compare with: priced on the GPU as far as they are schedules, and no verdict. @param {Protocol.Against[]} rows @param {string} gpu */
 function beside(rows, gpu) {
   const head = (words, kind = "th.n") => h(kind, { scope: "col" }, words);
   return h(
@@ -207,6 +211,7 @@ function beside(rows, gpu) {
   );
 }
 
+/** @param {Protocol.Against[]} rows @param {Protocol.RunPane} pane */
 function against(rows, { on_cpu: cpu, gpu }) {
   if (cpu) return beside(rows, gpu);
   return h(

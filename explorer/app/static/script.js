@@ -7,6 +7,7 @@ import { attr, copy, h, say, show, uid } from "./dom.js";
 import { problemBox } from "./problem.js";
 
 export class Script {
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.clean = "";
@@ -54,6 +55,7 @@ export class Script {
     return this.area.value !== this.clean;
   }
 
+  /** @param {Protocol.ScriptPane} pane */
   update(pane) {
     this.pane = pane;
     const dirty = this.dirty;
@@ -128,7 +130,7 @@ export class Script {
         ? [h("p.soft", null, `line ${error.line}; nothing has changed`), problemBox(error.problem, { brush: this.app.brush })]
         : []),
     );
-    if (show(this.line, Boolean(error))) this.line.style.setProperty("--line-no", error.line - 1);
+    if (show(this.line, Boolean(error))) this.line.style.setProperty("--line-no", String(error.line - 1));
   }
 
   #scrolled() {

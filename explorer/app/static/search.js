@@ -7,7 +7,7 @@ import { attr, duration, h, keyed, reveal, rove, say, show } from "./dom.js";
 import { problemBox } from "./problem.js";
 
 export class Search {
-  /** @param {object} app the widget: act(kind, fields), link, brush, complain(problem) */
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.pane = null;
@@ -61,11 +61,12 @@ export class Search {
     [this.stop, this.begin].find((one) => !one.hidden)?.focus();
   }
 
+  /** @param {Protocol.SearchPane} pane */
   update(pane) {
     this.pane = pane;
     const busy = pane.status === "running";
-    const focused = [this.begin, this.again, this.stop, this.best].includes(document.activeElement);
-    if (!this.own) this.trials.value = pane.usual;
+    const focused = [this.begin, this.again, this.stop, this.best].some((one) => one === document.activeElement);
+    if (!this.own) this.trials.value = String(pane.usual);
     attr(this.trials, "max", pane.most);
     this.trials.disabled = busy;
     show(this.begin, !busy && !pane.remembered);
@@ -115,6 +116,7 @@ export class Search {
     show(this.facts, Boolean(verdict));
   }
 
+  /** @param {Protocol.SearchPane} pane */
   #trials(pane) {
     const longest = Math.max(...pane.trials.map((one) => one.time_us ?? 0));
     keyed(
@@ -133,6 +135,7 @@ export class Search {
     buttons.forEach((button, index) => (button.tabIndex = index === stop ? 0 : -1));
   }
 
+  /** @param {Element} button @param {Protocol.SearchTrial & { share: number | null }} trial */
   #fill(button, trial) {
     const measured = trial.time_us !== null;
     const half = measured ? (trial.high_us - trial.low_us) / 2 : 0;

@@ -7,8 +7,8 @@ const STEP = 2; /* percent an arrow key moves it */
 /**
  * @param {HTMLElement} root where the place is kept, as `--<name>` in percent
  * @param {string} name
- * @param {{label: string, across: boolean, usual: number, least: number, most: number, from: (element) => DOMRect}} how `across`:
- *   the border is upright and moves sideways; `from` is the box whose share it gives, counted from its far end with `end`
+ * @param {{label: string, across: boolean, usual: number, least: number, most: number, end?: boolean}} how `across`:
+ *   the border is upright and moves sideways; its share of the box is counted from the far end with `end`
  */
 export function splitter(root, name, { label, across, usual, least, most, end = false }) {
   const key = across ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"];
@@ -16,7 +16,7 @@ export function splitter(root, name, { label, across, usual, least, most, end = 
     const held = Math.min(most, Math.max(least, value));
     root.style.setProperty(`--${name}`, `${held}%`);
     attr(bar, "aria-valuenow", Math.round(held));
-    bar.value = held;
+    bar.exValue = held;
   };
   const move = (event) => {
     const box = bar.parentElement.getBoundingClientRect();
@@ -45,7 +45,7 @@ export function splitter(root, name, { label, across, usual, least, most, end = 
       if (at < 0) return;
       event.preventDefault();
       event.stopPropagation();
-      put(bar.value + (at ? STEP : -STEP) * (end ? -1 : 1));
+      put(bar.exValue + (at ? STEP : -STEP) * (end ? -1 : 1));
     },
   });
   put(usual);

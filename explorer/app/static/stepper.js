@@ -10,8 +10,8 @@ const WHOLE = { name: "", what: "" };
 
 export class Stepper {
   /**
-   * @param {Link} link
-   * @param {function(object|null, boolean)} shown called with the kernels after a pass (null: the whole text) and whether the
+   * @param {import("./link.js").Link} link
+   * @param {(stage: Protocol.AfterPass | null, stepped: boolean) => void} shown called with the kernels after a pass (null: the whole text) and whether the
    *   reader has just stepped there
    */
   constructor(link, shown) {
@@ -19,6 +19,7 @@ export class Stepper {
     this.shown = shown;
     this.places = [WHOLE];
     this.name = "";
+    /** @type {Map<string, Protocol.AfterPass>} */
     this.known = new Map();
     const button = (glyph, label, step) =>
       h("button.small.icon", { type: "button", "aria-label": label, title: label, onclick: () => this.#step(step) }, glyph);
@@ -41,7 +42,7 @@ export class Stepper {
     return this.name !== "";
   }
 
-  /** The passes that there are; none without a text. */
+  /** The passes that there are; none without a text. @param {Protocol.Pass[]} passes */
   offer(passes = []) {
     if (passes.length + 1 !== this.places.length) {
       this.places = [...passes, WHOLE];

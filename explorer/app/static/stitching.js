@@ -12,7 +12,7 @@ import { target } from "./target.js";
 const sum = (terms) => terms.map(([name, us]) => `${name} ${us.toPrecision(2)}`).join(" + ");
 
 export class Stitching {
-  /** @param {object} app the widget: act(kind, fields), link, brush */
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.pane = null;
@@ -54,6 +54,7 @@ export class Stitching {
     if (this.pane?.status === "idle") this.app.act("stitching");
   }
 
+  /** @param {Protocol.StitchPane} pane */
   update(pane) {
     const gpu = this.pane && pane.gpu !== this.pane.gpu;
     const other = this.pane && !gpu && (pane.status === "idle" || pane.program !== this.pane.program);
@@ -92,7 +93,7 @@ export class Stitching {
       this.rows,
       pane.edges.map((edge) => ({ ...edge, fixed: this.chosen.get(edge.id) ?? "", now: this.price?.chosen[edge.id] ?? "" })),
       (edge) => edge.id,
-      (edge) => this.#row(edge),
+      () => this.#row(),
       (row, edge) => this.#fill(row, edge),
     );
     this.#tell();

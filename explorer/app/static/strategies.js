@@ -8,7 +8,7 @@ import { problemBox } from "./problem.js";
 import { target } from "./target.js";
 
 export class Strategies {
-  /** @param {object} app the widget: act(kind, fields), link, brush */
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.pane = null;
@@ -51,11 +51,12 @@ export class Strategies {
     (this.kinds.querySelector('[aria-pressed="true"]') ?? this.kinds.firstElementChild)?.focus();
   }
 
+  /** @param {Protocol.StrategyPane} pane */
   update(pane) {
     const before = this.pane;
     this.pane = pane;
     const busy = pane.status === "running";
-    const focused = this.walk.contains(document.activeElement) && document.activeElement;
+    const focused = this.walk.contains(document.activeElement) ? document.activeElement : null;
     keyed(
       this.kinds,
       pane.kinds.map((kind) => ({ ...kind, on: kind.name === pane.name })),
@@ -88,7 +89,7 @@ export class Strategies {
     if (!before || before.at !== at || before.steps.length !== count) this.#follow();
   }
 
-  /** What the strategy says of itself. */
+  /** What the strategy says of itself. @param {Protocol.StrategyPane} pane */
   #head(pane) {
     const kind = pane.kinds.find((one) => one.name === pane.name);
     const terms = pane.terms.map(([name, us]) => `${name} ${us.toPrecision(2)}`).join(" + ");
@@ -104,6 +105,7 @@ export class Strategies {
     );
   }
 
+  /** @param {Protocol.StrategyPane} pane */
   #steps(pane) {
     keyed(
       this.list,
@@ -123,6 +125,7 @@ export class Strategies {
     buttons.forEach((button, index) => (button.tabIndex = index === stop ? 0 : -1));
   }
 
+  /** @param {Element} button @param {Protocol.StrategyStep & Record<string, any>} step */
   #fill(button, step) {
     button.exNumber = step.number;
     button.className = `sstep ${step.state}`;

@@ -5,7 +5,7 @@ import { attr, h, rove, show, uid } from "./dom.js";
 export class Tabs {
   /**
    * @param {string} label what the strip chooses, for screen readers
-   * @param {Array<{name: string, title: string, panel: HTMLElement}>} entries
+   * @param {Array<{name: string, title: string, panel: HTMLElement, tab?: HTMLButtonElement}>} entries
    * @param {(name: string) => void} opened called after a tab is opened
    */
   constructor(label, entries, opened = () => {}) {

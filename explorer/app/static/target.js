@@ -2,7 +2,7 @@
 
 import { attr, h, keyed } from "./dom.js";
 
-/** @param {object} app the widget: act(kind, fields), link @returns {HTMLElement} the labelled choice */
+/** @param {App} app @returns {HTMLElement} the labelled choice */
 export function target(app) {
   let shown = "";
   const select = h("select", { "aria-label": "plan for the GPU", onchange: () => choose() });

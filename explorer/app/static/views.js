@@ -19,6 +19,7 @@ const FIGURES = {
 const BESIDE = 1120;
 
 export class Views {
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.cuda = new Cuda(app);

@@ -23,14 +23,14 @@ const power = (value) => value.toExponential(1).replace("e-", "e−").replace("e
 /** The error's bound by how each thread adds. */
 const bounds = (way) => way.errors.map(([method, bound]) => `${METHODS[method] ?? method} ${power(bound)}`).join(", ");
 
-/** A way in words, for the line under the table. */
+/** A way in words, for the line under the table. @param {Protocol.WayData} way */
 function story(way) {
   const barriers = way.barriers ? `; ${way.barriers} barrier${way.barriers > 1 ? "s" : ""} of the whole grid` : "";
   const error = bounds(way) ? `. Error: ${bounds(way)}` : "";
   return `${way.how}: ${way.words}${barriers}${error}. ${way.calls.map((call) => `.${call}`).join(" ")}`;
 }
 
-/** The cells of a way that can be taken. */
+/** The cells of a way that can be taken. @param {Protocol.WayData} way */
 function facts(way) {
   const plain = way.errors.find(([method]) => method === "plain");
   return [
@@ -45,13 +45,13 @@ function facts(way) {
 }
 
 export class Ways {
-  /** @param {object} app the widget: act(kind, fields), link */
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.element = h("div.ways", { hidden: true });
   }
 
-  /** Show the choices of the protocol's WaysData. */
+  /** Show the choices. @param {Protocol.WaysData[]} choices */
   update(choices) {
     keyed(
       this.element,
@@ -89,6 +89,7 @@ export class Ways {
     this.#tell(box, null);
   }
 
+  /** @param {Protocol.WaysData} choice @param {Protocol.WayData} way @param {number} index */
   #row(choice, way, index) {
     const button = h(
       "button.small.wayname",

@@ -20,11 +20,12 @@ import { Tabs } from "./tabs.js";
 import { Tree } from "./loops.js";
 import { Views } from "./views.js";
 
-class App {
+export class App {
   constructor(model) {
     this.id = uid("app");
     this.link = new Link(model);
     this.brush = new Brush(this.link);
+    /** @type {Map<string, Protocol.Preview>} */
     this.previews = new Map();
     this.root = h("div.exw.ex-live", {
       role: "region",
@@ -45,6 +46,8 @@ class App {
     this.history = new History(this);
     this.alert = h("div.alert", { role: "alert" });
     this.toast = h("div.toast", { role: "status" });
+    this.untell = debounce(() => say(this.toast, ""), 2500);
+    this.sized = new ResizeObserver(() => this.settle());
     this.dialog = helpDialog();
     this.filling = new Filling(this.root, this.head.wide);
     this.lifeline = new Lifeline(this, model);
@@ -52,24 +55,29 @@ class App {
     this.#listen();
   }
 
-  /** Send a request that changes something; its problem, if any, is shown on top. */
+  /**
+   * Send a request that changes something; its problem, if any, is shown on top.
+   * @template {keyof Protocol.Requests} K
+   * @param {K} kind
+   * @param {Protocol.Requests[K]} [fields]
+   */
   async act(kind, fields) {
     this.complain(null);
     return this.link.act(kind, fields);
   }
 
   /** Apply a step: a call, or a name with arguments. */
-  apply(call, { name, arguments: values } = {}) {
-    return this.act("apply", call ? { call } : { name, arguments: values });
+  apply(call, form = null) {
+    return this.act("apply", call ? { call } : form);
   }
 
-  /** What a call would do; asked once per call and schedule. Null when the question is stale. */
+  /** @returns {Promise<Protocol.Preview | null>} what a call would do; asked once per call and schedule. Null when the question is stale. */
   async preview(call, key) {
     const known = this.previews.get(call);
     if (known) return known;
     const answer = await this.link.ask("preview", { call }, key);
     if (!answer) return null;
-    const preview = answer.data ?? { call, problem: answer.problem, diff: [], effects: [], errors: {} };
+    const preview = answer.data ?? { call, applies: false, problem: answer.problem, diff: [], effects: [], errors: {} };
     this.previews.set(call, preview);
     return preview;
   }
@@ -128,7 +136,6 @@ class App {
   /** A word that goes away by itself. */
   tell(words) {
     say(this.toast, words);
-    this.untell ??= debounce(() => say(this.toast, ""), 2500);
     this.untell();
   }
 
@@ -147,11 +154,12 @@ class App {
   }
 
   #lay() {
+    const tab = (kind, name, title, content) => ({ name, title, panel: h(kind, null, content) });
     const left = [
-      ["loops", "Loops", this.loops],
-      ["tree", "Schedule tree", this.tree],
-      ["script", "Script", this.script],
-    ].map(([name, title, pane]) => ({ name, title, panel: h("div.lpanel", null, pane.frame ?? pane.element) }));
+      tab("div.lpanel", "loops", "Loops", this.loops.frame),
+      tab("div.lpanel", "tree", "Schedule tree", this.tree.frame),
+      tab("div.lpanel", "script", "Script", this.script.element),
+    ];
     this.leftTabs = new Tabs("program", left);
     const program = h(
       "section.pane.program",
@@ -160,10 +168,10 @@ class App {
       h("div.lbody", null, ...left.map((one) => one.panel)),
     );
     const right = [
-      ["moves", "Moves", this.moves],
-      ["strategies", "Strategies", this.strategies],
-      ["search", "Search", this.search],
-    ].map(([name, title, pane]) => ({ name, title, panel: h("div.cpanel", null, pane.element) }));
+      tab("div.cpanel", "moves", "Moves", this.moves.element),
+      tab("div.cpanel", "strategies", "Strategies", this.strategies.element),
+      tab("div.cpanel", "search", "Search", this.search.element),
+    ];
     this.rightTabs = new Tabs("change", right);
     const change = h("div.pane.change", null, this.rightTabs.strip, ...right.map((one) => one.panel));
     const border = (name, label, across, usual, least, most, end) =>
@@ -223,7 +231,6 @@ class App {
     if (!this.filling.on) this.root.style.setProperty("--room", `${Math.max(520, Math.min(1200, height - 20))}px`);
     this.root.classList.toggle("narrow", this.root.clientWidth <= 540);
     if (box === this.box) return;
-    this.sized ??= new ResizeObserver(() => this.settle());
     this.sized.disconnect();
     for (const one of [this.root, box ?? document.documentElement]) this.sized.observe(one);
     this.box = box;
@@ -270,7 +277,7 @@ function render({ model, el }) {
   return () => {
     watch.disconnect();
     scheme.removeEventListener("change", changed);
-    app.sized?.disconnect();
+    app.sized.disconnect();
     app.lifeline.close();
     app.filling.close();
     app.link.close();
