@@ -23,7 +23,7 @@ def neutral(low: Lowered, sites: Sequence[Site]) -> Any:
         s, types = site.statement, low.dtypes(site)
         if s.update is None:
             return None
-        identity = REDUCTIONS[s.update].identity(low.store(site.leaf, len(s.reads)).dtype.wide)
+        identity = REDUCTIONS[s.update].identity(low.store(site.leaf, len(s.reads)).dtype)
         found = identity if found is None else found
         if not all(_holds(t, found) for t in types) or _folded(s.value, types, found) != identity:
             return None

@@ -241,7 +241,7 @@ class Overrun:
         elements = {slot: (self.copy_of.get(view.buffer), view.element) for slot, view in site.leaf.views}
         value = self.fold(statement.value, statement, elements, failing, loop_ranges(site.loops))
         target = self.low.store(site.leaf, len(statement.reads)).dtype
-        return value is not None and value is not DATA and bool(value == REDUCTIONS[statement.update].identity(target.wide))
+        return value is not None and value is not DATA and bool(value == REDUCTIONS[statement.update].identity(target))
 
     def fold(self, value: Scalar, statement: Statement, elements: Mapping[int, tuple[Statement | None, tuple[Expr, ...]]],
              failing: Expr, scope: Ranges) -> Any:

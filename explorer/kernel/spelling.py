@@ -241,8 +241,8 @@ class Speller:
         value = self.value_as(site, reads)
         if not guards:
             return value
-        wide = self.low.store(site.leaf, len(site.statement.reads)).dtype.wide
-        identity = literal(REDUCTIONS[site.statement.update or "sum"].identity(wide), wide)
+        dtype = self.low.store(site.leaf, len(site.statement.reads)).dtype
+        identity = literal(REDUCTIONS[site.statement.update or "sum"].identity(dtype), dtype.wide)
         test = self.conditions(guards, site.around, enclosed=True)
         return f"{test} ? {enclose(value, CONDITIONAL + 1)} : {enclose(identity, CONDITIONAL)}", CONDITIONAL
 

@@ -14,6 +14,8 @@ from ..ir.plan import Plan
 from ..ir.rounding import SUMS
 from ..ir.tree import MOST_CLUSTER, Kernel, Leaf, Loop
 
+MOST_THREADS = 1024
+"""Threads of a block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
 MOST_TICKETS = 1 << 24
 """Counters of one launch (64 MiB of a module's own memory)."""
 MOST_SIGNALS = 1 << 23
@@ -65,6 +67,11 @@ def _lanes(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel) -> I
 def _launches(plan: Plan) -> Iterator[Finding]:
     for group in plan.launched:
         kernel = group[0]
+        block = plan.extents[kernel.id][3:]
+        if prod(block) > MOST_THREADS:
+            yield _open(plan, kernel.id, f"{', '.join(k.id for k in group)} would need blocks of "
+                        f"{' x '.join(map(str, block))} = {prod(block)} threads", f"a block has at most {MOST_THREADS}",
+                        "split the loops bound to threads")
         cluster = plan.clusters[kernel.id]
         if prod(cluster) > MOST_CLUSTER:
             extents = " x ".join(map(str, cluster))

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from ..ir.finding import YES, Finding, Verdict, no
-from ..ir.plan import Plan, block_extents
+from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, PLACE_ROLES, WARP_SIZE, Loop, leaves, walk
 from ._nest import body_of, enclosing, from_zero, loop_offer, names_of, with_role
 from .base import Transform, get_loop
@@ -123,7 +123,7 @@ class Bind(Transform):
             return no(f"{loop.id} runs {size} times; {self.to} has at most {most} places", hint=hint)
         kernel = new.kernel_of(self.loop)
         assert kernel is not None
-        threads = block_extents(kernel)
+        threads = new.extents[kernel.id][3:]  # the launch's, which kernels that are joined share
         if prod(threads) > THREADS_PER_BLOCK:
             return no(
                 f"a block would have {' x '.join(map(str, threads))} = {prod(threads)} threads",

@@ -177,7 +177,7 @@ def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str
         return tuple(new[n] if n in new else next(rest) for n in range(len(element) + len(part)))
 
     partial = Array(array, target.dtype.wide, joint(target.shape, tuple(x.extent for x in u.factored)), "temporary", given)
-    neutral = REDUCTIONS[s.update].identity(partial.dtype)
+    neutral = REDUCTIONS[s.update].identity(target.dtype)  # a wider one would not be one any more where it is stored there
     identity = Literal(float(neutral) if partial.dtype.kind == "float" else neutral, partial.dtype)
     init = Statement(plan.fresh(f"{s.name}_init"), start.dims, start.domain,
                      Access(array, joint(start.index, start.part), "write"), identity, origin="init", line=s.line)

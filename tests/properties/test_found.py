@@ -288,3 +288,35 @@ def f(x: ex.f32[K, N], y: ex.f32[1]):
 '''
     s = define(text, "warps.py").schedule(K=1, N=2).bind("i", "thread.y").bind("k", "warp")
     assert s.collect("y", "shuffle").run(device="cpu").correct
+
+
+def test_a_narrow_type_keeps_its_identity_where_a_wider_one_adds_up() -> None:
+    """Parts without instances hold the smallest i32, which as i8 would be 0 (chain 9001:815)."""
+    text = '''@ex.program
+def f(x: ex.i8[M + 2, N + 2], y: ex.i8[1]):
+    y[0] = -100
+    for i in range(0, M, 2):
+        for j in range(max(0, i - 1), min(N, i + 2)):
+            y[0] = max(y[0], x[i, j])
+'''
+    s = define(text, "narrow.py").schedule(M=3, N=1).bind("i", "block.x").bind("j", "thread.x")
+    for way in ("ticket", "kernel", "atomic"):
+        assert s.collect("S1", way).run(device="cpu").correct, way
+    s = s.collect("S1", "ticket").collect("S1", "shared").collect("S1_combine", "shared").collect("S1_combine", "atomic")
+    assert s.run(device="cpu").correct
+
+
+def test_kernels_that_share_a_launch_share_its_block() -> None:
+    """320 threads of one and 8 rows of another are blocks of 2,560 (chain 9001:935)."""
+    text = '''@ex.program
+def f(x: ex.f32[N, M], y: ex.f32[N]):
+    for i in range(N):
+        y[i] = ex.inf
+    for i in range(N):
+        for k in range(M):
+            y[i] = min(y[i], x[i, k])
+'''
+    s = define(text, "block.py").schedule(N=10, M=8).launch("f", after="i").bind("k", "block.x").collect("S1", "ticket")
+    s = s.bind("i_2", "warp")
+    with pytest.raises(ExplorerError, match="320 x 8 x 1 = 2560 threads"):
+        s.bind("k.c", "thread.y")
