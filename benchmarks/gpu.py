@@ -39,7 +39,7 @@ def prepare(job: tuple[str, Any]) -> Any:
 
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     from explorer.run.kernel import Kernel
-    from explorer.run.nvrtc import compile_module
+    from explorer.run.nvrtc.compiler import compile_module
     from explorer.strategies.auto import auto
 
     try:

@@ -21,8 +21,8 @@ from explorer.errors import ExplorerError, KernelFault, KernelTimeout, OutOfMemo
 from explorer.gpu.roofline import roofline
 from explorer.ir.dtype import DTYPES
 from explorer.kernel.module import Buffer, CudaModule, Launch
-from explorer.run.cuda import CudaDevice, available
-from explorer.run.seeded import Seeded
+from explorer.run.cuda.device import CudaDevice, available
+from explorer.run.inputs.seeded import Seeded
 from explorer.run.timing import Timing, compare
 
 N = 1 << 26

@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 
 from explorer.kernel.module import CudaModule
-from explorer.run.cuda_engine import CupyEngine
+from explorer.run.cuda.cupy_engine import CupyEngine
 from explorer.run.kernel import Kernel
-from explorer.run.nvrtc import compile_module
+from explorer.run.nvrtc.compiler import compile_module
 from explorer.schedule import Schedule
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64, "i8": torch.int8,

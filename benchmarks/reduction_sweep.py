@@ -113,7 +113,7 @@ def _kind(s: Any) -> tuple[Any, ...]:
 def built(job: tuple[cases.Case, Any]) -> Any:
     """Text and machine code of one spread, or why not; runs in a process without the GPU."""
     from explorer.run.kernel import Kernel
-    from explorer.run.nvrtc import compile_module
+    from explorer.run.nvrtc.compiler import compile_module
     from explorer.strategies.default import default
     from explorer.strategies.reductions import reduce
 

@@ -21,12 +21,12 @@ import cupy
 import numpy as np
 from multiblock_schedules import DETERMINISTIC, schedules
 
-from explorer.run.cuda_engine import CupyEngine
-from explorer.run.inputs import arguments
+from explorer.run.cuda.cupy_engine import CupyEngine
+from explorer.run.inputs.arguments import arguments
 from explorer.run.kernel import Kernel
-from explorer.run.nvrtc import compile_module
-from explorer.run.reference import references
-from explorer.run.verify import check_outputs
+from explorer.run.nvrtc.compiler import compile_module
+from explorer.run.verify.outputs import check_outputs
+from explorer.run.verify.reference import references
 from explorer.schedule import Schedule
 
 RUNS = 1000

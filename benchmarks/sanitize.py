@@ -22,18 +22,18 @@ import numpy as np
 from reduction_program import reduction
 
 from explorer import workloads
-from explorer.run.inputs import arguments
+from explorer.run.inputs.arguments import arguments
 from explorer.run.kernel import Kernel
-from explorer.run.nvrtc import compile_module
-from explorer.run.reference import references
-from explorer.run.verify import check_outputs
+from explorer.run.nvrtc.compiler import compile_module
+from explorer.run.verify.outputs import check_outputs
+from explorer.run.verify.reference import references
 from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
 from explorer.strategies.default import default
 from explorer.strategies.reductions import Shape, reduce
 
 if TYPE_CHECKING:
-    from explorer.run.cuda_engine import CupyEngine
+    from explorer.run.cuda.cupy_engine import CupyEngine
 
 SHAPES = (
     *((f"rows of odd columns by {join}", ((401, 19), (0,), "f16", "max"), Shape(19, 8, 8, 2, 4, join=join, period=8))
@@ -150,7 +150,7 @@ def run(engine: CupyEngine, schedule: Schedule) -> str:
 def main() -> int:
     import cupy
 
-    from explorer.run.cuda_engine import CupyEngine
+    from explorer.run.cuda.cupy_engine import CupyEngine
 
     cupy.cuda.set_allocator(None)  # one allocation each, so that the sanitizer sees the ends of the arrays
     engine, wrong = CupyEngine(), 0

@@ -37,8 +37,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.sass_table import Case, Comparison, Counts, Measured  # noqa: E402
 from explorer.errors import CompileError, CompilerMissing  # noqa: E402
-from explorer.run.nvrtc import compile_text, nvrtc_version  # noqa: E402
-from explorer.run.nvrtc_library import wheel_folders  # noqa: E402
+from explorer.run.nvrtc.compiler import compile_text, nvrtc_version  # noqa: E402
+from explorer.run.nvrtc.library import wheel_folders  # noqa: E402
 
 ARCH = "sm_90"
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)

@@ -1,6 +1,6 @@
 """Variants of a case's schedule: built in processes without the GPU, each with a deadline, then timed quickly and the best kept.
 
-What :func:`explorer.run.search.search` does, by the benchmark's own measure and with the building in parallel.
+What :func:`explorer.run.search.measured.search` does, by the benchmark's own measure and with the building in parallel.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def variant(job: tuple[Any, int, int]) -> Any:
     """
     make, number, count = job
     from explorer.run.kernel import Kernel
-    from explorer.run.nvrtc import compile_module
+    from explorer.run.nvrtc.compiler import compile_module
     from explorer.strategies.choices import decisions, variants
 
     begin = time.process_time()

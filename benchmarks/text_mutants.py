@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from explorer import workloads  # noqa: E402
-from explorer.run.exact import KINDS  # noqa: E402
+from explorer.run.inputs.exact import KINDS  # noqa: E402
 from tests.mutants.text import RULES  # noqa: E402
 from tests.mutants.text_judgement import Noticed, control, judged  # noqa: E402
 from tests.mutants.text_subject import STRATEGIES, subject  # noqa: E402

@@ -19,10 +19,10 @@ from textwrap import dedent
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from explorer.glossary import elsewhere  # noqa: E402
 from explorer.ir.operation import COMPUTED, Operation  # noqa: E402
 from explorer.ir.operations import OPERATIONS  # noqa: E402
 from explorer.kernel.stages import sentences  # noqa: E402
+from explorer.teach.glossary import elsewhere  # noqa: E402
 from explorer.transforms.base import Transform, catalogue  # noqa: E402
 
 REFERENCE, README, CONCEPTS = ROOT / "docs" / "transformations.md", ROOT / "README.md", ROOT / "docs" / "concepts.md"

@@ -52,8 +52,8 @@ from .frontend import (
 )
 from .frontend.elements import no_such_word as _no_such_word
 from .frontend.words import WORDS as _WORDS
-from .manual import lookup as help
 from .schedule import Schedule
+from .teach.manual import lookup as help
 from .views.reprs import attach as _attach
 
 if TYPE_CHECKING:

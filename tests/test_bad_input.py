@@ -17,9 +17,9 @@ import pytest
 import explorer as ex
 from explorer.ir.dtype import DTYPES
 from explorer.kernel.module import Buffer, CudaModule, Launch
-from explorer.run import compiler
-from explorer.run.cpu import CpuDevice
-from explorer.run.nvrtc import compile_module
+from explorer.run.cpu import compiler
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.nvrtc.compiler import compile_module
 from tests import programs
 from tests.frontend.support import define
 from tests.programs import row_sum

@@ -10,7 +10,7 @@ import pytest
 import explorer as ex
 from explorer.ir.finding import Verdict
 from explorer.ir.interpret import interpret
-from explorer.moves import Move, Moves, moves
+from explorer.steps.moves import Move, Moves, moves
 from explorer.transforms.base import catalogue, misfit
 from tests.run_plan import run_plan
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import explorer as ex
-from explorer.run import cuda
-from explorer.tables import Table, launches, measured, moved, parts, time_us
+from explorer.run.cuda import device as cuda
+from explorer.teach.tables import Table, launches, measured, moved, parts, time_us
 
 M, N = ex.sizes("M N")
 
@@ -128,11 +128,11 @@ def test_a_time_is_said_only_of_a_right_result(monkeypatch: pytest.MonkeyPatch) 
         raise ex.DeviceError("no memory left")
 
     monkeypatch.setattr(cuda, "available", lambda: None)
-    monkeypatch.setattr("explorer.tables.execute", lambda *_, **__: Run)
+    monkeypatch.setattr("explorer.teach.tables.execute", lambda *_, **__: Run)
     assert time_us(over_blocks("ticket")) == 12.5
     Run.correct = False
     assert time_us(over_blocks("ticket")) == "wrong"
-    monkeypatch.setattr("explorer.tables.execute", refused)
+    monkeypatch.setattr("explorer.teach.tables.execute", refused)
     assert time_us(over_blocks("ticket")) == "no memory left"
 
 

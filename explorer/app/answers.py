@@ -13,9 +13,9 @@ from ..gpu.spec import Gpu, catalogue
 from ..kernel.emit import emit
 from ..kernel.emittable import require_emittable
 from ..run.export import exported as cu_text
-from ..run.nvrtc import ARCHITECTURES, compile_module
-from ..run.ragged import own_again
+from ..run.nvrtc.compiler import ARCHITECTURES, compile_module
 from ..run.result import Run
+from ..run.verify.ragged import own_again
 from ..schedule import Schedule
 from ..transforms.base import Transform
 from ..views.compare import compare
@@ -79,7 +79,7 @@ def exported(schedule: Schedule, what: str, gpu: Gpu) -> dict[str, str]:
 
 def counterexample_of(schedule: Schedule, step: Transform) -> Counterexample:
     """The illegal order of a refused step, executed."""
-    from ..run.counterexample import counterexample
+    from ..run.counterexample.counterexample import counterexample
 
     found = counterexample(schedule, step, again=own_again(schedule))
     return {

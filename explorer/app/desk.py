@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from threading import RLock, get_ident
 from typing import Any
 
-from ..calls import construct, find, read_call
 from ..errors import ExplorerError, ScheduleError
+from ..steps.calls import construct, find, read_call
 from ..views.plotlyjs import plotly_source
 from . import answers
 from .errands import Errands

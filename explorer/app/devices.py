@@ -8,8 +8,8 @@ import sys
 
 from ..errors import CompilerMissing, ResourceError
 from ..gpu.spec import gpu
-from ..run import cuda
-from ..run.compiler import find_compiler
+from ..run.cpu.compiler import find_compiler
+from ..run.cuda import device as cuda
 from .protocol_results import DeviceChoice
 
 

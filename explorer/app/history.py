@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from ..calls import title_of
 from ..errors import ScheduleError
-from ..replay import LOADING, replayed
 from ..run.result import Run
 from ..schedule import Schedule
+from ..steps.calls import title_of
+from ..steps.replay import LOADING, replayed
 from ..transforms.base import Transform
 
 

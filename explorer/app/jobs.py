@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import workloads
-from ..cancel import Cancelled
 from ..errors import ExplorerError
+from ..run.baselines.peers import LIBRARIES, libraries, seconds_at_worst, time_library, time_numpy, time_schedule, time_together
+from ..run.baselines.vectorised import vectorised
 from ..run.execute import PHASES, execute
-from ..run.peers import LIBRARIES, libraries, seconds_at_worst, time_library, time_numpy, time_schedule, time_together
-from ..run.reference import NumpyReference
 from ..run.result import Run
 from ..run.timing import Timing
-from ..run.vectorised import vectorised
+from ..run.verify.reference import NumpyReference
 from ..schedule import Schedule
+from ..system.cancel import Cancelled
 from .tasks import Background, Stand
 
 STEPS = (*PHASES, "compare")

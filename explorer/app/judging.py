@@ -14,8 +14,8 @@ from ..errors import ExplorerError
 from ..gpu.spec import Gpu
 from ..ir.finding import no
 from ..ir.plan import Plan
-from ..moves import Move, judged
 from ..schedule import Schedule
+from ..steps.moves import Move, judged
 from ..transforms.base import Transform, catalogue
 from .panes.moves import move_data, moves_pane
 from .panes.ways import ways_at

@@ -12,9 +12,9 @@ import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..calls import literal, step_of
 from ..errors import ExplorerError, ReplayError
 from ..schedule import Schedule
+from ..steps.calls import literal, step_of
 from ..transforms.base import Transform
 from .history import Notes, State
 

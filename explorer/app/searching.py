@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..cancel import Cancel
 from ..errors import ScheduleError
-from ..run.search import search
-from ..run.search_result import Trial
+from ..run.search.measured import search
+from ..run.search.result import Trial
 from ..schedule import Schedule
+from ..system.cancel import Cancel
 from .outgoing import Outgoing
 from .panes.search import MOST, Found, search_pane
 from .protocol_plans import SearchPane

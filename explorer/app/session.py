@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any
 
-from ..calls import read_call
 from ..errors import ExplorerError, ReplayError, ScheduleError
 from ..gpu.spec import Gpu, gpu, target_gpu
-from ..replay import LOADING, progress_line, replayed
 from ..run.result import Run
 from ..schedule import Schedule
+from ..steps.calls import read_call
+from ..steps.replay import LOADING, progress_line, replayed
 from ..transforms.base import Transform
 from .history import History, Notes, State, replay
 from .script import ScriptProblem, Written, read_script, subject_of, write_script

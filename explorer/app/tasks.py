@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from ..cancel import Cancel, Cancelled, cancellable
 from ..errors import ExplorerError
+from ..system.cancel import Cancel, Cancelled, cancellable
 
 log = logging.getLogger("explorer")
 

@@ -28,8 +28,8 @@ from .size import SizeValue
 from .source import Source, source_of
 
 if TYPE_CHECKING:
-    from ..replay import Reached
     from ..schedule import Schedule
+    from ..steps.replay import Reached
 
 _TRIAL = (1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061)
 """Primes that stand in for sizes while only the form is checked; nothing refused then depends on them."""
@@ -131,7 +131,7 @@ class Definition:
         ----------
         text : str or Path
         seconds : float
-            How long its steps may take to judge; by default :data:`explorer.replay.LOADING`.
+            How long its steps may take to judge; by default :data:`explorer.steps.replay.LOADING`.
         progress : callable, optional
             Called with the number of steps that are replayed and of all; by default a line on stderr says so, where it takes
             longer than a few seconds.
@@ -144,8 +144,8 @@ class Definition:
         TransformError, IllegalSchedule
             If a step does not apply; ``error.schedule`` has those before it.
         """
-        from .. import saved
-        from ..replay import LOADING, progress_line
+        from ..steps import saved
+        from ..steps.replay import LOADING, progress_line
 
         name, source, sizes, steps = saved.read(text)
         if name != self.name:
@@ -212,8 +212,8 @@ class Definition:
         return out
 
     def __getattr__(self, name: str) -> Any:
-        from ..calls import kind_of
         from ..schedule import Schedule
+        from ..steps.calls import kind_of
 
         if not name.startswith("_") and (hasattr(Schedule, name) or kind_of(name)):
             sizes = ", ".join(f"{size}=…" for size in self.sizes)

@@ -95,7 +95,7 @@ class Finding:
     hints : sequence of str
         What to try, as Python calls on the schedule (``skew('j', by='i', factor=1)``) or sentences.  The questions write
         proposals, with ``…`` for an argument that they do not know; in the refusal of a step only those that were tried and
-        help are left (:mod:`explorer.hints`).
+        help are left (:mod:`explorer.steps.hints`).
     """
 
     question: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .. import cancel
 from ..errors import Undecided
 from ..ir.finding import Finding
 from ..ir.plan import Plan
+from ..system import cancel
 from .cover import check_cover
 from .expressible import check_expressible
 from .isl import LIMIT, alone, budget

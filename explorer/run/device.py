@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import DeviceError
+from ..errors import CompilerMissing, DeviceError
 from ..kernel.module import Buffer, CudaModule
+
+_KDL_CUDA = 2  # kDLCUDA in dlpack.h
 
 
 @dataclass(frozen=True)
@@ -102,3 +105,30 @@ def checked_array(buffer: Buffer, arrays: Mapping[str, np.ndarray]) -> np.ndarra
             hint="build the schedule for these sizes, or convert the array",
         )
     return np.asarray(array, order="C")
+
+
+def as_numpy(array: Any, name: str = "") -> np.ndarray:
+    """Any array as a NumPy array on the host: NumPy itself, CuPy, or whatever speaks DLPack.
+
+    Raises
+    ------
+    CompilerMissing
+        For an array on a GPU where CuPy is not installed.
+    DeviceError
+        For a type that DLPack or NumPy cannot express, such as torch's bfloat16, and for an array that means more than its
+        numbers, such as one with a mask.
+    """
+    if isinstance(array, np.ndarray):
+        return plain(array, name)
+    on_gpu = hasattr(array, "__cuda_array_interface__") or (
+        hasattr(array, "__dlpack_device__") and int(array.__dlpack_device__()[0]) == _KDL_CUDA)
+    try:
+        if on_gpu:
+            cupy = importlib.import_module("cupy")
+            return cupy.asnumpy(cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else cupy.from_dlpack(array))
+        return np.from_dlpack(array) if hasattr(array, "__dlpack__") else plain(array, name)
+    except ImportError as error:
+        raise CompilerMissing("An array on the GPU needs CuPy to be read.", hint="pip install cupy-cuda13x") from error
+    except (BufferError, TypeError, ValueError, RuntimeError) as error:
+        raise DeviceError(f"The {type(array).__name__} cannot be read as a NumPy array.", why=str(error),
+                          hint="give bfloat16 as its bits: tensor.view(torch.uint16)") from error

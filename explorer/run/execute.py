@@ -22,13 +22,12 @@ from ..kernel.reference.slices import cost
 from ..poly.count import compulsory_bytes, flops
 from ..schedule import Schedule
 from ..transforms.approximate import as_computed
-from . import cuda
-from .cpu import CpuDevice
-from .exact import kinds_for
-from .expected import expected
-from .inputs import Inputs
+from .cpu.device import CpuDevice
+from .cuda import device as cuda
+from .inputs.arguments import Inputs
+from .inputs.exact import kinds_for
 from .kernel import architectures
-from .nvrtc import try_compile_for
+from .nvrtc.compiler import try_compile_for
 from .options import (
     check_counts,
     check_device,
@@ -40,13 +39,14 @@ from .options import (
     l2_states,
     require_memory,
 )
-from .ragged import CHECKED_LIMIT, TIME_LIMIT_S, Again, own_again, ragged_sizes_of, run_ragged
-from .reference import BUDGET, NumpyReference
 from .result import THESE, Evidence, Run
-from .sharp import run_sharp
 from .timing import Samples, Timing
-from .unwritten import notes_on, unwritten
-from .verify import Check, check_outputs, worst_of
+from .verify.exact_runs import run_sharp
+from .verify.expected import expected
+from .verify.outputs import Check, check_outputs, worst_of
+from .verify.ragged import CHECKED_LIMIT, TIME_LIMIT_S, Again, own_again, ragged_sizes_of, run_ragged
+from .verify.reference import BUDGET, NumpyReference
+from .verify.unwritten import notes_on, unwritten
 
 FAST_LIMIT = 5 * 10**10
 """Operations that the fast build on the CPU is asked to do: about a minute on two cores."""
@@ -96,7 +96,7 @@ def execute(
     ----------
     schedule : Schedule
     arrays : mapping of str to array, optional
-        NumPy, CuPy, or anything with DLPack; by default made from `seed` (:mod:`explorer.run.inputs`).
+        NumPy, CuPy, or anything with DLPack; by default made from `seed` (:mod:`explorer.run.inputs.arguments`).
     device : {"auto", "cpu", "cuda"}
         ``"auto"`` is the GPU if there is one.
     seed, seeds : int
@@ -123,7 +123,7 @@ def execute(
     budget : int
         Operations up to which the reference computes every cell, and a sample beyond.
     progress : callable, optional
-        Called with each of :data:`PHASES` as it begins.  What it raises ends the run; :mod:`explorer.cancel` also ends
+        Called with each of :data:`PHASES` as it begins.  What it raises ends the run; :mod:`explorer.system.cancel` also ends
         what runs in child processes.
 
     Returns

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CompilerMissing, DeviceError, ExportError
-from ..files import place_for, write_file
 from ..gpu.occupancy import check_launch
 from ..gpu.spec import Gpu, target_gpu
 from ..ir.program import Array, Program
@@ -20,13 +19,14 @@ from ..kernel.export.text import Allowance, Sample, Trial, export_text, other_th
 from ..kernel.reference.error_bound import SAFETY, gamma, unit
 from ..kernel.reference.slices import cost
 from ..kernel.reference.slices import sample as sampled
-from ..saved import script as schedule_script
 from ..schedule import Schedule
+from ..steps.saved import script as schedule_script
+from ..system.files import place_for, write_file
 from ..transforms.approximate import as_computed
-from .exact import KINDS
-from .inputs import NORMAL, recipes, seeded_arrays
-from .reference import LIMIT, Reference, compiled
-from .verify import SMALLEST, longest_path, rounded_to
+from .inputs.arguments import NORMAL, recipes, seeded_arrays
+from .inputs.exact import KINDS
+from .verify.outputs import SMALLEST, longest_path, rounded_to
+from .verify.reference import LIMIT, Reference, compiled
 
 BUDGET = 10**9
 """Operations of the reference that the exported program runs by default: about a second."""

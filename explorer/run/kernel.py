@@ -17,7 +17,7 @@ from ..kernel.emittable import require_emittable
 from ..kernel.module import CudaModule, Launch
 from ..schedule import Schedule
 from .facts import Facts
-from .nvrtc import ARCHITECTURES, CompiledKernel, try_compile_for
+from .nvrtc.compiler import ARCHITECTURES, CompiledKernel, try_compile_for
 
 
 @outspoken(DeviceError)

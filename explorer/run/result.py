@@ -14,7 +14,7 @@ from ..gpu.units import time_text
 from ..kernel.module import CudaModule
 from .timing import Comparison as TimingComparison
 from .timing import Timing, compare
-from .verify import Check
+from .verify.outputs import Check
 
 WIDTH = 100
 """Characters of a line of text at most."""
@@ -115,7 +115,7 @@ class Run:
     ragged : tuple of (str, tuple of Check)
         The same at further sizes, with those on exact inputs.
     exact : tuple of Check
-        One per output and kind of inputs with exact arithmetic (:mod:`explorer.run.exact`).
+        One per output and kind of inputs with exact arithmetic (:mod:`explorer.run.inputs.exact`).
     timings : mapping of str to Timing
         By the state of the L2 cache: ``"cold"``, ``"warm"``.  Empty when not timed.
     bytes, flops : int

@@ -10,7 +10,7 @@ from ..ir.plan import Plan
 from ..ir.program import Access
 from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
-from ..step import taken
+from ..schedule.step import taken
 from ..transforms.base import Transform, catalogue
 from .deferred import ask, take
 

@@ -2,7 +2,7 @@
 
 Every strategy has parameters that a rule or a model sets: threads, accesses in flight, parts, where a row lies.  Here they are
 laid out alike, one *decision* for each kernel whose turn comes, and one *variant* for each schedule that differs from `auto`'s
-in a decision, or in several.  Which is fastest is not known here; :func:`explorer.run.search.search` measures.
+in a decision, or in several.  Which is fastest is not known here; :func:`explorer.run.search.measured.search` measures.
 """
 
 from __future__ import annotations

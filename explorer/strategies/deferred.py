@@ -12,13 +12,13 @@ from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
-from .. import cancel
 from ..errors import ScheduleError, TransformError
 from ..ir.finding import Verdict
 from ..ir.plan import Plan
 from ..poly.judge import judge
 from ..schedule import Schedule
-from ..step import taken
+from ..schedule.step import taken
+from ..system import cancel
 from ..transforms.base import Transform
 
 Known = dict[tuple[Plan, Transform, bool], tuple[Verdict, Plan | None]]

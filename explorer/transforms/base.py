@@ -68,7 +68,7 @@ class Transform:
         return ""
 
     def eases(self, plan: Plan, finding: Finding) -> Iterator[str]:
-        """Proposals that this step has for a result that is not legal, beside those of the finding: see :mod:`explorer.hints`."""
+        """Proposals that this step has for a result that is not legal, beside the finding's: see :mod:`explorer.steps.hints`."""
         return iter(())
 
     def arguments(self) -> dict[str, Any]:

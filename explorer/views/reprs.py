@@ -16,13 +16,13 @@ from ..frontend.definition import Definition
 from ..ir.finding import Finding, Verdict
 from ..ir.program import Program
 from ..kernel.stages import Stage
-from ..moves import Move, Moves
 from ..poly.dependence import ProgramFacts
 from ..run.facts import Facts
 from ..run.kernel import Compiled, Kernel
 from ..run.result import Comparison, Evidence, Run
-from ..run.search_result import SearchResult
+from ..run.search.result import SearchResult
 from ..schedule import Schedule
+from ..steps.moves import Move, Moves
 
 LIMIT = 30_000
 """Characters of one picture; larger ones are replaced by the text."""

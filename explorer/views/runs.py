@@ -8,7 +8,7 @@ from ..gpu.units import time_text
 from ..run.facts import scaled
 from ..run.result import Comparison, Evidence, Run
 from ..run.timing import Timing
-from ..run.verify import Check
+from ..run.verify.outputs import Check
 from .bars import interval_bar, share_bar
 from .schedules import sizes_text
 from .style import cards, mark, page, table

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from html import escape
 
 from ..frontend.definition import Definition
-from ..hints import open_findings
 from ..ir.program import Array, Program
-from ..moves import Move, Moves
 from ..poly.dependence import Dependence, ProgramFacts
 from ..schedule import Schedule
+from ..steps.hints import open_findings
+from ..steps.moves import Move, Moves
 from .code import code_html
 from .findings import tries
 from .loops import loops_html

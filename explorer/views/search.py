@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from ..gpu.units import time_text
-from ..run.search_result import SHOWN, SearchResult, Trial
+from ..run.search.result import SHOWN, SearchResult, Trial
 from .bars import interval_bar
 from .schedules import sizes_text
 from .style import cards, mark, page, table

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from explorer.calls import calls_in, construct, find, read_call, title_of
 from explorer.errors import TransformError
+from explorer.steps.calls import calls_in, construct, find, read_call, title_of
 from explorer.transforms.split import Split
 from explorer.transforms.tile import Tile
 

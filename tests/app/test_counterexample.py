@@ -9,11 +9,11 @@ import pytest
 
 import explorer as ex
 from explorer import workloads
-from explorer.calls import read_call
 from explorer.ir.interpret import interpret
-from explorer.run.counterexample import Counterexample, counterexample
-from explorer.run.inputs import poisoned, seeded_arrays
-from explorer.run.lockstep import Order, run_lockstep
+from explorer.run.counterexample.counterexample import Counterexample, counterexample
+from explorer.run.counterexample.lockstep import Order, run_lockstep
+from explorer.run.inputs.arguments import poisoned, seeded_arrays
+from explorer.steps.calls import read_call
 from explorer.strategies.default import default
 
 from .front import front, schedule

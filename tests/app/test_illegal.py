@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.calls import read_call
 from explorer.errors import CompilerMissing
-from explorer.run import illegal
-from explorer.run.counterexample import IN_LOCKSTEP, ON_DEVICE, Counterexample, counterexample
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
-from explorer.run.smallest import smallest_first
+from explorer.run.counterexample import illegal
+from explorer.run.counterexample.counterexample import IN_LOCKSTEP, ON_DEVICE, Counterexample, counterexample
+from explorer.run.counterexample.smallest import smallest_first
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
+from explorer.steps.calls import read_call
 
 from .front import schedule
 

@@ -12,12 +12,12 @@ import pytest
 import explorer as ex
 from explorer.app import jobs
 from explorer.app.jobs import Job, Order, Snapshot, numpy_reference
-from explorer.cancel import Cancel, Cancelled, cancellable
 from explorer.errors import KernelFault
 from explorer.run.execute import PHASES, execute
-from explorer.run.process import run_process
 from explorer.run.timing import Timing
-from explorer.run.worker import Worker
+from explorer.system.cancel import Cancel, Cancelled, cancellable
+from explorer.system.process import run_process
+from explorer.system.worker import Worker
 
 from .front import front, schedule
 
@@ -134,7 +134,7 @@ def test_a_cancelled_child_process_is_killed_with_its_children(tmp_path: Path) -
 
 
 def test_a_cancelled_worker_is_killed_and_works_again() -> None:
-    worker, cancel = Worker("tests.run.fake_worker_backend:Backend"), Cancel()
+    worker, cancel = Worker("tests.system.fake_worker_backend:Backend"), Cancel()
     caught: list[BaseException] = []
 
     def work() -> None:

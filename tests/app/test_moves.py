@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from explorer.calls import read_call
+from explorer.steps.calls import read_call
 from explorer.transforms.base import catalogue
 
 from .front import Front, front

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from explorer.app import searching
-from explorer.cancel import Cancel, Cancelled
-from explorer.run.search import searched
-from explorer.run.search_result import SearchResult
+from explorer.run.search.measured import searched
+from explorer.run.search.result import SearchResult
 from explorer.strategies.auto import auto
-from tests.run.test_search import Clock
+from explorer.system.cancel import Cancel, Cancelled
+from tests.run.search.test_search import Clock
 
 from .front import Front, front
 

@@ -8,9 +8,9 @@ import pytest
 
 from explorer.app import planning
 from explorer.app.recipes import MAKERS, recipe, replayed
-from explorer.calls import read_call
 from explorer.errors import ReplayError, ScheduleError, TransformError
 from explorer.gpu.spec import default_gpu
+from explorer.steps.calls import read_call
 from explorer.strategies import auto, default, stitch
 
 from .front import Front, front

@@ -13,9 +13,9 @@ from explorer.app.desk import Desk
 from explorer.app.session import Session
 from explorer.errors import DeviceError
 from explorer.ir.interpret import interpret
-from explorer.run import vectorised as module
-from explorer.run.inputs import poisoned, seeded_arrays, widened
-from explorer.run.vectorised import vectorised
+from explorer.run.baselines import vectorised as module
+from explorer.run.baselines.vectorised import vectorised
+from explorer.run.inputs.arguments import poisoned, seeded_arrays, widened
 
 from .front import Front, schedule
 

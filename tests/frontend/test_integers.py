@@ -8,7 +8,7 @@ import pytest
 import explorer as ex
 from explorer.errors import ProgramError
 from explorer.kernel.emit import emit
-from explorer.run.nvrtc import compile_module
+from explorer.run.nvrtc.compiler import compile_module
 from tests.frontend.support import define
 
 M, N = ex.sizes("M N")

@@ -12,7 +12,7 @@ from explorer.errors import ResourceError
 from explorer.gpu.occupancy import check_launch, occupancy, waves
 from explorer.gpu.spec import Gpu, catalogue, gpu
 from explorer.kernel.module import Launch
-from explorer.run.nvrtc import include_folders
+from explorer.run.nvrtc.compiler import include_folders
 
 ORACLE = r"""
 #include <cstdio>

@@ -11,8 +11,8 @@ import pytest
 from explorer.errors import KernelFault, KernelTimeout, OutOfMemory, ResourceError
 from explorer.ir.dtype import DTYPES
 from explorer.kernel.module import Buffer, CudaModule, Launch
-from explorer.run.cuda import CudaDevice, available
-from explorer.run.seeded import CUDA_TYPES, Seeded
+from explorer.run.cuda.device import CudaDevice, available
+from explorer.run.inputs.seeded import CUDA_TYPES, Seeded
 from explorer.run.timing import Timing
 
 pytestmark = pytest.mark.gpu

@@ -8,7 +8,7 @@ import pytest
 
 from explorer.ir.dtype import DTYPES
 from explorer.ir.operations import OPERATIONS
-from explorer.run.cuda import CudaDevice, available
+from explorer.run.cuda.device import CudaDevice, available
 from tests.ir.test_operations import PAIRS, TYPES, results, wrong
 
 pytestmark = pytest.mark.gpu

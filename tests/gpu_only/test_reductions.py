@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from explorer.kernel.emit import emit
-from explorer.run.cuda import CudaDevice, available
+from explorer.run.cuda.device import CudaDevice, available
 from tests.kernel.reductions import CASES, definition, expected, inputs, plan, result_type, wide
 
 pytestmark = pytest.mark.gpu

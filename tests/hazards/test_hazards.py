@@ -13,10 +13,10 @@ from explorer.ir.finding import Verdict
 from explorer.ir.plan import Plan
 from explorer.kernel.emit import emit
 from explorer.poly.judge import judge
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
 from explorer.schedule import Schedule
-from explorer.step import Step
+from explorer.schedule.step import Step
 from tests.properties.equal import difference
 from tests.properties.witness import doubt
 

@@ -18,7 +18,7 @@ from explorer.ir.tree import Leaf, Loop
 from explorer.kernel.reference.c_text import c_type
 from explorer.kernel.reference.error_bound import HELPERS, smallest
 from explorer.kernel.reference.helpers import FAULTS, INDEXING
-from explorer.run.compiler import find_compiler, run_compiler
+from explorer.run.cpu.compiler import find_compiler, run_compiler
 
 COUNT = 4096
 SPECIAL = {"float": (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -2.5, 3.0, -7.25, 88.0, -89.5, 750.0, 1e-30, -1e-30, 1e30, -3e38,

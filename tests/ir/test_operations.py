@@ -17,10 +17,10 @@ from explorer.ir.operations import APPROXIMATE, OPERATIONS
 from explorer.ir.plan import initial
 from explorer.kernel.emit import emit
 from explorer.kernel.reference.error_bound import SAFETY
-from explorer.run.cpu import CpuDevice
+from explorer.run.cpu.device import CpuDevice
 from explorer.run.device import Device
-from explorer.run.nvrtc import compile_module
-from explorer.run.reference import compiled
+from explorer.run.nvrtc.compiler import compile_module
+from explorer.run.verify.reference import compiled
 from tests.ir.rows import arguments, bound_of, inputs, meaning, program, takes
 
 PAIRS = [(row.name, d.name) for row in OPERATIONS.values() for d in COMPUTED if takes(row, d)]

@@ -6,11 +6,11 @@ import re
 import subprocess
 from pathlib import Path
 
-import explorer.run
-from explorer.run.compiler import find_compiler
+import explorer.run.cpu
+from explorer.run.cpu.compiler import find_compiler
 
 HEADERS = Path(__file__).parent / "host_cuda"
-SIMT = Path(explorer.run.__file__).parent / "simt"
+SIMT = Path(explorer.run.cpu.__file__).parent / "simt"
 _LAUNCH = re.compile(r"(\w+)<<<(dim3\(.*?\)), (dim3\(.*?\)), \d+, stream>>>\((.*?)\);")
 
 

@@ -12,7 +12,7 @@ from explorer.ir.interpret import interpret
 from explorer.ir.plan import Plan, initial
 from explorer.ir.program import Program
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
+from explorer.run.cpu.device import CpuDevice
 from explorer.transforms.base import catalogue
 
 TOLERANCE = {"f64": 1e-12, "f32": 2e-5, "f16": 2e-3, "bf16": 2e-2}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from explorer.kernel.emit import emit
-from explorer.run.nvrtc import compile_module
+from explorer.run.nvrtc.compiler import compile_module
 from explorer.workloads import names
 from tests.kernel.test_emit import GOLDENS, plan_of
 from tests.properties import test_copies as copies

@@ -11,9 +11,9 @@ from explorer.errors import ExplorerError
 from explorer.ir.dtype import DTYPES, bf16_to_f32, f32_to_bf16
 from explorer.kernel.device import library_names, library_text, reduce_lanes_scratch_elements, reduce_scratch_elements
 from explorer.kernel.module import CudaModule
-from explorer.run.cpu import CpuDevice
-from explorer.run.nvrtc import compile_module
-from tests.run.cpu_kernels import body, module
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.nvrtc.compiler import compile_module
+from tests.run.cpu.cpu_kernels import body, module
 
 BLOCKS = [
     (256, 1, 1),

@@ -8,7 +8,7 @@ import explorer as ex
 from explorer.kernel.device import defined_names, library_names, library_text
 from explorer.kernel.device.pieces import needed, pieces
 from explorer.kernel.emit import emit
-from explorer.run.nvrtc import compile_module
+from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.auto import auto
 from tests.transforms.multiblock import spread
 

@@ -13,8 +13,8 @@ from benchmarks.fused_programs import layernorm, softmax
 from benchmarks.reduction_program import reduction
 from explorer.kernel.emit import emit
 from explorer.kernel.passes import batch
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
 from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
 from explorer.strategies.reductions import Shape, reduce

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.reduction_program import reduction
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
 from explorer.strategies.default import default
 from explorer.strategies.reductions import Shape, reduce
 from tests.properties.equal import difference

@@ -24,7 +24,7 @@ from explorer.kernel.export.text import Allowance, Sample, Trial, export_text
 from explorer.kernel.module import Launch
 from explorer.kernel.reference.c_text import c_name
 from explorer.run.export import export, exported
-from explorer.run.inputs import recipes, seeded_arrays
+from explorer.run.inputs.arguments import recipes, seeded_arrays
 from explorer.schedule import Schedule
 
 from .host_run import host_build, host_run

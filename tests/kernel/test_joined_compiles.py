@@ -8,7 +8,7 @@ import pytest
 
 from explorer.kernel.emit import emit
 from explorer.kernel.module import CudaModule
-from explorer.run.nvrtc import compile_module
+from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies import auto
 from explorer.workloads import get
 from tests.transforms.multiblock import spread

@@ -15,23 +15,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import explorer.run
+import explorer.run.cpu
 from explorer.frontend.definition import Definition
 from explorer.kernel.device import defined_names
 from explorer.kernel.emit import emit
 from explorer.kernel.names import RESERVED, Names, free, identifier, is_free, kernel_identifier
 from explorer.kernel.reference.c_text import c_name
-from explorer.run.compiler import find_compiler
-from explorer.run.cpu import CpuDevice
+from explorer.run.cpu.compiler import find_compiler
+from explorer.run.cpu.device import CpuDevice
 from explorer.run.export import exported
-from explorer.run.inputs import seeded_arrays
-from explorer.run.nvrtc import compile_module
-from explorer.run.reference import compiled
+from explorer.run.inputs.arguments import seeded_arrays
+from explorer.run.nvrtc.compiler import compile_module
+from explorer.run.verify.reference import compiled
 from explorer.strategies import default
 from tests.frontend.support import define
 from tests.kernel.host_run import host_run
 
-SIMT = Path(explorer.run.__file__).parent / "simt"
+SIMT = Path(explorer.run.cpu.__file__).parent / "simt"
 KERNEL_HEADERS = '#include "simt.h"\n#include "cuda_fp16.h"\n#include "cuda_bf16.h"\n'
 HOST_HEADERS = "".join(f"#include <{name}.h>\n" for name in ("math", "stdio", "stdlib", "string", "time", "limits", "float"))
 """Of an exported file, and what CUDA's own headers include for the host."""

@@ -17,8 +17,8 @@ from explorer.kernel.module import CudaModule
 from explorer.kernel.nodes import Do, Node
 from explorer.kernel.stages import Stage, _changed, stages
 from explorer.kernel.traverse import map_bodies
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
 from explorer.schedule import Schedule
 from explorer.transforms.approximate import as_computed
 from tests.properties import trial

@@ -13,10 +13,10 @@ from explorer.ir.interpret import interpret
 from explorer.ir.operations import OPERATIONS
 from explorer.ir.scalar import REDUCTIONS
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
+from explorer.run.cpu.device import CpuDevice
 from explorer.run.export import exported
-from explorer.run.nvrtc import compile_module
-from explorer.run.reference import reference
+from explorer.run.nvrtc.compiler import compile_module
+from explorer.run.verify.reference import reference
 from tests.frontend.support import body, define
 from tests.kernel.host_run import host_run
 from tests.kernel.reductions import CASES, FLOATS, KINDS, WAYS, definition, expected, inputs, plan, result_type, wide

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from explorer.errors import CompileError, ExplorerError, IllegalSchedule
 from explorer.kernel.emit import emit
 from explorer.kernel.module import CudaModule
-from explorer.run.cpu import CpuBuilt, CpuDevice
-from explorer.run.inputs import seeded_arrays
+from explorer.run.cpu.device import CpuBuilt, CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
 from explorer.schedule import Schedule
 from tests.properties.equal import difference
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.text_mutants import PAGE, page
 from explorer import workloads
-from explorer.run.exact import KINDS
+from explorer.run.inputs.exact import KINDS
 
 from .text import RULES, TextMutant, text_mutants
 from .text_judgement import Noticed, control, judged

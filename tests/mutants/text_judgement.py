@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from explorer.errors import CompileError, KernelFault, KernelTimeout
 from explorer.kernel.module import CudaModule
-from explorer.run.cpu import CpuBuilt, CpuDevice
-from explorer.run.exact import KINDS
-from explorer.run.verify import check_outputs
+from explorer.run.cpu.device import CpuBuilt, CpuDevice
+from explorer.run.inputs.exact import KINDS
+from explorer.run.verify.outputs import check_outputs
 
 from .text import TextMutant
 from .text_same import Probes, reason

@@ -14,8 +14,8 @@ import numpy as np
 
 from explorer.errors import ExplorerError
 from explorer.ir.dtype import f32_to_bf16
-from explorer.run.cpu import CpuBuilt, CpuDevice
-from explorer.run.inputs import Inputs
+from explorer.run.cpu.device import CpuBuilt, CpuDevice
+from explorer.run.inputs.arguments import Inputs
 
 from .text_subject import Subject
 

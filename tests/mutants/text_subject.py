@@ -9,9 +9,9 @@ from explorer import strategies, workloads
 from explorer.ir.program import Program
 from explorer.kernel.emit import emit
 from explorer.kernel.module import CudaModule
-from explorer.run.exact import kinds_for
-from explorer.run.inputs import Inputs
-from explorer.run.reference import Reference, compiled
+from explorer.run.inputs.arguments import Inputs
+from explorer.run.inputs.exact import kinds_for
+from explorer.run.verify.reference import Reference, compiled
 from explorer.schedule import Schedule
 from explorer.transforms.approximate import as_computed
 

@@ -7,8 +7,8 @@ import numpy as np
 from explorer.ir.dtype import bf16_to_f32
 from explorer.ir.interpret import interpret
 from explorer.ir.program import Program
-from explorer.run.reference import Reference, compiled
-from explorer.run.verify import check_outputs
+from explorer.run.verify.outputs import check_outputs
+from explorer.run.verify.reference import Reference, compiled
 
 
 def difference(program: Program, arrays: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> str:

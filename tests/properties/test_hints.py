@@ -7,11 +7,12 @@ import time
 
 import pytest
 
-from explorer import hints, workloads
-from explorer.calls import calls_in
+from explorer import workloads
 from explorer.errors import ScheduleError
 from explorer.schedule import Schedule
-from explorer.step import taken
+from explorer.schedule.step import taken
+from explorer.steps import hints
+from explorer.steps.calls import calls_in
 from explorer.transforms.base import Transform
 
 from .moves import random_step

@@ -16,7 +16,7 @@ from explorer.errors import IllegalSchedule
 from explorer.ir.finding import Finding, Instance
 from explorer.ir.plan import Plan
 from explorer.poly.judge import judge
-from explorer.run.inputs import seeded_arrays
+from explorer.run.inputs.arguments import seeded_arrays
 from explorer.transforms.base import catalogue
 from tests.mutants.mutants import NO_FLOW, NO_ORDER
 from tests.mutants.patches import Patch, patched

@@ -23,8 +23,8 @@ from explorer.ir.tree import walk
 from explorer.kernel.emit import emit
 from explorer.kernel.module import CudaModule
 from explorer.poly.judge import judge
-from explorer.run.cpu import CpuBuilt, CpuDevice
-from explorer.run.inputs import seeded_arrays
+from explorer.run.cpu.device import CpuBuilt, CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
 from explorer.schedule import Schedule
 from explorer.transforms.approximate import as_computed
 from explorer.transforms.base import Transform, catalogue

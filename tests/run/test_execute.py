@@ -13,13 +13,14 @@ from explorer import workloads
 from explorer.errors import DeviceError, IllegalSchedule, KernelFault, ResourceError
 from explorer.gpu.spec import default_gpu
 from explorer.kernel.emit import emit
-from explorer.run import cuda, ragged
 from explorer.run import execute as module
-from explorer.run.cpu import CpuDevice
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.cuda import device as cuda
 from explorer.run.execute import execute
-from explorer.run.ragged import ragged_sizes_of
-from explorer.run.seeded import Seeded
+from explorer.run.inputs.seeded import Seeded
 from explorer.run.timing import Samples
+from explorer.run.verify import ragged
+from explorer.run.verify.ragged import ragged_sizes_of
 from explorer.schedule import Schedule
 
 

@@ -11,7 +11,7 @@ from explorer.gpu.spec import default_gpu
 from explorer.ir.dtype import DTYPES
 from explorer.run.result import Comparison, Evidence, Run
 from explorer.run.timing import Samples, Timing
-from explorer.run.verify import Check, Tolerance
+from explorer.run.verify.outputs import Check, Tolerance
 
 EXACT = Tolerance(DTYPES["f32"], 1, 0.0, 0.0, False)
 GOOD = Check("y", 8, 8, 0, 0.0, 0.0, EXACT, "a test")

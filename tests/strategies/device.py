@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import explorer as ex
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
 from tests.properties.equal import difference
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import explorer as ex
 from benchmarks import fused_programs
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
-from explorer.run.reference import references
-from explorer.run.verify import check_outputs
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.verify.outputs import check_outputs
+from explorer.run.verify.reference import references
 
 M, N = ex.sizes("M N")
 

@@ -13,8 +13,8 @@ from benchmarks.reduction_program import reduction
 from explorer.errors import ScheduleError
 from explorer.ir.tree import Loop, walk
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
-from explorer.run.nvrtc import compile_module
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.auto import auto
 from explorer.strategies.reductions import Shape, choose, priced, reduce, reduction_form
 from explorer.strategies.rows import rows

@@ -13,10 +13,10 @@ from benchmarks import fused_programs
 from benchmarks.reduction_program import reduction
 from explorer.errors import TransformError
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
-from explorer.run.reference import references
-from explorer.run.verify import check_outputs
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
+from explorer.run.verify.outputs import check_outputs
+from explorer.run.verify.reference import references
 from explorer.strategies.auto import auto
 from explorer.strategies.choices import Variant, as_written, decisions, together, variants
 from explorer.transforms.approximate import as_computed

@@ -12,8 +12,8 @@ from explorer.errors import OutOfMemory, ResourceError
 from explorer.gpu.spec import gpu
 from explorer.ir.rounding import METHODS, gamma, sum_bound
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
 from explorer.run.kernel import Kernel
 from explorer.schedule import Schedule
 from explorer.strategies.collects import Way, table, ways

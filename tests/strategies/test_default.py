@@ -7,10 +7,10 @@ import pytest
 import explorer as ex
 from explorer.ir.tree import Loop, walk
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
-from explorer.run.nvrtc import compile_module
-from explorer.run.reference import references
-from explorer.run.verify import check_outputs
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.nvrtc.compiler import compile_module
+from explorer.run.verify.outputs import check_outputs
+from explorer.run.verify.reference import references
 from explorer.strategies.default import REGISTER_WORDS
 
 NAMES = ex.workloads.names()

@@ -9,7 +9,7 @@ from explorer.errors import IllegalSchedule, TransformError
 from explorer.ir.finding import Verdict
 from explorer.ir.plan import Plan
 from explorer.schedule import Schedule
-from explorer.step import taken
+from explorer.schedule.step import taken
 from explorer.strategies import deferred
 from explorer.strategies.deferred import Memory, ask, judged_once, take
 from explorer.transforms.base import Transform

@@ -11,7 +11,7 @@ import explorer as ex
 from benchmarks.reduction_program import reduction
 from explorer.gpu.spec import gpu
 from explorer.kernel.emit import emit
-from explorer.run.nvrtc import compile_module
+from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.default import default
 from explorer.strategies.reductions import Shape, priced, problem_of, reduce, reduction_form
 from explorer.strategies.reductions.families import candidates

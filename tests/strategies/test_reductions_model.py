@@ -11,8 +11,8 @@ from benchmarks.reduction_fit import SWEEP, Sweep, measured
 from benchmarks.reduction_program import reduction
 from explorer.gpu.spec import Gpu, gpu
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
 from explorer.strategies.reductions import Shape, choose, priced, reduce, reduction_form
 from explorer.strategies.reductions.families import SMALL, candidates
 from explorer.strategies.reductions.model import H200, cost, timed

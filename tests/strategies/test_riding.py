@@ -13,8 +13,8 @@ import explorer as ex
 from benchmarks.fused_programs import layernorm_gradient
 from explorer.ir.tree import Leaf, Loop, leaves, walk
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
-from explorer.run.nvrtc import compile_module
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.auto import auto
 from explorer.strategies.gather import gather
 from explorer.strategies.riding import Spread, choose, ride

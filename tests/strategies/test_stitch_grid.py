@@ -17,7 +17,7 @@ from explorer.gpu.spec import gpu
 from explorer.ir.plan import Plan, block_extents, grid_extents
 from explorer.ir.tree import Loop, walk
 from explorer.kernel.emit import emit
-from explorer.run.nvrtc import compile_module
+from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies import edges, stitch, stitching
 from explorer.strategies.reductions import Shape, reduce
 from explorer.strategies.stitching.phases import one_launch, resident

@@ -11,7 +11,7 @@ import explorer as ex
 from benchmarks.reduction_program import reduction
 from explorer.errors import TransformError
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
+from explorer.run.cpu.device import CpuDevice
 from explorer.strategies.reductions import Shape, reduce
 from tests.programs import row_sum
 

@@ -12,8 +12,8 @@ from explorer.ir.tree import Kernel
 from explorer.kernel.emit import emit
 from explorer.poly.joins import check_joins
 from explorer.poly.judge import judge
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
 from explorer.transforms.collect import Collect
 from tests.oracle import check_plan
 from tests.properties.equal import difference

@@ -18,8 +18,8 @@ from explorer.ir.tree import Kernel, Leaf, Loop
 from explorer.kernel.emit import emit
 from explorer.poly.joins import check_joins
 from explorer.poly.judge import judge
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
 from explorer.strategies.auto import auto
 from explorer.transforms.bind import Bind
 from explorer.transforms.join import Join

@@ -13,9 +13,9 @@ from explorer.kernel.cluster_layout import MOST_BYTES, slots_of
 from explorer.kernel.emit import emit
 from explorer.kernel.module import CudaModule
 from explorer.poly.joins import check_joins
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
-from explorer.run.nvrtc import compile_module
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
+from explorer.run.nvrtc.compiler import compile_module
 from explorer.schedule import Schedule
 from tests.oracle import check_plan
 from tests.properties.equal import difference

@@ -8,7 +8,7 @@ import explorer as ex
 from benchmarks.reduction_program import reduction
 from explorer.errors import TransformError
 from explorer.kernel.emit import emit
-from explorer.run.nvrtc import compile_module
+from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.reductions import Shape, reduce
 
 LONG = Shape(x=256, y=1, vector=4, unroll=16, parts=16)

@@ -9,7 +9,7 @@ import explorer as ex
 from explorer.errors import TransformError
 from explorer.ir.text import loops_text
 from explorer.kernel.emit import emit
-from explorer.run.cpu import CpuDevice
+from explorer.run.cpu.device import CpuDevice
 from tests.transforms.programs import softmax
 from tests.transforms.storage import refusal, right
 

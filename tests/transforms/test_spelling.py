@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import explorer as ex
-from explorer.calls import read_call
+from explorer.steps.calls import read_call
 from explorer.transforms.bind import Bind
 from explorer.transforms.coalesce import Coalesce
 from explorer.transforms.reorder import Reorder

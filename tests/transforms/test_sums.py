@@ -11,9 +11,9 @@ from explorer.ir.rounding import sum_bound
 from explorer.ir.text import loops_text
 from explorer.kernel.emit import emit
 from explorer.poly.judge import judge
-from explorer.run.cpu import CpuDevice
-from explorer.run.inputs import seeded_arrays
-from explorer.run.nvrtc import compile_module
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
+from explorer.run.nvrtc.compiler import compile_module
 from explorer.schedule import Schedule
 from explorer.transforms.accumulate import Accumulate
 from tests.properties.equal import difference

@@ -16,9 +16,9 @@ from explorer.gpu.spec import default_gpu
 from explorer.ir.dtype import DTYPES
 from explorer.run.kernel import Compiled
 from explorer.run.result import Comparison, Evidence, Run
-from explorer.run.search_result import SearchResult, Trial
+from explorer.run.search.result import SearchResult, Trial
 from explorer.run.timing import Samples, Timing, compare
-from explorer.run.verify import Check, Tolerance
+from explorer.run.verify.outputs import Check, Tolerance
 
 GOOD = Check("y", 8, 8, 0, 1e-7, 0.25, Tolerance(DTYPES["f32"], 9, 6e-8, 4e-7, True), "the loops as written")
 BAD = replace(GOOD, wrong=1, index=(3,), got=1.0, expected=2.0)

@@ -11,8 +11,8 @@ from typing import Any
 from ...ir.finding import Verdict
 from ...ir.plan import Plan
 from ...ir.tree import Kernel, Leaf, Loop
-from ...moves import Move, in_order
 from ...schedule import Schedule
+from ...steps.moves import Move, in_order
 from ...transforms.base import Transform, catalogue
 from ..protocol import Problem
 from ..protocol_moves import MoveData, MovesPane, WaysData

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...calls import calls_in
 from ...errors import ExplorerError, IllegalSchedule, ScheduleError
 from ...ir.finding import Finding, Instance, Verdict
 from ...schedule import Schedule
+from ...steps.calls import calls_in
 from ...transforms.base import Transform
 from ..protocol import Hint, Problem, Witness
 

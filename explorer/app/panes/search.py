@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...run.search_result import SearchResult, Trial, fastest
+from ...run.search.result import SearchResult, Trial, fastest
 from ..protocol_plans import SearchPane, SearchTrial
 from ..session import Session
 from ..tasks import Progress

@@ -27,7 +27,7 @@ _INLINE_LAUNCHES = 32
 
 
 class Fill(Protocol):
-    """How an input is made (``explorer.run.inputs.Recipe``)."""
+    """How an input is made (``explorer.run.inputs.arguments.Recipe``)."""
 
     @property
     def kind(self) -> str: ...  # noqa: D102

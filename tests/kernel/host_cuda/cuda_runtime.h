@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-template <class T, class U> T simt_bits(U u) { T t; memcpy(&t, &u, sizeof(T)); return t; }  // for the headers of run/simt
+template <class T, class U> T simt_bits(U u) { T t; memcpy(&t, &u, sizeof(T)); return t; }  // for the headers of run/cpu/simt
 
 #define __global__
 #define __device__

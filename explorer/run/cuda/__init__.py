@@ -1,0 +1,1 @@
+"""The CUDA device: kernels run by CuPy in a worker process."""

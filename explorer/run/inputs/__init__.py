@@ -1,0 +1,1 @@
+"""What a run is given: seeded arguments that every program accepts, and those whose arithmetic is exact."""

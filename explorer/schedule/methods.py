@@ -1,0 +1,202 @@
+"""What users do with a schedule: read its text, run it, search, look at it, save it.
+
+These are methods of :class:`explorer.schedule.Schedule`, which takes them over by name.  Each hands on to the layer that does the
+work, and imports it when it is called: the layers above import the schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DeviceError, ExportError, ResourceError, TransformError, spoken
+from ..system.files import place_for, write_file
+
+if TYPE_CHECKING:
+    from ..gpu.spec import Gpu
+    from ..kernel.module import CudaModule
+    from ..kernel.stages import Stage
+    from ..run.counterexample.counterexample import Counterexample
+    from ..run.kernel import Compiled, Kernel
+    from ..run.search.result import SearchResult
+    from ..transforms.base import Transform
+    from . import Schedule
+
+
+@spoken(TransformError, 's.counterexample("bind", "k", "thread.x")')
+def counterexample(self: Schedule, move: str | Transform, *args: Any, **kwargs: Any) -> Counterexample:
+    """Run the order that a refused move would make, at the smallest sizes that show a wrong output cell.
+
+    Parameters
+    ----------
+    move : str or Transform
+        A move's name with its arguments behind it, or a step.
+
+    Returns
+    -------
+    Counterexample
+        The wrong cell beside the pair of instances; or in words why there is nothing to see.
+
+    Examples
+    --------
+    >>> print(s.counterexample("bind", "k", "thread.x"))
+    """
+    from ..run.counterexample.counterexample import counterexample
+    from ..steps.calls import built, kind_of
+    from ..transforms.base import catalogue, expect
+
+    kind = kind_of(move) if isinstance(move, str) else None
+    if kind is None and isinstance(move, str):
+        raise TransformError(f"there is no move {move!r}", hint=f"one of {', '.join(catalogue())}")
+    step = built(kind, args, kwargs) if kind else expect(move)
+    again = None if self.definition is None else lambda sizes: self.at(**sizes)
+    return counterexample(self, step, again=again)
+
+
+@spoken(ResourceError, 's.module("sm_90")')
+def module(self: Schedule, arch: str = "sm_90") -> CudaModule:
+    """CUDA text, buffers, launches and source map.
+
+    Raises
+    ------
+    IllegalSchedule
+        While a reduction's obligation is open.
+    ResourceError
+        If no architecture has that name.
+    """
+    from ..kernel.emit import emit
+    from ..kernel.emittable import require_emittable
+    from ..run.kernel import architecture
+
+    require_emittable(self)
+    return emit(self.plan, arch=architecture(arch))
+
+
+def ir(self: Schedule, after: str = "") -> Stage:
+    """The kernels after a pass of the code generator, with the lines that it changed.
+
+    Parameters
+    ----------
+    after : str
+        A pass of :mod:`explorer.kernel.passes`; by default the last one.
+
+    Raises
+    ------
+    IllegalSchedule
+        While an obligation is open.
+    ScheduleError
+        There is no such pass.
+    """
+    from ..kernel.stages import stage
+
+    self.module()
+    return stage(self.plan, after)
+
+
+@spoken(ResourceError, 's.kernel("H200")')
+def kernel(self: Schedule, gpu: Gpu | str | None = None) -> Kernel:
+    """The CUDA text for one GPU (by default the H200), its launches checked against the GPU's limits.
+
+    Raises
+    ------
+    IllegalSchedule
+        While a reduction's obligation is open.
+    ResourceError
+        If a launch does not fit; the error says what to shrink.
+    """
+    from ..run.kernel import Kernel
+
+    return Kernel.of(self, gpu)
+
+
+@spoken(ResourceError, 's.compile("sm_90")')
+def compile(self: Schedule, archs: str | Sequence[str] | None = None) -> Compiled:
+    """Compile the text, with no GPU, for architectures or GPUs; see :meth:`explorer.run.kernel.Kernel.compile`."""
+    return self.kernel().compile(archs)
+
+
+@spoken(DeviceError, 's.run({"x": x}, device="cpu")')
+def run(self: Schedule, arrays: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    """Run, verify and time; see :func:`explorer.run.execute.execute` for the options."""
+    from ..run.execute import execute
+    from ..run.options import check_names
+
+    check_names(execute, options, DeviceError, called="run", arrays=[a.name for a in self.source.parameters])
+    return execute(self, arrays, **options)
+
+
+@spoken(DeviceError, 's.search(device="cpu")')
+def search(self: Schedule, **options: Any) -> SearchResult:
+    """Measure variants of what :func:`explorer.strategies.auto.auto` makes of the program, and keep the fastest.
+
+    See :func:`explorer.run.search.measured.search` for the options; ``found.schedule`` is the best.
+    """
+    from ..run.options import check_names
+    from ..run.search.measured import search
+
+    check_names(search, options, DeviceError, arrays=[a.name for a in self.source.parameters])
+    return search(self, **options)
+
+
+@spoken(ExportError, 's.export("kernel.cu")')
+def export(self: Schedule, path: str | PathLike[str], **options: Any) -> Path:
+    """Write one self-checking ``.cu`` file; see :func:`explorer.run.export.export`."""
+    from ..run.export import export
+    from ..run.options import check_names
+
+    check_names(export, options, ExportError)
+    return export(self, path, **options)
+
+
+@spoken(ExportError, "s.script()")
+def script(self: Schedule) -> str:
+    """Python that rebuilds this schedule."""
+    from ..frontend.preamble import preamble
+    from ..steps.saved import script
+
+    if self.definition is None:
+        return script(self.source, self.steps)
+    return script(self.source, self.steps, preamble(self.definition))
+
+
+@spoken(ExportError, "s.to_json()")
+def to_json(self: Schedule) -> str:
+    """The schedule as JSON."""
+    from ..steps.saved import to_json
+
+    return to_json(self.source, self.steps)
+
+
+@spoken(ExportError, 's.save("schedule.json")')
+def save(self: Schedule, path: str | PathLike[str], *, overwrite: bool = False, parents: bool = False) -> Path:
+    """Write the schedule as JSON.
+
+    Parameters
+    ----------
+    path : str or path
+    overwrite : bool
+        Replace whatever file stands there; without it, only a saved schedule of the same program.
+    parents : bool
+        Make the folder if it is not there, and those above it.
+
+    Raises
+    ------
+    ExportError
+        The file cannot be written, or another one stands there.  That one is left as it was.
+    """
+    from ..steps.saved import other_than
+
+    file = place_for(path, f"{self.source.name}.json", parents=parents)
+    write_file(file, self.to_json() + "\n", overwrite=overwrite, ours=partial(other_than, self.source.name))
+    return file
+
+
+@spoken(ExportError, "s.share()")
+def share(self: Schedule) -> str:
+    """The schedule as one short line of text."""
+    from ..steps.saved import share_string
+
+    return share_string(self.source, self.steps)

@@ -1,0 +1,57 @@
+"""A step on a plan: its own preconditions, then the questions of legality about what it makes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..errors import Undecided
+from ..ir.finding import Verdict
+from ..ir.plan import Plan
+from ..poly.judge import judge
+from ..system import cancel
+
+DEEPEST = 256
+"""Loops around a statement: what clang takes of blocks within each other (``-fbracket-depth``); C itself promises 127."""
+
+
+class Step(Protocol):
+    """What a schedule needs of a transformation; `str(step)` is the Python call that makes it."""
+
+    def check(self, plan: Plan) -> Verdict:
+        """Whether the step's own preconditions hold."""
+        ...
+
+    def rewrite(self, plan: Plan) -> Plan:
+        """The plan after the step; called only where `check` says yes."""
+        ...
+
+
+def taken(plan: Plan, step: Step, judge_it: bool = True) -> tuple[Verdict, Plan | None]:
+    """A step on a plan: the verdict, and the new plan if there is one (also when it is not legal).
+
+    Parameters
+    ----------
+    plan : Plan
+    step : Step
+    judge_it : bool
+        Whether the new plan is judged; without, the verdict is that of the step's own preconditions.
+
+    Raises
+    ------
+    Cancelled
+        If the work of this thread is to stop.
+    """
+    cancel.check()
+    try:
+        if not (verdict := step.check(plan)):
+            return verdict, None
+        new = step.rewrite(plan)
+    except Undecided as error:
+        return Verdict(error.what, error.why, error.hint), None
+    if (deep := max((len(above) for _, above, _ in new.leaves), default=0)) > DEEPEST:
+        return Verdict(f"a statement would stand in {deep} loops", f"compilers take {DEEPEST} blocks within each other",
+                       "fewer splits; coalesce loops of one iteration with their neighbours"), None
+    if judge_it and (refusals := judge(new).refusals):
+        finding = refusals[0]
+        return Verdict(f"{step} is not legal: {finding.what}", finding.why, "; or ".join(finding.hints), finding), new
+    return verdict, new

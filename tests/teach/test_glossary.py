@@ -1,0 +1,88 @@
+"""The glossary: our words, other systems' words, and words that nobody uses."""
+
+from __future__ import annotations
+
+import pytest
+
+import explorer as ex
+from explorer.teach import glossary
+from explorer.transforms.base import catalogue
+
+
+@pytest.mark.parametrize("name", sorted(catalogue()))
+def test_every_move_is_explained(name: str) -> None:
+    text = ex.help(name)
+    assert text.startswith(f"{name} — ")
+    assert (catalogue()[name].__doc__ or "").strip().splitlines()[0] in text
+    assert "Before" in text
+
+
+@pytest.mark.parametrize("name", sorted({a for k in catalogue().values() for a in k.aliases}))
+def test_every_alias_leads_to_its_move(name: str) -> None:
+    wanted = {k.name for k in catalogue().values() if name in k.aliases} | ({name} & catalogue().keys())
+    heads = [line.split(" — ")[0] for line in ex.help(name).splitlines() if " — " in line]
+    assert set(heads) & wanted or name in str(ex.help(name))
+    assert "no move is called" not in ex.help(name)
+
+
+@pytest.mark.parametrize(("words", "ours"), [
+    ("Exo: mult_loops", "coalesce"), ("Halide: fuse", "coalesce"), ("TVM: fuse", "coalesce"), ("Exo: fuse", "fuse"),
+    ("halide: compute_with", "fuse"), ("  OpenMP :collapse ", "coalesce"), ("Clay: split", "distribute"),
+    ("Clay: stripmine", "split"),
+    ("loopy: add_prefetch", "stage"), ("TVM: cache_write", "stage"), ("Clay: peel", "cut"), ("isl: band_tile", "split"),
+])
+def test_other_dialects(words: str, ours: str) -> None:
+    assert ex.help(words).startswith(f"{ours} — ")
+
+
+def test_one_word_of_two_moves_gives_both() -> None:
+    text = ex.help("isl: band_tile")
+    assert "split — " in text
+    assert "tile — " in text
+
+
+def test_false_friends_are_pointed_out() -> None:
+    assert "for nested loops" in ex.help("fuse")
+    assert "Beware" in ex.help("Clay: stripmine")
+    assert "Beware" not in ex.help("unroll")
+
+
+def test_moving_the_consumer_is_no_word_for_moving_the_producer() -> None:
+    assert "reverse_compute_at" not in catalogue()["compute_at"].aliases
+    for words in ("reverse_compute_at", "TVM: reverse_compute_at"):
+        said = ex.help(words)
+        assert said.startswith("fuse —")
+        assert "reverse_compute_at is a fuse for each loop" in said
+
+
+def test_what_nobody_calls_anything() -> None:
+    assert ex.help("splitt").startswith("no move is called 'splitt'; did you mean split")
+    assert "coalesce" in ex.help("Exo: mult_loop") or "Exo: mult_loops" in ex.help("Exo: mult_loop")
+    assert "one of accumulate, " in ex.help("zzzzzz")
+    for nothing in (ex.help(), ex.help("")):
+        assert all(f"  {name} " in nothing for name in catalogue())
+        assert "export" in nothing
+        assert "auto" in nothing
+
+
+@pytest.mark.parametrize(("word", "said"), [
+    ("run", "repeats : int"), ("export", "self-checking"), ("search", "trials : int"), ("compile", "architectures"),
+    ("cuda", "The CUDA text."), ("schedule", "A value for every size"), ("load", "share string"), ("auto", "memory-bound"),
+])  # fmt: skip
+def test_methods_and_strategies_are_explained_with_their_options(word: str, said: str) -> None:
+    text = ex.help(word)
+    assert text.startswith(f"{word} — ")
+    assert said in text
+
+
+def test_a_number_is_no_move() -> None:
+    assert "no move is called '3'" in ex.help(3)  # type: ignore[arg-type]
+
+
+def test_the_table_speaks_of_moves_that_exist_and_of_no_move_twice() -> None:
+    assert glossary._ROWS.keys() <= catalogue().keys()
+    assert glossary._TRAPS.keys() <= catalogue().keys()
+    for name, row in glossary._ROWS.items():
+        for system, words in row.items():
+            for word in words.split(","):
+                assert f"{name} — " in ex.help(f"{system}: {word}"), (system, word)
