@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, cast, overload
 
 
 class Advice(Sequence[str]):
@@ -30,7 +30,7 @@ class Advice(Sequence[str]):
         return self.told[index]
 
     def __eq__(self, other: object) -> bool:
-        return self.told == tuple(other) if isinstance(other, Sequence) else NotImplemented
+        return self.told == tuple(cast("Sequence[object]", other)) if isinstance(other, Sequence) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.told)

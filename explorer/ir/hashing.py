@@ -21,6 +21,6 @@ def cached_hash(cls: C) -> C:
     def state(self: object) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
-    cls.__hash__ = remembered  # type: ignore[method-assign]
-    cls.__getstate__ = state  # type: ignore[attr-defined]
+    changed: Any = cls
+    changed.__hash__, changed.__getstate__ = remembered, state
     return cls

@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,25 @@ def _steps(function: str) -> str:
             ": {e0} + 1.0)")  # fmt: skip
 
 
+# -- what an operator of Python does with numbers --
+
+
+def _divided(a: Any, b: Any) -> Any:
+    return a / b
+
+
+def _floor_divided(a: Any, b: Any) -> Any:
+    return a // b
+
+
+def _raised(a: Any, b: Any) -> Any:
+    return a**b
+
+
 # -- which integers a result lies between --
 
 
-def _ends(function: Any) -> Any:
+def _ends(function: Callable[[int, int], int]) -> Callable[[Interval | None, Interval | None], Interval | None]:
     """Between the results on the ends of the arguments, in which the function is monotone one by one."""
 
     def interval(a: Interval | None, b: Interval | None) -> Interval | None:
@@ -54,7 +70,7 @@ def _ends(function: Any) -> Any:
 
 
 def _quotient(a: Interval | None, b: Interval | None) -> Interval | None:
-    return _ends(operator.floordiv)(a, b) if b and b[0] > 0 else None
+    return _ends(_floor_divided)(a, b) if b and b[0] > 0 else None
 
 
 def _rest(_: Interval | None, by: Interval | None) -> Interval | None:
@@ -80,6 +96,10 @@ def _masked(a: Interval | None, b: Interval | None) -> Interval | None:
     return (0, min(tops)) if tops else None
 
 
+def _inverted(x: Interval | None) -> Interval | None:
+    return (~x[1], ~x[0]) if x else None
+
+
 # -- how large a result is --
 
 
@@ -95,12 +115,35 @@ def _largest(*parts: Size) -> Size:
     return max(s for s, _ in parts), max(f for _, f in parts)
 
 
+def _of_first(a: Size, _: Size) -> Size:
+    return a[0], 1.0
+
+
+def _of_second(_: Size, b: Size) -> Size:
+    return b[0], 1.0
+
+
+def _product_and_sum(a: Size, b: Size, c: Size) -> Size:
+    return _sum(_product(a, b), c)
+
+
+def _wrapped(a: Size, b: Size) -> Size:
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _of_branches(_: Size, a: Size, b: Size) -> Size:
+    return _largest(a, b)
+
+
 def _one(*_: Size) -> Size:
     return 1.0, 1.0
 
 
-def _up_to(size: float) -> Any:
-    return lambda *_: (size, math.inf)
+def _up_to(size: float) -> Callable[..., Size]:
+    def most(*_: Size) -> Size:
+        return size, math.inf
+
+    return most
 
 
 def _exponential(x: Size) -> Size:
@@ -147,18 +190,18 @@ _ROWS = (
     _arithmetic("mul", "*", 13, np.multiply, "reference_product({v0}, {e0}, {v1}, {e1})", _product,
                 interval=_ends(operator.mul), fold=operator.mul),
     Operation("div", "a b", np.true_divide, {"*": "{0} / {1}"}, "reference_quotient({v0}, {e0}, {v1}, {e1})", special=True,
-              fast="fast_div", result="float", precedence=13, python="{0} / {1}", fold=operator.truediv, positive=(1,)),
+              fast="fast_div", result="float", precedence=13, python="{0} / {1}", fold=_divided, positive=(1,)),
     Operation("floordiv", "a b", meaning.quietly(np.floor_divide),
               _whole_call("floor_div"),
               "({e1} > 0.0 ? INFINITY : {e0} > 0.0 ? {e0} + 1.0 : 0.0)",
               {"u64": "(({1}) ? ({0}) / ({1}) : 0)", "int": "reference_ratio({0}, {1})"},
-              python="{0} // {1}", binds=13, fold=operator.floordiv, leaves_i32=True, interval=_quotient,
-              size=lambda a, b: (a[0], 1.0)),
+              python="{0} // {1}", binds=13, fold=_floor_divided, leaves_i32=True, interval=_quotient,
+              size=_of_first),
     Operation("mod", "a b", meaning.quietly(np.remainder),
               _whole_call("floor_mod"),
               "({e1} > 0.0 ? INFINITY : {e0} > 0.0 ? fmax({e0}, fabs((double){v1})) : 0.0)",
               {"u64": "(({1}) ? ({0}) % ({1}) : 0)", "int": "reference_rest({0}, {1})"},
-              python="{0} % {1}", binds=13, fold=operator.mod, interval=_rest, size=lambda a, b: (b[0], 1.0)),
+              python="{0} % {1}", binds=13, fold=operator.mod, interval=_rest, size=_of_second),
     Operation("neg", "x", np.negative, {"*": "-{0}"}, "{e0}", ulp=0.0, precedence=14, python="-{0}", fold=operator.neg,
               leaves_i32=True, keeps_finite=True, linear=(0,), size=_largest),
     Operation("abs", "x", np.abs, {**_call("fabs"), "i64": "llabs({0})", "i32": "abs({0})", "int": "({0})"}, "{e0}",
@@ -211,15 +254,15 @@ _ROWS = (
               exact_at="{v0} == 0.0", special=True, result="float", size=_up_to(2.0), same=(math.erfc,),
               help="One minus the error function, exact where that is near 1 too."),
     Operation("pow", "base exponent", np.power, {"f32": "powf({0}, {1})", "f64": "pow({0}, {1})"},
-              "reference_power({t}, {v0}, {e0}, {v1}, {e1})", ulp=8.0, special=True, result="float", fold=operator.pow,
+              "reference_power({t}, {v0}, {e0}, {v1}, {e1})", ulp=8.0, special=True, result="float", fold=_raised,
               positive=(0,), same=(builtins.pow, math.pow, np.power),
               help="`base` to the power `exponent`; ``base ** exponent`` means the same."),
     Operation("fma", "a b c", meaning.fma, {"f32": "fmaf({0}, {1}, {2})", "f64": "fma({0}, {1}, {2})"},
               "reference_product({v0}, {e0}, {v1}, {e1}) + {e2}", flops=2, keeps_finite=True,
-              size=lambda a, b, c: _sum(_product(a, b), c), help="``a * b + c``, rounded once."),
+              size=_product_and_sum, help="``a * b + c``, rounded once."),
     Operation("fmod", "a b", np.fmod, {"f32": "fmodf({0}, {1})", "f64": "fmod({0}, {1})"},
               "reference_wrapped({v0}, {e0}, {v1}, {e1})", ulp=0.0, special=True, positive=(1,), same=(math.fmod, np.fmod),
-              size=lambda a, b: (min(a[0], b[0]), max(a[1], b[1])),
+              size=_wrapped,
               help="Remainder of a division rounded towards zero, with the sign of `a`, as C's and NumPy's `fmod`."),
     _rounding("floor", "floor", "The largest integer that is not above `x`, as a float.", np.floor, math.floor),
     _rounding("ceil", "ceil", "The smallest integer that is not below `x`, as a float.", np.ceil, math.ceil),
@@ -238,7 +281,7 @@ _ROWS = (
               result="float", positive=(1,)),
     Operation("where", "condition value other", np.where, {"*": "{0} ? {1} : {2}"},
               "({e0} > 0 ? reference_apart({v1}, {v2}) + fmax({e1}, {e2}) : {v0} ? {e1} : {e2})", ulp=0.0, flops=0, precedence=2,
-              takes=("bool", "", ""), keeps_bool=True, linear=(1, 2), interval=_either, size=lambda _, a, b: _largest(a, b),
+              takes=("bool", "", ""), keeps_bool=True, linear=(1, 2), interval=_either, size=_of_branches,
               same=(np.where,),
               help="`value` where `condition` holds, `other` elsewhere; the same as ``value if condition else other``."),
     _comparison("lt", "<", 10, np.less), _comparison("le", "<=", 10, np.less_equal), _comparison("gt", ">", 10, np.greater),
@@ -252,7 +295,7 @@ _ROWS = (
     _bits("bitand", "&", 8, np.bitwise_and, 10, _masked), _bits("bitxor", "^", 7, np.bitwise_xor, 9),
     _bits("bitor", "|", 6, np.bitwise_or, 8),
     Operation("invert", "x", np.invert, {"int": "~{0}"}, "{e0}", precedence=14, python="~{0}", leaves_i32=True, size=_index,
-              interval=lambda x: (~x[1], ~x[0]) if x else None),
+              interval=_inverted),
     Operation("lshift", "a n", np.left_shift, {"int": "shift_left({0}, {1})"}, _EXACT_BITS, {"int": "reference_left({0}, {1})"},
               python="{0} << {1}", binds=11, leaves_i32=True, size=_index),
     Operation("rshift", "a n", np.right_shift, {"int": "shift_right({0}, {1})"},

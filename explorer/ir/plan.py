@@ -146,15 +146,15 @@ class Plan:
         alone runs a kernel joined by a ticket, by signals or in a cluster along an axis of the grid that the kernel does not
         spread over.
         """
-        out = {}
+        out: dict[str, tuple[int, int, int, int, int, int]] = {}
         for group in self.launched:
             grid = tuple(map(max, zip(*map(grid_extents, group), strict=True)))
             x, y, z = map(max, zip(*map(block_extents, group), strict=True))
             block = _whole_warps(x) if any(map(_binds_lanes, group)) else x, y, z
             for position, kernel in enumerate(group):
                 alone = kernel.by_one and position > 0
-                mine = (n if own > 1 or not alone else 1 for n, own in zip(grid, grid_extents(kernel), strict=True))
-                out[kernel.id] = (*mine, *block)
+                across, down, deep = (n if own > 1 or not alone else 1 for n, own in zip(grid, grid_extents(kernel), strict=True))
+                out[kernel.id] = (across, down, deep, *block)
         return out
 
     def joined_axes(self, kernel: Kernel) -> tuple[int, ...]:
@@ -184,7 +184,7 @@ class Plan:
     @cached_property
     def clusters(self) -> dict[str, tuple[int, int, int]]:
         """For each kernel by id, the blocks (x, y, z) of a cluster: the whole grid along the axes combined or joined so."""
-        out = {}
+        out: dict[str, tuple[int, int, int]] = {}
         for group in self.launched:
             roles = {loop.role for leaf, above, k in self.leaves if k in group
                      for loop in above if dict(leaf.collect).get(loop.id) == "cluster"}
@@ -193,7 +193,8 @@ class Plan:
                     roles |= {role for axis, role in enumerate(BLOCK_ROLES) if axis not in self.joined_axes(kernel)}
             for kernel in group:
                 grid = self.extents[group[0].id][:3]
-                out[kernel.id] = tuple(n if role in roles else 1 for n, role in zip(grid, BLOCK_ROLES, strict=True))
+                x, y, z = (n if role in roles else 1 for n, role in zip(grid, BLOCK_ROLES, strict=True))
+                out[kernel.id] = x, y, z
         return out
 
     def kernel_of(self, node_id: str) -> Kernel | None:
@@ -223,9 +224,9 @@ class Plan:
 
     def resolve(self, name: str) -> tuple[Leaf, tuple[Loop, ...], Kernel] | None:
         """The leaf named by its id or statement, or the one that updates (else writes) an array of that name."""
-        for test in (lambda e: e[0].id == name, lambda e: e[0].statement == name):
-            if hit := next(filter(test, self.leaves), None):
-                return hit
+        for said in ([e[0].id for e in self.leaves], [e[0].statement for e in self.leaves]):
+            if name in said:
+                return self.leaves[said.index(name)]
         writers = [e for e in self.leaves if self.statement_of[e[0].statement].target.array == name]
         updates = [e for e in writers if self.statement_of[e[0].statement].update]
         return next(iter(updates or writers), None)

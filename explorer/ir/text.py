@@ -114,7 +114,7 @@ def index_text(expr: Expr) -> str:
 
 def guard_text(constraints: tuple[Constraint, ...], at: Mapping[str, Expr], scope: Ranges) -> str:
     """The conditions that the loops' boxes do not imply, joined by ``and``; empty if there are none."""
-    texts = []
+    texts: list[str] = []
     for constraint in constraints:
         low, high = constraint.expr.substitute(at, scope).interval(scope)
         if not (low >= 0 if not constraint.equality else low == high == 0):

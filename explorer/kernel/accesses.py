@@ -37,6 +37,13 @@ def operands(low: Lowered, site: Site) -> tuple[Operand, ...]:
     return tuple(ref(low, site, slot) for slot in range(len(site.statement.reads)))
 
 
+def copied_slot(site: Site) -> int:
+    """Which access the statement copies, where it copies one."""
+    value = site.statement.value
+    assert isinstance(value, Read), "only reads are copied"
+    return value.slot
+
+
 def instance(low: Lowered, site: Site) -> Do:
     """The statement itself."""
     target = ref(low, site, len(site.statement.reads))
@@ -45,7 +52,7 @@ def instance(low: Lowered, site: Site) -> Do:
 
 def inside_conditions(site: Site, lane: Mapping[str, Expr] | None = None) -> tuple[Condition, ...]:
     """Where the statement's value is its expression and not its fill, over C variables."""
-    found = []
+    found: list[Condition | None] = []
     for c in site.statement.inside:
         e = c.expr.substitute(site.at, site.ranges)
         found.append(condition(e.substitute(lane, site.ranges) if lane else e, c.equality, site.ranges))

@@ -74,7 +74,7 @@ def slots_of(plan: Plan, kernels: Sequence[Kernel]) -> dict[Key, Slots]:
         for slot, access in enumerate(plan.statement_of[leaf.statement].accesses):
             view = leaf.view(slot)
             taken.setdefault(("buffer", view.buffer) if view else ("array", access.array), []).append((leaf, above, owner, slot))
-    out = {}
+    out: dict[Key, Slots] = {}
     for key, uses in taken.items():
         if _is_handed(plan, key, uses, before, kernel):
             found = [_use(plan, leaf, above, slot, kernel) for leaf, above, _, slot in uses]

@@ -96,14 +96,14 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
 
         barriers = exact
     names, plan = Names(), for_arch(plan, arch)
-    functions = []
+    functions: list[Function] = []
     for kernels in plan.launched:
         function = _function(plan, kernels, names, barriers, arch, after)
         if function is not None:
             functions.append(function)
     printer = Printer()
     code = "\n".join(_all_text(f) for f in functions)
-    for line in preamble(plan, code, frozenset().union(*(f.library for f in functions)) if functions else frozenset()):
+    for line in preamble(plan, code, frozenset[str]().union(*(f.library for f in functions))):
         printer.line(line)
     for function in functions:
         printer.line()
@@ -122,7 +122,7 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
     stores = stores_of(plan, kernels)
     require_room(kernels[0].id, stores.values())
     scratch = Scratch()
-    contexts, bodies = [], []
+    contexts, bodies = list[Context](), list[tuple[Node, ...]]()
     for kernel in kernels:
         context = Context(Lowered(plan, kernel, stores), scratch)
         context.place_barriers(barriers)
@@ -133,12 +133,12 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
         return None
     texts = [BodyPrinter(c.low).written(body) for c, body in zip(contexts, bodies, strict=True)]
     shared = [slots_store(s) if s.slots else s for s in stores.values() if s.slots or s.space == "shared"]
-    aligned, library = frozenset().union(*(t.aligned for t in texts)), frozenset().union(*(t.library for t in texts))
+    aligned, library = frozenset[str]().union(*(t.aligned for t in texts)), frozenset[str]().union(*(t.library for t in texts))
     declarations, static_bytes, dynamic_bytes = carve(shared, [*scratch.values()], aligned)
     lows = tuple(c.low for c in contexts)
     declared = [Lines((line,)) for line in declarations]
     parameters = tuple((key, s) for key, s in stores.items() if s.space == "global" and not s.handed)
-    waits, used = any(c.before for c in contexts), frozenset().union(*(t.used for t in texts))
+    waits, used = any(c.before for c in contexts), frozenset[str]().union(*(t.used for t in texts))
     if len(kernels) == 1:
         head = (*_roles(contexts[0], texts[0]), *declared)
         return Function(kernels, name, lows, parameters, head, texts[0].lines, library, static_bytes, dynamic_bytes, waits, used)

@@ -59,8 +59,8 @@ def tagged(out: Out, node_id: str) -> Out:
 class Printer:
     """Collects lines and, for each node, the ranges of lines that it became."""
 
-    lines: list[str] = field(default_factory=list)
-    spans: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list[str])
+    spans: dict[str, list[tuple[int, int]]] = field(default_factory=dict[str, list[tuple[int, int]]])
 
     def line(self, text: str = "", depth: int = 0) -> None:
         """Append one line."""

@@ -21,7 +21,7 @@ from ..ir.expr import Expr
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves
 from ..ir.tree import Node as Planned
-from .accesses import inside_conditions, instance, operands, ref
+from .accesses import copied_slot, inside_conditions, instance, operands, ref
 from .async_copy import moved
 from .conditions import NEVER
 from .nodes import Barrier, Collect, Commit, Copy, Declare, For, If, Node, Wait, Way
@@ -153,7 +153,7 @@ def _leaf(c: Context, leaf: Leaf, above: tuple[Loop, ...]) -> tuple[Node, ...]:
 def _copy(c: Context, site: Site, ids: tuple[str, ...], first: dict[str, Expr] | None = None) -> Copy:
     """An asynchronous copy of a leaf; of all its lanes, where `first` is the first one."""
     low, copy = c.low, moved(c.low, site)
-    target, source = len(site.statement.reads), site.statement.value.slot  # type: ignore[union-attr]
+    target, source = len(site.statement.reads), copied_slot(site)
     together = inside_conditions(replace(site, statement=replace(site.statement, inside=copy.together)), first)
     ends = tuple(low.in_c(e, site.loops).simplify(site.ranges) for e in copy.ends)
     ends = tuple(e for e in ends if e.interval(site.ranges)[0] < copy.lanes)

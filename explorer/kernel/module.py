@@ -101,7 +101,7 @@ class CudaModule:
     text: str
     buffers: tuple[Buffer, ...]
     launches: tuple[Launch, ...]
-    source_map: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    source_map: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict[str, tuple[tuple[int, int], ...]])
 
     def buffer(self, name: str) -> Buffer:
         """The buffer with this name."""

@@ -76,7 +76,7 @@ def free(name: str) -> str:
 class Names:
     """Unique identifiers within one kernel (or module)."""
 
-    taken: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set[str])
 
     def take(self, wanted: str) -> str:
         """The identifier for `wanted`, or the first of ``wanted_2``, ``wanted_3`` … that is not taken."""

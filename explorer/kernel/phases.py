@@ -160,7 +160,7 @@ def _clustered(plan: Plan, begin: Out, before: Lowered, phase: Phase, library: s
     library.add("cluster_parts")
     for s in stores:
         head.append(f"const cluster_parts<{s.dtype.cuda}> {s.name} = {{{slots_store(s).name}, {blocks - 1}}};")
-    writers = frozenset().union(*(s.slots.writers for s in stores if s.slots))
+    writers = frozenset[str]().union(*(s.slots.writers for s in stores if s.slots))
     if stores:
         head.append("cluster_begin();")
         assert isinstance(begin, Block)
@@ -187,7 +187,7 @@ def all_ids(out: Out) -> Iterator[str]:
 
 def _at(counter: str, axes: Sequence[int], grid: Sequence[int]) -> str:
     """The counter of this block's coordinates along the axes."""
-    terms, stride = [], 1
+    terms, stride = list[str](), 1
     for axis in axes:
         terms.append(f"blockIdx.{'xyz'[axis]}" if stride == 1 else f"{stride} * blockIdx.{'xyz'[axis]}")
         stride *= grid[axis]

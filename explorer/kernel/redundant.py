@@ -274,7 +274,7 @@ class Overrun:
         for c in copy.inside:
             if not c.equality and (c.expr.substitute(at, scope) - failing).interval(scope)[1] <= 0:
                 return self.low.plan.array_of[copy.target.array].dtype.wide.numpy.type(copy.fill)
-        values = []
+        values: list[Any] = []
         for site in self.sites.values():
             if site.statement is copy:
                 when = dict(site.leaf.when)

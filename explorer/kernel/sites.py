@@ -123,7 +123,7 @@ def _used(plan: Plan, kernel: Kernel) -> frozenset[tuple[str, str]]:
 
 def stores_of(plan: Plan, kernels: Sequence[Kernel]) -> dict[tuple[str, str], Store]:
     """The storage that the kernels of one launch use, by ``("array", name)`` or ``("buffer", name)``, in order of declaration."""
-    used, names = frozenset().union(*(_used(plan, k) for k in kernels)), Names()
+    used, names = frozenset[tuple[str, str]]().union(*(_used(plan, k) for k in kernels)), Names()
     out: dict[tuple[str, str], Store] = {}
     for name, array in plan.array_of.items():
         if ("array", name) in used:
@@ -205,7 +205,7 @@ class Lowered:
     @cached_property
     def read(self) -> frozenset[tuple[str, str]]:
         """Stores that the kernel reads, or updates."""
-        out = set()
+        out: set[tuple[str, str]] = set()
         for leaf, _ in leaves(self.kernel.body):
             statement = self.plan.statement_of[leaf.statement]
             out |= {self.key(leaf, slot) for slot in range(len(statement.reads) + bool(statement.update))}
@@ -333,7 +333,7 @@ class Lowered:
 
     def role_declarations(self, words: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
         """Declarations of the role variables among the `words` of the text, with the ids of their loops."""
-        out = []
+        out: list[tuple[str, tuple[str, ...]]] = []
         for role, name in self.role_name.items():
             bound = tuple(dict.fromkeys(loop.id for loop in self.loops if loop.role == role))
             if name in words:

@@ -62,7 +62,7 @@ class Speller:
 
     def any_of(self, edge: AnyOf, ranges: Ranges) -> str:
         """One of several conjunctions."""
-        texts = []
+        texts: list[str] = []
         for conjunction in edge:
             for c in conjunction:
                 self.used |= c.variables()

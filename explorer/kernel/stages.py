@@ -45,7 +45,7 @@ class Stage:
     text: str
     changed: tuple[int, ...] = ()
     removed: int = 0
-    source_map: SourceMap = field(default_factory=dict, hash=False)
+    source_map: SourceMap = field(default_factory=dict[str, tuple[tuple[int, int], ...]], hash=False)
 
     @property
     def change(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from ..ir.dtype import DType
 from ..ir.expr import Expr
@@ -40,7 +40,7 @@ def map_bodies(node: Node, change: Callable[[tuple[Node, ...]], tuple[Node, ...]
 def parts(value: Any) -> Iterator[Any]:
     """Everything that a node is made of, its bodies apart: operands, conditions, expressions."""
     if isinstance(value, tuple):
-        for item in value:
+        for item in cast("tuple[Any, ...]", value):
             yield from parts(item)
     elif isinstance(value, _OPAQUE) or not is_dataclass(value):
         return
@@ -57,7 +57,7 @@ def map_exprs(value: Any, change: Callable[[Expr], Expr]) -> Any:
     if isinstance(value, Expr):
         return change(value)
     if isinstance(value, tuple):
-        return tuple(map_exprs(item, change) for item in value)
+        return tuple(map_exprs(item, change) for item in cast("tuple[Any, ...]", value))
     if isinstance(value, (*_OPAQUE, Indirect)) or not is_dataclass(value) or isinstance(value, type):
         return value
     new = {f.name: map_exprs(getattr(value, f.name), change) for f in fields(value) if f.init}

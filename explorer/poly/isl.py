@@ -19,6 +19,9 @@ from ..ir.expr import Expr, Quotient
 
 CONTEXT = isl.DEFAULT_CONTEXT
 
+Relation = isl.Map
+"""Pairs of instances or elements."""
+
 LIMIT = 20_000_000
 """Operations of isl for one call into the analysis (some ten seconds): a question that has no budget of its own ends here."""
 

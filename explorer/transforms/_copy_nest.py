@@ -70,7 +70,7 @@ def copy_nest(plan: Plan, name: str, path: tuple[Loop, ...], outer: tuple[Loop, 
 
 def _private(plan: Plan, name: str, extents: tuple[int, ...], dims: list[str], vector: int) -> CopyNest:
     """One unrolled loop for each axis; the last one split into accesses and lanes."""
-    loops, at, when = [], [], []
+    loops, at, when = list[Loop](), list[tuple[str, Expr]](), list[tuple[str, Expr]]()
     for axis, (d, n) in enumerate(zip(dims, extents, strict=True)):
         if vector > 1 and axis == len(dims) - 1:
             lane = Loop(plan.fresh(f"{name}.v"), vector, ())
@@ -112,7 +112,7 @@ def _distributed(plan: Plan, name: str, path: tuple[Loop, ...], extents: tuple[i
         new.append(Loop(lane, vector, ()))
         flat = flat + var(lane)
     scope = {**ranges(path), **ranges(tuple(new))}
-    at, stride = [], prod(extents)
+    at, stride = list[tuple[str, Expr]](), prod(extents)
     for axis, (d, n) in enumerate(zip(dims, extents, strict=True)):
         stride //= n
         e = quotient(flat, stride, scope)
@@ -145,7 +145,7 @@ def _threads(plan: Plan, name: str, path: tuple[Loop, ...], place: str) -> list[
     assert kernel is not None
     here = {x.role: x for x in path if x.is_thread}
     wide = block_extents(kernel)
-    out = []
+    out: list[_Digit] = []
     if here.keys() & {"warp", "lane"}:
         wanted = [("lane", min(WARP_SIZE, wide[0]), "lane"), ("warp", wide[0] // WARP_SIZE, "warp")]
     else:

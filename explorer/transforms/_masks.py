@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..ir.expr import Expr, Ranges, var
+from ..ir.expr import Atom, Expr, Ranges, var
 from ..ir.program import Constraint
 from ..ir.tree import ranges
 from ._uses import Use
 
-Form = tuple[tuple, bool]
+Form = tuple[tuple[tuple[Atom, int], ...], bool]
 """The terms of a condition, and whether it is an equality."""
 
 
@@ -34,7 +34,7 @@ def wanted(reads: Sequence[Use], cells: Sequence[tuple[Expr, ...]], outer: Seque
         Of the copy's dimensions.
     """
     found = [_of(u, cell, names, box, known) for u, cell, names in zip(reads, cells, outer, strict=True)]
-    out = []
+    out: list[Constraint] = []
     for form in found[0] if found else ():
         consts = [mine[form] for mine in found if form in mine]
         terms, equality = form

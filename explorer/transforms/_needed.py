@@ -85,7 +85,7 @@ def names_of(u: Use, axes: Mapping[int, Axis]) -> dict[Atom, Expr]:
     dict
         Variables, quotients and remainders over the consumer's dimensions to expressions over the producer's.
     """
-    known, out = dim_ranges(u.statement), {}
+    known, out = dim_ranges(u.statement), dict[Atom, Expr]()
     for number, axis in axes.items():
         e = _index(u, number)
         sign = 1 if axis.step > 0 else -1

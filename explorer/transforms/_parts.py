@@ -182,7 +182,7 @@ def _free_threads(used: set[str], block: tuple[int, int, int], parts: int) -> tu
     """A thread axis that no parallel loop has, and how many of its threads join parts."""
     if not used and prod(block) == 1:
         return "thread.x", min(MOST_THREADS, -(-parts // WARP_SIZE) * WARP_SIZE)
-    taken = used | ({"thread.x"} if used & {"warp", "lane"} else set())
+    taken = used | ({"thread.x"} if used & {"warp", "lane"} else set[str]())
     free = [(role, n) for role, n in zip(THREAD_ROLES, block, strict=True) if role not in taken]
     return max(free, key=lambda x: x[1], default=("thread.x", 1))
 
@@ -222,7 +222,7 @@ def _started(plan: Plan, kernel: Kernel, u: Updates) -> Leaf | None:
     s = plan.statement_of[found[0][0].statement] if len(found) == 1 else None
     if s is None or s.update or s.target.array != u.statement.target.array or s.reads:
         return None
-    at, when, values = dict(u.leaf.at), dict(u.leaf.when), {}
+    at, when, values = dict(u.leaf.at), dict(u.leaf.when), dict[str, Expr]()
     inverse: dict[str, Expr] = {}
     scope = ranges(u.above)
     for mine, theirs in zip(s.target.index, u.statement.target.index, strict=True):

@@ -65,7 +65,7 @@ class Updates:
     @cached_property
     def tied(self) -> dict[int, str]:
         """Axis of the target whose index is a loop's value, up to a constant: the partial results of an earlier rfactor."""
-        when, out = self.when, {}
+        when, out = self.when, dict[int, str]()
         for axis, e in enumerate(self.statement.target.index):
             assert isinstance(e, Expr)
             free = [x for x in self.above if not self.alone(x) and x.id not in out.values()]
@@ -206,7 +206,9 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
     plain = [d for d in s.dims if d in u.dims]
     names = {d: d if d in shared else fresh(f"{d}.{suffix}") for d in plain}
     box = {names[d]: known[d] for d in plain}
-    index, extra, tie, made_of = [], [], {}, {}
+    index, extra = list[Expr](), list[str]()
+    tie: dict[str, tuple[str, int]] = {}
+    made_of: dict[str, tuple[int, Expr]] = {}
     for axis, e in enumerate(s.target.index):
         assert not isinstance(e, Indirect)
         if e.variables() <= u.dims:

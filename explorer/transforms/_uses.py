@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
-from ..ir.expr import ZERO, Expr, Quotient, Ranges, Remainder, const, quotient, remainder
+from ..ir.expr import ZERO, Atom, Expr, Quotient, Ranges, const, quotient, remainder
 from ..ir.finding import Verdict, no
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Access, Indirect, Statement
@@ -71,7 +71,7 @@ def indirect_use(found: Iterable[Use]) -> Use | None:
 
 def common_loops(paths: Sequence[tuple[Loop, ...]]) -> tuple[Loop, ...]:
     """The loops that all paths begin with."""
-    shared = []
+    shared: list[Loop] = []
     for level in zip(*paths, strict=False):
         if len({loop.id for loop in level}) > 1:
             break
@@ -82,7 +82,7 @@ def common_loops(paths: Sequence[tuple[Loop, ...]]) -> tuple[Loop, ...]:
 def parts(expr: Expr, inner: Iterable[str]) -> tuple[Expr, Expr] | None:
     """`expr` as (part without `inner` variables) + (part with them only, and the constant); None where a floor mixes both."""
     names = frozenset(inner)
-    outside, inside = [], []
+    outside, inside = list[tuple[Atom, int]](), list[tuple[Atom, int]]()
     for atom, c in expr.terms:
         used = frozenset([atom]) if isinstance(atom, str) else atom.expr.variables()
         if used and not used <= names and used & names:
@@ -99,7 +99,7 @@ def stride(expr: Expr, name: str) -> float:
             total += c * (atom == name)
         elif isinstance(atom, Quotient):
             total += c * stride(atom.expr, name) / atom.by
-        elif isinstance(atom, Remainder):
+        else:
             total += c * stride(atom.expr, name)
     return total
 
@@ -178,10 +178,10 @@ def box(indices: Sequence[tuple[Expr, ...]], scopes: Sequence[Ranges], inner: Se
     inner : sequence of iterables of str
         The variables that move within the box, for each use; the rest only place it.
     """
-    extents, places, offset = [], [], []
+    extents, places, offset = list[int](), list[tuple[int, int]](), list[Expr]()
     cells: list[list[Expr]] = [[] for _ in indices]
     for axis in range(len(indices[0])):
-        split = []
+        split: list[tuple[Expr, Expr]] = []
         for index, scope, names in zip(indices, scopes, inner, strict=True):
             pair = parts(index[axis].simplify(scope), names)
             if pair is None:

@@ -181,7 +181,7 @@ def starts(u: Updates) -> tuple[str, ...]:
 def _image(s: Statement) -> frozenset[Expr] | None:
     """The elements that a statement writes, as constraints on the array's axes; None where they are not a projection."""
     names: dict[str, Expr] = {}
-    fixed = []
+    fixed: list[Expr] = []
     for axis, e in enumerate(s.target.index):
         assert isinstance(e, Expr)
         if e.is_constant:

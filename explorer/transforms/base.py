@@ -6,9 +6,9 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from ..errors import TransformError, shown
 from ..ir.finding import YES, Finding, Verdict, no
@@ -19,6 +19,7 @@ KINDS = frozenset(("loop", "loops", "leaf", "node", "kernel", "array", "arrays",
 """What a field can hold: something there is, by its id; a new name; numbers; one of some words; True or False."""
 
 
+@dataclass(frozen=True)
 class Transform:
     """A schedule transformation: a frozen dataclass whose fields are its arguments.
 
@@ -41,7 +42,7 @@ class Transform:
         """Put other spellings of an argument into the one that is recorded: one name or number for a list of one, and the
         words under ``also`` in a field's metadata.
         """
-        for f in fields(self):  # type: ignore[arg-type]
+        for f in fields(self):
             value = getattr(self, f.name)
             plain = canonical(f, value)
             if plain is not value:
@@ -73,8 +74,8 @@ class Transform:
 
     def arguments(self) -> dict[str, Any]:
         """The fields that differ from their defaults, first the required ones."""
-        out = {}
-        for f in fields(self):  # type: ignore[arg-type]
+        out: dict[str, Any] = {}
+        for f in fields(self):
             value = getattr(self, f.name)
             if f.default is MISSING or value != f.default:
                 out[f.name] = value
@@ -82,8 +83,8 @@ class Transform:
 
     def __str__(self) -> str:
         """The Python call that makes this step: ``split('k', 4)``."""
-        parts = []
-        for f in fields(self):  # type: ignore[arg-type]
+        parts: list[str] = []
+        for f in fields(self):
             value = getattr(self, f.name)
             if f.default is MISSING:
                 parts.append(repr(value))
@@ -107,8 +108,8 @@ def canonical(declared: Field[Any], value: Any) -> Any:
 
 def gathered(kind: type[Transform], args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments by position with neighbours joined where a field holds several: ``reorder('k', 'i')``."""
-    out, rest = [], list(args)
-    for f in fields(kind):  # type: ignore[arg-type]
+    out, rest = list[Any](), list(args)
+    for f in fields(kind):
         several = _SEVERAL.get(f.metadata.get("kind", ""))
         count = next((n for n, value in enumerate(rest) if type(value) is not several), len(rest))
         out += [tuple(rest[:count])] if count > 1 else rest[:1]
@@ -131,18 +132,32 @@ def misfit(declared: Field[Any], value: Any) -> str:
         return ""
     if kind in ("int", "ints"):
         several = kind == "ints"
-        numbers = value if several and isinstance(value, tuple) else () if several else (value,)
+        numbers = _listed(value) if several else (value,)
         if (several and not isinstance(value, tuple)) or not all(type(n) is int and abs(n) < 2**31 for n in numbers):
             return "integers of at most 31 bits" if several else "an integer of at most 31 bits"
         return ""
     if kind == "bool":
         return "" if isinstance(value, bool) else "True or False"
     if kind in ("loops", "arrays"):
-        several = value if isinstance(value, tuple) else (value,)
-        return "" if all(isinstance(n, str) and len(n) <= LONGEST_NAME for n in several) else "names"
+        return "" if all(isinstance(n, str) and len(n) <= LONGEST_NAME for n in _listed(value)) else "names"
     if not isinstance(value, str) or len(value) > LONGEST_NAME:
         return "a name"
     return "" if kind != "name" or NEW_NAME.fullmatch(value) else "a name of letters, digits, _ and ."
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    """The values of a list, or the one that stands for a list of one."""
+    return cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
+
+
+def is_whole(value: object) -> bool:
+    """Whether an argument is an integer, whatever the user has given."""
+    return isinstance(value, int)
+
+
+def is_several(value: object) -> bool:
+    """Whether an argument is a tuple, whatever the user has given."""
+    return isinstance(value, tuple)
 
 
 def get_loop(plan: Plan, name: str) -> Loop | Verdict:
@@ -171,7 +186,8 @@ def by_factor(name: str, args: tuple[Any, ...]) -> str:
     match args:
         case (str(loop), int(factor)) if not isinstance(factor, bool):
             return f"{name} takes the whole loop: split({loop!r}, {factor}).{name}({loop + '.i'!r})"
-    return ""
+        case _:
+            return ""
 
 
 def siblings(plan: Plan, node_id: str) -> tuple[Any, ...]:
@@ -195,7 +211,7 @@ def catalogue() -> dict[str, type[Transform]]:
         namespace = vars(importlib.import_module(f"{package.__name__}.{module}"))
         for value in namespace.values():
             if isinstance(value, type) and issubclass(value, Transform) and value.__module__ == f"{package.__name__}.{module}":
-                if odd := [f.name for f in fields(value) if f.metadata.get("kind") not in KINDS]:  # type: ignore[arg-type]
+                if odd := [f.name for f in fields(value) if f.metadata.get("kind") not in KINDS]:
                     raise TypeError(f"{value.__name__}: the field {odd[0]} needs a kind, one of {', '.join(sorted(KINDS))}")
                 found[value.name] = value
     return found

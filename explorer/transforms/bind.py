@@ -11,7 +11,7 @@ from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, PLACE_ROLES, WARP_SIZE, Loop, leaves, walk
 from ._nest import body_of, enclosing, from_zero, loop_offer, names_of, with_role
-from .base import Transform, get_loop
+from .base import Transform, get_loop, is_whole
 from .split import Split, divisible
 
 THREADS_PER_BLOCK = 1024
@@ -98,7 +98,7 @@ class Bind(Transform):
                       why="loops that the host runs are outermost", hint=f"bind('{launched[0]}', 'seq') first")
         if self.to == "seq":
             return YES
-        if self.count is not None and (not isinstance(self.count, int) or self.count < 1):
+        if self.count is not None and (not is_whole(self.count) or self.count < 1):
             return no(f"a loop is spread over at least 1 place, not {self.count!r}")
         if loop.role in ("unroll", "vector", "launch"):
             return no(f"{loop.id} is already {loop.role}", hint=f"bind('{loop.id}', 'seq') makes it an ordinary loop again")
@@ -157,7 +157,8 @@ class Bind(Transform):
             case ((*loops,), (*places,)) if len(loops) == len(places):
                 calls = ".".join(f"bind({loop!r}, {place!r})" for loop, place in zip(loops, places, strict=True))
                 return f"each bind has one place: {calls}"
-        return ""
+            case _:
+                return ""
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:

@@ -102,7 +102,8 @@ def _sums(leaf: Leaf, chain: tuple[Loop, ...], scope: Ranges) -> tuple[tuple[Exp
 
     Every suffix ``l, m, n`` of the loops is one: ``size(m)*size(n)*l + size(n)*m + n`` is the new loop modulo its size.
     """
-    when, flat, size, found = dict(leaf.when), ZERO, 1, []
+    when, flat, size = dict(leaf.when), ZERO, 1
+    found: list[tuple[Expr, Expr]] = []
     for depth, loop in enumerate(reversed(chain)):
         flat = flat + (when[loop.id] - loop.start) * size
         size *= max(loop.extent, 1)

@@ -193,7 +193,7 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
             axis.dim in e.variables() and any(x.id in index[m].variables() for m in took)
             for x in inside if (e := value_of(x, first, known, statement)) is not None)}:
         took |= mixed
-    tiled, digits = {}, {}
+    tiled, digits = dict[str, Expr](), dict[str, Loop]()
     for n in sorted(took):
         axis = axes[n]
         e, step = first.access.index[n], abs(axis.step)

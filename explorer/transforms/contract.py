@@ -167,7 +167,7 @@ class Contract(Transform):
         boxed = self._box_cells(found, scope)
         if self.space == "shared":
             return boxed if isinstance(boxed, Verdict) else [boxed]
-        options = []
+        options: list[tuple[Cell, ...]] = []
         for merged in (False, True):
             cells = tuple(register_cell(u.index(), u.above[len(scope):], merged) for u in found)
             if len({shape for shape, _ in cells}) == 1:
@@ -190,7 +190,7 @@ class Contract(Transform):
     def _box_cells(self, found: tuple[Use, ...], scope: tuple[Loop, ...]) -> tuple[Cell, ...] | Verdict:
         """The place of every access in the box around all of them, inside the scope: of a thread or of a block."""
         depth, own = len(scope), self.space == "register"
-        indices, inner = [], []
+        indices, inner = list[tuple[Expr, ...]](), list[list[str]]()
         for u in found:
             fixed = [x for i, x in enumerate(u.above) if not own and (x.is_block or (i < depth and not x.is_thread))]
             indices.append(tuple(at_start(e, fixed, ranges(u.above)) for e in u.index()))
@@ -251,7 +251,7 @@ def register_cell(index: tuple[Expr, ...], inside: tuple[Loop, ...], merged: boo
 
 def _matched(found: tuple[Use, ...], scope: tuple[Loop, ...]) -> bool:
     """Whether all indices are one function of place, scope and cell, which tells cells apart by one step along an axis."""
-    forms = set()
+    forms = set[tuple[Expr, ...]]()
     for u in found:
         inside = u.above[len(scope):]
         moving = [x for x in inside if not x.is_place and x.extent > 1]

@@ -10,7 +10,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, Sync, leaves, ranges, retime, walk
 from ._nest import copied, enclosing, loop_offer
-from .base import Transform, get_loop
+from .base import Transform, get_loop, is_whole
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Cut(Transform):
             return loop
         if loop.role != "seq":
             return no(f"{loop.id} is already {loop.role}", hint="cut before it is bound, unrolled or vectorised")
-        if not isinstance(self.at, int) or abs(self.at) > loop.extent:
+        if not is_whole(self.at) or abs(self.at) > loop.extent:
             return no(f"{loop.id} runs {loop.extent} times and cannot be cut at {self.at!r}",
                       "a part has as many iterations as the loop at most", f"a number from {-loop.extent} to {loop.extent}")
         if any(isinstance(n, Sync) for n in walk(loop.body)):

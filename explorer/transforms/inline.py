@@ -12,6 +12,7 @@ from ..ir.program import Access, Indirect, Program, Statement
 from ..ir.scalar import Cast, IndexValue, Read, Scalar, rebuild, type_of
 from ..ir.tree import Leaf, Node, View
 from ..poly.dependence import Flow, analyse
+from ..poly.isl import Relation
 from ._uses import array_verdict, uses, without_unused
 from .base import Transform
 from .compute_at import without
@@ -91,7 +92,7 @@ class Inline(Transform):
         if sorted(map(str, dims)) != sorted(writer.dims) or writer in readers:
             return no(f"{writer.name} does not define one element of {self.array} for each of its iterations",
                       f"its target is {self.array}[{', '.join(map(str, writer.target.index))}]")
-        changed = {}
+        changed: dict[str, Changed] = {}
         for s in readers:
             if any(not r.affine for r in s.reads if r.array == self.array):
                 return no(f"{s.name} reads {self.array} at a data-dependent element", "its definition cannot be written there")
@@ -171,7 +172,7 @@ def substituted(s: Statement, writer: Statement, array: str, program: Program) -
 
 def _definition_point(writer: Statement, read: Access) -> dict[str, Expr]:
     """The writer's dimensions at the element that a read wants, over the reader's dimensions."""
-    out = {}
+    out: dict[str, Expr] = {}
     for own, wanted in zip(writer.target.index, read.index, strict=True):
         assert isinstance(own, Expr)
         assert isinstance(wanted, Expr)
@@ -225,12 +226,12 @@ def _flow_kept(old: Program, new: Program, array: str, writer: Statement, change
     for name, c in changed.items():
         for (slot, own), place in c.from_writer.items():
             uses_of = [f.relation for f in before if (f.source, f.sink, f.slot, f.array) == (writer.name, name, slot, array)]
-            wanted = {}
+            wanted: dict[str, Relation] = {}
             for f in _into(before, writer.name, own):
                 for use in uses_of:
                     part = f.relation.apply_range(use)
                     wanted[f.source] = wanted[f.source].union(part) if f.source in wanted else part
-            found: dict = {}
+            found: dict[str, Relation] = {}
             for f in _into(after, name, place):
                 found[f.source] = found[f.source].union(f.relation) if f.source in found else f.relation
             for source in wanted.keys() | found.keys():

@@ -138,8 +138,8 @@ class Pipeline(Transform):
             return no(f"{odd} is not a copy made in the body of {loop.id}", hint=f"one of {', '.join(by_name)}")
         if self.copies:
             return tuple(n for n in found if any(by_name[c] is n for c in self.copies))
-        shared = tuple(n for n in found if all(plan.buffer_of[leaf.view(1).buffer].space == "shared"  # type: ignore[union-attr]
-                                               for leaf, _ in leaves((n,))))
+        shared = tuple(n for n in found if all(plan.buffer_of[view.buffer].space == "shared"
+                                               for leaf, _ in leaves((n,)) for view in (leaf.view(1),) if view))
         return shared or found
 
     @classmethod
@@ -173,7 +173,7 @@ def copy_nests(plan: Plan, loop: Loop) -> tuple[Node, ...]:
     copies = {c.name for c in plan.copies}
 
     def made_here(leaf: Leaf) -> bool:
-        return leaf.statement in copies and dict(leaf.at).get(scope_dim(plan, leaf), var("")).variables() == {loop.id}
+        return leaf.statement in copies and dict(leaf.at).get(scope_dim(plan, leaf), var("")).variables() == frozenset((loop.id,))
 
     return tuple(n for n in loop.body if (inside := [leaf for leaf, _ in leaves((n,))]) and all(map(made_here, inside)))
 

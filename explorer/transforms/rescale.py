@@ -15,6 +15,7 @@ from ..ir.program import Access, Program, Statement
 from ..ir.scalar import Call, IndexValue, Literal, Read, Scalar, rebuild, walk
 from ..ir.tree import Leaf
 from ..poly.dependence import analyse
+from ..poly.isl import Relation
 from ..poly.relations import access
 from ._reduction import Updates
 from .base import Transform
@@ -86,9 +87,11 @@ class Rescale(Transform):
 
     def _pattern(self, plan: Plan) -> tuple[Updates, int, str] | Verdict:
         """The sum with its parts, the slot that reads the maximum, and the array of the parts' maxima."""
-        u = Rfactor(self.statement, self.loop)._updates(plan)
-        if isinstance(u, Verdict) or not (verdict := factor_verdict(u)):
-            return u if isinstance(u, Verdict) else verdict
+        u = Rfactor(self.statement, self.loop).updates(plan)
+        if isinstance(u, Verdict):
+            return u
+        if not (verdict := factor_verdict(u)):
+            return verdict
         s = u.statement
         shifted = exponential(s)
         if s.update != "sum" or shifted is None:
@@ -138,8 +141,8 @@ class Rescale(Transform):
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Rescale]:
-        u = Rfactor(node_id, ())._updates(plan) if plan.resolve(node_id) else None
-        names = [x.id for x in plan.resolve(node_id)[1]] if u is not None else []  # type: ignore[index]
+        hit = plan.resolve(node_id)
+        names = [x.id for x in hit[1]] if hit else []
         for name in names:
             step = cls(node_id, name)
             if step.check(plan):
@@ -220,7 +223,7 @@ def _text(value: Scalar, s: Statement, names: Mapping[str, Expr]) -> str:
 
 def _element(s: Statement, last: Statement) -> dict[str, Expr]:
     """The sum's dimensions that its element determines, over the dimensions of the statement that joins the parts."""
-    out = {}
+    out: dict[str, Expr] = {}
     for mine, there in zip(s.target.index, last.target.index, strict=False):
         if isinstance(mine, Expr) and isinstance(there, Expr) and len(mine.terms) == 1 and mine.terms[0][1] == 1:
             out[str(mine.terms[0][0])] = there - mine.const
@@ -234,7 +237,7 @@ def _same_peak(old: Program, new: Program, u: Updates, slot: int, parts: str) ->
                 and any(r.array == parts for r in x.reads))
     peak = s.reads[slot].array
 
-    def suppliers(program: Program, reader: Statement, place: int) -> dict:
+    def suppliers(program: Program, reader: Statement, place: int) -> dict[str, Relation]:
         target = access(reader, len(reader.reads), program.array_of[reader.target.array])
         return {f.source: f.relation.apply_range(target) for f in analyse(program).flow
                 if (f.sink, f.slot) == (reader.name, place)}

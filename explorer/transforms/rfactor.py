@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
@@ -15,6 +16,8 @@ from ._domain import around, identity_leaf, with_statements, wrapped
 from ._reduction import Side, Updates, separable, side, update_verdict, view_here
 from ._uses import with_view, without_unused
 from .base import Transform
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Rfactor(Transform):
         "kind": "ints", "help": "where each loop's axis stands in the partial results, as in numpy.expand_dims; else behind all"})
 
     def check(self, plan: Plan) -> Verdict:
-        u = self._updates(plan)
+        u = self.updates(plan)
         if isinstance(u, Verdict):
             return u
         count = len(u.statement.target.index) + len(u.factored)
@@ -73,7 +76,7 @@ class Rfactor(Transform):
         return factor_verdict(u)
 
     def rewrite(self, plan: Plan) -> Plan:
-        u = self._updates(plan)
+        u = self.updates(plan)
         assert isinstance(u, Updates)
         return factored(u, axes=self._axes(u)).plan
 
@@ -84,7 +87,7 @@ class Rfactor(Transform):
         stands = dict(zip(names, (n % count for n in self.axes), strict=False))
         return tuple(stands[x.id] for x in u.factored) if self.axes else ()
 
-    def _updates(self, plan: Plan) -> Updates | Verdict:
+    def updates(self, plan: Plan) -> Updates | Verdict:
         u = update_verdict(plan, self.statement)
         if isinstance(u, Verdict):
             return u
@@ -172,7 +175,7 @@ def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str
     places = axes or tuple(range(len(target.shape), len(target.shape) + len(u.factored)))
     given = target.given + len(u.factored) if target.given >= 0 and not axes else -1
 
-    def joint(element: tuple, part: tuple) -> tuple:
+    def joint(element: tuple[T, ...], part: tuple[T, ...]) -> tuple[T, ...]:
         rest, new = iter(element), dict(zip(places, part, strict=True))
         return tuple(new[n] if n in new else next(rest) for n in range(len(element) + len(part)))
 

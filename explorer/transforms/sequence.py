@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
-from ..ir.tree import Sync
+from ..ir.tree import Node, Sync
 from ._nest import enclosing
 from .base import Transform, siblings
 from .distribute import child
@@ -66,7 +66,7 @@ class Sequence(Transform):
             return plan.replace_node(above[-1].id, replace(above[-1], body=changed))
         return plan.map_bodies(lambda nodes: changed if nodes == body else nodes)
 
-    def _places(self, plan: Plan) -> tuple | Verdict:
+    def _places(self, plan: Plan) -> tuple[tuple[Node, ...], int, int] | Verdict:
         hit = plan.resolve(self.node)
         node = self.node if plan.find(self.node) else hit[0].id if hit else ""
         body = siblings(plan, node)

@@ -11,7 +11,7 @@ from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves, ranges, retime
 from ._digits import roomy
 from ._nest import enclosing, loop_offer, overrun, remap
-from .base import Transform, get_loop
+from .base import Transform, get_loop, is_whole
 from .distribute import child
 
 
@@ -47,7 +47,7 @@ class Shift(Transform):
         loop = get_loop(plan, self.loop)
         if isinstance(loop, Verdict):
             return loop
-        if not isinstance(self.by, int) or self.by == 0:
+        if not is_whole(self.by) or self.by == 0:
             return no(f"a shift by {self.by!r} iterations changes nothing")
         if loop.role != "seq":
             return no(f"{loop.id} is already {loop.role}", hint="shift before it is bound, unrolled or vectorised")

@@ -11,7 +11,7 @@ from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves
 from ._digits import roomy
 from ._nest import enclosing, loop_offer, overrun, remap
-from .base import Transform, get_loop
+from .base import Transform, get_loop, is_whole
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Skew(Transform):
             return loop if isinstance(loop, Verdict) else by if isinstance(by, Verdict) else YES
         if loop is by:
             return no(f"{loop.id} cannot be skewed by itself")
-        if not isinstance(self.factor, int) or self.factor == 0:
+        if not is_whole(self.factor) or self.factor == 0:
             return no(f"a skew by {self.factor!r} times {by.id} changes nothing", hint="a factor of 1 or -1")
         if loop.role != "seq":
             return no(f"{loop.id} is already {loop.role}", hint="skew before it is bound, unrolled or vectorised")

@@ -11,7 +11,7 @@ from ..ir.plan import Plan
 from ..ir.tree import Loop, ranges, retime
 from ._digits import roomy
 from ._nest import overrun
-from .base import NEW_NAME, Transform, get_loop
+from .base import NEW_NAME, Transform, get_loop, is_whole
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Split(Transform):
         loop = get_loop(plan, self.loop)
         if isinstance(loop, Verdict):
             return loop
-        if not isinstance(self.factor, int) or self.factor < 1:
+        if not is_whole(self.factor) or self.factor < 1:
             return no(f"a loop is split by an integer of at least 1, not {self.factor!r}")
         if loop.role != "seq":
             return no(f"{self.loop} is already {loop.role}", hint="split before it is bound, unrolled or vectorised")

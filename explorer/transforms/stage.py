@@ -172,7 +172,7 @@ class Stage(Transform):
         hit = plan.find(self.at)
         if not kernel and not (hit and isinstance(hit[0], Loop)):
             return no(f"there is no loop {self.at!r}", hint=f"one of {', '.join((*plan.loops, *(k.id for k in plan.kernels)))}")
-        body = kernel.body if kernel else (hit[0],)  # type: ignore[index]
+        body = kernel.body if kernel else (hit[0],) if hit else ()
         below = {leaf.id for leaf, _ in leaves(body)}
         found = tuple(u for u in readers(plan, self.array) if u.leaf.id in below)
         if not found:
@@ -204,7 +204,7 @@ class Stage(Transform):
     def _placed(self, path: tuple[Loop, ...], reads: tuple[Use, ...], indices: list[tuple[Expr, ...]]) -> Verdict | None:
         """A refusal where loops in places stand between the copy and its readers in a way that storage cannot follow."""
         for u, index in zip(reads, indices, strict=True):
-            used = frozenset().union(*(e.variables() for e in index))
+            used = frozenset[str]().union(*(e.variables() for e in index))
             for x in u.above[len(path):]:
                 if x.is_block and x.id in used:
                     return no(f"{self.at} lies outside of {x.id}", f"each block of {x.id} reads another part of {self.array}",
@@ -299,7 +299,8 @@ def readers(plan: Plan, array: str) -> tuple[Use, ...]:
 
 def copy_into(plan: Plan, buffer: str) -> str:
     """The copy statement that fills a buffer, or empty."""
-    return _filling(plan, buffer).statement if _filling(plan, buffer) else ""  # type: ignore[union-attr]
+    found = _filling(plan, buffer)
+    return found.statement if found else ""
 
 
 def _filling(plan: Plan, buffer: str) -> Leaf | None:
@@ -353,7 +354,7 @@ def _insert(plan: Plan, path: tuple[Loop, ...], at: str, used: set[str], nest: N
 
 def _edge(copy: Statement, index: tuple[Expr, ...], array: Array) -> tuple[Constraint, ...]:
     """The conditions under which an element lies in the array, as far as intervals do not prove them."""
-    known, out = dim_ranges(copy), []
+    known, out = dim_ranges(copy), list[Constraint]()
     for e, n in zip(index, array.shape, strict=True):
         low, high = e.interval(known)
         out += [Constraint(e)] if low < 0 else []

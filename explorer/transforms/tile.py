@@ -9,7 +9,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop
 from ._nest import loop_offer, nest
-from .base import Transform, get_loop
+from .base import Transform, get_loop, is_several
 from .reorder import Reorder, perfect_below
 from .split import Split
 
@@ -45,7 +45,7 @@ class Tile(Transform):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.sizes, tuple) and isinstance(self.loops, tuple) and len(self.sizes) == 1:
+        if is_several(self.sizes) and is_several(self.loops) and len(self.sizes) == 1:
             object.__setattr__(self, "sizes", self.sizes * len(self.loops))
 
     def check(self, plan: Plan) -> Verdict:
@@ -63,7 +63,7 @@ class Tile(Transform):
         return YES
 
     def rewrite(self, plan: Plan) -> Plan:
-        inners = []
+        inners: list[str] = []
         for name, size in zip(self.loops, self.sizes, strict=True):
             inners.append(plan.fresh(f"{name}.i"))
             plan = Split(name, size, inners[-1]).rewrite(plan)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..ir.expr import Ranges
+from ..ir.expr import Expr, Ranges
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.text import access_text, condition_text
@@ -197,7 +197,7 @@ def _alone(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> bool:
 
 def _guarded_alike(plan: Plan, loop: Loop, scope: Ranges) -> bool:
     """Whether all statements of a loop run under the same conditions."""
-    found = set()
+    found = set[frozenset[tuple[Expr, bool]]]()
     for leaf in plan.loops[loop.id].body:
         assert isinstance(leaf, Leaf)
         at, domain = leaf.places, plan.statement_of[leaf.statement].domain

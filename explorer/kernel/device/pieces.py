@@ -40,7 +40,7 @@ class Piece:
     @cached_property
     def names(self) -> frozenset[str]:
         """What it defines; empty for a comment."""
-        outside, depth = [], 0
+        outside, depth = list[str](), 0
         for character in self.code:
             depth += (character == "{") - (character == "}")
             outside.append(character if depth == 0 else " ")

@@ -217,7 +217,7 @@ def _table(launches: Sequence[Launch], pointer: Mapping[str, str]) -> list[str]:
     """Launches that differ in their scalars alone share a case; the table says which case runs with which scalars."""
     shapes = list(dict.fromkeys(replace(x, scalars=(0,) * len(x.scalars)) for x in launches))
     width = 1 + max(len(shape.scalars) for shape in shapes)
-    rows = []
+    rows: list[str] = []
     for x in launches:
         row = [shapes.index(replace(x, scalars=(0,) * len(x.scalars))), *x.scalars]
         rows.append("{" + ", ".join(map(str, row + [0] * (width - len(row)))) + "}")
@@ -337,7 +337,7 @@ def _normal(dtype: DType, fill: Fill, stream: str) -> str:
 
 def _compared(array: Array, allowed: Allowance, groups: Sequence[Slice]) -> list[str]:
     name, rank = c_name(array.name), len(array.shape)
-    choices, own = [], []
+    choices, own = list[str](), list[tuple[str, int]]()
     for position, extent in enumerate(array.shape or (1,)):
         n = next((n for n, g in enumerate(groups) if dict(g.positions).get(array.name) == position), None)
         choices.append(f"pick_{n}" if n is not None else f"all_{position}")

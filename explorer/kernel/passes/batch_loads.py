@@ -105,7 +105,7 @@ def _scalars(batch: Batch, fill: Any) -> Parts | None:
     if not batch.fits([low.store(s.leaf, slot).dtype.bytes for s, slot in values.values()]):
         return None
     local: dict[Operand, Held] = {}
-    loads = []
+    loads: list[Early] = []
     for place in values:
         name = low.taken.take(f"{place.store.name}_{batch.loops[-1].var}")
         local[place] = Held(Local(name, place.store.dtype, batch.shape), batch.here)

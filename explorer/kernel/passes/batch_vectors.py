@@ -64,7 +64,8 @@ class Together:
 
 def between(batch: Batch, made: Together, fill: Any) -> Parts | None:
     """Where what each lane asks for itself is to lie between two places: lanes elsewhere become the identity."""
-    kept, (site,) = [], batch.sites
+    kept: list[tuple[Wide, Expr, Expr]] = []
+    (site,) = batch.sites
     where = edges(batch.context.low, site, batch.each)
     for v in made.wide:
         found = _places(batch, site, _slot(made, v))

@@ -92,7 +92,7 @@ def _replaced(e: Expr, old: Atom, name: str) -> Expr:
     """The expression with a variable for a part of it; its terms keep their places."""
     if not any(atom == old for atom in _atoms(e)):
         return e
-    terms = []
+    terms: list[tuple[Atom, int]] = []
     for atom, c in e.terms:
         if atom == old:
             terms.append((name, c))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..conditions import Condition
 from ..lanes import partial
 from ..lower import Context
 from ..nodes import Declare, Do, For, If, Node
@@ -31,9 +32,9 @@ def scalar_lanes(body: tuple[Node, ...], context: Context) -> tuple[Node, ...]:
     return tuple(out)
 
 
-def lane_statements(loop: For) -> tuple[list[Do], set[tuple]] | None:
+def lane_statements(loop: For) -> tuple[list[Do], set[tuple[Condition, ...]]] | None:
     """The statements of a loop's body, and their conditions; None where it holds anything else."""
-    found, conditions = [], set()
+    found, conditions = list[Do](), set[tuple[Condition, ...]]()
     for node in loop.body:
         guard, inner = (node.conditions, node.body) if isinstance(node, If) and not node.otherwise else ((), (node,))
         if isinstance(node, Declare):

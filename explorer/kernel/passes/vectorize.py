@@ -26,7 +26,7 @@ from ...ir.inequality import linear_in
 from ...ir.program import Constraint
 from ...ir.tree import ranges as loop_ranges
 from ...poly.lanes import first_lanes, linear_index, uniform
-from ..accesses import inside_conditions, is_move, ref
+from ..accesses import copied_slot, inside_conditions, is_move, ref
 from ..conditions import NEVER, Condition, condition, conjunction
 from ..edges import NOWHERE
 from ..lanes import is_wide, partial
@@ -239,7 +239,7 @@ class Lanes:
         target = len(site.statement.reads)
         if not is_move(low, site) or not is_wide(low, site, target, self.loop.loop):
             return None
-        source = site.statement.value.slot  # type: ignore[union-attr]
+        source = copied_slot(site)
         if not is_wide(low, site, source, self.loop.loop):
             return None
         parts = self._parts(site, source, statement.inside)

@@ -101,7 +101,7 @@ def index_text(expr: Expr, scope: Ranges) -> str:
     """An index expression in long long arithmetic."""
     if expr.is_constant:
         return f"{expr.const}LL" if abs(expr.const) > 2**31 - 1 else str(expr.const)
-    parts = []
+    parts: list[str] = []
     for atom, c in sorted(expr.terms, key=lambda t: t[1] < 0):
         text = _atom(atom, scope)
         sign = ("-" if c < 0 else "") if not parts else (" - " if c < 0 else " + ")

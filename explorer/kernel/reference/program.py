@@ -73,7 +73,8 @@ def reference_text(program: Program, slices: Sequence[Slice] = (), *, bounds: bo
     function = _Writer(program, tuple(slices), bounds, random).function()
     text = function
     for helper in reversed((INDEXING + "\n" + HELPERS).split("\n\n")):  # each calls only those above it
-        if _NAME.search(helper)[0] in text:  # type: ignore[index]
+        found = _NAME.search(helper)
+        if found and found[0] in text:
             text = helper.strip("\n") + "\n\n" + text
     return f"{FAULTS}\n{text}"
 
@@ -126,8 +127,8 @@ class _Writer:
             for beside in self.beside:
                 held.append(f"{c_name(array.name)}_{beside}")
                 lines.append(f"    double* {held[-1]} = (double*)calloc({max(array.size, 1)}ULL, sizeof(double));")
+        release = " ".join(f"free({name});" for name in held)
         if held:
-            release = " ".join(f"free({name});" for name in held)
             lines += [f"    if ({' || '.join(f'!{name}' for name in held)}) {{", "        reference_faults = -1;",
                       f"        {release}", "        return;", "    }"]
         lines += self.nodes(self.program.body, (), 1)

@@ -64,7 +64,7 @@ def _grow(program: Program, array: str, position: int) -> Slice | None:
     """The group that has `array` at `position`, by following accesses both ways until nothing changes; None if there is none."""
     placed = [(program.statement_of[leaf.statement], above) for leaf, above in leaves(program.body)]
     written = {s.target.array for s in program.statements}
-    positions, loop_of = {array: position}, {}
+    positions, loop_of = {array: position}, dict[str, str]()
     changed = True
     while changed:
         changed = False
