@@ -2,7 +2,8 @@
 
 An entry is a folder.  Beside its files stand their sums (SHA-256), and nothing is used whose sum is another: an entry that is
 truncated, damaged, unreadable or no folder at all is made again, silently.  It appears under its name in one step, complete, so
-concurrent processes never see half of it; of two that make the same one, either result stays.
+concurrent processes never see half of it; of two that make the same one, either result stays.  Each kind of thing that is kept
+is one :class:`Cache`: a name and a limit, beyond which the least recently used entries go.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+
+import platformdirs
 
 from ..errors import DeviceError
 from .files import is_full, reason
 
-LIMIT_BYTES = 2 * 2**30
 _SUMS, _MAKING = "sums.json", ".making-"
 _LEFT_S = 3600.0
 """An unfinished entry of this age has been left by a process that ended."""
@@ -33,9 +36,14 @@ except ImportError:  # Windows: the last to rename wins there
 
 
 def cache_folder() -> Path:
-    """The folder of everything that is kept: ``EXPLORER_CACHE_DIR``, else the platform's folder for caches."""
+    """The folder of everything that is kept: ``EXPLORER_CACHE_DIR``, else where it already is, else the platform's."""
     if chosen := os.environ.get("EXPLORER_CACHE_DIR"):
         return Path(chosen)
+    return earlier if (earlier := _earlier_folder()).is_dir() else platformdirs.user_cache_path("explorer", appauthor=False)
+
+
+def _earlier_folder() -> Path:
+    """Where version 0.1 kept things; the same as the platform's but on Windows, and on macOS with ``XDG_CACHE_HOME``."""
     if base := os.environ.get("XDG_CACHE_HOME"):
         return Path(base) / "explorer"
     home = Path(os.path.expanduser("~"))
@@ -47,78 +55,110 @@ def key_of(*parts: object) -> str:
     return hashlib.sha256(json.dumps([str(p) for p in parts]).encode()).hexdigest()[:40]
 
 
-def cached(key: str, make: Callable[[Path], None]) -> Path:
-    """The folder that `make` filled for `key`, now or earlier; its files are as they were made.
+@dataclass(frozen=True)
+class Cache:
+    """One kind of thing that is kept.
 
-    Raises
-    ------
-    DeviceError
-        The folder of compiled kernels cannot be written, or the disk is full.
+    Attributes
+    ----------
+    name : str
+        Of its folder in :func:`cache_folder`; empty for that folder itself.
+    limit_bytes : int
+        What :meth:`prune` leaves of it.
+    spread : bool
+        Whether entries stand in folders named by the first two letters of their keys.
     """
-    final = cache_folder() / key[:2] / key
-    if _touched(final):
-        return final
-    try:
-        work = _begin(final.parent)
-    except OSError as error:
-        raise _unwritable(final.parent, error) from error
-    try:
-        make(work)
-        _seal(work)
-        return _place(work, final)
-    except OSError as error:
-        if isinstance(error, FileNotFoundError):  # what `make` runs is not there
-            raise
-        raise _unwritable(final.parent, error) from error
-    finally:
-        remove(work)
 
+    name: str
+    limit_bytes: int
+    spread: bool = False
 
-def keep(final: Path, files: Mapping[str, bytes]) -> None:
-    """Keep an entry of these files in the place of an earlier one; where nothing can be written, nothing is kept."""
-    with contextlib.suppress(OSError):
-        work = _begin(final.parent)
+    @property
+    def folder(self) -> Path:
+        """Where its entries are."""
+        return cache_folder() / self.name
+
+    def entry(self, key: str) -> Path:
+        """Where the entry of a key is, or would be."""
+        return self.folder / key[:2] / key if self.spread else self.folder / key
+
+    def made(self, key: str, make: Callable[[Path], None]) -> Path:
+        """The folder that `make` filled for `key`, now or earlier; its files are as they were made.
+
+        Raises
+        ------
+        DeviceError
+            The folder cannot be written, or the disk is full.
+        """
+        final = self.entry(key)
+        if _touched(final):
+            return final
         try:
-            for name, data in files.items():
-                (work / name).write_bytes(data)
+            work = _begin(final.parent)
+        except OSError as error:
+            raise _unwritable(final.parent, error) from error
+        try:
+            make(work)
             _seal(work)
-            _place(work, final, renew=True)
+            return _place(work, final)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError):  # what `make` runs is not there
+                raise
+            raise _unwritable(final.parent, error) from error
         finally:
             remove(work)
 
-
-def kept(final: Path, name: str) -> bytes | None:
-    """A file of an entry as it was kept; None if there is no such entry, or it is damaged."""
-    if not _touched(final):
-        return None
-    with contextlib.suppress(OSError):
-        return (final / name).read_bytes()
-    return None
-
-
-def prune(entries: Iterable[Path], limit_bytes: int) -> int:
-    """Delete the least recently used entries until at most `limit_bytes` remain, and what was never finished; bytes deleted."""
-    found, deleted, now = [], 0, time.time()
-    for path in entries:
+    def keep(self, key: str, files: Mapping[str, bytes]) -> None:
+        """Keep an entry of these files in the place of an earlier one; where nothing can be written, nothing is kept."""
+        final = self.entry(key)
         with contextlib.suppress(OSError):
-            used = path.stat().st_mtime
-            if path.name.startswith(_MAKING):
-                if now - used > _LEFT_S:
-                    remove(path)
-            elif (path / _SUMS).is_file():
-                found.append((used, sum(f.stat().st_size for f in path.iterdir()), path))
-    excess = sum(size for _, size, _ in found) - limit_bytes
-    for _, size, path in sorted(found, key=lambda row: row[0]):
-        if deleted >= excess:
-            break
-        remove(path)
-        deleted += size
-    return deleted
+            work = _begin(final.parent)
+            try:
+                for name, data in files.items():
+                    (work / name).write_bytes(data)
+                _seal(work)
+                _place(work, final, renew=True)
+            finally:
+                remove(work)
+        self.prune()
 
+    def kept(self, key: str, name: str) -> bytes | None:
+        """A file of an entry as it was kept; None if there is no such entry, or it is damaged."""
+        final = self.entry(key)
+        if not _touched(final):
+            return None
+        with contextlib.suppress(OSError):
+            return (final / name).read_bytes()
+        return None
 
-def prune_cache(limit_bytes: int = LIMIT_BYTES) -> int:
-    """:func:`prune` the compiled kernels."""
-    return prune(cache_folder().glob("??/*"), limit_bytes)
+    def forget(self, pattern: str = "*") -> int:
+        """Remove the entries whose keys match a pattern (:mod:`fnmatch`); how many there were."""
+        found = [path for path in self._entries(pattern) if not path.name.startswith(".")]
+        for path in found:
+            remove(path)
+        return len(found)
+
+    def prune(self) -> int:
+        """Delete the least recently used entries beyond the limit, and what was never finished; bytes deleted."""
+        found, deleted, now = [], 0, time.time()
+        for path in self._entries("*"):
+            with contextlib.suppress(OSError):
+                used = path.stat().st_mtime
+                if path.name.startswith(_MAKING):
+                    if now - used > _LEFT_S:
+                        remove(path)
+                elif (path / _SUMS).is_file():
+                    found.append((used, sum(f.stat().st_size for f in path.iterdir()), path))
+        excess = sum(size for _, size, _ in found) - self.limit_bytes
+        for _, size, path in sorted(found, key=lambda row: row[0]):
+            if deleted >= excess:
+                break
+            remove(path)
+            deleted += size
+        return deleted
+
+    def _entries(self, pattern: str) -> list[Path]:
+        return list(self.folder.glob(f"??/{pattern}" if self.spread else pattern))
 
 
 # ---- entries ----

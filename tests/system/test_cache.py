@@ -9,16 +9,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from explorer.errors import DeviceError
 from explorer.run.cpu import compiler
-from explorer.run.cpu.compiler import find_compiler, run_compiler
+from explorer.run.cpu.compiler import BUILDS, find_compiler, run_compiler
 from explorer.system import cache
-from explorer.system.cache import cached, keep, kept, key_of
+from explorer.system.cache import Cache, cache_folder, key_of
 
+SMALL = Cache("small", 1 << 20)
 ROOT = Path(__file__).resolve().parents[2]
 USE = """
 import numpy as np
@@ -126,25 +129,25 @@ def test_a_damaged_cache_is_made_again(way: str, whole: Path, tmp_path: Path) ->
 
 def test_an_entry_that_may_not_be_read_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As any user sees it: the tests may run as root, who may read everything."""
-    keep(tmp_path / "a", {"f": b"1"})
+    monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path))
+    SMALL.keep("a", {"f": b"1"})
     with monkeypatch.context() as patch:
         patch.setattr(cache, "_sum", lambda path: (_ for _ in ()).throw(PermissionError(errno.EACCES, "denied")))
-        assert kept(tmp_path / "a", "f") is None
-    keep(tmp_path / "a", {"f": b"2"})
-    assert kept(tmp_path / "a", "f") == b"2"
+        assert SMALL.kept("a", "f") is None
+    SMALL.keep("a", {"f": b"2"})
+    assert SMALL.kept("a", "f") == b"2"
 
 
 def test_processes_do_not_disturb_each_other(tmp_path: Path) -> None:
     """Eight processes make, damage and read the same entries; everyone reads what was made, always."""
-    code = f"""
-import os, random, sys
-from pathlib import Path
-from explorer.system.cache import cached, keep, kept
+    code = """
+import random, sys
+from explorer.system.cache import Cache
+spread, small = Cache("", 1 << 30, spread=True), Cache("kept", 1 << 30)
 random.seed(int(sys.argv[1]))
-where = Path({str(tmp_path)!r})
 for n in range(60):
     key = "ab%038d" % random.randrange(3)
-    folder = cached(key, lambda f: (f / "data").write_bytes(key.encode() * 2000))
+    folder = spread.made(key, lambda f: (f / "data").write_bytes(key.encode() * 2000))
     try:
         data = (folder / "data").read_bytes()
         assert data in (key.encode() * 2000, b"damaged", b""), data[:99]  # damaged meanwhile
@@ -155,8 +158,8 @@ for n in range(60):
             (folder / "data").write_bytes(b"damaged")
         except OSError:
             pass
-    keep(where / "kept" / str(n % 3), {{"f": b"x" * 10000}})
-    assert kept(where / "kept" / str(n % 3), "f") in (None, b"x" * 10000)
+    small.keep(str(n % 3), {"f": b"x" * 10000})
+    assert small.kept(str(n % 3), "f") in (None, b"x" * 10000)
 """
     environment = {**os.environ, "EXPLORER_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
 
@@ -177,14 +180,14 @@ def no_room(*_: object, **__: object) -> None:
 def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path))
     with pytest.raises(DeviceError, match="the disk is full") as caught:
-        cached(key_of("a"), no_room)
+        BUILDS.made(key_of("a"), no_room)
     assert "EXPLORER_CACHE_DIR" in caught.value.hint
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
     monkeypatch.setattr(cache.tempfile, "mkdtemp", no_room)
     with pytest.raises(DeviceError, match="the disk is full"):
-        cached(key_of("a"), lambda folder: None)
-    keep(tmp_path / "k" / "a", {"f": b"1"})  # only means that nothing is kept
-    assert kept(tmp_path / "k" / "a", "f") is None
+        BUILDS.made(key_of("a"), lambda folder: None)
+    SMALL.keep("a", {"f": b"1"})  # only means that nothing is kept
+    assert SMALL.kept("a", "f") is None
 
 
 def test_a_compiler_without_room_is_no_fault_of_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +205,49 @@ def test_what_stands_in_the_folder_and_is_not_ours_stays(tmp_path: Path, monkeyp
     mine = [tmp_path / "notes", tmp_path / "ab" / "mine", tmp_path / key_of("a")[:2]]
     for path in mine:
         path.write_text("mine")
-    cached(key_of("a"), lambda folder: None)
-    cache.prune_cache(0)
+    BUILDS.made(key_of("a"), lambda folder: None)
+    replace(BUILDS, limit_bytes=0).prune()
     assert sorted(p.read_text() for p in tmp_path.rglob("*") if p.is_file() and p.name != ".lock") == ["mine"] * 3
+
+
+def test_the_folder_is_the_one_asked_for_or_that_of_the_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("EXPLORER_CACHE_DIR")
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x/y")
+    assert cache_folder() == Path("/x/y/explorer")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == platformdirs.user_cache_path("explorer", appauthor=False)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name, appauthor: Path("C:/Local") / name / "Cache")
+    assert cache_folder() == Path("C:/Local/explorer/Cache")
+
+
+@pytest.mark.parametrize(("system", "earlier"), [("win32", ".cache/explorer"), ("darwin", "Library/Caches/explorer")])
+def test_what_earlier_versions_kept_is_found(system: str, earlier: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It followed no rule of the platform; what it kept stays in use."""
+    monkeypatch.delenv("EXPLORER_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name, appauthor: tmp_path / "of the platform" / name)
+    (tmp_path / earlier / "small").mkdir(parents=True)
+    SMALL.keep("a", {"f": b"1"})
+    assert (tmp_path / earlier / "small" / "a" / "f").read_bytes() == b"1"
+    shutil.rmtree(tmp_path / earlier)
+    SMALL.keep("a", {"f": b"2"})
+    assert (tmp_path / "of the platform" / "explorer" / "small" / "a" / "f").read_bytes() == b"2"
+
+
+def test_caches_forget_and_prune_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path))
+    built = BUILDS.made(key_of("a"), lambda folder: None)
+    for key in ("one-1", "one-2", "two-1"):
+        SMALL.keep(key, {"f": b"1"})
+    assert SMALL.forget("one-*") == 2
+    assert [SMALL.kept(key, "f") for key in ("one-1", "two-1")] == [None, b"1"]
+    replace(SMALL, limit_bytes=0).prune()
+    assert SMALL.kept("two-1", "f") is None
+    assert built.is_dir()
+    assert BUILDS.forget() == 1
+    assert not built.exists()

@@ -16,7 +16,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...errors import CompilerMissing, DeviceError
+from ...system.cache import Cache
 from ...system.process import run_process
+
+BUILDS = Cache("", 2 << 30, spread=True)
+"""What it built, by what determines it: the text, the flags, the compiler."""
 
 _NO_ROOM = re.compile("No space left on device|Disk quota exceeded|File too large|File size limit exceeded")
 _INSTALL = {

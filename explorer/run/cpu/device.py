@@ -23,10 +23,10 @@ import numpy as np
 
 from ...errors import CompilerMissing, DeviceError, KernelTimeout, OutOfMemory, ResourceError
 from ...kernel.module import Buffer, CudaModule
-from ...system.cache import cached, key_of, prune_cache
+from ...system.cache import key_of
 from ...system.process import run_process
 from ..device import Built, checked_array
-from .compiler import Compiler, find_compiler, run_compiler
+from .compiler import BUILDS, Compiler, find_compiler, run_compiler
 from .elf import symbols_in_section
 from .glue import is_dynamic_symbol, module_of_symbol, source_of, variable_of_symbol
 from .report import compile_error, failure
@@ -227,7 +227,7 @@ def _build_program(compiler: Compiler, device: CpuDevice, modules: Sequence[Cuda
         (folder / "shared.json").write_text(json.dumps(shared))
         (folder / "program.o").unlink()
 
-    folder = cached(key_of(source, flags, compiler.identity, runtime.parent.name), make)
+    folder = BUILDS.made(key_of(source, flags, compiler.identity, runtime.parent.name), make)
     _prune_once()
     symbols = json.loads((folder / "shared.json").read_text())
     return [CpuBuilt(m, folder / "program", k, checked, watched, _shared_arrays(symbols, k)) for k, m in enumerate(modules)]
@@ -244,13 +244,13 @@ def _runtime(compiler: Compiler, checked: bool) -> Path:
             raise CompilerMissing(f"{compiler.version} cannot compile the runtime of the CPU device.", why=answer.stderr[-2000:],
                                   hint="it needs C++17: g++ 9 or newer, or clang++ 10 or newer; set CXX to choose one")
 
-    return cached(key_of(text, flags, compiler.identity), make) / "runtime.o"
+    return BUILDS.made(key_of(text, flags, compiler.identity), make) / "runtime.o"
 
 
 @lru_cache(maxsize=1)
 def _prune_once() -> None:
     """Keep the cache within its limit, looked at once per process."""
-    prune_cache()
+    BUILDS.prune()
 
 
 def _shared_arrays(symbols: Sequence[Sequence], number: int) -> tuple[SharedArray, ...]:

@@ -1,4 +1,4 @@
-"""Searches remembered between sessions: one entry each, JSON, under the user's cache folder.
+"""Searches remembered between sessions: one entry each, JSON, in a cache.
 
 What a time depends on names the entry: the program, its sizes and types, the GPU, this package's version, and the variants that
 were tried.  It says what was measured; the schedule in it is replayed and judged again before anybody gets it.
@@ -7,7 +7,6 @@ were tried.  It says what was measured; the schedule in it is replayed and judge
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from ...errors import ExplorerError, ReplayError
@@ -16,18 +15,13 @@ from ...ir.program import Program
 from ...ir.text import loops_text
 from ...schedule import Schedule
 from ...steps.saved import from_data, to_data
-from ...system.cache import cache_folder, keep, kept, key_of, prune, remove
+from ...system.cache import Cache, key_of
 from ..timing import Samples, Timing, compare
 from .result import SearchResult, Trial
 
 FORMAT, VERSION = "explorer-search", 1
-LIMIT_BYTES = 64 << 20
+SEARCHES = Cache("search", 64 << 20)
 _NAME = "search.json"
-
-
-def folder() -> Path:
-    """Where searches are remembered: ``search`` in the folder of compiled kernels."""
-    return cache_folder() / "search"
 
 
 def key(program: Program, device: str, *more: object) -> str:
@@ -48,8 +42,7 @@ def store(name: str, result: SearchResult) -> None:
     data = {"format": FORMAT, "version": VERSION, "device": result.device, "clock": result.clock, "best": result.best,
             "floor_us": result.floor_us, "ended": result.ended, "notes": list(result.notes),
             "trials": [_plain(result.schedule.source, t) for t in result.trials]}
-    keep(folder() / name, {_NAME: json.dumps(data, separators=(",", ":")).encode()})
-    prune(folder().glob("*"), LIMIT_BYTES)
+    SEARCHES.keep(name, {_NAME: json.dumps(data, separators=(",", ":")).encode()})
 
 
 def load(name: str, written: Schedule) -> tuple[SearchResult | None, str]:
@@ -62,9 +55,9 @@ def load(name: str, written: Schedule) -> tuple[SearchResult | None, str]:
     written : Schedule
         The program as written.
     """
-    text = kept(folder() / name, _NAME)
+    text = SEARCHES.kept(name, _NAME)
     if text is None:
-        return None, "the remembered search was damaged and was made again" if (folder() / name).exists() else ""
+        return None, "the remembered search was damaged and was made again" if SEARCHES.entry(name).exists() else ""
     try:
         return _result(json.loads(text), written), ""
     except (ExplorerError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
@@ -85,10 +78,7 @@ def forget(schedule: Schedule | None = None) -> int:
     int
         How many there were.
     """
-    found = list(folder().glob(f"{'[0-9a-f]' * 20 if schedule is None else _of(schedule.source)}-*"))
-    for path in found:
-        remove(path)
-    return len(found)
+    return SEARCHES.forget(f"{'[0-9a-f]' * 20 if schedule is None else _of(schedule.source)}-*")
 
 
 def _plain(program: Program, trial: Trial) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from ...ir.interpret import interpret
 from ...ir.program import Program
 from ...kernel.reference.program import parameters, reference_text
 from ...kernel.reference.slices import Slice, cells, cost, sample, slices
-from ...system.cache import cached, key_of
-from ..cpu.compiler import find_compiler, run_compiler
+from ...system.cache import key_of
+from ..cpu.compiler import BUILDS, find_compiler, run_compiler
 from ..device import plain
 from ..inputs.arguments import poisoned, reference_dtype, widened
 
@@ -241,7 +241,7 @@ def _library(program: Program, groups: Sequence[Slice]) -> Path:
             raise CompilerMissing(f"{compiler.version} cannot compile the float64 reference.", why=answer.stderr[-2000:],
                                   hint="it needs C++17: g++ 9 or newer, or clang++ 10 or newer; set CXX to choose one")
 
-    return cached(key_of(text, _FLAGS, compiler.identity), make) / "reference.so"
+    return BUILDS.made(key_of(text, _FLAGS, compiler.identity), make) / "reference.so"
 
 
 def _entry(program: Program, groups: Sequence[Slice], suffix: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,11 @@ import pytest
 
 from explorer.errors import CompilerMissing, DeviceError
 from explorer.run.cpu import compiler as compilers
-from explorer.run.cpu.compiler import Compiler, find_compiler
+from explorer.run.cpu.compiler import BUILDS, Compiler, find_compiler
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.cpu.elf import symbols_in_section
 from explorer.run.cpu.glue import is_dynamic_symbol, module_of_symbol, variable_of_symbol
-from explorer.system.cache import cache_folder, cached, key_of, prune_cache
+from explorer.system.cache import key_of
 from tests.run.cpu.cpu_kernels import row_sum
 
 
@@ -100,17 +101,17 @@ def test_a_failed_make_leaves_nothing(own_cache: Path) -> None:
         raise ValueError("refused")
 
     with pytest.raises(ValueError, match="refused"):
-        cached(key_of("a"), fail)
+        BUILDS.made(key_of("a"), fail)
     assert not [p for p in own_cache.rglob("*") if p.is_file()]
 
 
 def test_pruning_keeps_the_most_recently_used(own_cache: Path) -> None:
-    folders = [cached(key_of(k), lambda folder: (folder / "f").write_bytes(b"x" * 1000)) for k in range(5)]
+    folders = [BUILDS.made(key_of(k), lambda folder: (folder / "f").write_bytes(b"x" * 1000)) for k in range(5)]
     for age, folder in enumerate(folders):
         os.utime(folder, (1000 + age, 1000 + age))
     size = sum(f.stat().st_size for f in folders[0].iterdir())
-    cached(key_of(0), lambda folder: None)  # used now
-    assert prune_cache(int(2.5 * size)) == 3 * size
+    BUILDS.made(key_of(0), lambda folder: None)  # used now
+    assert replace(BUILDS, limit_bytes=int(2.5 * size)).prune() == 3 * size
     assert [f.exists() for f in folders] == [True, False, False, False, True]
 
 
@@ -118,19 +119,8 @@ def test_a_cache_that_cannot_be_made_is_an_error(tmp_path: Path, monkeypatch: py
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path / "file"))
     with pytest.raises(DeviceError, match="cannot be written"):
-        cached(key_of("a"), lambda folder: None)
+        BUILDS.made(key_of("a"), lambda folder: None)
 
-
-def test_cache_folder_follows_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("EXPLORER_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/x/y")
-    assert cache_folder() == Path("/x/y/explorer")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/me")
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert cache_folder() == Path("/home/me/.cache/explorer")
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert cache_folder() == Path("/home/me/Library/Caches/explorer")
 
 
 @pytest.mark.parametrize(

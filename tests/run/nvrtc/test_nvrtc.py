@@ -20,7 +20,6 @@ from explorer.run.nvrtc import compiler as nvrtc
 from explorer.run.nvrtc import cubin_cache
 from explorer.run.nvrtc.compiler import ARCHITECTURES, compile_for, compile_module, compile_text, target, try_compile_for
 from explorer.run.nvrtc.ptxas import diagnostics, resources
-from explorer.system.cache import keep
 
 TEXT = """#include <cuda_fp16.h>
 #include <cuda_bf16.h>
@@ -130,7 +129,7 @@ def test_machine_code_without_its_log_is_compiled_again(own_cache: Path) -> None
     compile_module(MODULE)
     (path,) = own_cache.glob("*/outcome.z")
     accepted, cubin, ptx, _ = json.loads(zlib.decompress(path.read_bytes()))
-    keep(path.parent, {path.name: zlib.compress(json.dumps([accepted, cubin, ptx, ""]).encode())})
+    cubin_cache.CUBINS.keep(path.parent.name, {path.name: zlib.compress(json.dumps([accepted, cubin, ptx, ""]).encode())})
     assert compile_module(MODULE).kernels["scale"].registers >= 8
     assert json.loads(zlib.decompress(path.read_bytes()))[3]  # and kept with it
 
@@ -216,7 +215,7 @@ def test_the_least_recently_used_goes_first(own_cache: Path, monkeypatch: pytest
         cubin_cache.store(key, (True, blob, "", ""))
         os.utime(own_cache / key, (1e9 - age, 1e9 - age))
     assert cubin_cache.load("old") == (True, blob, "", "")  # used now
-    monkeypatch.setattr(cubin_cache, "LIMIT_BYTES", 3000)
+    monkeypatch.setattr(cubin_cache, "CUBINS", replace(cubin_cache.CUBINS, limit_bytes=3000))
     cubin_cache.store("newest", (True, blob, "", ""))
     assert {p.parent.name for p in own_cache.glob("*/outcome.z")} == {"newest", "old"}
 

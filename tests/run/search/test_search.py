@@ -24,7 +24,6 @@ from explorer.run.timing import Samples
 from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
 from explorer.strategies.choices import together, variants
-from explorer.system.cache import keep
 from explorer.system.cancel import Cancel, Cancelled
 from tests.programs import two_sums
 
@@ -70,7 +69,7 @@ def found(clock: Clock, count: int = 5, **options: Any) -> SearchResult:
 
 @pytest.fixture(autouse=True)
 def _own_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_memory, "cache_folder", lambda: tmp_path)
+    monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path))
 
 
 def test_the_fastest_wins_and_replays() -> None:
@@ -160,7 +159,7 @@ def test_a_cancelled_search_keeps_the_best_so_far_and_is_not_remembered(how: str
     assert [t.label for t in result.trials] == LABELS[:3]
     assert result.time_us == 5.0
     assert result.ended == "cancelled: the best so far"
-    assert not list(search_memory.folder().glob("*/search.json"))
+    assert not list(search_memory.SEARCHES.folder.glob("*/search.json"))
 
 
 def test_a_search_cancelled_before_it_measured_anything_says_so() -> None:
@@ -225,14 +224,14 @@ def test_a_search_is_remembered_and_forgotten() -> None:
 
 def test_a_search_that_is_not_to_be_remembered_writes_nothing() -> None:
     found(Clock(), 2)
-    assert not search_memory.folder().exists()
+    assert not search_memory.SEARCHES.folder.exists()
 
 
 def damaged(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         data = json.loads(path.read_text())
         change(data)
-        keep(path.parent, {path.name: json.dumps(data).encode()})
+        search_memory.SEARCHES.keep(path.parent.name, {path.name: json.dumps(data).encode()})
 
     return write
 
@@ -247,7 +246,7 @@ def damaged(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None
 def test_a_damaged_file_is_noted_and_measured_again(damage: Callable[[Path], None]) -> None:
     clock = Clock({LABELS[2]: 5.0}, noise=0.1)
     remembered(clock)
-    (path,) = search_memory.folder().glob("*/search.json")
+    (path,) = search_memory.SEARCHES.folder.glob("*/search.json")
     damage(path)
     taken = len(clock.rounds)
     again = remembered(clock)
@@ -263,7 +262,7 @@ def test_what_is_remembered_is_judged_again() -> None:
     """A file that says an open reduction was the fastest is not believed."""
     clock = Clock({LABELS[2]: 5.0}, noise=0.1)
     remembered(clock)
-    (path,) = search_memory.folder().glob("*/search.json")
+    (path,) = search_memory.SEARCHES.folder.glob("*/search.json")
     damaged(lambda d: d["trials"][2]["schedule"].update(
         steps=[s for s in d["trials"][2]["schedule"]["steps"] if s["move"] != "collect"]))(path)
     again = remembered(clock)
