@@ -11,19 +11,18 @@ from typing import Any
 from ..errors import ScheduleError
 from ..ir.plan import Plan
 from ..ir.tree import THREAD_ROLES, Kernel
-from . import passes
 from .async_copy import for_arch
+from .launches import exact_barriers, launch_ir
 from .lines import Lines, Out, Printer, code
-from .lower import Context, lower
+from .lower import Context
 from .module import Buffer, CudaModule, Launch
 from .names import Names, kernel_identifier
 from .nodes import Copy, Do, Load, Node, Put
-from .phases import Phase, joined, require_clusters, slots_store
+from .phases import Phase, joined, slots_store
 from .preamble import preamble
 from .printer import BodyPrinter, Written
-from .resources import carve, require_room
-from .scratch import Scratch
-from .sites import Lowered, Store, stores_of
+from .resources import carve
+from .sites import Lowered, Store
 from .traverse import walk as nodes_of
 
 LINE = 120
@@ -91,10 +90,7 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
     CudaModule
         The text, its buffers and launches, and the lines of every node.
     """
-    if barriers is None:
-        from ..poly.barriers import barriers as exact
-
-        barriers = exact
+    barriers = barriers or exact_barriers()
     names, plan = Names(), for_arch(plan, arch)
     functions: list[Function] = []
     for kernels in plan.launched:
@@ -117,20 +113,12 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
 def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: Callable[[Plan, Kernel], Any],
               arch: str, after: str) -> Function | None:
     """The kernels of one launch, or None if none of their leaves runs."""
-    require_clusters(plan, kernels[0], arch)
     name = kernel_identifier(names, kernels[0].id)
-    stores = stores_of(plan, kernels)
-    require_room(kernels[0].id, stores.values())
-    scratch = Scratch()
-    contexts, bodies = list[Context](), list[tuple[Node, ...]]()
-    for kernel in kernels:
-        context = Context(Lowered(plan, kernel, stores), scratch)
-        context.place_barriers(barriers)
-        contexts.append(context)
-        bodies.append(passes.run(lower(context), context, after))
-    require_agreement([node for body in bodies for node in nodes_of(body)])
-    if not any(hasattr(node, "site") for body in bodies for node in nodes_of(body)):
+    launch = launch_ir(plan, kernels, barriers, arch, after)
+    if launch is None:
         return None
+    contexts, bodies, stores, scratch = launch.contexts, launch.bodies, launch.stores, launch.scratch
+    require_agreement([node for body in bodies for node in nodes_of(body)])
     texts = [BodyPrinter(c.low).written(body) for c, body in zip(contexts, bodies, strict=True)]
     shared = [slots_store(s) if s.slots else s for s in stores.values() if s.slots or s.space == "shared"]
     aligned, library = frozenset[str]().union(*(t.aligned for t in texts)), frozenset[str]().union(*(t.library for t in texts))

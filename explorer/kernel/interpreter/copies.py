@@ -1,0 +1,76 @@
+"""Asynchronous copies: issued, closed in groups, landed at the latest when their thread waits for their group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..nodes import Copy
+from .lanes import Env, Lanes, Numbers
+from .machine import Access, Flight, Machine
+
+if TYPE_CHECKING:
+    from .threads import Threads
+
+
+def issue(threads: Threads, node: Copy, lanes: Lanes, env: Env) -> None:
+    """Threads start a copy: lanes that are not valid will be zeros."""
+    machine, access = threads.machine, Access(node, node.site, env)
+    valid = np.broadcast_to(threads.holds(node.inside, lanes, env), (len(lanes),))
+    if node.lanes > 1:
+        valid = np.broadcast_to(valid[:, None], (len(lanes), node.lanes))
+    for e in node.ends:
+        end = np.broadcast_to(threads.number(e, lanes, env), (len(lanes),))
+        valid = valid & (np.arange(node.lanes) < end[:, None] if node.lanes > 1 else end > 0)
+    to, where, good = threads.where(access, node.to, lanes)
+    source, comes, there = threads.where(access, node.source, lanes, valid=valid)
+    by = np.broadcast_to(lanes.index[:, None] if node.lanes > 1 else lanes.index, where.shape)
+    by, where, comes, valid = by[good], where[good], comes[good], there[good]
+    flight = Flight(access, by, machine.commits[by], to, where, source, comes, valid)
+    if machine.watch:
+        machine.note(access, source, comes[valid], by[valid], writes=False)
+        machine.note(access, to, where, by, writes=True)
+        if to.flight is None:
+            to.flight = np.full(to.data.size, -1)
+        to.flight[where] = by
+    if machine.order.early:
+        _move(flight)
+    machine.flights.append(flight)
+
+
+def commit(machine: Machine, lanes: Lanes) -> None:
+    """The threads' copies since their last commit are a group."""
+    machine.commits[lanes.index] += 1
+
+
+def wait(machine: Machine, pending: int, lanes: Lanes) -> None:
+    """The threads' groups but the newest have landed."""
+    waiting = np.zeros(len(machine.commits), bool)
+    waiting[lanes.index] = True
+    left: list[Flight] = []
+    for flight in machine.flights:
+        lands = waiting[flight.lanes] & (flight.group < machine.commits[flight.lanes] - pending)
+        if lands.any():
+            landed, flight = _part(flight, lands), _part(flight, ~lands)
+            if not machine.order.early:
+                _move(landed)
+            if machine.watch:
+                assert landed.to.flight is not None
+                landed.to.flight[landed.where] = -1
+                machine.note(landed.access, landed.source, landed.comes[landed.valid], landed.lanes[landed.valid], writes=False)
+                machine.note(landed.access, landed.to, landed.where, landed.lanes, writes=True, lands=True)
+        if flight.lanes.size:
+            left.append(flight)
+    machine.flights[:] = left
+
+
+def _part(flight: Flight, chosen: Numbers) -> Flight:
+    return Flight(flight.access, flight.lanes[chosen], flight.group[chosen], flight.to, flight.where[chosen], flight.source,
+                  flight.comes[chosen], flight.valid[chosen])
+
+
+def _move(flight: Flight) -> None:
+    """The elements as they are now are at their place."""
+    flight.to.store(flight.where, np.where(flight.valid, flight.source.data[flight.comes], 0),
+                    flight.source.known[flight.comes] | ~flight.valid)

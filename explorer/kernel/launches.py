@@ -1,0 +1,114 @@
+"""The IR of every launch of a plan: what is printed, and what the interpreter runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from ..ir.plan import Plan
+from ..ir.tree import Kernel
+from . import passes
+from .async_copy import for_arch
+from .lower import Context, lower
+from .nodes import Node
+from .phases import require_clusters
+from .resources import require_room
+from .scratch import Scratch
+from .sites import Lowered, Store, stores_of
+from .traverse import walk
+
+Barriers = Callable[[Plan, Kernel], Any]
+
+
+@dataclass(frozen=True)
+class LaunchIR:
+    """A kernel, or several that are the phases of one launch.
+
+    Attributes
+    ----------
+    plan : Plan
+    kernels : tuple of Kernel
+    contexts : tuple of Context
+        One for each kernel.
+    bodies : tuple of tuple of Node
+        One for each kernel.
+    stores : mapping of (str, str) to Store
+        The storage that all of them use.
+    """
+
+    plan: Plan
+    kernels: tuple[Kernel, ...]
+    contexts: tuple[Context, ...]
+    bodies: tuple[tuple[Node, ...], ...]
+    stores: Mapping[tuple[str, str], Store]
+
+    @property
+    def lows(self) -> tuple[Lowered, ...]:
+        """Names and extents of each kernel."""
+        return tuple(c.low for c in self.contexts)
+
+    @property
+    def scratch(self) -> Scratch:
+        """Shared arrays that collectives work in."""
+        return self.contexts[0].scratch
+
+    @property
+    def hosted(self) -> Iterator[tuple[int, ...]]:
+        """The iterations of the loops that the host runs: a launch for each."""
+        loops = [range(x.start, x.start + x.extent) for low in self.lows for x in low.launch_loops]
+        return product(*loops)
+
+
+def launch_ir(plan: Plan, kernels: tuple[Kernel, ...], barriers: Barriers, arch: str, after: str) -> LaunchIR | None:
+    """The kernels of one launch, or None if none of their leaves runs."""
+    require_clusters(plan, kernels[0], arch)
+    stores = stores_of(plan, kernels)
+    require_room(kernels[0].id, stores.values())
+    scratch = Scratch()
+    contexts, bodies = list[Context](), list[tuple[Node, ...]]()
+    for kernel in kernels:
+        context = Context(Lowered(plan, kernel, stores), scratch)
+        context.place_barriers(barriers)
+        contexts.append(context)
+        bodies.append(passes.run(lower(context), context, after))
+    runs = any(hasattr(node, "site") for body in bodies for node in walk(body))
+    return LaunchIR(plan, kernels, tuple(contexts), tuple(bodies), stores) if runs else None
+
+
+def launches_of(plan: Plan, *, arch: str = "sm_90", barriers: Barriers | None = None, after: str = "") -> tuple[LaunchIR, ...]:
+    """The IR of a plan, launch after launch.
+
+    Parameters
+    ----------
+    plan : Plan
+    arch : str
+        Compute capability: asynchronous copies need ``sm_80``, clusters ``sm_90``.
+    barriers : callable, optional
+        ``(plan, kernel)`` to an object whose ``before`` says where barriers stand; by default
+        :func:`explorer.poly.barriers.barriers`.
+    after : str
+        The last pass to run; by default all do.
+
+    Raises
+    ------
+    IllegalSchedule, ScheduleError
+        What no kernel can say.
+    """
+    plan = for_arch(plan, arch)
+    asked = barriers or exact_barriers()
+    found = (launch_ir(plan, kernels, asked, arch, after) for kernels in plan.launched)
+    return tuple(launch for launch in found if launch is not None)
+
+
+def standing(plan: Plan, kernel: Kernel) -> Any:
+    """For a plan that may be illegal: barriers where they can stand, and none against races."""
+    return replace(exact_barriers()(plan, kernel), races=())
+
+
+def exact_barriers() -> Barriers:
+    """The exact analysis of :mod:`explorer.poly.barriers`."""
+    from ..poly.barriers import barriers
+
+    return barriers
