@@ -22,7 +22,6 @@ sys.path.insert(0, str(ROOT))
 from explorer.ir.operation import COMPUTED, Operation  # noqa: E402
 from explorer.ir.operations import OPERATIONS  # noqa: E402
 from explorer.kernel.stages import sentences  # noqa: E402
-from explorer.teach.glossary import elsewhere  # noqa: E402
 from explorer.transforms.base import Transform, catalogue  # noqa: E402
 
 REFERENCE, README, CONCEPTS = ROOT / "docs" / "transformations.md", ROOT / "README.md", ROOT / "docs" / "concepts.md"
@@ -31,16 +30,8 @@ BEGIN, END = "<!-- transformations: written by docs/make_reference.py -->", "<!-
 OPERATIONS_BEGIN, OPERATIONS_END = "<!-- operations: written by docs/make_reference.py -->", "<!-- end of operations -->"
 PASSES, PASSES_END = "<!-- passes: written by docs/make_reference.py -->", "<!-- end of passes -->"
 
-GROUPS: dict[str, tuple[str, ...]] = {
-    "Loops": ("split", "tile", "coalesce", "interchange", "reorder", "reverse", "shift", "skew", "cut", "fuse", "distribute",
-              "sequence", "unroll", "vectorize", "align"),
-    "Places": ("bind", "swap_axes", "launch", "join", "occupy"),
-    "Reductions": ("rfactor", "rescale", "collect", "accumulate"),
-    "Storage": ("contract", "stage", "pipeline"),
-    "Producers": ("compute_at", "inline"),
-    "Arithmetic": ("approximate",),
-}
-"""Headings and what stands under them; what the catalogue has and no group names stands under "More"."""
+GROUPS = ("Loops", "Places", "Reductions", "Storage", "Producers", "Arithmetic")
+"""Headings in order; a transformation names its own (`group`), and other headings stand behind these."""
 
 PREAMBLE = """# Transformations
 
@@ -57,11 +48,9 @@ In *Before* and *After*, `for i in 0…64` counts from 0 to 63, and `S(i)` is an
 
 def grouped() -> Iterator[tuple[str, tuple[type[Transform], ...]]]:
     """Every transformation of the catalogue once, under its heading."""
-    left = dict(catalogue())
-    for heading, names in GROUPS.items():
-        yield heading, tuple(left.pop(name) for name in names if name in left)
-    if left:
-        yield "More", tuple(left.values())
+    kinds = tuple(catalogue().values())
+    for heading in dict.fromkeys((*GROUPS, *(kind.group for kind in kinds))):
+        yield heading, tuple(kind for kind in kinds if kind.group == heading)
 
 
 def summary(kind: type[Transform]) -> str:
@@ -108,7 +97,7 @@ def entry(kind: type[Transform]) -> str:
     call = ", ".join(f.name if f.default is MISSING else f"{f.name}={f.default!r}" for f in declared)
     parts = [f"### {kind.name}", f"`{kind.name}({call})`", body(kind.__doc__ or ""), "\n".join(argument(f) for f in declared)]
     names = [f"`{a}`" for a in kind.aliases]
-    theirs = [f"{system}: `{words.replace(', ', '`, `')}`" for system, words in elsewhere(kind.name).items()]
+    theirs = [f"{system}: `{words.replace(', ', '`, `')}`" for system, words in kind.elsewhere.items()]
     parts += [f"Also accepted: {', '.join(names)}."] if names else []
     parts += [f"Elsewhere: {'; '.join(theirs)}."] if theirs else []
     return "\n\n".join(part for part in parts if part)

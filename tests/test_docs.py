@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -108,8 +109,8 @@ def test_every_transformation_is_documented(name: str) -> None:
     entry = make_reference.entry(kind)
     assert "*Before*" in entry
     assert re.search(r"\*After\*", entry)
-    for field in kind.__dataclass_fields__:
-        assert f"- `{field}`: " in entry, f"{field} has no help text"
+    for field in fields(kind):
+        assert f"- `{field.name}`: " in entry, f"{field.name} has no help text"
     assert "::" not in entry
     assert f"[`{name}`](docs/transformations.md#{name})" in text("README.md")
     assert f"### {name}" in text("docs/transformations.md")

@@ -53,6 +53,7 @@ class Accumulate(Transform):
     """
 
     name = "accumulate"
+    group = "Reductions"
     aliases = ("cache_write", "stage_writes", "write_cache", "accumulator")
 
     array: str = field(metadata={"kind": "array", "help": "the output that is accumulated"})

@@ -39,6 +39,7 @@ class Align(Transform):
     """
 
     name = "align"
+    group = "Loops"
     aliases = ("peel", "shift_to_alignment", "alignment_peeling")
 
     loop: str = field(metadata={"kind": "loop", "help": "the loop along which the array is contiguous"})

@@ -34,6 +34,7 @@ class Approximate(Transform):
     """
 
     name = "approximate"
+    group = "Arithmetic"
     aliases = ("fast_math", "use_fast_math", "intrinsics")
 
     statement: str = field(metadata={"kind": "leaf", "help": "the statement: its name, or the array it writes"})

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 from ..errors import TransformError, shown
@@ -25,7 +26,10 @@ class Transform:
 
     A subclass lives in a file of its own, has a docstring with the mathematics, *Before* and *After*, and defines
 
-    - ``name`` (class variable): the word users write,
+    - ``name`` (class variable): the word users write; others that mean it here are its ``aliases``,
+    - ``group``: the heading it stands under in the reference,
+    - ``elsewhere``: system to its words for this, separated by commas, as its documentation had them in 2025 (Halide,
+      TVM's TensorIR, Exo, loopy, isl, Clay), and ``beware``: which of these words mean something else here,
     - ``check(plan)``: its own preconditions, as a :class:`~explorer.ir.finding.Verdict` with a reason in words,
     - ``rewrite(plan)``: the new plan; it only touches the tree, the four questions judge the result,
     - ``candidates(plan, node_id)``: concrete instances worth offering at a node (they may still be refused).
@@ -37,6 +41,9 @@ class Transform:
 
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
+    group: ClassVar[str] = "More"
+    elsewhere: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    beware: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         """Put other spellings of an argument into the one that is recorded: one name or number for a list of one, and the

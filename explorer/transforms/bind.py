@@ -54,7 +54,9 @@ class Bind(Transform):
     """
 
     name = "bind"
+    group = "Places"
     aliases = ("map", "tag", "tag_inames", "gpu_blocks", "gpu_threads", "grid_stride", "parallelize")
+    elsewhere = {"Halide": "gpu_blocks, gpu_threads", "TVM": "bind", "loopy": "tag_inames", "isl": "mark"}
 
     loop: str = field(metadata={"kind": "loop", "help": "the loop to spread"})
     to: str = field(metadata={"kind": "choice", "choices": _CHOICES, "also": _CUDA, "help": "where its iterations run"})

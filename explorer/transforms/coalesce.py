@@ -36,7 +36,11 @@ class Coalesce(Transform):
     """
 
     name = "coalesce"
+    group = "Loops"
     aliases = ("collapse", "flatten", "mult_loops", "join_inames")
+    elsewhere = {"Halide": "fuse", "TVM": "fuse", "Exo": "mult_loops", "loopy": "join_inames", "OpenMP": "collapse"}
+    beware = ("coalesce makes nested loops one; it is not isl's set simplification, nor contiguous access by a warp "
+              "(see sectors).")
 
     loops: tuple[str, ...] = field(metadata={"kind": "loops", "help": "the loops to join, outermost first"})
 

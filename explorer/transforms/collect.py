@@ -61,6 +61,7 @@ class Collect(Transform):
     """
 
     name = "collect"
+    group = "Reductions"
     aliases = ("reduce_threads", "allreduce", "cross_thread_reduction", "atomic_add", "combine")
 
     target: str = field(metadata={"kind": "leaf", "help": "the reduction: its statement, or the array it updates"})

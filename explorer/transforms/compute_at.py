@@ -67,7 +67,12 @@ class ComputeAt(Transform):
     """
 
     name = "compute_at"
+    group = "Producers"
     aliases = ("fuse_at", "move_to")
+    elsewhere = {"Halide": "compute_at", "TVM": "compute_at"}
+    beware = ("compute_at moves the *producer* into its consumers' loop (as in Halide, and TVM's compute_at); TVM's "
+              "reverse_compute_at moves the consumer into the producer's loop: that is fuse, once sequence has put the "
+              "two loops side by side.")
 
     statement: str = field(metadata={"kind": "leaf", "help": "the producer: a statement, or an array for all that writes it"})
     loop: str = field(metadata={"kind": "loop", "help": "the consumers' loop that it moves into"})

@@ -62,7 +62,10 @@ class Contract(Transform):
     """
 
     name = "contract"
+    group = "Storage"
     aliases = ("store_at", "set_memory", "set_scope", "privatize", "privatize_temporaries", "buffer_at")
+    elsewhere = {"Halide": "store_at", "TVM": "set_scope", "Exo": "set_memory",
+                 "loopy": "privatize_temporaries_with_inames"}
 
     array: str = field(metadata={"kind": "array", "help": "the temporary"})
     space: str = field(default="register",

@@ -36,7 +36,10 @@ class Cut(Transform):
     """
 
     name = "cut"
+    group = "Loops"
     aliases = ("peel", "index_set_split", "iss", "cut_loop", "loop_partition", "isolate")
+    elsewhere = {"Halide": "specialize", "TVM": "loop_partition", "Exo": "cut_loop", "loopy": "chunk_iname",
+                 "isl": "isolate", "Clay": "iss, peel"}
 
     loop: str = field(metadata={"kind": "loop", "help": "the loop to cut"})
     at: int = field(metadata={"kind": "int", "help": "iterations of the first part (negative: of the second)"})

@@ -35,7 +35,9 @@ class Distribute(Transform):
     """
 
     name = "distribute"
+    group = "Loops"
     aliases = ("fission", "loop_fission", "duplicate_inames")
+    elsewhere = {"Exo": "fission", "loopy": "duplicate_inames", "isl": "order_before", "Clay": "split"}
 
     loop: str = field(metadata={"kind": "loop", "help": "the loop to distribute"})
     after: str = field(metadata={"kind": "node", "help": "the last node of its body that stays in the first loop"})

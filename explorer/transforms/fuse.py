@@ -38,7 +38,13 @@ class Fuse(Transform):
     """
 
     name = "fuse"
+    group = "Loops"
     aliases = ("merge", "compute_with", "jam")
+    elsewhere = {"Halide": "compute_with", "TVM": "merge, reverse_compute_at", "Exo": "fuse",
+                 "loopy": "rename_inames_in_batch", "Clay": "fuse"}
+    beware = ("fuse joins *adjacent sibling* loops here (as in Exo, Clay and textbooks); for nested loops (Halide's "
+              "and TVM's fuse) use coalesce. TVM's reverse_compute_at is a fuse for each loop that the consumer moves "
+              "into.")
 
     first: str = field(metadata={"kind": "loop", "help": "the loop that stays"})
     second: str = field(metadata={"kind": "loop", "help": "the loop directly behind it, whose body joins"})

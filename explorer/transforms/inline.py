@@ -39,7 +39,9 @@ class Inline(Transform):
     """
 
     name = "inline"
+    group = "Producers"
     aliases = ("compute_inline", "recompute", "inline_assign", "assignment_to_subst", "rematerialize")
+    elsewhere = {"Halide": "compute_inline", "TVM": "compute_inline", "Exo": "inline_assign"}
 
     array: str = field(metadata={"kind": "array", "help": "the temporary"})
 

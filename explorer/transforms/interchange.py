@@ -34,7 +34,10 @@ class Interchange(Transform):
     """
 
     name = "interchange"
+    group = "Loops"
     aliases = ("swap", "swap_loops")
+    elsewhere = {"Halide": "reorder", "TVM": "reorder", "Exo": "reorder_loops", "loopy": "prioritize_loops",
+                 "Clay": "interchange"}
 
     first: str = field(metadata={"kind": "loop", "help": "one loop"})
     second: str = field(metadata={"kind": "loop", "help": "the loop to swap it with, in the same perfect nest"})

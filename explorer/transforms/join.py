@@ -56,7 +56,10 @@ class Join(Transform):
     """
 
     name = "join"
+    group = "Places"
     aliases = ("last_block", "grid_sync", "cooperative", "persistent_kernel", "stitch")
+    beware = ("join lets a kernel run in the launch before it, behind a ticket, signals, the barrier of a cluster or "
+              "of the grid; loopy's join_inames is coalesce.")
 
     kernel: str = field(metadata={"kind": "kernel", "help": "the kernel that joins the launch before it"})
     how: str = field(metadata={"kind": "choice", "choices": HOWS,

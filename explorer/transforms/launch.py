@@ -40,6 +40,7 @@ class Launch(Transform):
     """
 
     name = "launch"
+    group = "Places"
     aliases = ("cut_kernel", "pack", "pack_kernels", "kernel_packing")
 
     kernel: str = field(metadata={"kind": "kernel", "help": "the kernel to cut, or to pack the next one into"})

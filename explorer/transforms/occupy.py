@@ -44,7 +44,9 @@ class Occupy(Transform):
     """
 
     name = "occupy"
+    group = "Places"
     aliases = ("launch_bounds", "min_blocks", "minnctapersm", "maxnreg", "registers")
+    elsewhere = {"CUDA": "__launch_bounds__"}
 
     kernel: str = field(metadata={"kind": "kernel", "help": "the kernel; of several phases of one launch the first"})
     blocks: int = field(metadata={"kind": "int", "min": 0, "max": MOST_BLOCKS,

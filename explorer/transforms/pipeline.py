@@ -53,7 +53,9 @@ class Pipeline(Transform):
     """
 
     name = "pipeline"
+    group = "Storage"
     aliases = ("software_pipeline", "double_buffer", "multi_buffer", "inject_software_pipeline", "num_stages")
+    elsewhere = {"Halide": "async, fold_storage", "TVM": "software_pipeline_stage", "isl": "band_shift"}
 
     loop: str = field(metadata={"kind": "loop", "help": "the loop whose copies run ahead"})
     stages: int = field(metadata={"kind": "int", "min": 2, "max": 8, "help": "iterations in flight, the computing one included"})

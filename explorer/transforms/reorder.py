@@ -37,7 +37,9 @@ class Reorder(Transform):
     """
 
     name = "reorder"
+    group = "Loops"
     aliases = ("permute", "reorder_loops", "prioritize_loops")
+    elsewhere = {"Halide": "reorder", "TVM": "reorder", "Exo": "reorder_loops", "loopy": "prioritize_loops"}
 
     loops: tuple[str, ...] = field(metadata={"kind": "loops", "help": "the loops in their new order, outermost first"})
 

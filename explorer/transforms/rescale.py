@@ -68,6 +68,7 @@ class Rescale(Transform):
     """
 
     name = "rescale"
+    group = "Reductions"
     aliases = ("online_softmax", "running_max", "online_normalizer")
 
     statement: str = field(metadata={"kind": "leaf", "help": "the sum of exponentials: its statement, or the array it updates"})

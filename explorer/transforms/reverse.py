@@ -31,7 +31,9 @@ class Reverse(Transform):
     """
 
     name = "reverse"
+    group = "Loops"
     aliases = ("backwards", "reversal")
+    elsewhere = {"loopy": "map_domain", "isl": "band_scale", "Clay": "reverse"}
 
     loop: str = field(metadata={"kind": "loop", "help": "the loop to run backwards"})
 

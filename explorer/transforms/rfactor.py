@@ -56,7 +56,9 @@ class Rfactor(Transform):
     """
 
     name = "rfactor"
+    group = "Reductions"
     aliases = ("rfactor_reduction", "split_reduction", "decompose_reduction", "privatize_reduction")
+    elsewhere = {"Halide": "rfactor", "TVM": "rfactor", "loopy": "split_reduction_inward"}
 
     statement: str = field(metadata={"kind": "leaf", "help": "the reduction: its statement, or the array it updates"})
     loop: str | tuple[str, ...] = field(metadata={"kind": "loops", "help": "loops whose iterations accumulate on their own"})

@@ -37,6 +37,7 @@ class Sequence(Transform):
     """
 
     name = "sequence"
+    group = "Loops"
     aliases = ("reorder_stmts", "sink", "move_after")
 
     node: str = field(metadata={"kind": "node", "help": "the statement or loop to move"})

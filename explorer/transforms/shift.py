@@ -37,7 +37,9 @@ class Shift(Transform):
     """
 
     name = "shift"
+    group = "Loops"
     aliases = ("shift_loop", "delay", "band_shift")
+    elsewhere = {"Exo": "shift_loop", "loopy": "map_domain", "isl": "band_shift", "Clay": "shift"}
 
     loop: str = field(metadata={"kind": "loop", "help": "the loop to shift"})
     by: int = field(metadata={"kind": "int", "help": "iterations later (negative: earlier)"})

@@ -36,7 +36,9 @@ class Skew(Transform):
     """
 
     name = "skew"
+    group = "Loops"
     aliases = ("slant", "map_domain")
+    elsewhere = {"loopy": "map_domain", "Clay": "skew"}
 
     loop: str = field(metadata={"kind": "loop", "help": "the loop whose variable moves"})
     by: str = field(metadata={"kind": "loop", "help": "the loop whose variable is added to it"})

@@ -36,7 +36,11 @@ class Split(Transform):
     """
 
     name = "split"
+    group = "Loops"
     aliases = ("divide", "strip_mine", "stripmine", "divide_loop", "split_iname")
+    elsewhere = {"Halide": "split", "TVM": "split", "Exo": "divide_loop", "loopy": "split_iname", "isl": "band_tile",
+                 "Clay": "stripmine"}
+    beware = "split makes one loop two; Clay's split is distribute here."
 
     loop: str = field(metadata={"kind": "loop", "help": "the loop to split"})
     factor: int = field(metadata={"kind": "int", "min": 1, "help": "iterations of the inner loop"})

@@ -47,6 +47,7 @@ class SwapAxes(Transform):
     """
 
     name = "swap_axes"
+    group = "Places"
     aliases = ("swap", "swapaxes", "swap_binding", "transpose_block")
 
     kernel: str = field(metadata={"kind": "kernel", "help": "the kernel; of several phases of one launch the first"})

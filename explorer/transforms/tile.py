@@ -37,7 +37,10 @@ class Tile(Transform):
     """
 
     name = "tile"
+    group = "Loops"
     aliases = ("block", "blocking", "strip_mine_and_interchange", "band_tile")
+    elsewhere = {"Halide": "tile", "TVM": "split, reorder", "Exo": "divide_loop, reorder_loops", "isl": "band_tile",
+                 "Clay": "tile"}
 
     loops: tuple[str, ...] = field(metadata={"kind": "loops", "help": "the loops to tile, outermost first"})
     sizes: tuple[int, ...] = field(metadata={"kind": "ints", "min": 1,

@@ -39,7 +39,9 @@ class Unroll(Transform):
     """
 
     name = "unroll"
+    group = "Loops"
     aliases = ("unroll_loop",)
+    elsewhere = {"Halide": "unroll", "TVM": "unroll", "Exo": "unroll_loop", "loopy": "tag_inames unr"}
 
     loop: str = field(metadata={"kind": "loop", "help": "the loop to unroll completely"})
 

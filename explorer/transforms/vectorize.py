@@ -48,7 +48,9 @@ class Vectorize(Transform):
     """
 
     name = "vectorize"
+    group = "Loops"
     aliases = ("vectorise", "vec")
+    elsewhere = {"Halide": "vectorize", "TVM": "vectorize", "loopy": "tag_inames vec"}
 
     loop: str = field(metadata={"kind": "loop", "help": "the innermost loop whose iterations become lanes"})
     gather: bool = field(default=False, metadata={"kind": "bool", "help": "read inputs that are not wide one by one"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import runpy
 import zlib
@@ -175,7 +176,7 @@ def test_every_move_goes_there_and_back() -> None:
              "kernel": "f",
              "node": "S0", "choice": "shared", "bool": False, "name": "t"}
     for name, kind in catalogue().items():
-        fields = {f.name: plain[f.metadata["kind"]] for f in kind.__dataclass_fields__.values()}
+        fields = {f.name: plain[f.metadata["kind"]] for f in dataclasses.fields(kind)}
         step = step_of({"move": name, **fields})
         assert type(step) is kind
         (back,) = saved.to_data(row_sum.at(M=1, N=1), [step])["steps"]
