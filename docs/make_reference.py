@@ -19,6 +19,7 @@ from textwrap import dedent
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from explorer import workloads  # noqa: E402
 from explorer.ir.operation import COMPUTED, Operation  # noqa: E402
 from explorer.ir.operations import OPERATIONS  # noqa: E402
 from explorer.kernel.stages import sentences  # noqa: E402
@@ -119,8 +120,8 @@ def overview() -> str:
 
 
 def readme(text: str) -> str:
-    """The README with its table as the catalogue has it now."""
-    return between(text, BEGIN, END, overview())
+    """The README with its table as the catalogue has it now, and the number of workloads."""
+    return between(re.sub(r"\b\d+ ready programs", f"{len(workloads.names())} ready programs", text), BEGIN, END, overview())
 
 
 def operations() -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import ExplorerError
 from ..ir.finding import Finding, Instance, Verdict
 from ..ir.program import Program
+from .reprs import picture_of
 from .style import definitions, page
 
 _QUESTIONS = {"cover": "every instance runs exactly once", "order": "each dependence keeps its order",
@@ -16,6 +17,7 @@ _QUESTIONS = {"cover": "every instance runs exactly once", "order": "each depend
               "race": "no two threads meet at one cell"}
 
 
+@picture_of("ir.finding.Finding")
 def finding_html(finding: Finding, program: Program | None = None, title: str = "") -> str:
     """A finding; with the program, its source lines are quoted."""
     question = _QUESTIONS.get(finding.question, "")
@@ -42,6 +44,7 @@ def finding_body(finding: Finding, program: Program | None, say: bool) -> str:
     )
 
 
+@picture_of("ir.finding.Verdict")
 def verdict_html(verdict: Verdict) -> str:
     """A verdict: one line where it applies, a card where it does not."""
     if verdict:
@@ -51,6 +54,7 @@ def verdict_html(verdict: Verdict) -> str:
     return page(verdict.what, "", definitions(("why", escape(verdict.why)), ("try", tries((verdict.hint,)))), bar="bad")
 
 
+@picture_of("errors.ExplorerError")
 def error_html(error: ExplorerError) -> str:
     """Any error of this package: its sentence, its place, its reason, the next step."""
     details: dict[str, Any] = error.details

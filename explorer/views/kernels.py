@@ -12,6 +12,7 @@ from ..poly.traffic import AccessFacts
 from ..run.facts import Facts, scaled
 from ..run.kernel import Compiled, Kernel
 from .code import code_html, cuda_sections
+from .reprs import picture_of
 from .schedules import sizes_text
 from .style import cards, mark, page, table
 
@@ -21,6 +22,7 @@ GOOD_ENOUGH = 0.99
 """Share of the bytes moved that are used, from which on an access gets a tick."""
 
 
+@picture_of("run.kernel.Kernel")
 def kernel_html(kernel: Kernel) -> str:
     """CUDA with line numbers, and the launches."""
     columns = ("kernel", "grid", "block", "shared bytes", "arguments")
@@ -31,6 +33,7 @@ def kernel_html(kernel: Kernel) -> str:
     return page(kernel.name, small, *cuda_sections(kernel.text), launches + note)
 
 
+@picture_of("kernel.stages.Stage")
 def stage_html(stage: Stage) -> str:
     """The kernels after a pass, with the lines that it changed marked."""
     words = f'{escape(stage.what)} <span class="soft">{escape(stage.change)}{" (›)" if stage.changed else ""}</span>'
@@ -38,6 +41,7 @@ def stage_html(stage: Stage) -> str:
                 code_html(stage.text, changed=frozenset(stage.changed)))
 
 
+@picture_of("run.kernel.Compiled")
 def compiled_html(compiled: Compiled) -> str:
     """Registers, spills, shared memory and occupancy, for each GPU."""
     columns = ("architecture", "GPU", "kernel", "registers", "spilled bytes", "shared bytes", "occupancy", "limited by")
@@ -48,6 +52,7 @@ def compiled_html(compiled: Compiled) -> str:
     return page(f"{compiled.name}: {word}", "by NVRTC, which needs no GPU", listed, refused, bar="good" if compiled else "bad")
 
 
+@picture_of("run.facts.Facts")
 def facts_html(facts: Facts) -> str:
     """Traffic, intensity, limits, and what every access costs."""
     roof = facts.roofline

@@ -1,60 +1,54 @@
 """Gives every public value its notebook picture: the one place where the lower layers' classes meet the views.
 
-The classes get a ``_repr_html_`` that imports its view when a notebook first asks, so that importing the package stays
-quick and the layers below know nothing of pictures.  A picture that cannot be drawn must not hide the value: then the
-notebook falls back to the text.
+A function of this folder that is marked with :func:`picture_of` draws a class.  The marks are read from the text of the
+files, and a file is imported when a notebook first asks for one of its pictures: so importing the package stays quick, and the
+layers below know nothing of pictures.  A picture that cannot be drawn must not hide the value: then the notebook falls back to
+the text.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from ..errors import ExplorerError
 from ..frontend.definition import Definition
 from ..ir.finding import Finding, Verdict
 from ..ir.program import Program
-from ..kernel.stages import Stage
 from ..poly.dependence import ProgramFacts
-from ..run.facts import Facts
-from ..run.kernel import Compiled, Kernel
-from ..run.result import Comparison, Evidence, Run
-from ..run.search.result import SearchResult
-from ..schedule import Schedule
-from ..steps.moves import Move, Moves
+from ..run.result import Evidence
+from ..steps.moves import Move
+
+F = TypeVar("F", bound=Callable[..., str])
 
 LIMIT = 30_000
 """Characters of one picture; larger ones are replaced by the text."""
 
-VIEWS: dict[type, tuple[str, str]] = {
-    Definition: ("schedules", "definition_html"),
-    Program: ("schedules", "program_html"),
-    Schedule: ("schedules", "schedule_html"),
-    Moves: ("schedules", "moves_html"),
-    Move: ("schedules", "move_html"),
-    ProgramFacts: ("schedules", "dependences_html"),
-    Finding: ("findings", "finding_html"),
-    Verdict: ("findings", "verdict_html"),
-    ExplorerError: ("findings", "error_html"),
-    Kernel: ("kernels", "kernel_html"),
-    Stage: ("kernels", "stage_html"),
-    Compiled: ("kernels", "compiled_html"),
-    Facts: ("kernels", "facts_html"),
-    Run: ("runs", "run_html"),
-    Evidence: ("runs", "evidence_html"),
-    Comparison: ("runs", "comparison_html"),
-    SearchResult: ("search", "search_html"),
-}
-"""Class to (module of this package, function from the value to HTML)."""
+_MARK = re.compile(r'^@picture_of\("([\w.]+)\.(\w+)"\)\ndef (\w+)\(', re.MULTILINE)
+
+
+def picture_of(name: str) -> Callable[[F], F]:
+    """Mark a function from a value to HTML as the picture of a class, named from this package on: ``"run.result.Run"``."""
+    return lambda function: function
+
+
+@cache
+def views() -> dict[type, tuple[str, str]]:
+    """Every class that has a picture, with the module of this folder and the function that draws it."""
+    return {getattr(import_module(f"..{module}", __package__), name): (path.stem, function)
+            for path in sorted(Path(__file__).parent.glob("*.py"))
+            for module, name, function in _MARK.findall(path.read_text(encoding="utf-8"))}
 
 
 def html(value: Any) -> str | None:
     """The picture of a value, or None where there is none or it would be too large."""
-    kind = next((k for k in type(value).__mro__ if k in VIEWS), None)
+    kind = next((k for k in type(value).__mro__ if k in views()), None)
     if kind is None:
         return None
-    module, function = VIEWS[kind]
+    module, function = views()[kind]
     draw: Callable[[Any], str] = getattr(import_module(f"{__package__}.{module}"), function)
     picture = draw(value)
     return picture if len(picture) <= LIMIT else None
@@ -62,7 +56,7 @@ def html(value: Any) -> str | None:
 
 def attach() -> None:
     """Give the classes their pictures; and their text to the terminal, where the generated one is unreadable."""
-    for kind in VIEWS:
+    for kind in views():
         kind._repr_html_ = html  # type: ignore[attr-defined]
     Program.__str__ = _program_text  # type: ignore[method-assign]
     for kind in (Program, Definition, ProgramFacts, Finding, Move, Verdict, Evidence):

@@ -10,12 +10,14 @@ from ..run.result import Comparison, Evidence, Run
 from ..run.timing import Timing
 from ..run.verify.outputs import Check
 from .bars import interval_bar, share_bar
+from .reprs import picture_of
 from .schedules import sizes_text
 from .style import cards, mark, page, table
 
 _VERDICT = {True: ("right", "good"), False: ("WRONG", "bad"), None: ("not checked", "")}
 
 
+@picture_of("run.result.Run")
 def run_html(run: Run) -> str:
     """A run: right or wrong, how fast, against what floor, and which evidence there is."""
     word, bar = _VERDICT[run.correct]
@@ -69,11 +71,13 @@ def badge(evidence: Evidence) -> str:
     return table(("evidence", "how"), rows, wide=("how",))
 
 
+@picture_of("run.result.Evidence")
 def evidence_html(evidence: Evidence) -> str:
     """The badge alone."""
     return page("evidence", "each tick is earned by doing it", badge(evidence))
 
 
+@picture_of("run.result.Comparison")
 def comparison_html(comparison: Comparison) -> str:
     """Two runs against each other; a difference smaller than noise says so."""
     first, second = (run.timings[comparison.l2] for run in (comparison.before, comparison.after))

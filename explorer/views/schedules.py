@@ -14,6 +14,7 @@ from ..steps.moves import Move, Moves
 from .code import code_html
 from .findings import tries
 from .loops import loops_html
+from .reprs import picture_of
 from .style import definitions, mark, page, table
 
 MOST_ROWS = 60
@@ -25,6 +26,7 @@ def sizes_text(sizes: tuple[tuple[str, int], ...]) -> str:
     return " · ".join(f"{name} = {value}" for name, value in sizes)
 
 
+@picture_of("frontend.definition.Definition")
 def definition_html(definition: Definition) -> str:
     """A program as the user wrote it."""
     sizes = f"sizes {', '.join(definition.sizes)}" if definition.sizes else "no sizes"
@@ -32,6 +34,7 @@ def definition_html(definition: Definition) -> str:
     return page(definition.name, f"program · {sizes}", code)
 
 
+@picture_of("ir.program.Program")
 def program_html(program: Program) -> str:
     """A program at concrete sizes: its arrays and its text."""
     rows = [_array(a) for a in program.arrays[:MOST_ROWS]]
@@ -40,6 +43,7 @@ def program_html(program: Program) -> str:
     return page(program.name, sizes_text(program.sizes), code, arrays)
 
 
+@picture_of("schedule.schedule.Schedule")
 def schedule_html(schedule: Schedule) -> str:
     """A schedule: the loops, what is proved, the steps that made it."""
     judgement = schedule.judgement
@@ -56,6 +60,7 @@ def schedule_html(schedule: Schedule) -> str:
     return page(schedule.source.name, small, loops_html(schedule.plan), "<br>".join(parts), history)
 
 
+@picture_of("steps.moves.Moves")
 def moves_html(moves: Moves) -> str:
     """The moves at a node: those that apply, then those that do not, with the reason and what to try."""
     applying = [m for m in moves if m.applies]
@@ -68,12 +73,14 @@ def moves_html(moves: Moves) -> str:
     return page(f"moves at {moves.node}", small, good, bad)
 
 
+@picture_of("steps.moves.Move")
 def move_html(move: Move) -> str:
     """One move with its verdict."""
     return page(str(move.step or move.name), "applies" if move.applies else "does not apply",
                 "" if move.applies else _reason(move), bar="good" if move.applies else "bad")
 
 
+@picture_of("poly.dependence.ProgramFacts")
 def dependences_html(facts: ProgramFacts) -> str:
     """Every dependence: kind, statements, array, and its first pair of instances."""
     found = (*facts.ordered, *facts.reductions)

@@ -7,10 +7,12 @@ from html import escape
 from ..gpu.units import time_text
 from ..run.search.result import SHOWN, SearchResult, Trial
 from .bars import interval_bar
+from .reprs import picture_of
 from .schedules import sizes_text
 from .style import cards, mark, page, table
 
 
+@picture_of("run.search.result.SearchResult")
 def search_html(found: SearchResult) -> str:
     """A search: the gain over the start, the fastest variants with their intervals, and what failed."""
     again = " (remembered)" if found.remembered else ""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +16,9 @@ from explorer.app.panes.loops import loop_rows
 from explorer.ir.finding import Finding, Instance
 from explorer.ir.text import loop_text, loops_text, statement_text
 from explorer.strategies.default import default
+from explorer.views import reprs
 from explorer.views.loops import loops_html
-from explorer.views.reprs import LIMIT, VIEWS, html
+from explorer.views.reprs import LIMIT, html, views
 from explorer.views.style import ROLE_GLYPHS
 from tests.transforms.multiblock import TOTAL, spread, start
 
@@ -27,7 +31,22 @@ NAMES = tuple(values())
 
 def test_every_class_with_a_picture_is_among_the_values() -> None:
     covered = {k for v in values().values() for k in type(v).__mro__}
-    assert set(VIEWS) <= covered
+    assert set(views()) <= covered
+
+
+def test_a_mark_names_the_class_that_its_function_takes() -> None:
+    assert len(views()) > 15
+    for kind, (module, name) in views().items():
+        function = getattr(import_module(f"explorer.views.{module}"), name)
+        first = next(iter(inspect.signature(function).parameters.values()))
+        assert first.annotation == kind.__name__, name
+
+
+def test_every_mark_is_found() -> None:
+    folder = Path(reprs.__file__).parent
+    marked = [line for path in folder.rglob("*.py") if path.name != "reprs.py" for line in path.read_text().splitlines()
+              if "picture_of(" in line]
+    assert len(marked) == len(views())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -59,6 +59,15 @@ def searched(schedule: Any) -> SearchResult:
                         12.5, "all were measured", True, ("a note",))
 
 
+MORE: list[Callable[[], Any]] = []
+
+
+def value(make: Callable[[], Any]) -> Callable[[], Any]:
+    """Have what a function makes among the values, under its name."""
+    MORE.append(make)
+    return make
+
+
 @cache
 def values() -> dict[str, Any]:
     plain, tuned = softmax.schedule(M=64, N=1000), softmax_schedule(M=64, N=1000, threads=128)
@@ -76,4 +85,5 @@ def values() -> dict[str, Any]:
         "facts": matmul().facts, "compiled": CompiledTwice("softmax", (), {"sm_75": refusal}), "run": run(),
         "wrong run": run(checks=(BAD,), faults=("at N=7: race",)),
         "evidence": run().evidence, "comparison": Comparison.of(run(), faster), "search": searched(tuned),
+        **{make.__name__: make() for make in MORE},
     }
