@@ -92,7 +92,7 @@ def test_work_on_a_schedule_stops(work) -> None:
 def test_a_judgement_stops_between_its_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = cancel.Cancel()
     plan = softmax(5, 9).bind("i", "block.x").plan
-    judge.cache_clear()  # type: ignore[attr-defined]
+    judge.cache_clear()
     monkeypatch.setattr("explorer.poly.judge.check_cover", lambda *_: asked.ask())
     with pytest.raises(cancel.Cancelled), cancel.cancellable(asked):
         judge(plan)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from ..errors import ExplorerError
 from ..gpu.spec import Gpu
+from ..ir.memo import per_program
 from ..schedule import Schedule
 from ..strategies.price import price
 
 
-@lru_cache(maxsize=256)
+@per_program(256)
 def priced_us(schedule: Schedule, gpu: Gpu) -> float | None:
     """Microseconds by the one price of plans (:mod:`explorer.strategies.price`); None where the schedule has no text to price."""
     try:

@@ -9,7 +9,10 @@ C = TypeVar("C", bound=type[Any])
 
 
 def cached_hash(cls: C) -> C:
-    """Let a frozen dataclass (without slots) remember its hash; pickles leave it out: strings hash differently elsewhere."""
+    """Let a frozen dataclass (without slots) remember its hash.
+
+    Pickles leave it out, since strings hash differently elsewhere, and what :mod:`explorer.ir.memo` keeps with a value.
+    """
     compute = cast(Callable[[object], int], cls.__hash__)
 
     def remembered(self: object) -> int:
@@ -19,7 +22,7 @@ def cached_hash(cls: C) -> C:
         return known
 
     def state(self: object) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_hash", "_memo")}
 
     changed: Any = cls
     changed.__hash__, changed.__getstate__ = remembered, state

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from functools import lru_cache
 from importlib import import_module
 
 from ..errors import ScheduleError
+from ..ir.memo import per_program
 from ..ir.plan import Plan
 from .emit import emit
 from .passes import PASSES, names
@@ -97,7 +97,7 @@ def stage(plan: Plan, after: str = "", arch: str = "sm_90") -> Stage:
     return Stage(after, sentences()[after], text, changed, removed, source_map)
 
 
-@lru_cache(maxsize=KEPT)
+@per_program(KEPT)
 def _kernels(plan: Plan, arch: str, after: str) -> tuple[str, SourceMap]:
     """The text from the first kernel on, and its source map."""
     module = emit(plan, arch=arch, after=after)

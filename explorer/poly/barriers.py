@@ -25,6 +25,7 @@ from math import prod
 
 from ..ir.expr import ZERO, Expr, var
 from ..ir.finding import Finding, Instance
+from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop
 from .isl import Undecided, alone, budget, smallest
@@ -71,7 +72,7 @@ class Question:
     positions: frozenset[Slot]
 
 
-@lru_cache(maxsize=512)
+@per_program(512)
 @alone
 def barriers(plan: Plan, kernel: Kernel) -> Barriers:
     """Barriers that a kernel needs, exactly.

@@ -8,6 +8,7 @@ from functools import lru_cache, reduce
 import islpy as isl
 
 from ..ir.expr import const, var
+from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.program import Array, Program, Statement
 from ..ir.scalar import flops as scalar_flops
@@ -104,7 +105,7 @@ def compulsory_bytes(program: Program) -> int:
     return sum(e.bytes for e in compulsory(program))
 
 
-@lru_cache(maxsize=256)
+@per_program(1)
 @alone
 def compulsory(program: Program) -> tuple[Elements, ...]:
     """Distinct elements read and written, for each parameter."""

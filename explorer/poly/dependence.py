@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 import islpy as isl
 
 from ..errors import Undecided
 from ..ir.expr import Expr, const, var
+from ..ir.memo import per_program
 from ..ir.program import Array, Program, Statement
 from ..ir.tree import Kernel, Leaf, Loop, leaves
 from .isl import LIMIT, alone, budget, smallest
@@ -158,7 +158,7 @@ def analyse(program: Program) -> ProgramFacts:
     return found
 
 
-@lru_cache(maxsize=256)
+@per_program(1)
 @alone
 def _answer(program: Program) -> ProgramFacts | Undecided:
     try:

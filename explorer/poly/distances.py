@@ -9,6 +9,7 @@ from functools import lru_cache
 import islpy as isl
 
 from ..ir.expr import Expr, var
+from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from .dependence import Dependence, analyse
@@ -56,7 +57,7 @@ class Distance:
 
 
 @alone
-@lru_cache(maxsize=64)
+@per_program(64)
 def distances(plan: Plan) -> tuple[Distance, ...]:
     """Every dependence of the program that the plan runs, ordered ones first.
 

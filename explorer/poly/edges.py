@@ -16,10 +16,11 @@ many:many  both                            stencil, product
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
 
 import islpy as isl
 
+from ..ir.memo import per_program
 from ..ir.program import Program
 from .dependence import Flow, analyse
 from .isl import alone
@@ -47,7 +48,7 @@ class ValueEdge:
     kind: str
 
 
-@lru_cache(maxsize=128)
+@per_program(1)
 @alone
 def value_edges(program: Program) -> tuple[ValueEdge, ...]:
     """The edges of a program, in order of their consumers.

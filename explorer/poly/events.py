@@ -14,6 +14,7 @@ from functools import lru_cache, reduce
 import islpy as isl
 
 from ..ir.expr import Expr, var
+from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.tree import Loop
 from .isl import smallest
@@ -32,7 +33,7 @@ class Event:
     number: int
 
 
-@lru_cache(maxsize=256)
+@per_program(256)
 def events(plan: Plan) -> tuple[Event, ...]:
     """All accesses of the plan, in order of the text."""
     number = {leaf.id: i for i, (leaf, _, _) in enumerate(plan.leaves)}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ..errors import Undecided
 from ..ir.finding import Finding
+from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..system import cancel
 from .cover import check_cover
@@ -44,7 +44,7 @@ class Judgement:
         return not self.refusals and not self.obligations
 
 
-@lru_cache(maxsize=512)
+@per_program(512)
 @alone
 def judge(plan: Plan) -> Judgement:
     """Ask the four questions; stops at the first question with a refusal.

@@ -14,6 +14,7 @@ from functools import lru_cache
 import islpy as isl
 
 from ..ir.expr import Expr
+from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.tree import Leaf, Loop
@@ -95,7 +96,7 @@ def plan_copy(plan: Plan, buffer: str) -> str:
     return _filled(plan).get(buffer, "")
 
 
-@lru_cache(maxsize=512)
+@per_program(512)
 def _filled(plan: Plan) -> dict[str, str]:
     copies = {c.name: len(c.reads) for c in plan.copies}
     return {v.buffer: leaf.statement for leaf, _, _ in plan.leaves
@@ -137,7 +138,7 @@ class _Keyed:
         return isinstance(other, _Keyed) and self.key == other.key
 
 
-@lru_cache(maxsize=256)
+@per_program(256)
 def _with_copies(keyed: _Keyed) -> PlanFacts:
     plan, served = keyed.plan, keyed.served
     base = analyse(plan.program)

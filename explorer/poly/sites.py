@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from ..ir.expr import ZERO, Expr, const, quotient, remainder, var
+from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from ..ir.tree import WARP_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges, walk
@@ -89,7 +90,7 @@ AXES = 7
 lanes, else (thread.x, 0); thread y, z.  With the digits apart, a leaf can be replicated over lanes alone."""
 
 
-@lru_cache(maxsize=1024)
+@per_program(1024)
 def launch_extents(plan: Plan, kernel: Kernel) -> tuple[int, ...]:
     """Extents of the seven coordinates, of the places that run the kernel."""
     *grid, x, y, z = plan.extents[kernel.id]
@@ -133,7 +134,7 @@ def _target_place(place: tuple[Expr | None, ...], leaf: Leaf, above: tuple[Loop,
     return tuple(out)
 
 
-@lru_cache(maxsize=256)
+@per_program(256)
 def sites(plan: Plan) -> dict[str, tuple[Site, ...]]:
     """Every access of every leaf, by kernel."""
     out: dict[str, tuple[Site, ...]] = {}

@@ -22,6 +22,7 @@ from itertools import pairwise
 
 from ..errors import ScheduleError
 from ..gpu.spec import Gpu
+from ..ir.memo import per_program
 from ..ir.plan import Plan, initial
 from ..ir.tree import Loop, walk
 from ..schedule import Schedule
@@ -63,7 +64,10 @@ class Route:
     picks: Mapping[str, str] = field(default_factory=dict)
 
 
-_routes: dict[tuple[Plan, Gpu, bool], Route] = {}
+@per_program(KNOWN)
+def _known(plan: Plan, target: Gpu, approximate: bool) -> list[Route]:
+    """The route of a plan, once it has been found."""
+    return []
 
 
 def guarded(schedule: Schedule, target: Gpu, approximate: bool, decide: Decide | None, together: Together) -> Schedule:
@@ -71,15 +75,13 @@ def guarded(schedule: Schedule, target: Gpu, approximate: bool, decide: Decide |
 
     `decide` takes turns of the route that the rules alone would take.
     """
-    key = (schedule.plan, target, approximate)
-    if decide is None or key not in _routes:
+    known = _known(schedule.plan, target, approximate)
+    if decide is None or not known:
         route, made = _cheapest(schedule, target, approximate, together)
-        if len(_routes) >= KNOWN:
-            _routes.clear()
-        _routes[key] = route
+        known[:] = [route]
         if decide is None:
             return made
-    route = _routes[key]
+    (route,) = known
     if route.how == "together":
         return together(schedule, target, approximate, decide)
     if route.how == "default":

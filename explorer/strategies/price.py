@@ -17,9 +17,9 @@ less, by models of their own; those rank, this is what is shown.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ..gpu.spec import Gpu
+from ..ir.memo import per_program
 from ..ir.plan import Plan, initial
 from ..ir.program import Program
 from .counts import KernelCounts, counted, least_bytes, longest, work
@@ -136,7 +136,7 @@ class Price:
         return "\n".join(lines)
 
 
-@lru_cache(maxsize=512)
+@per_program(512)
 def price(plan: Plan, gpu: Gpu, but: frozenset[str] = frozenset()) -> Price:
     """The price of a plan on a GPU, with what it was counted from; of its kernels `but` some."""
     return Price(tuple(_price(counted(plan, k, gpu), gpu) for k in plan.kernels if k.id not in but))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 from ..ir.expr import Expr, remainder, var
 from ..ir.finding import YES, Finding, Verdict, no
+from ..ir.memo import per_program
 from ..ir.plan import Buffer, Plan
 from ..ir.tree import Leaf, Loop, View, ranges
 from ..poly.agree import cells_agree
@@ -270,7 +270,7 @@ def _matched(found: tuple[Use, ...], scope: tuple[Loop, ...]) -> bool:
     return len(forms) == 1
 
 
-@lru_cache(maxsize=64)
+@per_program(64)
 def _folded(plan: Plan, name: str) -> Plan:
     """The plan in which each dimension of a buffer, the outer ones first, is a ring of few cells in which every value survives.
 

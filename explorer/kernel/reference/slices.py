@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 
 import numpy as np
 
 from ...ir.expr import var
+from ...ir.memo import per_program
 from ...ir.program import Program, Statement
 from ...ir.scalar import flops
 from ...ir.tree import Loop, leaves
@@ -44,7 +44,7 @@ class Slice:
     extent: int
 
 
-@lru_cache(maxsize=64)
+@per_program(1)
 def slices(program: Program) -> tuple[Slice, ...]:
     """All slice groups with disjoint loops, found from the dimensions of the outputs."""
     found: list[Slice] = []

@@ -21,10 +21,10 @@ here:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from math import prod
 
 from ...ir.expr import Expr
+from ...ir.memo import per_program
 from ...ir.operations import APPROXIMATE, OPERATIONS
 from ...ir.program import Array, Program, Statement
 from ...ir.scalar import Call, Cast, Literal, Read, Scalar, walk
@@ -60,7 +60,7 @@ def kinds_for(program: Program) -> tuple[str, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=128)
+@per_program(8)
 def magnitude(program: Program, kind: str) -> Magnitude:
     """The largest integers (of ``"negatives"``: the densest) on which everything is exact that can be."""
     best = faults(program, Magnitude(1, 1 << 30))
@@ -112,7 +112,7 @@ def ranges(program: Program, kind: str, array: Array, positive: bool, factors: i
     return Seeded(0, "integers", low, high) if size.every == 1 else Seeded(0, "sparse", low, high, every=size.every)
 
 
-@lru_cache(maxsize=128)
+@per_program(1)
 def _weights(program: Program) -> frozenset[str]:
     """Inputs that are nothing but factors of sums over values that are not exact: dense, they would blow up their errors."""
     rounded = inexact(program, Magnitude(1, 1 << 30))
@@ -152,7 +152,7 @@ def _kept(program: Program, array: Array) -> list[int] | None:
     return None
 
 
-@lru_cache(maxsize=128)
+@per_program(1)
 def _peaked(program: Program) -> dict[str, int]:
     """Arrays that a maximum or minimum is taken of, or that are exponents: 1, or -1 where it is the minimum."""
     signs = {a.array: -1 if s.update == "min" else 1 for s in program.statements if s.update in ("max", "min") for a in s.reads}
@@ -160,7 +160,7 @@ def _peaked(program: Program) -> dict[str, int]:
     return {a.name: named[a.name] for a in program.parameters if a.name in named and a.dtype.kind == "float" and a.role != "out"}
 
 
-@lru_cache(maxsize=128)
+@per_program(1)
 def _exponents(program: Program) -> frozenset[str]:
     """Arrays whose elements are exponents but for sums, constants and the choice among them, through temporaries too."""
     found = {name for s in program.statements for n in walk(s.value) if isinstance(n, Call) and n.op in _EXPONENTIALS
