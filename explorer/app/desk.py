@@ -18,14 +18,13 @@ from .outgoing import Outgoing, Panes
 from .panes import problems
 from .panes.cuda import after_pass, cuda
 from .panes.history import history
-from .panes.loops import loop_rows
+from .panes.loops import loop_rows, tree_rows
 from .panes.plain import plain
 from .panes.preview import preview, refused
 from .panes.resume import resume_pane
 from .panes.script import script
 from .panes.selection import selection
 from .panes.target import target_pane
-from .panes.tree import tree_rows
 from .planning import Planning
 from .protocol_moves import MovesPane
 from .running import Running

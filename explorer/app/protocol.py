@@ -73,37 +73,19 @@ from .protocol_walks import Walk
 PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script", "strategy", "search", "stitching",
          "target", "resume")
 
-Span = TypedDict("Span", {"text": str, "class": str})
-"""A piece of a line with its style class: ``kw name num op note guard type com str``, or empty."""
-
-
-class Chip(TypedDict):
-    """A small label: a role (``block.x``), a place (``registers``), a mechanism (``cp.async``), a strategy (``Σ shuffle``)."""
-
-    text: str
-    role: str
-    title: str
-
-
 class Row(TypedDict):
     """One line of the loops or of the schedule tree; a selectable item of an ARIA tree.
 
-    ``kind`` is kernel, loop, statement, sync, buffer, or (schedule tree) domain, sequence, filter, band, mark.  ``role`` is the
-    loop's role in the words of the schedule (``seq``, ``block.x``, ``thread.x``, ``vector``, ``unroll``, ``launch`` …) and
-    ``glyph`` its sign: colour is never alone.  ``label`` is what a screen reader says.
+    ``kind`` is kernel, loop, statement, sync, buffer, or (schedule tree) domain, sequence, filter, band, mark.  `label` is what a
+    screen reader says; `html` is the fragment of the row.
     """
 
     key: str
     node: str | None
     kind: str
     depth: int
-    role: str
-    glyph: str
-    spans: list[Span]
-    chips: list[Chip]
     label: str
-    bounds: NotRequired[str]
-    trip: NotRequired[int]
+    html: str
     walk: NotRequired[Walk]
 
 
@@ -172,12 +154,13 @@ class Head(TypedDict):
 
 
 class Cuda(TypedDict):
-    """The text for the target GPU; ``nodes`` maps a node to its 1-based lines, ``passes`` are in their order.
+    """The text for the target GPU, each line a fragment.  ``nodes`` maps a node to its 1-based lines, ``passes`` are
+    in their order.
 
     With an open obligation there is no text but `problem`; a launch that exceeds that GPU's limits has both.
     """
 
-    lines: list[list[Span]]
+    lines: list[str]
     nodes: dict[str, list[int]]
     arch: str
     problem: Problem | None
@@ -193,10 +176,12 @@ class Pass(TypedDict):
 
 
 class AfterPass(TypedDict):
-    """The kernels as one pass leaves them, from the first kernel on; `changed` are lines that it wrote or rewrote."""
+    """The kernels as one pass leaves them, from the first kernel on, each line a fragment; `changed` are those
+    that it wrote or rewrote.
+    """
 
     name: str
-    lines: list[list[Span]]
+    lines: list[str]
     nodes: dict[str, list[int]]
     changed: list[int]
     change: str

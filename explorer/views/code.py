@@ -1,34 +1,17 @@
-"""CUDA and Python text with quiet highlighting: keywords and comments, line numbers, changed lines, the library folded away."""
+"""CUDA and Python text in colours, with line numbers, changed lines, and the library folded away."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from html import escape
 
-_KEYWORDS = (
-    "__global__|__device__|__forceinline__|__shared__|__restrict__|__launch_bounds__|__syncthreads|extern|const|constexpr|static|"
-    "void|float|double|int|long|unsigned|char|bool|for|if|else|while|return|struct|template|typename|using|inline|"
-    "def|import|from|as|in|range"
-)
-_CUDA = re.compile(rf"(?P<cm>//[^\n]*|/\*.*?\*/)|(?P<kw>\b(?:{_KEYWORDS})\b|(?m:^[ ]*#[ ]*\w+))", re.S)
-_PYTHON = re.compile(rf"(?P<cm>(?<![\w'\"])#[^\n]*)|(?P<kw>\b(?:{_KEYWORDS})\b)")
+from .highlight import highlight
+
 _ENTRY = re.compile(r'^extern "C" __global__', re.M)
 BUDGET = 18_000
 """Characters of HTML that code may take in one picture; the text itself has everything."""
 CHANGED, UNCHANGED = '<span class="new" role="img" aria-label="changed">› </span>', '<span class="no">  </span>'
 """What stands before a line of a text with changed lines."""
-
-
-def highlight(text: str, python: bool = False) -> str:
-    """Escaped HTML with spans for comments and keywords; no span crosses a line.  In Python ``//`` divides."""
-    out, last = [], 0
-    for match in (_PYTHON if python else _CUDA).finditer(text):
-        out.append(escape(text[last : match.start()], quote=False))
-        lines = [escape(line, quote=False) for line in match.group().split("\n")]
-        out.append("\n".join(f'<span class="{match.lastgroup}">{line}</span>' if line else "" for line in lines))
-        last = match.end()
-    return "".join(out) + escape(text[last:], quote=False)
 
 
 def code_html(text: str, numbers: bool = True, first: int = 1, budget: int = BUDGET, python: bool = False,

@@ -33,7 +33,9 @@ SOFT = 72
 
 
 def _rules() -> str:
-    hues = "".join(f".ex .{name}{{color:color-mix(in srgb,{hue} {share}%,var(--fg))}}" for name, (hue, share) in HUES.items())
+    spoken = {"kw": ",.ex .t-kw", "vector": ",.ex .t-type", "good": ",.ex .t-str", "thread": ",.ex .t-guard"}
+    hues = "".join(f".ex .{name},.ex .c-{name}{spoken.get(name, '')}{{color:color-mix(in srgb,{hue} {share}%,var(--fg))}}"
+                   for name, (hue, share) in HUES.items())
     background, text = (f"light-dark({a},{b})" for a, b in zip(FALLBACKS["light"], FALLBACKS["dark"], strict=True))
     return f"""
 .ex{{--fg:var(--jp-content-font-color0,var(--vscode-editor-foreground,{text}));
@@ -53,9 +55,10 @@ word-break:normal;overflow-wrap:normal}}
 .ex .row{{display:block;padding-left:calc(var(--d)*18px + 36px);text-indent:-36px;line-height:1.65;
 background:repeating-linear-gradient(90deg,transparent 0 6px,var(--line) 6px 7px,transparent 7px 18px)
 0 0/calc(var(--d)*18px) 100% no-repeat}}
-.ex .row *{{text-indent:0}}.ex .row code{{white-space:pre-wrap}}.ex .row .g{{display:inline-block;width:14px}}
-.ex .var,.ex b,.ex th{{font-weight:600}}
-.ex .soft,.ex .time,.ex .cm,.ex .no{{color:var(--soft)}}
+.ex .row *{{text-indent:0}}.ex .row .code{{font:12.5px/1.5 var(--mono);white-space:pre-wrap}}
+.ex .row .glyph{{display:inline-block;width:14px}}
+.ex .t-name,.ex b,.ex th{{font-weight:600}}
+.ex .soft,.ex .c-soft,.ex .c-time,.ex .t-com,.ex .t-note,.ex .no{{color:var(--soft)}}
 .ex .chip{{border:1px solid currentColor;border-radius:9px;padding:0 7px;font-size:11px;margin-left:4px;white-space:nowrap}}
 .ex table{{border-collapse:collapse;font-size:12.5px;margin:0;border:0;table-layout:auto}}
 .ex table tr,.ex table tr td,.ex table tr th{{background:none!important;color:inherit;border:0;text-align:left;

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import types
+from html import unescape
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import explorer as ex
@@ -53,6 +55,16 @@ def misfit(value: Any, wanted: Any, path: str = "") -> str:
         return "" if value is None else f"{path}: {value!r} is not None"
     kinds = (int, float) if wanted is float else wanted
     return "" if isinstance(value, kinds) else f"{path}: {value!r} is no {wanted.__name__}"
+
+
+def text_of(html: str) -> str:
+    """What a reader sees of a fragment."""
+    return unescape(re.sub(r"<[^>]*>", "", html))
+
+
+def shown_code(row: str) -> str:
+    """The code of a row, without its sign and its chips."""
+    return text_of(row.partition('<span class="code">')[2].partition('<span class="chip')[0]).strip()
 
 
 class Front:

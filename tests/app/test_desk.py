@@ -8,7 +8,7 @@ import pytest
 
 from explorer.app.protocol import PANES
 
-from .front import Front, front
+from .front import Front, front, shown_code, text_of
 
 
 @pytest.fixture
@@ -19,12 +19,12 @@ def shown() -> Front:
 
 
 def texts(rows: list[dict[str, Any]]) -> list[str]:
-    return ["".join(s["text"] for s in r["spans"]) for r in rows]
+    return [shown_code(r["html"]) for r in rows]
 
 
 def test_ready_sends_every_pane(shown: Front) -> None:
     assert set(shown.panes) == set(PANES)
-    assert texts(shown.panes["loops"])[:4] == ["kernel softmax", "for i in 0 … 6", "S0  peak[i] = -inf", "for k in 0 … 12"]
+    assert texts(shown.panes["loops"])[:4] == ["kernel softmax", "for i in 0 … 6", "S0\u2002peak[i] = -inf", "for k in 0 … 12"]
     assert shown.panes["selection"]["node"] == shown.panes["moves"]["node"] == "i"
     assert shown.panes["head"]["signature"] == "f16 · M = 6 · N = 12"
     assert [b["state"] for b in shown.panes["head"]["badges"]] == ["earned", "open", "open", "open", "open"]
@@ -42,7 +42,7 @@ def test_rows_of_the_tree_have_the_nodes_of_the_loops(shown: Front) -> None:
 
 def test_the_cuda_pane_maps_nodes_to_their_lines(shown: Front) -> None:
     cuda = shown.panes["cuda"]
-    lines = ["".join(s["text"] for s in line) for line in cuda["lines"]]
+    lines = [text_of(line) for line in cuda["lines"]]
     assert any("__global__" in line for line in lines)
     assert all("exp" in lines[n - 1] for n in cuda["nodes"]["S4"])
     assert cuda["problem"] is None

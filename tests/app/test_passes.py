@@ -9,7 +9,7 @@ from explorer.app.panes import cuda as pane
 from explorer.app.session import Session
 from explorer.kernel import passes, stages
 
-from .front import Front, schedule
+from .front import Front, schedule, text_of
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def shown() -> Front:
     return f
 
 
-def lines(shown: list[list[dict[str, str]]]) -> list[str]:
-    return ["".join(s["text"] for s in line) for line in shown]
+def lines(shown: list[str]) -> list[str]:
+    return [text_of(line) for line in shown]
 
 
 def test_the_pane_lists_the_passes_in_order(shown: Front) -> None:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from explorer.views.highlight import highlight_line
+from explorer.views.rows import Row, code
+
 HOSTILE = '<img src=x onerror="window.harmed = true">'
 """A text that would run as a program if it were ever taken for markup."""
 
 
-def row(node: str | None, depth: int, text: str, kind: str = "loop", role: str = "seq", **more: Any) -> dict[str, Any]:
-    return {
-        "key": node or text,
-        "node": node,
-        "kind": kind,
-        "depth": depth,
-        "role": role,
-        "glyph": "↻",
-        "chips": [],
-        "spans": [{"text": text, "class": ""}],
-        "label": text,
-        **more,
-    }
+def row(node: str | None, depth: int, text: str, kind: str = "loop") -> dict[str, Any]:
+    key = node or text
+    html = Row(key, node, kind, depth, "↻", "time", code(text), text).html(live=True)
+    return {"key": key, "node": node, "kind": kind, "depth": depth, "label": text, "html": html}
 
 
 def problem(what: str, **more: Any) -> dict[str, Any]:
@@ -152,7 +146,7 @@ def everything() -> dict[str, Any]:
             ],
         },
         "cuda": {
-            "lines": [[{"text": text, "class": ""}] for text in LINES],
+            "lines": [highlight_line(text) for text in LINES],
             "nodes": {"i": [3, 4, 5], "k": [4, 5], "S0": [5]},
             "arch": "sm_90",
             "problem": None,

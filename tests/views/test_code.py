@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from explorer.views.code import code_html, cuda_sections, highlight
+import pytest
+
+from explorer.views.code import code_html, cuda_sections
+from explorer.views.highlight import highlight, highlight_line
 
 from .pages import Page
 from .values import values
@@ -13,11 +16,30 @@ def test_highlighting_changes_no_character() -> None:
     assert Page(highlight(text)).text == text
 
 
-def test_comments_and_keywords_get_spans_and_strings_do_not() -> None:
+def test_comments_keywords_types_and_strings_get_spans() -> None:
     assert highlight("for (int i; i < 4;)  // a < b") == (
-        '<span class="kw">for</span> (<span class="kw">int</span> i; i &lt; 4;)  <span class="cm">// a &lt; b</span>')
+        '<span class="t-kw">for</span> (<span class="t-type">int</span> i; i &lt; 4;)  <span class="t-com">// a &lt; b</span>')
     assert highlight("format(x)") == "format(x)"
-    assert highlight("/* a\nb */") == '<span class="cm">/* a</span>\n<span class="cm">b */</span>'
+    assert highlight("/* a\nb */") == '<span class="t-com">/* a</span>\n<span class="t-com">b */</span>'
+    assert highlight('asm volatile("a<b");').endswith('(<span class="t-str">"a&lt;b"</span>);')
+    assert highlight("__shared__ __half2 s;") == '<span class="t-kw">__shared__</span> <span class="t-type">__half2</span> s;'
+    assert highlight("#pragma unroll") == '<span class="t-kw">#pragma unroll</span>'
+
+
+ODD = ("", "\n", "a\n\nb", "<b>&amp;</b>", '"open', "/* open", "\\", "é … ✓ \u2002", "#if 0\nx\n#endif", '""\"a\n', "x;" * 3)
+
+
+@pytest.mark.parametrize("python", [False, True])
+@pytest.mark.parametrize("text", ODD)
+def test_any_text_stays_itself(text: str, python: bool) -> None:
+    assert Page(highlight(text, python)).text == text
+    assert Page(highlight_line(text, python)).text == text
+
+
+def test_what_divides_is_no_comment_in_a_schedule() -> None:
+    found = highlight_line("y[b // 32] += x[b % 32]  # a comment", python=True)
+    assert found.count("t-com") == 1
+    assert '<span class="t-com"># a comment</span>' in found
 
 
 def test_lines_are_numbered_from_the_first() -> None:
@@ -51,8 +73,8 @@ def test_text_without_library_is_one_section() -> None:
 def test_in_python_two_strokes_divide_and_a_hash_begins_a_comment() -> None:
     line = "def f(i):  # half\n    return i // 2"
     assert highlight(line, python=True) == (
-        '<span class="kw">def</span> f(i):  <span class="cm"># half</span>\n    <span class="kw">return</span> i // 2')
-    assert highlight(line.replace("#", "//")).count('class="cm"') == 2
+        '<span class="t-kw">def</span> f(i):  <span class="t-com"># half</span>\n    <span class="t-kw">return</span> i // 2')
+    assert highlight(line.replace("#", "//")).count('class="t-com"') == 2
 
 
 def test_changed_lines_have_a_sign_and_the_others_none() -> None:

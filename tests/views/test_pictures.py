@@ -12,12 +12,11 @@ import pytest
 
 import explorer as ex
 from explorer import workloads
-from explorer.app.panes.loops import loop_rows
 from explorer.ir.finding import Finding, Instance
 from explorer.ir.text import loop_text, loops_text, statement_text
 from explorer.strategies.default import default
 from explorer.views import reprs
-from explorer.views.loops import loops_html
+from explorer.views.loops import loop_rows, loops_html
 from explorer.views.reprs import LIMIT, html, views
 from explorer.views.style import ROLE_GLYPHS
 from tests.transforms.multiblock import TOTAL, spread, start
@@ -81,7 +80,8 @@ def test_loops_are_indented_without_styles(name: str) -> None:
         head = loop_text(loop).partition(" in ")[0]
         assert any(line.startswith("    " * depth) and line.strip().partition(" ")[2].startswith(head) for line in lines), loop.id
     for leaf, above, _ in schedule.plan.leaves:
-        text = "    " * (len(above) + 1) + f"{leaf.id}\u2002{statement_text(schedule.plan, leaf)}"
+        glyph = "Σ" if schedule.plan.statement_of[leaf.statement].update else "·"
+        text = "    " * (len(above) + 1) + f"{glyph} {leaf.id}\u2002{statement_text(schedule.plan, leaf)}"
         assert any(line.startswith(text) for line in lines), leaf.id
 
 
@@ -107,12 +107,12 @@ def test_each_role_has_a_glyph_and_a_word() -> None:
     (start(TOTAL, N=64).accumulate("y", method="kahan"), "compensated (Kahan)"),
 ])
 def test_every_picture_of_the_loops_says_what_the_text_says(schedule: ex.Schedule, note: str) -> None:
-    rows = loop_rows(schedule.plan)
+    rows = loop_rows(schedule.plan, 400)
     assert note in loops_text(schedule.plan)
     assert note in Page(loops_html(schedule.plan)).text
-    told = [row for row in rows if any(note in chip["title"] for chip in row["chips"])]
+    told = [row for row in rows if any(note in chip.title for chip in row.chips)]
     assert told
-    assert all(note in row["label"] for row in told), "what a reader cannot see is read out"
+    assert all(note in row.label for row in told), "what a reader cannot see is read out"
 
 
 def test_long_nests_say_how_many_rows_are_left_out() -> None:

@@ -12,10 +12,10 @@ from ...kernel.emit import emit
 from ...kernel.emittable import require_emittable
 from ...kernel.stages import SourceMap, sentences, stage
 from ...schedule import Schedule
+from ...views.highlight import highlight_line
 from ..protocol import AfterPass, Cuda, Pass
 from . import problems
 from .loops import KEPT
-from .spans import code_spans
 
 MOST = 2500
 """Lines sent at most; the export has them all."""
@@ -40,8 +40,8 @@ def cuda(schedule: Schedule, gpu: Gpu) -> Cuda:
             check_launch(gpu, launch)
     except ResourceError as error:
         problem = problems.of_error(error, schedule)
-    return {"lines": [code_spans(line) for line in shown], "nodes": node_lines(schedule, module.source_map, shown), "arch": arch,
-            "problem": problem, "truncated": _rest(len(text)), "passes": PASSES}
+    return {"lines": [highlight_line(line) for line in shown], "nodes": node_lines(schedule, module.source_map, shown),
+            "arch": arch, "problem": problem, "truncated": _rest(len(text)), "passes": PASSES}
 
 
 @lru_cache(maxsize=KEPT)
@@ -59,7 +59,7 @@ def after_pass(schedule: Schedule, gpu: Gpu, name: str) -> AfterPass:
     found = stage(schedule.plan, name, gpu.arch)
     text = found.text.split("\n")
     shown = text[:MOST]
-    return {"name": found.name, "lines": [code_spans(line) for line in shown],
+    return {"name": found.name, "lines": [highlight_line(line) for line in shown],
             "nodes": node_lines(schedule, found.source_map, shown), "changed": [n for n in found.changed if n <= MOST],
             "change": found.change, "truncated": _rest(len(text))}
 

@@ -3,19 +3,20 @@
  * The device library above the kernel is folded.  The kernels after any pass, and PTX, on demand.
  */
 
-import { attr, copy, debounce, h, keyed, plain, reveal, say, show, spans } from "./dom.js";
+import { attr, copy, debounce, h, keyed, reveal, say, show } from "./dom.js";
+import { fragment } from "./markup.js";
 import { problemBox } from "./problem.js";
 import { Stepper } from "./stepper.js";
 
 const ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 
 /** The library part as [first, last] 0-based line, or null: between the first blank line and the one above the first kernel (and
- * the counters of its blocks). */
+ * the counters of its blocks). @param {string[]} lines */
 function library(lines) {
-  const kernel = lines.findIndex((line) => plain(line).startsWith('extern "C"'));
-  const first = lines.findIndex((line) => !plain(line).trim());
+  const kernel = lines.findIndex((line) => line.startsWith('extern "C"'));
+  const first = lines.findIndex((line) => !line.trim());
   let last = kernel;
-  while (last > 0 && plain(lines[last]).trim()) last -= 1;
+  while (last > 0 && lines[last].trim()) last -= 1;
   return first >= 0 && last - first > 12 ? [first + 1, last] : null;
 }
 
@@ -83,8 +84,6 @@ export class Cuda {
   /** The whole text, or that after a pass. @param {Protocol.Cuda | Protocol.AfterPass} content @param {boolean} stepped */
   #show(content, stepped) {
     this.content = content;
-    const fold = library(content.lines);
-    this.library = fold;
     this.owner = new Array(content.lines.length).fill(null);
     const size = new Map(Object.entries(content.nodes).map(([node, lines]) => [node, lines.length]));
     for (const [node, lines] of Object.entries(content.nodes)) {
@@ -108,14 +107,16 @@ export class Cuda {
           h("code"),
         ),
       (element, { line, fresh }) => {
-        element.lastElementChild.replaceChildren(...spans(line));
+        element.lastElementChild.replaceChildren(fragment(line));
         element.classList.toggle("changed", fresh);
         say(element.children[1], fresh ? "›" : "");
-        const words = plain(line).trim();
+        const words = element.lastElementChild.textContent.trim();
         attr(element, "aria-label", fresh ? `changed: ${words || "blank line"}` : words ? null : "blank line");
       },
     );
-    show(this.fold, Boolean(fold));
+    this.texts = [...this.lines.children].map((line) => line.lastElementChild.textContent);
+    this.library = library(this.texts);
+    show(this.fold, Boolean(this.library));
     this.#unfold(this.open);
     this.#mark(false);
     if (stepped) reveal(this.lines.querySelector(".changed"), this.code, 0.3);
@@ -198,7 +199,7 @@ export class Cuda {
   }
 
   async #copy() {
-    const text = this.ptx.hidden ? this.content.lines.map(plain).join("\n") : this.ptx.textContent;
+    const text = this.ptx.hidden ? this.texts.join("\n") : this.ptx.textContent;
     this.app.tell((await copy(text)) ? "copied" : "the browser does not allow copying here");
   }
 }

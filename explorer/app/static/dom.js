@@ -108,16 +108,8 @@ export function keyed(parent, items, keyOf, make, update) {
   }
 }
 
-/** Highlighted pieces as nodes. @param {Protocol.Span[]} list */
-export function spans(list) {
-  return (list ?? []).map((span) => (span.class ? h(`span.t-${span.class}`, null, span.text) : span.text));
-}
-
 /** A sentence whose `quoted` words become code. */
 export const words = (text) => (text ?? "").split("`").map((part, index) => (index % 2 ? h("code", null, part) : part));
-
-/** The text of highlighted pieces. @param {Protocol.Span[]} list */
-export const plain = (list) => (list ?? []).map((span) => span.text).join("");
 
 /** `run` after `ms` without another call; `.cancel()` forgets it. */
 export function debounce(run, ms) {

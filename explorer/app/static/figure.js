@@ -6,6 +6,7 @@
 import { attr, debounce, h, say, show } from "./dom.js";
 import { marking, sizing, together, put } from "./dress.js";
 import { fitting } from "./fit.js";
+import { harmless } from "./markup.js";
 import { nodeOf, nodesOf } from "./marks.js";
 import { BAR, plotly, themed } from "./plotly.js";
 import { problemBox } from "./problem.js";
@@ -330,10 +331,8 @@ export function picture(text) {
   if (!text) return [];
   const root = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
   if (root.localName !== "svg") return [];
-  for (const element of [root, ...root.querySelectorAll("*")]) {
-    if (["script", "foreignObject", "image", "use", "a"].includes(element.localName)) element.remove();
-    for (const { name } of [...element.attributes])
-      if (name.startsWith("on") || name.endsWith("href")) element.removeAttribute(name);
-  }
-  return [document.importNode(root, true)];
+  const holder = document.createDocumentFragment();
+  holder.append(document.importNode(root, true));
+  harmless(holder);
+  return [...holder.childNodes];
 }

@@ -1,8 +1,7 @@
 /** Rows as an ARIA tree: the loops, or isl's schedule tree.  Arrow keys walk, left and right fold, the brush follows. */
 
-import { attr, h, keyed, plain, reveal, say, show, spans } from "./dom.js";
-
-const COLOURS = { block: "block", thread: "thread", lane: "thread", warp: "thread", vector: "vector", launch: "launch" };
+import { attr, h, keyed, reveal, say, show } from "./dom.js";
+import { become } from "./markup.js";
 
 const KINDS = {
   parallel: ["∥ parallel", "different iterations write different elements"],
@@ -40,9 +39,6 @@ function walked(walk, loop) {
   return { kind, steps, label: `${kind}; ${spoken.join("; ")}` };
 }
 
-/** The colour class of a role: `block.x` is `block`. */
-export const roleClass = (role) => COLOURS[(role ?? "").split(".")[0]] ?? (role || "plain").replace(/[^a-z]/gi, "-");
-
 export class Tree {
   /**
    * @param {string} label
@@ -76,7 +72,7 @@ export class Tree {
       this.element,
       this.rows,
       (row) => row.key,
-      () => h("div.row", { role: "treeitem", "data-rove": "" }),
+      () => h("span"),
       (element, row) => this.#fill(element, row),
     );
     this.hovered = null;
@@ -93,24 +89,7 @@ export class Tree {
   /** @param {HTMLElement} element @param {Protocol.Row} row */
   #fill(element, row) {
     this.walking = {}; /* drawn anew, its loops are told again */
-    attr(element, "aria-label", row.label);
-    attr(element, "aria-level", row.depth + 1);
-    attr(element, "data-key", row.key);
-    attr(element, "data-node", row.node);
-    element.className = `row k-${row.kind}`;
-    element.style.setProperty("--d", String(row.depth));
-    const colour = roleClass(row.role);
-    element.replaceChildren(
-      h("span.twist", { "aria-hidden": "true" }),
-      h(`span.glyph.c-${colour}`, { "aria-hidden": "true" }, row.glyph || ""),
-      h(
-        "span.words",
-        null,
-        h("span.code", null, ...spans(row.spans)),
-        row.bounds && !plain(row.spans).includes(row.bounds) ? h("span.bounds", null, row.bounds) : "",
-        ...(row.chips ?? []).map((chip) => h(`span.chip.c-${roleClass(chip.role)}`, { title: chip.title || null }, chip.text)),
-      ),
-    );
+    become(element, row.html);
   }
 
   #layout() {

@@ -14,27 +14,13 @@ declare namespace Protocol {
     accesses: WalkAccess[];
     notes: string[];
   }
-  interface Span {
-    text: string;
-    class: string;
-  }
-  interface Chip {
-    text: string;
-    role: string;
-    title: string;
-  }
   interface Row {
     key: string;
     node: string | null;
     kind: string;
     depth: number;
-    role: string;
-    glyph: string;
-    spans: Span[];
-    chips: Chip[];
     label: string;
-    bounds?: string;
-    trip?: number;
+    html: string;
     walk?: Walk;
   }
   interface Problem {
@@ -84,7 +70,7 @@ declare namespace Protocol {
     large: string;
   }
   interface Cuda {
-    lines: Span[][];
+    lines: string[];
     nodes: Record<string, number[]>;
     arch: string;
     problem: Problem | null;
@@ -97,7 +83,7 @@ declare namespace Protocol {
   }
   interface AfterPass {
     name: string;
-    lines: Span[][];
+    lines: string[];
     nodes: Record<string, number[]>;
     changed: number[];
     change: string;
