@@ -10,8 +10,9 @@ import pytest
 import explorer as ex
 from explorer import workloads
 from explorer.ir.interpret import interpret
+from explorer.kernel.interpreter import Order, execute
+from explorer.kernel.launches import launches_of, standing
 from explorer.run.counterexample.counterexample import Counterexample, counterexample
-from explorer.run.counterexample.lockstep import Order, run_lockstep
 from explorer.run.inputs.arguments import poisoned, seeded_arrays
 from explorer.steps.calls import read_call
 from explorer.strategies.default import default
@@ -19,7 +20,8 @@ from explorer.strategies.default import default
 from .front import front, schedule
 
 M, N = ex.sizes("M N")
-ORDERS = (Order(), Order("together", False), Order("first to last"), Order("last to first"), Order(early=True))
+ORDERS = (Order(), Order(sequence="descending"), Order("block"), Order("block", "descending"), Order(early=True),
+          Order("warp", "shuffled", 1), Order("thread", "shuffled", 2))
 
 
 @ex.program
@@ -168,7 +170,9 @@ def test_legal_plans_are_right_in_every_order(name: str) -> None:
         given = {a.name: held[a.name] if a.role != "out" else poisoned(a) for a in program.parameters}
         expected = interpret(program, given, exact=True)
         for order in ORDERS:
-            got = run_lockstep(shown.plan, held, order)
+            run = execute(shown.plan, held, order, exact=True)
+            assert not run.hazards, f"{name}, {order}: {run.hazards[0]}"
+            got = run.outputs
             for key, value in expected.items():
                 np.testing.assert_allclose(np.asarray(got[key], float), np.asarray(value, float), rtol=1e-9, atol=1e-12,
                                            err_msg=f"{name}: {key}, {order}")
@@ -185,14 +189,19 @@ def test_storage_collection_and_pipelines_are_right_in_every_order(steps: list[s
     held = seeded_arrays(start.source, 0)
     want = held["a"].astype(float) @ held["b"].astype(float)
     for order in ORDERS:
-        np.testing.assert_allclose(run_lockstep(start.plan, held, order)["c"], want, rtol=1e-9)
+        run = execute(start.plan, held, order, exact=True)
+        assert not run.hazards
+        np.testing.assert_allclose(run.outputs["c"], want, rtol=1e-9)
 
 
 def test_a_race_shows_a_lost_update() -> None:
     plan = read_call("bind('i', 'thread.x')").rewrite(column_sum.schedule(M=3, N=1).plan)
     held = {"x": np.array([[1.0], [2.0], [4.0]], np.float32)}
-    assert run_lockstep(plan, held, Order())["y"].item() == 4.0
-    assert run_lockstep(plan, held, Order("together", False))["y"].item() == 1.0
+    launches = launches_of(plan, barriers=standing)
+    last, first = (execute(launches, held, order) for order in (Order(), Order(sequence="descending")))
+    assert (last.outputs["y"].item(), first.outputs["y"].item()) == (4.0, 1.0)
+    assert [h.kind for h in last.hazards] == ["race"]
+    assert str(last.hazards[0].source).startswith("S1[")
 
 
 def test_a_slot_too_few_shows_where_copies_land_early() -> None:

@@ -10,8 +10,10 @@ import pytest
 
 import explorer as ex
 from explorer.errors import CompilerMissing
+from explorer.kernel.interpreter import Order, execute
+from explorer.poly.judge import judge
 from explorer.run.counterexample import illegal
-from explorer.run.counterexample.counterexample import IN_LOCKSTEP, ON_DEVICE, Counterexample, counterexample
+from explorer.run.counterexample.counterexample import INTERPRETED, ON_DEVICE, Counterexample, counterexample
 from explorer.run.counterexample.smallest import smallest_first
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
@@ -71,13 +73,13 @@ def test_a_race_without_a_barrier_can_be_written_and_the_checks_name_it() -> Non
         computed(answer, start, "bind('i', 'thread.x')", CpuDevice(seeds=4))
 
 
-def test_a_lost_update_needs_lanes_in_lockstep() -> None:
+def test_a_lost_update_needs_threads_that_run_together() -> None:
     answer = found(schedule("sum_rows"), "bind('k', 'thread.x', count=32)")
     assert answer.caught
-    assert answer.shown_by == IN_LOCKSTEP
+    assert answer.shown_by == INTERPRETED
     assert "right values in all 4 orders" in answer.device
     assert "race for total[0]" in answer.device
-    assert f"shown by {IN_LOCKSTEP}" in str(answer).replace("\n   ", "")
+    assert f"shown by {INTERPRETED}" in str(answer).replace("\n   ", "")
 
 
 def test_copies_that_land_early_are_tried_on_the_device_too() -> None:
@@ -95,7 +97,7 @@ def test_without_a_compiler_the_interpreter_shows_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(CpuDevice, "build_many", missing)
     answer = found(schedule("softmax"), "fuse('k_2', 'k_3')")
     assert answer.caught
-    assert answer.shown_by == IN_LOCKSTEP
+    assert answer.shown_by == INTERPRETED
     assert answer.text == ""
     assert answer.device == "there is no C++ compiler"
 
@@ -106,8 +108,40 @@ def test_a_text_that_cannot_be_written_says_why(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(illegal, "emit", refuses)
     answer = found(schedule("softmax"), "fuse('k_2', 'k_3')")
-    assert answer.shown_by == IN_LOCKSTEP
+    assert answer.shown_by == INTERPRETED
     assert answer.device == "the order cannot be written as CUDA: a leaf has no place"
+
+
+def test_what_no_kernel_can_say_has_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: object, **__: object) -> None:
+        raise ex.ScheduleError("a leaf has no place")
+
+    monkeypatch.setattr(illegal, "emit", refuses)
+    monkeypatch.setattr(illegal, "launches_of", refuses)
+    answer = found(schedule("softmax"), "fuse('k_2', 'k_3')", seconds=1.0)
+    assert not answer.caught
+    assert answer.verdict.endswith("so there is no order to run: a leaf has no place")
+
+
+@pytest.mark.parametrize(("name", "step"), [
+    ("gauss_seidel", "bind('i', 'thread.x')"), ("gauss_seidel", "bind('j', 'thread.x')"), ("jacobi2d", "bind('t', 'block.x')"),
+])
+def test_the_order_of_the_witness_shows_a_wrong_cell(name: str, step: str) -> None:
+    """The thread of the later instance first: then the pair runs the wrong way round."""
+    start = schedule(name, H=5, W=5, T=2)
+    plan = read_call(step).rewrite(start.plan)
+    finding = judge(plan).refusals[0]
+    assert finding.sink
+    order = Order("thread", first=finding.sink.place)
+    held = seeded_arrays(start.source, 0)
+    wanted = illegal.expected(start.source, held).values
+    launches = illegal.illegal_ir(plan)
+    assert not isinstance(launches, str)
+    run = execute(launches, held, order, exact=True)
+    assert any(not np.allclose(run.outputs[key], value, equal_nan=True) for key, value in wanted.items())
+    assert f"first {finding.sink.place[0][0]}={finding.sink.place[0][1]}" in str(order)
+    right = execute(launches, held, Order("thread"), exact=True, watch=False)
+    assert all(np.allclose(right.outputs[key], value, equal_nan=True) for key, value in wanted.items()), "in order it is right"
 
 
 # ---- sizes ----

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..nodes import Copy
-from .lanes import Env, Lanes, Numbers
+from .lanes import Env, Lanes, Numbers, spread
 from .machine import Access, Flight, Machine
 
 if TYPE_CHECKING:
@@ -17,16 +17,15 @@ if TYPE_CHECKING:
 def issue(threads: Threads, node: Copy, lanes: Lanes, env: Env) -> None:
     """Threads start a copy: lanes that are not valid will be zeros."""
     machine, access = threads.machine, Access(node, node.site, env)
-    valid = np.broadcast_to(threads.holds(node.inside, lanes, env), (len(lanes),))
+    valid = lanes.each(threads.holds(node.inside, lanes, env))
     if node.lanes > 1:
-        valid = np.broadcast_to(valid[:, None], (len(lanes), node.lanes))
+        valid = spread(valid[:, None], (len(lanes), node.lanes))
     for e in node.ends:
-        end = np.broadcast_to(threads.number(e, lanes, env), (len(lanes),))
+        end = lanes.each(threads.number(e, lanes, env))
         valid = valid & (np.arange(node.lanes) < end[:, None] if node.lanes > 1 else end > 0)
     to, where, good = threads.where(access, node.to, lanes)
     source, comes, there = threads.where(access, node.source, lanes, valid=valid)
-    by = np.broadcast_to(lanes.index[:, None] if node.lanes > 1 else lanes.index, where.shape)
-    by, where, comes, valid = by[good], where[good], comes[good], there[good]
+    by, where, comes, valid = lanes.by(where)[good], where[good], comes[good], there[good]
     flight = Flight(access, by, machine.commits[by], to, where, source, comes, valid)
     if machine.watch:
         machine.note(access, source, comes[valid], by[valid], writes=False)

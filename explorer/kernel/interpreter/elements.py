@@ -13,7 +13,7 @@ from ..conditions import Condition
 from ..index import linear
 from ..nodes import AnyOf, Held, Operand, Ref
 from ..sites import Lowered
-from .lanes import Env, Lanes, Numbers
+from .lanes import Env, Lanes, Numbers, spread
 from .machine import Access, Machine
 from .memory import Cells
 from .values import evaluate
@@ -56,7 +56,7 @@ class Elements:
         out: Any = not edge
         for conjunction in edge or ():
             out = out | self.holds(conjunction, lanes, env)
-        return np.broadcast_to(out, (len(lanes),))
+        return lanes.each(out)
 
     # -- elements -----------------------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ class Elements:
                 part = self.number(e, lanes, env) if isinstance(e, Expr) else self._indirect(access, e, lanes, reads)
                 first = first * extent + part
         width = o.lanes if isinstance(o, Ref) else 1 if o.lane is not None else o.local.lanes
-        flat = np.broadcast_to(np.asarray(first, np.int64), (len(lanes),))
+        flat = lanes.each(first)
         return cells, flat[:, None] + np.arange(width) if width > 1 else flat
 
     def offset(self, o: Operand) -> Expr | None:
@@ -86,34 +86,32 @@ class Elements:
 
     def _indirect(self, access: Access, index: Indirect, lanes: Lanes, reads: Reads) -> Numbers:
         value = self.scalar(access, index.value, lanes, reads)
-        return np.broadcast_to(value, (len(lanes),)).astype(np.int64)
+        return lanes.each(value).astype(np.int64)
 
     def copies(self, o: Operand, lanes: Lanes, cells: Cells) -> Any:
         """Where the threads' own copies of the storage begin."""
         own = self.machine.cells(o.local if isinstance(o, Held) else o.store)[1]
         return 0 if own is None else np.asarray(lanes.of(own)) * cells.size
 
-    def where(self, access: Access, o: Operand, lanes: Lanes, reads: Reads = (), valid: Any = True,
-              reported: bool = True) -> tuple[Cells, Numbers, Numbers]:
+    def where(self, access: Access, o: Operand, lanes: Lanes, reads: Reads = (),
+              valid: Any = True) -> tuple[Cells, Numbers, Numbers]:
         """Storage, elements in it, and which of them exist (of those that are `valid`)."""
         cells, flat = self.place(access, o, lanes, reads)
-        valid = np.broadcast_to(valid if np.ndim(valid) == flat.ndim else np.asarray(valid)[..., None] if flat.ndim > 1
-                                and np.ndim(valid) else valid, flat.shape)
         good = (flat >= 0) & (flat < cells.size)
-        if reported and not (good | ~valid).all():
-            self.machine.inside(access, cells, np.where(valid, flat, 0), lanes.index)
-        good = good & valid
+        if not good.all():
+            self.machine.outside(access, cells, flat, ~good & valid, lanes.by(flat))
         base = self.copies(o, lanes, cells)
         base = base[:, None] if np.ndim(base) and flat.ndim > 1 else base
-        return cells, np.where(good, flat, 0) + base, good
+        if valid is not True:
+            good = good & valid
+        return cells, (flat if good.all() else np.where(good, flat, 0)) + base, good
 
     def load(self, access: Access, o: Operand, lanes: Lanes, reads: Reads = (), valid: Any = True,
              used: bool = True) -> tuple[Numbers, Numbers]:
         """What an operand holds where that is `valid`, and whether it is known; `used` is not just moved."""
         cells, where, good = self.where(access, o, lanes, reads, valid)
         if self.machine.watch:
-            some = where[good]
-            by = np.broadcast_to(lanes.index[:, None] if where.ndim > 1 else lanes.index, where.shape)[good]
+            some, by = where[good], lanes.by(where)[good]
             if some.size:
                 self.machine.note(access, cells, some, by, writes=False)
                 if used:
@@ -125,12 +123,9 @@ class Elements:
             atomic: bool = False) -> None:
         """An operand becomes a value."""
         cells, where, good = self.where(access, o, lanes, reads)
-        value, known = np.broadcast_to(value, where.shape), np.broadcast_to(known, where.shape)
+        value, known, by = spread(value, where.shape), spread(known, where.shape), lanes.by(where)
         if not good.all():
-            by = np.broadcast_to(lanes.index[:, None] if where.ndim > 1 else lanes.index, where.shape)[good]
-            where, value, known = where[good], value[good], known[good]
-        else:
-            by = np.broadcast_to(lanes.index[:, None] if where.ndim > 1 else lanes.index, where.shape)
+            where, value, known, by = where[good], value[good], known[good], by[good]
         if where.size:
             self.machine.note(access, cells, where.reshape(-1), by.reshape(-1), True, atomic)
             cells.store(where, value, known)

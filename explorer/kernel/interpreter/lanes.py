@@ -41,11 +41,27 @@ class Lanes:
             found = self._own[id(own)] = own, int(part[0]) if len(part) == 1 else part
         return found[1]
 
+    def each(self, value: Any) -> Numbers:
+        """A value for each of them."""
+        return spread(value, (len(self.index),))
+
+    def by(self, where: Numbers) -> Numbers:
+        """The thread of each of these elements, which each has one or several of."""
+        return self.index if where.ndim == 1 else np.repeat(self.index[:, None], where.shape[1], axis=1)
+
     def among(self, chosen: Any) -> Lanes:
         """Those of them that are chosen."""
         if np.ndim(chosen) == 0:
             return self if chosen else Lanes(self.index[:0])
         return self if chosen.all() else Lanes(self.index[chosen])
+
+
+def spread(value: Any, shape: tuple[int, ...]) -> Numbers:
+    """A value in each place of a shape."""
+    values = np.asarray(value)
+    if values.shape == shape:
+        return values
+    return np.broadcast_to(values, shape) if values.ndim else np.full(shape, values)
 
 
 def fixed(values: Numbers) -> Numbers:

@@ -87,9 +87,8 @@ class Machine:
         meeting = len(self.launch.kernels) > 1 or self.cluster_blocks > 1
         self.clocks = Clocks(self.blocks, self.threads, meeting)
         self.commits = np.zeros(flat.size, np.int64)
-        if self.watch:
-            for cells in self.arrays.values():
-                cells.watched()
+        for cells in self.arrays.values():
+            cells.watched(self.watch and len(self.everyone) > 1)
 
     def _coordinates(self) -> dict[str, Numbers]:
         (gx, gy, _), (bx, by, _) = self.grid, self.block
@@ -138,8 +137,7 @@ class Machine:
                 found = Pairwise(what.name, what.dtype, shape, copies, self.exact, levels=levels)
             else:
                 found = (Kahan if method == "kahan" else Cells)(what.name, what.dtype, shape, copies, self.exact)
-            if shared and self.watch:
-                found.watched()
+            found.watched(shared and self.watch and len(self.everyone) > 1)
             self.own[key] = found
         return found
 
@@ -156,26 +154,23 @@ class Machine:
 
     # -- what goes wrong ----------------------------------------------------------------------------------------
 
-    def inside(self, access: Access, cells: Cells, flat: Numbers, lanes: Numbers) -> Numbers:
-        """Which accesses lie inside of the array; the first that does not is reported."""
-        good = (flat >= 0) & (flat < cells.size)
-        if not good.all():
-            n = int(np.flatnonzero(~good.reshape(-1))[0])
-            beyond, lane = int(flat.reshape(-1)[n]), int(_each(lanes, flat)[n])
+    def outside(self, access: Access, cells: Cells, flat: Numbers, wrong: Numbers, lanes: Numbers) -> None:
+        """Accesses that do not lie in the array: the first of them is reported."""
+        if wrong.any():
+            n = int(np.flatnonzero(wrong.reshape(-1))[0])
+            beyond, lane = int(flat.reshape(-1)[n]), int(lanes.reshape(-1)[n])
             at = self.instance(access, lane)
             self.hazards.report("bounds", access.nodes, cells.name, lambda: Hazard(
                 "bounds", f"{at} of thread {self.place(lane)} is at element {beyond} of {cells.name}, which has {cells.size}",
                 access.nodes, cells.name, (beyond,), None, at))
-        return good
 
     def note(self, access: Access, cells: Cells, where: Numbers, lanes: Numbers, writes: bool, atomic: bool = False,
              lands: bool = False) -> None:
         """Threads touch elements: races with what others did, and copies that are on their way there."""
+        if self.watch and cells.flight is not None and not lands and (cells.flight[where] >= 0).any():
+            self._in_flight(access, cells, where, lanes, writes)
         if not self.watch or cells.written is None or cells.read is None:
             return
-        lanes, where = _each(lanes, where), where.reshape(-1)
-        if cells.flight is not None and not lands and (cells.flight[where] >= 0).any():
-            self._in_flight(access, cells, where, lanes, writes)
         for marks, wrote in ((cells.written, True), (cells.read, False)) if writes else ((cells.written, True),):
             for slot in (0, 1):
                 met = self.clocks.unordered(lanes, marks.lane[slot, where], marks.time[slot, where])
@@ -195,8 +190,8 @@ class Machine:
     def unknown(self, access: Access, cells: Cells, where: Numbers, lanes: Numbers) -> None:
         """Elements are used that nothing has written."""
         if self.watch and not (known := cells.known[where]).all():
-            n = int(np.flatnonzero(~known.reshape(-1))[0])
-            lane, element = int(_each(lanes, where)[n]), cells.element(int(where.reshape(-1)[n]))
+            n = int(np.flatnonzero(~known)[0])
+            lane, element = int(lanes[n]), cells.element(int(where[n]))
             at = self.instance(access, lane)
             self.hazards.report("uninitialised", access.nodes, cells.name, lambda: Hazard(
                 "uninitialised", f"{at} of thread {self.place(lane)} uses {_cell(cells, element)}, which nothing has written",
@@ -237,11 +232,6 @@ class Machine:
         for role, extent in zip((*BLOCK_ROLES, "thread.x", "thread.y", "thread.z"), (*self.grid, *self.block), strict=True):
             if extent > 1:
                 yield role, int(self.at[role][lane])
-
-
-def _each(lanes: Numbers, where: Numbers) -> Numbers:
-    """The thread of every element, where each has several."""
-    return np.repeat(lanes, where.size // len(lanes)) if where.size != len(lanes) else lanes
 
 
 def _cell(cells: Cells, element: tuple[int, ...]) -> str:

@@ -56,9 +56,9 @@ class Cells:
         self.written: Marks | None = None
         self.read: Marks | None = None
 
-    def watched(self) -> None:
-        """Nobody has touched the elements so far."""
-        self.written, self.read = Marks(self.data.size), Marks(self.data.size)
+    def watched(self, wanted: bool) -> None:
+        """Nobody has touched the elements so far, or nobody cares."""
+        self.written, self.read = (Marks(self.data.size), Marks(self.data.size)) if wanted else (None, None)
 
     def poison(self, where: Numbers) -> None:
         """Elements become unknown."""

@@ -38,7 +38,7 @@ from ..printer import cells_of, writers_of
 from ..sites import Lowered, Site
 from .copies import commit, issue, wait
 from .elements import Elements, Reads
-from .lanes import Env, Lanes, Numbers
+from .lanes import Env, Lanes, Numbers, spread
 from .machine import Access, Machine
 from .memory import Cells, rounded
 
@@ -83,7 +83,7 @@ class Threads(Elements):
         """``target (op)= value``: read and written by all at once, or one after the other if atomic; `used` later on."""
         site, dtype = access.site, self.dtype(access.site)
         combine = OPERATIONS[REDUCTIONS[site.statement.update or "sum"].operation].numpy
-        value = np.broadcast_to(rounded(value, dtype.wide, self.exact), (len(lanes),))
+        value = lanes.each(rounded(value, dtype.wide, self.exact))
         cells, where, good = self.where(access, target, lanes, reads)
         if not good.all():
             lanes, where, value = lanes.among(good), where[good], value[good]
@@ -107,17 +107,16 @@ class Threads(Elements):
 
     def get(self, got: Get, access: Access, lanes: Lanes) -> tuple[Numbers, Numbers]:
         """What a load gives, and whether it is known."""
-        chosen: Any = np.ones(len(lanes), bool)
+        chosen: Any = True
         for conditions in got.when:
             chosen = chosen & self.holds(conditions, lanes, access.env)
-        wanted = np.broadcast_to(chosen, (len(lanes),))
-        other: Any = np.broadcast_to(np.asarray(got.otherwise), (len(lanes),))
+        wanted, other = lanes.each(chosen), lanes.each(got.otherwise)
         if got.ref.lanes == 1:
             value, known = self.load(access, got.ref, lanes, valid=wanted, used=False)
             return _either(wanted, value, other), known | ~wanted
-        valid = np.broadcast_to(wanted[:, None], (len(lanes), got.ref.lanes))
+        valid = spread(wanted[:, None], (len(lanes), got.ref.lanes))
         if got.count is not None:
-            count = np.broadcast_to(self.number(got.count, lanes, access.env), (len(lanes),))
+            count = lanes.each(self.number(got.count, lanes, access.env))
             valid = valid & (np.arange(got.ref.lanes) < count[:, None])
         elif got.within:
             flat = self.place(access, got.ref, lanes)[1]
@@ -143,8 +142,8 @@ class Threads(Elements):
 
     def branches(self, node: If, lanes: Lanes, env: Env) -> tuple[Lanes, Lanes]:
         """The threads for which the conditions hold, and the others."""
-        held = np.broadcast_to(self.holds(node.conditions, lanes, env), (len(lanes),))
-        return lanes.among(held), lanes.among(~held)
+        held = self.holds(node.conditions, lanes, env)
+        return lanes.among(held), lanes.among(np.logical_not(held))
 
     @singledispatchmethod
     def node(self, node: Node, lanes: Lanes, env: Env) -> None:
@@ -206,7 +205,7 @@ class Threads(Elements):
     def _(self, node: Mask, lanes: Lanes, env: Env) -> None:
         access = Access(node, node.site, env)
         flat = self.place(access, node.first, lanes)[1]
-        begin, end = (np.broadcast_to(self.number(e, lanes, env), (len(lanes),))[:, None] for e in (node.begin, node.end))
+        begin, end = (lanes.each(self.number(e, lanes, env))[:, None] for e in (node.begin, node.end))
         asked = self.any_of(node.edge, lanes, env)[:, None]
         kept = ((flat >= begin) & (flat < end)) | ~asked
         value, known = self.load(access, node.local, lanes, used=False)
@@ -222,7 +221,7 @@ class Threads(Elements):
         site, wide = node.site, self.dtype(node.site).wide
         kept = lanes.among(self.holds(node.guards, lanes, access.env))
         identity = REDUCTIONS[site.statement.update or "sum"].identity(wide)
-        out = np.broadcast_to(rounded(identity, wide, self.exact), (len(lanes),)).copy()
+        out = np.full(len(lanes), rounded(identity, wide, self.exact))
         if len(kept):
             out[np.isin(lanes.index, kept.index)] = rounded(self.scalar(access, site.statement.value, kept, node.operands),
                                                             wide, self.exact)
@@ -250,7 +249,7 @@ class Threads(Elements):
         if id(node) not in self._writers:
             of = cells_of if node.target.store.space == "register" else writers_of
             self._writers[id(node)] = of(self.low, node)
-        chosen = lanes.among(np.broadcast_to(self.holds(self._writers[id(node)], lanes, access.env), (len(lanes),)))
+        chosen = lanes.among(self.holds(self._writers[id(node)], lanes, access.env))
         if len(chosen):
             part = value[np.isin(lanes.index, chosen.index)]  # registers: of threads, too, that never use theirs
             self.update(access, node.target, chosen, part, reads, node.atomic, node.target.store.space != "register")

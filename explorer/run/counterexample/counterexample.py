@@ -1,10 +1,10 @@
 """A refused step, executed all the same: the illegal order at the smallest sizes that show a wrong cell.
 
 The step is taken without judgement, and the CUDA text of its plan runs on the CPU device, in the orders that device offers, and
-is compared with the program's own loops.  What the text does not show there, or what cannot be written as CUDA, an interpreter
-runs with all lanes in lockstep (:mod:`~explorer.run.counterexample.illegal` has both; the answer says which of them showed it).
-Sizes are tried by the work they take, each on its own, and are then made smaller one by one.  Not every illegal order shows: the
-value that it spoils may never be used.  Then the result says so.
+is compared with the program's own loops.  What the text does not show there, the interpreter of the kernel does in orders of its
+own (:mod:`~explorer.run.counterexample.illegal` has both; the answer says which of them showed it).  Sizes are tried by the work
+they take, each on its own, and are then made smaller one by one.  Not every illegal order shows: the value that it spoils may
+never be used.  Then the result says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...schedule import Schedule
 from ...schedule.step import Step
 from ...transforms.approximate import as_computed
 from ..verify.ragged import Again
-from .illegal import Answer, Trial, Wrong, cell_name, in_lockstep, inputs_in_words, on_device, watched, written
+from .illegal import Answer, Trial, Wrong, cell_name, illegal_ir, inputs_in_words, interpreted, on_device, watched, written
 from .smallest import smallest_first
 
 MOST_INSTANCES = 20_000
@@ -41,7 +41,7 @@ WIDTH = 100
 SEEDS = 4
 """Inputs that are tried at smaller sizes: those of one seed may hide there what others show."""
 ON_DEVICE = "the emitted text on the CPU device"
-IN_LOCKSTEP = "the interpreter, lanes in lockstep"
+INTERPRETED = "the interpreter of the kernel"
 
 
 @outspoken(DeviceError)
@@ -66,7 +66,7 @@ class Counterexample:
     finding : Finding or None
         The pair of instances at these sizes.
     shown_by : str
-        :data:`ON_DEVICE` or :data:`IN_LOCKSTEP`; empty where nothing was caught.
+        :data:`ON_DEVICE` or :data:`INTERPRETED`; empty where nothing was caught.
     order : str
         The order that showed it.
     device : str
@@ -146,13 +146,13 @@ class _Search:
         fallback, last, patience, together, seed = None, None, PATIENCE, 1, self.seed + more
         while batch := list(islice(trials, together)):
             last, together = batch[-1], min(2 * together, TOGETHER)
-            answers = on_device(batch, seed) if shown_by != IN_LOCKSTEP else [Answer()] * len(batch)
+            answers = on_device(batch, seed) if shown_by != INTERPRETED else [Answer()] * len(batch)
             for trial, answer in zip(batch, answers, strict=True):
                 if answer.wrong:
                     return _Found(trial, answer.wrong, ON_DEVICE, answer, seed), last
             for trial, answer in zip(batch, answers, strict=True):
-                if fallback is None and shown_by != ON_DEVICE and (wrong := in_lockstep(trial, seed)):
-                    fallback = _Found(trial, wrong, IN_LOCKSTEP, answer, seed)
+                if fallback is None and shown_by != ON_DEVICE and (wrong := interpreted(trial, seed)):
+                    fallback = _Found(trial, wrong, INTERPRETED, answer, seed)
             patience -= len(batch) if fallback else 0
             if fallback and (patience <= 0 or fallback.answer.text is None):
                 break
@@ -202,6 +202,9 @@ def counterexample(schedule: Schedule, step: Step, *, again: Again | None = None
     if last is None:
         return Counterexample(str(step), False, "the step is refused only at sizes that are too large to interpret here",
                               finding=refusal)
+    if isinstance(why := illegal_ir(last.plan), str):
+        return Counterexample(str(step), False, f"no kernel can say what {step} would make, so there is no order to run: {why}",
+                              tuple(last.sizes.items()), finding=last.finding)
     return Counterexample(
         str(step), False, f"no output cell is wrong in any order that was tried, up to {_words(last.sizes)}: the value that the "
         "order would spoil is not used later, or the result does not depend on it; the order is illegal all the same",
@@ -212,7 +215,7 @@ def _told(step: Step, found: _Found) -> Counterexample:
     """The result in words."""
     trial, wrong, where, seed = found.trial, found.wrong, _words(found.trial.sizes), found.seed
     checks = watched(found.answer, trial, seed)
-    silent = found.answer.why if found.shown_by == IN_LOCKSTEP else ""
+    silent = found.answer.why if found.shown_by == INTERPRETED else ""
     cell = cell_name(wrong.array, wrong.element)
     verdict = (f"at {where}, {cell} is {wrong.got} and should be {wrong.expected}; {wrong.count} of {wrong.total} cells are wrong"
                if wrong.array else f"at {where}, {wrong.problem}")  # fmt: skip
@@ -270,4 +273,4 @@ def _words(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sizes.items()) or "its own sizes"
 
 
-__all__ = ["IN_LOCKSTEP", "ON_DEVICE", "Counterexample", "counterexample"]
+__all__ = ["INTERPRETED", "ON_DEVICE", "Counterexample", "counterexample"]

@@ -1,9 +1,9 @@
-"""One illegal plan, executed at one set of sizes: its CUDA text on the CPU device, and its loops in an interpreter.
+"""One illegal plan, executed at one set of sizes: its CUDA text on the CPU device, and its IR in the interpreter.
 
 The text is the emitter's own, with barriers wherever they can stand; where two threads race, nothing can, and nothing does.  It
 runs in the thread and block orders of the CPU device, with accesses unwatched, since a watched run ends at the first fault and
 computes nothing.  One thread runs there until it waits, so a lost update never shows; the interpreter
-(:mod:`explorer.run.counterexample.lockstep`) runs all lanes together and shows it.
+(:mod:`explorer.kernel.interpreter`) runs all threads together too, and each thread first that the refusal names.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ...ir.finding import Finding
 from ...ir.interpret import interpret
 from ...ir.plan import Plan
 from ...ir.program import Array, Program, Statement
-from ...ir.tree import Kernel, Loop, walk
+from ...ir.tree import Loop, walk
 from ...kernel.emit import emit
+from ...kernel.interpreter import Order, execute
+from ...kernel.launches import LaunchIR, launches_of, standing
 from ...kernel.module import CudaModule
-from ...poly.barriers import Barriers, barriers
 from ..cpu.device import CpuDevice
 from ..inputs.arguments import poisoned, reference_dtype, seeded_arrays, widened
 from ..verify.outputs import check_output
 from ..verify.reference import Reference
-from .lockstep import Order, run_lockstep
 
 RELATIVE = 1e-6
 """Larger differences than this between two orders in float64 are not rounding."""
@@ -107,11 +107,7 @@ def illegal_text(plan: Plan) -> CudaModule:
     ExplorerError
         If the emitter cannot print it.
     """
-    return emit(plan, barriers=_standing)
-
-
-def _standing(plan: Plan, kernel: Kernel) -> Any:
-    return Barriers(barriers(plan, kernel).before)
+    return emit(plan, barriers=standing)
 
 
 def on_device(trials: Sequence[Trial], seed: int = 0) -> list[Answer]:
@@ -192,34 +188,49 @@ def _run_text(trial: Trial, device: CpuDevice, built: Any, seed: int) -> Wrong |
 # ---- the interpreter ----
 
 
-def in_lockstep(trial: Trial, seed: int = 0) -> Wrong | None:
+def illegal_ir(plan: Plan) -> tuple[LaunchIR, ...] | str:
+    """The IR of a plan that may be illegal, or why no kernel can say it."""
+    try:
+        return launches_of(plan, barriers=standing)
+    except ExplorerError as error:
+        return error.what
+
+
+def interpreted(trial: Trial, seed: int = 0) -> Wrong | None:
     """What the interpreter shows: the first of its orders with a wrong cell, if any."""
+    launches = illegal_ir(trial.plan)
     try:
         held = seeded_arrays(trial.program, seed)
     except DeviceError:
         return None
+    if isinstance(launches, str):
+        return None
     want = expected(trial.program, held)
-    for order in lockstep_orders(trial.plan):
-        try:
-            got = run_lockstep(trial.plan, held, order)
-        except DeviceError as error:
-            return Wrong(str(order), problem=f"{error.what}: {error.why}")
-        if found := _compared(trial, str(order), got, want, None):
+    for order in orders(trial):
+        run = execute(launches, held, order, exact=True, watch=False)
+        if run.hazards:
+            return Wrong(str(order), problem=run.hazards[0].what)
+        if found := _compared(trial, str(order), run.outputs, want, None):
             return found
     return None
 
 
-def lockstep_orders(plan: Plan) -> tuple[Order, ...]:
-    """The orders that are tried: several only where blocks, threads or asynchronous copies leave them open."""
-    loops = [n for k in plan.kernels for n in walk(k.body) if isinstance(n, Loop)]
-    orders = [Order()]
+def orders(trial: Trial) -> tuple[Order, ...]:
+    """The orders that are tried: several only where blocks, threads or asynchronous copies leave them open.
+
+    The last ones are those of the refusal's witness: the thread of either instance runs before all others.
+    """
+    loops = [n for k in trial.plan.kernels for n in walk(k.body) if isinstance(n, Loop)]
+    found = [Order()]
     if any(x.is_place for x in loops):
-        orders.append(Order("together", False))
+        found.append(Order(sequence="descending"))
     if any(x.is_block for x in loops):
-        orders += [Order("last to first"), Order("first to last")]
-    if _asynchronous(plan):
-        orders.append(Order(early=True))
-    return tuple(orders)
+        found += [Order("block", "descending"), Order("block")]
+    if _asynchronous(trial.plan):
+        found.append(Order(early=True))
+    pair = (trial.finding.sink, trial.finding.source)
+    places = [instance.place for instance in pair if instance is not None and instance.place]
+    return (*found, *(Order("thread", first=place) for place in dict.fromkeys(places) if len(set(places)) > 1))
 
 
 # ---- what is right ----
