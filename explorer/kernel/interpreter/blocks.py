@@ -15,7 +15,7 @@ from ..traverse import walk
 from .lanes import Env, Lanes, Numbers
 from .machine import Access, Machine
 from .meetings import Meeting, Steps
-from .memory import POISON, held_as
+from .memory import held_as, poison
 from .threads import Threads
 
 
@@ -137,7 +137,7 @@ class Blocks(Threads):
             first = np.ones((z, y, x), bool)
             for axis in axes:
                 first &= np.arange((z, y, x)[axis]).reshape([-1 if n == axis else 1 for n in range(3)]) == 0
-            out = np.where(first[..., None], out, np.asarray(POISON[dtype.kind]).astype(values.dtype))
+            out = np.where(first[..., None], out, poison(dtype, self.exact))
         values[rows] = out.reshape(x * y * z, -1)[:threads]
 
     def over_clusters(self, node: Collect, update: str, dtype: DType, mine: Numbers, lanes: Lanes) -> Steps:

@@ -11,8 +11,8 @@ from ...ir.dtype import DType, bf16_to_f32, f32_to_bf16
 from .lanes import Numbers
 from .watch import Marks
 
-POISON = {"float": np.nan, "int": 90, "bool": False}
-"""What an element holds that nothing has written."""
+POISON: dict[str, float | int | bool] = {"float": np.nan, "int": -1, "bool": True}
+"""What an element holds that nothing has written: all bits are set, as devices fill memory."""
 
 
 def held_as(dtype: DType, exact: bool) -> np.dtype:
@@ -28,6 +28,11 @@ def rounded(value: Any, dtype: DType, exact: bool) -> Numbers:
     if dtype.name == "bf16":
         return bf16_to_f32(f32_to_bf16(value.astype(np.float32)))
     return value.astype(dtype.numpy, copy=False).astype(kind, copy=False)
+
+
+def poison(dtype: DType, exact: bool) -> Numbers:
+    """:data:`POISON`, as an element of the type keeps it."""
+    return rounded(np.asarray(POISON[dtype.kind]), dtype, exact)
 
 
 class Cells:
@@ -50,7 +55,8 @@ class Cells:
     def __init__(self, name: str, dtype: DType, shape: tuple[int, ...], copies: int = 1, exact: bool = False) -> None:
         self.name, self.dtype, self.shape, self.exact = name, dtype, shape, exact
         self.size, self.copies = prod(shape), copies
-        self.data = np.full(self.size * copies, POISON[dtype.kind], held_as(dtype, exact))
+        self.poisoned = poison(dtype, exact)
+        self.data = np.full(self.size * copies, self.poisoned)
         self.known = np.zeros(self.data.shape, bool)
         self.flight: Numbers | None = None
         self.written: Marks | None = None
@@ -62,7 +68,7 @@ class Cells:
 
     def poison(self, where: Numbers) -> None:
         """Elements become unknown."""
-        self.data[where] = POISON[self.dtype.kind]
+        self.data[where] = self.poisoned
         self.known[where] = False
 
     def load(self, where: Numbers) -> Numbers:
