@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import islpy as isl
 
@@ -76,7 +76,7 @@ def check_async(plan: Plan) -> tuple[Finding, ...]:
     reads = (_check_pair(kernels[c.launch], c, o) for c, o in pairs if c.site.writes and _reads_copy(plan, c, o))
     if early := tuple(filter(None, reads)):
         return early
-    again = (_check_rewrite(kernels[c.launch], c, o) for c, o in pairs if o.site.writes and c.site.cells == o.site.cells)
+    again = (_check_rewrite(plan, everything, c, o) for c, o in pairs if o.site.writes and c.site.cells == o.site.cells)
     return tuple(filter(None, again))
 
 
@@ -105,11 +105,13 @@ def _check_pair(kernel: Kernel, copy: Event, reader: Event) -> Finding | None:
     return _finding(kernel, a, b, *early) if early else None
 
 
-def _check_rewrite(kernel: Kernel, copy: Event, other: Event) -> Finding | None:
-    """A later write of a cell that the copy may not have read, or written, yet."""
-    a, b = copy.site, other.site
+def _check_rewrite(plan: Plan, everything: tuple[Event, ...], copy: Event, other: Event) -> Finding | None:
+    """A later write of a cell that the copy may not have read, or written, yet; what it reads and nobody uses may be anything."""
+    kernel, a, b = plan.kernels[copy.launch], copy.site, other.site
     group, after = commits_before(kernel, path_to(kernel, a.leaf.id)), earlier(copy, other, "a", "b")
     early = _still_open(a, b, after, group, tuple(landings(kernel, b.leaf.id)))
+    if early and not a.writes:
+        early = _still_open(a, b, after, group, tuple(landings(kernel, b.leaf.id)), _used(plan, everything, copy))
     if not early:
         return None
     what = "writes" if a.writes else "reads"
@@ -121,9 +123,20 @@ def _check_rewrite(kernel: Kernel, copy: Event, other: Event) -> Finding | None:
 Points = tuple[tuple[int, ...], tuple[int, ...]]
 
 
+def _used(plan: Plan, everything: tuple[Event, ...], copy: Event) -> tuple[Link, ...]:
+    """What a copy supplies."""
+    own = next(e for e in everything if e.site.leaf.id == copy.site.leaf.id and e.site.writes)
+    readers = (e for e in everything if e.launch == copy.launch and _reads_copy(plan, own, e))
+    return tuple(found for e in readers if (found := link(None, own.site, e.site)))
+
+
 @lru_cache(maxsize=2048)
-def _still_open(a: Site, b: Site, after: Cases, group: Expr, alternatives: tuple[Landing, ...]) -> Points | None:
-    """The smallest pair of a copy and a later access of one of its cells, in one block, whose group no wait has let through."""
+def _still_open(a: Site, b: Site, after: Cases, group: Expr, alternatives: tuple[Landing, ...],
+                used: tuple[Link, ...] | None = None) -> Points | None:
+    """The smallest pair of a copy and a later access of one of its cells, in one block, whose group no wait has let through.
+
+    Where it is said what is `used`, of copies that supply somebody.
+    """
     blocks = [(e, f) for e, f in zip(a.place[:3], b.place[:3], strict=True) if e is not None and f is not None]
     launches = [(var(x.id), var(x.id)) for x in common_loops(a, b) if x.role == "launch"]  # all have landed where one ends
     alike = [(e, f) for e, f in (*same_cell(a, b), *blocks) if not (e == f and e.is_constant)]
@@ -131,7 +144,11 @@ def _still_open(a: Site, b: Site, after: Cases, group: Expr, alternatives: tuple
     held = (*a.conditions("a"), *b.conditions("b"), *same)
     if not (cases := tuple((*held, *case) for case in after if feasible((a.loops("a"), b.loops("b")), (*held, *case)))):
         return None
-    return _open_pair(a, b, either(a, b, cases), group, alternatives)
+    pairs = either(a, b, cases)
+    if used is not None:
+        nobody = pairs.domain().subtract(pairs.domain())
+        pairs = pairs.intersect_domain(reduce(isl.Set.union, (x.pairs.domain() for x in used), nobody))
+    return _open_pair(a, b, pairs, group, alternatives)
 
 
 @lru_cache(maxsize=2048)

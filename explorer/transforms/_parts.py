@@ -240,6 +240,8 @@ def _started(plan: Plan, kernel: Kernel, u: Updates) -> Leaf | None:
                                           if c.expr.variables() <= inverse.keys()}
     if set(values) != set(s.dims) or not same or any(not when[x.id].variables() <= inverse.keys() for x in around):
         return None
+    if any(not e.variables() <= {x.id for x in around} for e in values.values()):  # an element would need an inner loop
+        return None
     leaf = found[0][0]
     return replace(leaf, at=tuple((d, values[d].substitute({}, scope)) for d in s.dims), sums=(),
                    when=tuple(sorted((x.id, when[x.id].substitute(inverse)) for x in around)))

@@ -258,7 +258,11 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
                   f"{', '.join(sorted(lost))} cannot be told from the loops outside of {u.anchor(early)}, "
                   f"but {bad.id} depends on it",
                   "undo the skew or coalesce that mixes them")
-    clones = {old: x for old, x in clones.items() if old in parting or not when[old].variables() & lost}
+    gone = {old for old in clones if old not in parting and when[old].variables() & lost}
+    if mixed := next((d for d in extra if (d in tie and tie[d][0] in gone) or (d in over and over[d].variables() & gone)), None):
+        return no(f"the loops of {u.leaf.id} mix the elements of {s.target.array} with the reduction",
+                  f"{mixed} cannot be told without {', '.join(sorted(gone))}", "undo the skew or coalesce that mixes them")
+    clones = {old: x for old, x in clones.items() if old not in gone}
     alone = [names[d] for d in plain if d in lost] + [d for d in extra if d not in tie and d not in made_of]
     own_of = {n: fresh_loop(plan, f"{n}.{suffix}" if n in shared else n, taken, made) for n in alone}
     own = [Loop(own_of[n], box[n][1] - box[n][0] + 1, (), start=box[n][0]) for n in alone]

@@ -306,6 +306,40 @@ def f(x: ex.i8[M + 2, N + 2], y: ex.i8[1]):
     assert s.run(device="cpu").correct
 
 
+def test_a_part_that_only_a_mixed_loop_tells_is_not_accumulated() -> None:
+    """Chain 9011:443: the register form of a signalled part named a loop that was gone."""
+    text = '''@ex.program
+def f(x: ex.f16[N + 2, M + 2], y: ex.f16[N]):
+    for i in range(N):
+        y[i] = ex.inf
+    for k in range(M):
+        for i in range(0, N, 3):
+            y[i] = min(y[i], x[i, k])
+'''
+    s = define(text, "mixed.py").schedule(N=2, M=1).skew("i_2", "k").bind("i_2", "block.x")
+    with pytest.raises(ExplorerError, match="mix the elements"):
+        s.collect("S1", "kernel").accumulate("y_p")
+    with pytest.raises(ExplorerError, match="handed over"):
+        s.collect("S1", "signal")
+    for how in ("ticket", "kernel"):
+        assert s.collect("S1", how).run(device="cpu").correct, how
+
+
+def test_what_a_copy_reads_and_nobody_uses_may_be_anything() -> None:
+    """A cell that is copied ahead and written meanwhile matters only where somebody reads the copy (chain 9011:1088)."""
+    text = '''@ex.program
+def f(u: ex.i64[M + 2, N + 2]):
+    for i in range(1, M):
+        for j in range(0, N, 3):
+            u[i + 1, j + 1] = u[i, j + 2] - u[i + 2, j + 1]
+'''
+    s = define(text, "unused.py").schedule(M=4, N=6).cut("i", 1).stage("u", "i.2").pipeline("i.2", 3)
+    assert s.run(device="cpu").correct
+    used = define(text.replace("j + 2", "j + 1"), "used.py").schedule(M=4, N=6).cut("i", 1).stage("u", "i.2")
+    with pytest.raises(IllegalSchedule):
+        used.pipeline("i.2", 3)
+
+
 def test_kernels_that_share_a_launch_share_its_block() -> None:
     """320 threads of one and 8 rows of another are blocks of 2,560 (chain 9001:935)."""
     text = '''@ex.program
