@@ -17,21 +17,12 @@ class DeviceChoice(TypedDict):
     why: str
 
 
-class Against(TypedDict):
-    """A time to compare with: the previous step, the unscheduled baseline, a library.
-
-    Of a time on the CPU there is no verdict; a schedule has the priced time on the GPU beside it.
-    """
-
-    name: str
-    time_us: float
-    ratio: float
-    verdict: str
-    priced_us: float | None
-
-
 class RunPane(TypedDict):
-    """``status`` idle, running, done, failed or cancelled; ``fraction`` None where it is unknown."""
+    """``status`` idle, running, done, failed or cancelled; ``fraction`` None where it is unknown.
+
+    `html` is the fragment of what the run has shown; `samples` are the times to draw, `priced_us` what the schedule is priced at
+    on `gpu` where the times are of the CPU.
+    """
 
     status: Literal["idle", "running", "done", "failed", "cancelled"]
     doing: str
@@ -41,14 +32,10 @@ class RunPane(TypedDict):
     sizes: dict[str, int]
     correct: bool | None
     verdict: str
-    wrong: dict[str, Any] | None
     samples: dict[str, list[float]]
-    on_cpu: bool
     gpu: str
     priced_us: float | None
-    timings: list[str]
-    against: list[Against]
-    facts: list[tuple[str, str]]
+    html: str
     problem: Problem | None
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from html import escape
 
 from ..gpu.units import time_text
-from ..run.facts import scaled
 from ..run.result import Comparison, Evidence, Run
 from ..run.timing import Timing
 from ..run.verify.outputs import Check
 from .bars import interval_bar, share_bar
 from .reprs import picture_of
+from .results import facts_html
 from .schedules import sizes_text
 from .style import cards, mark, page, table
 
@@ -21,21 +21,9 @@ _VERDICT = {True: ("right", "good"), False: ("WRONG", "bad"), None: ("not checke
 def run_html(run: Run) -> str:
     """A run: right or wrong, how fast, against what floor, and which evidence there is."""
     word, bar = _VERDICT[run.correct]
-    notes = "".join(f'<div class="soft">{escape(note)}</div>' for note in run.notes)
     title = f"{run.program} on {run.device}: {word}"
     checks = _wrong(run) + _checks(run)
-    return page(title, sizes_text(run.sizes), _figures(run), checks, _times(run), badge(run.evidence), notes, bar=bar)
-
-
-def _figures(run: Run) -> str:
-    figures = [("largest error", f"{run.max_error:.2g}", "")] if run.checks else []
-    if run.timing:
-        t = run.timing
-        name = "time on the CPU" if run.device == "cpu" else "median time"
-        figures.append((name, time_text(t.median_us), f"{time_text(t.low_us)} to {time_text(t.high_us)}"))
-    figures.append(("compulsory traffic", scaled(run.bytes, "B"), ""))
-    figures.append(("work", scaled(run.flops, "flop"), f"{run.flops / run.bytes:.3g} per byte" if run.bytes else ""))
-    return cards(*figures)
+    return page(title, sizes_text(run.sizes), facts_html(run), checks, _times(run), badge(run.evidence), bar=bar)
 
 
 def _wrong(run: Run) -> str:
@@ -48,10 +36,9 @@ def _wrong(run: Run) -> str:
 def _checks(run: Run) -> str:
     columns = ("output", "cells", "largest error", "of tolerance", "tolerance", "against")
     rows = [_check(c) for c in run.checks]
-    sharp = "".join(f'<div class="soft">on {escape(kind)}: {escape(words)}</div>' for kind, words in run.sharp)
     stored = any(c.leaves_out_store for c in run.checks)
     left = '<div class="soft">shares of the tolerance leave out the rounding of the store</div>' if stored else ""
-    return table(columns, rows, frozenset(columns[1:4]), wide=("tolerance", "against")) + left + sharp if rows else ""
+    return table(columns, rows, frozenset(columns[1:4]), wide=("tolerance", "against")) + left if rows else ""
 
 
 def _times(run: Run) -> str:

@@ -28,6 +28,8 @@ HUES: dict[str, tuple[str, int]] = {
 
 FALLBACKS: dict[str, tuple[str, str]] = {"light": ("#ffffff", "#1f2328"), "dark": ("#121417", "#e6edf3")}
 """(background, main text) where the host names none: by the reader's preference."""
+LONG = 48
+"""Characters beyond which a value is a sentence."""
 SOFT = 72
 """Percent of the main text colour in secondary text."""
 
@@ -70,8 +72,8 @@ vertical-align:baseline;max-width:none}}
 .ex dt{{color:var(--soft);font-weight:400;grid-column:1}}.ex dd{{margin:0;grid-column:2;min-width:0}}
 .ex dd code,.ex .w code{{display:inline-block;max-width:100%;white-space:pre-wrap}}
 .ex .bar{{border-left:4px solid currentColor}}.ex .bar>*{{color:var(--fg)}}
-.ex .cards{{display:flex;flex-wrap:wrap;gap:8px 26px}}.ex .cards>div>span{{color:var(--soft);display:block;font-size:12px}}
-.ex .cards b{{font-size:15px}}
+.ex dl.facts{{display:flex;flex-wrap:wrap;gap:8px 26px}}.ex .facts dt{{font-size:12px}}
+.ex .facts dd{{font-size:15px;font-weight:600}}.ex .facts .soft,.ex .facts .long{{font-size:13px;font-weight:400}}
 .ex details>summary{{padding:5px 14px;cursor:pointer;color:var(--soft)}}
 .ex details[open]>summary{{border-bottom:1px solid var(--line)}}
 .ex .no,.ex .new{{user-select:none}}.ex .new{{box-shadow:-6px 0 var(--bg),-9px 0 currentColor}}
@@ -102,18 +104,28 @@ def page(title: str, small: str, *bodies: str, bar: str = "") -> str:
 
 
 def table(columns: tuple[str, ...], rows: list[tuple[str, ...]], numeric: frozenset[str] = frozenset(),
-          wide: tuple[str, ...] = ()) -> str:
-    """A table of already escaped cells; columns in `numeric` stand right, those in `wide` may break their lines."""
-    kind = {c: ' class="n"' if c in numeric else ' class="w"' if c in wide else "" for c in columns}
-    head = "".join(f'<th scope="col"{kind[c]}>{escape(c)}</th>' for c in columns)
-    body = "".join(f"<tr>{''.join(f'<td{kind[c]}>{v}</td>' for c, v in zip(columns, row, strict=True))}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+          wide: tuple[str, ...] = (), kind: str = "") -> str:
+    """A table of already escaped cells; columns in `numeric` stand right, those in `wide` may break their lines; one of a kind
+    (a class) has heads of rows.
+    """
+    cells = {c: ' class="n"' if c in numeric else ' class="w"' if c in wide else "" for c in columns}
+    head = "".join(f'<th scope="col"{cells[c]}>{escape(c)}</th>' for c in columns)
+    first = ("th scope=row", "th") if kind else ("td", "td")
+    tags = [first, *[("td", "td")] * (len(columns) - 1)]
+    body = "".join(f"<tr>{''.join(f'<{a}{cells[c]}>{v}</{b}>' for (a, b), c, v in zip(tags, columns, row, strict=True))}</tr>"
+                   for row in rows)
+    named = f' class="{kind}"' if kind else ""
+    return f"<table{named}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def cards(*pairs: tuple[str, str, str]) -> str:
-    """Figures side by side: (label, value, remark), plain text."""
-    inner = [f"<div><span>{escape(label)} </span><b>{escape(value)}</b> {escape(note)}</div>" for label, value, note in pairs]
-    return f'<div class="cards">{"".join(inner)}</div>'
+def cards(*rows: tuple[str, str, str], kind: str = "") -> str:
+    """Figures side by side: (label, value, remark), plain text; a long value is a sentence."""
+    def shown(value: str, note: str) -> str:
+        remark = f' <span class="soft">{escape(note)}</span>' if note else ""
+        return f'<dd{" class=long" if len(value) > LONG else ""}>{escape(value)}{remark}</dd>'
+
+    inner = "".join(f"<div><dt>{escape(label)} </dt>{shown(value, note)}</div>" for label, value, note in rows)
+    return f'<dl class="{f"facts {kind}".strip()}">{inner}</dl>'
 
 
 def definitions(*pairs: tuple[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from explorer.ir.interpret import interpret
 from explorer.run.baselines import vectorised as module
 from explorer.run.baselines.vectorised import vectorised
 from explorer.run.inputs.arguments import poisoned, seeded_arrays, widened
+from tests.views.pages import Page
 
 from .front import Front, schedule
 
@@ -114,15 +116,14 @@ def ran(start: ex.Schedule) -> dict[str, Any]:
 def test_the_run_pane_has_a_peer_for_a_program_of_ones_own() -> None:
     pane = ran(blend.schedule(M=6, N=8))
     assert pane["status"] == "done"
-    assert [a["name"] for a in pane["against"]] == ["NumPy (vectorised, in float64)"]
-    assert pane["against"][0]["time_us"] > 0
-    notes = [text for name, text in pane["facts"] if name == "note"]
-    assert any("no library peer: blend is not the text of a program in explorer.workloads" in note for note in notes)
+    (row,) = Page(pane["html"]).tables[0][1:]
+    assert row[0] == "NumPy (vectorised, in float64)"
+    assert re.fullmatch(r"[\d.]+ (ns|µs|ms|s)", row[-1])
+    assert "note no library peer: blend is not the text of a program in explorer.workloads" in Page(pane["html"]).text
 
 
 def test_the_run_pane_says_why_there_is_no_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PYTHON_LOOPS", 10)
     pane = ran(running.schedule(M=6, N=8))
-    assert pane["against"] == []
-    notes = [text for name, text in pane["facts"] if name == "note"]
-    assert any("NumPy: not timed: i, k_2 must run one iteration after the other" in note for note in notes)
+    assert not Page(pane["html"]).tables
+    assert "NumPy: not timed: i, k_2 must run one iteration after the other" in Page(pane["html"]).text

@@ -91,15 +91,14 @@ RUN: dict[str, Any] = {
     "sizes": {"M": 4, "N": 8},
     "correct": None,
     "verdict": "",
-    "wrong": None,
+    "html": "",
+    "gpu": "H200",
+    "priced_us": None,
     "devices": [
         {"name": "cpu", "label": "CPU", "available": True, "why": ""},
         {"name": "cuda", "label": "GPU", "available": False, "why": "no driver"},
     ],
     "samples": {},
-    "timings": [],
-    "against": [],
-    "facts": [],
     "problem": None,
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from explorer.views.style import cards, table
 from tests.browser import panes
 from tests.browser.stage import Stage
 
@@ -276,9 +277,9 @@ def test_a_run_shows_progress_cancel_and_the_wrong_cell(kernel: Kernel) -> None:
             "status": "done",
             "correct": False,
             "verdict": "y differs",
-            "wrong": {"cell": "y[3]", "got": 1, "expected": 2},
+            "html": cards(("cell", f"y[3] {panes.HOSTILE}", ""), kind="wrong")
+            + table(("against", "time", "ratio", ""), [("previous", "20.0 µs", "0.55 ×", "faster")], kind="against"),
             "samples": {"warm": [10.0, 11.0, 12.5]},
-            "against": [{"name": "previous", "time_us": 20.0, "ratio": 0.55, "verdict": "faster"}],
         },
     )
     expect(page.locator(".verdict")).to_have_text("✗ y differs")

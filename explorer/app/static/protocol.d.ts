@@ -212,13 +212,6 @@ declare namespace Protocol {
     available: boolean;
     why: string;
   }
-  interface Against {
-    name: string;
-    time_us: number;
-    ratio: number;
-    verdict: string;
-    priced_us: number | null;
-  }
   interface RunPane {
     status: "idle" | "running" | "done" | "failed" | "cancelled";
     doing: string;
@@ -228,14 +221,10 @@ declare namespace Protocol {
     sizes: Record<string, number>;
     correct: boolean | null;
     verdict: string;
-    wrong: Record<string, any> | null;
     samples: Record<string, number[]>;
-    on_cpu: boolean;
     gpu: string;
     priced_us: number | null;
-    timings: string[];
-    against: Against[];
-    facts: [string, string][];
+    html: string;
     problem: Problem | null;
   }
   interface FigureData {

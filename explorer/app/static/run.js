@@ -1,7 +1,8 @@
 /** Run: where, how large, progress and Cancel; then the verdict, the first wrong cell, the times and what they compare with. */
 
-import { attr, duration, h, keyed, say, show } from "./dom.js";
+import { attr, h, keyed, say, show } from "./dom.js";
 import { dots } from "./dots.js";
+import { fragment } from "./markup.js";
 import { problemBox } from "./problem.js";
 
 export class Run {
@@ -147,101 +148,12 @@ export class Run {
     if (pane.problem && this.app.isOwed(pane.problem))
       parts.push(h("p.owing", null, "It cannot run yet: the reduction above is still open."));
     else if (pane.problem) parts.push(problemBox(pane.problem, { brush: this.app.brush, apply: (call) => this.app.apply(call) }));
-    if (pane.wrong)
-      parts.push(
-        facts(
-          Object.entries(pane.wrong).map(([name, value]) => [name.replaceAll("_", " "), text(value)]),
-          "wrong",
-        ),
-      );
-    if (pane.timings?.length || pane.facts?.length) {
-      parts.push(
-        h(
-          "div.rfacts",
-          null,
-          ...(pane.on_cpu ? cpuTimes(pane) : pane.timings.map((line) => h("p.timing", null, line))),
-          pane.facts.length ? facts(pane.facts, "facts") : null,
-        ),
-      );
-    }
+    const shown = fragment(pane.html);
+    const last = shown.querySelector(".against");
+    parts.push(shown);
     const samples = pane.samples ?? {};
     if (Object.values(samples).some((values) => values.length)) parts.push(h("div.rdots", null, dots(samples)));
-    if (pane.against?.length) parts.push(against(pane.against, pane));
+    if (last) parts.push(last);
     this.body.replaceChildren(...parts);
   }
-}
-
-const text = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value) : String(value));
-
-/** @param {[string, string][]} rows @param {string} kind */
-const facts = (rows, kind) =>
-  h(
-    `dl.facts.${kind}`,
-    null,
-    ...rows.map(([name, value]) => h("div", null, h("dt", null, name), h(value.length > 48 ? "dd.long" : "dd", null, value))),
-  );
-
-/** A time of the CPU device stands behind the priced time on the GPU, and is no verdict. @param {Protocol.RunPane} pane */
-function cpuTimes({ timings, priced_us: priced, gpu }) {
-  const about = priced === null ? [] : [h("p.timing", null, `about ${duration(priced)} on the ${gpu}, by the model`)];
-  const words = "of blocks and threads run one after the other: it says nothing about a GPU";
-  return [...about, ...timings.map((line) => h("p.soft", null, `on the CPU ${line}: the time ${words}`))];
-}
-
-/** What the times on the CPU compare with: priced on the GPU as far as they are schedules, and no verdict. @param {Protocol.Against[]} rows @param {string} gpu */
-function beside(rows, gpu) {
-  const head = (words, kind = "th.n") => h(kind, { scope: "col" }, words);
-  return h(
-    "table.against",
-    null,
-    h("thead", null, h("tr", null, head("beside", "th"), head(`on the ${gpu}, by the model`), head("on the CPU"))),
-    h(
-      "tbody",
-      null,
-      ...rows.map((row) =>
-        h(
-          "tr",
-          null,
-          h("th", { scope: "row" }, row.name),
-          h("td.n", null, row.priced_us === null ? "—" : `about ${duration(row.priced_us)}`),
-          h("td.n.soft", null, duration(row.time_us)),
-        ),
-      ),
-    ),
-  );
-}
-
-/** @param {Protocol.Against[]} rows @param {Protocol.RunPane} pane */
-function against(rows, { on_cpu: cpu, gpu }) {
-  if (cpu) return beside(rows, gpu);
-  return h(
-    "table.against",
-    null,
-    h(
-      "thead",
-      null,
-      h(
-        "tr",
-        null,
-        h("th", { scope: "col" }, "against"),
-        h("th.n", { scope: "col" }, "time"),
-        h("th.n", { scope: "col" }, "ratio"),
-        h("th", { scope: "col" }, ""),
-      ),
-    ),
-    h(
-      "tbody",
-      null,
-      ...rows.map((row) =>
-        h(
-          "tr",
-          null,
-          h("th", { scope: "row" }, row.name),
-          h("td.n", null, duration(row.time_us)),
-          h("td.n", null, `${row.ratio.toFixed(2)} ×`),
-          h("td", null, row.verdict),
-        ),
-      ),
-    ),
-  );
 }
