@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ..ir.plan import Plan
-from .events import events, relation, same_cell
+from .decide import decide
+from .events import events, same_cell
 from .flow import BUDGET, suppliers
 from .isl import Undecided, alone, budget
 from .linear import equal
 from .plan_facts import facts
+from .supply import Always
 
 
 @alone
@@ -36,7 +38,7 @@ def cells_agree(plan: Plan, buffer: str) -> bool:
                     if s.writer.site.cells != site.cells:
                         continue
                     alike = tuple(equal(e, "a", f, "b") for e, f in same_cell(s.writer.site, site))
-                    if not all(map(s.link.facts.holds, alike)) and not s.pairs.is_subset(relation(s.writer.site, site, alike)):
+                    if not decide(Always(s.link, alike)):
                         return False
         except Undecided:
             continue

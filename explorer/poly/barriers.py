@@ -28,8 +28,9 @@ from ..ir.finding import Finding, Instance
 from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop
-from .isl import Undecided, alone, budget, smallest
-from .linear import Case, Cases, Condition, Tuple, basic_map, build_map, differ, equal, less
+from .decide import Meet, decide
+from .isl import Undecided, alone, smallest
+from .linear import Case, Cases, Condition, build_map, differ, equal, less
 from .sites import Site, launch_extents, sites, thread_weights
 from .slots import Slot, TextOrder, choose, text_order
 
@@ -201,15 +202,7 @@ def _meets(q: Question, launch: tuple[int, ...]) -> bool:
 @lru_cache(maxsize=16384)
 def _pair_meets(first: Site, second: Site, relation: tuple[tuple[str, str], ...], launch: tuple[int, ...]) -> bool:
     q = Question(first, second, relation, frozenset())
-    return _can_meet(first.loops("a"), second.loops("b"), _same_cell(q), _different_threads(q, launch))
-
-
-@lru_cache(maxsize=4096)
-def _can_meet(a: Tuple, b: Tuple, same_cell: Case, apart: Cases) -> bool:
-    with budget(BUDGET):
-        if basic_map(a, b, same_cell).is_empty():
-            return False
-        return any(not basic_map(a, b, (*same_cell, *case)).is_empty() for case in apart)
+    return decide(Meet(first.loops("a"), second.loops("b"), _same_cell(q), _different_threads(q, launch), BUDGET))
 
 
 def _same_cell(q: Question) -> Case:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import islpy as isl
@@ -12,6 +12,7 @@ from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from . import enumerated
+from .decide import OPEN, Maybe, Question, decide
 from .deduce import whole
 from .isl import smallest
 from .linear import Tuple, box, build_map, equal, holds
@@ -113,27 +114,38 @@ def _inverts(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tup
     d, v = {x: f"d{n}" for n, x in enumerate(dims)}, {x: f"v{n}" for n, (x, _, _) in enumerate(boxes)}
     over_d, over_v = ({x: var(name) for x, name in names.items()} for names in (d, v))
     if any(e.variables() - v.keys() for _, e in at) or any(e.variables() - d.keys() for _, e in inverse):
-        return _answered(dims, constraints, at, inverse, boxes)
-    return _answered(
+        return decide(_Inverse(dims, constraints, at, inverse, boxes))
+    return decide(_Inverse(
         tuple(d.values()), tuple(replace(c, expr=c.expr.substitute(over_d), text="") for c in constraints),
         tuple((d[x], e.substitute(over_v)) for x, e in at), tuple((v[x], e.substitute(over_d)) for x, e in inverse),
-        tuple((v[x], start, extent) for x, start, extent in boxes))
+        tuple((v[x], start, extent) for x, start, extent in boxes)))
 
 
-@lru_cache(maxsize=8192)
-def _answered(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tuple[tuple[str, Expr], ...],
-              inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> bool:
-    """The answer by simplification, point by point, or by isl."""
-    loops = {x: (start, start + extent - 1) for x, start, extent in boxes}
-    when, forward = dict(inverse), dict(at)
-    if all(extent > 0 for _, _, extent in boxes) and all(e.variables() <= loops.keys() for e in forward.values()):
-        value = {x: const(start) if extent == 1 else var(x) for x, start, extent in boxes}  # a loop of one iteration is a number
+@dataclass(frozen=True)
+class _Inverse(Question[bool]):
+    """Whether two maps between dimensions and loops invert each other wherever one leads to the other's side."""
+
+    dims: tuple[str, ...]
+    constraints: tuple[Constraint, ...]
+    at: tuple[tuple[str, Expr], ...]
+    when: tuple[tuple[str, Expr], ...]
+    boxes: tuple[tuple[str, int, int], ...]
+
+    def by_intervals(self) -> Maybe[bool]:
+        loops = {x: (start, start + extent - 1) for x, start, extent in self.boxes}
+        when, forward = dict(self.when), dict(self.at)
+        if any(extent <= 0 for _, _, extent in self.boxes) or any(e.variables() - loops.keys() for e in forward.values()):
+            return OPEN
+        value = {x: const(start) if extent == 1 else var(x) for x, start, extent in self.boxes}  # one iteration: a number
         there = {d: e.substitute(value, loops) for d, e in forward.items()}
-        back = all(whole(when[x].substitute(there, loops), loops) == value[x] for x, _, _ in boxes)
-        inside = bounds(constraints)
-        if back and all(whole(forward[d].substitute(when, inside), inside) == var(d) for d in dims):
-            return True
-    if (tried := enumerated.inverts(dims, constraints, forward, when, boxes)) is not None:
-        return tried
-    one, two = _both(dims, constraints, at, inverse, boxes)
-    return one.is_equal(two)
+        inside = bounds(self.constraints)
+        return (all(whole(when[x].substitute(there, loops), loops) == value[x] for x, _, _ in self.boxes)
+                and all(whole(forward[d].substitute(when, inside), inside) == var(d) for d in self.dims)) or OPEN
+
+    def by_points(self) -> Maybe[bool]:
+        found = enumerated.inverts(self.dims, self.constraints, dict(self.at), dict(self.when), self.boxes)
+        return OPEN if found is None else found
+
+    def by_isl(self) -> bool:
+        one, two = _both(self.dims, self.constraints, self.at, self.when, self.boxes)
+        return one.is_equal(two)

@@ -27,6 +27,7 @@ from ..ir.expr import Expr, const, var
 from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.tree import Loop, ranges
+from .decide import decide
 from .deduce import Facts, deduce
 from .dependence import Flow, are_peers
 from .events import Event, common_loops, earlier, either, events, instances, relation, same_cell, same_replica, same_time, witness
@@ -38,7 +39,7 @@ from .plan_facts import facts, plan_copy
 from .relations import instance
 from .sites import Site, launch_extents
 from .strays import check_strays
-from .supply import Link, link, loop_ranges
+from .supply import Always, Link, Never, link, loop_ranges
 
 BUDGET = 20_000_000
 """Operations of isl for the suppliers and clobbers of one read (some seconds); beyond, the plan is refused as undecided."""
@@ -174,7 +175,7 @@ def _pair_failure(by: Link, late: Cases, lifetime: tuple[str, ...]) -> Failure |
         return failed
     if failed := _unequal(by, "cell", same_cell(a, b)):
         return failed
-    if not all(by.facts.refutes(case) or by.pairs.is_disjoint(relation(a, b, case)) for case in late):
+    if not all(decide(Never(by, case)) for case in late):
         return "time", *witness(by.pairs.intersect(either(a, b, late)), a, b)
     return None
 
@@ -191,7 +192,7 @@ def _unequal(by: Link, reason: str, pairs: Sequence[tuple[Expr, Expr]]) -> Failu
     """The smallest pair, the writer on side ``a``, in which these expressions are not equal."""
     a, b = by.writer, by.reader
     alike = tuple(equal(e, "a", f, "b") for e, f in pairs)
-    if all(map(by.facts.holds, alike)) or by.pairs.is_subset(relation(a, b, alike)):
+    if decide(Always(by, alike)):
         return None
     cases = tuple(case for e, f in pairs for case in differ(e, "a", f, "b"))
     return reason, *witness(by.pairs.intersect(either(a, b, cases)), a, b)

@@ -18,8 +18,9 @@ from math import prod
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, MOST_CLUSTER, Kernel, Loop, walk
-from .isl import Undecided, alone, budget, smallest
-from .linear import Case, Cases, basic_map, build_map, differ, equal
+from .decide import Meet, decide
+from .isl import Undecided, alone, smallest
+from .linear import Case, Cases, build_map, differ, equal
 from .signals import check_signals
 from .sites import Site, sites
 
@@ -142,9 +143,7 @@ def _cases(a: Site, b: Site, axes: tuple[int, ...]) -> Cases:
 @lru_cache(maxsize=4096)
 def _apart(a: Site, b: Site, axes: tuple[int, ...]) -> bool:
     """Whether two accesses of one cell are in blocks that differ along the axes."""
-    with budget(BUDGET):
-        same = _same_cell(a, b)
-        return any(not basic_map(a.loops("a"), b.loops("b"), (*same, *case)).is_empty() for case in _cases(a, b, axes))
+    return decide(Meet(a.loops("a"), b.loops("b"), _same_cell(a, b), _cases(a, b, axes), BUDGET))
 
 
 def _finding(a: Site, b: Site, axes: tuple[int, ...], before: Kernel, kernel: Kernel) -> Finding:

@@ -7,7 +7,6 @@ atomics) or cut away.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ..ir.digits import follows
 from ..ir.expr import Expr
@@ -15,8 +14,9 @@ from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.program import Array, Statement
 from ..ir.tree import Loop
+from .decide import OPEN, Maybe, Question, decide
 from .deduce import deduce, marked
-from .linear import build_map, differ, equal
+from .linear import Cases, Condition, build_map, differ, equal
 from .placed import Placed, place_leaves
 from .plan_facts import run_set_of
 from .relations import access, bounds, instance
@@ -69,45 +69,62 @@ def obligations(plan: Plan, placed: dict[str, list[Placed]] | None = None) -> tu
 def _carries(plan: Plan, p: Placed, loop: Loop) -> bool:
     """Whether two updates of one element that differ in `loop` can coincide: in one launch, for a thread loop at one time."""
     array = plan.array_of[p.statement.target.array]
-    other = tuple(x for x in p.above if (x.role == "launch" if loop.is_block else not x.is_place))
+    other = tuple(x.id for x in p.above if (x.role == "launch" if loop.is_block else not x.is_place))
     boxes = tuple((x.id, x.start, x.extent) for x in p.above)
-    return _seen(p, loop) or _carried(p.statement, array, loop.id, tuple(x.id for x in other), p.leaf.when, boxes)
+    return decide(_Coincide(p.statement, array, loop.id, other, p.leaf.at, p.leaf.when, boxes))
 
 
-def _seen(p: Placed, loop: Loop) -> bool:
-    """Whether the first point of the loops and the one a step of `loop` further are two updates of one element: a witness, which
-    is found faster than isl finds that there is one.
-    """
-    if not all(x.extent for x in p.above):
-        return False
-    when, first = dict(p.leaf.when), {x.id: x.start for x in p.above}
-    found = []
-    for point in (first, first | {loop.id: loop.start + 1}):
-        dims = {name: e.evaluate(point) for name, e in p.leaf.at}
-        if not all(c.holds(dims) for c in p.statement.domain):
+@dataclass(frozen=True)
+class _Coincide(Question[bool]):
+    """Whether two updates of one element differ in `loop` and agree in the loops `same`."""
+
+    statement: Statement
+    array: Array
+    loop: str
+    same: tuple[str, ...]
+    at: tuple[tuple[str, Expr], ...]
+    when: tuple[tuple[str, Expr], ...]
+    boxes: tuple[tuple[str, int, int], ...]
+
+    @property
+    def _index(self) -> list[Expr]:
+        return [e for e in self.statement.target.index if isinstance(e, Expr)]
+
+    def _cases(self) -> tuple[tuple[Condition, ...], Cases]:
+        """What is equal in both updates, and how their loops differ."""
+        when = dict(self.when)
+        return (tuple(equal(when[x], "a", when[x], "b") for x in self.same),
+                differ(when[self.loop], "a", when[self.loop], "b"))
+
+    def by_intervals(self) -> Maybe[bool]:
+        index, known = self._index, bounds(self.statement.domain)
+        if follows(dict(self.when)[self.loop], index, known):  # one element, so one value of the loop
             return False
-        if not all(x in when and when[x].evaluate(dims) == value for x, value in point.items()):
-            return False
-        found.append([e.evaluate(dims) for e in p.statement.target.index if isinstance(e, Expr)])
-    return loop.extent > 1 and found[0] == found[1]
+        level, cases = self._cases()
+        facts = deduce((*level, *(equal(e, "a", e, "b") for e in index)), marked(known, "a") | marked(known, "b"))
+        return False if facts is None or all(map(facts.refutes, cases)) else OPEN
 
+    def by_points(self) -> Maybe[bool]:
+        """The first point of the loops and the one a step of `loop` further: where they are a witness, no other is needed."""
+        if not all(extent for _, _, extent in self.boxes):
+            return OPEN
+        when, first = dict(self.when), {x: start for x, start, _ in self.boxes}
+        found = []
+        for point in (first, first | {self.loop: first[self.loop] + 1}):
+            dims = {name: e.evaluate(point) for name, e in self.at}
+            if not all(c.holds(dims) for c in self.statement.domain):
+                return OPEN
+            if not all(x in when and when[x].evaluate(dims) == value for x, value in point.items()):
+                return OPEN
+            found.append([e.evaluate(dims) for e in self._index])
+        return (any(x == self.loop and extent > 1 for x, _, extent in self.boxes) and found[0] == found[1]) or OPEN
 
-@lru_cache(maxsize=4096)
-def _carried(statement: Statement, array: Array, loop: str, same: tuple[str, ...], inverse: tuple[tuple[str, Expr], ...],
-             boxes: tuple[tuple[str, int, int], ...]) -> bool:
-    when, index = dict(inverse), [e for e in statement.target.index if isinstance(e, Expr)]
-    known = bounds(statement.domain)
-    if follows(when[loop], index, known):  # one element, so one value of the loop
-        return False
-    cases = differ(when[loop], "a", when[loop], "b")
-    level = tuple(equal(when[x], "a", when[x], "b") for x in same)
-    facts = deduce((*level, *(equal(e, "a", e, "b") for e in index)), marked(known, "a") | marked(known, "b"))
-    if facts is None or all(map(facts.refutes, cases)):
-        return False
-    touch = access(statement, len(statement.reads), array).intersect_domain(run_set_of(statement, inverse, boxes))
-    pairs = touch.apply_range(touch.reverse())
-    first, second = instance(statement, "a"), instance(statement, "b")
-    return any(not pairs.is_disjoint(build_map(first, second, [*level, *case])) for case in cases)
+    def by_isl(self) -> bool:
+        s = self.statement
+        touch = access(s, len(s.reads), self.array).intersect_domain(run_set_of(s, self.when, self.boxes))
+        pairs = touch.apply_range(touch.reverse())
+        level, cases = self._cases()
+        return any(not pairs.is_disjoint(build_map(instance(s, "a"), instance(s, "b"), [*level, *case])) for case in cases)
 
 
 def _mixes(plan: Plan, p: Placed) -> bool:
@@ -117,16 +134,25 @@ def _mixes(plan: Plan, p: Placed) -> bool:
         return False
     boxes = tuple((x.id, x.start, x.extent) for x in p.above)
     rest = tuple(x.id for x in p.above if x.id not in together)
-    return _mixed(p.statement, plan.array_of[p.statement.target.array], rest, p.leaf.when, boxes)
+    return decide(_Mixed(p.statement, plan.array_of[p.statement.target.array], rest, p.leaf.when, boxes))
 
 
-@lru_cache(maxsize=4096)
-def _mixed(statement: Statement, array: Array, rest: tuple[str, ...], inverse: tuple[tuple[str, Expr], ...],
-           boxes: tuple[tuple[str, int, int], ...]) -> bool:
-    when, run = dict(inverse), run_set_of(statement, inverse, boxes)
-    touch = access(statement, len(statement.reads), array).intersect_domain(run)
-    group = build_map(instance(statement, "a"), instance(statement, "b"), [equal(when[x], "a", when[x], "b") for x in rest])
-    return not group.intersect_domain(run).intersect_range(run).is_subset(touch.apply_range(touch.reverse()))
+@dataclass(frozen=True)
+class _Mixed(Question[bool]):
+    """Whether updates that agree in the loops `rest` are of different elements."""
+
+    statement: Statement
+    array: Array
+    rest: tuple[str, ...]
+    when: tuple[tuple[str, Expr], ...]
+    boxes: tuple[tuple[str, int, int], ...]
+
+    def by_isl(self) -> bool:
+        s, when = self.statement, dict(self.when)
+        run = run_set_of(s, self.when, self.boxes)
+        touch = access(s, len(s.reads), self.array).intersect_domain(run)
+        group = build_map(instance(s, "a"), instance(s, "b"), [equal(when[x], "a", when[x], "b") for x in self.rest])
+        return not group.intersect_domain(run).intersect_range(run).is_subset(touch.apply_range(touch.reverse()))
 
 
 def check_obligations(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Finding, ...]:

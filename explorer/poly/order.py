@@ -6,7 +6,7 @@ threads at one time have none either (barriers make an earlier time visible; the
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import islpy as isl
@@ -18,6 +18,7 @@ from ..ir.program import Statement
 from ..ir.scalar import Call, Read, Scalar
 from ..ir.text import written_text
 from .alike import dimension_facts, least
+from .decide import OPEN, Maybe, Question, decide
 from .deduce import over
 from .dependence import Dependence
 from .isl import smallest
@@ -57,7 +58,7 @@ def _order_pair(plan: Plan, d: Dependence, a: Placed, b: Placed) -> Finding | No
         return None if pairs.is_empty() else _order_finding(plan, d, a, b, pairs, "a later launch")
     if (across := _across(plan, d, a, b)) is not None:
         return _order_finding(plan, d, a, b, across, "another block of the same launch")
-    late = _late(d, _key(a), _key(b), _times(a, b), _turn(a, b), _Sets(a.run, b.run))
+    late = decide(_Late(d, _key(a), _key(b), _times(a, b), _turn(a, b), _Sets(a.run, b.run)))
     if late is None:
         return None
     same = _equal(a.statement, b.statement, _times(a, b))
@@ -129,17 +130,40 @@ def _least(d: Dependence, later: Expr, source: Statement, sink: Statement) -> in
     return -FAR if distance is None else distance + later.const
 
 
-@lru_cache(maxsize=8192)
-def _late(d: Dependence, key_a: tuple, key_b: tuple, times: Values, turn: int, sets: _Sets) -> isl.Map | None:
-    """The pairs whose source does not come first in time, or None; a function of the first five arguments."""
-    if _in_order(d, key_a[0], key_b[0], times, turn):
-        return None
-    pairs = _pairs(d, key_a, key_b, sets)
-    if not times[0]:
-        return None if turn < 0 or pairs.is_empty() else pairs
-    source, sink = value_map(key_a[0], times[0]), value_map(key_b[0], times[1])
-    late = pairs.intersect(source.lex_gt_map(sink) if turn < 0 else source.lex_ge_map(sink))
-    return None if late.is_empty() else late
+@dataclass(frozen=True)
+class _Late(Question["isl.Map | None"]):
+    """The pairs whose source does not come first in time, or None.
+
+    Attributes
+    ----------
+    dependence : Dependence
+    key_a, key_b : tuple
+        Of the two leaves.
+    times : Values
+        Of the common loops that run in order.
+    turn : int
+        Which leaf stands first where all these are equal.
+    sets : _Sets
+        A function of the others.
+    """
+
+    dependence: Dependence
+    key_a: tuple
+    key_b: tuple
+    times: Values
+    turn: int
+    sets: _Sets
+
+    def by_intervals(self) -> Maybe[isl.Map | None]:
+        return None if _in_order(self.dependence, self.key_a[0], self.key_b[0], self.times, self.turn) else OPEN
+
+    def by_isl(self) -> isl.Map | None:
+        pairs = _pairs(self.dependence, self.key_a, self.key_b, self.sets)
+        if not self.times[0]:
+            return None if self.turn < 0 or pairs.is_empty() else pairs
+        source, sink = value_map(self.key_a[0], self.times[0]), value_map(self.key_b[0], self.times[1])
+        late = pairs.intersect(source.lex_gt_map(sink) if self.turn < 0 else source.lex_ge_map(sink))
+        return None if late.is_empty() else late
 
 
 def _across(plan: Plan, d: Dependence, a: Placed, b: Placed) -> isl.Map | None:
@@ -152,7 +176,7 @@ def _across(plan: Plan, d: Dependence, a: Placed, b: Placed) -> isl.Map | None:
         return None
     places: Values = (tuple(where_a[i] for i in used), tuple(where_b[i] for i in used))
     launches = _launches(a, b)
-    return _apart(d, _key(a), _key(b), places, launches, everywhere, _Sets(a.run, b.run))
+    return decide(_Apart(d, _key(a), _key(b), places, launches, everywhere, _Sets(a.run, b.run)))
 
 
 def _launches(a: Placed, b: Placed) -> Values:
@@ -162,19 +186,32 @@ def _launches(a: Placed, b: Placed) -> Values:
     return tuple(when_a[n] for n in names), tuple(when_b[n] for n in names)
 
 
-@lru_cache(maxsize=8192)
-def _apart(d: Dependence, key_a: tuple, key_b: tuple, places: Values, launches: Values, everywhere: bool,
-           sets: _Sets) -> isl.Map | None:
+@dataclass(frozen=True)
+class _Apart(Question["isl.Map | None"]):
     """The pairs of one launch whose places differ (all of them, if one side runs everywhere), or None."""
-    known = dimension_facts(d, key_a[0], key_b[0])
-    if known is None or (not everywhere and all(known.zero(over(e, "a") - over(f, "b")) for e, f in zip(*places, strict=True))):
-        return None
-    pairs = _pairs(d, key_a, key_b, sets)
-    if launches[0]:
-        pairs = pairs.intersect(_equal(key_a[0], key_b[0], launches))
-    if not everywhere:
-        pairs = pairs.subtract(_equal(key_a[0], key_b[0], places))
-    return None if pairs.is_empty() else pairs
+
+    dependence: Dependence
+    key_a: tuple
+    key_b: tuple
+    places: Values
+    launches: Values
+    everywhere: bool
+    sets: _Sets
+
+    def by_intervals(self) -> Maybe[isl.Map | None]:
+        known = dimension_facts(self.dependence, self.key_a[0], self.key_b[0])
+        if known is None:
+            return None
+        together = not self.everywhere and all(known.zero(over(e, "a") - over(f, "b")) for e, f in zip(*self.places, strict=True))
+        return None if together else OPEN
+
+    def by_isl(self) -> isl.Map | None:
+        pairs = _pairs(self.dependence, self.key_a, self.key_b, self.sets)
+        if self.launches[0]:
+            pairs = pairs.intersect(_equal(self.key_a[0], self.key_b[0], self.launches))
+        if not self.everywhere:
+            pairs = pairs.subtract(_equal(self.key_a[0], self.key_b[0], self.places))
+        return None if pairs.is_empty() else pairs
 
 
 def _replicated(plan: Plan, p: Placed) -> bool:

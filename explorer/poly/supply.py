@@ -15,6 +15,7 @@ import islpy as isl
 from ..ir.expr import Expr, var
 from ..ir.tree import ranges
 from .alike import are_all, dimension_facts, elements, equalities
+from .decide import OPEN, Maybe, Question
 from .deduce import Facts, deduce, marked, over
 from .dependence import Flow
 from .events import instances, relation
@@ -53,6 +54,38 @@ class Link:
         if self.exact or self.flow is None:
             return relation(a, b, (*a.conditions("a"), *b.conditions("b"), *self.same))
         return instances(a, "a").apply_range(self.flow.relation).apply_range(instances(b, "b").reverse())
+
+
+@dataclass(frozen=True)
+class Always(Question[bool]):
+    """Whether conditions hold on every pair of a link."""
+
+    link: Link
+    conditions: Case
+
+    def by_intervals(self) -> Maybe[bool]:
+        """By what the equalities of the link say."""
+        return all(map(self.link.facts.holds, self.conditions)) or OPEN
+
+    def by_isl(self) -> bool:
+        """By the pairs of the link."""
+        return self.link.pairs.is_subset(relation(self.link.writer, self.link.reader, self.conditions))
+
+
+@dataclass(frozen=True)
+class Never(Question[bool]):
+    """Whether no pair of a link satisfies a case."""
+
+    link: Link
+    case: Case
+
+    def by_intervals(self) -> Maybe[bool]:
+        """By what the equalities of the link say."""
+        return self.link.facts.refutes(self.case) or OPEN
+
+    def by_isl(self) -> bool:
+        """By the pairs of the link."""
+        return self.link.pairs.is_disjoint(relation(self.link.writer, self.link.reader, self.case))
 
 
 @lru_cache(maxsize=4096)
