@@ -8,7 +8,7 @@ import numpy as np
 
 from explorer.ir.plan import Plan
 from explorer.kernel.interpreter import Execution, Order, execute
-from explorer.kernel.launches import launches_of, standing
+from explorer.kernel.launches import plan_ir, standing
 
 TEAMS = ("block", "warp", "grid", "thread")
 
@@ -27,4 +27,4 @@ def run_plan(plan: Plan, arrays: Mapping[str, np.ndarray], seed: int = 0) -> dic
 
 def outcome(plan: Plan, arrays: Mapping[str, np.ndarray], seed: int = 0) -> Execution:
     """The same of a plan that may be illegal, with what goes wrong beside it."""
-    return execute(launches_of(plan, barriers=standing), arrays, Order(TEAMS[seed % 4], "shuffled", seed))
+    return execute(plan_ir(plan, barriers=standing), arrays, Order(TEAMS[seed % 4], "shuffled", seed))

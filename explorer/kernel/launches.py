@@ -77,7 +77,15 @@ def launch_ir(plan: Plan, kernels: tuple[Kernel, ...], barriers: Barriers, arch:
     return LaunchIR(plan, kernels, tuple(contexts), tuple(bodies), stores) if runs else None
 
 
-def launches_of(plan: Plan, *, arch: str = "sm_90", barriers: Barriers | None = None, after: str = "") -> tuple[LaunchIR, ...]:
+@dataclass(frozen=True)
+class PlanIR:
+    """The IR of a whole plan: of each launch in which something runs."""
+
+    plan: Plan
+    launches: tuple[LaunchIR, ...]
+
+
+def plan_ir(plan: Plan, *, arch: str = "sm_90", barriers: Barriers | None = None, after: str = "") -> PlanIR:
     """The IR of a plan, launch after launch.
 
     Parameters
@@ -99,7 +107,7 @@ def launches_of(plan: Plan, *, arch: str = "sm_90", barriers: Barriers | None = 
     plan = for_arch(plan, arch)
     asked = barriers or exact_barriers()
     found = (launch_ir(plan, kernels, asked, arch, after) for kernels in plan.launched)
-    return tuple(launch for launch in found if launch is not None)
+    return PlanIR(plan, tuple(launch for launch in found if launch is not None))
 
 
 def standing(plan: Plan, kernel: Kernel) -> Any:

@@ -11,7 +11,7 @@ import explorer as ex
 from explorer import workloads
 from explorer.ir.interpret import interpret
 from explorer.kernel.interpreter import Order, execute
-from explorer.kernel.launches import launches_of, standing
+from explorer.kernel.launches import plan_ir, standing
 from explorer.run.counterexample.counterexample import Counterexample, counterexample
 from explorer.run.inputs.arguments import poisoned, seeded_arrays
 from explorer.steps.calls import read_call
@@ -197,8 +197,8 @@ def test_storage_collection_and_pipelines_are_right_in_every_order(steps: list[s
 def test_a_race_shows_a_lost_update() -> None:
     plan = read_call("bind('i', 'thread.x')").rewrite(column_sum.schedule(M=3, N=1).plan)
     held = {"x": np.array([[1.0], [2.0], [4.0]], np.float32)}
-    launches = launches_of(plan, barriers=standing)
-    last, first = (execute(launches, held, order) for order in (Order(), Order(sequence="descending")))
+    ir = plan_ir(plan, barriers=standing)
+    last, first = (execute(ir, held, order) for order in (Order(), Order(sequence="descending")))
     assert (last.outputs["y"].item(), first.outputs["y"].item()) == (4.0, 1.0)
     assert [h.kind for h in last.hazards] == ["race"]
     assert str(last.hazards[0].source).startswith("S1[")

@@ -117,7 +117,7 @@ def test_what_no_kernel_can_say_has_an_answer(monkeypatch: pytest.MonkeyPatch) -
         raise ex.ScheduleError("a leaf has no place")
 
     monkeypatch.setattr(illegal, "emit", refuses)
-    monkeypatch.setattr(illegal, "launches_of", refuses)
+    monkeypatch.setattr(illegal, "plan_ir", refuses)
     answer = found(schedule("softmax"), "fuse('k_2', 'k_3')", seconds=1.0)
     assert not answer.caught
     assert answer.verdict.endswith("so there is no order to run: a leaf has no place")
@@ -135,12 +135,12 @@ def test_the_order_of_the_witness_shows_a_wrong_cell(name: str, step: str) -> No
     order = Order("thread", first=finding.sink.place)
     held = seeded_arrays(start.source, 0)
     wanted = illegal.expected(start.source, held).values
-    launches = illegal.illegal_ir(plan)
-    assert not isinstance(launches, str)
-    run = execute(launches, held, order, exact=True)
+    ir = illegal.illegal_ir(plan)
+    assert not isinstance(ir, str)
+    run = execute(ir, held, order, exact=True)
     assert any(not np.allclose(run.outputs[key], value, equal_nan=True) for key, value in wanted.items())
     assert f"first {finding.sink.place[0][0]}={finding.sink.place[0][1]}" in str(order)
-    right = execute(launches, held, Order("thread"), exact=True, watch=False)
+    right = execute(ir, held, Order("thread"), exact=True, watch=False)
     assert all(np.allclose(right.outputs[key], value, equal_nan=True) for key, value in wanted.items()), "in order it is right"
 
 

@@ -7,7 +7,7 @@ small sizes: some ten thousand statements in a second.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from ...ir.dtype import bf16_to_f32, f32_to_bf16
 from ...ir.plan import Plan
 from ...ir.program import Array
-from ..launches import LaunchIR, launches_of
+from ..launches import PlanIR, plan_ir
 from .joins import Phases
 from .lanes import Numbers
 from .machine import Machine
@@ -40,14 +40,14 @@ class Execution:
     hazards: tuple[Hazard, ...] = ()
 
 
-def execute(launches: Plan | Sequence[LaunchIR], arrays: Mapping[str, Numbers], order: Order | None = None, *,
-            exact: bool = False, watch: bool = True) -> Execution:
+def execute(ir: Plan | PlanIR, arrays: Mapping[str, Numbers], order: Order | None = None, *, exact: bool = False,
+            watch: bool = True) -> Execution:
     """Run kernels.
 
     Parameters
     ----------
-    launches : Plan or sequence of LaunchIR
-        As :func:`~explorer.kernel.launches.launches_of` gives them; of a plan, its last IR.
+    ir : Plan or PlanIR
+        As :func:`~explorer.kernel.launches.plan_ir` makes it; of a plan, its last IR.
     arrays : mapping of str to ndarray
         Every input, as a device takes it (bf16 as its bits).
     order : Order, optional
@@ -61,11 +61,8 @@ def execute(launches: Plan | Sequence[LaunchIR], arrays: Mapping[str, Numbers], 
     -------
     Execution
     """
-    if isinstance(launches, Plan):
-        launches = launches_of(launches)
-    if not launches:
-        return Execution({})
-    plan, hazards, order = launches[0].plan, Hazards(), order or Order()
+    ir = plan_ir(ir) if isinstance(ir, Plan) else ir
+    plan, hazards, order = ir.plan, Hazards(), order or Order()
     held = {("array", a.name): Cells(a.name, a.dtype, a.shape, exact=exact) for a in plan.program.arrays}
     held |= {("buffer", b.name): Cells(b.name, b.dtype, b.padded_shape, exact=exact) for b in plan.buffers if b.space == "global"}
     for a in plan.program.parameters:
@@ -74,7 +71,7 @@ def execute(launches: Plan | Sequence[LaunchIR], arrays: Mapping[str, Numbers], 
             cells.data[...] = _values(a, arrays[a.name]).reshape(-1)
             cells.known[...] = True
     with np.errstate(all="ignore"):
-        for launch in launches:
+        for launch in ir.launches:
             for scalars in launch.hosted:
                 Phases(Machine(launch, order, held, hazards, exact, watch), scalars).run()
     outputs = {a.name: _native(a, held["array", a.name], exact) for a in plan.program.parameters if a.role != "in"}

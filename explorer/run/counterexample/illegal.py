@@ -23,7 +23,7 @@ from ...ir.program import Array, Program, Statement
 from ...ir.tree import Loop, walk
 from ...kernel.emit import emit
 from ...kernel.interpreter import Order, execute
-from ...kernel.launches import LaunchIR, launches_of, standing
+from ...kernel.launches import PlanIR, plan_ir, standing
 from ...kernel.module import CudaModule
 from ..cpu.device import CpuDevice
 from ..inputs.arguments import poisoned, reference_dtype, seeded_arrays, widened
@@ -188,26 +188,26 @@ def _run_text(trial: Trial, device: CpuDevice, built: Any, seed: int) -> Wrong |
 # ---- the interpreter ----
 
 
-def illegal_ir(plan: Plan) -> tuple[LaunchIR, ...] | str:
+def illegal_ir(plan: Plan) -> PlanIR | str:
     """The IR of a plan that may be illegal, or why no kernel can say it."""
     try:
-        return launches_of(plan, barriers=standing)
+        return plan_ir(plan, barriers=standing)
     except ExplorerError as error:
         return error.what
 
 
 def interpreted(trial: Trial, seed: int = 0) -> Wrong | None:
     """What the interpreter shows: the first of its orders with a wrong cell, if any."""
-    launches = illegal_ir(trial.plan)
+    ir = illegal_ir(trial.plan)
     try:
         held = seeded_arrays(trial.program, seed)
     except DeviceError:
         return None
-    if isinstance(launches, str):
+    if isinstance(ir, str):
         return None
     want = expected(trial.program, held)
     for order in orders(trial):
-        run = execute(launches, held, order, exact=True, watch=False)
+        run = execute(ir, held, order, exact=True, watch=False)
         if run.hazards:
             return Wrong(str(order), problem=run.hazards[0].what)
         if found := _compared(trial, str(order), run.outputs, want, None):
