@@ -57,7 +57,6 @@ def wait(machine: Machine, pending: int, lanes: Lanes) -> None:
             if machine.watch:
                 assert landed.to.flight is not None
                 landed.to.flight[landed.where] = -1
-                machine.note(landed.access, landed.source, landed.comes[landed.valid], landed.lanes[landed.valid], writes=False)
                 machine.note(landed.access, landed.to, landed.where, landed.lanes, writes=True, lands=True)
         if flight.lanes.size:
             left.append(flight)

@@ -98,6 +98,8 @@ class Elements:
         """Storage, elements in it, and which of them exist (of those that are `valid`)."""
         cells, flat = self.place(access, o, lanes, reads)
         good = (flat >= 0) & (flat < cells.size)
+        if self.machine.watch:
+            good = good & self.in_axes(o, lanes, access.env)
         if not good.all():
             self.machine.outside(access, cells, flat, ~good & valid, lanes.by(flat))
         base = self.copies(o, lanes, cells)
@@ -105,6 +107,16 @@ class Elements:
         if valid is not True:
             good = good & valid
         return cells, (flat if good.all() else np.where(good, flat, 0)) + base, good
+
+    def in_axes(self, o: Operand, lanes: Lanes, env: Env) -> Any:
+        """Where each index of an element is one of its axis: the next row is no part of this one."""
+        shape = o.store.shape if isinstance(o, Ref) and not (o.flat or o.store.slots or o.lanes > 1) else ()
+        out: Any = True
+        for e, extent in zip(o.index, shape, strict=False) if len(shape) > 1 else ():
+            if isinstance(e, Expr):
+                value = self.number(e, lanes, env)
+                out = out & (value >= 0) & (value < extent)
+        return out
 
     def load(self, access: Access, o: Operand, lanes: Lanes, reads: Reads = (), valid: Any = True,
              used: bool = True) -> tuple[Numbers, Numbers]:

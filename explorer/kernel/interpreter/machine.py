@@ -218,9 +218,9 @@ class Machine:
         self.hazards.report("race", nodes, cells.name, said)
 
     def instance(self, access: Access, lane: int) -> Instance:
-        """What a thread executes there."""
-        values = {name: int(v[lane]) if isinstance(v, np.ndarray) else v for name, v in access.env.items()}
-        site = access.site
+        """What a thread executes there; of a vector, the first lane."""
+        site, first = access.site, {name: low for name, (low, _) in access.site.ranges.items()}
+        values = first | {name: int(v[lane]) if isinstance(v, np.ndarray) else v for name, v in access.env.items()}
         point = tuple(int(site.at[d].evaluate(values)) if d in site.at else 0 for d in site.statement.dims)
         return Instance(site.statement.name, point, tuple(self._place(lane)))
 
