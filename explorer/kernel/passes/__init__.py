@@ -1,6 +1,7 @@
 """The passes over the IR, in their order; each is one documented function in a file of its own.
 
-What comes out of each is a kernel that does the same: the tests print and run it after every one of them.
+What comes out of each is a kernel that does the same: the tests print it, run it and interpret it after every one
+of them.
 """
 
 from __future__ import annotations
