@@ -90,13 +90,14 @@ class Row(TypedDict):
 
 
 class Problem(TypedDict):
-    """An error or a refusal in words: what, where, why, and what to try."""
+    """An error or a refusal in words: what, where, why, and what to try; `html` is its box."""
 
     what: str
     where: str
     why: str
     hints: list[Hint]
     finding: Witness | None
+    html: str
     line: NotRequired[int]
 
 

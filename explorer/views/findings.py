@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -17,31 +18,54 @@ _QUESTIONS = {"cover": "every instance runs exactly once", "order": "each depend
               "race": "no two threads meet at one cell"}
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """A refusal in words; `hints` are (text, the step in it that applies here, or None)."""
+
+    what: str
+    why: str = ""
+    where: str = ""
+    hints: tuple[tuple[str, str | None], ...] = ()
+    finding: Finding | None = None
+
+
+def refusal_of(finding: Finding, program: Program | None, title: str = "") -> Refusal:
+    """A finding in words; with a title, the finding's own sentence goes before the reason."""
+    why = ". ".join(filter(None, (finding.what if title else "", finding.why)))
+    hints = tuple((hint, None) for hint in finding.hints)
+    return Refusal(title or finding.what, why, source_lines(finding.lines, program), hints, finding)
+
+
+def refusal_box(refusal: Refusal) -> str:
+    """A refusal as a pane shows it: nodes that can be selected, steps that can be taken, and what can be shown of its pair."""
+    facts = refusal_facts(refusal, live=True)
+    return (f'<div class="problem" role="group" aria-label="refused: {escape(refusal.what)}"><p class="what">'
+            f'<span class="bad" aria-hidden="true">✗ </span>{escape(refusal.what)}</p>{facts if "<dt>" in facts else ""}</div>')
+
+
+def refusal_facts(refusal: Refusal, live: bool = False) -> str:
+    """Why, where, the smallest pair of instances with both orders, and what to try; `live` with buttons."""
+    finding, pair, order, more = refusal.finding, "", "", ""
+    if finding and (finding.source or finding.sink):
+        both = [one for one in (finding.source, finding.sink) if one]
+        pair = " → ".join(map(_instance, both)) + _cell(finding) + (_nodes(finding.nodes) if live else "")
+        times = [(one, order_text(one)) for one in both]
+        order = "<br>".join(f"{_instance(one)} at <code>{escape(when)}</code>" for one, when in times if when)
+    if finding and live:
+        more = _button("drawpair", "draw the pair") if finding.source and finding.sink else ""
+        more += _button("execute", "run the counterexample")
+    hints = "".join(_hint(*hint) for hint in refusal.hints) if live else tries([text for text, _ in refusal.hints])
+    why = refusal.why if refusal.why != refusal.what else ""
+    facts = ("why", _lines(why)), ("where", _lines(refusal.where)), ("pair", pair), ("order", order), ("try", hints + more)
+    return definitions(*facts)
+
+
 @picture_of("ir.finding.Finding")
 def finding_html(finding: Finding, program: Program | None = None, title: str = "") -> str:
     """A finding; with the program, its source lines are quoted."""
     question = _QUESTIONS.get(finding.question, "")
     small = f"{finding.question}: {question}" if question else finding.question
-    return page(title or finding.what, small, finding_body(finding, program, bool(title)), bar="bad")
-
-
-def finding_body(finding: Finding, program: Program | None, say: bool) -> str:
-    """The facts of a finding; with `say` its sentence too."""
-    pair = ""
-    if finding.source and finding.sink:
-        pair = f"first <b>{_instance(finding.source)}</b>, then <b>{_instance(finding.sink)}</b>"
-    elif finding.source:
-        pair = f"<b>{_instance(finding.source)}</b>"
-    element = f"{finding.array}[{', '.join(map(str, finding.element))}]" if finding.element else finding.array
-    kind = f" ({finding.kind} dependence)" if finding.kind in ("flow", "anti", "output") else ""
-    return definitions(
-        ("what", escape(finding.what) if say else ""),
-        ("program" if finding.sink else "instance", pair),
-        ("through", f"<code>{escape(element)}</code>{escape(kind)}" if element else ""),
-        ("order" if finding.question == "order" else "because", escape(finding.why)),
-        ("source", source_lines(finding.lines, program)),
-        ("try", tries(finding.hints)),
-    )
+    return _card(refusal_of(finding, program, title), small)
 
 
 @picture_of("ir.finding.Verdict")
@@ -51,7 +75,7 @@ def verdict_html(verdict: Verdict) -> str:
         return page("applies", "", bar="good")
     if verdict.finding:
         return finding_html(verdict.finding, title=verdict.what)
-    return page(verdict.what, "", definitions(("why", escape(verdict.why)), ("try", tries((verdict.hint,)))), bar="bad")
+    return _card(Refusal(verdict.what, verdict.why, hints=((verdict.hint, None),)), "")
 
 
 @picture_of("errors.ExplorerError")
@@ -62,12 +86,16 @@ def error_html(error: ExplorerError) -> str:
     name = type(error).__name__
     if isinstance(finding, Finding):
         step = details.get("step")
-        title = f"{step} is not legal" if step is not None else finding.what
-        return page(title, name, finding_body(finding, details.get("program"), step is not None), bar="bad")
-    found = details.get("diagnostics") or ()
-    reasons = "<br>".join(_diagnostic(d) for d in found) if found else _lines(error.why)
-    body = definitions(("where", _lines(error.where)), ("why", reasons), ("try", tries((error.hint,))))
-    return page(error.what, name, body, bar="bad")
+        return _card(refusal_of(finding, details.get("program"), f"{step} is not legal" if step is not None else ""), name)
+    if found := details.get("diagnostics"):
+        reasons = "<br>".join(_diagnostic(d) for d in found)
+        body = definitions(("where", _lines(error.where)), ("why", reasons), ("try", tries((error.hint,))))
+        return page(error.what, name, body, bar="bad")
+    return _card(Refusal(error.what, error.why, error.where, ((error.hint, None),)), name)
+
+
+def _card(refusal: Refusal, small: str) -> str:
+    return page(refusal.what, small, refusal_facts(refusal), bar="bad")
 
 
 def tries(hints: Sequence[str]) -> str:
@@ -75,15 +103,51 @@ def tries(hints: Sequence[str]) -> str:
     return "<br>".join(f"<code>{escape(h)}</code>" if _is_call(h) else escape(h) for h in hints if h)
 
 
-def source_lines(lines: tuple[int, ...], program: Program | None) -> str:
+def source_lines(lines: Iterable[int], program: Program | None) -> str:
     """The user's lines, quoted where the program's text is known."""
-    text = (program.source if program else "").splitlines()
+    text = program.source.splitlines() if program else []
     first = program.first_line if program else 0
     out = []
     for line in dict.fromkeys(lines):
         quoted = text[line - first].strip() if 0 <= line - first < len(text) else ""
-        out.append(f'<span class="soft">line {line}</span>' + (f"&ensp;<code>{escape(quoted)}</code>" if quoted else ""))
-    return "<br>".join(out)
+        out.append(f"line {line}: {quoted}" if quoted else f"line {line}")
+    return "\n".join(out)
+
+
+def order_text(instance: Instance | None) -> str:
+    """Where and when an instance would run: ``block.x 3, time (0, 2)``."""
+    if instance is None:
+        return ""
+    parts = [f"{role} {value}" for role, value in instance.place]
+    if instance.time:
+        parts.append(f"time ({', '.join(map(str, instance.time))})")
+    return ", ".join(parts)
+
+
+def _cell(finding: Finding) -> str:
+    element = f"[{', '.join(map(str, finding.element))}]" if finding.element else ""
+    kind = f" ({finding.kind} dependence)" if finding.kind in ("flow", "anti", "output") else ""
+    return f'<span class="soft"> on {escape(finding.array + element + kind)}</span>' if finding.array else ""
+
+
+def _nodes(nodes: tuple[str, ...]) -> str:
+    links = (f'<button class="nodelink" type="button" data-node="{escape(n)}" title="select {escape(n)}">{escape(n)}</button>'
+             for n in nodes)
+    return f'<span class="nodes">{"".join(links)}</span>'
+
+
+def _button(kind: str, words: str) -> str:
+    return f'<button class="hint {kind}" type="button">{words}</button>'
+
+
+def _hint(text: str, call: str | None) -> str:
+    """Something to try, with the step in it as code, once."""
+    if not call:
+        return f'<span class="hintword">{escape(text)}</span>'
+    before, found, after = text.partition(call)
+    said = f"{escape(before if found else text + ' ')}<code>{escape(call)}</code>{escape(after)}"
+    return (f'<button class="hint" type="button" data-call="{escape(call)}" title="apply {escape(call)}">{said}'
+            '<span aria-hidden="true"> →</span></button>')
 
 
 def _is_call(hint: str) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from explorer.app.panes.problems import witness
+from explorer.ir.finding import Finding, Instance
+from explorer.views.findings import Refusal, refusal_box
 from explorer.views.highlight import highlight_line
 from explorer.views.rows import Row, code
 
@@ -17,8 +20,10 @@ def row(node: str | None, depth: int, text: str, kind: str = "loop") -> dict[str
     return {"key": key, "node": node, "kind": kind, "depth": depth, "label": text, "html": html}
 
 
-def problem(what: str, **more: Any) -> dict[str, Any]:
-    return {"what": what, "where": "", "why": "", "hints": [], "finding": None, **more}
+def problem(what: str, hints: tuple[tuple[str, str | None], ...] = (), finding: Finding | None = None) -> dict[str, Any]:
+    box = refusal_box(Refusal(what, hints=hints, finding=finding))
+    told = [{"text": text, "call": call} for text, call in hints]
+    return {"what": what, "where": "", "why": "", "hints": told, "finding": witness(finding) if finding else None, "html": box}
 
 
 def move(name: str, call: str | None, applies: bool = True, **more: Any) -> dict[str, Any]:
@@ -35,18 +40,7 @@ def move(name: str, call: str | None, applies: bool = True, **more: Any) -> dict
     }
 
 
-WITNESS = {
-    "question": "order",
-    "kind": "flow",
-    "array": "y",
-    "element": [0],
-    "source": "S0[0]",
-    "sink": "S1[0, 1]",
-    "source_order": "after",
-    "sink_order": "before",
-    "nodes": ["i", "S1"],
-    "lines": [3],
-}
+FINDING = Finding("order", HOSTILE, "", "y", (0,), "flow", Instance("S0", (0,)), Instance("S1", (0, 1)), ("i", "S1"), (3,))
 
 FORM = [
     {"name": "loop", "kind": "loop", "help": "which", "required": True, "value": "k", "choices": ["i", "k"]},
@@ -140,7 +134,7 @@ def everything() -> dict[str, Any]:
                     "fuse",
                     "fuse('k', 'n')",
                     False,
-                    problem=problem(HOSTILE, finding=WITNESS, hints=[{"text": "cut first", "call": "cut('k', 1)"}]),
+                    problem=problem(HOSTILE, (("cut first", "cut('k', 1)"),), FINDING),
                 ),
             ],
         },

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ...errors import ExplorerError, IllegalSchedule, ScheduleError
-from ...ir.finding import Finding, Instance, Verdict
+from ...ir.finding import Finding, Verdict
 from ...schedule import Schedule
 from ...steps.calls import calls_in
 from ...transforms.base import Transform
+from ...views.findings import Refusal, order_text, refusal_box, refusal_of
 from ..protocol import Hint, Problem, Witness
 
 
@@ -22,16 +24,15 @@ def of_error(error: BaseException, schedule: Schedule | None = None) -> Problem:
     if isinstance(error, IllegalSchedule) and finding:
         step = error.details.get("step")
         return of_finding(finding, schedule, f"{step} is not legal" if step is not None else "")
-    return {"what": error.what, "where": error.where, "why": error.why, "finding": None,
-            "hints": hints(error.hint.split("; or "), schedule if isinstance(error, ScheduleError) else None)}
+    return _problem(Refusal(error.what, error.why, error.where), error.hint.split("; or "),
+                    schedule if isinstance(error, ScheduleError) else None)
 
 
 def of_verdict(verdict: Verdict, schedule: Schedule | None, step: Transform | None = None) -> Problem:
     """A refusal."""
     if verdict.finding:
         return of_finding(verdict.finding, schedule, f"{step} is not legal" if step is not None else "")
-    return {"what": verdict.what, "where": "", "why": verdict.why, "finding": None,
-            "hints": hints(verdict.hint.split("; or "), schedule)}
+    return _problem(Refusal(verdict.what, verdict.why), verdict.hint.split("; or "), schedule)
 
 
 def of_finding(finding: Finding, schedule: Schedule | None, title: str = "") -> Problem:
@@ -39,14 +40,19 @@ def of_finding(finding: Finding, schedule: Schedule | None, title: str = "") -> 
 
     With a title, the finding's own sentence goes before the reason.
     """
-    why = ". ".join(filter(None, (finding.what if title else "", finding.why)))
-    return {"what": title or finding.what, "where": source_lines(finding.lines, schedule), "why": why,
-            "hints": hints(finding.hints, schedule), "finding": witness(finding)}
+    return _problem(refusal_of(finding, schedule.source if schedule else None, title), finding.hints, schedule)
 
 
 def plain(what: str, why: str = "", where: str = "", tries: Iterable[str] = ()) -> Problem:
     """A problem in words alone."""
-    return {"what": what, "where": where, "why": why, "hints": hints(tries, None), "finding": None}
+    return _problem(Refusal(what, why, where), tries, None)
+
+
+def _problem(refusal: Refusal, tries: Iterable[str], schedule: Schedule | None) -> Problem:
+    tried = hints(tries, schedule)
+    box = refusal_box(replace(refusal, hints=tuple((hint["text"], hint["call"]) for hint in tried)))
+    found = witness(refusal.finding) if refusal.finding else None
+    return {"what": refusal.what, "where": refusal.where, "why": refusal.why, "hints": tried, "finding": found, "html": box}
 
 
 def hints(texts: Iterable[str], schedule: Schedule | None) -> list[Hint]:
@@ -79,25 +85,3 @@ def witness(finding: Finding) -> Witness | None:
         "source": str(finding.source or ""), "sink": str(finding.sink or ""), "source_order": order_text(finding.source),
         "sink_order": order_text(finding.sink), "nodes": list(finding.nodes), "lines": list(finding.lines),
     }
-
-
-def order_text(instance: Instance | None) -> str:
-    """Where and when an instance would run: ``block.x 3, time (0, 2)``."""
-    if instance is None:
-        return ""
-    parts = [f"{role} {value}" for role, value in instance.place]
-    if instance.time:
-        parts.append(f"time ({', '.join(map(str, instance.time))})")
-    return ", ".join(parts)
-
-
-def source_lines(lines: Iterable[int], schedule: Schedule | None) -> str:
-    """The user's lines, quoted where the program's text is known."""
-    program = schedule.source if schedule else None
-    text = program.source.splitlines() if program else []
-    first = program.first_line if program else 0
-    out = []
-    for line in dict.fromkeys(lines):
-        quoted = text[line - first].strip() if 0 <= line - first < len(text) else ""
-        out.append(f"line {line}: {quoted}" if quoted else f"line {line}")
-    return "\n".join(out)

@@ -1,16 +1,10 @@
 /** A refusal in words: what, where, why, the pair of instances, what to try; and its counterexample, executed. */
 
 import { h, once } from "./dom.js";
+import { fragment } from "./markup.js";
 
 /** A term and its description, left out where there is none. */
 const pair = (term, ...content) => (content.some(Boolean) ? [h("dt", null, term), h("dd", null, ...content)] : []);
-
-/** @param {Protocol.Witness} finding @param {import("./brush.js").Brush} brush */
-function nodes(finding, brush) {
-  return (finding.nodes ?? []).map((node) =>
-    h("button.nodelink", { type: "button", title: `select ${node}`, onclick: () => brush.set(node) }, node),
-  );
-}
 
 /** The two instances of a finding, the one that runs first in the program first, and what they meet on. @param {Protocol.Witness} finding */
 const instances = (finding) => [
@@ -22,66 +16,40 @@ const instances = (finding) => [
 
 const cellName = (array, element) => `${array}${element?.length ? `[${element.join(", ")}]` : ""}`;
 
-/** The words of a hint with its call as code, once. @param {Protocol.Hint} hint */
-function called({ text, call }) {
-  const at = text.indexOf(call);
-  return at < 0 ? [`${text} `, h("code", null, call)] : [text.slice(0, at), h("code", null, call), text.slice(at + call.length)];
+/** A problem of the front end itself. @param {string} why @returns {Protocol.Problem} */
+export function failure(why) {
+  const what = "the explorer's front end failed";
+  const box = h("div.problem", { role: "group", "aria-label": what }, h("p.what", null, `✗ ${what}`), h("p", null, why));
+  return { what, where: "", why, hints: [], finding: null, html: box.outerHTML };
 }
 
 /**
+ * A problem's box with what `tools` can do for it; what they cannot is taken out of it, or left as words.
  * @param {Protocol.Problem} problem
- * @param {Record<string, any>} tools `{ brush, apply(call), run(call, host), pair(call), call }`; `call` is the refused step
+ * @param {Record<string, any>} tools `{ brush, apply(call), run(call, host, button), pair(call), call }`; `call` is the refused step
  */
-export function problemBox(problem, { brush, apply, run, pair: showPair, call } = {}) {
-  const finding = problem.finding;
+export function problemBox(problem, { brush, apply, run, pair: draw, call } = {}) {
+  const content = fragment(problem.html);
+  const box = /** @type {HTMLElement} */ (content.firstElementChild);
   const host = h("div.counter", { "aria-live": "polite" });
-  const hints = (problem.hints ?? []).map((hint) =>
-    hint.call && apply
-      ? h(
-          "button.hint",
-          { type: "button", "data-call": hint.call, title: `apply ${hint.call}`, onclick: (event) => once(event) && apply(hint.call) },
-          ...called(hint),
-          h("span", { "aria-hidden": "true" }, " →"),
-        )
-      : h("span.hintword", null, hint.text),
-  );
-  const execute =
-    finding && run && call
-      ? h(
-          "button.hint.execute",
-          { type: "button", onclick: (event) => run(call, host, event.currentTarget) },
-          "run the counterexample",
-        )
-      : null;
-  const draw =
-    finding?.source && finding.sink && showPair && call
-      ? h("button.hint.drawpair", { type: "button", onclick: () => showPair(call) }, "draw the pair")
-      : null;
-  return h(
-    "div.problem",
-    { role: "group", "aria-label": `refused: ${problem.what}` },
-    h("p.what", null, h("span.bad", { "aria-hidden": "true" }, "✗ "), problem.what),
-    problem.why || problem.where || finding || hints.length
-      ? h(
-          "dl",
-          null,
-          ...pair("why", problem.why && problem.why !== problem.what ? problem.why : ""),
-          ...pair("where", problem.where),
-          ...(finding?.source && finding.sink
-            ? pair("pair", ...instances(finding), h("span.nodes", null, ...nodes(finding, brush)))
-            : []),
-          ...(finding && (finding.source_order || finding.sink_order)
-            ? pair(
-                "order",
-                h("span.order", null, h("code", null, finding.source), " at ", h("code", null, finding.source_order)),
-                h("span.order", null, h("code", null, finding.sink), " at ", h("code", null, finding.sink_order)),
-              )
-            : []),
-          ...pair("try", ...hints, draw, execute),
-        )
-      : null,
-    host,
-  );
+  const button = (kind, does) => {
+    const found = box.querySelector(kind);
+    if (does && call) found?.addEventListener("click", () => does(found));
+    else found?.remove();
+  };
+  button(".execute", run && ((found) => run(call, host, found)));
+  button(".drawpair", draw && (() => draw(call)));
+  for (const link of box.querySelectorAll(".nodelink")) link.addEventListener("click", () => brush?.set(link.dataset.node));
+  for (const hint of box.querySelectorAll("[data-call]")) {
+    if (apply) hint.addEventListener("click", (event) => once(event) && apply(hint.dataset.call));
+    else hint.replaceWith(h("span.hintword", null, hint.textContent.replace(" →", "")));
+  }
+  for (const empty of box.querySelectorAll("dd:empty")) {
+    empty.previousElementSibling.remove();
+    empty.remove();
+  }
+  box.append(host);
+  return box;
 }
 
 /** An open obligation on one line: what is owed, and the steps that settle it. @param {Protocol.Problem} problem @param {Record<string, any>} tools */

@@ -29,6 +29,7 @@ declare namespace Protocol {
     why: string;
     hints: Hint[];
     finding: Witness | null;
+    html: string;
     line?: number;
   }
   interface Hint {

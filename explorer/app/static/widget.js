@@ -10,7 +10,7 @@ import { History } from "./history.js";
 import { Lifeline } from "./lifeline.js";
 import { Link } from "./link.js";
 import { Moves } from "./moves.js";
-import { problemBox } from "./problem.js";
+import { failure, problemBox } from "./problem.js";
 import { Run } from "./run.js";
 import { Script } from "./script.js";
 import { Search } from "./search.js";
@@ -204,7 +204,7 @@ export class App {
     this.link.on("history", () => this.previews.clear());
     this.link.on("problem", (problem) => this.complain(problem));
     this.link.on("fault", (words) =>
-      this.complain({ what: "the explorer's front end failed", where: "", why: words, hints: [], finding: null }),
+      this.complain(failure(words)),
     );
     const slow = debounce(() => this.root.classList.add("working"), 150);
     this.link.on("busy", (busy) => {
