@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +12,14 @@ import pytest
 
 import explorer as ex
 from explorer import strategies, workloads
+from explorer.ir.expr import Expr
 from explorer.kernel import passes
+from explorer.kernel.conditions import Condition
 from explorer.kernel.interpreter import Order, execute
 from explorer.kernel.interpreter.order import SEQUENCES
-from explorer.kernel.launches import plan_ir, standing
+from explorer.kernel.launches import PlanIR, plan_ir, standing
+from explorer.kernel.nodes import Barrier, If, Node, Wait
+from explorer.kernel.traverse import map_bodies
 from explorer.run.inputs.arguments import seeded_arrays
 from explorer.schedule import Schedule
 from explorer.steps.calls import read_call
@@ -167,6 +172,46 @@ def test_a_lost_update_is_a_race_of_two_instances() -> None:
     several = [outcome(plan, held, seed) for seed in range(4)]
     assert any(run.outputs["y"][0] != 64 for run in several)
     assert all("race" in {h.kind for h in run.hazards} for run in several)
+
+
+def changed(ir: PlanIR, change: Callable[[Node], tuple[Node, ...]]) -> PlanIR:
+    """The IR with nodes in place of some that stand directly in a kernel's body."""
+    bodies = [tuple(tuple(new for node in body for new in change(node)) for body in launch.bodies) for launch in ir.launches]
+    return replace(ir, launches=tuple(replace(x, bodies=b) for x, b in zip(ir.launches, bodies, strict=True)))
+
+
+@pytest.mark.parametrize("team", ["grid", "warp", "thread"])
+def test_a_barrier_that_some_threads_do_not_reach_is_reported(team: str) -> None:
+    ir = plan_ir(apart().plan)
+    name = ir.launches[0].lows[0].role_name["thread.x"]
+    some = Condition(Expr(((name, -1),), 19))
+
+    def under(node: Node) -> tuple[Node, ...]:
+        return (If((some,), (node,)),) if isinstance(node, Barrier) else (node,)
+
+    run = execute(changed(ir, under), {"x": np.ones(40, np.float32)}, Order(team))
+    assert "barrier" in {h.kind for h in run.hazards}
+    assert any("threads of its block that do not come" in h.what for h in run.hazards)
+    assert not execute(ir, {"x": np.ones(40, np.float32)}, Order(team)).hazards
+
+
+def test_a_copy_that_is_used_before_its_wait_is_in_flight() -> None:
+    s = workloads.get("matmul").definition.schedule(M=2, N=3, K=12)
+    for step in ("bind('i', 'block.x')", "bind('j', 'thread.x')", "contract('total', 'register')", "split('k', 4)",
+                 "stage('a', 'k')", "pipeline('k', 2)"):
+        s = s.apply(read_call(step))
+    ir, arrays = plan_ir(s.plan), seeded_arrays(s.source, 0)
+
+    def without_waits(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        return tuple(map_bodies(n, without_waits) for n in nodes if not isinstance(n, Wait))
+
+    late = execute(changed(ir, lambda n: without_waits((n,))), arrays)
+    assert "in flight" in {h.kind for h in late.hazards}
+    want = execute(ir, arrays).outputs["c"]
+    assert not np.allclose(late.outputs["c"], want)
+    early = execute(changed(ir, lambda n: without_waits((n,))), arrays, Order(early=True))
+    assert "in flight" in {h.kind for h in early.hazards}, "whenever it lands"
+    np.testing.assert_allclose(early.outputs["c"], want)
 
 
 def test_an_access_outside_of_its_array_is_named() -> None:

@@ -2,7 +2,7 @@
 
 It runs what any pass leaves, or what somebody made of that, in the element types' own arithmetic, and sees what a GPU would not
 tell: races, elements that nothing has written, accesses outside of an array, barriers that some threads do not reach.  It is for
-small sizes: some ten thousand statements in a second.
+small sizes: some thousand statements of one thread in a second, and as many of all threads where these run together.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def execute(ir: Plan | PlanIR, arrays: Mapping[str, Numbers], order: Order | Non
     exact : bool
         Compute floats in float64 and do not round them.
     watch : bool
-        Whether to look for hazards, which takes half of the time.
+        Whether to look for hazards, accesses outside of an array apart, which are always seen.
 
     Returns
     -------

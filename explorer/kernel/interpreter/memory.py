@@ -54,7 +54,7 @@ class Cells:
 
     def __init__(self, name: str, dtype: DType, shape: tuple[int, ...], copies: int = 1, exact: bool = False) -> None:
         self.name, self.dtype, self.shape, self.exact = name, dtype, shape, exact
-        self.size, self.copies = prod(shape), copies
+        self.size = prod(shape)
         self.poisoned = poison(dtype, exact)
         self.data = np.full(self.size * copies, self.poisoned)
         self.known = np.zeros(self.data.shape, bool)
