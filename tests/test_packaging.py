@@ -83,8 +83,8 @@ def test_version_is_said_once(installed: Path) -> None:
 
 
 def test_base_needs_little() -> None:
-    """Analysis and text need islpy and NumPy, the CPU device a folder; everything heavier is an extra."""
-    assert {d.split(">")[0] for d in PROJECT["dependencies"]} == {"islpy", "numpy", "platformdirs"}
+    """Analysis and text need islpy and NumPy, the CPU device a folder, pictures Pygments; everything heavier is an extra."""
+    assert {d.split(">")[0] for d in PROJECT["dependencies"]} == {"islpy", "numpy", "platformdirs", "pygments"}
     assert {"lab", "cuda12", "cuda13", "test", "docs"} <= PROJECT["optional-dependencies"].keys()
 
 
