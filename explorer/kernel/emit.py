@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
-from ..errors import ScheduleError
 from ..ir.plan import Plan
 from ..ir.tree import THREAD_ROLES, Kernel
 from .async_copy import for_arch
@@ -17,13 +16,12 @@ from .lines import Lines, Out, Printer, code
 from .lower import Context
 from .module import Buffer, CudaModule, Launch
 from .names import Names, kernel_identifier
-from .nodes import Copy, Do, Load, Node, Put
 from .phases import Phase, joined, slots_store
 from .preamble import preamble
 from .printer import BodyPrinter, Written
 from .resources import carve
 from .sites import Lowered, Store
-from .traverse import walk as nodes_of
+from .validate import require_proved
 
 LINE = 120
 """Columns beyond which a function's parameters stand on lines of their own."""
@@ -81,7 +79,8 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
         (:class:`~explorer.transforms.occupy.Occupy`); 0 leaves it free.
     barriers : callable, optional
         ``(plan, kernel)`` to an object whose ``before`` says where ``__syncthreads()`` stands.  Default: the exact
-        analysis of :mod:`explorer.poly.barriers`.
+        analysis of :mod:`explorer.poly.barriers`; what comes out is then compared with the plan
+        (:mod:`explorer.kernel.validate`).
     after : str
         The last pass of :mod:`explorer.kernel.passes` to run; by default all do.
 
@@ -89,12 +88,18 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
     -------
     CudaModule
         The text, its buffers and launches, and the lines of every node.
+
+    Raises
+    ------
+    IllegalSchedule, ScheduleError
+        What no kernel can say; a kernel that is not what was proved (a fault of a pass).
     """
+    proved = barriers is None and not after
     barriers = barriers or exact_barriers()
     names, plan = Names(), for_arch(plan, arch)
     functions: list[Function] = []
     for kernels in plan.launched:
-        function = _function(plan, kernels, names, barriers, arch, after)
+        function = _function(plan, kernels, names, barriers, arch, after, proved)
         if function is not None:
             functions.append(function)
     printer = Printer()
@@ -111,14 +116,15 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
 
 
 def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: Callable[[Plan, Kernel], Any],
-              arch: str, after: str) -> Function | None:
+              arch: str, after: str, proved: bool) -> Function | None:
     """The kernels of one launch, or None if none of their leaves runs."""
     name = kernel_identifier(names, kernels[0].id)
     launch = launch_ir(plan, kernels, barriers, arch, after)
     if launch is None:
         return None
     contexts, bodies, stores, scratch = launch.contexts, launch.bodies, launch.stores, launch.scratch
-    require_agreement([node for body in bodies for node in nodes_of(body)])
+    if proved:
+        require_proved(launch)
     texts = [BodyPrinter(c.low).written(body) for c, body in zip(contexts, bodies, strict=True)]
     shared = [slots_store(s) if s.slots else s for s in stores.values() if s.slots or s.space == "shared"]
     aligned, library = frozenset[str]().union(*(t.aligned for t in texts)), frozenset[str]().union(*(t.library for t in texts))
@@ -136,23 +142,6 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
     head = (*declared, *(Lines((line,)) for line in text.head))
     return Function(kernels, name, lows, parameters, head, text.body, library | text.library, static_bytes,
                     dynamic_bytes, True, used, text.counters)
-
-
-def require_agreement(nodes: Sequence[Node]) -> None:
-    """Each leaf copies asynchronously, or plainly, as it was judged.
-
-    Raises
-    ------
-    ScheduleError
-        If a leaf is to be written as something else: barriers and waits were placed for what it says.
-    """
-    for node in nodes:
-        if isinstance(node, (Do, Load, Put, Copy)) and (node.site.leaf.mechanism == "async") != isinstance(node, Copy):
-            way = ("plainly", "asynchronously")
-            raise ScheduleError(
-                f"{node.site.leaf.id} was judged to copy {way[not isinstance(node, Copy)]}, and its text copies "
-                f"{way[isinstance(node, Copy)]}", why="barriers and waits were placed for the former",
-                hint="report it with the schedule's script: the fault is explorer's")
 
 
 def _roles(context: Context, text: Written) -> list[Out]:

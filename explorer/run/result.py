@@ -56,7 +56,8 @@ class Evidence:
     Attributes
     ----------
     proved : bool
-        The four questions (cover, order, flow, obligations) are answered for every instance at these sizes.
+        The four questions (cover, order, flow, obligations) are answered for every instance at these sizes, and the text
+        is what they were asked of (:mod:`explorer.kernel.validate`).
     orders : int
         Adversarial thread orders in which the checked CPU device ran the text.
     emulated : tuple of str
@@ -88,7 +89,7 @@ class Evidence:
         sharp = f"; also on {', '.join(self.exact)}" if self.exact else ""
         where = "only at these sizes" if self.emulated == (THESE,) else f"at {'; '.join(self.emulated)}"
         emulated = f"{self.orders} thread orders, poisoned outputs and shared memory, {where}{sharp}"
-        rows = (("proved", self.proved, "cover, order, flow, obligations"), ("emulated", bool(self.emulated), emulated),
+        rows = (("proved", self.proved, "cover, order, flow, obligations, text"), ("emulated", bool(self.emulated), emulated),
                 ("compiled", bool(self.compiled), ", ".join(self.compiled)),
                 ("GPU-checked", bool(self.gpu), f"{self.gpu}{sharp}"),
                 ("timed", bool(self.timed), self.timed))

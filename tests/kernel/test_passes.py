@@ -75,7 +75,9 @@ def test_a_pass_that_loses_a_statement_is_seen(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(passes, "PASSES", (*passes.PASSES, forgetful))
     s = automatic("matmul")
-    assert wrong([("matmul", s, emit(s.plan))]) == ["matmul"]
+    with pytest.raises(ScheduleError, match="the text of S1 does not run in every instance"):
+        emit(s.plan)
+    assert wrong([("matmul", s, emit(s.plan, after="forgetful"))]) == ["matmul"]
 
 
 def test_every_pass_says_what_it_does_before_and_after() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -14,9 +14,11 @@ from explorer.kernel.nodes import (
     Collect,
     Combine,
     Copy,
+    Declare,
     Do,
     For,
     Get,
+    Held,
     If,
     Load,
     Node,
@@ -40,12 +42,12 @@ class IRMutant:
     ir: PlanIR
 
 
-def ir_mutants(ir: PlanIR) -> list[IRMutant]:
-    """Every mutant of the IR."""
+def ir_mutants(ir: PlanIR, rules: Mapping[str, Rule] | None = None) -> list[IRMutant]:
+    """Every mutant of the IR by these rules, by default :data:`RULES`."""
     found: list[IRMutant] = []
     for number, launch in enumerate(ir.launches):
         for which, body in enumerate(launch.bodies):
-            for kind, rule in RULES.items():
+            for kind, rule in (RULES if rules is None else rules).items():
                 for at, new in _everywhere(body, rule):
                     bodies = (*launch.bodies[:which], new, *launch.bodies[which + 1 :])
                     changed: LaunchIR = replace(launch, bodies=bodies)
@@ -76,7 +78,7 @@ def _each(body: Body) -> Iterator[tuple[int, Any]]:
 # ---- the rules ----
 
 
-def _no_barrier(body: Body) -> Iterator[Body]:
+def no_barrier(body: Body) -> Iterator[Body]:
     for n, node in _each(body):
         if isinstance(node, Barrier):
             yield _with(body, n)
@@ -177,7 +179,71 @@ def _short_prologue(body: Body) -> Iterator[Body]:
             yield _with(body, n)
 
 
+def _plain_copy(body: Body) -> Iterator[Body]:
+    """The copy happens at once: barriers and waits were placed for one that does not."""
+    for n, node in _each(body):
+        if isinstance(node, Copy) and node.lanes == 1:
+            yield _with(body, n, Do(node.site, node.to, (node.source,), node.inside, ids=node.ids))
+        elif isinstance(node, Copy):
+            get = Get(node.source, when=(node.inside,) if node.inside else (), count=node.ends[0] if node.ends else None)
+            yield _with(body, n, Put(node.to, get, node.site, node.ids))
+
+
+def _off_by_one(body: Body) -> Iterator[Body]:
+    """The next element: of what is written, read, loaded, stored or copied, or of a register."""
+    for n, node in _each(body):
+        for name in ("target", "to", "source"):
+            for other in _next(getattr(node, name, None)):
+                yield _with(body, n, replace(node, **{name: other}))
+        for k, operand in enumerate(getattr(node, "operands", ())):
+            for other in _next(operand):
+                yield _with(body, n, replace(node, operands=(*node.operands[:k], other, *node.operands[k + 1 :])))
+        if isinstance(node, (Load, Put)) and isinstance(node.value, Get):
+            for other in _next(node.value.ref):
+                yield _with(body, n, replace(node, value=replace(node.value, ref=other)))
+
+
+def _next(place: object) -> Iterator[Ref | Held]:
+    if isinstance(place, (Ref, Held)):
+        for k, e in enumerate(place.index):
+            if isinstance(e, Expr):
+                yield replace(place, index=(*place.index[:k], e + 1, *place.index[k + 1 :]))
+    if isinstance(place, Held) and place.lane is not None:
+        yield replace(place, lane=place.lane + 1)
+
+
+def _short_loop(body: Body) -> Iterator[Body]:
+    """A loop without its last, or its first iteration."""
+    for n, node in _each(body):
+        if isinstance(node, For) and node.extent > 1:
+            yield _with(body, n, replace(node, extent=node.extent - 1))
+            yield _with(body, n, replace(node, start=node.start + 1, extent=node.extent - 1))
+
+
+def _lost(body: Body) -> Iterator[Body]:
+    for n, node in _each(body):
+        if isinstance(node, (Do, Load, Put, Copy, Collect)):
+            yield _with(body, n)
+
+
+def _twice(body: Body) -> Iterator[Body]:
+    for n, node in _each(body):
+        if isinstance(node, (Do, Collect)) and node.site.statement.update:
+            yield _with(body, n, node, node)
+
+
+def swapped(body: Body) -> Iterator[Body]:
+    """Two neighbours in the other order, declarations apart."""
+    for n in range(len(body) - 1):
+        if not isinstance(body[n], Declare) and not isinstance(body[n + 1], Declare):
+            yield (*body[:n], body[n + 1], body[n], *body[n + 2 :])
+
+
 RULES: dict[str, Rule] = {
-    "a barrier is dropped": _no_barrier, "a guard is dropped": _no_guard, "a load goes before a store": _load_first,
+    "a barrier is dropped": no_barrier, "a guard is dropped": _no_guard, "a load goes before a store": _load_first,
     "a wait is too weak": _weak_wait, "a slot is off by one": _other_slot, "a prologue is one short": _short_prologue}
 """By name."""
+MORE: dict[str, Rule] = {
+    "an asynchronous copy is printed as a plain one": _plain_copy, "an index is off by one": _off_by_one,
+    "a loop is one short": _short_loop, "a step is lost": _lost, "an update runs twice": _twice}
+"""Those that are for the judge of the IR alone: run, some of them do the same, or end the run."""

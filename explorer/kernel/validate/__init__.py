@@ -1,0 +1,79 @@
+"""Is the text what was proved?  The last IR against the plan: translation validation of every kernel that is written.
+
+The plan is proved against the program (:mod:`explorer.poly.judge`).  Passes then make from it what is printed.  Here the last IR
+is compared with the plan, as exact relations over physical coordinates and loop variables, without asking the passes:
+
+- *leaves*: every instance runs once, its operands and its target are the plan's cells, registers of the passes hold what memory
+  held; what runs beside the instances changes nothing (:mod:`~explorer.kernel.validate.leaves`);
+- *order*: statements keep the plan's order, and nothing is written between a load and its use, or a result and its store
+  (:mod:`~explorer.kernel.validate.order`), with commits and waits where the plan counts them;
+- *barriers*: those in the text order all threads that meet in one element (:mod:`~explorer.kernel.validate.barriers`);
+- *bounds*: no access leaves its array (:mod:`~explorer.kernel.validate.bounds`).
+
+A pass that breaks one of these is caught in the schedule that it breaks, and nothing is written.  The idea is that of
+Pnueli, Siegel and Singerman, "Translation Validation" (TACAS 1998).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...errors import ScheduleError, Undecided
+from ...ir.finding import Finding
+from ...ir.plan import Plan
+from ...poly.isl import LIMIT, alone, budget
+from ..launches import LaunchIR
+from ..nodes import Node
+from ..sites import Lowered
+from .barriers import check_barriers
+from .bounds import check_bounds
+from .leaves import Leaves, finding
+from .order import check_order, check_waits
+from .points import Coordinates
+from .steps import steps
+from .wanted import wanted
+
+
+@alone
+def validate(plan: Plan, low: Lowered, body: Sequence[Node]) -> tuple[Finding, ...]:
+    """Whether the last IR of a kernel is what its plan says.
+
+    Parameters
+    ----------
+    plan : Plan
+        A plan that has been judged.
+    low : Lowered
+        One of its kernels.
+    body : sequence of Node
+        What the passes have made of it.
+
+    Returns
+    -------
+    tuple of Finding
+        Empty where it is.  A question that takes longer than its budget is a finding, too.
+    """
+    coordinates = Coordinates(low)
+    leaves = wanted(coordinates, low.kernel)
+    every = steps(body, coordinates)
+    try:
+        with budget(LIMIT):
+            return (*Leaves(plan, leaves, every).findings(), *check_order(leaves, every, coordinates),
+                    *check_waits(leaves, every, coordinates), *check_barriers(leaves, every, coordinates),
+                    *check_bounds(leaves, every))
+    except KeyError as error:
+        return (finding("flow", low.kernel.id, f"uses {error.args[0]} where there is no such variable", None),)
+    except Undecided as error:
+        return (finding("flow", low.kernel.id, f"could not be compared with the schedule: {error.what}", None),)
+
+
+def require_proved(launch: LaunchIR) -> None:
+    """Nothing is written that is not the schedule that was proved.
+
+    Raises
+    ------
+    ScheduleError
+        If a pass has made something else of it.
+    """
+    for low, body in zip(launch.lows, launch.bodies, strict=True):
+        for found in validate(low.plan, low, body):
+            raise ScheduleError(found.what, where=found.where, why=found.why, hint="; or ".join(found.hints))
