@@ -174,6 +174,17 @@ def test_a_lost_update_is_a_race_of_two_instances() -> None:
     assert all("race" in {h.kind for h in run.hazards} for run in several)
 
 
+@ex.program
+def flags(x: ex.f32[N], y: ex.bool_[N]) -> None:
+    for i in range(N - 1):
+        y[i + 1] = x[i] > 0.0
+
+
+def test_what_nothing_has_written_has_all_bits_set() -> None:
+    run = execute(flags.schedule(N=3).plan, {"x": np.array([1, -1, 1], np.float32)})
+    assert run.outputs["y"].view(np.uint8).tolist() == [255, 1, 0]
+
+
 def changed(ir: PlanIR, change: Callable[[Node], tuple[Node, ...]]) -> PlanIR:
     """The IR with nodes in place of some that stand directly in a kernel's body."""
     bodies = [tuple(tuple(new for node in body for new in change(node)) for body in launch.bodies) for launch in ir.launches]

@@ -88,6 +88,8 @@ def _native(array: Array, cells: Cells, exact: bool) -> Numbers:
     data = cells.data.reshape(array.shape)
     if exact and array.dtype.kind == "float":
         return data.copy()
+    if array.dtype.kind == "bool":  # what nothing has written is no bool at all
+        return np.where(cells.known, cells.data, 0xFF).astype(np.uint8).view(np.bool_).reshape(array.shape)
     return f32_to_bf16(data) if array.dtype.name == "bf16" else data.astype(array.dtype.numpy)
 
 
