@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from examples.softmax import softmax  # noqa: E402
 from explorer import workloads  # noqa: E402
-from explorer.app.desk import Desk  # noqa: E402
+from explorer.app.dispatcher import Dispatcher  # noqa: E402
 from explorer.app.session import Session  # noqa: E402
 from tests.browser.stage import Stage  # noqa: E402
 
@@ -38,11 +38,11 @@ def picture(browser: Browser, name: str, width: int, view: str, dark: bool) -> N
     session = Session(softmax.schedule(M=64, N=1000))
     for step in STEPS:
         session.apply(step)
-    desks: list[Desk] = []
+    dispatchers: list[Dispatcher] = []
 
     def kernel(send: Callable[[Any, list[bytes]], None]) -> Callable[[Any], None]:
-        desks.append(Desk(session, send))
-        return desks[0].handle
+        dispatchers.append(Dispatcher(session, send))
+        return dispatchers[0].handle
 
     page = browser.new_page(viewport={"width": width, "height": 1000}, color_scheme="dark" if dark else "light",
                             reduced_motion="reduce")  # fmt: skip
@@ -52,7 +52,7 @@ def picture(browser: Browser, name: str, width: int, view: str, dark: bool) -> N
 
     def settle() -> None:
         stage.settle(400)
-        desks[0].wait()
+        dispatchers[0].wait()
         stage.settle(600)
 
     settle()
@@ -73,24 +73,24 @@ def picture(browser: Browser, name: str, width: int, view: str, dark: bool) -> N
     page.wait_for_timeout(500)
     taken = Image.open(io.BytesIO(page.screenshot(full_page=True)))
     taken.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(PICTURES / f"explorer-{name}.png", optimize=True)
-    desks[0].close()
+    dispatchers[0].close()
     page.close()
 
 
 def page_of(browser: Browser, session: Session, width: int) -> tuple[Any, Callable[[], None], Callable[[str], None]]:
     """A page with a session, what waits for it, and what keeps its picture."""
-    desks: list[Desk] = []
+    dispatchers: list[Dispatcher] = []
 
     def kernel(send: Callable[[Any, list[bytes]], None]) -> Callable[[Any], None]:
-        desks.append(Desk(session, send))
-        return desks[0].handle
+        dispatchers.append(Dispatcher(session, send))
+        return dispatchers[0].handle
 
     page = browser.new_page(viewport={"width": width, "height": 1000}, color_scheme="light", reduced_motion="reduce")
     stage = Stage(page, kernel)
 
     def settle() -> None:
         stage.settle(400)
-        desks[0].wait()
+        dispatchers[0].wait()
         stage.settle(600)
 
     def keep(name: str) -> None:
@@ -98,7 +98,7 @@ def page_of(browser: Browser, session: Session, width: int) -> tuple[Any, Callab
         page.wait_for_timeout(500)
         taken = Image.open(io.BytesIO(page.locator(".exw .main").screenshot()))
         taken.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(PICTURES / f"explorer-{name}.png", optimize=True)
-        desks[0].close()
+        dispatchers[0].close()
         page.close()
 
     settle()

@@ -16,7 +16,7 @@ from ..errors import ScheduleError
 from ..gpu.spec import Gpu
 from ..schedule import Schedule
 from ..strategies.stitch import stitching
-from .outgoing import Outgoing
+from .context import Context
 from .panes.stitching import price, stitching_pane
 from .panes.strategy import strategy_pane
 from .protocol_plans import StitchPane, StrategyPane
@@ -38,28 +38,28 @@ class Planning:
 
     Parameters
     ----------
-    desk : Outgoing
+    context : Context
     """
 
-    def __init__(self, desk: Outgoing) -> None:
-        self._desk = desk
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._name = ""
         self._task: Task | None = None
         self._again: Callable[[int, bool], None] = lambda serial, apply: None
         self._edges: Task | None = None
         self._asked: tuple[Schedule, Gpu] | None = None
-        self._gpu = desk.session.gpu
+        self._gpu = context.session.gpu
         self._lock = Lock()
 
     @property
     def pane(self) -> StrategyPane:
         """The strategies pane now."""
-        return strategy_pane(self._desk.session, self._name, self._task.progress if self._task else Progress())
+        return strategy_pane(self._context.session, self._name, self._task.progress if self._task else Progress())
 
     @property
     def edges_pane(self) -> StitchPane:
         """The stitching pane now: idle for a program, sizes, or a GPU, whose edges have not been asked for."""
-        start, gpu = written(self._desk.session), self._desk.session.gpu
+        start, gpu = written(self._context.session), self._context.session.gpu
         asked = self._asked is not None and (self._asked[0].source, self._asked[1]) == (start.source, gpu)
         return stitching_pane(start, gpu, self._edges.progress if self._edges and asked else Progress())
 
@@ -77,12 +77,12 @@ class Planning:
 
     def on_target(self, serial: int, message: Mapping[str, Any]) -> None:
         """Plan for another GPU."""
-        self._desk.session.aim(message.get("gpu", ""))
-        self._desk.after(serial)
+        self._context.session.aim(message.get("gpu", ""))
+        self._context.after(serial)
 
     def renew(self, serial: int) -> None:
         """Make again what was made for another GPU than the session's; what the user has stopped is forgotten."""
-        gpu, task = self._desk.session.gpu, self._task
+        gpu, task = self._context.session.gpu, self._task
         with self._lock:
             if gpu == self._gpu:
                 return
@@ -101,14 +101,14 @@ class Planning:
         name = str(message.get("name", ""))
         if name not in KINDS:
             raise ScheduleError(f"there is no strategy {name!r}", hint=" or ".join(KINDS))
-        start = written(self._desk.session)
+        start = written(self._context.session)
         self._make(serial, name, lambda gpu, tell: recipe(start, name, gpu, tell))
 
     def on_strategy_stop(self, serial: int, _: Mapping[str, Any]) -> None:
         """Stop making them."""
         if self._task is not None:
             self._task.cancel()
-        self._desk.panes(serial, {"strategy": lambda: self.pane})
+        self._context.panes(serial, {"strategy": lambda: self.pane})
 
     def on_strategy_step(self, serial: int, message: Mapping[str, Any]) -> None:
         """Show the schedule after so many steps; with ``whole`` they are one action."""
@@ -118,12 +118,12 @@ class Planning:
             raise ScheduleError("no strategy has been asked for", hint="choose one of the strategies first")
         if not isinstance(to, int) or isinstance(to, bool) or not 0 <= to <= len(found.steps):
             raise ScheduleError(f"a strategy of {len(found.steps)} steps has no step {to!r}"[:120])
-        self._desk.session.follow(found.start, found.done[:to], found.name if message.get("whole") else "")
-        self._desk.after(serial)
+        self._context.session.follow(found.start, found.done[:to], found.name if message.get("whole") else "")
+        self._context.after(serial)
 
     def _make(self, serial: int, name: str, make: Make, then: Then | None = None) -> None:
         """Make steps for the session's GPU."""
-        gpu = self._desk.session.gpu
+        gpu = self._context.session.gpu
 
         def work(tell: Tell) -> Recipe:
             found = make(gpu, tell)
@@ -135,14 +135,14 @@ class Planning:
             self._task.cancel()
         self._name, self._again = name, lambda serial, apply: self._make(serial, name, make, then if apply else None)
         self._task = Task(work, self._reporting(serial, "strategy", lambda: self.pane))
-        self._desk.panes(serial, {"strategy": lambda: self.pane})
+        self._context.panes(serial, {"strategy": lambda: self.pane})
         self._task.start()
 
     # ---- stitching ----
 
     def on_stitching(self, serial: int, _: Mapping[str, Any]) -> None:
         """Try every scheme on every edge of the program as written."""
-        start, gpu = written(self._desk.session), self._desk.session.gpu
+        start, gpu = written(self._context.session), self._context.session.gpu
         if self._edges is None or self._asked != (start, gpu) or self._edges.progress.status in ("failed", "cancelled"):
             if self._edges is not None:
                 self._edges.cancel()
@@ -150,27 +150,27 @@ class Planning:
             report = self._reporting(serial, "stitching", lambda: self.edges_pane)
             self._edges = Task(lambda tell: tried(start, gpu, tell), report)
             self._edges.start()
-        self._desk.panes(serial, {"stitching": lambda: self.edges_pane})
+        self._context.panes(serial, {"stitching": lambda: self.edges_pane})
 
     def on_stitch_stop(self, serial: int, _: Mapping[str, Any]) -> None:
         """Stop trying."""
         if self._edges is not None:
             self._edges.cancel()
-        self._desk.panes(serial, {"stitching": lambda: self.edges_pane})
+        self._context.panes(serial, {"stitching": lambda: self.edges_pane})
 
     def on_stitch_price(self, serial: int, message: Mapping[str, Any]) -> None:
         """What a choice of schemes comes to."""
-        start, choices, gpu = written(self._desk.session), _choices(message), self._desk.session.gpu
+        start, choices, gpu = written(self._context.session), _choices(message), self._context.session.gpu
 
         def work() -> Any:
             found = stitching(start, choices, gpu)
             return price(found, len(found.schedule.steps))
 
-        self._desk.later(serial, "stitch_price", work)
+        self._context.later(serial, "stitch_price", work)
 
     def on_stitch_apply(self, serial: int, message: Mapping[str, Any]) -> None:
         """Take the steps of a choice of schemes as one action; they stand in the strategies pane, too."""
-        start, choices = written(self._desk.session), _choices(message)
+        start, choices = written(self._context.session), _choices(message)
 
         def make(gpu: Gpu, tell: Tell) -> Recipe:
             tell("stitching")
@@ -178,9 +178,9 @@ class Planning:
 
         def apply(found: Recipe, tell: Tell) -> None:
             tell("applying", 1.0, found)
-            with self._desk.ours():
-                self._desk.session.follow(start, found.done, "stitch")
-            self._desk.after(serial)
+            with self._context.ours():
+                self._context.session.follow(start, found.done, "stitch")
+            self._context.after(serial)
 
         self._make(serial, "stitch", make, apply)
 
@@ -188,9 +188,9 @@ class Planning:
         """From a task's thread: the pane again."""
         def report(_: Progress) -> None:
             try:
-                self._desk.panes(serial, {name: pane})
+                self._context.panes(serial, {name: pane})
             except Exception as error:
-                self._desk.failed(serial, name, error)
+                self._context.failed(serial, name, error)
 
         return report
 

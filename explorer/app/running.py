@@ -7,10 +7,10 @@ from typing import Any
 
 from ..errors import ScheduleError
 from ..run.timing import Timing
+from .context import Context
 from .devices import devices, gpu_is_likely, installed_gpu
 from .history import State
 from .jobs import Job, Order, Snapshot
-from .outgoing import Outgoing
 from .panes.head import head
 from .panes.history import history
 from .panes.run import run_pane
@@ -24,11 +24,11 @@ class Running:
 
     Parameters
     ----------
-    desk : Outgoing
+    context : Context
     """
 
-    def __init__(self, desk: Outgoing) -> None:
-        self._desk = desk
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._job: Job | None = None
         self._devices = devices(ask_driver=False)
         self._asked_driver = False
@@ -37,7 +37,7 @@ class Running:
     @property
     def pane(self) -> RunPane:
         """The run pane now."""
-        return run_pane(self._desk.session, self._job.progress if self._job else Snapshot(), self._devices)
+        return run_pane(self._context.session, self._job.progress if self._job else Snapshot(), self._devices)
 
     @property
     def busy(self) -> bool:
@@ -48,7 +48,7 @@ class Running:
     def head(self) -> Head:
         """The head now: it says what a run is doing."""
         job = self._job
-        return head(self._desk.session, job.progress.doing if job and job.running else "")
+        return head(self._context.session, job.progress.doing if job and job.running else "")
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no run goes on; False if it took longer."""
@@ -67,13 +67,13 @@ class Running:
             return
         self._asked_driver = True
         if gpu_is_likely():
-            self._desk.errand(lambda: self._ask_driver(serial))
-        session = self._desk.session
+            self._context.queue(lambda: self._ask_driver(serial))
+        session = self._context.session
         session.device = session.device or next((d["name"] for d in self._devices if d["available"]), "")
-        self._desk.panes(serial, {"run": lambda: self.pane})
+        self._context.panes(serial, {"run": lambda: self.pane})
 
     def _ask_driver(self, serial: int) -> None:
-        session = self._desk.session
+        session = self._context.session
         before = session.gpu
         try:
             self._devices = devices()
@@ -81,11 +81,11 @@ class Running:
             if gpu["available"] and session.device in ("", "cpu") and self._job is None:
                 session.device = "cuda"
             session.installed = installed_gpu() if gpu["available"] else ""
-            self._desk.panes(serial, {"run": lambda: self.pane, "target": lambda: target_pane(session)})
+            self._context.panes(serial, {"run": lambda: self.pane, "target": lambda: target_pane(session)})
             if session.gpu != before:
-                self._desk.after(serial)
+                self._context.after(serial)
         except Exception as error:
-            self._desk.failed(serial, "ready", error)
+            self._context.failed(serial, "ready", error)
 
     def on_device(self, serial: int, message: Mapping[str, Any]) -> None:
         """Run on another device."""
@@ -95,16 +95,16 @@ class Running:
             raise ScheduleError(f"there is no device {name!r}", hint=" or ".join(d["name"] for d in self._devices))
         if not found["available"]:
             raise ScheduleError(f"{found['label']} cannot be used here", why=found["why"])
-        self._desk.session.device = name
-        self._desk.panes(serial, {"run": lambda: self.pane})
+        self._context.session.device = name
+        self._context.panes(serial, {"run": lambda: self.pane})
 
     # ---- runs ----
 
     def on_run(self, serial: int, message: Mapping[str, Any]) -> None:
         """Run the schedule that is shown."""
-        if going := self._desk.busy():
+        if going := self._context.busy():
             raise ScheduleError(f"{going} is going on", hint="cancel it first: two at a time would disturb each other's times")
-        session = self._desk.session
+        session = self._context.session
         device, line = session.device or "cpu", session.history.line()
         before = line[-2] if len(line) > 1 else None
         order = Order(session.history.current, session.schedule, device, bool(message.get("time", True)), line[0].schedule,
@@ -119,7 +119,7 @@ class Running:
         self._show(serial)
 
     def _show(self, serial: int, **more: Callable[[], Any]) -> None:
-        self._desk.panes(serial, {"run": lambda: self.pane, "head": lambda: self.head, **more})
+        self._context.panes(serial, {"run": lambda: self.pane, "head": lambda: self.head, **more})
 
     def _reported(self, serial: int, snapshot: Snapshot) -> None:
         """From the job's thread: keep what the run has shown, and tell the front end."""
@@ -128,14 +128,14 @@ class Running:
             if snapshot.run is not None:
                 if snapshot.run is not self._recorded:
                     self._recorded = snapshot.run
-                    with self._desk.ours():
-                        self._desk.session.record(snapshot.state, snapshot.run)
-                more["history"] = lambda: history(self._desk.session)
+                    with self._context.ours():
+                        self._context.session.record(snapshot.state, snapshot.run)
+                more["history"] = lambda: history(self._context.session)
             self._show(serial, **more)
             if snapshot.status != "running":
-                self._desk.changed()
+                self._context.changed()
         except Exception as error:
-            self._desk.failed(serial, "run", error)
+            self._context.failed(serial, "run", error)
 
 
 def known_time(state: State | None, device: str) -> Timing | None:

@@ -14,7 +14,7 @@ from ..run.search.measured import search
 from ..run.search.result import Trial
 from ..schedule import Schedule
 from ..system.cancel import Cancel
-from .outgoing import Outgoing
+from .context import Context
 from .panes.search import MOST, Found, search_pane
 from .protocol_plans import SearchPane
 from .session import Session
@@ -26,11 +26,11 @@ class Searching:
 
     Parameters
     ----------
-    desk : Outgoing
+    context : Context
     """
 
-    def __init__(self, desk: Outgoing) -> None:
-        self._desk = desk
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._task: Task | None = None
         self._stop = Cancel()
         self._of: Schedule | None = None
@@ -39,9 +39,9 @@ class Searching:
     @property
     def pane(self) -> SearchPane:
         """The search pane now: idle for a program, or sizes, that have not been searched."""
-        here = self._of is not None and self._of.source == self._desk.session.schedule.source
+        here = self._of is not None and self._of.source == self._context.session.schedule.source
         progress = self._task.progress if self._task and (here or self.busy) else Progress()
-        return search_pane(self._desk.session, progress, self._stop.asked, self._gpu)
+        return search_pane(self._context.session, progress, self._stop.asked, self._gpu)
 
     @property
     def busy(self) -> bool:
@@ -60,13 +60,13 @@ class Searching:
 
     def on_search(self, serial: int, message: Mapping[str, Any]) -> None:
         """Measure variants on the device that the run pane names."""
-        if going := self._desk.busy():
+        if going := self._context.busy():
             raise ScheduleError(f"{going} is going on", hint="stop it first: two at a time would disturb each other's times")
         trials, again = message.get("trials"), bool(message.get("again"))
         if not isinstance(trials, int) or isinstance(trials, bool) or not 1 <= trials <= MOST:
             raise ScheduleError(f"a search measures 1 to {MOST} variants, not {trials!r}"[:120])
-        schedule, device, stop = self._desk.session.schedule, self._desk.session.device or "cpu", Cancel()
-        gpu = self._desk.session.gpu
+        schedule, device, stop = self._context.session.schedule, self._context.session.device or "cpu", Cancel()
+        gpu = self._context.session.gpu
 
         def work(tell: Tell) -> Found:
             said = ["listing what can be decided otherwise"]
@@ -93,7 +93,7 @@ class Searching:
     def on_search_apply(self, serial: int, message: Mapping[str, Any]) -> None:
         """Take a variant's steps, from the program as written, as one action."""
         found: Found | None = self._task.progress.result if self._task else None
-        number, session = message.get("trial"), self._desk.session
+        number, session = message.get("trial"), self._context.session
         if found is None or self._of is None or self._of.source != session.schedule.source:
             raise ScheduleError("nothing has been searched at these sizes", hint="start a search first")
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(found.trials):
@@ -102,30 +102,30 @@ class Searching:
         if trial.timing is None and not trial.steps:
             raise ScheduleError(f"{trial.label} could not be built", why=trial.problem)
         self._show(serial)
-        self._desk.errand(lambda: self._take(serial, session, trial))
+        self._context.queue(lambda: self._take(serial, session, trial))
 
     def _take(self, serial: int, session: Session, trial: Trial) -> None:
-        """From the errands' thread: the steps judged one by one, then shown."""
+        """From the worker's thread: the steps judged one by one, then shown."""
         try:
             start = now = session.history.line()[0].schedule
             done = []
             for step in trial.steps:
                 now = now.apply(step)
                 done.append((step, now))
-            with self._desk.ours():
+            with self._context.ours():
                 session.follow(start, done, "search")
-            self._desk.after(serial)
+            self._context.after(serial)
         except Exception as error:
-            self._desk.failed(serial, "search_apply", error)
+            self._context.failed(serial, "search_apply", error)
 
     def _show(self, serial: int) -> None:
-        self._desk.panes(serial, {"search": lambda: self.pane})
+        self._context.panes(serial, {"search": lambda: self.pane})
 
     def _reported(self, serial: int) -> None:
         """From the task's thread: the pane again."""
         try:
             self._show(serial)
         except Exception as error:
-            self._desk.failed(serial, "search", error)
+            self._context.failed(serial, "search", error)
 
 

@@ -1,4 +1,4 @@
-"""The explorer as one anywidget: moves messages between the notebook and a :class:`~explorer.app.desk.Desk`.
+"""The explorer as one anywidget: moves messages between the notebook and a :class:`~explorer.app.dispatcher.Dispatcher`.
 
 Panes travel as custom messages, which a notebook does not store; the synchronised state is the front end's own text alone.
 What a notebook keeps is an output of its own beside the widget: a static picture with the script, renewed after changes.
@@ -19,7 +19,7 @@ import traitlets
 from ..errors import ScheduleError, outspoken
 from ..schedule import Schedule
 from .assets import css, esm
-from .desk import Desk
+from .dispatcher import Dispatcher
 from .picture import caption, static_html, static_text
 from .session import Session
 
@@ -54,10 +54,10 @@ class Explorer(anywidget.AnyWidget):
         self.adopted = False
         self._pictures: list[Any] = []
         self._timer: threading.Timer | None = None
-        self._desk = Desk(session, self._post, self._changed, self.model_id or "")
+        self._dispatcher = Dispatcher(session, self._post, self._changed, self.model_id or "")
         self.on_msg(self._receive)
-        desk = weakref.ref(self._desk)
-        atexit.register(lambda: (d := desk()) and d.close())
+        dispatcher = weakref.ref(self._dispatcher)
+        atexit.register(lambda: (d := dispatcher()) and d.close())
 
     @property
     def schedule(self) -> Schedule:
@@ -71,7 +71,7 @@ class Explorer(anywidget.AnyWidget):
 
     def close(self) -> None:
         """Stop what runs, and take the widget out of the notebook."""
-        self._desk.close()
+        self._dispatcher.close()
         super().close()
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class Explorer(anywidget.AnyWidget):
     # ---- messages ----
 
     def _receive(self, _: Any, content: Any, __: Any) -> None:
-        self._desk.handle(content)
+        self._dispatcher.handle(content)
 
     def _post(self, message: dict[str, Any], buffers: list[bytes]) -> None:
         """To the front end; a notebook that has gone is no reason to stop."""

@@ -76,7 +76,7 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
         Compute capability the text may use (cp.async needs ``sm_80``; below it, copies are plain).
     min_blocks : int
         Blocks per multiprocessor to ask the compiler for (``__launch_bounds__``) where the schedule does not say
-        (:class:`~explorer.transforms.occupy.Occupy`); 0 leaves it free.
+        (:mod:`~explorer.transforms.launch_bounds`); 0 leaves it free.
     barriers : callable, optional
         ``(plan, kernel)`` to an object whose ``before`` says where ``__syncthreads()`` stands.  Default: the exact
         analysis of :mod:`explorer.poly.barriers`; what comes out is then compared with the plan

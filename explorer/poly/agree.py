@@ -5,16 +5,16 @@ from __future__ import annotations
 from ..ir.plan import Plan
 from .decide import decide
 from .events import events, same_cell
-from .flow import BUDGET, suppliers
+from .flow import BUDGET, last_writers
 from .isl import Undecided, alone, budget
+from .last_writer import Always
 from .linear import equal
 from .plan_facts import facts
-from .supply import Always
 
 
 @alone
 def cells_agree(plan: Plan, buffer: str) -> bool:
-    """Whether every read through a buffer uses the cell that each of its suppliers wrote, wherever and whenever they run.
+    """Whether every read through a buffer uses the cell that each of its last writers wrote, wherever and whenever they run.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def cells_agree(plan: Plan, buffer: str) -> bool:
             continue
         try:
             with budget(BUDGET):
-                for s in suppliers(plan, everything, flows, reader):
+                for s in last_writers(plan, everything, flows, reader):
                     if s.writer.site.cells != site.cells:
                         continue
                     alike = tuple(equal(e, "a", f, "b") for e, f in same_cell(s.writer.site, site))

@@ -28,11 +28,11 @@ from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, walk
 from .events import Event, common_loops, earlier, either, events, same_cell, witness
 from .flow_text import cell_text, element, instance
+from .last_writer import Link, link
 from .linear import Cases, at_most, equal, feasible, less
 from .mechanism import Never, misjudged
 from .plan_facts import plan_copy
 from .sites import Site
-from .supply import Link, link
 
 
 @dataclass(frozen=True)

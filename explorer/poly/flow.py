@@ -34,19 +34,19 @@ from .events import Event, common_loops, earlier, either, events, instances, rel
 from .flow_text import clobbered, hidden, kept, lost, undecided
 from .footprint import check_footprints
 from .isl import Undecided, budget
+from .last_writer import Always, Link, Never, link, loop_ranges
 from .linear import Case, Cases, Condition, build_set, differ, equal, feasible
+from .overapproximated import check_overapproximated
 from .plan_facts import facts, plan_copy
 from .relations import instance
 from .sites import Site, launch_extents
-from .strays import check_strays
-from .supply import Always, Link, Never, link, loop_ranges
 
 BUDGET = 20_000_000
-"""Operations of isl for the suppliers and clobbers of one read (some seconds); beyond, the plan is refused as undecided."""
+"""Operations of isl for the last writers and clobbers of one read (some seconds); beyond, the plan is refused as undecided."""
 
 
 @dataclass(frozen=True, eq=False)
-class Supplier:
+class LastWriter:
     """A write that a read gets its value from; `link` relates the loops of the two."""
 
     writer: Event
@@ -75,7 +75,7 @@ def check_flow(plan: Plan) -> tuple[Finding, ...]:
     if not plan.buffers:
         return ()
     everything = events(plan)
-    if found := (*_kept_outputs(plan, everything), *check_footprints(plan, everything), *check_strays(plan)):
+    if found := (*_kept_outputs(plan, everything), *check_footprints(plan, everything), *check_overapproximated(plan)):
         return found
     out = []
     flows = facts(plan).flow
@@ -93,7 +93,7 @@ def check_flow(plan: Plan) -> tuple[Finding, ...]:
 
 
 def _check_read(plan: Plan, everything: tuple[Event, ...], flows: tuple[Flow, ...], reader: Event) -> Finding | None:
-    found = tuple(suppliers(plan, everything, flows, reader))
+    found = tuple(last_writers(plan, everything, flows, reader))
     if not any(e.site.leaf.view(e.site.slot) for s in found for e in (s.writer, s.reader)):
         return None
     for s in found:
@@ -112,14 +112,14 @@ def _kept_outputs(plan: Plan, everything: tuple[Event, ...]) -> Iterator[Finding
 # -- who supplies whom -------------------------------------------------------------------------------------------
 
 
-def suppliers(plan: Plan, everything: tuple[Event, ...], flows: tuple[Flow, ...], reader: Event) -> Iterator[Supplier]:
-    """The suppliers of one read: the copy that its view names, or the program's value flow."""
+def last_writers(plan: Plan, everything: tuple[Event, ...], flows: tuple[Flow, ...], reader: Event) -> Iterator[LastWriter]:
+    """The last writers of one read: the copy that its view names, or the program's value flow."""
     site = reader.site
     view = site.leaf.view(site.slot)
     if view and view.element and not site.writes and (copy := plan_copy(plan, view.buffer)):
         for w in everything:
             if w.site.writes and w.site.statement.name == copy and (found := link(None, w.site, site)):
-                yield Supplier(w, reader, found)
+                yield LastWriter(w, reader, found)
         return
     array = site.statement.accesses[site.slot].array
     for flow in flows:
@@ -129,13 +129,13 @@ def suppliers(plan: Plan, everything: tuple[Event, ...], flows: tuple[Flow, ...]
             continue  # either may come first
         for w in everything:
             if w.site.writes and w.site.statement.name == flow.source and (found := link(flow, w.site, site)):
-                yield Supplier(w, reader, found)
+                yield LastWriter(w, reader, found)
 
 
 # -- visibility --------------------------------------------------------------------------------------------------
 
 
-def _visible(plan: Plan, s: Supplier) -> Finding | None:
+def _visible(plan: Plan, s: LastWriter) -> Finding | None:
     a, b = s.writer.site, s.reader.site
     if a.cells != b.cells:
         return lost(plan, a, b, *witness(s.pairs, a, b), "storage")
@@ -201,14 +201,14 @@ def _unequal(by: Link, reason: str, pairs: Sequence[tuple[Expr, Expr]]) -> Failu
 # -- clobbering --------------------------------------------------------------------------------------------------
 
 
-def _clobber(plan: Plan, everything: tuple[Event, ...], suppliers: tuple[Supplier, ...], reader: Event) -> Finding | None:
+def _clobber(plan: Plan, everything: tuple[Event, ...], last_writers: tuple[LastWriter, ...], reader: Event) -> Finding | None:
     """The first other write of the cell between a supplier and the reader."""
     for other in everything:
         c = other.site
         if not c.writes or c.cells != reader.site.cells or (c.space != "global" and other.launch != reader.launch):
             continue
-        supplied = tuple(s.link for s in suppliers if s.writer == other)
-        for s in suppliers:
+        supplied = tuple(s.link for s in last_writers if s.writer == other)
+        for s in last_writers:
             agreed = _agreed(s.link, c)
             early, late = earlier(other, reader, "c", "b", agreed), _late(other, s.writer, "c", "a", agreed)
             if points := _overwritten(s.link, c, early, late, supplied, c.leaf.id == reader.site.leaf.id, _copied(plan, s, c)):
@@ -216,7 +216,7 @@ def _clobber(plan: Plan, everything: tuple[Event, ...], suppliers: tuple[Supplie
     return None
 
 
-def _copied(plan: Plan, s: Supplier, c: Site) -> Case:
+def _copied(plan: Plan, s: LastWriter, c: Site) -> Case:
     """What is equal where another copy writes just the element that the reader wants, of an array that nothing changes; empty
     where that cannot be.  Then the value that was there is there again.
     """
@@ -262,7 +262,7 @@ def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[L
     Parameters
     ----------
     by : Link
-        Supplier on side ``a``, reader on side ``b``.
+        Last writer on side ``a``, reader on side ``b``.
     c : Site
         The other write.
     early, late : tuple of cases

@@ -17,10 +17,10 @@ from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.scalar import Call, Read, Scalar
 from ..ir.text import written_text
-from .alike import dimension_facts, least
 from .decide import OPEN, Maybe, Question, decide
 from .deduce import over
 from .dependence import Dependence
+from .dependence_hull import dimension_facts, least
 from .isl import smallest
 from .placed import Placed, place_exprs
 from .plan_facts import facts

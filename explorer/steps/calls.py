@@ -207,7 +207,7 @@ def title_of(step: Transform) -> str:
 def kind_of(name: str) -> type[Transform] | None:
     """The transformation of this name or alias, if there is one."""
     known = catalogue()
-    return known.get(name) or next((k for k in known.values() if name in k.aliases), None)
+    return known.get(name) or next((k for k in known.values() if name in (*k.aliases, *k.formerly)), None)
 
 
 def built(kind: type[Transform], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Transform:

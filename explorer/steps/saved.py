@@ -75,11 +75,12 @@ def step_of(data: Any, number: int = 0) -> Transform:
     if not isinstance(data, dict) or not isinstance(data.get("move"), str):
         raise ReplayError("a saved step is damaged", where=where, why=f"expected a move with arguments, found {shown(data, 150)}")
     known = catalogue()
-    if data["move"] not in known:
+    kind = known.get(data["move"]) or next((k for k in known.values() if data["move"] in k.formerly), None)
+    if kind is None:
         near = difflib.get_close_matches(data["move"], known, 3)
         raise ReplayError(f"there is no move {shown(data['move'])}", where=where,
                           hint=", ".join(near) or f"one of {', '.join(known)}")
-    kind, arguments = known[data["move"]], {k: v for k, v in data.items() if k != "move"}
+    arguments = {k: v for k, v in data.items() if k != "move"}
     declared = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     if extra := arguments.keys() - declared.keys():
         raise ReplayError(f"{kind.name} takes no argument {', '.join(sorted(extra))}"[:200], where=where,

@@ -22,8 +22,8 @@ from .stitching.passes import in_one_pass
 def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = True, decide: Decide | None = None) -> Schedule:
     """A fast schedule for a memory-bound program, without tuning.
 
-    0. A result's start and updates come under the same loops (:mod:`explorer.strategies.gather`).
-    1. Column sums that stand behind a row nest ride along it (:mod:`explorer.strategies.riding`).
+    0. A result's start and updates come under the same loops (:mod:`explorer.strategies.fuse_reduction`).
+    1. Column sums that stand behind a row nest are fused into it (:mod:`explorer.strategies.row_column`).
     2. Element-wise nests whose results only other nests read are computed there; nests that read what others have computed are
        stitched with them (:mod:`explorer.strategies.stitch`).
     3. Reductions of one array over the same loops come into one nest (:mod:`explorer.strategies.stitching.passes`).
@@ -46,8 +46,8 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
         Whether exponentials, logarithms and quotients may use the special-function units, as library kernels do; the steps
         `approximate` show where, and a run's tolerance grows by their errors.
     decide : callable, optional
-        Asked before the rules, kernel by kernel, with the stage: ``"ride"`` (1), ``"spread"`` (5 to 7), and once, with the kernel
-        ``""``, ``"rest"`` (8).  This is how :mod:`explorer.strategies.choices` lists and builds other schedules.
+        Asked before the rules, kernel by kernel, with the stage: ``"row_column"`` (1), ``"spread"`` (5 to 7), and once, with
+        the kernel ``""``, ``"rest"`` (8).  This is how :mod:`explorer.strategies.choices` lists and builds other schedules.
 
     Returns
     -------

@@ -121,7 +121,7 @@ def decisions(schedule: Schedule, gpu: Gpu | str | None = None, approximate: boo
     target, found, left_over = target_gpu(gpu), [], []
 
     def look(stage: str, now: Schedule, kernel: str) -> Schedule | None:
-        if stage == "ride":
+        if stage == "row_column":
             choices = ride_choices(now, kernel, target)
         elif stage == "spread":
             choices = spread_choices(now, kernel, target)
@@ -130,7 +130,7 @@ def decisions(schedule: Schedule, gpu: Gpu | str | None = None, approximate: boo
             choices = rest_choices(now) if left_over else []
         if len(choices) > 1:
             found.append(Decision(stage, kernel, tuple(choices)))
-        return None if stage == "ride" else now
+        return None if stage == "row_column" else now
 
     auto(as_written(schedule), target, approximate, look)
     return tuple(found)

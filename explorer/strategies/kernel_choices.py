@@ -17,7 +17,7 @@ from ..gpu.spec import Gpu
 from ..ir.plan import Plan
 from ..ir.tree import Loop, walk
 from ..schedule import Schedule
-from . import riding, rows
+from . import row_column, rows
 from ._steps import Builder, chain, own_temporaries
 from .default import THREADS, default
 from .elementwise import THREADS as FLAT
@@ -26,7 +26,7 @@ from .elementwise import vector_width as flat_width
 from .reductions import priced, reduce
 from .reductions.form import reduction_form
 from .reductions.shapes import Shape
-from .riding.form import bring_together, riding_form
+from .row_column.form import bring_together, row_column_form
 from .rows.form import row_form
 from .rows.form import vector_width as row_width
 from .rows.model import RowSpread, RowWork, row_us, row_work
@@ -104,12 +104,12 @@ def spread_choices(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
 
 
 def ride_choices(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
-    """The ways to let column sums ride along rows; none where there is nothing to ride."""
+    """The ways to fuse column sums into rows; none where there is nothing to fuse."""
     b = Builder(schedule, judged=False)
     try:
         bring_together(b, kernel)
-        form = riding_form(b.plan, kernel)
-        base = riding.choose(b.schedule, form, gpu) if form else None
+        form = row_column_form(b.plan, kernel)
+        base = row_column.choose(b.schedule, form, gpu) if form else None
     except ScheduleError:
         return []
     if form is None or base is None:
@@ -119,9 +119,9 @@ def ride_choices(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
     for threads, side, blocks in _around(*((n, 2 * n, n // 2) for n in (base.threads, base.rows, base.blocks))):
         s = replace(base, threads=threads, rows=side, blocks=min(blocks, -(-count // side) if side else 0))
         if s == base or (s.blocks > 1 and threads >= 8 and 32 <= threads * side <= 1024):
-            label = f"riding, {s.threads} threads a row, {_count(s.rows, 'row')} side by side, {s.blocks} blocks"
-            out.append(Choice("ride", kernel, label, None, partial(_ride, kernel=kernel, gpu=gpu, spread=s)))
-    return _ranked([*out, Choice("ride", kernel, APART, None, lambda s: s)])
+            label = f"rows and columns fused, {s.threads} threads a row, {_count(s.rows, 'row')} side by side, {s.blocks} blocks"
+            out.append(Choice("row_column", kernel, label, None, partial(_fused, kernel=kernel, gpu=gpu, spread=s)))
+    return _ranked([*out, Choice("row_column", kernel, APART, None, lambda s: s)])
 
 
 def rest_choices(schedule: Schedule) -> list[Choice]:
@@ -130,8 +130,8 @@ def rest_choices(schedule: Schedule) -> list[Choice]:
             for n in dict.fromkeys((THREADS, *BLOCKS))]
 
 
-def _ride(schedule: Schedule, kernel: str, gpu: Gpu, spread: riding.Spread) -> Schedule:
-    return riding.ride(schedule, kernel, gpu, spread)
+def _fused(schedule: Schedule, kernel: str, gpu: Gpu, spread: row_column.Spread) -> Schedule:
+    return row_column.fuse_row_column(schedule, kernel, gpu, spread)
 
 
 def _ranked(found: list[Choice]) -> list[Choice]:

@@ -10,9 +10,9 @@ from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
 from ._steps import Builder, leaves_of
 from .elementwise import elementwise
-from .gather import gather
+from .fuse_reduction import fuse_reduction
 from .reductions import reduce
-from .riding import ride
+from .row_column import fuse_row_column
 from .rows import rows
 from .stitch import cut_long_rows
 
@@ -22,7 +22,7 @@ Decide = Callable[[str, Schedule, str], Schedule | None]
 
 def prepared(schedule: Schedule, approximate: bool, gathered: bool = True) -> Builder:
     """The program with its results' nests gathered and, where that is allowed, approximate functions."""
-    b = Builder(gather(schedule) if gathered else schedule)
+    b = Builder(fuse_reduction(schedule) if gathered else schedule)
     if approximate:
         b.judged = False  # another way to compute the same value at the same place
         for leaf, _, _ in b.plan.leaves:
@@ -34,8 +34,8 @@ def prepared(schedule: Schedule, approximate: bool, gathered: bool = True) -> Bu
 def ridden(b: Builder, target: Gpu, decide: Decide | None) -> None:
     """Column sums along the rows behind which they stand."""
     for kernel in [k.id for k in b.plan.kernels]:
-        own = decide("ride", b.schedule, kernel) if decide else None
-        b.schedule = ride(b.schedule, kernel, target) if own is None else own
+        own = decide("row_column", b.schedule, kernel) if decide else None
+        b.schedule = fuse_row_column(b.schedule, kernel, target) if own is None else own
 
 
 def spread(schedule: Schedule, kernel: str, target: Gpu, whole: bool = False) -> Schedule:

@@ -26,7 +26,8 @@ class Transform:
 
     A subclass lives in a file of its own, has a docstring with the mathematics, *Before* and *After*, and defines
 
-    - ``name`` (class variable): the word users write; others that mean it here are its ``aliases``,
+    - ``name`` (class variable): the word users write; others that mean it here are its ``aliases``, and names that it had in
+      the version before, in scripts and saved files, ``formerly``,
     - ``group``: the heading it stands under in the reference,
     - ``elsewhere``: system to its words for this, separated by commas, as its documentation had them in 2025 (Halide,
       TVM's TensorIR, Exo, loopy, isl, Clay), and ``beware``: which of these words mean something else here,
@@ -41,6 +42,7 @@ class Transform:
 
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
+    formerly: ClassVar[tuple[str, ...]] = ()
     group: ClassVar[str] = "More"
     elsewhere: ClassVar[Mapping[str, str]] = MappingProxyType({})
     beware: ClassVar[str] = ""

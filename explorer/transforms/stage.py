@@ -13,7 +13,7 @@ from ..ir.program import Access, Array, Constraint, Statement
 from ..ir.scalar import Read
 from ..ir.tree import Leaf, Loop, Node, View, leaves, ranges
 from ..poly.mechanism import settled
-from ..poly.strays import strays
+from ..poly.overapproximated import overapproximates
 from ._copy_nest import CopyNest, copy_nest
 from ._domain import bounds, dim_ranges
 from ._masks import wanted
@@ -140,10 +140,10 @@ class Stage(Transform):
         found = found.padded() if self.space == "shared" and self.threads else found
         outer = tuple(x for x in path if not (self.space == "shared" and x.is_thread))
         made = self._rebuild(plan, path, outer, own, reads, source, found)
-        if isinstance(made, Verdict) or not strays(made[0], made[0].copies[-1].name):
+        if isinstance(made, Verdict) or not overapproximates(made[0], made[0].copies[-1].name):
             return made
         masked = self._rebuild(plan, path, outer, own, reads, source, found, masked=True)
-        return made if isinstance(masked, Verdict) or strays(masked[0], masked[0].copies[-1].name) else masked
+        return made if isinstance(masked, Verdict) or overapproximates(masked[0], masked[0].copies[-1].name) else masked
 
     def _breaks(self, found: Box) -> bool:
         """Whether vectors would end in the midst of a row."""

@@ -25,7 +25,7 @@ class Unroll(Transform):
     Where iterations that compute registers have conditions of their own, as at the end of an axis of odd length, the emitted
     text loads first and computes then, so that the loads can be in flight together
     (:mod:`~explorer.kernel.passes.batch_loads`); how many the compiler lets be depends on the registers it means to keep within
-    (``occupy``).
+    (``launch_bounds``).
 
     Before::
 

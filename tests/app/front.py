@@ -11,7 +11,7 @@ from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_t
 import explorer as ex
 from explorer import workloads
 from explorer.app import protocol
-from explorer.app.desk import Desk
+from explorer.app.dispatcher import Dispatcher
 from explorer.app.protocol_messages import Answers, Panes
 from explorer.app.session import Session
 
@@ -75,7 +75,7 @@ class Front:
         self.messages: list[dict[str, Any]] = []
         self.buffers: list[bytes] = []
         self.wrong: list[str] = []
-        self.desk = Desk(session, self.take)
+        self.dispatcher = Dispatcher(session, self.take)
 
     def take(self, message: dict[str, Any], buffers: list[bytes]) -> None:
         """From any thread; what is wrong with a message is kept for :meth:`ask` to raise."""
@@ -95,9 +95,9 @@ class Front:
         self.serial += 1
         self.messages.clear()
         self.buffers.clear()
-        self.desk.handle({"kind": kind, "serial": self.serial, **fields})
+        self.dispatcher.handle({"kind": kind, "serial": self.serial, **fields})
         if wait:
-            assert self.desk.wait()
+            assert self.dispatcher.wait()
         assert not any(self.wrong), next(filter(None, self.wrong))
         assert any(m["serial"] == self.serial for m in self.messages), f"{kind} was not answered"
         return list(self.messages)

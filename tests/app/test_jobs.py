@@ -111,7 +111,7 @@ def test_cancel_is_shown_at_once_and_nothing_follows() -> None:
     answers = f.ask("cancel")
     assert answers[0]["panes"]["run"]["status"] == "cancelled"
     assert f.panes["head"]["busy"] == ""
-    assert f.desk.wait()
+    assert f.dispatcher.wait()
     assert f.panes["run"]["status"] == "cancelled"
     assert all(m["panes"].get("run", {"status": "cancelled"})["status"] == "cancelled" for m in f.messages)
     f.ask("apply", call="reverse('i')")

@@ -61,5 +61,5 @@ def test_a_thousand_random_requests(seed: int, name: str, sizes: dict[str, int])
                 assert again.plan == shown.plan
                 assert again.steps == shown.steps
     assert len(f.session.history.states) > 10
-    assert f.desk.wait()
-    f.desk.close()
+    assert f.dispatcher.wait()
+    f.dispatcher.close()

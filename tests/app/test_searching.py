@@ -82,7 +82,7 @@ def test_it_is_told_variant_by_variant(shown: Front, by_clock: list[dict[str, An
         if pane and pane["status"] == "running" and pane["trials"]:
             told.append((len(pane["trials"]), pane["fraction"]))
 
-    shown.desk._send = listen
+    shown.dispatcher._send = listen
     shown.ask("search", wait=True, trials=4)
     assert [count for count, _ in told][:4] == [1, 2, 3, 4]
     assert [fraction for _, fraction in told][:4] == [0.25, 0.5, 0.75, 1.0]
@@ -153,8 +153,8 @@ def test_stopping_keeps_the_best_so_far(shown: Front, monkeypatch: pytest.Monkey
     assert (pane["status"], pane["ended"]) == ("done", "cancelled: the best so far")
     assert [t["time_us"] for t in pane["trials"] if t["time_us"]] == [5.0, 10.0]
     shown.ask("search", trials=6)
-    shown.desk.close()
-    assert shown.desk.wait(), "closing ends it, too"
+    shown.dispatcher.close()
+    assert shown.dispatcher.wait(), "closing ends it, too"
 
 
 def test_stopping_before_anything_is_measured(shown: Front, monkeypatch: pytest.MonkeyPatch) -> None:

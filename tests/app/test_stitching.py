@@ -120,6 +120,6 @@ def test_a_program_without_edges_says_so() -> None:
 def test_it_can_be_stopped(shown: Front) -> None:
     shown.ask("stitching")
     shown.ask("stitch_stop")
-    assert shown.desk.wait()
+    assert shown.dispatcher.wait()
     assert shown.panes["stitching"]["status"] in ("cancelled", "done")
     assert asked(shown)["status"] == "done"

@@ -113,11 +113,11 @@ def test_progress_is_told_and_it_can_be_stopped(shown: Front, monkeypatch: pytes
     assert (shown.panes["strategy"]["status"], shown.panes["strategy"]["doing"]) == ("running", "half of it")
     assert shown.panes["strategy"]["fraction"] == 0.5
     shown.ask("select", node="k")
-    assert shown.panes["selection"]["node"] == "k", "the desk answers meanwhile"
+    assert shown.panes["selection"]["node"] == "k", "the dispatcher answers meanwhile"
     shown.ask("strategy_stop")
     assert shown.panes["strategy"]["status"] == "cancelled"
     go_on.set()
-    assert shown.desk.wait()
+    assert shown.dispatcher.wait()
     assert shown.panes["strategy"]["status"] == "cancelled"
     assert "no strategy" in shown.problem("strategy_step", to=1)["what"]
 

@@ -94,7 +94,7 @@ def test_a_pane_made_before_does_not_replace_a_newer_one(monkeypatch: pytest.Mon
     real = planning.stitching_pane
 
     def slow(*given: Any) -> Any:  # made after the strategies pane, in the same answer
-        task = f.desk._planning._task
+        task = f.dispatcher._planning._task
         assert task is not None
         task.wait(1.5)
         return real(*given)
@@ -119,7 +119,7 @@ def test_a_cell_may_choose(shown: Front) -> None:
     shown.ask("strategy", wait=True, name="auto")
     before = calls(shown)
     shown.session.aim("T4")
-    assert shown.desk.wait()
+    assert shown.dispatcher.wait()
     assert shown.panes["target"]["gpu"] == shown.panes["strategy"]["gpu"] == "T4"
     assert calls(shown) != before
 
@@ -266,7 +266,7 @@ def test_what_is_being_made_is_made_for_the_new_gpu(shown: Front, monkeypatch: p
     assert inside.wait(10)
     shown.ask("target", gpu="T4")
     go_on.set()
-    assert shown.desk.wait()
+    assert shown.dispatcher.wait()
     assert asked == ["H200", "T4"]
     assert (shown.panes["strategy"]["status"], shown.panes["strategy"]["gpu"]) == ("done", "T4")
 

@@ -10,7 +10,7 @@ import pytest
 
 import explorer as ex
 from explorer import workloads
-from explorer.app.desk import Desk
+from explorer.app.dispatcher import Dispatcher
 from explorer.app.session import Session
 from explorer.errors import DeviceError
 from explorer.ir.interpret import interpret
@@ -108,7 +108,7 @@ def test_matrix_products_need_no_array_of_all_products(monkeypatch: pytest.Monke
 
 def ran(start: ex.Schedule) -> dict[str, Any]:
     front = Front(Session(start))
-    assert isinstance(front.desk, Desk)
+    assert isinstance(front.dispatcher, Dispatcher)
     front.ask("run", wait=True, time=True)
     return front.panes["run"]
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import explorer as ex
-from explorer.app.desk import Desk
+from explorer.app.dispatcher import Dispatcher
 from explorer.app.session import Session
 from tests.browser.lab import Lab, Notebook
 from tests.browser.shown import Open, Shown
@@ -77,18 +77,18 @@ def opened(page: Page) -> Iterator[Open]:
     made: list[Shown] = []
 
     def make(start: ex.Schedule) -> Shown:
-        desks: list[Desk] = []
+        dispatchers: list[Dispatcher] = []
 
         def kernel(send: Callable[[Any, list[bytes]], None]) -> Callable[[Any], None]:
-            desks.append(Desk(Session(start), send))
-            return desks[0].handle
+            dispatchers.append(Dispatcher(Session(start), send))
+            return dispatchers[0].handle
 
         made.append(Shown(page, kernel))
-        made[-1].desk, made[-1].session = desks[0], desks[0].session
+        made[-1].dispatcher, made[-1].session = dispatchers[0], dispatchers[0].session
         made[-1].calm()
         return made[-1]
 
     yield make
     for one in made:
-        one.desk.close()
+        one.dispatcher.close()
         assert not one.faults, one.faults

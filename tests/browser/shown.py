@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 import explorer as ex
-from explorer.app.desk import Desk
+from explorer.app.dispatcher import Dispatcher
 from explorer.app.session import Session
 from tests.browser.stage import Stage
 
@@ -20,7 +20,7 @@ class Shown(Stage):
     """A stage with the session behind it."""
 
     session: Session
-    desk: Desk
+    dispatcher: Dispatcher
 
     @property
     def steps(self) -> list[str]:
@@ -29,7 +29,7 @@ class Shown(Stage):
     def calm(self) -> None:
         """Until both sides and the kernel's threads are quiet."""
         self.settle(150)
-        assert self.desk.wait()
+        assert self.dispatcher.wait()
         self.settle(200)
 
 

@@ -19,7 +19,7 @@ from tests.browser.stage import Stage
 def settle(stage: Any) -> None:
     """Until both sides and the kernel's threads are quiet."""
     stage.settle(200)
-    assert stage.desk.wait()
+    assert stage.dispatcher.wait()
     stage.settle(300)
 
 

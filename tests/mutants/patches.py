@@ -50,7 +50,7 @@ def forget() -> None:
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] == "explorer":
             for value in list(vars(module).values()):
-                if callable(clear := getattr(value, "cache_clear", None)):
+                if not isinstance(value, type) and callable(clear := getattr(value, "cache_clear", None)):
                     clear()
 
 

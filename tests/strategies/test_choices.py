@@ -27,7 +27,7 @@ PROGRAMS = {
     "columns": lambda: reduction((300, 40), (0,), "f16", "max"),
     "softmax": lambda: fused_programs.softmax.schedule(M=24, N=1024),
     "elementwise": lambda: fused_programs.adam.schedule(M=5000),
-    "riding": lambda: fused_programs.layernorm_gradient.schedule(M=64, N=256),
+    "row and column": lambda: fused_programs.layernorm_gradient.schedule(M=64, N=256),
     "statistics": lambda: fused_programs.batchnorm_relu.schedule(B=4, C=6, P=64),
     "default": lambda: ex.workloads.get("matmul").definition.schedule(M=20, N=24, K=12),
     "two kernels": lambda: two_sums.schedule(M=48, N=96),
@@ -111,7 +111,7 @@ def ridden(schedule: ex.Schedule) -> bool:
 def test_column_sums_need_not_ride() -> None:
     written = fused_programs.layernorm_gradient.schedule(M=2048, N=768)
     found = list(variants(written))
-    assert found[0].label.startswith("auto: riding, ")
+    assert found[0].label.startswith("auto: rows and columns fused, ")
     apart = next(v for v in found if v.label == "no column sums along rows")
     assert ridden(found[0].schedule)
     assert not ridden(apart.schedule)

@@ -11,7 +11,7 @@ import explorer as ex
 from explorer.ir.plan import Plan
 from explorer.ir.tree import Kernel, Leaf
 from explorer.strategies import auto
-from explorer.strategies.gather import gather
+from explorer.strategies.fuse_reduction import fuse_reduction
 from explorer.strategies.stitching.passes import in_one_pass
 
 A, B, C = ex.sizes("A B C")
@@ -164,7 +164,7 @@ def _from_a_buffer(plan: Plan, leaf: Leaf) -> bool:
 
 def test_what_needs_the_other_result_keeps_its_own_pass() -> None:
     start = normalised.schedule(A=6, B=8)
-    b = in_one_pass(gather(start))
+    b = in_one_pass(fuse_reduction(start))
     assert not b.judgement.refusals
     nests = [leaf.id for leaf, above, _ in b.plan.leaves if len(above) == 2]
     assert len({b.plan.find(leaf)[1][-1].id for leaf in nests}) == 3, "mean, spread and y: none can share"
@@ -198,7 +198,7 @@ def test_updates_that_read_other_results_stay_in_their_order() -> None:
                 y[j] += x[i, j] * y[(j + 1) % B]
 
     start = round_about.schedule(A=5, B=7)
-    assert gather(start) is start or not gather(start).judgement.refusals
+    assert fuse_reduction(start) is start or not fuse_reduction(start).judgement.refusals
     assert auto(start).run(device="cpu", seeds=1, time=False, ragged=False).correct
 
 

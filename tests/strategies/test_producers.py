@@ -8,9 +8,9 @@ import pytest
 import explorer as ex
 from benchmarks.fused_programs import layernorm_gradient, two_branches
 from explorer.strategies import auto
-from explorer.strategies.gather import gather
+from explorer.strategies.fuse_reduction import fuse_reduction
 from explorer.strategies.producers import chained, produced_in_place
-from explorer.strategies.riding import ride
+from explorer.strategies.row_column import fuse_row_column
 
 M, N = ex.sizes("M N")
 
@@ -66,7 +66,7 @@ def test_a_result_that_is_read_twice_stays_legal() -> None:
 
 def test_what_buffers_of_another_launch_hold_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of column sums come from registers: no other launch can compute them, which needs no judgement of a new plan."""
-    ridden = ride(gather(layernorm_gradient.schedule(M=4096, N=256)))
+    ridden = fuse_row_column(fuse_reduction(layernorm_gradient.schedule(M=4096, N=256)))
     assert len(ridden.plan.kernels) == 2
     assert chained(ridden)
     judged = []

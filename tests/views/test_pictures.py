@@ -103,7 +103,8 @@ def test_each_role_has_a_glyph_and_a_word() -> None:
 @pytest.mark.parametrize(("schedule", "note"), [
     (spread("total").collect("y", "ticket"), "in the same launch, by the block that finishes last (ticket)"),
     (spread("total").collect("y", "grid"), "in the same launch, behind a barrier of the grid"),
-    (start(TOTAL, N=64).split("k", 2).bind("k.i", "thread.x").occupy("total.2", 2), "a multiprocessor holds at least 2 blocks"),
+    (start(TOTAL, N=64).split("k", 2).bind("k.i", "thread.x").launch_bounds("total.2", 2),
+     "a multiprocessor holds at least 2 blocks"),
     (start(TOTAL, N=64).accumulate("y", method="kahan"), "compensated (Kahan)"),
 ])
 def test_every_picture_of_the_loops_says_what_the_text_says(schedule: ex.Schedule, note: str) -> None:

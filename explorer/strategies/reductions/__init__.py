@@ -140,5 +140,5 @@ def _made(schedule: Schedule, form: ReductionForm, shape: Shape, blocks: int) ->
     made = Builder(shaped(b, form, shape))
     ask_ahead(made, form.kernel)
     if blocks:
-        made.do("occupy", form.kernel, blocks)
+        made.do("launch_bounds", form.kernel, blocks)
     return made.schedule

@@ -7,7 +7,7 @@ loading while they begin and while they reduce.  The memory takes longer for sho
 begin where lines do: their ends are read in vain.  To that come the launches, one latency, the reduction across threads, a little
 for every block and batch of loads, and for parts what joins them, with the partial results.  Kernels of a microsecond or two also
 pay for what is written out.  Loads that a thread writes out count as in flight as far as its registers hold them: with those that
-the kernel asks for (:class:`~explorer.transforms.occupy.Occupy`), or, where it cannot ask, the 12 words that ptxas keeps.
+the kernel asks for (:mod:`~explorer.transforms.launch_bounds`), or, where it cannot ask, the 12 words that ptxas keeps.
 
 The constants were fitted on an H200 to 52,949 measured schedules of 4,662 reductions of all sizes; with 2,418 later ones, of
 large reductions, no better ones were found, with 10,257 of many short rows, `rest`, the words of an access, `copied` and

@@ -6,15 +6,15 @@ from ...schedule import Schedule
 from .._steps import Builder
 from .form import ReductionForm
 from .joins import columns_joined, rows_joined
-from .met import met
 from .moves import apart, finish, flat, in_order, innermost, split, write_wide
 from .shapes import Shape
+from .two_stage import two_stage
 
 
 def shaped(b: Builder, form: ReductionForm, shape: Shape) -> Schedule:
     """Give the reductions of a form a shape; the targets are temporaries of their own by now."""
-    if shape.met:
-        return met(b, form, shape)
+    if shape.two_stage:
+        return two_stage(b, form, shape)
     if shape.staged:
         return _staged_rows(b, form, shape)
     if form.rows and shape.flat and shape.vector > 1:

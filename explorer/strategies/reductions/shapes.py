@@ -113,7 +113,7 @@ class Shape:
     staged: bool = False
 
     @property
-    def met(self) -> bool:
+    def two_stage(self) -> bool:
         """Whether a block's threads have several sums of a result, which meet in its shared memory."""
         return self.kept or self.period > 1
 
@@ -200,7 +200,7 @@ class Shape:
 
     def launched(self, p: Problem) -> int:
         """Threads of a block of the first launch: a block that joins columns there has one for each of them."""
-        several = self.together and not self.clustered and not self.met and not (p.rows and not self.flat)
+        several = self.together and not self.clustered and not self.two_stage and not (p.rows and not self.flat)
         return self.x * self.y * (self.lanes(p) if several else 1)
 
     def width(self, p: Problem) -> int:
@@ -219,7 +219,7 @@ class Shape:
         words = -(-self.written_out(p) * self.width(p) // 4)
         held = min(gpu.max_threads_per_sm // threads, gpu.max_blocks_per_sm)
         enough = min(held, gpu.registers_per_sm // (threads * (WORKING + words)))
-        if self.met:
+        if self.two_stage:
             return min(each, enough) if words > UNASKED else 0
         if self.staged or words <= UNASKED or each > held:
             return 0
@@ -243,13 +243,14 @@ class Shape:
 
     def takes(self, p: Problem) -> int:
         """Parts that a thread of the block that joins takes one after the other, where it joins them in the same launch."""
-        if self.met:
+        if self.two_stage:
             return self.joins(p).alone
         return -(-self.parts // (self.x if p.rows and not self.flat else self.y))
 
     def rounds(self, p: Problem) -> int:
         """Batches of parts that a thread of a launch of their own joins."""
-        return -(-self.parts // (JOIN_BLOCK if p.rows and not self.flat and not self.met else join_rows(self.parts) * JOIN_LOADS))
+        alone = p.rows and not self.flat and not self.two_stage
+        return -(-self.parts // (JOIN_BLOCK if alone else join_rows(self.parts) * JOIN_LOADS))
 
     def steady(self, p: Problem) -> bool:
         """Whether the accesses of a thread that are in flight together are a constant apart."""

@@ -150,19 +150,19 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
     places = s.places(gpu)
     each = -(-blocks // places)
     resident = max(1, min(gpu.max_threads_per_sm // max(launched, gpu.warp_size), each, gpu.max_blocks_per_sm))
-    resident = min(resident, s.room(p, gpu) or resident) if s.met else resident
+    resident = min(resident, s.room(p, gpu) or resident) if s.two_stage else resident
     resident = max(1, min(resident, gpu.shared_bytes_per_sm // (s.x * p.length * p.itemsize))) if s.staged else resident
     waves = -(-blocks // (min(places, blocks) * resident))
     width, nbytes = s.width(p), p.length * p.results * p.itemsize
     warps = -(-threads // gpu.warp_size) * accesses
     lines = waves * resident * warps * _lines(p, s, width, gpu.warp_size) / ((gpu.clock_hz or CLOCK) / 1e6)
     unsteady = not s.steady(p)
-    columns = not in_rows and s.y > 1 and not s.met
+    columns = not in_rows and s.y > 1 and not s.two_stage
     members = s.x >> _halvings(s.x, gpu.warp_size) if in_rows and s.x > 1 and s.y > 1 else 0
     joined = s.join if s.parts > 1 else ""
     through = s.parts if joined and not s.clustered else 0
     takes = {"launch": s.rounds, "signal": s.takes}.get(joined)
-    meeting = s.sums(given) if s.met else None
+    meeting = s.sums(given) if s.two_stage else None
     return Work(
         stream=nbytes / bandwidth,
         scattered=_scattered(p, s),
@@ -204,7 +204,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         part=through,
         partial=through * given.results * 8 / bandwidth,
         cluster_part=s.parts if s.clustered else 0,
-        met=s.met or s.staged,
+        met=s.two_stage or s.staged,
         met_value=_alone(meeting) if meeting else s.staged * p.length,
         met_shared=log2(meeting.share) if meeting else 0.0,
         crowd=s.parts / WIDE_CLUSTER if s.clustered else 0.0,

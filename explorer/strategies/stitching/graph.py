@@ -16,7 +16,7 @@ from ...ir.plan import Plan
 from ...ir.program import Statement
 from ...ir.tree import Leaf, Loop
 from ...poly.edges import ValueEdge, value_edges
-from .alike import Walk, alike, walk_of
+from .same_axes import Walk, same_axes, walk_of
 
 SCHEMES = ("register", "shuffle", "shared", "global", "grid", "recompute", "cut")
 """How a value gets from the threads that make it to those that use it: it stays in the thread, shuffles within a warp (and a word
@@ -107,9 +107,9 @@ class Graph:
         """What each of these loops walks."""
         return {s.target.array: tuple(walk_of(x.id, [(leaf, s)]) for x in above) for leaf, s, above in self.leaves}
 
-    def alike(self, a: str, b: str) -> bool:
+    def same_axes(self, a: str, b: str) -> bool:
         """Whether the loops around the last statements of two values are over the same."""
-        return self.space[a] == self.space[b] and all(map(alike, self._walks[a], self._walks[b]))
+        return self.space[a] == self.space[b] and all(map(same_axes, self._walks[a], self._walks[b]))
 
     @cached_property
     def _passes(self) -> dict[str, tuple[tuple[int, ...], tuple[Walk, ...]]]:
@@ -123,7 +123,7 @@ class Graph:
     def in_one_pass(self, a: str, b: str) -> bool:
         """Whether two values are made of something that both read, by loops over the same."""
         (space, walks), (other, others) = (self._passes.get(v, ((), ())) for v in (a, b))
-        return bool(self.inputs[a] & self.inputs[b]) and space == other and all(map(alike, walks, others))
+        return bool(self.inputs[a] & self.inputs[b]) and space == other and all(map(same_axes, walks, others))
 
     @property
     def shared(self) -> bool:
@@ -178,7 +178,7 @@ class Graph:
         schemes = dict(fixed)
         for e, scheme in [(e, s) for n, s in fixed.items() if s in ("global", PARTS) and (e := self.edge(n)) and self.joins(e)]:
             for other in self.edges:  # parts of one nest are joined together; what is spread again runs behind them
-                same = self.joins(other) and self.alike(other.array, e.array)
+                same = self.joins(other) and self.same_axes(other.array, e.array)
                 again = other.array in self.below(e.into) and self.space[other.into] != self.space[other.array]
                 if same or again or other.into == e.array:
                     schemes.setdefault(name_of(other), "grid" if scheme == PARTS and not same else scheme)

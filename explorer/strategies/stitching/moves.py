@@ -9,7 +9,7 @@ from ...errors import IllegalSchedule
 from ...ir.expr import Expr
 from ...ir.tree import Loop, Node
 from .._steps import Builder, chain, leaves_of
-from .alike import alike, walk_of
+from .same_axes import same_axes, walk_of
 
 Holder = Callable[[Builder], tuple[Node, ...]]
 """Gives a body as it is now."""
@@ -105,7 +105,7 @@ def chain_body(b: Builder, kernel: str) -> Holder:
 def alike_loops(b: Builder, first: Loop, second: Loop) -> bool:
     """Whether two loops run equally often, over the same."""
     one, other = (walk_of(x.id, ((leaf, b.plan.statement_of[leaf.statement]) for leaf in leaves_of(x))) for x in (first, second))
-    return first.extent == second.extent and alike(one, other)
+    return first.extent == second.extent and same_axes(one, other)
 
 
 def is_parallel(b: Builder, loop: Loop) -> bool:

@@ -52,7 +52,7 @@ def one_launch(schedule: Schedule, phases: Sequence[str], gpu: Gpu) -> Schedule:
     apart(b, phases)
     for kernel in _kernels(b.plan, phases):
         if kernel.resident:  # the barrier of the grid decides how many blocks there are
-            b.do("occupy", kernel.id, 0)
+            b.do("launch_bounds", kernel.id, 0)
     spread = b.schedule
     _one_block(b, phases)
     if prod(_threads(b.plan, phases)) > THREADS_PER_BLOCK:

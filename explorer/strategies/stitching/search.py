@@ -11,7 +11,7 @@ from ...poly.edges import ValueEdge
 from ...schedule import Schedule
 from .._steps import Builder
 from ..deferred import Memory
-from ..gather import gather
+from ..fuse_reduction import fuse_reduction
 from .cost import TERMS, KernelCost
 from .graph import APART, PARTS, Graph, name_of
 from .group import arithmetic
@@ -59,7 +59,7 @@ class Search:
         if empty := next((x for x in inside if x.extent == 0), None):
             raise TransformError(f"{empty.id} has no iterations", why="what costs nothing has no cheapest way",
                                  hint="sizes above 0, or strategies.default")
-        self.schedule = gather(schedule) if self.whole else schedule
+        self.schedule = fuse_reduction(schedule) if self.whole else schedule
         self.graph = Graph.of(self.schedule.plan, self.kernel)
         self._prepared: dict[tuple[str, ...], tuple[Schedule, Graph]] = {(): (self.schedule, self.graph)}
         self._made: dict[tuple, Stitched | ScheduleError] = {}

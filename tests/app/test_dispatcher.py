@@ -63,7 +63,7 @@ def test_a_selection_is_answered_before_its_moves(shown: Front) -> None:
     answers = shown.ask("select", node="k_2")
     assert answers[0]["panes"]["moves"]["pending"]
     assert answers[0]["panes"]["selection"]["node"] == "k_2"
-    assert shown.desk.wait()
+    assert shown.dispatcher.wait()
     assert shown.panes["moves"]["node"] == "k_2"
     assert not shown.panes["moves"]["pending"]
     again = shown.ask("select", node="i") and shown.ask("select", node="k_2")
@@ -73,7 +73,7 @@ def test_a_selection_is_answered_before_its_moves(shown: Front) -> None:
 def test_the_newest_selection_wins(shown: Front) -> None:
     for node in ("k", "k_2", "k_3", "S1", "k_3"):
         shown.ask("select", node=node)
-    assert shown.desk.wait()
+    assert shown.dispatcher.wait()
     assert shown.panes["moves"]["node"] == "k_3"
     complete = [m["panes"]["moves"]["node"] for m in shown.messages if not m["panes"].get("moves", {"pending": True})["pending"]]
     assert complete == ["k_3"]
@@ -150,7 +150,7 @@ def test_what_cannot_be_done_is_a_problem_and_changes_nothing(shown: Front, kind
 @pytest.mark.parametrize("message", [None, 3, "ready", [], {}, {"kind": None}, {"kind": {"a": 1}, "serial": "x"}])
 def test_messages_that_are_none_are_answered(shown: Front, message: Any) -> None:
     shown.messages.clear()
-    shown.desk.handle(message)
+    shown.dispatcher.handle(message)
     assert [m["kind"] for m in shown.messages] == ["problem"]
 
 
@@ -159,7 +159,7 @@ def test_a_defect_is_shown_and_logged_and_not_raised(shown: Front, monkeypatch: 
     def broken(*_: Any) -> Any:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("explorer.app.desk.preview", broken)
+    monkeypatch.setattr("explorer.app.dispatcher.preview", broken)
     assert "the explorer itself failed: ZeroDivisionError: oops" in shown.problem("preview", call="reverse('i')")["what"]
     assert "ZeroDivisionError" in caplog.text
 

@@ -1,4 +1,4 @@
-"""Column sums that ride along a row kernel: every array read once, for the rows and for the sums over all rows.
+"""Row and column reductions in one kernel: every array read once, for the rows and for the sums over all rows.
 
 A gradient of a normalisation, or of a bias, walks rows and sums over them.  One launch does both, as hand-written kernels do
 (Apex' `layer_norm_cuda_kernel.cu`; "persistent" blocks): each block takes rows in a loop, each thread always the same columns,
@@ -25,7 +25,7 @@ from .._steps import Builder, leaves_of
 from ..rows import UNROLL
 from ..rows.form import WIDE
 from ..rows.model import group_size
-from .form import Riding, accompany, axes, bring_together, riding_form
+from .form import RowColumn, accompany, axes, bring_together, row_column_form
 from .moves import Rider, Spread, fold
 
 REGISTERS = 168
@@ -38,7 +38,7 @@ IN_FLIGHT = 32 << 10
 """Bytes of rows that a multiprocessor should have in flight."""
 
 
-def choose(schedule: Schedule, form: Riding, gpu: Gpu) -> Spread | None:
+def choose(schedule: Schedule, form: RowColumn, gpu: Gpu) -> Spread | None:
     """The spread by the rule of this module's text; None where the columns of one row do not fit in a block's registers."""
     plan = schedule.plan
     walked = [plan.array_of[name] for name in _walked(plan, form)]
@@ -75,18 +75,18 @@ def choose(schedule: Schedule, form: Riding, gpu: Gpu) -> Spread | None:
     return max(map(spread, (threads, *fewer)), key=in_flight)
 
 
-def _met(form: Riding, threads: int, rows: int) -> int:
+def _met(form: RowColumn, threads: int, rows: int) -> int:
     """Elements in shared memory where the rows of a block meet, for one sum."""
     step = fold(form, threads, rows) * threads
     return rows * -(-form.extent // step) * step if rows > 1 else 0
 
 
-def _targets(plan: Plan, form: Riding) -> list[str]:
+def _targets(plan: Plan, form: RowColumn) -> list[str]:
     """The arrays of the sums."""
     return [plan.statement_of[plan.resolve(x)[0].statement].target.array for x in form.sums]  # type: ignore[index]
 
 
-def _walked(plan: Plan, form: Riding) -> list[str]:
+def _walked(plan: Plan, form: RowColumn) -> list[str]:
     """The parameters that the row nests walk element by element, and temporaries that live from one nest to another."""
     found: dict[str, set[str]] = {}
     for nest in form.nests:
@@ -99,14 +99,14 @@ def _walked(plan: Plan, form: Riding) -> list[str]:
     return [name for name, nests in found.items() if len(nests) > 1 or plan.array_of[name].role != "temporary"]
 
 
-def ride(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, spread: Spread | None = None) -> Schedule:
+def fuse_row_column(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, spread: Spread | None = None) -> Schedule:
     """Schedule row nests with the column reductions that read the same arrays.
 
     Parameters
     ----------
     schedule : Schedule
         A program as written, its results started and updated under the same loops
-        (:func:`~explorer.strategies.gather.gather`).
+        (:func:`~explorer.strategies.fuse_reduction.gather`).
     kernel : str
         Which kernel (default: the first).
     gpu : Gpu, optional
@@ -132,7 +132,7 @@ def ride(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, spread: S
                 if company and not accompany(b, kernel):
                     break
                 bring_together(b, kernel)
-                form = riding_form(b.plan, kernel)
+                form = row_column_form(b.plan, kernel)
                 chosen = spread or (choose(b.schedule, form, gpu or default_gpu()) if form else None)
                 if form is None or chosen is None or not _fits(b.plan, form, chosen):
                     break
@@ -144,7 +144,7 @@ def ride(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, spread: S
     return schedule
 
 
-def _fits(plan: Plan, form: Riding, spread: Spread) -> bool:
+def _fits(plan: Plan, form: RowColumn, spread: Spread) -> bool:
     """Whether the loops over the columns can be written out, and there is more than one block to sum over."""
     several = spread.blocks > 1 and len(list(leaves_of(plan.loops[form.outer[0]]))) > 1
     return several and -(-form.extent // (spread.threads * spread.vector)) <= UNROLL

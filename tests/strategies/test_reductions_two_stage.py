@@ -45,7 +45,7 @@ def canonical(case: tuple) -> tuple[Problem, list[Shape]]:
     written = reduction(*case)
     form = reduction_form(written, written.plan.kernels[0].id)
     assert form is not None
-    return problem_of(written, form), [s for s, _ in priced(written, form, HERE) if s.met]
+    return problem_of(written, form), [s for s, _ in priced(written, form, HERE) if s.two_stage]
 
 
 def test_so_many_rows_as_make_whole_vectors() -> None:

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 Task = Callable[[], None]
 
 
-class Errands:
+class WorkerThread:
     """A queue of tasks and the thread that does them; the thread starts with the first task and ends when closed."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Errands:
         with self._change:
             self._open += 1
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="explorer-errands", daemon=True)
+                self._thread = threading.Thread(target=self._work, name="explorer-worker", daemon=True)
                 self._thread.start()
         self._queue.put(task)
 

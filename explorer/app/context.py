@@ -1,4 +1,4 @@
-"""What the parts of the desk, planning and running, need of it."""
+"""What planning, running and searching need of the dispatcher."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Panes = Mapping[str, Callable[[], Any]]
 
 
 @dataclass(frozen=True)
-class Outgoing:
-    """The desk, as its parts see it.
+class Context:
+    """The dispatcher, as its parts see it.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class Outgoing:
     ours : callable
         ``with ours():`` what this thread changes meanwhile, it also tells the front end.
     later : callable
-        ``later(serial, to, work)`` answers from the errands' thread.
-    errand : callable
-        ``errand(task)`` does something else there.
+        ``later(serial, to, work)`` answers from the worker's thread.
+    queue : callable
+        ``queue(task)`` does something else there.
     busy : callable
         ``busy()``: what takes times just now, ``"a run"`` or ``"a search"``; empty where nothing does.
     """
@@ -45,5 +45,5 @@ class Outgoing:
     changed: Callable[[], None]
     ours: Callable[[], AbstractContextManager[None]]
     later: Callable[[int, str, Callable[[], Any]], None]
-    errand: Callable[[Callable[[], None]], None]
+    queue: Callable[[Callable[[], None]], None]
     busy: Callable[[], str]

@@ -1,4 +1,4 @@
-"""Who supplies whom: a write and a read of the value it wrote, as a relation between the loops of the two leaves.
+"""Last writers: a write and a read of the value it wrote, as a relation between the loops of the two leaves.
 
 Where the flow is a plain equality of indices, so is the relation: loops of the two leaves that are one function of
 equal dimensions are equal (question *cover* makes `Leaf.when` the inverse of `Leaf.at`).  What else follows from these
@@ -14,10 +14,10 @@ import islpy as isl
 
 from ..ir.expr import Expr, var
 from ..ir.tree import ranges
-from .alike import are_all, dimension_facts, elements, equalities
 from .decide import OPEN, Maybe, Question
 from .deduce import Facts, deduce, marked, over
 from .dependence import Flow
+from .dependence_hull import are_all, dimension_facts, elements, equalities
 from .events import instances, relation
 from .linear import Case, Condition, equal
 from .sites import Site

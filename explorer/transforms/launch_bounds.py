@@ -17,7 +17,7 @@ Compute Capability"); one of a smaller GPU holds what it can."""
 
 
 @dataclass(frozen=True)
-class Occupy(Transform):
+class LaunchBounds(Transform):
     """Say how many blocks of a kernel a multiprocessor should hold: the compiler may then use the registers that this leaves.
 
     Where nothing is said, ptxas keeps a thread within the registers with which a multiprocessor is full of threads (32 on most
@@ -35,7 +35,7 @@ class Occupy(Transform):
                 for k.u in 0…16  unroll
                     y_p += x[256*k.u + k.t]
 
-    After ``occupy('total', 1)``::
+    After ``launch_bounds('total', 1)``::
 
         kernel total                                # a multiprocessor holds at least 1 block
             for k.t in 0…256  thread.x
@@ -43,9 +43,10 @@ class Occupy(Transform):
                     y_p += x[256*k.u + k.t]
     """
 
-    name = "occupy"
+    name = "launch_bounds"
     group = "Places"
-    aliases = ("launch_bounds", "min_blocks", "minnctapersm", "maxnreg", "registers")
+    formerly = ("occupy",)
+    aliases = ("min_blocks", "minnctapersm", "maxnreg", "registers")
     elsewhere = {"CUDA": "__launch_bounds__"}
 
     kernel: str = field(metadata={"kind": "kernel", "help": "the kernel; of several phases of one launch the first"})
@@ -59,7 +60,7 @@ class Occupy(Transform):
         if kernel.join:
             first = next(group[0].id for group in plan.launched if kernel in group)
             return no(f"{kernel.id} runs in the launch of {first}", "the blocks are those of the launch",
-                      f"occupy('{first}', {self.blocks})")
+                      f"launch_bounds('{first}', {self.blocks})")
         if not 0 <= self.blocks <= MOST_BLOCKS:
             return no(f"a multiprocessor holds 0 to {MOST_BLOCKS} blocks, not {self.blocks}")
         if self.blocks == kernel.resident:
@@ -67,7 +68,8 @@ class Occupy(Transform):
         threads = _threads(plan, kernel)
         if self.blocks * threads > MOST_THREADS:
             return no(f"{self.blocks} blocks of {threads} threads are {self.blocks * threads:,} threads",
-                      f"a multiprocessor holds at most {MOST_THREADS:,}", f"occupy('{kernel.id}', {MOST_THREADS // threads})")
+                      f"a multiprocessor holds at most {MOST_THREADS:,}",
+                      f"launch_bounds('{kernel.id}', {MOST_THREADS // threads})")
         return YES
 
     def rewrite(self, plan: Plan) -> Plan:
@@ -81,7 +83,7 @@ class Occupy(Transform):
         return cls(node_id, 0 if kernel.resident else 1).check(plan)
 
     @classmethod
-    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Occupy]:
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[LaunchBounds]:
         if _kernel(plan, node_id):
             yield from (step for n in (1, 2, 4, 8, 0) if (step := cls(node_id, n)).check(plan))
 

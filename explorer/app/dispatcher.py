@@ -12,9 +12,8 @@ from ..errors import ExplorerError, ScheduleError
 from ..steps.calls import construct, find, read_call
 from ..views.plotlyjs import plotly_source
 from . import answers
-from .errands import Errands
+from .context import Context, Panes
 from .judging import MoveJudge
-from .outgoing import Outgoing, Panes
 from .panes import problems
 from .panes.cuda import after_pass, cuda
 from .panes.history import history
@@ -31,6 +30,7 @@ from .running import Running
 from .script import ScriptProblem
 from .searching import Searching
 from .session import Session
+from .worker_thread import WorkerThread
 
 log = logging.getLogger("explorer")
 
@@ -38,7 +38,7 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 """``send(message, buffers)``; called from several threads."""
 
 
-class Desk:
+class Dispatcher:
     """Answers the front end's requests on one session.
 
     Parameters
@@ -55,8 +55,8 @@ class Desk:
     def __init__(self, session: Session, send: Send, changed: Callable[[], None] = lambda: None, widget: str = "") -> None:
         self.session, self._send, self._changed, self._widget = session, send, changed, widget
         self._judge = MoveJudge(lambda serial: self._panes(serial, {"moves": self._judged}))
-        self._errands = Errands()
-        out = Outgoing(session, self._panes, self._failed, self._after, changed, self._ours, self._later, self._errands.do,
+        self._worker = WorkerThread()
+        out = Context(session, self._panes, self._failed, self._after, changed, self._ours, self._later, self._worker.do,
                        self._busy)
         self._planning, self._running, self._searching = Planning(out), Running(out), Searching(out)
         self._shown: dict[str, Any] = {}
@@ -84,14 +84,14 @@ class Desk:
         return getattr(self, f"_on_{kind}", None) or next(filter(None, found), None)
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until no thread is at work for this desk; False if it took longer."""
-        return all(part.wait(timeout_s) for part in (self._planning, self._judge, self._searching, self._errands, self._running))
+        """Wait until no thread is at work for this dispatcher; False if it took longer."""
+        return all(part.wait(timeout_s) for part in (self._planning, self._judge, self._searching, self._worker, self._running))
 
     def close(self) -> None:
         """Stop the run and end the threads."""
         if self._noticed in self.session.observers:
             self.session.observers.remove(self._noticed)
-        for part in (self._running, self._searching, self._planning, self._judge, self._errands):
+        for part in (self._running, self._searching, self._planning, self._judge, self._worker):
             part.close()
 
     @contextmanager
@@ -291,11 +291,11 @@ class Desk:
     # ---- threads ----
 
     def _later(self, serial: int, to: str, work: Callable[[], Any]) -> None:
-        """Answer from the errands' thread."""
+        """Answer from the worker's thread."""
         def task() -> None:
             try:
                 self._answer(serial, to, work())
             except Exception as error:
                 self._failed(serial, to, error)
 
-        self._errands.do(task)
+        self._worker.do(task)

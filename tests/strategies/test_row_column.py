@@ -16,10 +16,10 @@ from explorer.kernel.emit import emit
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.auto import auto
-from explorer.strategies.gather import gather
-from explorer.strategies.riding import Spread, choose, ride
-from explorer.strategies.riding.form import Riding, riding_form
-from tests.strategies import riding_programs as programs
+from explorer.strategies.fuse_reduction import fuse_reduction
+from explorer.strategies.row_column import Spread, choose, fuse_row_column
+from explorer.strategies.row_column.form import RowColumn, row_column_form
+from tests.strategies import row_column_programs as programs
 
 Arrays = dict[str, np.ndarray]
 CASES = [
@@ -67,7 +67,7 @@ def _wanted(name: str, given: Arrays) -> Arrays:
 
 @pytest.fixture(scope="module")
 def made() -> list[Any]:
-    return [ride(gather(p.schedule(**sizes))) for p, sizes in CASES]
+    return [fuse_row_column(fuse_reduction(p.schedule(**sizes))) for p, sizes in CASES]
 
 
 def test_results_are_right(made: list[Any]) -> None:
@@ -141,7 +141,7 @@ def test_chosen_spreads_fit(sizes: tuple[int, int]) -> None:
 
 
 def test_a_given_spread_is_taken_and_parts_without_rows_are_stored_too() -> None:
-    schedule = ride(gather(layernorm_gradient.schedule(M=7, N=24)), spread=Spread(4, 2, 3, 5))
+    schedule = fuse_row_column(fuse_reduction(layernorm_gradient.schedule(M=7, N=24)), spread=Spread(4, 2, 3, 5))
     assert schedule.module().launches[0].grid == (5, 1, 1)
     assert schedule.module().launches[0].block == (4, 3, 1)
     run = schedule.run(device="cpu", seeds=2, time=False, ragged=False)
@@ -152,9 +152,9 @@ def test_the_rule_counts_registers_and_shared_memory() -> None:
     h200 = ex.gpu("H200")
 
     def spread(m: int, n: int) -> Spread:
-        given = gather(programs.gelu_backward.schedule(M=m, N=n))
-        form = riding_form(given.plan, given.plan.kernels[0].id)
-        assert isinstance(form, Riding)
+        given = fuse_reduction(programs.gelu_backward.schedule(M=m, N=n))
+        form = row_column_form(given.plan, given.plan.kernels[0].id)
+        assert isinstance(form, RowColumn)
         found = choose(given, form, h200)
         assert found is not None
         return found
@@ -167,8 +167,8 @@ def test_the_rule_counts_registers_and_shared_memory() -> None:
     assert spread(100, 768).blocks == 100
     assert spread(16384, 768).rows > 1
     assert spread(16384, 8192).threads == 256
-    wide = gather(layernorm_gradient.schedule(M=1000, N=32768))
-    assert ride(wide) is wide  # more columns than a block has registers for
+    wide = fuse_reduction(layernorm_gradient.schedule(M=1000, N=32768))
+    assert fuse_row_column(wide) is wide  # more columns than a block has registers for
 
 
 def test_programs_without_a_sum_to_carry_stay_as_they_are() -> None:
@@ -176,8 +176,8 @@ def test_programs_without_a_sum_to_carry_stay_as_they_are() -> None:
         if name not in ex.workloads.names():
             continue
         workload = ex.workloads.get(name)
-        written = gather(workload.definition.schedule(**(sizes or workload.tiny)))
-        assert ride(written) is written
+        written = fuse_reduction(workload.definition.schedule(**(sizes or workload.tiny)))
+        assert fuse_row_column(written) is written
     M, N = ex.sizes("M N")
 
     @ex.program
@@ -190,8 +190,8 @@ def test_programs_without_a_sum_to_carry_stay_as_they_are() -> None:
             for i in range(M):
                 s[k] += z[i, k]
 
-    written = gather(unrelated.schedule(M=64, N=32))
-    assert ride(written) is written
+    written = fuse_reduction(unrelated.schedule(M=64, N=32))
+    assert fuse_row_column(written) is written
 
 
 def test_parts_may_come_anywhere() -> None:

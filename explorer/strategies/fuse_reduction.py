@@ -1,4 +1,4 @@
-"""Bring a reduction that is written as separate nests into one: start, updates and end of a result under its parallel loops."""
+"""Fuse a reduction that is written as separate nests: initialisation, updates and finalisation under its parallel loops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._steps import Builder, axes, chain, leaves_of
 from .stitching.moves import alike_loops, body_of, bring_together, is_parallel, needs, targets_of
 
 
-def gather(schedule: Schedule) -> Schedule:
+def fuse_reduction(schedule: Schedule) -> Schedule:
     """Fuse nests that start results, or do something with each of them, with the nests that update them.
 
     ``for j: y[j] = 0`` and ``for i: for j: y[j] += x[i, j]`` become ``for j: y[j] = 0; for i: y[j] += x[i, j]``, as far as

@@ -1,4 +1,4 @@
-"""Stray reads of copies: elements in a copy's box that no reader of the copy wants.
+"""Over-approximated footprints of copies: elements in a copy's box that no reader of the copy wants.
 
 The box of a staged copy is rectangular, so it may hold elements beyond what its readers use.  Of an input they are there
 in any case.  Of an array that the program itself fills, nothing orders the copy after their writes, and they may never be
@@ -25,7 +25,7 @@ BUDGET = 2_000_000
 """Operations of isl for a question that only chooses between two copies."""
 
 
-def check_strays(plan: Plan) -> Iterator[Finding]:
+def check_overapproximated(plan: Plan) -> Iterator[Finding]:
     """A finding for each copy of what the program itself writes that reads an element for nobody.
 
     Parameters
@@ -38,23 +38,23 @@ def check_strays(plan: Plan) -> Iterator[Finding]:
         Question ``"flow"``; its sink is the smallest such instance of the copy.
     """
     for copy in plan.copies:
-        stray = _strays(plan, copy)
+        stray = _unwanted(plan, copy)
         if stray is not None and not stray.is_empty():
             yield _finding(plan, copy, smallest(stray))
 
 
 @alone
-def strays(plan: Plan, name: str) -> bool:
+def overapproximates(plan: Plan, name: str) -> bool:
     """Whether a copy reads an element for nobody that the program itself writes; False too where that is undecided."""
     try:
         with budget(BUDGET):
-            stray = _strays(plan, next(c for c in plan.copies if c.name == name))
+            stray = _unwanted(plan, next(c for c in plan.copies if c.name == name))
             return stray is not None and not stray.is_empty()
     except Undecided:
         return False
 
 
-def _strays(plan: Plan, copy: Statement) -> isl.Set | None:
+def _unwanted(plan: Plan, copy: Statement) -> isl.Set | None:
     """Instances of a copy that read an element for nobody; None where none of its elements is the program's to write."""
     copies, array = {c.name for c in plan.copies}, plan.array_of[copy.reads[0].array]
     if array.name in copies or array.role == "in" or (array.role == "inout" and not _in_blocks(plan, copy)):

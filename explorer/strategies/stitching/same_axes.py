@@ -27,6 +27,6 @@ def walk_of(loop: str, statements: Iterable[tuple[Leaf, Statement]]) -> Walk:
     return found
 
 
-def alike(one: Walk, other: Walk) -> bool:
+def same_axes(one: Walk, other: Walk) -> bool:
     """Whether every array that both loops walk has an axis that both walk."""
     return all(one[array] & other[array] for array in one.keys() & other.keys())

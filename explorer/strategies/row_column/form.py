@@ -1,4 +1,4 @@
-"""Column sums that ride along a row nest: finding them, and bringing their updates into the loops over the rows.
+"""Column sums to fuse into a row nest: finding them, and bringing their updates into the loops over the rows.
 
 The gradient of a layer normalisation reads two arrays row by row and also sums products of them over the rows, for each column.
 Written as nests of their own, ``for k: dw[k] = 0; for i: dw[k] += …``, these sums read everything a second time.  Distributed,
@@ -19,7 +19,7 @@ from ..stitching.moves import join_nests
 
 
 @dataclass(frozen=True)
-class Riding:
+class RowColumn:
     """A row nest with column reductions in its body.
 
     Attributes
@@ -42,16 +42,16 @@ class Riding:
     sums: tuple[str, ...]
 
 
-def riding_form(plan: Plan, kernel: str) -> Riding | None:
-    """The first row nest of a kernel that column reductions ride along, or None."""
+def row_column_form(plan: Plan, kernel: str) -> RowColumn | None:
+    """The first row nest of a kernel that column reductions can be fused into, or None."""
     for node in _body(plan, kernel):
         for depth in range(1, len(chain(node)) + 1):
-            if (form := _riding(plan, kernel, chain(node)[:depth])) is not None:
+            if (form := _row_column(plan, kernel, chain(node)[:depth])) is not None:
                 return form
     return None
 
 
-def _riding(plan: Plan, kernel: str, outer: list[Loop]) -> Riding | None:
+def _row_column(plan: Plan, kernel: str, outer: list[Loop]) -> RowColumn | None:
     """The form with these loops over the rows."""
     nests = [chain(n) for n in outer[-1].body if isinstance(n, Loop)]
     if not nests or any(isinstance(n, Loop) for nest in nests for n in nest[-1].body):
@@ -63,7 +63,7 @@ def _riding(plan: Plan, kernel: str, outer: list[Loop]) -> Riding | None:
     if len(extents) != 1 or not sums:
         return None
     names = tuple(tuple(x.id for x in nest) for nest in nests)
-    return Riding(kernel, tuple(x.id for x in outer), names, extents.pop(), tuple(sums))
+    return RowColumn(kernel, tuple(x.id for x in outer), names, extents.pop(), tuple(sums))
 
 
 def _sums(plan: Plan, leaf: Leaf, outer: list[Loop], nest: list[Loop]) -> bool:

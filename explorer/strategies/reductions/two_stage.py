@@ -1,4 +1,4 @@
-"""The moves for columns of which several make one result: a block's sums of them meet in its shared memory.
+"""Two-stage block reductions, for columns of which several make one result: a block's sums of them meet in its shared memory.
 
 Rows of an odd length are no whole number of vectors, but several of them taken as one are; and where a reduced axis stands inside
 of the results, it and they together are one contiguous run.  Either way neighbouring lanes read vectors of neighbouring elements,
@@ -23,7 +23,7 @@ WIDE = 4
 """Sums of one access to shared memory."""
 
 
-def met(b: Builder, form: ReductionForm, shape: Shape) -> Schedule:
+def two_stage(b: Builder, form: ReductionForm, shape: Shape) -> Schedule:
     """Give the reductions of a form a shape whose sums meet in the block."""
     kept = form.kept if shape.kept else ()
     rows = tuple(n for n in form.reduced if n not in kept)

@@ -1,4 +1,4 @@
-"""What is alike in all pairs of a dependence: equalities between the dimensions of source and sink, and least distances.
+"""The affine hull of a dependence: equalities between the dimensions of source and sink on all its pairs, and least distances.
 
 Asked of isl once for each dependence of a program; for each schedule they answer most questions by substitution.
 """

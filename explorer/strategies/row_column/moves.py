@@ -1,4 +1,4 @@
-"""The moves that let column reductions ride along a row nest: one launch for rows and partial sums, one that joins the parts."""
+"""The moves that fuse column reductions into a row nest: one launch for rows and partial sums, one that joins the parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...ir.tree import Leaf, Loop
 from .._steps import Builder, chain, leaves_of, own_temporaries
 from ..rows import UNROLL
 from ..rows.form import WIDE
-from .form import Riding
+from .form import RowColumn
 
 COLUMNS, PARTS = 32, 16
 """Threads of a block that joins: for neighbouring columns, and for parts of one column."""
@@ -39,7 +39,7 @@ class Spread:
     blocks: int
 
 
-def fold(form: Riding, threads: int, rows: int) -> int:
+def fold(form: RowColumn, threads: int, rows: int) -> int:
     """How many rows of threads sum over the rows of a block: all take the same number of columns where that leaves few idle."""
     pieces = -(-form.extent // threads)
     even = max(n for n in range(1, rows + 1) if pieces % n == 0)
@@ -49,7 +49,7 @@ def fold(form: Riding, threads: int, rows: int) -> int:
 class Rider:
     """The steps, in order; `block`, `row` and `time` are the loops that the loop over rows becomes."""
 
-    def __init__(self, b: Builder, form: Riding, spread: Spread) -> None:
+    def __init__(self, b: Builder, form: RowColumn, spread: Spread) -> None:
         self.b, self.form, self.spread = b, form, spread
         self.kernel, self.time = form.kernel, form.outer[0]
         self.block = self.row = ""
