@@ -2,8 +2,8 @@
 
 An entry is a folder.  Beside its files stand their sums (SHA-256), and nothing is used whose sum is another: an entry that is
 truncated, damaged, unreadable or no folder at all is made again, silently.  It appears under its name in one step, complete, so
-concurrent processes never see half of it; of two that make the same one, either result stays.  Each kind of thing that is kept
-is one :class:`Cache`: a name and a limit, beyond which the least recently used entries go.
+concurrent processes never see half of it; of several that want the same one, the first makes it and the others wait.  Each kind
+of thing that is kept is one :class:`Cache`: a name and a limit, beyond which the least recently used entries go.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from pathlib import Path
 import platformdirs
 
 from ..errors import DeviceError
+from . import cancel
 from .files import is_full, reason
 
 _SUMS, _MAKING = "sums.json", ".making-"
+_WAIT_S, _LOOK_S = 60.0, 0.01
+"""How long one waits for what another makes, before it makes it too; and how often it looks."""
 _LEFT_S = 3600.0
 """An unfinished entry of this age has been left by a process that ended."""
 
@@ -98,8 +101,11 @@ class Cache:
         except OSError as error:
             raise _unwritable(final.parent, error) from error
         try:
-            make(work)
-            _seal(work)
+            with _in_turn(final.parent):
+                if _touched(final):  # made by another one meanwhile
+                    return final
+                make(work)
+                _seal(work)
             return _place(work, final)
         except OSError as error:
             if isinstance(error, FileNotFoundError):  # what `make` runs is not there
@@ -212,6 +218,24 @@ def _place(work: Path, final: Path, renew: bool = False) -> Path:
             remove(final)
             work.rename(final)
     return final
+
+
+@contextlib.contextmanager
+def _in_turn(parent: Path) -> Iterator[None]:
+    """No other process or thread makes an entry here meanwhile, unless it has waited too long (or there are no locks)."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            folder = os.open(parent, os.O_RDONLY)
+            stack.callback(os.close, folder)
+            end = time.monotonic() + _WAIT_S
+            while fcntl is not None and time.monotonic() < end:
+                cancel.check()
+                try:
+                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(_LOOK_S)
+        yield
 
 
 @contextlib.contextmanager

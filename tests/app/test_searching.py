@@ -35,8 +35,7 @@ class Labelled(Clock):
 
 
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Front:
-    monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path))
+def shown(own_memory: Path) -> Front:
     f = front("softmax", M=6, N=64)
     f.ask("ready", wait=True)
     return f

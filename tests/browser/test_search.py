@@ -17,9 +17,8 @@ from tests.browser.shown import OVERFLOW, Open, Shown, focused, serious
 
 
 @pytest.fixture
-def searched(opened: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shown:
+def searched(opened: Open, own_memory: Path) -> Shown:
     """A softmax, its search tab open."""
-    monkeypatch.setenv("EXPLORER_CACHE_DIR", str(tmp_path / "cache"))
     stage = opened(schedule("softmax", M=6, N=64))
     stage.page.get_by_role("tab", name="Search", exact=True).click()
     stage.calm()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +20,7 @@ from explorer.run.cpu.device import CpuDevice
 from explorer.run.cpu.elf import symbols_in_section
 from explorer.run.cpu.glue import is_dynamic_symbol, module_of_symbol, variable_of_symbol
 from explorer.system.cache import key_of
+from explorer.system.cancel import Cancel, Cancelled, cancellable
 from tests.run.cpu.cpu_kernels import row_sum
 
 
@@ -93,6 +96,41 @@ def test_concurrent_builds_agree(own_cache: Path) -> None:
         built = list(pool.map(lambda _: device.build(row_sum()), range(4)))
     assert len({b.program for b in built}) == 1
     assert not list(own_cache.glob("*/.making-*"))
+
+
+def test_of_several_that_want_the_same_one_makes_it(own_cache: Path) -> None:
+    made: list[str] = []
+
+    def make(folder: Path) -> None:
+        made.append(folder.name)
+        time.sleep(0.2)
+        (folder / "f").write_text("x")
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: BUILDS.made(key_of("a"), make), range(4)))
+    assert len(set(found)) == 1
+    assert (found[0] / "f").read_text() == "x"
+    assert len(made) == 1
+
+
+def test_who_waits_can_be_stopped_and_does_not_wait_for_ever(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def slow(folder: Path) -> None:
+        begun.set()
+        end.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(BUILDS.made, key_of("a"), slow)
+        begun.wait()
+        stop = Cancel()
+        stop.ask()
+        with cancellable(stop), pytest.raises(Cancelled):
+            BUILDS.made(key_of("a"), lambda folder: pytest.fail("made too"))
+        monkeypatch.setattr("explorer.system.cache._WAIT_S", 0.05)
+        assert BUILDS.made(key_of("a"), lambda folder: None).is_dir()
+        end.set()
+        assert first.result().is_dir()
 
 
 def test_a_failed_make_leaves_nothing(own_cache: Path) -> None:
