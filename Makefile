@@ -7,7 +7,7 @@ WORKERS ?= auto
 # In a container one is often root, which JupyterLab wants to be told.
 LABFLAGS := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help tour test check lint types format docs wheel clean
+.PHONY: help tour test quick check lint types format docs wheel clean
 
 help:                      ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## / - /; s/^/make /'
@@ -18,6 +18,9 @@ tour: .venv/lab            ## open the tour in JupyterLab (no GPU needed)
 
 test: .venv/test           ## run the test suite (no GPU needed)
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+quick: .venv/test          ## the quick tests: at most a minute on two cores
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
 
 check: lint types test     ## everything CI runs
 

@@ -1,13 +1,17 @@
-"""Shared fixtures: golden files, and GPU tests only where there is a GPU."""
+"""Shared fixtures: golden files; GPU tests only where there is a GPU; slow tests are marked."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from explorer.run.cpu.compiler import BUILDS
+from tests.quick import ROOT, cpu_s, is_slow, is_slow_file, listed
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
 hypothesis.settings.load_profile("untimed")
@@ -17,14 +21,38 @@ GOLDENS = Path(__file__).resolve().parent / "goldens"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files from what the tests produce")
+    parser.addoption("--cpu-times", metavar="FILE", help="append the processor time of each test to a file (see tests/quick.py)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "gpu: needs a CUDA device; collected only where one is present")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import the files that are slow as a whole, where slow tests are left out."""
+    if config.getoption("markexpr") != "not slow" or not collection_path.is_relative_to(ROOT):
+        return None
+    return True if is_slow_file(collection_path.relative_to(ROOT).as_posix(), listed()) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Note the processor time of each test, if it is asked for."""
+    start = cpu_s()
+    found = yield
+    if file := item.config.getoption("--cpu-times"):
+        with Path(file).open("a") as out:
+            out.write(json.dumps([item.nodeid, round(cpu_s() - start, 3)]) + "\n")
+    return found
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect GPU tests on a machine without a GPU; they are a suite of their own there, not skips."""
+    """Mark slow tests; deselect GPU tests on a machine without a GPU (they are a suite of their own there, not skips)."""
+    slow = listed()
+    for item in items:
+        if is_slow(item.nodeid, slow):
+            item.add_marker(pytest.mark.slow)
     gpu = [item for item in items if item.get_closest_marker("gpu")]
     if gpu and not _devices():
         config.hook.pytest_deselected(items=gpu)
@@ -64,3 +92,15 @@ def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
         assert produced == path.read_text(encoding="utf-8")
 
     return compare
+
+
+@pytest.fixture
+def own_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which nothing is remembered yet; compiled kernels, found by their content, are those of all tests."""
+    folder, builds = tmp_path / "memory", BUILDS.folder
+    folder.mkdir()
+    for start in (f"{n:02x}" for n in range(256)):
+        (builds / start).mkdir(parents=True, exist_ok=True)
+        (folder / start).symlink_to(builds / start)
+    monkeypatch.setenv("EXPLORER_CACHE_DIR", str(folder))
+    return folder
