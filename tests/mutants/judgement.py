@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from unittest.mock import patch
 
 from explorer.errors import CompileError, ExplorerError, IllegalSchedule
+from explorer.kernel import emit as emitting
 from explorer.kernel.emit import emit
+from explorer.kernel.launches import LaunchIR
 from explorer.kernel.module import CudaModule
+from explorer.kernel.validate import NotProved
 from explorer.run.cpu.device import CpuBuilt, CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
 from explorer.schedule import Schedule
@@ -19,14 +23,16 @@ from .patches import patched
 
 SEEDS = (0, 1, 2)
 SURVIVED = "nothing"
+IR = "the judge of the IR"
 
 
 @dataclass(frozen=True)
 class Caught:
-    """A mutant and what noticed it."""
+    """A mutant, what noticed it, and whether the judge of the IR did, before anything else could."""
 
     mutant: Mutant
     by: str
+    in_ir: bool = False
 
     @property
     def survived(self) -> bool:
@@ -34,12 +40,16 @@ class Caught:
 
 
 def caught(mutants: Sequence[Mutant] = MUTANTS) -> list[Caught]:
-    """Every mutant with the first judgement that notices it.  The texts are compiled together, without the mutants' patches."""
-    made = [_made(m) for m in mutants]
+    """Every mutant with the first judgement that notices it.  The texts are compiled together, without the mutants' patches.
+
+    What the judge of the IR refuses is written all the same, to see what stands behind that judge.
+    """
+    judged = [_made(m) for m in mutants]
+    made = [_made(m, unjudged=True) if answer == IR else answer for m, answer in zip(mutants, judged, strict=True)]
     running = {n: answer for n, answer in enumerate(made) if not isinstance(answer, str)}
     by = _runs(running)
     answers = [answer if isinstance(answer, str) else by[n] for n, answer in enumerate(made)]
-    return [Caught(m, answer) for m, answer in zip(mutants, answers, strict=True)]
+    return [Caught(m, answer, before == IR) for m, answer, before in zip(mutants, answers, judged, strict=True)]
 
 
 def control() -> dict[str, str]:
@@ -49,9 +59,14 @@ def control() -> dict[str, str]:
     return {name: made if isinstance(made, str) else by[n] for n, (name, made) in enumerate(schedules.items())}
 
 
-def _made(mutant: Mutant) -> tuple[Schedule, CudaModule] | str:
-    with patched(*mutant.patches):
+def _made(mutant: Mutant, unjudged: bool = False) -> tuple[Schedule, CudaModule] | str:
+    judge = _let_through if unjudged else emitting.require_proved
+    with patched(*mutant.patches), patch.object(emitting, "require_proved", judge):
         return _emitted(mutant.make, mutant.text)
+
+
+def _let_through(launch: LaunchIR) -> None:
+    """In the place of the judge of the IR."""
 
 
 def _emitted(make: Callable[[], Schedule], text: Sequence[tuple[str, str]]) -> tuple[Schedule, CudaModule] | str:
@@ -61,6 +76,8 @@ def _emitted(make: Callable[[], Schedule], text: Sequence[tuple[str, str]]) -> t
         if schedule.obligations:
             return "question obligation"
         module = emit(schedule.plan)
+    except NotProved:
+        return IR
     except IllegalSchedule as error:
         return f"question {error.finding.question}"
     except ExplorerError as error:
@@ -99,7 +116,7 @@ def _run(schedule: Schedule, built: CpuBuilt) -> str:
 
 def table(found: Sequence[Caught]) -> str:
     """Mutants and what noticed them, as a table in Markdown."""
-    rows = [f"| {c.mutant.part} | {c.mutant.breaks} | {c.by} |" for c in found]
+    rows = [f"| {c.mutant.part} | {c.mutant.breaks} | {f'{IR}; without it {c.by}' if c.in_ir else c.by} |" for c in found]
     return "\n".join(["| in | defect | noticed by |", "|---|---|---|", *rows])
 
 
@@ -108,8 +125,9 @@ def page(found: Sequence[Caught]) -> str:
     return f"""# Mutants: can the judgements fail?
 
 A test suite that cannot fail proves nothing.  Each row is a defect that the tests put into explorer on purpose, and the first
-of its own judgements that notices it: one of the questions that every schedule is asked, a check of the CPU device, or the
-comparison with the reference.  Where a row says that a question *is not asked*, it shows what stands behind that question.
+of its own judgements that notices it: one of the questions that every schedule is asked, the judge of the IR that is printed (and
+what stands behind it), a check of the CPU device, or the comparison with the reference.
+Where a row says that a question *is not asked*, it shows what stands behind that question.
 Without a defect the same schedules pass every judgement.
 
 {len(found)} defects, {sum(not c.survived for c in found)} noticed.

@@ -34,6 +34,10 @@ from .steps import steps
 from .wanted import wanted
 
 
+class NotProved(ScheduleError):
+    """The text would not be the schedule that was proved: a fault of a pass."""
+
+
 @alone
 def validate(plan: Plan, low: Lowered, body: Sequence[Node]) -> tuple[Finding, ...]:
     """Whether the last IR of a kernel is what its plan says.
@@ -71,9 +75,9 @@ def require_proved(launch: LaunchIR) -> None:
 
     Raises
     ------
-    ScheduleError
+    NotProved
         If a pass has made something else of it.
     """
     for low, body in zip(launch.lows, launch.bodies, strict=True):
         for found in validate(low.plan, low, body):
-            raise ScheduleError(found.what, where=found.where, why=found.why, hint="; or ".join(found.hints))
+            raise NotProved(found.what, where=found.where, why=found.why, hint="; or ".join(found.hints))
