@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from explorer.ir.dtype import DTYPES
 from explorer.ir.expr import Expr, Remainder
+from explorer.ir.scalar import Literal
 from explorer.kernel.launches import LaunchIR, PlanIR
 from explorer.kernel.nodes import (
     Barrier,
@@ -220,6 +222,23 @@ def _short_loop(body: Body) -> Iterator[Body]:
             yield _with(body, n, replace(node, start=node.start + 1, extent=node.extent - 1))
 
 
+def _interchanged(body: Body) -> Iterator[Body]:
+    """Two loops trade their places."""
+    for n, node in _each(body):
+        inner = node.body[0] if isinstance(node, For) and len(node.body) == 1 else None
+        if isinstance(inner, For) and not (node.limits or inner.limits) and min(node.extent, inner.extent) > 1:
+            yield _with(body, n, replace(inner, body=(replace(node, body=inner.body),)))
+
+
+def _other_value(body: Body) -> Iterator[Body]:
+    """A statement that computes something else: nothing, or with another operation."""
+    for n, node in _each(body):
+        if isinstance(node, (Do, Collect)):
+            statement = node.site.statement
+            other = replace(statement, value=Literal(0.125, DTYPES["f32"]))
+            yield _with(body, n, replace(node, site=replace(node.site, statement=other)))
+
+
 def _lost(body: Body) -> Iterator[Body]:
     for n, node in _each(body):
         if isinstance(node, (Do, Load, Put, Copy, Collect)):
@@ -245,5 +264,6 @@ RULES: dict[str, Rule] = {
 """By name."""
 MORE: dict[str, Rule] = {
     "an asynchronous copy is printed as a plain one": _plain_copy, "an index is off by one": _off_by_one,
-    "a loop is one short": _short_loop, "a step is lost": _lost, "an update runs twice": _twice}
+    "a loop is one short": _short_loop, "two loops are interchanged": _interchanged,
+    "a statement computes something else": _other_value, "a step is lost": _lost, "an update runs twice": _twice}
 """Those that are for the judge of the IR alone: run, some of them do the same, or end the run."""

@@ -103,9 +103,12 @@ class Leaves:
         """A leaf's instances: each once, with its operands and its target."""
         left, seen = w.points, None
         for run in runs:
-            if run.space != w.space:
-                yield "runs in other loops than the schedule's", run.step
+            if run.space != w.space or [x.node.var for x in run.step.loops] != w.names:
+                yield "runs in other loops than the schedule's, or in another order", run.step
                 return
+            mine = run.step.node.site.statement
+            if (mine.value, mine.update, mine.fill) != (run.statement.value, run.statement.update, run.statement.fill):
+                yield "computes something else", run.step
             if seen is not None and not seen.is_disjoint(run.real):
                 yield "runs an instance twice", run.step
             seen = run.real if seen is None else seen.union(run.real)

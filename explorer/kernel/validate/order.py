@@ -60,8 +60,7 @@ def _in_place(a: Wanted, b: Wanted, first: Step, second: Step) -> bool:
     mine = common(first, second)
     low = a.coordinates.low
     same = all(loop.node.var == low.variable[x.id] for loop, x in zip(first.loops[:mine], a.counters, strict=False))
-    lanes = a.counters[mine:shared] and all(x.role == "vector" for x in a.counters[mine:shared])
-    return a.number < b.number and same and (mine == shared or bool(lanes))
+    return a.number < b.number and same and mine == shared
 
 
 def _meet(a: Sequence[Touch], b: Sequence[Touch], coordinates: Coordinates) -> bool:

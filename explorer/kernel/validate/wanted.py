@@ -47,6 +47,11 @@ class Wanted:
         return tuple(x for x in self.above if self.coordinates.low.is_counter(x))
 
     @cached_property
+    def names(self) -> list[str]:
+        """Their variables, outermost first."""
+        return [self.coordinates.low.variable[x.id] for x in self.counters]
+
+    @cached_property
     def values(self) -> dict[str, Expr]:
         """Each loop's variable in the kernel's variables."""
         low = self.coordinates.low
