@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from sass_texts import schedules  # noqa: E402
 
 from explorer.kernel.launches import PlanIR, plan_ir  # noqa: E402
-from explorer.kernel.validate import validate  # noqa: E402
+from explorer.kernel.validate import judged  # noqa: E402
 from tests.mutants.ir import MORE, RULES, ir_mutants  # noqa: E402
 
 KINDS = RULES | MORE
@@ -26,8 +26,7 @@ KINDS = RULES | MORE
 
 def is_noticed(ir: PlanIR) -> bool:
     """Whether the judge finds something."""
-    return any(validate(low.plan, low, body) for launch in ir.launches
-               for low, body in zip(launch.lows, launch.bodies, strict=True))
+    return any(True for launch in ir.launches for _ in judged(launch))
 
 
 def counted(every: int) -> tuple[int, Counter[str], Counter[str], list[str], list[float]]:

@@ -16,15 +16,16 @@ Pnueli, Siegel and Singerman, "Translation Validation" (TACAS 1998).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...errors import ScheduleError, Undecided
 from ...ir.finding import Finding
 from ...ir.plan import Plan
 from ...poly.isl import LIMIT, alone, budget
 from ..launches import LaunchIR
-from ..nodes import Node
+from ..nodes import Collect, Combine, Node
 from ..sites import Lowered
+from ..traverse import walk
 from .barriers import check_barriers
 from .bounds import check_bounds
 from .leaves import Leaves, finding
@@ -39,7 +40,7 @@ class NotProved(ScheduleError):
 
 
 @alone
-def validate(plan: Plan, low: Lowered, body: Sequence[Node]) -> tuple[Finding, ...]:
+def validate(plan: Plan, low: Lowered, body: Sequence[Node], used: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
     """Whether the last IR of a kernel is what its plan says.
 
     Parameters
@@ -50,6 +51,8 @@ def validate(plan: Plan, low: Lowered, body: Sequence[Node]) -> tuple[Finding, .
         One of its kernels.
     body : sequence of Node
         What the passes have made of it.
+    used : frozenset of str
+        Shared arrays of collectives that earlier phases of the launch have worked in.
 
     Returns
     -------
@@ -62,12 +65,20 @@ def validate(plan: Plan, low: Lowered, body: Sequence[Node]) -> tuple[Finding, .
     try:
         with budget(LIMIT):
             return (*Leaves(plan, leaves, every).findings(), *check_order(leaves, every, coordinates),
-                    *check_waits(leaves, every, coordinates), *check_barriers(leaves, every, coordinates),
+                    *check_waits(leaves, every, coordinates), *check_barriers(leaves, every, coordinates, used),
                     *check_bounds(leaves, every))
     except KeyError as error:
         return (finding("flow", low.kernel.id, f"uses {error.args[0]} where there is no such variable", None),)
     except Undecided as error:
         return (finding("flow", low.kernel.id, f"could not be compared with the schedule: {error.what}", None),)
+
+
+def judged(launch: LaunchIR) -> Iterator[Finding]:
+    """What is wrong with the kernels of a launch, one after the other."""
+    used: frozenset[str] = frozenset()
+    for low, body in zip(launch.lows, launch.bodies, strict=True):
+        yield from validate(low.plan, low, body, used)
+        used |= {node.way.scratch for node in walk(body) if isinstance(node, (Collect, Combine)) and node.way.scratch}
 
 
 def require_proved(launch: LaunchIR) -> None:
@@ -78,6 +89,5 @@ def require_proved(launch: LaunchIR) -> None:
     NotProved
         If a pass has made something else of it.
     """
-    for low, body in zip(launch.lows, launch.bodies, strict=True):
-        for found in validate(low.plan, low, body):
-            raise NotProved(found.what, where=found.where, why=found.why, hint="; or ".join(found.hints))
+    for found in judged(launch):
+        raise NotProved(found.what, where=found.where, why=found.why, hint="; or ".join(found.hints))

@@ -40,8 +40,12 @@ class Meeting:
     step: Step
 
 
-def check_barriers(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates) -> Iterator[Finding]:
-    """A finding for every pair of touches that no barrier orders, and for barriers that some threads may miss."""
+def check_barriers(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates,
+                   used: frozenset[str] = frozenset()) -> Iterator[Finding]:
+    """A finding for every pair of touches that no barrier orders, and for barriers that some threads may miss.
+
+    The phases before this one have worked in the shared arrays `used`.
+    """
     if not coordinates.threads:
         return
     meetings = tuple(_meetings(steps, wanted, coordinates))
@@ -60,7 +64,7 @@ def check_barriers(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordina
                 if (a.writes or b.writes) and not (a.atomic and a.atomic == b.atomic) and _races(text, a, b, coordinates):
                     what = f"races with {b.step.leaf} for {a.store.name}: no barrier stands between them"
                     yield finding("race", a.step.leaf, what, a.step, wanted.get(a.step.leaf))
-    yield from _scratch(text, steps)
+    yield from _scratch(text, steps, used)
 
 
 def _meetings(steps: Sequence[Step], wanted: Mapping[str, Wanted], coordinates: Coordinates) -> Iterator[Meeting]:
@@ -184,9 +188,12 @@ def _same(loop: Round) -> Row:
     return equal(v, "a", v, "b")
 
 
-def _scratch(text: Text, steps: Sequence[Step]) -> Iterator[Finding]:
+def _scratch(text: Text, steps: Sequence[Step], used: frozenset[str]) -> Iterator[Finding]:
     """Shared arrays of collectives: between two that use one, and from one iteration to the next, all threads meet."""
     using = [s for s in steps if isinstance(s.node, (Collect, Combine)) and s.node.way.scratch]
+    for a in using:
+        if a.node.way.scratch in used and not a.node.first_waits and not text.between(0, a.number, a.around):
+            yield finding("race", _named(a), f"uses {a.node.way.scratch} while threads of an earlier phase still read it", a)
     for i, a in enumerate(using):
         for b in using[i:]:
             if a.node.way.scratch != b.node.way.scratch or (b.node.first_waits and a.node.first_waits):
@@ -196,7 +203,10 @@ def _scratch(text: Text, steps: Sequence[Step]) -> Iterator[Finding]:
             again = any(not any(x in m.step.around and (m.number > b.number + 2 or m.number < a.number) and
                                 _surely(m, (*a.around, *b.around)) for m in text.meetings) for x in loops)
             if late or (again and not a.node.first_waits):
-                leaf = a.leaf or next(iter(a.node.ids), "")
-                yield finding("race", leaf, f"uses {a.node.way.scratch} while other threads still read it", a)
+                yield finding("race", _named(a), f"uses {a.node.way.scratch} while other threads still read it", a)
+
+
+def _named(step: Step) -> str:
+    return step.leaf or next(iter(step.node.ids), "")
 
 
