@@ -160,7 +160,7 @@ def _instance(instance: Instance) -> str:
 
 def _lines(text: str) -> str:
     """Several lines keep their columns (a caret stands under its character)."""
-    return f"<pre>{escape(text)}</pre>" if "\n" in text else escape(text)
+    return f'<pre tabindex="0">{escape(text)}</pre>' if "\n" in text else escape(text)
 
 
 def _diagnostic(found: Any) -> str:

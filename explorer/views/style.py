@@ -85,6 +85,21 @@ CSS = re.sub(r"(^|[,}\n])\.ex ", r"\1.ex.ex.ex ", _rules()).replace("\n", "")
 """Tripled class: hosts style ``td`` and ``code`` inside outputs, with up to two classes in the selector."""
 
 
+def _selectors(rule: str) -> tuple[frozenset[str], ...]:
+    """The classes that each selector of a rule asks for, the picture's own apart."""
+    parts = rule.partition("{")[0].split(",")
+    return tuple(frozenset(re.findall(r"\.([a-z][a-z-]*)", part)) - {"ex"} for part in parts)
+
+
+_EACH = tuple((_selectors(rule), rule) for rule in re.findall(r"[^{}]+\{[^{}]*\}", CSS))
+
+
+def css_for(html: str) -> str:
+    """The rules that a picture can use: every picture of a notebook brings its own."""
+    present = {name for found in re.findall(r'class="?([^">]*)', html) for name in found.split()}
+    return "".join(rule for asked, rule in _EACH if any(one <= present for one in asked))
+
+
 def page(title: str, small: str, *bodies: str, bar: str = "") -> str:
     """A self-contained picture.
 
@@ -100,7 +115,8 @@ def page(title: str, small: str, *bodies: str, bar: str = "") -> str:
     sections = "".join(b if b.startswith("<details") else f'<div class="body">{b}</div>' for b in bodies if b)
     head = f'<div class="head"><b>{escape(title)}</b> <span class="soft">{escape(small)}</span></div>' if title else ""
     inner = f'<div class="bar {bar}"><div>{head}{sections}</div></div>' if bar else head + sections
-    return f'<style>{CSS}</style><div class="ex">{inner}</div>'
+    whole = f'<div class="ex">{inner}</div>'
+    return f"<style>{css_for(whole)}</style>{whole}"
 
 
 def table(columns: tuple[str, ...], rows: list[tuple[str, ...]], numeric: frozenset[str] = frozenset(),

@@ -17,7 +17,7 @@ from ...ir.tree import BLOCK_ROLES
 from .blocks import Blocks
 from .lanes import Env, Lanes, Numbers
 from .machine import Machine
-from .meetings import Meeting, Schedule, Steps
+from .meetings import Meeting, Steps, TeamRunner
 
 
 class Phases:
@@ -46,7 +46,7 @@ class Phases:
 
     def run(self) -> bool:
         """Whether all threads come to the end."""
-        return Schedule(self.machine).run(self.program)
+        return TeamRunner(self.machine).run(self.program)
 
     def program(self, lanes: Lanes) -> Steps:
         """All phases, by some threads."""

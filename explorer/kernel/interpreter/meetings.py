@@ -59,7 +59,7 @@ class _Team:
         return ready() if ready else not self.missing
 
 
-class Schedule:
+class TeamRunner:
     """Runs teams, each until it has to wait.
 
     Parameters

@@ -12,7 +12,7 @@ from ...poly.linear import Condition as Row
 from ...poly.linear import equal, feasible
 from ..conditions import Condition
 from ..nodes import Apply, Collect, Contribute, Copy, Do, Get, Load, Put, Ref
-from ..printer import writers_of
+from ..printer import cells_of, writers_of
 from ..sites import Store
 from .held import LANE, flat
 from .points import EVERYWHERE, Cases, Space, both, none_of, rows
@@ -89,12 +89,16 @@ def _of(step: Step) -> Iterator[Touch]:
         case _:
             pass
     if isinstance(node, (Collect, Apply)) and node.target.store.space == "register":
-        yield _touch(step, node.target, True, number + LATE, step.cases)
+        exists = _told(step, cells_of(step.coordinates.low, node))
+        yield _touch(step, node.target, True, number + LATE, both(step.cases, (exists,)))
     elif isinstance(node, (Collect, Apply)):
         atomic = node.site.statement.update or "" if node.atomic else ""
-        values = step.coordinates.values
-        first = tuple(type(c)(c.expr.substitute(values), c.equality) for c in writers_of(step.coordinates.low, node))
+        first = _told(step, writers_of(step.coordinates.low, node))
         yield _touch(step, node.target, True, number + LATE, both(step.cases, (first,)), atomic)
+
+
+def _told(step: Step, conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+    return tuple(Condition(c.expr.substitute(step.coordinates.values), c.equality) for c in conditions)
 
 
 def _touch(step: Step, ref: Ref, writes: bool, number: int, cases: Cases, atomic: str = "",
