@@ -66,9 +66,16 @@ def wrong(row: Operation, dtype: DType, found: Results) -> str:
             if (bad := np.flatnonzero(~(same | near))).size:
                 return f"{what} computes {value[bad[0]]!r}, not {exact[bad[0]]!r}" + where(row, dtype, given, int(bad[0]))
             zero = (value == 0) & (exact == 0) & (np.signbit(value) != np.signbit(exact)) & (row.ulp == 0.0)
+            if row.many:
+                zero &= ~either_zero(*(given[name] for name in arguments(row, dtype)))
             if (bad := np.flatnonzero(zero)).size:
                 return f"{what} gives zero another sign" + where(row, dtype, given, int(bad[0]))
     return ""
+
+
+def either_zero(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Where the smallest or largest of two zeros is asked for: the processor's is one, a GPU's the other."""
+    return (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
 
 
 def where(row: Operation, dtype: DType, given: Mapping[str, np.ndarray], at: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from explorer import workloads
 from explorer.errors import ExplorerError, IllegalSchedule
 from explorer.ir.tree import walk
 from explorer.poly.judge import judge
@@ -354,3 +355,42 @@ def f(x: ex.f32[N, M], y: ex.f32[N]):
     s = s.bind("i_2", "warp")
     with pytest.raises(ExplorerError, match="320 x 8 x 1 = 2560 threads"):
         s.bind("k.c", "thread.y")
+
+
+def test_a_prologue_may_copy_from_another_copy_than_the_loop_does() -> None:
+    """The judge of the IR asks each of them for the element, and the one that has it answers (chain 9201:687)."""
+    s = workloads.get("conv2d").definition.schedule(B=1, C=1, H=4, W=5, K=1, R=3, S=3).tile(("r", "s"), (2, 2))
+    s = s.bind("r.i", "lane").stage("f", "s.i").pipeline("s.i", 2).stage("f", "k", space="register")
+    s = s.stage("x", "c", space="register").stage("f", "s.i.pro", space="register").collect("total", "shuffle")
+    assert "total_p += x_r[r][2 * s + s_i] * f_s[s_i][lane]" in s.cuda
+    assert s.run(device="cpu").correct
+
+
+def test_every_iteration_counts_its_groups_of_copies() -> None:
+    """Bounds that skip iterations of a loop around a pipeline would skip its commits too (chain 9102:89)."""
+    text = '''@ex.program
+def f(u: ex.f32[M, N]):
+    for t in range(K):
+        for i in range(1, M - 1):
+            for j in range(1, N - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+'''
+    s = define(text, "counted.py").schedule(M=5, N=4, K=3).cut("j", -1).split("i", 2)
+    s = s.stage("u", "j").pipeline("j", 2).skew("i.i", "i", factor=2).split("i.i", 2)
+    assert "async_commit" in s.cuda
+    assert s.run(device="cpu").correct
+
+
+def test_a_loop_may_have_a_name_that_is_a_word_of_c() -> None:
+    """A comment that ended with ``extern`` made the next line a dynamic shared array on the CPU device (chain 9102:1080)."""
+    text = '''@ex.program
+def f(x: ex.i32[N, 3], y: ex.i32[N]):
+    for i in range(N):
+        y[i] = 0
+        for extern in range(1):
+            y[i] += x[i, extern]
+'''
+    s = define(text, "extern.py").schedule(N=2).accumulate("y").skew("extern", "i", factor=2).bind("extern", "thread.y")
+    s = s.contract("y_acc", space="shared")
+    assert "thread.y: extern\n" in s.cuda
+    assert s.run(device="cpu").correct

@@ -238,6 +238,9 @@ class Trial:
             arrays, wanted = seeded_arrays(schedule.source, number), as_computed(schedule.source, schedule.plan.program)
             results = CpuDevice(seeds=(1, 2 + number), time_limit_s=20.0).run_seeds(built, arrays)
             wrong = next((w for outputs in results if (w := difference(wanted, arrays, outputs))), "")
+        except ResourceError as error:
+            self.tally.counts[f"not counted: too large for the CPU device, {error.why}"[:80]] += 1
+            return
         except ExplorerError as error:
             kind = f"a fault ({getattr(error, 'kind', type(error).__name__)})"
             self._problem(accepted.seed, kind, f"{error}\n{accepted.module.text}", schedule)

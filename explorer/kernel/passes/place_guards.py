@@ -11,7 +11,7 @@ After::
 Barriers were placed for loops that run their whole box in every thread.  So a condition that depends on a thread never
 moves over one, and a condition that is equal for all threads only where no conflict can lose its barrier: as the bounds of
 a loop that still runs at least once (the iterations that run are consecutive), or around everything the kernel does.
-Commits and waits are counted, so a condition on a loop's variable does not move over those in its body.
+Commits and waits are counted, so no condition moves over one: every iteration has its groups, if they are empty.
 Collectives are reached by every thread: conditions that cannot move out say which threads have a value.
 """
 
@@ -43,7 +43,7 @@ class Piece:
     neutral : bool
         A barrier, a declaration or a commit or wait: it may run when nothing around it does, and wants no condition.
     counted : bool
-        A commit or wait directly in this body.
+        It holds a commit or a wait.
     absorbs : bool
         Conditions that could not move outwards go into it.
     """
@@ -82,7 +82,7 @@ def _loop(loop: For, above: tuple[For, ...], context: Context) -> list[Piece]:
     pieces = [p for node in loop.body for p in _pieces(node, (*above, loop), context)]
     if all(p.neutral for p in pieces) and not any(p.barrier or p.counted for p in pieces):
         return []
-    shared = _shared(pieces, loop.var, context)
+    shared = _shared(pieces, context)
     outer = tuple(c for c in shared if loop.var not in c.variables())
     limits = () if loop.role == "unroll" else tuple(c for c in shared if is_linear(c, loop.var))
     if any(p.barrier for p in pieces):
@@ -92,7 +92,8 @@ def _loop(loop: For, above: tuple[For, ...], context: Context) -> list[Piece]:
     taken = {*outer, *limits}
     kept = [p if p.neutral else replace(p, guards=tuple(c for c in p.guards if c not in taken)) for p in pieces]
     node = replace(loop, body=_grouped(kept), limits=limits)
-    return [Piece((node,), outer, any(p.barrier for p in pieces), all(p.neutral for p in pieces))]
+    return [Piece((node,), outer, barrier=any(p.barrier for p in pieces), neutral=all(p.neutral for p in pieces),
+                  counted=any(p.counted for p in pieces))]
 
 
 def _ends_well(c: Condition, above: Sequence[For]) -> bool:
@@ -109,17 +110,15 @@ def _runs(loop: For, limits: Sequence[Condition], above: Sequence[For], context:
     return all((u - lo).interval(ranges)[0] >= 1 for lo in (box[0], *lowers) for u in (box[1], *uppers))
 
 
-def _shared(pieces: Sequence[Piece], name: str, context: Context) -> tuple[Condition, ...]:
+def _shared(pieces: Sequence[Piece], context: Context) -> tuple[Condition, ...]:
     """The conditions that every piece wants and that may stand around all of them."""
     wanting = [p for p in pieces if not p.neutral]
-    if not wanting:
+    if not wanting or any(p.counted for p in pieces):
         return ()
     uniform = context.low.thread_variables
     common = [c for c in wanting[0].guards if all(c in p.guards for p in wanting[1:])]
     if any(p.barrier for p in pieces):
         common = [c for c in common if not c.variables() & uniform]
-    if any(p.counted for p in pieces):
-        common = [c for c in common if not c.variables() & uniform and name not in c.variables()]
     return tuple(common)
 
 

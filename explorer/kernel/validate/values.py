@@ -32,6 +32,13 @@ class Data:
 DATA = Data()
 
 
+class Missing:
+    """An element that a copy does not hold."""
+
+
+MISSING = Missing()
+
+
 @dataclass(frozen=True, eq=False)
 class Instances:
     """A step that runs instances of a leaf.
@@ -211,7 +218,8 @@ def known(run: Instances, slot: int, region: Region, plan: Plan) -> Iterator[tup
 def _copied(run: Instances, slot: int, region: Region, plan: Plan) -> Iterator[tuple[Region, Any]]:
     """The fill of a staged copy, or its data, by the element that a view names."""
     buffer, element = run.wanted.element(slot)
-    yield from _of_copy(run.space, buffer, element, region, plan)
+    for here, value in _of_copy(run.space, buffer, element, region, plan):
+        yield here, None if value is MISSING else value
 
 
 def _of_copy(space: Space, buffer: str, element: tuple[Expr, ...], region: Region, plan: Plan) -> Iterator[tuple[Region, Any]]:
@@ -223,27 +231,48 @@ def _of_copy(space: Space, buffer: str, element: tuple[Expr, ...], region: Regio
     at = dict(zip(copy.dims, element, strict=True))
     exists = space.points((tuple(Condition(c.expr.substitute(at), c.equality) for c in copy.domain),))
     conj = tuple(Condition(c.expr.substitute(at), c.equality) for c in copy.inside)
-    inside, source = space.points((conj,)), _source(plan, copy, at)
+    inside = space.points((conj,))
     filled = region.intersect(exists).subtract(inside)
     if not filled.is_empty():
         yield filled, copy.fill
     data = region.intersect(exists).intersect(inside)
     if not data.is_empty():
-        yield from _of_copy(space, *source, data, plan) if source else ((data, DATA),)
+        yield from _of_sources(space, _sources(plan, copy, at), data, plan)
     missing = region.subtract(exists)
     if not missing.is_empty():
-        yield missing, None
+        yield missing, MISSING
 
 
-def _source(plan: Plan, copy: Statement, at: Mapping[str, Expr]) -> tuple[str, tuple[Expr, ...]] | None:
-    """The copy that a copy reads, and the element of it; None where it reads an array."""
-    found: list[tuple[str, tuple[Expr, ...]]] = []
+def _of_sources(space: Space, sources: Sequence[tuple[str, tuple[Expr, ...]]], region: Region,
+                plan: Plan) -> Iterator[tuple[Region, Any]]:
+    """What several copies have that one copy's leaves read, each some of the elements (a prologue's may differ from the rest)."""
+    parts: list[tuple[Region, Any]] = [(region, MISSING if sources else DATA)]
+    for source in sources:
+        more = list(_of_copy(space, *source, region, plan))
+        parts = [(both, _agreed(one, other)) for here, one in parts for there, other in more
+                 if not (both := here.intersect(there)).is_empty()]
+    for here, value in parts:
+        yield here, None if value is MISSING else value
+
+
+def _agreed(one: Any, other: Any) -> Any:
+    """What holds of an element that comes from one of two places."""
+    if one is MISSING or other is MISSING:
+        return other if one is MISSING else one
+    if one is None or other is None:
+        return None
+    return one if one is not DATA and other is not DATA and bool(one == other) else DATA
+
+
+def _sources(plan: Plan, copy: Statement, at: Mapping[str, Expr]) -> list[tuple[str, tuple[Expr, ...]]]:
+    """The copies that a copy's leaves read, each with the element of it; none where they read an array."""
+    found: dict[str, tuple[Expr, ...]] = {}
     for leaf, _, _ in plan.leaves:
         view = leaf.view(0) if leaf.statement == copy.name else None
         if view is not None and view.element:
             when = dict(leaf.when)
-            found.append((view.buffer, tuple(e.substitute(when).substitute(at) for e in view.element)))
-    return found[0] if found else None
+            found.setdefault(view.buffer, tuple(e.substitute(when).substitute(at) for e in view.element))
+    return list(found.items())
 
 
 def _holds_copy(plan: Plan, copy: Statement, buffer: str) -> bool:

@@ -39,7 +39,7 @@ def source_of(modules: Sequence[CudaModule]) -> str:
 
 def _namespace(k: int, module: CudaModule, kernels: Sequence[str]) -> str:
     """Module `k` in its namespace, its kernels and dynamic shared arrays renamed, each kernel with an entry point."""
-    text = re.sub(r"\bextern(\s+)__shared__\b", r"extern\1__dynamic_shared__", module.text)
+    text = re.sub(r"^([ \t]*extern[ \t]+)__shared__\b", r"\1__dynamic_shared__", module.text, flags=re.MULTILINE)
     text = re.sub(r"^__device__( unsigned (?:int|long long) \w+\[\d+\];)", r"__counter__\1", text, flags=re.MULTILINE)
     text = _LANES.sub(r"\1simt_array<T, N> at;", text)
     start = max(text.find('extern "C"'), 0)  # the library before the kernels has members too
