@@ -107,7 +107,7 @@ def copies() -> Iterator[tuple[str, Schedule]]:
     for dtype, vector in (("i8", 4), ("f16", 8), ("f32", 4)):
         row = define(ONE_ROW.replace("{dtype}", dtype), "copies.py")
         for number, way in enumerate(WAYS):
-            if (dtype, number) == ("i8", 3):  # NVRTC 13 reads 3 bytes at the array's end as their word, which memcheck reports
+            if dtype == "i8" and number > 2:  # NVRTC 13 reads the last 3 bytes as their word: memcheck reports it
                 continue
             yield f"the last vector of 19 {dtype}, way {number}", way(row.schedule(N=19).split("t", 16), vector)
 

@@ -277,8 +277,8 @@ _ROWS = (
     Operation("fast_log", "x", np.log, {"f32": "__logf({0})", "f64": "log({0})"},  # 2^-21.41 near 1
               "reference_scaled(1.0 / {v0}, {e0}) + 3.6e-7", ulp=3.0, result="float", positive=(0,)),
     Operation("fast_div", "a b", np.true_divide, {"f32": "__fdividef({0}, {1})", "f64": "(({0}) / ({1}))"},
-              # CUDA Programming Guide, "Intrinsic Functions": 2 ulp for divisors up to 2^126, 0 for those above
-              "reference_quotient({v0}, {e0}, {v1}, {e1}) + (fabs({v1}) > 0x1p126 ? fabs({t}) : 0.0)", ulp=2.0,
+              # CUDA Programming Guide, "Intrinsic Functions": 2 ulp for divisors up to 2^126, 0 or NaN for those above
+              "(fabs({v1}) * {tiny} > 1.0 ? INFINITY : reference_quotient({v0}, {e0}, {v1}, {e1}))", ulp=2.0,
               result="float", positive=(1,)),
     Operation("where", "condition value other", np.where, {"*": "{0} ? {1} : {2}"},
               "({e0} > 0 ? reference_apart({v1}, {v2}) + fmax({e1}, {e2}) : {v0} ? {e1} : {e2})", ulp=0.0, flops=0, precedence=2,

@@ -111,7 +111,7 @@ def _check_rewrite(plan: Plan, everything: tuple[Event, ...], copy: Event, other
     group, after = commits_before(kernel, path_to(kernel, a.leaf.id)), earlier(copy, other, "a", "b")
     early = _still_open(a, b, after, group, tuple(landings(kernel, b.leaf.id)))
     if early and not a.writes:
-        early = _still_open(a, b, after, group, tuple(landings(kernel, b.leaf.id)), _used(plan, everything, copy))
+        early = _still_open(a, b, after, group, tuple(landings(kernel, b.leaf.id)), _used(plan, everything, copy.site.leaf.id))
     if not early:
         return None
     what = "writes" if a.writes else "reads"
@@ -123,16 +123,45 @@ def _check_rewrite(plan: Plan, everything: tuple[Event, ...], copy: Event, other
 Points = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def _used(plan: Plan, everything: tuple[Event, ...], copy: Event) -> tuple[Link, ...]:
-    """What a copy supplies."""
-    own = next(e for e in everything if e.site.leaf.id == copy.site.leaf.id and e.site.writes)
-    readers = (e for e in everything if e.launch == copy.launch and _reads_copy(plan, own, e))
-    return tuple(found for e in readers if (found := link(None, own.site, e.site)))
+@dataclass(frozen=True)
+class Use:
+    """Readers of a copy; where they are copies themselves, what those supply (None: they are statements of the program)."""
+
+    link: Link
+    onwards: tuple[Use, ...] | None = None
+
+    def copies(self) -> isl.Set:
+        """The instances of the copy whose values reach a statement of the program."""
+        pairs = self.link.pairs
+        if self.onwards is None:
+            return pairs.domain()
+        reached = _reaching(self.onwards, pairs.range().subtract(pairs.range()))
+        return pairs.intersect_range(reached.set_tuple_name(pairs.get_tuple_name(isl.dim_type.out))).domain()
+
+
+def _reaching(uses: tuple[Use, ...], nobody: isl.Set) -> isl.Set:
+    """Instances of a copy that one of these uses reads."""
+    name = nobody.get_tuple_name()
+    return reduce(isl.Set.union, (use.copies().set_tuple_name(name) for use in uses), nobody)
+
+
+def _used(plan: Plan, everything: tuple[Event, ...], copy: str) -> tuple[Use, ...]:
+    """What a leaf that copies supplies, to a statement of the program or to a copy that itself supplies one."""
+    own = next(e for e in everything if e.site.leaf.id == copy and e.site.writes)
+    copies = {x.name for x in plan.copies}
+    found: list[Use] = []
+    for reader in everything:
+        if reader.launch != own.launch or not _reads_copy(plan, own, reader):
+            continue
+        by, copied = link(None, own.site, reader.site), reader.site.statement.name in copies
+        if by is not None:
+            found.append(Use(by, _used(plan, everything, reader.site.leaf.id) if copied else None))
+    return tuple(found)
 
 
 @lru_cache(maxsize=2048)
 def _still_open(a: Site, b: Site, after: Cases, group: Expr, alternatives: tuple[Landing, ...],
-                used: tuple[Link, ...] | None = None) -> Points | None:
+                used: tuple[Use, ...] | None = None) -> Points | None:
     """The smallest pair of a copy and a later access of one of its cells, in one block, whose group no wait has let through.
 
     Where it is said what is `used`, of copies that supply somebody.
@@ -146,8 +175,7 @@ def _still_open(a: Site, b: Site, after: Cases, group: Expr, alternatives: tuple
         return None
     pairs = either(a, b, cases)
     if used is not None:
-        nobody = pairs.domain().subtract(pairs.domain())
-        pairs = pairs.intersect_domain(reduce(isl.Set.union, (x.pairs.domain() for x in used), nobody))
+        pairs = pairs.intersect_domain(_reaching(used, pairs.domain().subtract(pairs.domain())))
     return _open_pair(a, b, pairs, group, alternatives)
 
 

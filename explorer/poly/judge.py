@@ -63,6 +63,7 @@ def judge(plan: Plan) -> Judgement:
     from .barriers import check_races
     from .flow import check_flow
     from .joins import check_joins
+    from .replicas import check_replicas
 
     question = "cover"
     try:
@@ -81,6 +82,6 @@ def judge(plan: Plan) -> Judgement:
             if missing := check_expressible(plan):
                 return Judgement((), missing)
             question = "race"
-            return Judgement(check_races(plan), ())
+            return Judgement((*check_replicas(plan), *check_races(plan)), ())
     except Undecided as error:
         return Judgement((Finding(question, error.what, error.why, hints=(error.hint,)),), ())

@@ -394,3 +394,45 @@ def f(x: ex.i32[N, 3], y: ex.i32[N]):
     s = s.contract("y_acc", space="shared")
     assert "thread.y: extern\n" in s.cuda
     assert s.run(device="cpu").correct
+
+
+def test_a_block_does_not_read_for_a_copy_what_another_writes() -> None:
+    """Only block 0 uses the first copy, and the others filled theirs while it wrote (chain 9301:745)."""
+    text = '''@ex.program
+def f(w: ex.f32[N], g: ex.f32[N]):
+    for i in range(N):
+        w[i] -= g[i] * w[i]
+'''
+    s = define(text, "replicas.py").schedule(N=7).stage("w", "i").cut("i", 2)
+    with pytest.raises(IllegalSchedule, match=r"reads w\[0\] in every block") as caught:
+        s.bind("i.2", "block.y")
+    _, plan = s.try_step(Bind("i.2", "block.y"))
+    assert plan is not None
+    assert not doubt(plan, caught.value.finding)
+    assert s.bind("i.2", "block.y", also=("i",)).run(device="cpu").correct
+    assert s.launch("f", after="i").bind("i.2", "block.y").run(device="cpu").correct
+
+
+def test_a_vector_that_is_written_and_then_read_under_a_condition() -> None:
+    """The wide load for the reader stood before the lanes that write (chain 9301:160)."""
+    text = '''@ex.program
+def f(x: ex.f32[N, 2], y: ex.f32[M]):
+    for i in range(M):
+        if 2 * i < N:
+            y[i] = x[i, 0] - x[i, 1]
+'''
+    s = define(text, "masked.py").schedule(N=6, M=7).stage("x", "i", threads=False).stage("x", "i", vector=2, threads=False)
+    s = s.bind("x_s.0", "seq").vectorize("x_s.0").fuse("x_s_2.v", "x_s.0")
+    assert s.run(device="cpu").correct
+
+
+def test_a_copy_that_only_an_unused_copy_reads_is_not_used() -> None:
+    """What such a copy finds in memory may be anything, as far as the chain of copies goes (chains 9301:979 and 1138)."""
+    text = '''@ex.program
+def f(u: ex.i64[M + 2]):
+    for t in range(3):
+        for i in range(1, M, 2):
+            u[i + 1] = u[i] + u[i + 2] + u[i + 1]
+'''
+    s = define(text, "chain.py").schedule(M=4).split("t", 3).stage("u", "t.i", space="register").stage("u", "t.i")
+    assert s.pipeline("t.i", 2).run(device="cpu").correct

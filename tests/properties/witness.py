@@ -232,12 +232,14 @@ def _keeps(plan: Plan, run: Execution, finding: Finding) -> bool:
 
 
 def _misplaced(plan: Plan, run: Execution) -> bool:
-    """Whether some access leaves its buffer, or names an element that its copy does not hold."""
+    """Whether some access leaves its buffer or the loop in which that lives, or names an element that its copy does not hold."""
     assert run.leaf is not None
     statement = plan.statement_of[run.instance[0]]
     if not is_inside(statement, run.instance[1]):
         return False
     for slot, view in run.leaf.views:
+        if (scope := plan.buffer_of[view.buffer].scope) and scope in plan.loops and scope not in run.values:
+            return True
         at = cell(plan, run, slot)[2]
         if any(not 0 <= i < n for i, n in zip(at, plan.buffer_of[view.buffer].shape, strict=True)):
             return True
@@ -263,7 +265,7 @@ def _wanted(plan: Plan, copy: Name, runs: list[Execution], through: dict[Name, N
 
 
 def _race(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
-    """Two threads of a block on one cell, one of them writing, in the same iteration of every loop that time takes."""
+    """Two threads on one cell, one of them writing: in one iteration of every loop in order, or in two blocks."""
     if finding.source is None or finding.sink is None:
         return "there is no pair"
     first = [r for r in runs if r.instance == _name(finding.source)]
@@ -271,7 +273,9 @@ def _race(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
     for a, b in product(first, second):
         if (a.launch, a.block) == (b.launch, b.block) and a.thread != b.thread and _clash(plan, a, b):
             return ""
-    return f"{finding.source} and {finding.sink} meet on no cell in two threads of a block"
+        if a.launch == b.launch and a.block != b.block and _clash(plan, a, b):
+            return ""
+    return f"{finding.source} and {finding.sink} meet on no cell in two threads"
 
 
 def _clash(plan: Plan, a: Execution, b: Execution) -> bool:

@@ -115,7 +115,8 @@ class Lanes:
         """The accesses (leaf and slot) that a local vector stands for while the lanes run.
 
         An array that the body only reads may have several, one for each contiguous access.  One that it writes has a
-        single one if all its accesses are the same contiguous one: then a lane only ever meets its own element.
+        single one if all its accesses are the same contiguous one, and no copy reads it under conditions of its own: then a
+        lane only ever meets its own element.
         """
         uses: dict[str, list[tuple[Site, int]]] = {}
         for site in self.sites:
@@ -130,15 +131,18 @@ class Lanes:
             if written and len(wide) < len(users):
                 continue
             by_place: dict[tuple[Ref, tuple[Condition, ...]], Wide] = {}
+            places: dict[tuple[str, int], tuple[Ref, tuple[Condition, ...]]] = {}
             for site, slot in wide:
                 read = slot < len(site.statement.reads)
-                first, inside = self.first_lane(site, slot), inside_conditions(site, self.first) if read else ()
-                if (first, inside) not in by_place:
-                    store = first.store
+                place = self.first_lane(site, slot), inside_conditions(site, self.first) if read else ()
+                places[site.leaf.id, slot] = place
+                if place not in by_place:
+                    store = place[0].store
                     local = Local(self.low.taken.take(f"{store.name}_{self.lane}"), store.dtype, lanes=self.loop.extent)
                     loaded = read or site.statement.update is not None
-                    by_place[first, inside] = Wide(first, local, loaded, written, inside, site.statement.fill)
-                out[site.leaf.id, slot] = by_place[first, inside]
+                    by_place[place] = Wide(place[0], local, loaded, written, place[1], site.statement.fill)
+            if not written or len(by_place) == 1:  # what is written and then read is one vector, or none
+                out |= {use: by_place[place] for use, place in places.items()}
         return out
 
     def _may_hold(self, site: Site, slot: int) -> bool:
