@@ -35,7 +35,7 @@ struct Handed { uint64_t block; long long offset; int bytes; const void* pc; uns
 struct Mail { Handed* all; size_t count, capacity; bool locked; };
 
 enum State : uint8_t { UNSTARTED, READY, AT_BARRIER, AT_WARP, AT_GRID, DONE };
-enum WarpOperation : uint8_t { SYNC, EXCHANGE, VOTE };
+enum WarpOperation : uint8_t { SYNC, EXCHANGE, GATHER, VOTE };
 
 struct AsyncCopy { char* to; const char* from; int bytes, valid; int group; };
 struct AsyncQueue { AsyncCopy* copies; int count, capacity; int group; };  // `group`: the one being filled
@@ -48,7 +48,7 @@ struct Thread {
     int line;             // of the text, where it waits
     int how, argument, width, bytes;
     unsigned mask;
-    void* value;
+    void *value, *all;    // what a lane gives; where it wants what all lanes give
     unsigned result;
     AsyncQueue async;
 };

@@ -249,6 +249,14 @@ static void complete(Worker& w, unsigned warp, unsigned group) {
         }
         for (int lane = 0; lane < WARP; ++lane)
             if (group >> lane & 1) memcpy(lanes[lane].value, received[lane], (size_t)lanes[lane].bytes);
+    } else if (any.operation == GATHER) {
+        for (int lane = 0; lane < WARP; ++lane) {
+            for (int source = 0; source < WARP && (group >> lane & 1); ++source) {
+                char* const to = (char*)lanes[lane].all + source * (size_t)lanes[lane].bytes;
+                if (group >> source & 1) memcpy(to, lanes[source].value, (size_t)lanes[lane].bytes);
+                else memset(to, 0xFF, (size_t)lanes[lane].bytes);
+            }
+        }
     } else if (any.operation == VOTE) {
         unsigned ballot = 0;
         for (int lane = 0; lane < WARP; ++lane)
@@ -317,6 +325,13 @@ void simt_warp_exchange(unsigned mask, int how, int argument, int width, void* v
     Thread& self = *w.current;
     self.how = how, self.argument = argument, self.width = width, self.value = value, self.bytes = bytes;
     warp_operation(w, self, EXCHANGE, mask, line);
+}
+
+void simt_warp_gather(unsigned mask, const void* value, int bytes, void* all, int line) {
+    Worker& w = *worker;
+    Thread& self = *w.current;
+    self.how = 0, self.value = (void*)value, self.bytes = bytes, self.all = all;
+    warp_operation(w, self, GATHER, mask, line);
 }
 
 unsigned simt_warp_vote(unsigned mask, int predicate, int line) {

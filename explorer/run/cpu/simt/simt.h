@@ -76,7 +76,8 @@ void simt_cluster_meet(char* anchor);                                 // all thr
 int simt_barrier_vote(int how, int predicate, int line);              // how: 0 count, 1 and, 2 or
 void simt_warp_sync(unsigned mask, int line);
 void simt_warp_exchange(unsigned mask, int how, int argument, int width, void* value, int bytes,
-                        int line);                                    // 0 idx 1 up 2 down 3 xor
+                        int line);                                    // 0 idx 1 up 2 down 3 xor; at most 16 bytes
+void simt_warp_gather(unsigned mask, const void* value, int bytes, void* all, int line);  // all lanes' values, in order
 unsigned simt_warp_vote(unsigned mask, int predicate, int line);      // ballot
 unsigned simt_active_mask();
 void simt_fence();
@@ -114,6 +115,7 @@ SIMT_STORE(__stwb) SIMT_STORE(__stcg) SIMT_STORE(__stcs) SIMT_STORE(__stwt)
 #include "simt_math.h"
 #include "simt_warp.h"
 #include "simt_atomic.h"
+#include "simt_mma.h"
 
 // A thread's own arrays, and what is declared without a value: in a checked build an index is looked at, and reading gives poison.
 template <class T, int N, int... M> struct simt_row { using type = typename simt_row<T, M...>::type[N]; };
