@@ -35,8 +35,8 @@ THREADS, BLOCKS = ("thread.x", "thread.y"), ("block.x", "block.y")
 SWAPPED = (
     ((53, 301), (1,), "f32", "sum", Shape(32, 4, 1, 2, 1), THREADS),
     ((301, 70), (0,), "f16", "max", Shape(16, 8, 2, 4, 1), THREADS),
-    *(((3001, 70), (0,), "f32", "sum", Shape(32, 8, 2, 4, 6, join=join), BLOCKS) for join in ("launch", "signal", "cluster")),
-    ((5, 4096), (1,), "f32", "sum", Shape(64, 1, 4, 4, 4, join="signal"), BLOCKS),
+    *(((3001, 70), (0,), "f32", "sum", Shape(32, 8, 2, 4, 6, join=join), BLOCKS) for join in ("launch", "handoff", "cluster")),
+    ((5, 4096), (1,), "f32", "sum", Shape(64, 1, 4, 4, 4, join="handoff"), BLOCKS),
 )
 """Reductions whose axes then trade their loops."""
 

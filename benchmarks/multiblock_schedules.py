@@ -11,7 +11,7 @@ from explorer.schedule import Schedule
 M, N = sizes("M N")
 PARTS = "cluster parts"
 """Parts in the shared memory of one block of a cluster; ``cluster`` alone updates the elements by one value of each cluster."""
-HOWS = ("atomic", "kernel", "ticket", "signal", "grid", "cluster", PARTS)
+HOWS = ("atomic", "kernel", "last_block", "handoff", "grid", "cluster", PARTS)
 DETERMINISTIC = HOWS[1:]
 
 
@@ -67,10 +67,11 @@ def columns_spread(m: int, n: int, parts: int, x: int = 32, y: int = 8) -> Sched
 def joined(s: Schedule, how: str) -> Schedule:
     """The updates combined over blocks, and over threads."""
     if how == PARTS:
-        s = s.collect("y", "signal")
+        s = s.collect("y", "handoff")
         kernel = s.plan.kernels[-1].id
         return s.join(kernel, "launch").join(kernel, "cluster")
-    return s.collect("y", how) if how in ("ticket", "signal", "grid", "cluster") else s.collect("y", "shuffle").collect("y", how)
+    joined = ("last_block", "handoff", "grid", "cluster")
+    return s.collect("y", how) if how in joined else s.collect("y", "shuffle").collect("y", how)
 
 
 def schedules(small: bool = False) -> Iterator[tuple[str, str, Schedule]]:

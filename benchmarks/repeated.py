@@ -2,7 +2,7 @@
 
     python benchmarks/repeated.py [runs] [--write]
 
-Before each run the workspaces and the outputs are filled with 0xFF bytes; the counters of tickets and of barriers are the
+Before each run the workspaces and the outputs are filled with 0xFF bytes; the counters of finished blocks and of barriers are the
 module's own and are never touched, so each run also shows that the one before left them ready.  Deterministic ways must give the
 same bits in every run, atomics results within the tolerance of the check; both are compared with the float64 reference.
 Prints the mismatches of each way (0 is the aim) and exits with their number.

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 SHAPES = (
     *((f"rows of odd columns by {join}", ((401, 19), (0,), "f16", "max"), Shape(19, 8, 8, 2, 4, join=join, period=8))
-      for join in ("launch", "signal", "cluster")),
+      for join in ("launch", "handoff", "cluster")),
     *((f"axes inside by {join}", ((5, 53, 24, 9), (1, 3), "f16", "sum"), Shape(27, 4, 8, 4, 3, join=join, kept=True))
-      for join in ("launch", "signal")),
+      for join in ("launch", "handoff")),
     ("axes inside, in a block", ((39, 12, 11, 4), (0, 2), "f32", "min"), Shape(33, 4, 4, 5, 1, kept=True)),
     ("axes inside and odd rows, in a cluster", ((64, 7, 55), (0, 2), "f16", "max"),
      Shape(385, 2, 4, 4, 2, join="cluster", period=4, kept=True)),
@@ -52,11 +52,11 @@ SHAPES = (
     ("rows of two axes in shared memory", ((24, 19, 19), (2,), "f16", "max"), Shape(32, 1, 8, 19, 1, True, staged=True)),
     ("whole columns", ((5, 3072), (0,), "f32", "sum"), Shape(64, 1, 4, 5, 1)),
     *((f"odd axes as one by {join}", ((57, 27, 3), (0, 1), "f16", "sum"), Shape(3, 32, 8, 2, 2, join=join, period=8))
-      for join in ("launch", "signal", "cluster")),
+      for join in ("launch", "handoff", "cluster")),
     ("three odd axes as one", ((9, 7, 11, 5), (0, 1, 2), "f32", "max"), Shape(5, 16, 4, 11, 1, period=4)),
     *((f"interleaved axes, an index of one division, by {join}", ((31, 5, 283), (0, 2), "f16", "sum"),
-       Shape(256, 1, 1, 5, 4, join=join)) for join in ("signal", "cluster")),
-    ("rows in whole batches", ((3, 40_961), (1,), "f32", "sum"), Shape(128, 1, 4, 4, 21, join="signal")),
+       Shape(256, 1, 1, 5, 4, join=join)) for join in ("handoff", "cluster")),
+    ("rows in whole batches", ((3, 40_961), (1,), "f32", "sum"), Shape(128, 1, 4, 4, 21, join="handoff")),
     ("rows of a vector more", ((11, 511), (1,), "f32", "sum"), Shape(32, 8, 4, 5, 1)),
     ("rows that begin anywhere", ((9, 411), (1,), "f32", "sum"), Shape(8, 4, 4, 13, 1)),
     ("batches of such", ((7, 803), (1,), "f32", "max"), Shape(8, 1, 4, 5, 1)),

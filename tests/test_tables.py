@@ -51,7 +51,7 @@ def over_blocks(how: str) -> ex.Schedule:
 
 def test_bytes_of_partial_results_are_counted() -> None:
     read, element, blocks = 4 << 14, 4, 8
-    assert moved(over_blocks("ticket")) == (read + 2 * blocks * element + element, True)
+    assert moved(over_blocks("last_block")) == (read + 2 * blocks * element + element, True)
     assert moved(over_blocks("atomic")) == (read + element + 2 * element, True)
 
 
@@ -82,15 +82,15 @@ def test_a_data_dependent_read_is_an_upper_bound() -> None:
 
 
 def test_launches_and_parts() -> None:
-    assert launches(over_blocks("ticket")) == "8 × 128, then by the block that finishes last"
-    assert parts(over_blocks("ticket")) == 8
+    assert launches(over_blocks("last_block")) == "8 × 128, then by the block that finishes last"
+    assert parts(over_blocks("last_block")) == 8
     assert launches(over_blocks("kernel")).count(";") == 2
     assert parts(over_blocks("atomic")) == 1
 
 
 def test_no_time_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "available", lambda: "no GPU")
-    assert time_us(over_blocks("ticket")) is None
+    assert time_us(over_blocks("last_block")) is None
 
 
 def test_text_and_picture_agree() -> None:
@@ -129,11 +129,11 @@ def test_a_time_is_said_only_of_a_right_result(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(cuda, "available", lambda: None)
     monkeypatch.setattr("explorer.teach.tables.execute", lambda *_, **__: Run)
-    assert time_us(over_blocks("ticket")) == 12.5
+    assert time_us(over_blocks("last_block")) == 12.5
     Run.correct = False
-    assert time_us(over_blocks("ticket")) == "wrong"
+    assert time_us(over_blocks("last_block")) == "wrong"
     monkeypatch.setattr("explorer.teach.tables.execute", refused)
-    assert time_us(over_blocks("ticket")) == "no memory left"
+    assert time_us(over_blocks("last_block")) == "no memory left"
 
 
 def test_long_cells_may_break_lines() -> None:

@@ -150,7 +150,7 @@ def _check_resident(gpu: Gpu, launch: LaunchShape, registers: int, where: str) -
             why=f"{blocks:,} blocks; {gpu.multiprocessors} multiprocessors hold {fill.blocks_per_sm} each, {room:,} in all "
                 f"(limited by {fill.limiter})",
             hint=f"at most {room:,} blocks (bind a block loop with a count: the blocks then stride over the rest), "
-                 "or join(…, 'ticket') where no block waits", breaches=(), blocks=blocks, room=room)
+                 "or join(…, 'last_block') where no block waits", breaches=(), blocks=blocks, room=room)
 
 
 class Held(Protocol):

@@ -142,9 +142,8 @@ class Plan:
     def extents(self) -> dict[str, tuple[int, int, int, int, int, int]]:
         """For each kernel by id, how many blocks (x, y, z) and threads (x, y, z) run it.
 
-        Those of its launch, the largest of its phases' (whole warps, where one of them binds warps or lanes); but one block
-        alone runs a kernel joined by a ticket, by signals or in a cluster along an axis of the grid that the kernel does not
-        spread over.
+        Those of its launch, the largest of its phases' (whole warps, where one of them binds warps or lanes); but a kernel
+        joined by ``last_block``, ``handoff`` or ``cluster`` has one block along each axis of the grid that it is not spread over.
         """
         out: dict[str, tuple[int, int, int, int, int, int]] = {}
         for group in self.launched:
@@ -162,12 +161,12 @@ class Plan:
         return tuple(axis for axis in range(3) if self.extents[kernel.id][axis] > 1)
 
     @cached_property
-    def signalled(self) -> dict[tuple[str, str], str]:
-        """What a kernel joined by signals reads of the kernel before it, as ``("array" or "buffer", name)``, and that kernel."""
+    def handed_off(self) -> dict[tuple[str, str], str]:
+        """What a kernel joined by ``handoff`` reads of the kernel before it: ``("array" or "buffer", name)`` to that kernel."""
         out: dict[tuple[str, str], str] = {}
         for group in self.launched:
             for before, kernel in pairwise(group):
-                if kernel.join == "signal":
+                if kernel.join == "handoff":
                     written = {key for key, slot, n in self._used(before) if slot == n}
                     out |= dict.fromkeys((key for key, slot, n in self._used(kernel) if slot < n and key in written), kernel.id)
         return out

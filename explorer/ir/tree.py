@@ -21,7 +21,7 @@ PLACE_ROLES = (*BLOCK_ROLES, *THREAD_ROLES, *WARP_ROLES)
 TIME_ROLES = ("seq", "unroll", "vector", "launch")
 """``launch``: an outermost loop that the host runs, one launch of its kernel for each iteration."""
 ROLES = (*TIME_ROLES, *PLACE_ROLES)
-JOINS = ("", "ticket", "grid", "signal", "cluster")
+JOINS = ("", "last_block", "grid", "handoff", "cluster")
 """How a kernel can follow the one before it: see :class:`Kernel`."""
 WARP_SIZE = 32
 """Threads in a warp on every CUDA GPU (CUDA C++ Programming Guide, "SIMT architecture")."""
@@ -152,8 +152,9 @@ class Loop:
 
 
 JOINED = {
-    "": "in a launch of its own", "ticket": "by the block that finishes last", "signal": "by the block that waits for each part",
-    "cluster": "by one block of the cluster that has the parts", "grid": "behind a barrier of the grid",
+    "": "in a launch of its own", "last_block": "by the block that finishes last",
+    "handoff": "by the block that waits for each part", "cluster": "by one block of the cluster that has the parts",
+    "grid": "behind a barrier of the grid",
 }
 """How a kernel follows the one before it (:attr:`Kernel.join`), in words."""
 
@@ -169,8 +170,8 @@ class Kernel:
     body : tuple of Node
     join : str
         How it follows the kernel before it.  ``""``: as a launch of its own.  ``"grid"``: in the same launch, behind a
-        barrier of the whole grid (a cooperative launch).  ``"ticket"``: in the same launch, each of its blocks run by
-        the block that finishes last among those with its coordinates, along the axes that it binds.  ``"signal"``: the
+        barrier of the whole grid (a cooperative launch).  ``"last_block"``: in the same launch, each of its blocks run by
+        the block that finishes last among those with its coordinates, along the axes that it binds.  ``"handoff"``: the
         same, but by the last block in order, which waits for the values that the others hand it one by one.  ``"cluster"``:
         the same, but those blocks are a cluster, and its last one goes on behind the cluster's barrier.
     resident : int
@@ -185,7 +186,7 @@ class Kernel:
     @property
     def by_one(self) -> bool:
         """Whether one block alone runs it for all blocks of its launch that agree along the axes that it binds."""
-        return self.join in ("ticket", "signal", "cluster")
+        return self.join in ("last_block", "handoff", "cluster")
 
 
 Node = Loop | Leaf | Sync

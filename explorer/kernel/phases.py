@@ -1,4 +1,4 @@
-"""Several kernels in one launch: each phase in a scope of its own, behind the ticket or the barrier that it waits for."""
+"""CUDA text of a launch with several phases: each in a scope of its own, behind the counter, flags or barrier it waits for."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def require_clusters(plan: Plan, kernel: Kernel, arch: str) -> None:
     if int(re.sub(r"\D", "", arch) or 0) < FIRST_CLUSTERS:
         raise ScheduleError(f"{kernel.id} needs clusters of {blocks} blocks, which {arch} does not have",
                             why="clusters and distributed shared memory begin with sm_90",
-                            hint="collect or join by 'ticket', or choose another GPU")
+                            hint="collect or join by 'last_block', or choose another GPU")
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Joined:
 def joined(plan: Plan, phases: Sequence[Phase], name: Callable[[Kernel, str], str]) -> Joined:
     """The phases of one launch behind each other.
 
-    A phase behind a ticket stands inside of the ``if`` of its ticket, and so does the next one behind a ticket of its own:
-    the blocks that ran the one before it take the tickets.  A phase behind signals follows one that all blocks run.
+    A phase joined by ``last_block`` is the body of an ``if (last_block(...))``.  The next such phase is nested in it: only the
+    blocks that ran the phase before it count.  A phase joined by ``handoff`` follows one that all blocks run.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ def joined(plan: Plan, phases: Sequence[Phase], name: Callable[[Kernel, str], st
         out.append(Block("", first.body, _ids(first), comment=first.low.kernel.id))
         if rest and rest[0].low.kernel.join == "cluster":
             out += _clustered(plan, out.pop(), first.low, rest[0], library, head)
-        elif rest and rest[0].low.kernel.join == "signal":
-            out += _signalled(plan, first.low, rest[0], name, library, counters, head)
+        elif rest and rest[0].low.kernel.join == "handoff":
+            out += _handed_off(plan, first.low, rest[0], name, library, counters, head)
         else:
             out += _behind(plan, first.low.kernel, rest, name, library, counters)
         position = end
@@ -110,13 +110,13 @@ def _behind(plan: Plan, before: Kernel, phases: Sequence[Phase], name: Callable[
     kernel = phase.low.kernel
     axes, every = plan.joined_axes(kernel), plan.extents[before.id]
     parts = prod(every[axis] for axis in range(3) if axis not in axes)
-    tickets = prod(every[axis] for axis in axes)
+    counted = prod(every[axis] for axis in axes)
     body = (*phase.body, *_behind(plan, kernel, rest, name, library, counters))
     if parts == 1:
         return _going_on(kernel, body)
-    library.add("ticket")
-    counter = name(kernel, "tickets")
-    counters.append(f"__device__ unsigned int {counter}[{tickets}];  // tickets: 0 between launches")
+    library.add("last_block")
+    counter = name(kernel, "finished")
+    counters.append(f"__device__ unsigned int {counter}[{counted}];  // blocks that have finished; 0 between launches")
     header = f"if (last_block({_at(counter, axes, every)}, {parts}))"
     return [Lines(("",)), Block(header, body, (kernel.id,), comment=f"{kernel.id}: the last of {parts} blocks goes on")]
 
@@ -127,25 +127,25 @@ def _going_on(kernel: Kernel, body: tuple[Out, ...]) -> list[Out]:
             Block("", body, (kernel.id,), comment=kernel.id)]
 
 
-def _signalled(plan: Plan, before: Lowered, phase: Phase, name: Callable[[Kernel, str], str], library: set[str],
-               counters: list[str], head: list[str]) -> list[Out]:
-    """A phase run by the last block of those that it takes parts from; every part is a word of its own."""
+def _handed_off(plan: Plan, before: Lowered, phase: Phase, name: Callable[[Kernel, str], str], library: set[str],
+                counters: list[str], head: list[str]) -> list[Out]:
+    """A phase run by the last block, in order, of those that it takes parts from; every part is a word of its own."""
     kernel = phase.low.kernel
     axes, every = plan.joined_axes(kernel), plan.extents[before.kernel.id]
     others = [axis for axis in range(3) if axis not in axes and every[axis] > 1]
-    parts, turns = prod(every[axis] for axis in others), prod(every[axis] for axis in axes)
-    stores = [s for key, s in before.stores.items() if plan.signalled.get(key) == kernel.id]
-    library.add("signal")
-    counter = name(kernel, "turns")
-    counters.append(f"__device__ unsigned int {counter}[{turns}];  // launches so far")
+    parts, counted = prod(every[axis] for axis in others), prod(every[axis] for axis in axes)
+    stores = [s for key, s in before.stores.items() if plan.handed_off.get(key) == kernel.id]
+    library.add("handoff")
+    counter = name(kernel, "launches")
+    counters.append(f"__device__ unsigned int {counter}[{counted}];  // launches so far")
     at = _at(counter, axes, every)
     for s in stores:
         held = name(kernel, f"{s.name}_words")
-        counters.append(f"__device__ unsigned long long {held}[{prod(s.shape)}];  // parts: a value and the launch it is of")
-        head.append(f"const signalled<{s.dtype.cuda}> {s.name} = {{{held}, signal_turn({at}, {parts})}};")
+        counters.append(f"__device__ unsigned long long {held}[{prod(s.shape)}];  // parts: a value and the number of its launch")
+        head.append(f"const handed_off<{s.dtype.cuda}> {s.name} = {{{held}, handoff_flag({at}, {parts})}};")
     last = " && ".join(f"blockIdx.{'xyz'[axis]} == {every[axis] - 1}" for axis in others) or "true"
-    end = Lines((f"signal_end({at}, {stores[0].name}.turn);",))
-    return [Lines(("",)), Block(f"if (signal_joins({at}, {parts}, {last}))", (*phase.body, end), (kernel.id,),
+    end = Lines((f"handoff_end({at}, {stores[0].name}.flag);",))
+    return [Lines(("",)), Block(f"if (handoff_joins({at}, {parts}, {last}))", (*phase.body, end), (kernel.id,),
                                 comment=f"{kernel.id}: the last block waits for the parts of all {parts}")]
 
 

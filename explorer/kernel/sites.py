@@ -49,8 +49,8 @@ class Store:
         How a register's terms are added: one of :data:`~explorer.ir.rounding.SUMS`, or nothing.
     terms : int
         At most so many.
-    signalled : bool
-        Whether its elements are handed from block to block, each with a mark that it is there (``signal.cuh``).
+    handed_off : bool
+        Whether its elements are handed from block to block, each in one word with its flag (``handoff.cuh``).
     slots, slots_name : Slots or None, and str
         Where its elements lie in the shared memory of one block of a cluster (``cluster_parts.cuh``), and that array.
     """
@@ -63,14 +63,14 @@ class Store:
     array: Array | None = None
     method: str = ""
     terms: int = 0
-    signalled: bool = False
+    handed_off: bool = False
     slots: Slots | None = None
     slots_name: str = ""
 
     @property
     def handed(self) -> bool:
         """Whether its elements go from block to block, not through global memory as they are."""
-        return self.signalled or self.slots is not None
+        return self.handed_off or self.slots is not None
 
     @property
     def cuda(self) -> str:
@@ -128,11 +128,11 @@ def stores_of(plan: Plan, kernels: Sequence[Kernel]) -> dict[tuple[str, str], St
     for name, array in plan.array_of.items():
         if ("array", name) in used:
             out["array", name] = Store(names.take(name), array.dtype, array.shape, "global", array=array,
-                                       signalled=("array", name) in plan.signalled)
+                                       handed_off=("array", name) in plan.handed_off)
     for name, buffer in plan.buffer_of.items():
         if ("buffer", name) in used:
             out["buffer", name] = Store(names.take(name), buffer.dtype, buffer.padded_shape, buffer.space, buffer=buffer,
-                                        signalled=("buffer", name) in plan.signalled, **_summed(plan, buffer))
+                                        handed_off=("buffer", name) in plan.handed_off, **_summed(plan, buffer))
     for key, slots in slots_of(plan, kernels).items():
         out[key] = replace(out[key], slots=slots, slots_name=names.take(f"{out[key].name}_slots"))
     return out

@@ -16,9 +16,9 @@ from ..ir.tree import MOST_CLUSTER, Kernel, Leaf, Loop
 
 MOST_THREADS = 1024
 """Threads of a block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
-MOST_TICKETS = 1 << 24
+MOST_COUNTERS = 1 << 24
 """Counters of one launch (64 MiB of a module's own memory)."""
-MOST_SIGNALS = 1 << 23
+MOST_WORDS = 1 << 23
 """Words of one launch that blocks hand over (64 MiB)."""
 
 
@@ -79,7 +79,7 @@ def _launches(plan: Plan) -> Iterator[Finding]:
                         f"a cluster has at most 8 blocks, {MOST_CLUSTER} where the GPU allows it; it is the whole grid along the "
                         "axes that it combines", "divide the loop before it is bound, and combine the outer part by atomics")
         for before, after in pairwise(group):
-            if after.join in ("ticket", "signal"):
+            if after.join in ("last_block", "handoff"):
                 yield from _counters(plan, before, after)
 
 
@@ -87,14 +87,14 @@ def _counters(plan: Plan, before: Kernel, after: Kernel) -> Iterator[Finding]:
     """What blocks count with, and hand to each other, has its limits."""
     axes, every = plan.joined_axes(after), plan.extents[before.id]
     turns = prod(every[axis] for axis in axes)
-    if after.join == "ticket":
-        if turns > MOST_TICKETS and prod(every[axis] for axis in range(3) if axis not in axes) > 1:
-            yield _open(plan, after.id, f"{after.id} would need {turns:,} counters of tickets, {4 * turns:,} bytes",
-                        f"at most {MOST_TICKETS:,} are kept", f"join('{after.id}', 'launch')")
+    if after.join == "last_block":
+        if turns > MOST_COUNTERS and prod(every[axis] for axis in range(3) if axis not in axes) > 1:
+            yield _open(plan, after.id, f"{after.id} would need {turns:,} counters of finished blocks, {4 * turns:,} bytes",
+                        f"at most {MOST_COUNTERS:,} are kept", f"join('{after.id}', 'launch')")
         return
-    handed = (key for key, kernel in plan.signalled.items() if kernel == after.id)
+    handed = (key for key, kernel in plan.handed_off.items() if kernel == after.id)
     words = sum(prod(plan.buffer_of[name].padded_shape if kind == "buffer" else plan.array_of[name].shape)
                 for kind, name in handed)
-    if max(words, turns) > MOST_SIGNALS:
+    if max(words, turns) > MOST_WORDS:
         yield _open(plan, after.id, f"{after.id} would be handed {words:,} words, {8 * words:,} bytes",
-                    f"at most {MOST_SIGNALS:,} are kept", f"join('{after.id}', 'ticket')")
+                    f"at most {MOST_WORDS:,} are kept", f"join('{after.id}', 'last_block')")

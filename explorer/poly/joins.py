@@ -1,9 +1,9 @@
-"""Kernels joined to the launch before them by a ticket or by signals: does each of their blocks wait for what it uses?
+"""Legality of phases of one launch: whether each block of a joined kernel runs after the blocks whose results it uses.
 
-Block ``b`` of a kernel joined by a ticket is run by the block that finishes last (by signals, the last in order, see
-:mod:`~explorer.poly.signals`) among the blocks of its launch with the coordinates ``b`` along the axes that the kernel
-spreads over.  So two accesses of one cell of global memory, one before the ticket and one behind it, at least one of
-them writing, are ordered exactly if their blocks agree on those axes.
+Block ``b`` of a kernel joined by ``last_block`` is run by the block that finishes last (by ``handoff``: the one with the highest
+number, see :mod:`~explorer.poly.handoffs`) among the blocks of its launch with the coordinates ``b`` along the axes that the
+kernel is spread over.  So two accesses of one cell of global memory, one before the join and one behind it, at least one of
+them a write, are ordered exactly if their blocks have the same coordinates along those axes.
 Everything else is asked as of separate launches (a barrier of the grid, too, orders all blocks).
 
 The question is asked of cells and not of the program's dependences: storage that a schedule folds is then covered too.
@@ -19,13 +19,13 @@ from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, MOST_CLUSTER, Kernel, Loop, walk
 from .decide import Meet, decide
+from .handoffs import check_handoff
 from .isl import Undecided, alone, smallest
 from .linear import Case, Cases, build_map, differ, equal
-from .signals import check_signals
 from .sites import Site, sites
 
 BUDGET = 2_000_000
-"""Operations of isl for one pair of accesses (some tenths of a second); beyond, the ticket is refused as undecided."""
+"""Operations of isl for one pair of accesses (some tenths of a second); beyond, the join is refused as undecided."""
 
 
 @alone
@@ -39,7 +39,7 @@ def check_joins(plan: Plan) -> tuple[Finding, ...]:
     Returns
     -------
     tuple of Finding
-        With the smallest pair of instances whose order a ticket would lose.
+        With the smallest pair of instances whose order the join would lose.
     """
     return tuple(finding for group in plan.launched if len(group) > 1 for finding in _group_findings(plan, group))
 
@@ -64,7 +64,7 @@ def _group_findings(plan: Plan, group: tuple[Kernel, ...]) -> Iterator[Finding]:
     since: list[Kernel] = []
     for kernel in group:
         if since and kernel.by_one:
-            finding = (check_signals(plan, group, kernel, BUDGET) if kernel.join == "signal" else
+            finding = (check_handoff(plan, group, kernel, BUDGET) if kernel.join == "handoff" else
                        _clusters(plan, group, kernel) if kernel.join == "cluster" else _chain(plan, since[-1], kernel))
             for earlier in since if finding is None else ():
                 finding = finding or _unordered(plan, earlier, kernel)
@@ -85,8 +85,8 @@ def _chain(plan: Plan, before: Kernel, kernel: Kernel) -> Finding | None:
 
 
 def _clusters(plan: Plan, group: tuple[Kernel, ...], kernel: Kernel) -> Finding | None:
-    """Whether the blocks that a kernel joins can be a cluster; what they write is then ordered by its barrier, as by a ticket."""
-    hints = (f"join('{kernel.id}', 'ticket')", f"join('{kernel.id}', 'launch')")
+    """Whether the blocks that a kernel joins can be a cluster, whose barrier orders what they write."""
+    hints = (f"join('{kernel.id}', 'last_block')", f"join('{kernel.id}', 'launch')")
     if len(group) > 2:
         other = next(k for k in group[1:] if k is not kernel)
         return Finding("order", f"{kernel.id} joins the blocks of a cluster, and {other.id} is a phase of the same launch",
@@ -102,7 +102,7 @@ def _clusters(plan: Plan, group: tuple[Kernel, ...], kernel: Kernel) -> Finding 
 
 
 def _unordered(plan: Plan, before: Kernel, kernel: Kernel) -> Finding | None:
-    """The first two accesses of one cell whose order the ticket would lose."""
+    """The first two accesses of one cell whose order the join would lose."""
     axes = plan.joined_axes(kernel)
     if not axes:
         return None
@@ -159,7 +159,7 @@ def _finding(a: Site, b: Site, axes: tuple[int, ...], before: Kernel, kernel: Ke
     where = ", ".join(BLOCK_ROLES[axis] for axis in axes)
     lines = tuple(sorted({s.statement.line for s in (a, b) if s.statement.line}))
     return Finding(
-        "order", f"{source} {words[0]} {name}, which {sink} {words[1]}: the {kernel.join} would not make it wait",
+        "order", f"{source} {words[0]} {name}, which {sink} {words[1]}: {kernel.join} does not order the two",
         f"a block of {kernel.id} waits for the blocks of {before.id} with its {where} alone, and these two differ "
         f"({source}: {_blocks(source)}; {sink}: {_blocks(sink)})",
         a.statement.accesses[a.slot].array, cell, kind, source, sink, tuple(dict.fromkeys((a.leaf.id, b.leaf.id))), lines,

@@ -111,7 +111,7 @@ def _other_memory(plan: Plan, leaf: Leaf, statement: Statement) -> Never | None:
         return Never(f"{leaf.statement} is not a pure load", "an asynchronous copy moves bytes unchanged, or zeros")
     kernel = plan.kernel_of(leaf.id)
     handed = source is not None or plan.array_of[statement.reads[0].array].role == "temporary"
-    if handed and kernel is not None and kernel.join in ("signal", "cluster"):
+    if handed and kernel is not None and kernel.join in ("handoff", "cluster"):
         return Never(f"{leaf.statement} copies what another block hands over", "that does not lie in global memory as it is",
                      f"join('{kernel.id}', 'grid')")
     return None

@@ -163,7 +163,7 @@ def check_obligations(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Find
             continue
         statement = plan.statement_of[plan.resolve(o.leaf)[0].statement]  # type: ignore[index]
         thread = not o.role.startswith("block")
-        hows = ("shuffle", "shared", "atomic") if thread else ("atomic", "kernel", "ticket")
+        hows = ("shuffle", "shared", "atomic") if thread else ("atomic", "kernel", "last_block")
         what = f"updates of {o.array} from different iterations of {o.loop} ({o.role}) would race"
         why = f"{o.leaf} updates one element of {o.array} in several {'threads' if thread else 'blocks'} at once"
         if o.mixed:

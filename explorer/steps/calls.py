@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from ..errors import TransformError, shown
-from ..transforms.base import Transform, catalogue, gathered, misfit
+from ..transforms.base import Transform, catalogue, gathered, misfit, spelled
 
 NAMES = ("loop", "leaf", "array", "name", "choice", "node", "kernel")
 """Kinds of field that hold one name."""
@@ -131,7 +131,7 @@ def coerced(metadata: Mapping[str, Any], value: Any) -> Any:
         return value
     if not isinstance(value, str):
         raise ValueError(f"a name in quotes, not {value!r}"[:120])
-    value = metadata.get("also", {}).get(value, value)
+    value = spelled(metadata, value)
     choices = metadata.get("choices")
     if choices and value not in choices:
         raise ValueError(f"one of {', '.join(choices)}")

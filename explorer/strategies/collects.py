@@ -47,8 +47,8 @@ class Way:
     initial_bytes : int
         Bytes of global memory that are set to a first value before the updates.
     atomics : int
-        Atomic operations on the busiest address: updates of an element, tickets of a counter, arrivals at a barrier.  Signals
-        take none.
+        Atomic operations on the busiest address: updates of an element, blocks counted as finished, arrivals at a barrier.  A
+        handoff takes none.
     grid_barriers : int
         Times that all blocks wait for each other.
     errors : mapping of str to float
@@ -74,11 +74,11 @@ class Way:
         return dict(self.errors).get("plain", 0.0)
 
 
-OVER_BLOCKS, OVER_THREADS = ("atomic", "kernel", "ticket", "signal", "grid", "cluster"), ("shuffle", "shared", "atomic")
+OVER_BLOCKS, OVER_THREADS = ("atomic", "kernel", "last_block", "handoff", "grid", "cluster"), ("shuffle", "shared", "atomic")
 
 
-SIGNAL = 8
-"""Bytes of a part that is handed over by a signal: its value, and the launch it is of."""
+WORD = 8
+"""Bytes of a part that is handed off: its value and its flag."""
 
 
 def ways(schedule: Schedule, target: str, gpu: Gpu | None = None) -> tuple[Way, ...]:
@@ -201,9 +201,9 @@ def _workspace(plan: Plan) -> int:
                 arrays.add(access.array)
             elif plan.buffer_of[view.buffer].space == "global":
                 buffers.add(view.buffer)
-    words = {name for _, name in plan.signalled}
+    words = {name for _, name in plan.handed_off}
     temporary = [a for a in plan.program.temporaries if a.name in arrays]
-    bytes_of = {a.name: SIGNAL if a.name in words else a.dtype.bytes for a in temporary}
+    bytes_of = {a.name: WORD if a.name in words else a.dtype.bytes for a in temporary}
     return sum(prod(a.shape) * bytes_of[a.name] for a in temporary) + sum(plan.buffer_of[b].nbytes for b in buffers)
 
 
@@ -226,8 +226,8 @@ def _arrivals(plan: Plan, before: Plan) -> list[int]:
     for group in plan.launched:
         for earlier, kernel in pairwise(group):
             blocks = plan.extents[earlier.id][:3]
-            if kernel.id not in old and kernel.join not in ("signal", "cluster"):  # those count nothing
-                axes = plan.joined_axes(kernel) if kernel.join == "ticket" else ()
+            if kernel.id not in old and kernel.join not in ("handoff", "cluster"):  # those count nothing
+                axes = plan.joined_axes(kernel) if kernel.join == "last_block" else ()
                 out.append(prod(n for axis, n in enumerate(blocks) if axis not in axes))
     return out
 

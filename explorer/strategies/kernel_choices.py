@@ -43,7 +43,7 @@ KEPT: dict[str | None, str] = {"shared": ", kept in shared memory", "": ", read 
 """Where a row lies between loops, in words, if it is not in registers."""
 NEARLY = 0.1
 """Numbers of parts nearer to each other than this share are one choice."""
-JOINED = {"launch": "by another launch", "cluster": "in a cluster", "signal": "by signals", "ticket": "by tickets"}
+JOINED = {"launch": "by another launch", "cluster": "in a cluster", "handoff": "by handoff", "last_block": "by the last block"}
 """How parts are joined, in words."""
 SLOWEST = 2.0
 """Spreads of rows that take so many times the cheapest are not worth trying."""

@@ -225,7 +225,7 @@ def moves(at_most: float) -> Goal:
 
 
 def launched(at_most: int) -> Goal:
-    """So many launches at most; kernels that join one (tickets, barriers of the grid) do not count."""
+    """So many launches at most; kernels that join one (in the last block, behind a barrier of the grid) do not count."""
     def measure(schedule: Schedule) -> Measured:
         count = len(schedule.plan.launched)
         return count <= at_most, str(count)

@@ -89,7 +89,7 @@ def joined_parts(u: Updates, how: str) -> Plan | Verdict:
     u : Updates
         Blocks carry the reduction.
     how : str
-        ``"ticket"``, ``"signal"`` or ``"grid"``: see :class:`~explorer.ir.tree.Kernel`.
+        ``"last_block"``, ``"handoff"`` or ``"grid"``: see :class:`~explorer.ir.tree.Kernel`.
     """
     plain = _joined(u, how, frozenset())
     if isinstance(plain, Verdict):
@@ -110,7 +110,7 @@ def _joined(u: Updates, how: str, in_registers: frozenset[str]) -> Plan | Verdic
     """The plan, with the ``"parts"`` or the ``"results"`` in a register of every thread until they are written once."""
     own = dict(u.leaf.collect)
     threads = tuple(x for x in bound(u) if x.is_thread)
-    if threads or how != "signal":  # a signalled part is written once: what a thread adds up alone goes to a register below
+    if threads or how != "handoff":  # a handed_off part is written once: what a thread adds up alone goes to a register below
         spread = marked(u, tuple(x for x in threads if own.get(x.id, "atomic") == "atomic"), "shuffle")
         if isinstance(spread, Verdict):
             return spread

@@ -36,8 +36,8 @@ class Transform:
     - ``candidates(plan, node_id)``: concrete instances worth offering at a node (they may still be refused).
 
     Fields carry ``metadata={"kind": ..., "help": ...}`` with one of the :data:`KINDS`; ``int`` may have ``min`` and ``max``,
-    ``choice`` has ``choices``, and other words for them in ``also``.  The form in the explorer, the validation of saved
-    schedules and the documentation are made from it.
+    ``choice`` has ``choices``, other words for them in ``also``, and words of the version before in ``formerly``.  The form in
+    the explorer, the validation of saved schedules and the documentation are made from it.
     """
 
     name: ClassVar[str]
@@ -49,7 +49,7 @@ class Transform:
 
     def __post_init__(self) -> None:
         """Put other spellings of an argument into the one that is recorded: one name or number for a list of one, and the
-        words under ``also`` in a field's metadata.
+        words under ``also`` and ``formerly`` in a field's metadata.
         """
         for f in fields(self):
             value = getattr(self, f.name)
@@ -108,11 +108,16 @@ _SEVERAL = {"loops": str, "arrays": str, "ints": int}
 
 def canonical(declared: Field[Any], value: Any) -> Any:
     """The value of a field as it is recorded: see :meth:`Transform.__post_init__`."""
-    if isinstance(value, str) and (also := declared.metadata.get("also")):
-        return also.get(value, value)
+    if isinstance(value, str) and (plain := spelled(declared.metadata, value)) != value:
+        return plain
     several = _SEVERAL.get(declared.metadata.get("kind", ""))
     only_lists = several is not None and str(declared.type).startswith("tuple")
     return (value,) if only_lists and several is not None and type(value) is several else value
+
+
+def spelled(metadata: Mapping[str, Any], word: str) -> str:
+    """A word as the field records it: itself, or what it stands for under ``also`` or ``formerly``."""
+    return metadata.get("also", {}).get(word) or metadata.get("formerly", {}).get(word, word)
 
 
 def gathered(kind: type[Transform], args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""How updates of one element that run at several places become one: shuffles, shared memory, atomics, another launch."""
+"""The move ``collect``: how the partial results of threads or blocks are combined, by shuffles, shared memory or atomics."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from ._cut import cut_off
 from ._parts import bound, clustered, in_time, joined_parts, marked, parts_verdict
 from ._reduction import Updates, update_verdict
 from .base import Transform
+from .join import FORMERLY
 from .rfactor import factor_verdict, factored
 
-HOWS = ("shuffle", "shared", "atomic", "kernel", "ticket", "signal", "grid", "cluster")
-JOINED = ("ticket", "signal", "grid")
+HOWS = ("shuffle", "shared", "atomic", "kernel", "last_block", "handoff", "grid", "cluster")
+JOINED = ("last_block", "handoff", "grid")
 """Those that join the parts of the blocks in the launch of the updates."""
 
 
@@ -25,19 +26,25 @@ JOINED = ("ticket", "signal", "grid")
 class Collect(Transform):
     """Choose how the updates of one element from several threads or blocks are combined.
 
-    ``shuffle`` and ``shared`` combine threads: every thread of the group gets the result where the target is in
-    registers, one thread updates it where it is in memory.  ``atomic`` lets every place update the memory (in no
-    fixed order: floating-point sums differ in their last bits from run to run).  ``kernel`` gives every block a
-    partial result in global memory and joins them in a launch of its own (always in the same order).  ``ticket``,
-    ``signal`` and ``grid`` join them in the same launch, by the block that finishes last, by one block that waits for each
-    part, or behind a barrier of all blocks (see `join`), again always in the same order; the nest that joins is spread over
-    the blocks and threads of the updates, and the start of the elements moves into it where it was a launch of its own.
-    ``cluster`` (sm_90 and newer) combines up to 8 blocks, 16 on some GPUs, through distributed shared memory, without a
-    workspace: they become a cluster, of which one thread updates the memory.
+    ``shuffle`` and ``shared`` combine the threads of a block.  A target in registers: every thread of the group gets the
+    result.  A target in memory: one thread updates it.
 
-    Where loops in time carry the reduction too, each place first accumulates on its own, in registers
-    (`rfactor` over the bound loops and `contract`), and only those results are combined.  For ``atomic`` and ``cluster`` over
-    blocks, whatever else uses the target moves to an earlier or later launch.
+    The others combine blocks.  With ``atomic``, every block (or thread) updates the memory by atomic operations.  Their order
+    is not fixed, so floating-point sums differ in their last bits from run to run.  The other ways add in a fixed order:
+
+    - ``kernel``: each block writes a partial result to global memory, and a second launch combines them.
+    - ``last_block``: the same, but the last block to finish combines them, in the same launch.
+    - ``handoff``: one block combines them in the same launch; it waits for each part, which comes in one word with its flag.
+    - ``grid``: all blocks wait at a barrier of the grid, then combine the parts.
+    - ``cluster`` (sm_90 and newer): up to 8 blocks, 16 on some GPUs, become a cluster and combine their parts in distributed
+      shared memory, without a workspace; one thread updates the memory.
+
+    For ``last_block``, ``handoff`` and ``grid`` see `join`.  The nest that combines the parts is spread over the blocks and
+    threads of the updates; an initialisation that was a launch of its own moves into it.
+
+    If sequential loops carry the reduction too, each thread first accumulates in a register (`rfactor` over the bound loops, and
+    `contract`), and only those results are combined.  For ``atomic`` and ``cluster`` over blocks, other statements that use
+    the target move to an earlier or later launch.
 
     Before::
 
@@ -65,7 +72,7 @@ class Collect(Transform):
     aliases = ("reduce_threads", "allreduce", "cross_thread_reduction", "atomic_add", "combine")
 
     target: str = field(metadata={"kind": "leaf", "help": "the reduction: its statement, or the array it updates"})
-    how: str = field(metadata={"kind": "choice", "choices": HOWS,
+    how: str = field(metadata={"kind": "choice", "choices": HOWS, "formerly": FORMERLY,
                                "help": "shuffle, shared: over threads; atomic; the others: over blocks"})
     loops: tuple[str, ...] = field(default=(),
                                    metadata={"kind": "loops", "help": "bound loops to combine (default: all that fit)"})
@@ -99,7 +106,7 @@ class Collect(Transform):
     def eases(self, plan: Plan, finding: Finding) -> Iterator[str]:
         """The other ways to join the parts of blocks, where this one is refused for what it makes."""
         if self.how in (*JOINED, "cluster"):
-            yield from (str(replace(self, how=way, loops=())) for way in ("ticket", "kernel") if way != self.how)
+            yield from (str(replace(self, how=way, loops=())) for way in ("last_block", "kernel") if way != self.how)
 
     def _check_cluster(self, u: Updates, chosen: tuple[Loop, ...]) -> Verdict:
         """Whether the blocks can be a cluster: few enough, the whole grid along their axes."""
@@ -154,7 +161,7 @@ class Collect(Transform):
         names = [x.id for x in fits]
         if not fits:
             over_threads = self.how in ("shuffle", "shared")
-            kind, other = ("block", "atomic', 'kernel', or 'ticket") if over_threads else ("thread", "shuffle")
+            kind, other = ("block", "atomic', 'kernel', or 'last_block") if over_threads else ("thread", "shuffle")
             return no(f"{self.how} cannot combine {', '.join(x.id for x in found)}", f"{kind} loops carry the reduction",
                       f"collect('{self.target}', '{other}')")
         if not self.loops:

@@ -1,4 +1,4 @@
-"""Let a kernel run in the launch of the kernel before it: behind a ticket, or behind a barrier of the grid."""
+"""The move ``join``: a kernel becomes a phase of the launch before it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,31 @@ from ..ir.tree import Kernel, Loop, walk
 from .base import Transform
 from .bind import THREADS_PER_BLOCK
 
-HOWS = ("ticket", "signal", "cluster", "grid", "launch")
+HOWS = ("last_block", "handoff", "cluster", "grid", "launch")
+FORMERLY = {"ticket": "last_block", "signal": "handoff"}
+"""Words that the version before had, in calls and saved files, and what they are now."""
 
 
 @dataclass(frozen=True)
 class Join(Transform):
     """Run a kernel in the launch of the kernel before it, which saves a launch.
 
-    ``ticket``: each block of the launch takes a ticket when it is done; the one that takes the last ticket goes on with the
-    kernel.  Along block axes that the kernel is spread over, each coordinate has tickets of its own, so it may use what the
-    blocks with its own coordinates left, and nothing of others.  No block waits, and the counters reset themselves.
+    ``last_block``: each block increments a counter when it has finished; the last block to finish runs the kernel (the CUDA
+    sample threadFenceReduction).  If the kernel itself is spread over a block axis, each coordinate along it has a counter of
+    its own: the kernel may then use results of blocks with the same coordinate only.  No block waits.  The counters are 0 again
+    after each launch.
 
-    ``signal``: the same, but it is always the block with the highest number that goes on: it takes what it needs of the others
-    from words that hold a value and the mark that it is there, and waits for each.  Nobody fences, counts or goes on last, so it
-    is the fastest on a GPU; what the others hand over has to be temporary, of four bytes at most, and written once.
+    ``handoff``: the block with the highest number runs the kernel.  Each other block hands its values over in words of 64 bits,
+    a value and its flag in one store, and that block polls each word until the flag is set.  There is no fence and no atomic
+    operation, so this is the fastest way on a GPU.  The values must be of a temporary array, have at most four bytes each, and
+    be written once.
 
-    ``cluster`` (sm_90 and newer): the same, but the blocks whose parts one block takes are a cluster, at most 8 of them, 16 on
-    some GPUs.  They write their parts to that block's shared memory, where they fit it, and it goes on behind the cluster's
-    barrier: nothing passes through global memory.
+    ``cluster`` (sm_90 and newer): the blocks whose results one block uses form a cluster, of at most 8 blocks, 16 on some GPUs.
+    They write their results to that block's shared memory if these fit, and it runs the kernel behind the cluster's barrier.
+    Nothing passes through global memory then.
 
-    ``grid``: all blocks wait for each other (a cooperative launch), then all go on with the kernel, whatever it uses.  All
-    blocks of the grid have to be resident on the GPU at once.
+    ``grid``: all blocks wait at a barrier of the grid (a cooperative launch), then all run the kernel, which may use anything
+    written before.  All blocks of the grid have to be resident on the GPU at once.
 
     ``launch`` makes it a launch of its own again.
 
@@ -45,12 +49,12 @@ class Join(Transform):
             for k.c in 0…16                         # thread.x
                 y[0] += total_p[k.c]                # k.c combined by shuffle
 
-    After ``join('total.c', 'ticket')``::
+    After ``join('total.c', 'last_block')``::
 
         kernel total
             for k in 0…16                           # block.x
                 total_p[k] = …
-        kernel total.c                              # in the same launch, by the block that finishes last (ticket)
+        kernel total.c                              # in the same launch, by the block that finishes last (last_block)
             for k.c in 0…16                         # thread.x
                 y[0] += total_p[k.c]                # k.c combined by shuffle
     """
@@ -58,12 +62,12 @@ class Join(Transform):
     name = "join"
     group = "Places"
     aliases = ("last_block", "grid_sync", "cooperative", "persistent_kernel", "stitch")
-    beware = ("join lets a kernel run in the launch before it, behind a ticket, signals, the barrier of a cluster or "
-              "of the grid; loopy's join_inames is coalesce.")
+    beware = ("join runs a kernel in the launch before it: in the last block, in a block that waits for the others' values, or "
+              "behind the barrier of a cluster or of the grid; loopy's join_inames is coalesce.")
 
     kernel: str = field(metadata={"kind": "kernel", "help": "the kernel that joins the launch before it"})
-    how: str = field(metadata={"kind": "choice", "choices": HOWS,
-                               "help": "ticket: the last block goes on; signal, cluster: one waits for parts; grid: all wait"})
+    how: str = field(metadata={"kind": "choice", "choices": HOWS, "formerly": FORMERLY,
+                               "help": "last_block: the last to finish; handoff, cluster: one waits for parts; grid: all wait"})
 
     def check(self, plan: Plan) -> Verdict:
         kernel = next((k for k in plan.kernels if k.id == self.kernel), None)

@@ -24,7 +24,7 @@ def test_the_table_has_every_way_with_its_facts() -> None:
     _, found = shown("total", "k")
     assert [(w["target"], w["array"], w["over"], w["loops"]) for w in found] == [("S1", "y", "blocks", ["k"])]
     rows = {w["how"]: w for w in found[0]["ways"]}
-    assert list(rows) == ["atomic", "kernel", "ticket", "signal", "grid", "cluster"]
+    assert list(rows) == ["atomic", "kernel", "last_block", "handoff", "grid", "cluster"]
     assert not rows["atomic"]["deterministic"]
     assert rows["kernel"]["deterministic"]
     assert (rows["kernel"]["launches"], rows["kernel"]["parts"], rows["kernel"]["workspace"]) == (3, 16, "64 B")
@@ -64,7 +64,7 @@ def test_threads_have_their_own_ways() -> None:
     assert (choice["over"], [w["how"] for w in choice["ways"]]) == ("threads", ["shuffle", "shared", "atomic"])
 
 
-@pytest.mark.parametrize("how", ["atomic", "kernel", "ticket", "signal", "grid", "cluster"])
+@pytest.mark.parametrize("how", ["atomic", "kernel", "last_block", "handoff", "grid", "cluster"])
 def test_a_way_is_one_action(how: str) -> None:
     f, (choice,) = shown("rows", "k")
     way = next(w for w in choice["ways"] if w["how"] == how)

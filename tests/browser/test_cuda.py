@@ -7,7 +7,7 @@ from tests.transforms.multiblock import spread
 
 
 def test_the_device_library_is_folded_from_its_first_line_to_its_last(opened: Open) -> None:
-    stage = opened(spread("peaks").collect("y", "signal"))
+    stage = opened(spread("peaks").collect("y", "handoff"))
     stage.calm()
     page = stage.page
     text = str(stage.session.schedule.cuda).rstrip("\n").split("\n")

@@ -21,7 +21,7 @@ def test_a_way_is_chosen_from_the_table(opened: Open) -> None:
     page.locator("[role=tree][aria-label=loops] .row[data-node=k]").click()
     stage.calm()
     rows = page.locator(".ways tr.way")
-    assert rows.locator(".wayname").all_inner_texts() == ["atomic", "kernel", "ticket", "signal", "grid", "cluster"]
+    assert rows.locator(".wayname").all_inner_texts() == ["atomic", "kernel", "last_block", "handoff", "grid", "cluster"]
     assert rows.nth(0).locator("td").all_inner_texts()[0] == "✗ no"
     assert rows.nth(1).locator("td").all_inner_texts() == ["✓ yes", "6.6e−7", "3", "4", "112 B", "140 B", "0"]
     rows.nth(4).hover()
@@ -53,10 +53,10 @@ def test_a_way_by_keyboard_and_one_that_is_refused(opened: Open) -> None:
     assert len(stage.steps) == before, "a refused way is not taken"
     for _ in range(3):
         keys.press("ArrowUp")
-    assert focused(page, "dataset.how") == "ticket"
+    assert focused(page, "dataset.how") == "last_block"
     keys.press("Enter")
     stage.calm()
-    assert stage.steps[-1] == "collect('S1', 'ticket')"
+    assert stage.steps[-1] == "collect('S1', 'last_block')"
     assert focused(page, "closest('.movepane') !== null"), "the focus stays in the moves"
 
 

@@ -38,8 +38,8 @@ def test_overloads_and_conditions_stay_together() -> None:
 
 
 def test_a_text_defines_what_it_uses_and_compiles() -> None:
-    module = emit(spread("peaks").collect("y", "signal").plan)
-    for name in ("struct reduce_max", "float max_nan(", "T block_reduce_first(", "bool signal_joins("):
+    module = emit(spread("peaks").collect("y", "handoff").plan)
+    for name in ("struct reduce_max", "float max_nan(", "T block_reduce_first(", "bool handoff_joins("):
         assert name in module.text
     for name in ("struct reduce_min", "struct reduce_prod", "T block_reduce(", "T block_reduce_shared(", "T reduce_fold<"):
         assert name not in module.text
@@ -61,5 +61,5 @@ def test_a_users_names_hide_nothing_of_the_library() -> None:
     assert "float* __restrict__ block_reduce_first_," in made.cuda.replace(")", ",")
     compile_module(emit(made.plan), "sm_90")
     assert made.run(device="cpu").correct
-    assert {"vec", "load_within", "block_reduce", "reduce_sum", "signal_turn"} <= defined_names()
+    assert {"vec", "load_within", "block_reduce", "reduce_sum", "handoff_flag"} <= defined_names()
     assert not {"T", "Op", "if", "for"} & defined_names()

@@ -128,13 +128,13 @@ def two_phases(how: str) -> Schedule:
     return s.launch("neighbours", after="i").bind("i", "block.x").bind("j", "thread.x").join("neighbours.2", how)
 
 
-def test_tickets_are_exported_and_every_launch_finds_them_reset(tmp_path: Path) -> None:
-    text = exported(two_phases("ticket"))
+def test_counters_of_blocks_are_exported_and_every_launch_finds_them_reset(tmp_path: Path) -> None:
+    text = exported(two_phases("last_block"))
     assert text.count("<<<") == 1
     answer = host_run(text, tmp_path)
     assert answer.returncode == 0, answer.stdout
     assert "(21 runs" in answer.stdout
-    forgets = text.replace("atomicInc(ticket, parts - 1)", "atomicAdd(ticket, 1u)")
+    forgets = text.replace("atomicInc(finished, parts - 1)", "atomicAdd(finished, 1u)")
     forgets = forgets.replace("Timer timer;", "memset(host_z, 0, 36); to_device(device_z, host_z, 9ULL); Timer timer;")
     forgets = forgets.replace("timer.print();", "to_host(host_z, device_z, 9ULL); if (host_z[0] == 0.0f) return 1;")
     answer = host_run(forgets, tmp_path)

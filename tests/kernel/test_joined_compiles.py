@@ -15,7 +15,7 @@ from tests.transforms.multiblock import spread
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
-@pytest.mark.parametrize("how", ["ticket", "signal", "grid"])
+@pytest.mark.parametrize("how", ["last_block", "handoff", "grid"])
 @pytest.mark.parametrize("name", ["total", "columns"])
 def test_joined_launches_compile(name: str, how: str, arch: str) -> None:
     s = spread(name).collect("y", how)
@@ -27,12 +27,12 @@ def test_joined_launches_compile(name: str, how: str, arch: str) -> None:
     assert loads
     assert stores
     fences, atomics = "fence" in compiled.ptx or "membar" in compiled.ptx, "atom." in compiled.ptx
-    assert (fences, atomics, "ld.volatile" in compiled.ptx) == (how != "signal", how != "signal", how != "ticket")
+    assert (fences, atomics, "ld.volatile" in compiled.ptx) == (how != "handoff", how != "handoff", how != "last_block")
 
 
 def test_parts_are_not_read_through_the_read_only_cache() -> None:
     """Only ``x``, the kernel's first parameter, may be: what other blocks wrote in this launch would be stale there."""
-    compiled = compile_module(emit(spread("columns").collect("y", "ticket").plan), "sm_90a")
+    compiled = compile_module(emit(spread("columns").collect("y", "last_block").plan), "sm_90a")
     loads = [line for line in compiled.ptx.splitlines() if "ld.global" in line]
     assert len([line for line in loads if ".nc" in line]) < len(loads)
 

@@ -236,9 +236,9 @@ def misaligned() -> Schedule:
     return _started(COPY, N=8).split("i", 4).vectorize("i.i")
 
 
-def ticketed() -> Schedule:
+def in_last_block() -> Schedule:
     """Column sums over blocks: the last block of each tile of columns joins the parts, its threads whole columns of them."""
-    return spread("columns").collect("y", "ticket")
+    return spread("columns").collect("y", "last_block")
 
 
 def barred() -> Schedule:
@@ -246,14 +246,14 @@ def barred() -> Schedule:
     return spread("columns").collect("y", "grid")
 
 
-def ticketed_by_neighbours() -> Schedule:
-    """The sums by tickets, where the parts that a block joins are those of other columns: no schedule."""
+def last_block_of_neighbours() -> Schedule:
+    """The sums by the last block, where the parts that a block joins are those of other columns: no schedule."""
     s = spread("columns").collect("y", "shuffle").collect("y", "kernel")
     name = s.plan.kernels[-1].id
-    return s.bind("j_2.c", "seq").reverse("j_2.c").bind("j_2.c", "block.x").join(name, "ticket")
+    return s.bind("j_2.c", "seq").reverse("j_2.c").bind("j_2.c", "block.x").join(name, "last_block")
 
 
 GALLERY: tuple[Callable[[], Schedule], ...] = (
     staged, pipelined, warps, blocks, atomics, scanned, chained_in_threads, split, reversed_points, rfactored, vectors,
-    ticketed, barred, loaded_early, loaded_early_where_it_is, aligned, aligned_sums)
+    in_last_block, barred, loaded_early, loaded_early_where_it_is, aligned, aligned_sums)
 """What is correct without a mutant: the control."""

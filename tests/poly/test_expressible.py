@@ -40,8 +40,8 @@ def test_a_sum_with_its_error_stays_in_registers() -> None:
     assert "adds with method='kahan' into global memory" in only(spilled)
 
 
-@pytest.mark.parametrize(("how", "limit", "said"), [("ticket", "MOST_TICKETS", "counters of tickets"),
-                                                    ("signal", "MOST_SIGNALS", "words")])
+@pytest.mark.parametrize(("how", "limit", "said"), [("last_block", "MOST_COUNTERS", "counters of finished blocks"),
+                                                    ("handoff", "MOST_WORDS", "words")])
 def test_counters_and_words_have_limits(how: str, limit: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = spread("rows").collect("y", how).plan
     assert not list(expressible.check_expressible(plan))

@@ -132,5 +132,5 @@ def repairs(plan: Plan, leaf: str) -> Iterator[Transform]:
     """Ways to discharge the obligation of an update."""
     statement = next((x.statement for x, _, _ in plan.leaves if x.id == leaf), "")
     for name in (leaf, statement):
-        for how in ("shuffle", "shared", "atomic", "kernel", "ticket", "signal", "grid", "cluster"):
+        for how in ("shuffle", "shared", "atomic", "kernel", "last_block", "handoff", "grid", "cluster"):
             yield catalogue()["collect"](name, how)  # type: ignore[call-arg]

@@ -301,14 +301,14 @@ def f(x: ex.i8[M + 2, N + 2], y: ex.i8[1]):
             y[0] = max(y[0], x[i, j])
 '''
     s = define(text, "narrow.py").schedule(M=3, N=1).bind("i", "block.x").bind("j", "thread.x")
-    for way in ("ticket", "kernel", "atomic"):
+    for way in ("last_block", "kernel", "atomic"):
         assert s.collect("S1", way).run(device="cpu").correct, way
-    s = s.collect("S1", "ticket").collect("S1", "shared").collect("S1_combine", "shared").collect("S1_combine", "atomic")
+    s = s.collect("S1", "last_block").collect("S1", "shared").collect("S1_combine", "shared").collect("S1_combine", "atomic")
     assert s.run(device="cpu").correct
 
 
 def test_a_part_that_only_a_mixed_loop_tells_is_not_accumulated() -> None:
-    """Chain 9011:443: the register form of a signalled part named a loop that was gone."""
+    """Chain 9011:443: the register form of a handed_off part named a loop that was gone."""
     text = '''@ex.program
 def f(x: ex.f16[N + 2, M + 2], y: ex.f16[N]):
     for i in range(N):
@@ -321,8 +321,8 @@ def f(x: ex.f16[N + 2, M + 2], y: ex.f16[N]):
     with pytest.raises(ExplorerError, match="mix the elements"):
         s.collect("S1", "kernel").accumulate("y_p")
     with pytest.raises(ExplorerError, match="handed over"):
-        s.collect("S1", "signal")
-    for how in ("ticket", "kernel"):
+        s.collect("S1", "handoff")
+    for how in ("last_block", "kernel"):
         assert s.collect("S1", how).run(device="cpu").correct, how
 
 
@@ -351,7 +351,7 @@ def f(x: ex.f32[N, M], y: ex.f32[N]):
         for k in range(M):
             y[i] = min(y[i], x[i, k])
 '''
-    s = define(text, "block.py").schedule(N=10, M=8).launch("f", after="i").bind("k", "block.x").collect("S1", "ticket")
+    s = define(text, "block.py").schedule(N=10, M=8).launch("f", after="i").bind("k", "block.x").collect("S1", "last_block")
     s = s.bind("i_2", "warp")
     with pytest.raises(ExplorerError, match="320 x 8 x 1 = 2560 threads"):
         s.bind("k.c", "thread.y")

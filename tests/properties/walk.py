@@ -2,7 +2,7 @@
 
 Two executions are ordered if one is in an earlier launch, or both are in one block and one has the earlier time; threads of a
 block meet in between at the barriers that code generation derives, so within a block time alone decides.  A kernel that joins
-a launch by a ticket is ordered behind those blocks of the kernels before it with its own coordinates.
+a launch by ``last_block`` is ordered behind those blocks of the kernels before it with its own coordinates.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Execution:
     instance: Instance
     values: dict[str, int]
     waits: tuple[int, tuple[int, ...]] | None = None
-    """Behind a ticket: since which kernel only blocks with its coordinates along these axes are waited for."""
+    """Joined by ``last_block``: since which kernel only blocks with its coordinates along these axes are waited for."""
 
     def ordered_before(self, other: Execution) -> bool:
         """Whether every run has this one first."""

@@ -106,15 +106,15 @@ def _cannot_share(plan: Plan, nodes: tuple[str, ...]) -> bool:
         before = group[group.index(kernel) - 1]
         spread = [a for a in range(3) if plan.extents[kernel.id][a] > 1 and plan.extents[before.id][a] == 1]
         cluster = [leaf for leaf, _, k in plan.leaves if k is kernel and "cluster" in dict(leaf.collect).values()]
-        ticket = kernel.by_one and kernel is not group[0]
-        if kernel.join == "signal" and kernel.id in nodes:  # what no word carries is refused, whoever runs first
+        by_one = kernel.by_one and kernel is not group[0]
+        if kernel.join == "handoff" and kernel.id in nodes:  # what no word carries is refused, whoever runs first
             return True
         if kernel.join == "cluster" and kernel.id in nodes and (len(group) > 2 or prod(plan.clusters[kernel.id]) > MOST_CLUSTER):
             return True
         combined = [leaf for leaf, _, k in plan.leaves if k in group and "cluster" in dict(leaf.collect).values()]
         if kernel.join == "cluster" and combined and {leaf.id for leaf in combined} & set(nodes):
             return True
-        if kernel.id in nodes and len(group) > 1 and (hosted or (ticket and (spread or cluster))):
+        if kernel.id in nodes and len(group) > 1 and (hosted or (by_one and (spread or cluster))):
             return True
     return False
 
@@ -227,7 +227,7 @@ def _keeps(plan: Plan, run: Execution, finding: Finding) -> bool:
     come = plan.buffer_of[source.buffer].space if source else "global"
     size = plan.array_of[statement.target.array].dtype.bytes
     kernel = plan.kernel_of(run.leaf.id)
-    handed = kernel is not None and kernel.join in ("signal", "cluster")  # from block to block, not through global memory
+    handed = kernel is not None and kernel.join in ("handoff", "cluster")  # from block to block, not through global memory
     return run.leaf.mechanism == "async" and ((come, space) != ("global", "shared") or size < 4 or handed)
 
 

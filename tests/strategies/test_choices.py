@@ -79,7 +79,7 @@ def test_ways_to_join_parts_are_choices_of_their_own_and_nearly_the_same_numbers
     for choice in turn.choices:
         if spread := re.fullmatch(r"(.*), (\d+) parts joined (.*)", choice.label):
             found.setdefault((spread[1], spread[3]), []).append(int(spread[2]))
-    assert {join for _, join in found} == {"by signals", "by another launch", "in a cluster"}
+    assert {join for _, join in found} == {"by handoff", "by another launch", "in a cluster"}
     assert any(len(parts) > 3 for parts in found.values())
     for several in found.values():
         assert all(abs(b - a) > 0.1 * a for n, b in enumerate(several) for a in several[:n])

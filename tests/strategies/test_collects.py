@@ -32,7 +32,7 @@ def made(name: str, way: Way) -> Schedule:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_facts_are_those_of_the_text(name: str) -> None:
     found = {w.how: w for w in ways(spread(name), "y")}
-    assert {"atomic", "kernel", "ticket", "signal", "grid"} <= found.keys()
+    assert {"atomic", "kernel", "last_block", "handoff", "grid"} <= found.keys()
     before = sum(b.nbytes for b in emit(spread(name).collect("y", "atomic").collect("y", "shuffle").plan).buffers) \
         if name in ("total", "rows") else None
     for how, way in found.items():
@@ -44,7 +44,7 @@ def test_the_facts_are_those_of_the_text(name: str) -> None:
         module = emit(s.plan)
         assert way.launches == len(module.launches), how
         words = sum(8 * int(n) for n in re.findall(r"__device__ unsigned long long \w+\[(\d+)\]", module.text))
-        assert (words > 0) == (how == "signal")
+        assert (words > 0) == (how == "handoff")
         assert way.workspace_bytes == sum(b.nbytes for b in module.buffers if b.kind == "workspace") + words, how
         kernels = module.text[module.text.index('extern "C"'):]
         assert way.grid_barriers == kernels.count("grid_barrier("), how
@@ -57,21 +57,21 @@ def test_the_facts_are_those_of_the_text(name: str) -> None:
 def test_facts_by_hand() -> None:
     """250 terms, 16 blocks of 8 threads with 2 each: 2 in a row, 3 levels, then 16 parts; additions to a start count too."""
     found = {w.how: w for w in ways(spread("total"), "y")}
-    assert [found[h].launches for h in ("atomic", "kernel", "ticket", "grid")] == [2, 3, 1, 1]
-    assert [found[h].deterministic for h in ("atomic", "kernel", "ticket", "grid")] == [False, True, True, True]
+    assert [found[h].launches for h in ("atomic", "kernel", "last_block", "grid")] == [2, 3, 1, 1]
+    assert [found[h].deterministic for h in ("atomic", "kernel", "last_block", "grid")] == [False, True, True, True]
     assert {found[h].parts for h in found if found[h].verdict} == {16}
-    assert [found[h].workspace_bytes for h in ("atomic", "kernel", "ticket", "grid")] == [0, 64, 64, 64]
-    assert [found[h].initial_bytes for h in ("atomic", "kernel", "ticket")] == [4, 68, 0]
-    assert [found[h].atomics for h in ("atomic", "kernel", "ticket", "grid")] == [16, 0, 16, 16]
+    assert [found[h].workspace_bytes for h in ("atomic", "kernel", "last_block", "grid")] == [0, 64, 64, 64]
+    assert [found[h].initial_bytes for h in ("atomic", "kernel", "last_block")] == [4, 68, 0]
+    assert [found[h].atomics for h in ("atomic", "kernel", "last_block", "grid")] == [16, 0, 16, 16]
     assert found["atomic"].error == gamma(2 + 3 + 16, U)
-    assert found["ticket"].error == gamma(2 + 4 + 2 + 4, U)
-    assert dict(found["ticket"].errors)["pairwise"] == gamma(2 + 4 + 2 + 4, U), "two terms are one pair"
+    assert found["last_block"].error == gamma(2 + 4 + 2 + 4, U)
+    assert dict(found["last_block"].errors)["pairwise"] == gamma(2 + 4 + 2 + 4, U), "two terms are one pair"
     assert found["grid"].grid_barriers == 1
 
 
 def test_counters_are_shared_along_the_parts_alone() -> None:
     found = {w.how: w for w in ways(spread("columns"), "y")}
-    assert found["ticket"].atomics == 7
+    assert found["last_block"].atomics == 7
     assert found["grid"].atomics == 3 * 7
 
 
@@ -138,17 +138,17 @@ def wide(x: ex.f32[2, M], y: ex.f32[M]):
 def test_a_workspace_that_does_not_fit_is_refused_with_its_size() -> None:
     s = wide()
     found = {w.how: w for w in ways(s, "y", gpu("H200"))}
-    for how in ("kernel", "ticket", "grid"):
+    for how in ("kernel", "last_block", "grid"):
         assert not found[how].verdict
         assert "549,755,813,888 bytes" in found[how].verdict.why
     assert found["atomic"].verdict
     with pytest.raises(ResourceError, match="549,755,813,888") as caught:
-        Kernel.of(s.collect("y", "ticket"), "H200")
+        Kernel.of(s.collect("y", "last_block"), "H200")
     assert "atomic" in caught.value.hint
 
 
 def test_the_cpu_refuses_it_with_its_size() -> None:
-    module = emit(wide().collect("y", "ticket").plan)
+    module = emit(wide().collect("y", "last_block").plan)
     built = CpuDevice(checked=False).build(module)
     with pytest.raises(OutOfMemory, match=r"5\d\d,\d{3},\d{3},\d{3} bytes"):
         CpuDevice(checked=False).run(built, {"x": np.zeros((2, 1 << 20), np.float32)})

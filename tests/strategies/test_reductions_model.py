@@ -106,7 +106,7 @@ def test_blocks_that_do_not_fit_with_more_registers_ask_for_none() -> None:
 
 def test_the_first_launch_asks_for_the_registers() -> None:
     written = reduction((1 << 20,), (0,), "f32", "sum")
-    for join in ("launch", "signal", "cluster"):
+    for join in ("launch", "handoff", "cluster"):
         plain, roomy = (reduce(written, shape=Shape(256, 1, 4, n, 16, join=join)) for n in (2, 16))
         assert [k.resident for k in plain.plan.kernels] == [0, 0]
         assert [k.resident for k in roomy.plan.kernels] == [2, 0]
@@ -118,10 +118,10 @@ def test_the_first_launch_asks_for_the_registers() -> None:
 
 
 def test_the_terms_of_a_cluster() -> None:
-    near, far = Shape(128, 1, 4, 2, 8, join="cluster"), Shape(128, 1, 4, 2, 8, join="signal")
+    near, far = Shape(128, 1, 4, 2, 8, join="cluster"), Shape(128, 1, 4, 2, 8, join="handoff")
     assert times(ROWS, near, cluster=H200.cluster + 1) == pytest.approx(times(ROWS, near) + 1)
     assert times(ROWS, near, cluster_part=H200.cluster_part + 1) == pytest.approx(times(ROWS, near) + 8)
-    assert times(ROWS, near, part=9.0, partial=9.0, signal=9.0) == times(ROWS, near)  # nothing passes through memory
+    assert times(ROWS, near, part=9.0, partial=9.0, handoff=9.0) == times(ROWS, near)  # nothing passes through memory
     assert times(ROWS, far, part=9.0) > times(ROWS, far)
     assert times(ROWS, near, crowd=9.0) > times(ROWS, near)
     assert times(ROWS, far, crowd=9.0) == times(ROWS, far)
@@ -181,7 +181,7 @@ def test_long_rows_in_parts_of_whole_batches() -> None:
     rows, odd, few = (Problem(True, n, m, n, 4) for n, m in ((1 << 20, 64), (21128 * 768, 1), (1 << 18, 1)))
     found = {(s.x, s.parts) for s in candidates(rows, 4, HERE) if s.y == 1 and not s.clustered}
     assert {(512, 128), (512, 64), (512, 32), (1024, 16)} <= found
-    assert {496, 991} <= {s.parts for s in candidates(odd, 4, HERE) if (s.x, s.join) == (512, "signal")}
+    assert {496, 991} <= {s.parts for s in candidates(odd, 4, HERE) if (s.x, s.join) == (512, "handoff")}
     assert [Shape(512, 1, 4, 8, n).accesses(odd) for n in (496, 991)] == [16, 8]
     assert max(s.parts for s in candidates(few, 4, HERE)) < 1024  # so many blocks would be a fraction of those that fit at once
     shape = shapes(((64, 1 << 20), (1,), "f32", "sum"))[0]
@@ -247,5 +247,5 @@ def test_among_measured_spreads_the_choice_is_near_the_fastest() -> None:
         return float(sweep.regrets(replace(H200, **constants)).mean())
 
     assert behind() < 0.04
-    for name in ("code", "batch", "cluster", "join", "signal", "threads", "access"):
+    for name in ("code", "batch", "cluster", "join", "handoff", "threads", "access"):
         assert behind(**{name: 0.0}) > 1.15 * behind(), name

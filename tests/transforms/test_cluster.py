@@ -123,7 +123,7 @@ def test_a_cluster_grows_with_its_grid() -> None:
 def test_the_last_block_alone_is_no_cluster() -> None:
     s = spread("rows").collect("y", "cluster")
     name = s.plan.kernels[-1].id
-    joined = replace(s.plan, kernels=tuple(replace(k, join="ticket") if k.id == name else k for k in s.plan.kernels))
+    joined = replace(s.plan, kernels=tuple(replace(k, join="last_block") if k.id == name else k for k in s.plan.kernels))
     assert any("combined over a cluster" in f.what for f in check_joins(joined))
     assert isinstance(joined.kernels[-1], Kernel)
 

@@ -1,4 +1,4 @@
-"""Joining the parts of a reduction in the launch of the updates: by tickets, and behind a barrier of the grid."""
+"""Parts of a reduction combined in the launch of the updates: in the last block, by handoff, behind a barrier of the grid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.properties.walk import executions
 from tests.run_plan import outcome, run_plan
 from tests.transforms.multiblock import NAMES, ROWS, SHARES, every, spread, start
 
-JOINED = ("ticket", "signal", "grid")
+JOINED = ("last_block", "handoff", "grid")
 
 
 @pytest.mark.parametrize("how", JOINED)
@@ -84,14 +84,14 @@ def test_text(name: str, how: str, golden) -> None:
 
 
 def test_what_one_phase_reads_of_another_is_no_constant_and_not_restricted() -> None:
-    text = emit(spread("rows").collect("y", "ticket").plan).text
+    text = emit(spread("rows").collect("y", "last_block").plan).text
     assert "float* y_p_2)" in text
     assert "const float* __restrict__ x" in text
     assert "float* __restrict__ y," in text
 
 
 def test_lines_of_every_phase_are_known() -> None:
-    s = spread("rows").collect("y", "ticket")
+    s = spread("rows").collect("y", "last_block")
     module = emit(s.plan)
     first, second = (k.id for k in s.plan.kernels)
     (low, high), = module.source_map[second]
@@ -103,8 +103,8 @@ def test_lines_of_every_phase_are_known() -> None:
 # -- the question --------------------------------------------------------------------------------------------------
 
 
-def shifted(read: str, blocks: str, grid: int = 4, how: str = "ticket") -> Plan:
-    """Each block of one kernel writes a cell; one joined by a ticket, or so, reads the one that `read` says, in these blocks."""
+def shifted(read: str, blocks: str, grid: int = 4, how: str = "last_block") -> Plan:
+    """Each block of one kernel writes a cell; one joined by `how` reads the one that `read` says, in these blocks."""
     i, j, n = var("i"), var("j"), grid
     cells = {"own": j, "next": remainder(j + 1, n), "last": const(n - 1) - j, "half": quotient(j, 2), "first": const(0)}
     s0 = plans.statement("S0", {"i": n}, plans.read("t", i), plans.Read(0), (plans.read("x", i),))
@@ -121,10 +121,10 @@ def shifted(read: str, blocks: str, grid: int = 4, how: str = "ticket") -> Plan:
     return Plan(program, kernels)
 
 
-@pytest.mark.parametrize("how", ["ticket", "cluster"])
+@pytest.mark.parametrize("how", ["last_block", "cluster"])
 @pytest.mark.parametrize("blocks", ["block.x", "block.y", "thread.x"])
 @pytest.mark.parametrize("read", ["own", "next", "last", "half", "first"])
-def test_a_ticket_or_a_cluster_is_judged_as_enumeration_says(read: str, blocks: str, how: str) -> None:
+def test_last_block_and_cluster_are_judged_as_enumeration_says(read: str, blocks: str, how: str) -> None:
     plan = shifted(read, blocks, how=how)
     runs = executions(plan)
     writes = {r.instance[1][0]: r for r in runs if r.instance[0] == "S0"}
@@ -148,8 +148,8 @@ def test_a_ticket_or_a_cluster_is_judged_as_enumeration_says(read: str, blocks: 
         assert not any(outcome(plan, {"x": np.arange(4, dtype=np.float32)}, seed).hazards for seed in range(20))
 
 
-def test_what_is_overwritten_behind_a_ticket_must_be_read_by_then() -> None:
-    """An antidependence: the ticket's kernel clears what another block may still have to read."""
+def test_what_the_last_block_overwrites_must_be_read_by_then() -> None:
+    """An antidependence: the joined kernel clears what another block may still have to read."""
     i, j = var("i"), var("j")
     s0 = plans.statement("S0", {"i": 4}, plans.read("y", i), plans.Read(0), (plans.read("u", remainder(i + 1, 4)),))
     s1 = plans.statement("S1", {"j": 4}, plans.read("u", j), plans.ZERO)
@@ -160,7 +160,7 @@ def test_what_is_overwritten_behind_a_ticket_must_be_read_by_then() -> None:
     apart = Plan(program, (Kernel("a", (Loop("i", 4, (leaves[0],), "block.x"),)),
                            Kernel("b", (Loop("j", 4, (leaves[1],), "block.x"),))))
     assert judge(apart).legal
-    finding, = check_joins(Join("b", "ticket").rewrite(apart))
+    finding, = check_joins(Join("b", "last_block").rewrite(apart))
     assert finding.kind == "anti"
     assert judge(Join("b", "grid").rewrite(apart)).legal
 
@@ -169,7 +169,7 @@ def test_threads_of_a_wider_phase_do_not_run_the_narrower_one() -> None:
     """Alone the second kernel has one thread; in the launch it has as many as the first, and every one would write."""
     s = spread("rows, two to a block").collect("y", "shuffle").collect("y", "kernel")
     join = s.plan.kernels[-1].id
-    for how in ("ticket", "grid"):
+    for how in ("last_block", "grid"):
         plan = s.join(join, how).plan
         assert plan.extents[join][3:] == (16, 2, 1)
         arrays = seeded_arrays(s.source, 1)
@@ -178,11 +178,11 @@ def test_threads_of_a_wider_phase_do_not_run_the_narrower_one() -> None:
 
 
 def test_a_phase_that_all_blocks_share_follows_the_barrier() -> None:
-    """total by a ticket, then every block divides behind a barrier of the grid: three phases, one launch."""
+    """total by the last block, then every block divides behind a barrier of the grid: three phases, one launch."""
     s = start(SHARES, N=300).launch("shares.2", after="k").split("k", 32).bind("k", "block.x").bind("k.i", "thread.x")
-    s = s.split("i", 32).bind("i", "block.x").bind("i.i", "thread.x").collect("total", "ticket")
+    s = s.split("i", 32).bind("i", "block.x").bind("i.i", "thread.x").collect("total", "last_block")
     s = s.join(s.plan.kernels[-1].id, "grid")
-    assert [k.join for k in s.plan.kernels] == ["", "ticket", "grid"]
+    assert [k.join for k in s.plan.kernels] == ["", "last_block", "grid"]
     module = emit(s.plan)
     assert len(module.launches) == 1
     arrays = seeded_arrays(s.source, 1)
@@ -191,31 +191,31 @@ def test_a_phase_that_all_blocks_share_follows_the_barrier() -> None:
     assert not any(difference(s.source, arrays, r) for r in results)
     for seed in range(4):
         assert not difference(s.source, arrays, run_plan(s.plan, arrays, seed))
-    refused = Join(s.plan.kernels[-1].id, "ticket").rewrite(s.plan)
+    refused = Join(s.plan.kernels[-1].id, "last_block").rewrite(s.plan)
     assert check_joins(refused), "blocks that did not come last would divide by a total that is not there"
 
 
-def test_tickets_behind_tickets() -> None:
-    """Parts of parts: the last of each row of blocks takes a ticket of its own."""
+def test_a_last_block_among_last_blocks() -> None:
+    """Parts of parts: the last of each row of blocks is counted again."""
     s = start(ROWS, M=6, N=64).bind("i_2", "block.x").split("k", 8).bind("k", "block.y").bind("k.i", "thread.x")
-    s = s.collect("y", "ticket")
+    s = s.collect("y", "last_block")
     plan = s.plan
     assert emit(plan).text.count("last_block(&") == 1
-    # a second kernel, one block alone, joined to the ticket's phase
-    tail = Kernel("tail", (), "ticket")
+    # a second kernel, one block alone, joined to the phase of the last blocks
+    tail = Kernel("tail", (), "last_block")
     extended = replace(plan, kernels=(*plan.kernels, tail))
     assert extended.joined_axes(tail) == ()
     text = emit(extended).text
     assert text.count("last_block(") == 3  # one of them in the library
-    assert ", 6))" in text, "six blocks of the phase before it take the second ticket"
+    assert ", 6))" in text, "six blocks of the phase before it are counted"
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("step", "words"), [
-    (Join("nobody", "ticket"), "there is no kernel"),
-    (Join("total", "ticket"), "is the first kernel"),
+    (Join("nobody", "last_block"), "there is no kernel"),
+    (Join("total", "last_block"), "is the first kernel"),
     (Join("total.2", "magic"), "no way 'magic'"),
     (Join("total.2", "launch"), "already is a launch of its own"),
 ])
@@ -232,7 +232,7 @@ def test_join_and_back() -> None:
     assert "behind a barrier of the grid" in loops_text(joined.plan)
     assert joined.join(name, "launch").plan == s.plan
     assert [str(c) for c in Join.candidates(s.plan, name)] == [
-        f"join('{name}', '{how}')" for how in ("ticket", "signal", "cluster", "grid")]
+        f"join('{name}', '{how}')" for how in ("last_block", "handoff", "cluster", "grid")]
 
 
 def test_loops_of_the_host_keep_their_launches() -> None:
@@ -283,7 +283,7 @@ def test_a_barrier_of_the_grid_needs_a_cooperative_launch() -> None:
 def test_parts_in_a_cluster_ask_nothing_of_global_memory() -> None:
     held = auto(reduction((65536,), (0,), "f32", "sum"), "H200")
     assert [k.join for k in held.plan.kernels] == ["", "cluster"]
-    written = held.join(held.plan.kernels[1].id, "ticket")
+    written = held.join(held.plan.kernels[1].id, "last_block")
     parts = [[a for a in s.facts.accesses if "_p" in a.storage] for s in (held, written)]
     assert [(a.space, a.writes) for a in parts[0]] == [("cluster", True), ("cluster", False)]
     assert {a.space for a in parts[1]} == {"global"}

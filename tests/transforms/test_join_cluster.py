@@ -28,7 +28,7 @@ FITTING = ("total", "total, one thread", "rows", "peaks", "rows, two to a block"
 
 def apart(s: Schedule) -> tuple[Schedule, str]:
     """Parts that are written once, and the launch that joins them."""
-    made = s.collect("y", "signal")
+    made = s.collect("y", "handoff")
     name = made.plan.kernels[-1].id
     return made.join(name, "launch"), name
 
@@ -147,7 +147,7 @@ def test_parts_that_are_added_to_stay_in_global_memory() -> None:
 
 def test_doubles_have_no_mark_to_fit_beside() -> None:
     s = start(TOTAL.replace("f32", "f64"), N=250).split("k", 16).bind("k", "block.x").bind("k.i", "thread.x")
-    s = s.collect("y", "ticket")
+    s = s.collect("y", "last_block")
     s = s.join(s.plan.kernels[-1].id, "launch").join(s.plan.kernels[-1].id, "cluster")
     assert "cluster_parts<double>" in emit(s.plan).text
     arrays = seeded_arrays(s.source, 2)
@@ -171,7 +171,7 @@ def test_more_blocks_than_a_cluster_has() -> None:
     s, kernel = apart(spread("total, many blocks"))
     with pytest.raises(IllegalSchedule, match="63 blocks") as refused:
         s.join(kernel, "cluster")
-    assert "ticket" in str(refused.value)
+    assert "last_block" in str(refused.value)
 
 
 def test_another_phase_of_the_launch() -> None:

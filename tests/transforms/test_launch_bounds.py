@@ -72,7 +72,7 @@ def test_what_is_refused(kernel: str, blocks: int, words: str) -> None:
 def test_a_phase_has_the_blocks_of_its_launch() -> None:
     s = long_sum()
     first, second = (k.id for k in s.plan.kernels)
-    joined = s.join(second, "ticket")
+    joined = s.join(second, "last_block")
     with pytest.raises(TransformError, match=f"{second} runs in the launch of {first}") as caught:
         joined.launch_bounds(second, 1)
     assert caught.value.hint == f"launch_bounds('{first}', 1)"

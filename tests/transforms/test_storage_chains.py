@@ -51,7 +51,7 @@ def _moves(plan: Plan, pick: random.Random) -> Iterator[Transform]:
         "stage": ("stage", array, loop, pick.choice(("shared", "register")), pick.choice((1, 1, 2))),
         "pipeline": ("pipeline", loop, size, {"asynchronous": pick.random() < 0.6, "buffers": pick.choice((0, 0, 0, 2))}),
         "contract": ("contract", array, pick.choice(("register", "shared"))),
-        "collect": ("collect", leaf, pick.choice(("shuffle", "shared", "atomic", "kernel", "ticket", "grid", "cluster"))),
+        "collect": ("collect", leaf, pick.choice(("shuffle", "shared", "atomic", "kernel", "last_block", "grid", "cluster"))),
         "rfactor": ("rfactor", leaf, loop), "accumulate": ("accumulate", array), "compute_at": ("compute_at", leaf, loop),
         "inline": ("inline", array),
         "launch": ("launch", plan.kernels[0].id, {"after": pick.choice(plan.kernels[0].body).id}), "cut": ("cut", loop, 2),

@@ -45,7 +45,7 @@ def test_errors_stay_within_their_bounds(count: int) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["total", "columns", "rows, two to a block", "columns, one row of threads"])
 def test_within_threads_of_a_reduction_over_blocks(name: str, method: str) -> None:
-    s = spread(name).collect("y", "ticket").accumulate("y_p", method=method)
+    s = spread(name).collect("y", "last_block").accumulate("y_p", method=method)
     assert not s.obligations
     arrays = seeded_arrays(s.source, 1)
     device = CpuDevice(seeds=10)

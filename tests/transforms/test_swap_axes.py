@@ -51,7 +51,7 @@ def test_other_threads_share_a_warp_so_the_text_and_its_barriers_are_others() ->
     assert "__shared__" not in before, "a row of lanes is one warp"
 
 
-@pytest.mark.parametrize("how", ["atomic", "kernel", "ticket", "signal", "grid", "cluster"])
+@pytest.mark.parametrize("how", ["atomic", "kernel", "last_block", "handoff", "grid", "cluster"])
 def test_the_axes_of_the_grid_of_reductions_over_blocks(how: str) -> None:
     phases = 0
     for label in NAMES:
@@ -75,7 +75,7 @@ def test_the_axes_of_the_grid_of_reductions_over_blocks(how: str) -> None:
                 assert roles(swapped, number) == wanted, "all phases have the launch's axes"
                 with pytest.raises(TransformError, match="runs in the launch of"):
                     s.swap_axes(phase.id, "block.x", "block.y")
-    assert bool(phases) == (how in ("ticket", "signal", "grid"))
+    assert bool(phases) == (how in ("last_block", "handoff", "grid"))
 
 
 @pytest.mark.parametrize("name", ["softmax", "layernorm", "max_columns", "sum_interleaved", "matmul"])

@@ -101,7 +101,7 @@ def test_each_role_has_a_glyph_and_a_word() -> None:
 
 
 @pytest.mark.parametrize(("schedule", "note"), [
-    (spread("total").collect("y", "ticket"), "in the same launch, by the block that finishes last (ticket)"),
+    (spread("total").collect("y", "last_block"), "in the same launch, by the block that finishes last (last_block)"),
     (spread("total").collect("y", "grid"), "in the same launch, behind a barrier of the grid"),
     (start(TOTAL, N=64).split("k", 2).bind("k.i", "thread.x").launch_bounds("total.2", 2),
      "a multiprocessor holds at least 2 blocks"),

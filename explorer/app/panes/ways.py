@@ -18,8 +18,8 @@ WORDS = {
     "shared": "a tree of additions in shared memory",
     "atomic": "every place updates the memory, in no fixed order",
     "kernel": "parts in global memory, joined by a launch of its own",
-    "ticket": f"parts in global memory, joined {JOINED['ticket']}",
-    "signal": f"parts with marks in global memory, joined {JOINED['signal']}",
+    "last_block": f"parts in global memory, joined {JOINED['last_block']}",
+    "handoff": f"parts with flags in global memory, joined {JOINED['handoff']}",
     "grid": f"parts in global memory, joined {JOINED['grid']}",
     "cluster": "blocks of a cluster meet in distributed shared memory",
 }

@@ -155,8 +155,8 @@ class Blocks(Threads):
 
 
 def _taken(node: Do | Collect | Contribute) -> list[Ref]:
-    """What the statement reads that another block hands over by a signal."""
-    return [o for o in node.operands if isinstance(o, Ref) and o.store.signalled]
+    """What the statement reads that another block hands off."""
+    return [o for o in node.operands if isinstance(o, Ref) and o.store.handed_off]
 
 
 def _fold(update: str, values: Numbers, axes: tuple[int, ...]) -> Numbers:

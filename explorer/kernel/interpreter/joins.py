@@ -1,7 +1,7 @@
 """The phases of a launch: which blocks run each, and what they wait for.
 
-As in the text of :mod:`explorer.kernel.phases`, behind a grid barrier every block goes on, behind a ticket the last one to come,
-behind signals and in a cluster a chosen one.
+As in the text of :mod:`explorer.kernel.phases`, behind a grid barrier every block goes on; joined by ``last_block`` the last one
+to finish; joined by ``handoff`` or in a cluster a fixed one.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Phases:
         self.phases = [Blocks(machine, low, n) for n, low in enumerate(launch.lows)]
         names = [low.variable[loop.id] for low in launch.lows for loop in low.launch_loops]
         self.scalars = dict(zip(names, scalars, strict=True))
-        self.tickets: dict[Any, list[int]] = {}
+        self.finished: dict[Any, list[int]] = {}
         self.last = np.zeros(machine.blocks, bool)
         for store in launch.stores.values():
-            if store.signalled:
+            if store.handed_off:
                 cells = machine.cells(store)[0]
                 cells.written = None  # to read them is to wait for them
                 cells.known[...] = False
@@ -71,7 +71,7 @@ class Phases:
         every = self.plan.extents[self.kernels[number].id]
         others = [axis for axis in range(3) if axis not in chosen and every[axis] > 1]
         parts = prod(every[axis] for axis in others)
-        if kernel.join == "signal":
+        if kernel.join == "handoff":
             lanes = lanes.among(self._at_end(others, every)[lanes.index])
             yield from self._going_on(number, lanes)
         elif parts == 1:
@@ -80,8 +80,8 @@ class Phases:
             yield Meeting(("cluster", number), "cluster", lanes, self._cluster_meets, (kernel.id,))
             lanes = lanes.among(self._at_end(others, every)[lanes.index])
         else:
-            done = partial(self._ticket, number, chosen, parts)
-            yield Meeting(("ticket", number), "block", lanes, done, (kernel.id,))
+            done = partial(self._finish, number, chosen, parts)
+            yield Meeting(("last_block", number), "block", lanes, done, (kernel.id,))
             lanes = lanes.among(self.last[self.machine.block_of[lanes.index]])
         if len(lanes):
             yield from self.phase(number + 1, lanes)
@@ -100,13 +100,13 @@ class Phases:
             out &= self.machine.at[BLOCK_ROLES[axis]] == extents[axis] - 1
         return out
 
-    def _ticket(self, number: int, axes: Sequence[int], parts: int, block: int) -> None:
-        """A block takes a ticket: the one with the last has seen what the others did."""
+    def _finish(self, number: int, axes: Sequence[int], parts: int, block: int) -> None:
+        """A block counts itself as finished: the last one sees what the others wrote."""
         machine = self.machine
         machine.clocks.advance([block])
         thread = block * machine.threads
         key = number, *(int(machine.at[BLOCK_ROLES[axis]][thread]) for axis in axes)
-        came = self.tickets.setdefault(key, [])
+        came = self.finished.setdefault(key, [])
         came.append(block)
         self.last[block] = len(came) == parts
         if self.last[block]:

@@ -184,7 +184,7 @@ class CpuDevice:
                     f"The CPU device cannot hold the grid of {launch.kernel}, whose blocks wait for each other.",
                     why=f"{blocks:,} blocks of {launch.threads_per_block:,} threads are {blocks * launch.threads_per_block:,} "
                         f"threads with a stack each; it holds {most:,}",
-                    hint="smaller sizes, fewer blocks, or how='ticket', where no block waits")
+                    hint="smaller sizes, fewer blocks, or how='last_block', where no block waits")
 
     def _execute(self, built: CpuBuilt, layout: _Layout, descriptor: int, action: str, time_limit_s: float | None) -> list[str]:
         """One process, one request; its answer's lines, or the error it reports."""

@@ -27,16 +27,16 @@ MOST_WHOLE = 256
 """Bytes of the rows that a thread takes whole, at most: a quarter of its registers."""
 SHORTEST, LONGEST, STAGED = 24, 256, 32768
 """Bytes of rows that a block copies to shared memory, and of all rows of a block."""
-SIGNALLED, MOST_THREADS, MOST_TAKES = 4, 1024, 8
-"""Bytes of a value that a signal carries; threads of a block; parts that a thread takes one after the other, each after a latency
-of the cache."""
+HANDOFF_BYTES, MOST_THREADS, MOST_TAKES = 4, 1024, 8
+"""Bytes of a value that one word can hand off; threads of a block; parts that a thread takes one after the other, each after a
+latency of the cache."""
 
 
 def candidates(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
     """The shapes of a reduction, given the most elements of one access: also rows of odd length in whole vectors.
 
-    Parts are joined by signals or by another launch.  Tickets are not among the shapes: on an H200 the second launch took less
-    device time than 264 of 300 tickets, 14 % on average, much more where a hundred blocks take tickets of one result.
+    Parts are joined by handoff or by another launch.  ``last_block`` is not among the shapes: on an H200 the second launch took
+    less device time than 264 of 300 such joins, 14 % on average, much more where a hundred blocks count on one counter.
     """
     vectors = {gcd(p.run, widest)}
     if p.length * p.results * p.itemsize <= SMALL:
@@ -45,8 +45,8 @@ def candidates(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
         vectors.add(widest)
     found = [s for vector in sorted(vectors) for s in shapes(p, vector, gpu)]
     found += [*_met(p, widest, gpu), *_whole_rows(p, widest), *_staged_rows(p, widest)]
-    joined = (replace(s, join="signal") for s in found if s.parts > 1 and s.join == "launch")
-    return [*found, *(s for s in joined if _signals(p, s))]
+    joined = (replace(s, join="handoff") for s in found if s.parts > 1 and s.join == "launch")
+    return [*found, *(s for s in joined if _hands_off(p, s))]
 
 
 def _met(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
@@ -114,9 +114,9 @@ def _met_grids(p: Problem, columns: Problem, like: Shape) -> list[tuple[int, int
             if 64 <= x << n <= MOST_THREADS and 1 << n < 2 * columns.length and (x << n) * like.vector <= MOST_SUMS]
 
 
-def _signals(p: Problem, s: Shape) -> bool:
-    """Whether a block can join parts by signals: a value fits a word, a thread takes few of them, columns have a thread each."""
-    return p.itemsize <= SIGNALLED and s.launched(p) <= MOST_THREADS and s.takes(p) <= MOST_TAKES
+def _hands_off(p: Problem, s: Shape) -> bool:
+    """Whether a block can join parts by handoff: a value fits a word, a thread takes few of them, columns have a thread each."""
+    return p.itemsize <= HANDOFF_BYTES and s.launched(p) <= MOST_THREADS and s.takes(p) <= MOST_TAKES
 
 
 def shapes(p: Problem, vector: int, gpu: Gpu) -> list[Shape]:

@@ -59,8 +59,8 @@ class Constants:
         column that shuffles leave.
     again, wave : float
         The share of this during which the threads of a later wave do not load, and how long they do not besides.
-    join, ticket, signal, signal_columns, take, part, partial : float
-        The launch that joins parts, the tickets by which the last block does, or the signals that one waits for; for each
+    join, last_block, handoff, handoff_columns, take, part, partial : float
+        The launch that joins parts, the counter by which the last block does, or the words that one waits for; for each
         further part that a thread takes there, and each further batch in a launch; for each part; the share of the memory's
         time for partial results.
     cluster, cluster_part, crowd, crowd_power : float
@@ -109,9 +109,9 @@ class Constants:
     column_block: float = 0.0508
     again: float = 5.09
     join: float = 1.08
-    ticket: float = 0.000449
-    signal: float = 0.935
-    signal_columns: float = 1.07
+    last_block: float = 0.000449
+    handoff: float = 0.935
+    handoff_columns: float = 1.07
     take: float = 0.301
     cluster: float = 0.431
     cluster_part: float = 0.00542
@@ -203,7 +203,7 @@ def _memory(w: Work, c: Constants, idle: float, apart: float) -> float:
 
 def _join(w: Work, c: Constants) -> float:
     """Parts become one."""
-    waits = c.join * w.launch + c.ticket * w.ticket + c.signal * w.signal + c.signal_columns * w.signal_columns
+    waits = c.join * w.launch + c.last_block * w.last_block + c.handoff * w.handoff + c.handoff_columns * w.handoff_columns
     passed = c.take * w.take + c.part * w.part + c.partial * w.partial
     near = c.cluster * w.cluster + c.cluster_part * w.cluster_part
     return waits + passed + near

@@ -84,8 +84,8 @@ class Shape:
     flat : bool
         Neighbouring threads take neighbouring results, whatever the axes between them.
     join : str
-        How parts become one: ``"launch"``, one of its own; ``"cluster"``, ``"signal"`` or ``"ticket"``, a block of the same one
-        (:class:`~explorer.transforms.join.Join`).
+        How parts are combined: ``"launch"``, by a launch of its own; ``"cluster"``, ``"handoff"`` or ``"last_block"``, by a
+        block of the same launch (:class:`~explorer.transforms.join.Join`).
     nested : bool
         Threads walk the innermost reduced axes alone, again for each index of the others, which parts share.
     period : int
@@ -134,7 +134,7 @@ class Shape:
     def joins(self, p: Problem) -> Sums:
         """How parts are joined that have met in their blocks."""
         each = self.period * (p.inner if self.kept else 1)
-        return shared(self.x * self.vector // each, self.parts, self.x, self.y, 1 if self.join == "signal" else ALONE)
+        return shared(self.x * self.vector // each, self.parts, self.x, self.y, 1 if self.join == "handoff" else ALONE)
 
     def whole(self, p: Problem) -> bool:
         """Whether threads take whole rows, in vectors."""

@@ -178,6 +178,6 @@ def _join(b: Builder, form: ReductionForm, shape: Shape, batch: str, heads: int)
         tile = split(b, around[0], heads, "b")
         b.do("bind", around[0], "block.x")
         around[:1] = [tile] if tile else []
-    _add_up(b, b.plan.loops[around[0]], shape, alone=1 if shape.join == "signal" else ALONE)
+    _add_up(b, b.plan.loops[around[0]], shape, alone=1 if shape.join == "handoff" else ALONE)
     contract(b, kernel.id)
     b.attempt("join", kernel.id, shape.join)

@@ -75,7 +75,7 @@ class Work(NamedTuple):
         those that shuffles leave, and whether that takes two steps.
     column, column_block, column_value, column_member : float
         The same where threads share columns, for all columns of a thread.
-    launch, ticket, signal, signal_columns, cluster : float
+    launch, last_block, handoff, handoff_columns, cluster : float
         Whether parts meet so.
     take : float
         Further rounds in which parts are taken.
@@ -119,9 +119,9 @@ class Work(NamedTuple):
     column_value: float
     column_member: float
     launch: float
-    ticket: float
-    signal: float
-    signal_columns: float
+    last_block: float
+    handoff: float
+    handoff_columns: float
     cluster: float
     take: float
     part: float
@@ -161,7 +161,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
     members = s.x >> _halvings(s.x, gpu.warp_size) if in_rows and s.x > 1 and s.y > 1 else 0
     joined = s.join if s.parts > 1 else ""
     through = s.parts if joined and not s.clustered else 0
-    takes = {"launch": s.rounds, "signal": s.takes}.get(joined)
+    takes = {"launch": s.rounds, "handoff": s.takes}.get(joined)
     meeting = s.sums(given) if s.two_stage else None
     return Work(
         stream=nbytes / bandwidth,
@@ -196,9 +196,9 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         column_value=log2(s.y) * s.lanes(p) if columns else 0.0,
         column_member=_left(s, gpu.warp_size) * s.lanes(p) if columns else 0,
         launch=joined == "launch",
-        ticket=joined == "ticket",
-        signal=joined == "signal" and in_rows,
-        signal_columns=joined == "signal" and not in_rows,
+        last_block=joined == "last_block",
+        handoff=joined == "handoff" and in_rows,
+        handoff_columns=joined == "handoff" and not in_rows,
         cluster=joined == "cluster",
         take=takes(given) - 1 if takes else 0,
         part=through,

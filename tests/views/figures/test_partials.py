@@ -69,7 +69,8 @@ def test_the_way_from_terms_to_results() -> None:
     assert not done.open
 
 
-@pytest.mark.parametrize(("how", "words"), [("kernel", "in a launch of its own"), ("ticket", "by the block that finishes last"),
+@pytest.mark.parametrize(("how", "words"), [("kernel", "in a launch of its own"),
+                                            ("last_block", "by the block that finishes last"),
                                             ("grid", "behind a barrier of the grid")])
 def test_who_joins_the_parts_of_blocks_is_said(how: str, words: str) -> None:
     s = spread("rows").collect("y", how)
@@ -85,8 +86,8 @@ def test_idle_lanes_are_counted_exactly() -> None:
     (lanes,) = of(spread("rows")).lanes
     assert (lanes.slots, lanes.active, lanes.guarded, lanes.outside) == (7 * 4 * 2 * 16, 700, 196, 0)
     assert lanes.idle == pytest.approx(196 / 896)
-    ticket = {a.leaf: a for a in of(spread("rows").collect("y", "ticket")).lanes}["S1_combine_combine"]
-    assert (ticket.slots, ticket.active, ticket.guarded, ticket.outside) == (112, 28, 0, 84)
+    last = {a.leaf: a for a in of(spread("rows").collect("y", "last_block")).lanes}["S1_combine_combine"]
+    assert (last.slots, last.active, last.guarded, last.outside) == (112, 28, 0, 84)
 
 
 def test_waves_are_those_of_the_gpu() -> None:

@@ -1,9 +1,9 @@
-"""Kernels joined by signals: is what they take of other blocks handed over word by word, each word once?
+"""Legality of a handoff: whether every value that a kernel takes from other blocks is one word, written once.
 
-A signal orders one value: the word that carries it.  So whatever the blocks of a launch and the block that joins them share has
+A handoff orders one value: the word that carries it.  So whatever the blocks of a launch and the block that joins them share has
 to go through such words: a temporary of four bytes an element or less in global memory, each element written once, by the phase
 before, and not used by anything else.  That the writing and the reading block agree along the axes that the joining kernel binds
-is asked as of a ticket (:mod:`~explorer.poly.joins`).
+is asked as for `last_block` (:mod:`~explorer.poly.joins`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .linear import Tuple, differ, equal, feasible
 from .sites import AXES, Site, sites
 
 WORD = 4
-"""Bytes of a value that share one access of 64 bits with their mark."""
+"""Bytes of a value that share one access of 64 bits with their flag."""
 
 
-def check_signals(plan: Plan, group: tuple[Kernel, ...], kernel: Kernel, operations: int) -> Finding | None:
-    """The first reason why a kernel cannot take what it needs by signals.
+def check_handoff(plan: Plan, group: tuple[Kernel, ...], kernel: Kernel, operations: int) -> Finding | None:
+    """The first reason why a kernel cannot take what it needs by handoff.
 
     Parameters
     ----------
@@ -29,33 +29,33 @@ def check_signals(plan: Plan, group: tuple[Kernel, ...], kernel: Kernel, operati
     group : tuple of Kernel
         The kernels of the launch.
     kernel : Kernel
-        One of them, joined by signals.
+        One of them, joined by handoff.
     operations : int
         Of isl, for one question.
     """
     before = group[group.index(kernel) - 1]
-    hints = (f"join('{kernel.id}', 'ticket')", f"join('{kernel.id}', 'launch')")
+    hints = (f"join('{kernel.id}', 'last_block')", f"join('{kernel.id}', 'launch')")
     if before.by_one:
         return Finding("order", f"{before.id} is run by one block alone, and {kernel.id} waits for values of many",
-                       "signals follow a phase that all blocks run", nodes=(before.id, kernel.id), hints=hints)
+                       "a handoff follows a phase that all blocks run", nodes=(before.id, kernel.id), hints=hints)
     behind = group[group.index(kernel) + 1 :]
     if behind and behind[0].by_one:
         return Finding("order", f"{behind[0].id} cannot follow the block that runs {kernel.id}",
-                       "a phase behind signals ends its launch, or a barrier of the grid follows",
+                       "a phase behind a handoff is the last of its launch, or a barrier of the grid follows",
                        nodes=(kernel.id, behind[0].id), hints=(f"join('{behind[0].id}', 'launch')",))
-    handed = {(name, kind == "buffer") for (kind, name), to in plan.signalled.items() if to == kernel.id}
+    handed = {(name, kind == "buffer") for (kind, name), to in plan.handed_off.items() if to == kernel.id}
     if not handed:
-        return Finding("order", f"{kernel.id} uses nothing that {before.id} writes", "there is no signal to wait for",
+        return Finding("order", f"{kernel.id} uses nothing that {before.id} writes", "there is no value to wait for",
                        nodes=(before.id, kernel.id), hints=hints)
     for cells in sorted(handed):
         if why := _no_words(plan, cells, before, kernel, operations):
-            return Finding("order", f"{cells[0]} cannot be handed over by signals", why, cells[0], nodes=(before.id, kernel.id),
+            return Finding("order", f"{cells[0]} cannot be handed off", why, cells[0], nodes=(before.id, kernel.id),
                            hints=hints)
     for a in sites(plan)[before.id]:
         for b in sites(plan)[kernel.id]:
             if a.space == b.space == "global" and a.cells == b.cells and a.cells not in handed and (a.writes or b.writes):
                 return Finding("order", f"{a.leaf.id} and {b.leaf.id} use {a.storage}, in blocks that nothing orders",
-                               f"signals carry {', '.join(name for name, _ in sorted(handed))} alone", a.storage,
+                               f"the handoff carries {', '.join(name for name, _ in sorted(handed))} alone", a.storage,
                                nodes=(a.leaf.id, b.leaf.id), hints=hints)
     return None
 
@@ -64,10 +64,10 @@ def _no_words(plan: Plan, cells: tuple[str, bool], before: Kernel, kernel: Kerne
     """Why an array's elements are not words that are written once and then taken; "" where they are."""
     name, staged = cells
     if not staged and plan.array_of[name].role != "temporary":
-        return f"{name} is an argument: it holds values, not values with marks"
+        return f"{name} is an argument: it holds values, not values with flags"
     size = (plan.buffer_of[name] if staged else plan.array_of[name]).dtype.bytes
     if size > WORD:
-        return f"its elements have {size} bytes; a word holds {WORD} beside the mark"
+        return f"its elements have {size} bytes; a word holds {WORD} beside the flag"
     used = [(k, s) for k in plan.kernels for s in sites(plan)[k.id] if s.space == "global" and s.cells == cells]
     writers = [s for k, s in used if s.writes]
     if len(writers) != 1 or writers[0].reads or writers[0].atomic or any(s.writes for k, s in used if k is not before):

@@ -1,4 +1,4 @@
-"""What a block may take of others by signals: refusals with their reason, and what is legal runs in every order."""
+"""What a block may take of others by handoff: refusals with their reason, and what is legal runs in every order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.transforms.multiblock import NAMES, TOTAL, spread, start
 
 def apart(s: Schedule) -> tuple[Schedule, str]:
     """Parts in registers until each is written once, and the launch that joins them."""
-    made = s.collect("y", "signal")
+    made = s.collect("y", "handoff")
     name = made.plan.kernels[-1].id
     return made.join(name, "launch"), name
 
@@ -39,10 +39,10 @@ def refusal(plan: Plan) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_two_launches_become_one(name: str) -> None:
     s, kernel = apart(spread(name))
-    joined = s.join(kernel, "signal")
+    joined = s.join(kernel, "handoff")
     assert len(emit(s.plan).launches) == len(emit(joined.plan).launches) + 1
-    assert "signalled<float>" in emit(joined.plan).text
-    assert "signalled" not in emit(s.plan).text
+    assert "handed_off<float>" in emit(joined.plan).text
+    assert "handed_off" not in emit(s.plan).text
     arrays, device = seeded_arrays(s.source, 5), CpuDevice(seeds=4)
     for results in device.run_seeds(device.build(emit(joined.plan)), arrays):
         assert not difference(s.source, arrays, results)
@@ -51,27 +51,27 @@ def test_two_launches_become_one(name: str) -> None:
 def test_doubles_do_not_fit_beside_their_mark() -> None:
     s = start(TOTAL.replace("f32", "f64"), N=250).split("k", 16).bind("k", "block.x").bind("k.i", "thread.x")
     with pytest.raises(IllegalSchedule, match="8 bytes") as refused:
-        s.collect("y", "signal")
-    assert "ticket" in str(refused.value)
-    assert s.collect("y", "ticket").plan.kernels[-1].join == "ticket"
+        s.collect("y", "handoff")
+    assert "last_block" in str(refused.value)
+    assert s.collect("y", "last_block").plan.kernels[-1].join == "last_block"
 
 
-def test_parts_that_are_written_twice_are_no_signals() -> None:
+def test_parts_that_are_written_twice_are_not_handed_off() -> None:
     """Started with zero and then updated: a reader might take the zero."""
     s = spread("rows").collect("y", "shuffle").collect("y", "kernel")
-    assert "not written by one statement" in refusal(Join(s.plan.kernels[-1].id, "signal").rewrite(s.plan))
+    assert "not written by one statement" in refusal(Join(s.plan.kernels[-1].id, "handoff").rewrite(s.plan))
 
 
 def test_an_argument_holds_no_marks() -> None:
     s, kernel = apart(spread("total"))
     part = next(a for a in s.plan.program.arrays if a.name.startswith("y_p") and a.role == "temporary"
-                and ("array", a.name) in s.join(kernel, "signal").plan.signalled)
+                and ("array", a.name) in s.join(kernel, "handoff").plan.handed_off)
     arrays = tuple(replace(a, role="out") if a is part else a for a in s.plan.program.arrays)
     plan = replace(s.plan, program=replace(s.plan.program, arrays=arrays))
-    assert "is an argument" in refusal(Join(kernel, "signal").rewrite(plan))
+    assert "is an argument" in refusal(Join(kernel, "handoff").rewrite(plan))
 
 
-def test_what_is_no_signal_is_not_ordered() -> None:
+def test_what_is_not_handed_off_is_not_ordered() -> None:
     """The joining block takes the parts, and clears what the other blocks may still have to read."""
     i, j = var("i"), var("j")
     s0 = plans.statement("S0", {"i": 4}, plans.read("part", i), plans.Read(0), (plans.read("u", i),))
@@ -84,29 +84,29 @@ def test_what_is_no_signal_is_not_ordered() -> None:
     first = Kernel("a", (Loop("i", 4, (leaf["S0"],), "block.x"),))
 
     def joined(*names: str) -> Plan:
-        return Plan(program, (first, Kernel("b", (Loop("j", 4, tuple(leaf[n] for n in names)),), "signal")))
+        return Plan(program, (first, Kernel("b", (Loop("j", 4, tuple(leaf[n] for n in names)),), "handoff")))
 
     assert not check_joins(joined("S1"))
     finding, = check_joins(joined("S1", "S2"))
     assert "S0 and S2 use u, in blocks that nothing orders" in finding.what
-    assert "join('b', 'ticket')" in finding.hints
+    assert "join('b', 'last_block')" in finding.hints
 
 
-def test_a_signal_follows_blocks_and_ends_a_launch() -> None:
-    s = spread("columns").collect("y", "signal")
-    for how, said in (("signal", "is run by one block alone"), ("ticket", "cannot follow the block")):
+def test_a_handoff_follows_blocks_and_ends_a_launch() -> None:
+    s = spread("columns").collect("y", "handoff")
+    for how, said in (("handoff", "is run by one block alone"), ("last_block", "cannot follow the block")):
         again = replace(s.plan.kernels[-1], id="again", join=how)
         found = [f.what for f in check_joins(replace(s.plan, kernels=(*s.plan.kernels, again)))]
         assert any(said in what for what in found), found
 
 
 @pytest.mark.parametrize(("what", "text"), [
-    ("blocks are not counted", ("last = atomicAdd(turns, 1u) % parts == parts - 1", "last = true")),
-    ("the value is not handed over", ("= (unsigned long long)turn << 32 | bits;", "= (unsigned long long)turn << 32;")),
-    ("the mark is forgotten", ("= (unsigned long long)turn << 32 | bits;", "= bits;")),
+    ("blocks are not counted", ("last = atomicAdd(launches, 1u) % parts == parts - 1", "last = true")),
+    ("the value is not handed over", ("= (unsigned long long)flag << 32 | bits;", "= (unsigned long long)flag << 32;")),
+    ("the flag is forgotten", ("= (unsigned long long)flag << 32 | bits;", "= bits;")),
 ])
 def test_mutants(what: str, text: tuple[str, str]) -> None:
-    s = spread("total").collect("y", "signal")
+    s = spread("total").collect("y", "handoff")
     module = emit(s.plan)
     assert text[0] in module.text, what
     broken = replace(module, text=module.text.replace(*text))
@@ -120,4 +120,4 @@ def test_mutants(what: str, text: tuple[str, str]) -> None:
 
 def test_too_many_words() -> None:
     s = start(TOTAL, N=1 << 25).split("k", 2).bind("k", "block.x").bind("k.i", "thread.x")
-    assert "words" in judge(s.collect("y", "signal").plan).obligations[0].what
+    assert "words" in judge(s.collect("y", "handoff").plan).obligations[0].what
