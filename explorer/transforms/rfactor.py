@@ -205,7 +205,8 @@ def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str
 
     names = [x.id for x in u.factored]
     here = replace(with_view(u.leaf, len(s.reads), None), collect=tuple((x, how) for x, how in u.leaf.collect if x not in names))
-    there = replace(finish.leaf(last.name), collect=tuple((finish.names[x], how) for x, how in u.leaf.collect if x in names))
+    ways = () if apart else u.leaf.collect  # in a kernel of its own the parts are a loop, which nobody combines
+    there = replace(finish.leaf(last.name), collect=tuple((finish.names[x], how) for x, how in ways if x in names))
     if view := u.leaf.view(len(s.reads)):
         cell = view_here(view.index, finish.names, finish.loops)
         assert cell is not None

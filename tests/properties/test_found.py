@@ -436,3 +436,19 @@ def f(u: ex.i64[M + 2]):
 '''
     s = define(text, "chain.py").schedule(M=4).split("t", 3).stage("u", "t.i", space="register").stage("u", "t.i")
     assert s.pipeline("t.i", 2).run(device="cpu").correct
+
+
+def test_a_way_to_combine_ends_with_the_places_that_it_was_for() -> None:
+    """Blocks of a cluster that became a loop of another kernel were still combined as a cluster there (chain 9411:1655)."""
+    text = '''@ex.program
+def f(x: ex.i64[K, N], y: ex.i64[K]):
+    for i in range(K):
+        y[i] = 0
+        for k in range(N):
+            y[i] += x[i, k]
+'''
+    for n in (1, 4):
+        s = define(text, "ways.py").schedule(K=3, N=n).distribute("i", "S0").launch("f", after="i").bind("k", "block.y")
+        s = s.collect("S1", "cluster").collect("S1", "kernel")
+        assert not s.plan.resolve("S1_combine")[0].collect  # type: ignore[index]
+        assert s.run(device="cpu").correct
