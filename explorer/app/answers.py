@@ -21,7 +21,6 @@ from ..transforms.base import Transform
 from ..views.compare import compare
 from ..views.figures import figure_data
 from .history import State
-from .panes import problems
 from .panes.plain import plain
 from .protocol_moves import Counterexample
 from .protocol_results import Compared, FigureData, SameFigure
@@ -80,12 +79,7 @@ def exported(schedule: Schedule, what: str, gpu: Gpu) -> dict[str, str]:
 def counterexample_of(schedule: Schedule, step: Transform) -> Counterexample:
     """The illegal order of a refused step, executed."""
     from ..run.counterexample.counterexample import counterexample
+    from ..views.counterexamples import counter_box
 
     found = counterexample(schedule, step, again=own_again(schedule))
-    return {
-        "call": str(step), "sizes": dict(found.sizes), "caught": found.caught, "verdict": found.verdict, "array": found.array,
-        "element": list(found.element), "got": found.got, "expected": found.expected, "cells": [list(row) for row in found.cells],
-        "finding": problems.witness(found.finding) if found.finding else None,
-        "shown": f"{found.shown_by}: {found.order}" if found.shown_by else "", "device": found.device, "text": found.text,
-        "inputs": [list(row) for row in found.inputs], "trace": [list(row) for row in found.trace],
-    }
+    return {"call": str(step), "caught": found.caught, "html": counter_box(found)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from .protocol import Problem, Witness
+from .protocol import Problem
 
 
 class Field(TypedDict):
@@ -104,26 +104,8 @@ class Preview(TypedDict):
 
 
 class Counterexample(TypedDict):
-    """The illegal order, executed: `sizes` it was run at, and the first wrong cell beside the pair of instances.
-
-    `cells` are rows (cell, got, expected, "wrong" or "right") around the first wrong cell.  `shown` says who showed it, in which
-    order (the emitted text on the CPU device, or the interpreter); `device` what the CPU device says besides; `text` is the
-    CUDA of the illegal order, or empty where it cannot be written.  `inputs` are rows (array, its values in words), `trace` rows
-    (instance, value): the writes of the wrong cell in the program's order.
-    """
+    """The illegal order, executed: whether an output cell is wrong, and the fragment with what was computed and how."""
 
     call: str
-    sizes: dict[str, int]
     caught: bool
-    verdict: str
-    array: str
-    element: list[int]
-    got: str
-    expected: str
-    cells: list[list[str]]
-    finding: Witness | None
-    shown: str
-    device: str
-    text: str
-    inputs: list[list[str]]
-    trace: list[list[str]]
+    html: str

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..gpu.spec import Gpu
     from ..kernel.module import CudaModule
     from ..kernel.stages import Stage
-    from ..run.counterexample.counterexample import Counterexample
+    from ..run.counterexample.result import Counterexample
     from ..run.kernel import Compiled, Kernel
     from ..run.search.result import SearchResult
     from ..transforms.base import Transform

@@ -48,9 +48,9 @@ def refusal_facts(refusal: Refusal, live: bool = False) -> str:
     finding, pair, order, more = refusal.finding, "", "", ""
     if finding and (finding.source or finding.sink):
         both = [one for one in (finding.source, finding.sink) if one]
-        pair = " → ".join(map(_instance, both)) + _cell(finding) + (_nodes(finding.nodes) if live else "")
+        pair = pair_html(finding) + (_nodes(finding.nodes) if live else "")
         times = [(one, order_text(one)) for one in both]
-        order = "<br>".join(f"{_instance(one)} at <code>{escape(when)}</code>" for one, when in times if when)
+        order = "<br>".join(f"{instance_html(one)} at <code>{escape(when)}</code>" for one, when in times if when)
     if finding and live:
         more = _button("drawpair", "draw the pair") if finding.source and finding.sink else ""
         more += _button("execute", "run the counterexample")
@@ -114,6 +114,11 @@ def source_lines(lines: Iterable[int], program: Program | None) -> str:
     return "\n".join(out)
 
 
+def pair_html(finding: Finding) -> str:
+    """The instances of a finding, the one that runs first in the program first, and what they meet on."""
+    return " → ".join(instance_html(one) for one in (finding.source, finding.sink) if one) + _cell(finding)
+
+
 def order_text(instance: Instance | None) -> str:
     """Where and when an instance would run: ``block.x 3, time (0, 2)``."""
     if instance is None:
@@ -154,7 +159,8 @@ def _is_call(hint: str) -> bool:
     return "(" in hint and hint.endswith(")") and hint[0].islower()
 
 
-def _instance(instance: Instance) -> str:
+def instance_html(instance: Instance) -> str:
+    """``S0[0, 1]`` in the code font."""
     return f"<code>{escape(str(instance))}</code>"
 
 

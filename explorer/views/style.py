@@ -77,6 +77,12 @@ vertical-align:baseline;max-width:none}}
 .ex details>summary{{padding:5px 14px;cursor:pointer;color:var(--soft)}}
 .ex details[open]>summary{{border-bottom:1px solid var(--line)}}
 .ex .no,.ex .new{{user-select:none}}.ex .new{{box-shadow:-6px 0 var(--bg),-9px 0 currentColor}}
+.ex .ostrip{{display:flex;gap:5px;overflow-x:auto;padding:0 0 6px}}
+.ex .ocell{{flex:none;display:grid;border:1px solid var(--line);border-radius:6px;padding:2px 8px;font:12px/1.45 var(--mono);
+text-align:center}}
+.ex .ocell.wrong{{outline:2px solid color-mix(in srgb,{HUES["bad"][0]} {HUES["bad"][1]}%,var(--fg));outline-offset:-2px}}
+.ex .orders{{display:flex;flex-wrap:wrap;gap:2px 28px;padding-bottom:6px}}.ex .oorder{{flex:1 1 260px;min-width:0}}
+.ex .oname{{font-weight:600}}.ex .oorder ol{{margin:0;padding:0 0 0 24px}}
 .ex svg{{vertical-align:middle;overflow:visible}}
 {hues}"""
 

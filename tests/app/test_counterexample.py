@@ -12,10 +12,12 @@ from explorer import workloads
 from explorer.ir.interpret import interpret
 from explorer.kernel.interpreter import Order, execute
 from explorer.kernel.launches import plan_ir, standing
-from explorer.run.counterexample.counterexample import Counterexample, counterexample
+from explorer.run.counterexample.counterexample import counterexample
+from explorer.run.counterexample.result import Counterexample
 from explorer.run.inputs.arguments import poisoned, seeded_arrays
 from explorer.steps.calls import read_call
 from explorer.strategies.default import default
+from tests.views.pages import Page
 
 from .front import front, schedule
 
@@ -155,10 +157,13 @@ def test_the_answer_of_the_front_end() -> None:
     f = front("softmax", M=64, N=64)
     data: dict[str, Any] = f.data("counterexample", call="fuse('k_2', 'k_3')")
     assert data["caught"]
-    assert data["sizes"] == {"M": 1, "N": 2}
-    assert (data["array"], data["element"], data["got"]) == ("y", [0, 0], "1")
-    assert [row[3] for row in data["cells"]] == ["wrong", "right"]
-    assert data["finding"]["sink"] == "S4[0, 0]"
+    told = Page(data["html"]).text
+    assert "run atM = 1, N = 2" in told
+    assert "in the program: " in told
+    assert "in the refused order: 1S4[0, 0]" in told, "the first of the refused order is the later of the program"
+    assert "in the end y[0, 0] is 1" in told
+    assert ["✗ 1" in cell for cell in data["html"].split('class="ocell')[1:]] == [True, False]
+    assert "✓ right" in told
 
 
 @pytest.mark.parametrize("name", workloads.names())

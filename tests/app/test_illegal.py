@@ -13,7 +13,8 @@ from explorer.errors import CompilerMissing
 from explorer.kernel.interpreter import Order, execute
 from explorer.poly.judge import judge
 from explorer.run.counterexample import illegal
-from explorer.run.counterexample.counterexample import INTERPRETED, ON_DEVICE, Counterexample, counterexample
+from explorer.run.counterexample.counterexample import counterexample
+from explorer.run.counterexample.result import INTERPRETED, ON_DEVICE, Counterexample
 from explorer.run.counterexample.smallest import smallest_first
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from explorer.run.counterexample.result import Counterexample
+from explorer.views.counterexamples import counter_box
 from explorer.views.style import cards, table
 from tests.browser import panes
 from tests.browser.stage import Stage
@@ -145,22 +147,13 @@ def test_a_refused_move_shows_its_pair_and_runs_its_counterexample(kernel: Kerne
     row.locator(".mmain").click()
     expect(row.locator(".problem dl")).to_contain_text("S0[0] → S1[0, 1] on y[0]")
     row.get_by_role("button", name="run the counterexample").click()
+    found = Counterexample(
+        "fuse('k', 'n')", True, f"y[0] is wrong {panes.HOSTILE}", (("M", 3),), "y", (0,), "1", "3",
+        (("y[0]", "1", "3", "wrong"), ("y[1]", "3", "3", "right")), inputs=(("x", f"x[0] = 2 {panes.HOSTILE}"),),
+        trace=(("S0[0]", "0"), ("S1[0, 1]", "3")), text=panes.HOSTILE)  # fmt: skip
     kernel.answer(
         kernel.wait("counterexample"),
-        {
-            "call": "fuse('k', 'n')",
-            "sizes": {"M": 3},
-            "caught": True,
-            "verdict": "y[0] is wrong",
-            "array": "y",
-            "element": [0],
-            "got": "1",
-            "expected": "3",
-            "cells": [["y[0]", "1", "3", "wrong"], ["y[1]", "3", "3", "right"]],
-            "finding": None,
-            "inputs": [["x", "x[0] = 2"]],
-            "trace": [["S0[0]", "0"], ["S1[0, 1]", "3"]],
-        },
+        {"call": found.step, "caught": True, "html": counter_box(found)},
     )
     box = page.locator(".executed .counterbox")
     expect(box.locator(".ocell.wrong")).to_contain_text("✗ 1")
@@ -168,7 +161,8 @@ def test_a_refused_move_shows_its_pair_and_runs_its_counterexample(kernel: Kerne
     expect(box).to_contain_text("M = 3")
     expect(box).to_contain_text("x[0] = 2")
     expect(box.locator(".oorder").first).to_contain_text("S1[0, 1] leaves y[0] = 3")
-    expect(row.locator(".counter")).to_contain_text("y[0] is wrong")
+    expect(box.locator(".cudatext")).to_contain_text(panes.HOSTILE)
+    expect(row.locator(".counter .what")).to_contain_text(f"✗ y[0] is wrong {panes.HOSTILE} (drawn in the domain)")
     row.locator(".mrow .hint").click()
     assert kernel.wait("apply")["call"] == "cut('k', 1)"
 

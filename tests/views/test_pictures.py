@@ -16,12 +16,14 @@ from explorer.ir.finding import Finding, Instance
 from explorer.ir.text import loop_text, loops_text, statement_text
 from explorer.strategies.default import default
 from explorer.views import reprs
+from explorer.views.counterexamples import counter_box
 from explorer.views.loops import loop_rows, loops_html
 from explorer.views.reprs import LIMIT, html, views
 from explorer.views.style import ROLE_GLYPHS
 from tests.transforms.multiblock import TOTAL, spread, start
 
 from .pages import Page
+from .test_stripped import Strict
 from .values import BAD, GOOD, run, values
 
 NASTY = '<script>alert("x")</script> & <b>bold</b>'
@@ -161,6 +163,21 @@ def test_refusal_quotes_both_source_lines_and_both_instances() -> None:
     assert "fuse('k', 'j') is not legal" in text
     for part in ("peak = max(peak, x[i, k])", "e[j] = ex.exp(x[i, j] - peak)", "S2[0, 1]", "S3[0, 0]", "peak[0]"):
         assert part in text
+
+
+def test_a_counterexample_shows_the_wrong_cell_in_its_row_and_both_orders() -> None:
+    value = values()["counterexample"]
+    picture = value._repr_html_()
+    lines = [line.strip() for line in Strict(picture).lines]
+    assert "y[0, 0] 1 ✓ right" in lines
+    assert "y[0, 1] ✗ 7 must be <3>" in lines
+    both = lines[lines.index("in the program: <3>") : lines.index("inputs")]
+    assert both == ["in the program: <3>", "S2[0, 0] leaves y[0, 1] = 1", "… 4 more", "S5[0, 1] leaves y[0, 1] = <3>",
+                    "in the refused order: 7", "S3[0, 0] at time (0, 0)", "S2[0, 1] at time (0, 1)",
+                    "in the end y[0, 1] is 7"]  # fmt: skip
+    assert lines[lines.index("pair") + 1].startswith("S2[0, 1] → S3[0, 0] on peak[0]")
+    shared = counter_box(value)
+    assert picture.partition('<div class="ostrip"')[2].partition("</dl>")[0] in shared, "a pane shows the same"
 
 
 def test_schedule_says_what_is_proved_and_what_is_to_do() -> None:

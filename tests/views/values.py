@@ -14,6 +14,7 @@ from examples.softmax import softmax
 from explorer.gpu.roofline import roofline
 from explorer.gpu.spec import default_gpu
 from explorer.ir.dtype import DTYPES
+from explorer.run.counterexample.result import ON_DEVICE, Counterexample
 from explorer.run.kernel import Compiled
 from explorer.run.result import Comparison, Evidence, Run
 from explorer.run.search.result import SearchResult, Trial
@@ -59,6 +60,15 @@ def searched(schedule: Any) -> SearchResult:
                         12.5, "all were measured", True, ("a note",))
 
 
+def executed(finding: Any) -> Counterexample:
+    """A refused step whose order computes a wrong cell."""
+    cells = (("y[0, 0]", "1", "1", "right"), ("y[0, 1]", "7", "<3>", "wrong"), ("y[1, 0]", "2", "2", "right"))
+    return Counterexample("fuse('k', 'j')", True, "at M=2, N=2, y[0, 1] is 7 and should be <3>; 1 of 4 cells is wrong",
+                          (("M", 2), ("N", 2)), "y", (0, 1), "7", "<3>", cells, finding, ON_DEVICE, "threads & blocks in order",
+                          "the CPU device's checks stop the text", matmul().cuda, (("x", "x[0, 0] = 1, x[0, 1] = 2"),),
+                          (("S2[0, 0]", "1"), ("… 4 more", ""), ("S5[0, 1]", "<3>")))  # fmt: skip
+
+
 MORE: list[Callable[[], Any]] = []
 
 
@@ -80,6 +90,7 @@ def values() -> dict[str, Any]:
         "definition": softmax, "program": plain.source, "plain": plain, "tuned": tuned, "pipelined": matmul(), "to do": spread,
         "moves": moves, "move that applies": moves[0], "move that does not": moves[-1], "verdict": moves[-1].verdict,
         "dependences": plain.dependences, "finding": crossing.finding, "illegal": crossing,
+        "counterexample": executed(crossing.finding), "not caught": Counterexample("fuse('i', 'k')", False, "no cell is wrong"),
         "obligation": refused(lambda: spread.cuda), "wrong name": refused(lambda: plain.split("q", 4)), "kernel": tuned.kernel(),
         "pass": tuned.ir(after="vectorize"),
         "facts": matmul().facts, "compiled": CompiledTwice("softmax", (), {"sm_75": refusal}), "run": run(),

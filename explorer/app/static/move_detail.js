@@ -134,13 +134,13 @@ export class MoveDetail {
     const answer = await this.app.link.ask("counterexample", { call });
     button.disabled = false;
     if (!answer) return;
-    if (answer.problem || !answer.data.caught) {
-      host.replaceChildren(answer.problem ? problemBox(answer.problem, { brush: this.app.brush }) : counterBox(answer.data));
-    } else {
-      host.replaceChildren(h("p.what", null, h("span.bad", { "aria-hidden": "true" }, "✗ "), answer.data.verdict,
-        h("span.soft", null, " (drawn in the domain)")));
-      this.app.views.pair(call, counterBox(answer.data));
-    }
+    const box = answer.problem ? problemBox(answer.problem, { brush: this.app.brush }) : counterBox(answer.data);
+    if (answer.data?.caught) {
+      const what = /** @type {HTMLElement} */ (box.querySelector(".what").cloneNode(true));
+      what.append(h("span.soft", null, " (drawn in the domain)"));
+      host.replaceChildren(what);
+      this.app.views.pair(call, box);
+    } else host.replaceChildren(box);
     reveal(host, this.app.moves.body);
   }
 

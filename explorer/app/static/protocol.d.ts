@@ -192,20 +192,8 @@ declare namespace Protocol {
   }
   interface Counterexample {
     call: string;
-    sizes: Record<string, number>;
     caught: boolean;
-    verdict: string;
-    array: string;
-    element: number[];
-    got: string;
-    expected: string;
-    cells: string[][];
-    finding: Witness | null;
-    shown: string;
-    device: string;
-    text: string;
-    inputs: string[][];
-    trace: string[][];
+    html: string;
   }
   interface DeviceChoice {
     name: string;
