@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..ir.dtype import DType
 from ..ir.program import Access, Statement
-from ..ir.scalar import REDUCTIONS, Call, Literal, Scalar
+from ..ir.scalar import BITWISE, REDUCTIONS, Call, Literal, Scalar
 from .literals import literal, settle
 from .parse_names import check_type
 from .parse_update import Update, augmented, mentions, recognise
@@ -29,11 +29,12 @@ def assignment(node: ast.Assign | ast.AugAssign, name: str, scope: Scope) -> Sta
         value = ast.copy_location(ast.BinOp(_as_load(target), node.op, node.value), node)
         node = ast.copy_location(ast.Assign([target], value), node)
     written = _target(target, scope)
+    dtype = _stored_in(written, scope)
     if isinstance(node, ast.AugAssign):
-        update = augmented(node, scope)
+        update = augmented(node, dtype, scope)
         free = not mentions(written, update, scope)
     else:
-        update = recognise(written, node.value, scope)
+        update = recognise(written, dtype, node.value, scope)
         free = True
     parser = ValueParser(scope)
     free = free and not any(_names(test, written.array, scope) for test, _ in scope.masks)
@@ -100,7 +101,7 @@ def _target(node: ast.expr, scope: Scope) -> Access:
 
 def _combined(update: Update, total: Scalar | None, parser: ValueParser) -> Scalar:
     """The operands of an update other than its target, combined after `total`: the target's value where order matters."""
-    op = {"sum": "add", "prod": "mul"}.get(update.name, update.name)
+    op = REDUCTIONS[update.name].operation
     for term in sorted(update.terms, key=lambda t: t.negative):
         value = parser.parse(term.node)
         if total is None:
@@ -115,7 +116,7 @@ def _statement(
     node: ast.stmt, name: str, written: Access, value: Scalar, update: Update | None, parser: ValueParser, target: ast.expr
 ) -> Statement:
     scope = parser.scope
-    dtype = next(a.dtype for a in scope.arrays.values() if a.name == written.array)
+    dtype = _stored_in(written, scope)
     kind = update.name if update else None
     check_type(written.array, parser.type_of(value), scope)
     _check_type(node, dtype, value, kind, parser)
@@ -133,6 +134,10 @@ def _statement(
     )
 
 
+def _stored_in(written: Access, scope: Scope) -> DType:
+    return next(a.dtype for a in scope.arrays.values() if a.name == written.array)
+
+
 def _wording(node: ast.stmt, scope: Scope) -> str:
     """The user's text, behind the tests on data around it."""
     tests = [ast.unparse(test if value else ast.UnaryOp(ast.Not(), test)) for test, value in scope.masks]
@@ -144,11 +149,11 @@ def _check_type(node: ast.stmt, dtype: DType, value: Scalar, update: str | None,
     scope, kind = parser.scope, parser.type_of(value).kind
     text = ast.unparse(getattr(node, "value", node))
     whole = isinstance(value, Literal) and kind == "float" and value.value == value.value // 1 and abs(value.value) < 2**63
-    if update in ("and", "or") and (dtype.kind != "bool" or kind != "bool"):
+    if update in ("and", "or", "xor") and (dtype.kind != "bool" or kind != "bool"):
         raise scope.refuse(
             node,
-            f"`{update}` combines truth values, not {dtype}",
-            why="& and | on integers are not operations of programs",
+            f"`{update}` combines truth values, not {dtype if dtype.kind != 'bool' else parser.type_of(value)}",
+            why="&= |= ^= combine the bits of integers in an array of integers, and truth values in a bool_ array",
             hint="a bool_ array, and a comparison as the value",
         )
     if dtype.kind == "bool" and (kind != "bool" or update in ("sum", "prod")):
@@ -160,6 +165,13 @@ def _check_type(node: ast.stmt, dtype: DType, value: Scalar, update: str | None,
         )
     if dtype.unsigned and isinstance(value, Literal) and value.value < 0:
         raise scope.refuse(node, f"{text} does not fit {dtype}", why=f"{dtype} has no negative numbers", hint="a signed type")
+    if update in BITWISE and kind == "float":
+        raise scope.refuse(
+            node,
+            f"`{REDUCTIONS[update].symbol}` combines the bits of integers, not {parser.type_of(value)}",
+            why="other types have no bits",
+            hint=f"ex.cast({text}, ex.{dtype})",
+        )
     if dtype.kind == "int" and kind == "float" and not whole:
         raise scope.refuse(
             node,

@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from ..ir.dtype import DType
 from ..ir.program import Access
 from ..ir.scalar import REDUCTIONS
 from .parse_value import ValueParser, operation_of
 from .refuse import OPERATORS
 from .scope import Scope
 
-_AUGMENTED: dict[type[ast.operator], str] = {ast.Add: "sum", ast.Sub: "sum", ast.Mult: "prod", ast.BitAnd: "and", ast.BitOr: "or"}
+_AUGMENTED: dict[type[ast.operator], str] = {ast.Add: "sum", ast.Sub: "sum", ast.Mult: "prod", ast.BitAnd: "bitand",
+                                             ast.BitOr: "bitor", ast.BitXor: "bitxor"}
+_TRUTH = {"bitand": "and", "bitor": "or", "bitxor": "xor"}
+"""What the operators on bits are where the target is no integer."""
 _REDUCTION_OF = {r.operation: r.name for r in REDUCTIONS.values()}
 
 
@@ -31,15 +35,15 @@ class Update:
     terms: tuple[Term, ...]
 
 
-def augmented(node: ast.AugAssign, scope: Scope) -> Update:
-    """The update that ``x += e`` and its relatives stand for; raises ProgramError for other operators."""
+def augmented(node: ast.AugAssign, dtype: DType, scope: Scope) -> Update:
+    """The update that ``x += e`` and its like stand for on a target of this type; raises ProgramError for other operators."""
     if type(node.op) not in _AUGMENTED:
         symbol, hint = OPERATORS[type(node.op)]
-        raise scope.refuse(node, f"`{symbol}=` is not accepted", why="updates are += -= *= /= //= %= **= &= and |=", hint=hint)
-    return Update(_AUGMENTED[type(node.op)], (Term(node.value, isinstance(node.op, ast.Sub)),))
+        raise scope.refuse(node, f"`{symbol}=` is not accepted", why="updates are += -= *= /= //= %= **= &= |= and ^=", hint=hint)
+    return Update(_named(_AUGMENTED[type(node.op)], dtype), (Term(node.value, isinstance(node.op, ast.Sub)),))
 
 
-def recognise(target: Access, value: ast.expr, scope: Scope) -> Update | None:
+def recognise(target: Access, dtype: DType, value: ast.expr, scope: Scope) -> Update | None:
     """The update that ``target = value`` is, if `target` stands exactly once in `value`, as an operand of one reduction."""
     found = _operands(value, scope)
     if found is None:
@@ -49,7 +53,12 @@ def recognise(target: Access, value: ast.expr, scope: Scope) -> Update | None:
     rest = tuple(t for t in terms if t not in own)
     if len(own) != 1 or own[0].negative or not rest or any(_mentions(t.node, target, scope) for t in rest):
         return None
-    return Update(name, rest)
+    return Update(_named(name, dtype), rest)
+
+
+def _named(name: str, dtype: DType) -> str:
+    """The reduction on a target of this type: ``&=`` combines the bits of an integer, and truth values."""
+    return name if dtype.kind == "int" else _TRUTH.get(name, name)
 
 
 def mentions(target: Access, update: Update, scope: Scope) -> bool:
@@ -60,7 +69,7 @@ def mentions(target: Access, update: Update, scope: Scope) -> bool:
 def _operands(node: ast.expr, scope: Scope) -> tuple[str, list[Term]] | None:
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
         return "sum", _sum(node)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.BitAnd, ast.BitOr)):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.BitAnd, ast.BitOr, ast.BitXor)):
         return _AUGMENTED[type(node.op)], _chain(node, type(node.op))
     if isinstance(node, ast.BoolOp):
         return ("and" if isinstance(node.op, ast.And) else "or"), [Term(v) for v in node.values]

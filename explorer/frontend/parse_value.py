@@ -25,6 +25,7 @@ from .words import OPERATION_OF
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floordiv", ast.Mod: "mod",
     ast.BitAnd: "bitand", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.LShift: "lshift", ast.RShift: "rshift"}  # fmt: skip
+_LOGICAL: dict[type[ast.operator], str] = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
 _COMPARE: dict[type[ast.cmpop], str] = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 _CLOSED = "values are made of array elements, numbers, loop variables and the operations " + ", ".join(
     sorted({*OPERATION_OF.values(), "cast"})
@@ -197,10 +198,8 @@ class ValueParser:
             symbol, hint = OPERATORS[type(node.op)]
             raise self.scope.refuse(node, f"`{symbol}` is not accepted in a value", why=_CLOSED, hint=instead(node) or hint)
         sides = self.parse(node.left), self.parse(node.right)
-        if isinstance(node.op, (ast.BitAnd, ast.BitOr)) and any(self.type_of(side).kind == "bool" for side in sides):
-            return self._chain(
-                "and" if isinstance(node.op, ast.BitAnd) else "or", [self.truth(node.left), self.truth(node.right)]
-            )
+        if type(node.op) in _LOGICAL and any(self.type_of(side).kind == "bool" for side in sides):
+            return self._chain(_LOGICAL[type(node.op)], [self.truth(node.left), self.truth(node.right)])
         return fold(self._checked(node, Call(_BINARY[type(node.op)], sides)))
 
     def _checked(self, node: ast.expr, call: Call) -> Call:

@@ -291,6 +291,8 @@ _ROWS = (
               python="{0} and {1}", size=_one),
     Operation("or", "a b", np.logical_or, {"bool": "{0} || {1}"}, _BOTH, flops=0, result="bool", precedence=4,
               python="{0} or {1}", size=_one),
+    Operation("xor", "a b", np.logical_xor, {"bool": "{0} != {1}"}, _BOTH, flops=0, result="bool", precedence=9,
+              python="{0} ^ {1}", binds=9, size=_one),
     Operation("not", "a", np.logical_not, {"bool": "!{0}"}, "{e0}", flops=0, result="bool", precedence=14, python="not {0}",
               binds=6, signed=False, size=_one),
     _bits("bitand", "&", 8, np.bitwise_and, 10, _masked), _bits("bitxor", "^", 7, np.bitwise_xor, 9),

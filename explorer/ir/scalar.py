@@ -19,36 +19,50 @@ class Reduction:
     Attributes
     ----------
     name : str
-        ``sum prod max min and or``.
+        ``sum prod max min``, of truth values ``and or xor``, of bits ``bitand bitor bitxor``.
     operation : str
         The row of :data:`~.operations.OPERATIONS` that combines two values.
     symbol : str
         As shown in loops (``+=``, ``max=``).
     """
 
+    @property
+    def assigns(self) -> bool:
+        """Whether the symbol is an operator of C, which then says the update."""
+        return self.symbol[:-1] in ("+", "*", "&", "|", "^")
+
     name: str
     operation: str
     symbol: str
 
     def identity(self, dtype: DType) -> float | int | bool:
-        """The value that changes nothing: 0, 1, the type's smallest or largest, true or false."""
-        if self.name in ("sum", "prod", "and", "or"):
-            return {"sum": 0, "prod": 1, "and": True, "or": False}[self.name]
+        """The value that changes nothing: 0, 1, all bits, the type's smallest or largest, true or false."""
+        if self.name in _IDENTITIES:
+            return _IDENTITIES[self.name]
         if dtype.kind == "float":
             return -np.inf if self.name == "max" else np.inf
         if dtype.kind == "bool":
             return self.name == "min"
         info = np.iinfo(dtype.numpy)
+        if self.name == "bitand":
+            return int(info.max) if dtype.unsigned else -1
         return int(info.min if self.name == "max" else info.max)
 
+
+_IDENTITIES: dict[str, int | bool] = {"sum": 0, "prod": 1, "and": True, "or": False, "xor": False, "bitor": 0, "bitxor": 0}
 
 REDUCTIONS: dict[str, Reduction] = {
     r.name: r
     for r in (
         Reduction("sum", "add", "+="), Reduction("prod", "mul", "*="), Reduction("max", "max", "max="),
         Reduction("min", "min", "min="), Reduction("and", "and", "and="), Reduction("or", "or", "or="),
+        Reduction("xor", "xor", "xor="), Reduction("bitand", "bitand", "&="), Reduction("bitor", "bitor", "|="),
+        Reduction("bitxor", "bitxor", "^="),
     )
 }
+
+BITWISE = ("bitand", "bitor", "bitxor")
+"""Reductions of the bits of integers."""
 
 
 @dataclass(frozen=True)

@@ -151,12 +151,17 @@ def combine_text(reduction: str, left: Text, right: Text, dtype: DType) -> Text:
     return apply(operation.spelled(dtype.wide), operation.precedence, (left, right))
 
 
+def updates_in_place(reduction: str, dtype: DType) -> bool:
+    """Whether ``target += value`` says the update of an element of `dtype`, without naming the target again."""
+    return REDUCTIONS[reduction].assigns and dtype.name == dtype.wide.name and dtype.kind != "bool"
+
+
 def update_text(reduction: str, target: str, value: Text, dtype: DType, value_type: DType) -> str:
     """The statement ``target (op)= value`` on an element of `dtype`, as a person would write it."""
-    name, wide = REDUCTIONS[reduction].name, dtype.wide
-    if name in ("sum", "prod") and dtype.name == wide.name and dtype.kind != "bool":
-        return f"{target} {'+' if name == 'sum' else '*'}= {value[0]};"
-    if OPERATIONS[REDUCTIONS[reduction].operation].precedence == PRIMARY and value_type.wide.name != wide.name:
+    row, wide = REDUCTIONS[reduction], dtype.wide
+    if updates_in_place(reduction, dtype):
+        return f"{target} {row.symbol} {value[0]};"
+    if OPERATIONS[row.operation].precedence == PRIMARY and value_type.wide.name != wide.name:
         value = cast(value, wide, value_type.wide)
     old = widen((target, PRIMARY), dtype)
     return f"{target} = {narrow(combine_text(reduction, old, value, dtype), dtype)[0]};"

@@ -19,7 +19,8 @@ from .scalar import CONDITIONAL, PRIMARY, Text, cast, enclose, literal, narrow, 
 from .scalar import type_of as scalar_type
 from .sites import Lowered, Site, Store
 
-ATOMIC = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
+ATOMIC = {"sum": "add", "prod": "mul"}
+"""What the device library calls an atomic update where that is not the reduction's name."""
 
 
 class Speller:
@@ -254,4 +255,4 @@ class Speller:
             return update_text(update, target, value, dtype, dtype.wide)
         self.library.add("atomic")
         stored = narrow(value, dtype) if dtype.kind == "float" else cast(value, dtype, dtype.wide)
-        return f"atomic_{ATOMIC[update]}(&{target}, {stored[0]});"
+        return f"atomic_{ATOMIC.get(update, update)}(&{target}, {stored[0]});"

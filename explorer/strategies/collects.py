@@ -20,7 +20,7 @@ from ..transforms._reduction import Updates, update_verdict, updates
 from ..transforms.base import Transform
 from ..transforms.collect import HOWS, Collect
 
-ORDERLESS = ("max", "min", "and", "or", "argmax", "argmin")
+ORDERLESS = ("max", "min", "and", "or", "xor", "bitand", "bitor", "bitxor", "argmax", "argmin")
 """Reductions of which every order gives the same bits."""
 
 

@@ -8,6 +8,7 @@ from explorer.frontend.definition import Definition
 from explorer.ir.dtype import DTYPES, bf16_to_f32, f32_to_bf16
 from explorer.ir.plan import Plan, initial
 from explorer.ir.program import Program
+from explorer.ir.scalar import BITWISE
 from explorer.poly.judge import judge
 from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
@@ -19,7 +20,8 @@ FLOATS, INTS = ("f16", "bf16", "f32", "f64"), ("i8", "i32", "i64", "u8", "u16", 
 KINDS: dict[str, tuple[str, ...]] = {
     "sum": (*FLOATS, *INTS), "prod": (*FLOATS, *INTS), "squares": (*FLOATS, "i32"),
     "mean": (*FLOATS, "i32", "bool"),
-    "max": (*FLOATS, *INTS, "bool"), "min": (*FLOATS, *INTS, "bool"), "and": ("bool",), "or": ("bool",), "count": ("bool",),
+    "max": (*FLOATS, *INTS, "bool"), "min": (*FLOATS, *INTS, "bool"), "and": ("bool",), "or": ("bool",), "xor": ("bool",),
+    "bitand": INTS, "bitor": INTS, "bitxor": INTS, "count": ("bool",),
     "argmax": (*FLOATS, *INTS, "bool"), "argmin": (*FLOATS, *INTS, "bool"),
 }  # fmt: skip
 CASES = [(op, dtype) for op, dtypes in KINDS.items() for dtype in dtypes]
@@ -29,6 +31,7 @@ _HIGHEST = {"i8": "127", "i32": "2**31 - 1", "i64": "2**63 - 1", "u8": "255", "u
 _PARTS = {
     "sum": ("0", "y[i] += x[i, k]"), "prod": ("1", "y[i] *= x[i, k]"), "squares": ("0", "y[i] += x[i, k] * x[i, k]"),
     "mean": ("0", "y[i] += x[i, k] / N"), "and": ("True", "y[i] &= x[i, k]"), "or": ("False", "y[i] |= x[i, k]"),
+    "xor": ("False", "y[i] ^= x[i, k]"), "bitor": ("0", "y[i] |= x[i, k]"), "bitxor": ("0", "y[i] ^= x[i, k]"),
     "count": ("0", "y[i] += x[i, k]"),
 }  # fmt: skip
 
@@ -50,6 +53,8 @@ def definition(op: str, dtype: str) -> Definition:
     if op in ("max", "min"):
         start = (_LOWEST if op == "max" else _HIGHEST).get(dtype, "-ex.inf" if op == "max" else "ex.inf")
         update = f"y[i] = {op}(y[i], x[i, k])"
+    elif op == "bitand":
+        start, update = _HIGHEST[dtype] if DTYPES[dtype].unsigned else "-1", "y[i] &= x[i, k]"
     else:
         start, update = _PARTS[op]
     return define(f"{head}        y[i] = {start}\n        for k in range(N):\n            {update}\n")
@@ -105,6 +110,12 @@ def inputs(op: str, dtype: str, columns: int) -> np.ndarray:
         x[5, -1], x[5, 2] = np.nan, np.inf
         x[6, 4], x[6, -4] = -np.nan, np.nan  # the sign of a NaN means nothing
         x[7] = np.nan
+    elif op in BITWISE:
+        info = np.iinfo(kind.numpy)
+        x = r.integers(info.min, info.max, (9, columns), kind.numpy, endpoint=True)
+        one = kind.numpy.type(1) << r.integers(0, 8 * kind.bytes - 1, x.shape).astype(kind.numpy)
+        x[2:] = {"bitand": ~one, "bitor": one, "bitxor": x}[op][2:]
+        x[2:5, 4:] = kind.numpy.type(0 if op != "bitand" else info.max if kind.unsigned else -1)  # few bits are turned
     elif op not in ("sum", "prod", "squares", "mean"):
         info = np.iinfo(kind.numpy)
         x = x.astype(kind.numpy)
@@ -123,6 +134,7 @@ def expected(op: str, dtype: str, x: np.ndarray) -> np.ndarray:
     """What NumPy makes of the rows."""
     v = wide(x, dtype)
     functions = {"sum": np.sum, "count": np.sum, "prod": np.prod, "mean": np.mean, "max": np.max, "min": np.min, "and": np.all,
-                 "or": np.any, "argmax": np.argmax, "argmin": np.argmin}  # fmt: skip
+                 "or": np.any, "xor": np.logical_xor.reduce, "bitand": np.bitwise_and.reduce, "bitor": np.bitwise_or.reduce,
+                 "bitxor": np.bitwise_xor.reduce, "argmax": np.argmax, "argmin": np.argmin}  # fmt: skip
     with np.errstate(all="ignore"):
         return np.sum(v * v, axis=1) if op == "squares" else functions[op](v, axis=1)

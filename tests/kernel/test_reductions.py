@@ -247,7 +247,8 @@ def test_several_reductions_of_one_row_share_a_kernel(name: str, way: str, dtype
 
 
 @pytest.mark.parametrize(("op", "dtype"), [("argmax", "f32"), ("argmin", "f16"), ("argmin", "f64"), ("max", "bf16"),
-                                           ("and", "bool"), ("prod", "i32")])  # fmt: skip
+                                           ("and", "bool"), ("prod", "i32"), ("bitand", "u8"), ("bitor", "i64"),
+                                           ("bitxor", "u64"), ("xor", "bool")])  # fmt: skip
 @pytest.mark.parametrize("sizes", [{"M": 5, "N": 33}, {"M": 5, "N": 0}, {"M": 0, "N": 4}], ids=str)
 def test_exported_files_check_themselves(op: str, dtype: str, sizes: dict[str, int], tmp_path: Path) -> None:
     if op in ("argmax", "argmin") and sizes == {"M": 5, "N": 0}:

@@ -138,10 +138,10 @@ def total(w: Writer) -> None:
 
 
 def logical(w: Writer) -> None:
-    """``and`` and ``or`` of comparisons."""
+    """``and``, ``or`` and ``^`` of comparisons."""
     m, n = w.sizes(2)
     x, y = w.old_or_new("x", m, n, halo=2), w.array("y", m, dtype="bool_")
-    word, start = w.pick.choice((("and", "True"), ("or", "False")))
+    word, start = w.pick.choice((("and", "True"), ("or", "False"), ("^", "False")))
     w.add(0, f"for i in {w.span(m)}:")
     t = w.local(1, dtype="bool_")
     other = w.pick.choice(("0", f"{x}[i, k + 1]"))

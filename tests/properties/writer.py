@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 SIZES = ("M", "N", "K")
 REDUCTIONS = {"sum": ("{t} += {v}", "0"), "prod": ("{t} *= {v}", "1"), "max": ("{t} = max({t}, {v})", "-ex.inf"),
-              "min": ("{t} = min({t}, {v})", "ex.inf")}
+              "min": ("{t} = min({t}, {v})", "ex.inf"), "bitand": ("{t} &= {v}", "-1"), "bitor": ("{t} |= {v}", "0"),
+              "bitxor": ("{t} ^= {v}", "0")}  # fmt: skip
+BITS = ("bitand", "bitor", "bitxor")
 FLOATS = ("f32", "f32", "f32", "f64", "f16", "f16", "bf16")
 INTEGERS = ("i32", "i32", "i64", "i8", "i8")
 WIDER = {"f16": "f32", "bf16": "f32", "i8": "i32"}
@@ -100,7 +102,7 @@ class Writer:
 
     def reduction(self, among: tuple[str, ...] = ("sum", "sum", "sum", "max", "min", "prod")) -> tuple[str, str]:
         """The template of an update, and its first value."""
-        name = self.pick.choice(among)
+        name = self.pick.choice(among if self.real else (*among, *BITS))
         if name == "prod" and not self.real:
             name = "sum"
         update, start = REDUCTIONS[name]

@@ -1,5 +1,5 @@
 // Atomic updates of one element, each returning the old value: the hardware's where there is one, else a compare-and-swap loop.
-// max and min keep a NaN, whether it was there or comes.  `and`, `or` are logical.
+// max and min keep a NaN, whether it was there or comes.  `and`, `or`, `xor` are logical.
 
 template <class To, class From>
 __device__ __forceinline__ To atomic_bits(From from) {
@@ -62,6 +62,10 @@ __device__ T atomic_min(T* p, T v) {
 }
 template <class T> __device__ T atomic_and(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(a && b); }); }
 template <class T> __device__ T atomic_or(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(a || b); }); }
+template <class T> __device__ T atomic_xor(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(!a != !b); }); }
+template <class T> __device__ T atomic_bitand(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(a & b); }); }
+template <class T> __device__ T atomic_bitor(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(a | b); }); }
+template <class T> __device__ T atomic_bitxor(T* p, T v) { return atomic_update(p, v, [](T a, T b) -> T { return (T)(a ^ b); }); }
 
 __device__ __forceinline__ float atomic_add(float* p, float v) { return atomicAdd(p, v); }
 __device__ __forceinline__ double atomic_add(double* p, double v) { return atomicAdd(p, v); }
@@ -79,6 +83,24 @@ __device__ __forceinline__ int atomic_max(int* p, int v) { return atomicMax(p, v
 __device__ __forceinline__ int atomic_min(int* p, int v) { return atomicMin(p, v); }
 __device__ __forceinline__ long long atomic_max(long long* p, long long v) { return atomicMax(p, v); }
 __device__ __forceinline__ long long atomic_min(long long* p, long long v) { return atomicMin(p, v); }
+__device__ __forceinline__ int atomic_bitand(int* p, int v) { return atomicAnd(p, v); }
+__device__ __forceinline__ unsigned int atomic_bitand(unsigned int* p, unsigned int v) { return atomicAnd(p, v); }
+__device__ __forceinline__ unsigned long long atomic_bitand(unsigned long long* p, unsigned long long v) { return atomicAnd(p, v); }
+__device__ __forceinline__ long long atomic_bitand(long long* p, long long v) {
+    return (long long)atomicAnd((unsigned long long*)p, (unsigned long long)v);
+}
+__device__ __forceinline__ int atomic_bitor(int* p, int v) { return atomicOr(p, v); }
+__device__ __forceinline__ unsigned int atomic_bitor(unsigned int* p, unsigned int v) { return atomicOr(p, v); }
+__device__ __forceinline__ unsigned long long atomic_bitor(unsigned long long* p, unsigned long long v) { return atomicOr(p, v); }
+__device__ __forceinline__ long long atomic_bitor(long long* p, long long v) {
+    return (long long)atomicOr((unsigned long long*)p, (unsigned long long)v);
+}
+__device__ __forceinline__ int atomic_bitxor(int* p, int v) { return atomicXor(p, v); }
+__device__ __forceinline__ unsigned int atomic_bitxor(unsigned int* p, unsigned int v) { return atomicXor(p, v); }
+__device__ __forceinline__ unsigned long long atomic_bitxor(unsigned long long* p, unsigned long long v) { return atomicXor(p, v); }
+__device__ __forceinline__ long long atomic_bitxor(long long* p, long long v) {
+    return (long long)atomicXor((unsigned long long*)p, (unsigned long long)v);
+}
 
 // Floats by integer atomics: bit patterns of one sign order like integers, those of negative numbers in reverse.  The largest
 // pattern in that order is a NaN, which stays once it is there; one that was there with another pattern, and that a number has

@@ -4,6 +4,10 @@ struct reduce_sum { template <class T> static __device__ T apply(T a, T b) { ret
 struct reduce_prod { template <class T> static __device__ T apply(T a, T b) { return a * b; } };
 struct reduce_and { template <class T> static __device__ T apply(T a, T b) { return (T)(a && b); } };
 struct reduce_or { template <class T> static __device__ T apply(T a, T b) { return (T)(a || b); } };
+struct reduce_xor { template <class T> static __device__ T apply(T a, T b) { return (T)(!a != !b); } };
+struct reduce_bitand { template <class T> static __device__ T apply(T a, T b) { return a & b; } };
+struct reduce_bitor { template <class T> static __device__ T apply(T a, T b) { return a | b; } };
+struct reduce_bitxor { template <class T> static __device__ T apply(T a, T b) { return a ^ b; } };
 struct reduce_max {
     static __device__ float apply(float a, float b) { return max_nan(a, b); }
     static __device__ double apply(double a, double b) { return max_nan(a, b); }

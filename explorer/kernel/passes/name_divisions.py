@@ -17,12 +17,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ...ir.dtype import DType
 from ...ir.expr import Atom, Expr
 from ...ir.scalar import Read
 from ...ir.scalar import walk as scalars
 from ..index import atom_text
 from ..lower import Context
 from ..nodes import Copy, Do, Let, Load, Node, Operand, Put, Ref
+from ..scalar import updates_in_place
 from ..sites import Site
 from ..traverse import exprs, map_bodies, map_exprs
 
@@ -67,14 +69,12 @@ def _written(node: Do | Load | Put | Copy) -> Iterator[Expr]:
         for slot, times in again.items():
             for _ in range(times - 1):
                 yield from exprs(node.operands[slot])
-        if node.site.statement.update and not updates_in_place(node.site.statement.update, node.target):
+        if node.site.statement.update and not updates_in_place(node.site.statement.update, _type(node.target)):
             yield from exprs(node.target)
 
 
-def updates_in_place(update: str, target: Operand) -> bool:
-    """Whether ``target += value`` says it, without naming the target again."""
-    dtype = target.store.dtype if isinstance(target, Ref) else target.local.dtype
-    return update in ("sum", "prod") and dtype.name == dtype.wide.name and dtype.kind != "bool"
+def _type(target: Operand) -> DType:
+    return target.store.dtype if isinstance(target, Ref) else target.local.dtype
 
 
 def _atoms(e: Expr) -> Iterator[Atom]:

@@ -260,9 +260,9 @@ class _Leaf:
                       f"    bound = {self.combined(cell, value)} == {value} ? bound : {bound};",
                       f"    {cell} = {stored(self.combined(cell, value), dtype)};"]
         elif update:
-            exact = update == "sum"  # of integers
+            rule = OPERATIONS[REDUCTIONS[update].operation].bound.format(e0="bound", e1=bound)
             lines += [f"    {cell} = {stored(self.combined(cell, value), dtype)};",
-                      f"    bound = {f'bound + {bound}' if exact else f'fmax(bound, {bound})'};", *self.narrowed(cell)]
+                      f"    bound = {rule};", *self.narrowed(cell)]
         else:
             lines += [f"    {cell} = {stored(value, dtype)};"]
             if summed and self.writer.random:

@@ -14,7 +14,7 @@ import numpy as np
 from ...ir.dtype import DType
 from ...ir.operations import OPERATIONS
 from ...ir.program import Array, Program, Statement
-from ...ir.scalar import Call, Cast, IndexValue, Literal, Read, Scalar, operand_type, type_of
+from ...ir.scalar import BITWISE, Call, Cast, IndexValue, Literal, Read, Scalar, operand_type, type_of
 from ...ir.tree import leaves
 from ...ir.tree import ranges as loop_ranges
 from ...kernel.reference.error_bound import updates_per_cell
@@ -104,6 +104,8 @@ class _Run:
     def updated(self, s: Statement, target: Array, new: _Value, old: _Value | None) -> _Value:
         if s.update == "prod":
             return _Value(2.0**20, 1.0, new.exact)
+        if s.update in BITWISE:
+            return _Value(2.0**31, 1.0, new.exact)
         if s.update != "sum":
             return _joined(new, old) if s.update and old else new
         count = updates_per_cell(s, self.program)
