@@ -308,7 +308,7 @@ def f(x: ex.i8[M + 2, N + 2], y: ex.i8[1]):
 
 
 def test_a_part_that_only_a_mixed_loop_tells_is_not_accumulated() -> None:
-    """Chain 9011:443: the register form of a handed_off part named a loop that was gone."""
+    """Chain 9011:443: the register form of a part of a handoff named a loop that was gone."""
     text = '''@ex.program
 def f(x: ex.f16[N + 2, M + 2], y: ex.f16[N]):
     for i in range(N):
@@ -320,7 +320,7 @@ def f(x: ex.f16[N + 2, M + 2], y: ex.f16[N]):
     s = define(text, "mixed.py").schedule(N=2, M=1).skew("i_2", "k").bind("i_2", "block.x")
     with pytest.raises(ExplorerError, match="mix the elements"):
         s.collect("S1", "kernel").accumulate("y_p")
-    with pytest.raises(ExplorerError, match="handed over"):
+    with pytest.raises(ExplorerError, match="handed off"):
         s.collect("S1", "handoff")
     for how in ("last_block", "kernel"):
         assert s.collect("S1", how).run(device="cpu").correct, how
