@@ -67,34 +67,26 @@ class StrategyPane(TypedDict):
 
 
 class SearchTrial(TypedDict):
-    """A variant: `number` in the order measured, what `label` says is different, its median and interval, or why it has none.
+    """A variant: `number` in the order measured, what `label` says is different, its median where it counts, its price.
 
-    ``start`` is what `auto` makes; ``here`` that the schedule shown has its steps; `rounds` how often it was timed, more for
-    those that came near the best; `twin` the earlier variant with the same kernels.
+    ``here`` says that the schedule shown has its steps; `html` is the fragment of its row.
     """
 
     number: int
     label: str
-    start: bool
     best: bool
     here: bool
     time_us: float | None
-    low_us: float | None
-    high_us: float | None
     estimate_us: float | None
-    rounds: int
-    steps: int
-    twin: str
-    problem: str
+    html: str
 
 
 class SearchPane(TypedDict):
     """A search on the run pane's device; of `usual` variants unless told otherwise, at most `most`.
 
-    ``total`` is how many there will be at most, once that is known.  At the end: the verdict, how many times faster than the
-    start the best is (None where nothing is, by more than noise), what the times are and of which machine, why it ended, and
-    whether all that is remembered from an earlier search.  Times of the CPU have no gain; `gpu` is then the one that the
-    estimates are of, and empty otherwise.
+    ``total`` is how many there will be at most, once that is known; `html` is the fragment of what it came to, empty before its
+    end; `remembered` says that all is from an earlier search.  Where times are of the CPU, `gpu` is the one that the estimates
+    are of; it is empty otherwise.
     """
 
     status: Literal["idle", "running", "done", "failed", "cancelled"]
@@ -103,15 +95,9 @@ class SearchPane(TypedDict):
     usual: int
     most: int
     total: int
-    verdict: str
-    gain: float | None
     gpu: str
-    clock: str
-    measured_on: str
-    floor_us: float | None
-    ended: str
     remembered: bool
-    notes: list[str]
+    html: str
     trials: list[SearchTrial]
     problem: Problem | None
 

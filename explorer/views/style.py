@@ -82,6 +82,12 @@ vertical-align:baseline;max-width:none}}
 text-align:center}}
 .ex .ocell.wrong{{outline:2px solid color-mix(in srgb,{HUES["bad"][0]} {HUES["bad"][1]}%,var(--fg));outline-offset:-2px}}
 .ex .orders{{display:flex;flex-wrap:wrap;gap:2px 28px;padding-bottom:6px}}.ex .oorder{{flex:1 1 260px;min-width:0}}
+.ex .found{{margin:0}}.ex .trials{{list-style:none;margin:0;padding:0;max-width:760px}}
+.ex .trial{{display:grid;grid-template-columns:13px minmax(0,1fr) max-content;gap:0 6px;padding:2px 0;align-items:baseline}}
+.ex .trial.done .tlabel{{color:var(--fg)}}.ex .tlabel{{color:var(--soft)}}.ex .sest,.ex .sdoes{{font-size:12px}}
+.ex .sdoes{{grid-column:2/-1}}.ex .trial.done .tbar{{display:block;grid-column:2/-1;height:3px;border-radius:2px;
+background:var(--line);margin:2px 0;overflow:hidden}}.ex .tbar{{display:none}}
+.ex .tbar i{{display:block;height:100%;background:var(--soft)}}
 .ex .oname{{font-weight:600}}.ex .oorder ol{{margin:0;padding:0 0 0 24px}}
 .ex svg{{vertical-align:middle;overflow:visible}}
 {hues}"""

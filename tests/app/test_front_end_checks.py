@@ -75,7 +75,7 @@ def test_the_linter_sees(tmp_path: Path, name: str, old: str, new: str, says: st
         ("widget.js", 'this.link.on("tree"', 'this.link.on("trees"', '"trees"'),
         ("run.js", '"sizes", { sizes }', '"sizes", { size: sizes }', "'size' does not exist in type 'OfSizes'"),
         ("stepper.js", "answer.data.name", "answer.data.title", "'title' does not exist on type 'AfterPass'"),
-        ("search.js", "trial.high_us - trial.low_us", "trial.high_us - trial.label", "arithmetic"),
+        ("search.js", "100 * pane.fraction", "100 * pane.doing", "arithmetic"),
     ],
 )
 def test_the_type_checker_sees(tmp_path: Path, name: str, old: str, new: str, says: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from explorer.strategies.auto import auto
 from explorer.system.cancel import Cancel, Cancelled
 from tests.run.search.test_search import Clock
 
-from .front import Front, front
+from .front import Front, front, text_of
 
 
 class Labelled(Clock):
@@ -54,6 +55,10 @@ def by_clock(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return asked
 
 
+def starts(trial: dict[str, Any]) -> bool:
+    return "what Auto makes" in text_of(trial["html"])
+
+
 def test_every_variant_is_shown_the_best_first(shown: Front, by_clock: list[dict[str, Any]]) -> None:
     assert shown.panes["search"]["status"] == "idle"
     shown.ask("search", wait=True, trials=5)
@@ -61,12 +66,16 @@ def test_every_variant_is_shown_the_best_first(shown: Front, by_clock: list[dict
     assert (pane["status"], pane["total"], len(pane["trials"])) == ("done", 5, 5)
     assert pane["trials"][0]["number"] == 2
     first, *_, last = pane["trials"]
-    assert (first["best"], first["time_us"], first["start"]) == (True, 5.0, False)
-    assert (last["number"], last["time_us"], last["problem"]) == (1, None, "wrong: y[0]")
-    assert [t["start"] for t in pane["trials"]].count(True) == 1
-    assert pane["gain"] == pytest.approx(2.0)
-    assert pane["verdict"].startswith("2.00× faster than the start")
-    assert (pane["clock"], pane["remembered"]) == ("the test's own time", False)
+    assert (first["best"], first["time_us"], starts(first)) == (True, 5.0, False)
+    assert f"★ {first['label']} 5 µs ± 0 on the CPU" in text_of(first["html"])
+    assert (last["number"], last["time_us"]) == (1, None)
+    assert text_of(last["html"]).split() == f"✗ {last['label']} wrong: y[0]".split()
+    assert [starts(t) for t in pane["trials"]].count(True) == 1
+    assert [re.findall(r"width:([\d.]+)%", t["html"]) for t in pane["trials"]] == [["50.0"], *[["100.0"]] * 3, ["0.0"]]
+    told = text_of(pane["html"])
+    assert told.startswith("✓ 2.00× faster than the start")
+    assert "5 variants, 1 of them failed; all were measured · clock: the test's own time" in told
+    assert (pane["remembered"], "remembered" in told) == (False, False)
     assert by_clock[0]["device"] == "cpu"
     assert len(shown.session.history.states) == 1, "a search changes nothing"
 
@@ -98,7 +107,9 @@ def test_a_variant_is_taken_as_one_action(shown: Front, by_clock: list[dict[str,
     assert shown.session.schedule.steps == auto(start).steps
     assert shown.session.history.before(shown.session.history.current) == "h0", "from the program as written"
     assert shown.panes["head"]["undo"] == f"search · {len(auto(start).steps)} steps"
-    assert [t["here"] for t in shown.panes["search"]["trials"] if t["start"]] == [True]
+    assert [t["here"] for t in shown.panes["search"]["trials"] if starts(t)] == [True]
+    taken = [t["html"].partition(">")[0] for t in shown.panes["search"]["trials"] if t["here"]]
+    assert all('aria-current="step"' in button and "shown now" in button for button in taken)
     shown.ask("undo")
     assert not any(t["here"] for t in shown.panes["search"]["trials"])
     shown.ask("search_apply", wait=True, trial=given["number"])
@@ -111,6 +122,7 @@ def test_what_was_searched_is_remembered_and_can_be_measured_again(shown: Front,
     shown.ask("search", wait=True, trials=3)
     again = shown.panes["search"]
     assert again["remembered"]
+    assert "remembered from an earlier search" in text_of(again["html"])
     assert [t["time_us"] for t in again["trials"]] == [t["time_us"] for t in first["trials"]]
     shown.ask("search_apply", wait=True, trial=2)
     assert shown.session.schedule.steps
@@ -149,7 +161,8 @@ def test_stopping_keeps_the_best_so_far(shown: Front, monkeypatch: pytest.Monkey
         assert [m["problem"]["what"] for m in shown.ask(kind, trials=6) if m["kind"] == "problem"] == ["a search is going on"]
     shown.ask("search_stop", wait=True)
     pane = shown.panes["search"]
-    assert (pane["status"], pane["ended"]) == ("done", "cancelled: the best so far")
+    assert pane["status"] == "done"
+    assert "; cancelled: the best so far" in text_of(pane["html"])
     assert [t["time_us"] for t in pane["trials"] if t["time_us"]] == [5.0, 10.0]
     shown.ask("search", trials=6)
     shown.dispatcher.close()
@@ -196,5 +209,6 @@ def test_a_search_that_fails_says_why(shown: Front, monkeypatch: pytest.MonkeyPa
 def test_the_real_search_on_the_cpu_device(shown: Front) -> None:
     shown.ask("search", wait=True, trials=2)
     pane = shown.panes["search"]
-    assert (pane["status"], pane["measured_on"], pane["clock"]) == ("done", "cpu", "CPU device time, not GPU time")
-    assert all(t["time_us"] > 0 and not t["problem"] for t in pane["trials"])
+    assert pane["status"] == "done"
+    assert "cpu: CPU device time, not GPU time" in text_of(pane["html"])
+    assert all(t["time_us"] > 0 and "✗" not in t["html"] for t in pane["trials"])

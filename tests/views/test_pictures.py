@@ -19,6 +19,7 @@ from explorer.views import reprs
 from explorer.views.counterexamples import counter_box
 from explorer.views.loops import loop_rows, loops_html
 from explorer.views.reprs import LIMIT, html, views
+from explorer.views.search import Scale, trial_html
 from explorer.views.style import ROLE_GLYPHS
 from tests.transforms.multiblock import TOTAL, spread, start
 
@@ -178,6 +179,23 @@ def test_a_counterexample_shows_the_wrong_cell_in_its_row_and_both_orders() -> N
     assert lines[lines.index("pair") + 1].startswith("S2[0, 1] → S3[0, 0] on peak[0]")
     shared = counter_box(value)
     assert picture.partition('<div class="ostrip"')[2].partition("</dl>")[0] in shared, "a pane shows the same"
+
+
+def test_a_search_shows_the_rows_of_the_search_pane() -> None:
+    value = values()["search"]
+    lines = [" ".join(line.split()) for line in Strict(value._repr_html_()).lines]
+    assert lines[1] == "3 variants, 1 of them failed; all were measured · remembered from an earlier search · " \
+                       "NVIDIA H200: CUDA events · the floor is 12.5 µs · a note"  # fmt: skip
+    assert re.fullmatch(r"★ more <threads> 20.8 µs ± [\d.]+ timed in 3 rounds", lines[2])
+    assert re.fullmatch(r"· auto: rows 30.8 µs ± [\d.]+ what Auto makes · estimated 21 µs · timed in 3 rounds", lines[3])
+    assert "✗ a wide one wrong: y[3] is 4 & not 5" in lines
+    first, *_ = value.ranked
+    button = trial_html(first, Scale.of(value.trials), best=True, number=1)
+    assert button.partition(">")[2].removesuffix("</button>") in value._repr_html_(), "a pane shows the same"
+    assert 'aria-label="more &lt;threads&gt;. 20.8 µs ± ' in button
+    assert "the best" in button.partition(">")[0]
+    assert "aria-disabled" not in button
+    assert 'aria-disabled="true"' in trial_html(value.failed[0], Scale.of(value.trials), number=2), "it has no steps to take"
 
 
 def test_schedule_says_what_is_proved_and_what_is_to_do() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...run.search.result import SearchResult, Trial, fastest
+from ...views.search import Scale, outcome_html, trial_html
 from ..protocol_plans import SearchPane, SearchTrial
 from ..session import Session
 from ..tasks import Progress
@@ -42,21 +43,14 @@ def search_pane(session: Session, progress: Progress, stopping: bool, gpu: str =
     result, running = found.result, progress.status == "running"
     order = _order(found)
     best = order[0] if order and found.trials[order[0]].time_us < float("inf") else None
+    scale = Scale.of(found.trials, bool(gpu), gpu)
     return {
         "status": progress.status, "doing": "stopping" if running and stopping else progress.doing,  # type: ignore[typeddict-item]
-        "fraction": progress.fraction, "usual": USUAL, "most": MOST, "total": found.total,
-        "verdict": result.verdict if result else "", "gain": _gain(result), "gpu": gpu,
-        "clock": result.clock if result else "", "measured_on": result.device if result else "",
-        "floor_us": result.floor_us if result else None, "ended": result.ended if result else "",
-        "remembered": bool(result and result.remembered), "notes": list(result.notes) if result else [],
-        "trials": [_trial(session, found, n, n == best) for n in order],
+        "fraction": progress.fraction, "usual": USUAL, "most": MOST, "total": found.total, "gpu": gpu,
+        "remembered": bool(result and result.remembered), "html": outcome_html(result) if result else "",
+        "trials": [_trial(session, found, n, n == best, scale) for n in order],
         "problem": problems.of_error(progress.error) if progress.error is not None else None,
     }
-
-
-def _gain(result: SearchResult | None) -> float | None:
-    """How many times faster than the start the best is; times of the CPU say nothing of that."""
-    return result.gain.ratio if result and result.gain and result.device != "cpu" else None
 
 
 def _order(found: Found) -> list[int]:
@@ -68,12 +62,11 @@ def _order(found: Found) -> list[int]:
     return [*timed, *sorted(rest, key=lambda n: bool(found.trials[n].problem))]
 
 
-def _trial(session: Session, found: Found, number: int, best: bool) -> SearchTrial:
-    trial, now = found.trials[number], session.schedule
-    timing = trial.timing if not trial.problem else None
+def _trial(session: Session, found: Found, number: int, best: bool, scale: Scale) -> SearchTrial:
+    trial = found.trials[number]
+    here, timing = session.schedule.steps == trial.steps, trial.timing if not trial.problem else None
     return {
-        "number": number, "label": trial.label, "start": number == 0, "best": best, "here": now.steps == trial.steps,
-        "time_us": timing.median_us if timing else None, "low_us": timing.low_us if timing else None,
-        "high_us": timing.high_us if timing else None, "estimate_us": trial.estimate_us, "rounds": trial.rounds,
-        "steps": len(trial.steps), "twin": trial.twin, "problem": trial.problem,
+        "number": number, "label": trial.label, "best": best, "here": here, "time_us": timing.median_us if timing else None,
+        "estimate_us": trial.estimate_us,
+        "html": trial_html(trial, scale, start=number == 0, best=best, here=here, number=number),
     }

@@ -278,17 +278,11 @@ declare namespace Protocol {
   interface SearchTrial {
     number: number;
     label: string;
-    start: boolean;
     best: boolean;
     here: boolean;
     time_us: number | null;
-    low_us: number | null;
-    high_us: number | null;
     estimate_us: number | null;
-    rounds: number;
-    steps: number;
-    twin: string;
-    problem: string;
+    html: string;
   }
   interface SearchPane {
     status: "idle" | "running" | "done" | "failed" | "cancelled";
@@ -297,15 +291,9 @@ declare namespace Protocol {
     usual: number;
     most: number;
     total: number;
-    verdict: string;
-    gain: number | null;
     gpu: string;
-    clock: string;
-    measured_on: string;
-    floor_us: number | null;
-    ended: string;
     remembered: boolean;
-    notes: string[];
+    html: string;
     trials: SearchTrial[];
     problem: Problem | null;
   }

@@ -3,7 +3,8 @@
  * so far.  A click on a variant takes its steps as one action.
  */
 
-import { attr, duration, h, keyed, reveal, rove, say, show } from "./dom.js";
+import { attr, h, keyed, reveal, rove, say, show } from "./dom.js";
+import { become, fragment } from "./markup.js";
 import { problemBox } from "./problem.js";
 
 export class Search {
@@ -27,11 +28,10 @@ export class Search {
       this.bar,
     );
     this.help = h("p.soft.about");
-    this.verdict = h("p.sverdict", { role: "status" });
-    this.facts = h("p.soft.found");
+    this.outcome = h("div", { role: "status" });
     this.problem = h("div.sproblem");
     this.list = h("ol.trials", { "aria-label": "variants, the best first", onkeydown: (event) => this.#key(event) });
-    this.body = h("div.sbody", null, this.help, this.problem, this.verdict, this.facts, this.list);
+    this.body = h("div.sbody", null, this.help, this.problem, this.outcome, this.list);
     this.element = h(
       "section.pane.strategies.search",
       { "aria-label": "search" },
@@ -82,16 +82,16 @@ export class Search {
     this.bar.style.width = pane.fraction === null ? "" : `${Math.round(100 * pane.fraction)}%`;
     attr(this.progress, "aria-valuenow", pane.fraction === null ? null : Math.round(100 * pane.fraction));
     this.problem.replaceChildren(...(pane.problem ? [problemBox(pane.problem, { brush: this.app.brush })] : []));
+    if (pane.html !== this.told) this.outcome.replaceChildren(fragment((this.told = pane.html)));
     this.#say();
     this.#trials(pane);
     const lost = document.activeElement === document.body || document.activeElement?.hidden || document.activeElement?.disabled;
     if (focused && lost) [this.stop, this.best, this.again, this.begin].find((one) => !one.hidden && !one.disabled)?.focus();
   }
 
-  /** What a search is, where it measures, and what it came to. */
+  /** What a search is, and where it measures. */
   #say() {
     if (!this.pane) return;
-    const { status, verdict, gain, ended, remembered, clock, measured_on, floor_us, notes, trials } = this.pane;
     const cpu = this.device?.name === "cpu";
     this.help.replaceChildren(
       "Auto decides by models. A search measures what it could have decided otherwise, and your own schedule; ",
@@ -99,78 +99,22 @@ export class Search {
       ...(this.device ? ["Here: on ", h("b", null, this.device.label)] : []),
       this.device ? (cpu ? ", whose times say nothing about a GPU." : ".") : "",
     );
-    show(this.help, status !== "done");
-    const count = trials.length;
-    const failed = trials.filter((one) => one.problem).length;
-    const sign = h(gain ? "span.good" : "span.soft", { "aria-hidden": "true" }, gain ? "✓ " : "· ");
-    this.verdict.replaceChildren(...(verdict ? [sign, h("b", null, verdict)] : []));
-    const said = [
-      `${count} variants${failed ? `, ${failed} of them failed` : ""}; ${ended}`,
-      ...(remembered ? ["remembered from an earlier search"] : []),
-      `${measured_on}: ${clock}`,
-      ...(floor_us ? [`the floor is ${duration(floor_us)}`] : []),
-      ...notes,
-    ];
-    say(this.facts, verdict ? said.join(" · ") : "");
-    show(this.verdict, Boolean(verdict));
-    show(this.facts, Boolean(verdict));
+    show(this.help, this.pane.status !== "done");
   }
 
   /** @param {Protocol.SearchPane} pane */
   #trials(pane) {
-    const longest = Math.max(...pane.trials.map((one) => one.time_us ?? 0));
     keyed(
       this.list,
-      pane.trials.map((trial) => ({ ...trial, share: trial.time_us === null ? null : trial.time_us / longest })),
+      pane.trials,
       (trial) => trial.number,
-      ({ number }) => {
-        const take = () => this.#take(number);
-        return h("li", null, h("button.sstep.trial", { type: "button", "data-rove": "", "data-trial": number, onclick: take }));
-      },
-      (item, trial) => this.#fill(item.firstElementChild, trial),
+      ({ number }) => h("li", null, h("button", { onclick: () => this.#take(number) })),
+      (item, trial) => become(/** @type {HTMLElement} */ (item.firstElementChild), trial.html),
     );
     const buttons = this.#buttons();
     const here = (one) => one === document.activeElement || one.getAttribute("aria-current") === "step";
     const stop = Math.max(0, buttons.findIndex(here));
     buttons.forEach((button, index) => (button.tabIndex = index === stop ? 0 : -1));
-  }
-
-  /** @param {Element} button @param {Protocol.SearchTrial & { share: number | null }} trial */
-  #fill(button, trial) {
-    const measured = trial.time_us !== null;
-    const half = measured ? (trial.high_us - trial.low_us) / 2 : 0;
-    const time = measured ? `${duration(trial.time_us)} ± ${duration(half)}${this.pane.gpu ? " on the CPU" : ""}` : "";
-    const words = trial.problem
-      ? trial.problem
-      : trial.twin
-        ? `the same kernels as ${trial.twin}`
-        : [
-            trial.start ? "what Auto makes" : "",
-            trial.estimate_us === null ? "" : this.#estimated(trial.estimate_us),
-            trial.rounds > 1 ? `timed in ${trial.rounds} rounds` : "",
-          ]
-            .filter(Boolean)
-            .join(" · ");
-    const sign = trial.problem ? "✗" : trial.best ? "★" : trial.here ? "▸" : "·";
-    const usable = measured || trial.steps > 0;
-    button.className = `sstep trial${trial.here ? " here" : ""}${measured ? " done" : ""}`;
-    button.replaceChildren(
-      h(`span.sign${trial.problem ? ".bad" : ""}`, { "aria-hidden": "true" }, sign),
-      h("span.tlabel", null, trial.label),
-      h(`span.sest${trial.best ? ".good" : ".soft"}`, null, time),
-      h("span.tbar", { "aria-hidden": "true" }, h("i", { style: `width:${(100 * (trial.share ?? 0)).toFixed(1)}%` })),
-      h("span.sdoes.soft", null, words),
-    );
-    const state = [trial.best ? "the best" : "", trial.here ? "shown now" : ""].filter(Boolean).join(", ");
-    attr(button, "aria-label", `${[trial.label, time, words, state].filter(Boolean).join(". ")}`);
-    attr(button, "aria-disabled", usable ? null : "true");
-    attr(button, "aria-current", trial.here ? "step" : null);
-    attr(button, "title", usable ? `take its ${trial.steps} steps as one action` : trial.problem);
-  }
-
-  /** The price of a variant's plan; of which GPU, where its time is of the CPU. */
-  #estimated(us) {
-    return this.pane.gpu ? `about ${duration(us)} on the ${this.pane.gpu}, by the model` : `estimated ${duration(us)}`;
   }
 
   #search(again) {
@@ -179,8 +123,7 @@ export class Search {
   }
 
   #take(number) {
-    const trial = this.pane.trials.find((one) => one.number === number);
-    const usable = trial && (trial.time_us !== null || trial.steps > 0);
+    const usable = !this.list.querySelector(`[data-trial="${number}"]`).hasAttribute("aria-disabled");
     if (usable && this.pane.status !== "running") this.app.act("search_apply", { trial: number });
   }
 
