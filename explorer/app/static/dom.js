@@ -122,6 +122,9 @@ export function debounce(run, ms) {
   return later;
 }
 
+/** What was thrown, in words. @param {unknown} error */
+export const said = (error) => (error instanceof Error ? error.message : String(error));
+
 /** A time in the unit that reads best. */
 export function duration(us) {
   if (us === null || us === undefined) return "";

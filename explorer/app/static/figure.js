@@ -3,7 +3,7 @@
  * it.  Points carry their node: the selected ones stand out, a click selects.
  */
 
-import { attr, debounce, h, say, show } from "./dom.js";
+import { attr, debounce, h, said, say, show } from "./dom.js";
 import { marking, sizing, together, put } from "./dress.js";
 import { fitting } from "./fit.js";
 import { harmless } from "./markup.js";
@@ -166,7 +166,7 @@ export class Figure {
     } catch (error) {
       show(this.plot, false);
       this.details.open = true;
-      say(this.note, `${data.note} (no live plot: ${error.message})`.trim());
+      say(this.note, `${data.note} (no live plot: ${said(error)})`.trim());
       show(this.note, true);
     }
   }

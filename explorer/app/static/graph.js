@@ -31,6 +31,7 @@ function places(edges) {
 
 /** A place for the words of an arrow: at its middle, or farther along where the words of another one stand. */
 function free(x1, y1, x2, y2, labels) {
+  /** @param {number} t @returns {[number, number]} */
   const at = (t) => {
     const [a, b, c, d] = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t ** 3];
     return [a * x1 + b * (x1 + ACROSS / 2) + c * (x2 - ACROSS / 2) + d * x2, (a + b) * y1 + (c + d) * y2 - 5];

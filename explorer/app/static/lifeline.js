@@ -4,7 +4,7 @@
  * the new widget takes the old one's place; elsewhere the script can be copied into a new cell.
  */
 
-import { copy, debounce, h, say, show } from "./dom.js";
+import { copy, debounce, h, said, say, show } from "./dom.js";
 
 const VIEW = "application/vnd.jupyter.widget-view+json";
 const SILENT_MS = 8000; /* after which a request that is not answered is worth a word */
@@ -107,7 +107,7 @@ export class Lifeline {
     } catch (error) {
       this.again.disabled = false;
       say(this.again, "Bring it back");
-      say(this.more, `That has failed: ${error.message}. Its script can be copied into a new cell.`);
+      say(this.more, `That has failed: ${said(error)}. Its script can be copied into a new cell.`);
     }
   }
 

@@ -3,6 +3,8 @@
  * Holds the newest data of every pane; the front end keeps no other truth.
  */
 
+import { said } from "./dom.js";
+
 export class Link {
   constructor(model) {
     this.model = model;
@@ -39,7 +41,7 @@ export class Link {
         run(data);
       } catch (error) {
         console.error(error);
-        if (name !== "fault") this.emit("fault", `${name}: ${error.message}`);
+        if (name !== "fault") this.emit("fault", `${name}: ${said(error)}`);
       }
     }
   }
