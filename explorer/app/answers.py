@@ -1,4 +1,4 @@
-"""Answers that are asked for one by one: figures, comparisons, exports, PTX, counterexamples."""
+"""On-demand answers of the protocol: figures, comparisons, exports, PTX, counterexamples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What planning, running and searching need of the dispatcher."""
+"""The interface of the dispatcher that the handlers for planning, runs and searches use."""
 
 from __future__ import annotations
 

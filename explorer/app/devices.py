@@ -1,4 +1,4 @@
-"""Where a schedule can run on this machine, and what is missing where it cannot."""
+"""Devices on which a schedule can run on this machine, and for the others what is missing."""
 
 from __future__ import annotations
 

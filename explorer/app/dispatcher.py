@@ -1,4 +1,4 @@
-"""Requests in, answers out: the protocol's table as methods, with slow work handed to threads.  Knows no widget."""
+"""The dispatcher: protocol requests to session calls and answers, slow work in threads; independent of the widget."""
 
 from __future__ import annotations
 

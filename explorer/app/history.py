@@ -1,4 +1,4 @@
-"""The history of an exploration: a tree of schedules.  Nothing in it is ever lost: a new step after an undo is a new branch.
+"""The history of an exploration as a tree of schedules: a new step after an undo starts a new branch.
 
 Several steps can be one action: undo and redo go over all of them, and the strip of schedules shows the last, until somebody
 looks at one of those between.

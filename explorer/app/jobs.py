@@ -1,4 +1,4 @@
-"""A run in a thread of its own: phases as they begin, times to compare with, and a cancel that ends child processes."""
+"""A run in a background thread: its phases, the times to compare with, and cancellation that ends child processes."""
 
 from __future__ import annotations
 

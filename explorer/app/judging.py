@@ -1,4 +1,4 @@
-"""Judging all moves at a node, in a thread of its own: the newest question wins, and answers are kept."""
+"""Legality checks of all moves at a node in a background thread: the latest request first, answers cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""About how long a schedule takes on the GPU that is planned for, to stand beside a time that was taken on a CPU."""
+"""Estimated GPU time of a schedule, shown beside a time measured on the CPU device."""
 
 from __future__ import annotations
 

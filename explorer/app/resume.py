@@ -1,4 +1,4 @@
-"""A session made again from text alone: after a restart, when neither the program nor the notebook's variables are there."""
+"""Restoring a session from text after a kernel restart: the program's source and the steps, run again."""
 
 from __future__ import annotations
 

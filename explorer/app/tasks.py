@@ -1,4 +1,4 @@
-"""Work of a second or more in a thread of its own: it says how far it is, and can be stopped between two of its parts."""
+"""Background tasks of a second or more, with progress and cancellation between two of their parts."""
 
 from __future__ import annotations
 

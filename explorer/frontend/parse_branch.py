@@ -1,4 +1,4 @@
-"""``if`` on data: what it means as statements that always run.
+"""Parsing of ``if`` on data: predication, as selects in statements that run for all instances.
 
 ``if x[i] > 0: y[i] = a`` keeps the old value elsewhere: it is ``y[i] = a if x[i] > 0 else y[i]``.  An update adds its identity
 elsewhere: ``s += x[i] if x[i] > 0 else 0.0``.  Where both branches assign one element, one statement chooses.  A test that

@@ -1,4 +1,4 @@
-"""Calls of functions: their bodies as values, over the values of the arguments."""
+"""Inlining of function calls: the function's body as an expression of the arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks on the whole program: which arrays go in and out, and indices that are certainly outside."""
+"""Checks on the whole program: whether arrays are inputs, outputs or both, and indices that are always out of bounds."""
 
 from __future__ import annotations
 

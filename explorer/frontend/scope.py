@@ -1,4 +1,4 @@
-"""What each name means at one point of a program: a loop variable, an array, a size, or a captured constant."""
+"""The symbol table at one point of a program: loop variables, arrays, sizes and captured constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPUs as data, and what follows from them: whether a launch fits, how full a multiprocessor gets, how fast it could go.
+"""GPUs as data, and what follows from them: launch limits, occupancy, and the roofline.
 
 The package is also the function that finds a GPU: ``explorer.gpu("H200")`` is :func:`explorer.gpu.spec.gpu`.
 """

@@ -1,4 +1,4 @@
-"""How many blocks of a kernel fit on one multiprocessor at once, and what stops one more; and whether a launch fits at all.
+"""Occupancy: the blocks of a kernel that fit on one multiprocessor, the limiting resource, and launch limits.
 
 The arithmetic is that of ``cuda_occupancy.h`` in the CUDA Toolkit (``cudaOccMaxActiveBlocksPerMultiprocessor``), with the
 shared memory carve-out at its largest, which is what the driver picks when a kernel asks for it.

@@ -1,4 +1,4 @@
-"""What follows from the value of an index: the parts of a mixed-radix sum, and whatever is computed from them."""
+"""Mixed-radix digits of an index: the terms of a sum as functions of its value, and expressions derived from them."""
 
 from __future__ import annotations
 

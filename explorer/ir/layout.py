@@ -1,4 +1,4 @@
-"""Where the elements of a matrix lie that the lanes of a warp hold together: a lane and a register for each of them.
+"""Fragment layouts: in which lane and register of a warp each element of a matrix is.
 
 Tensor instructions take their operands as *fragments*: every lane holds some elements in its registers.  Which ones is fixed by
 the instruction (PTX ISA, "Matrix Fragments for mma").  All of these layouts follow one rule.  A register of 32 bits packs

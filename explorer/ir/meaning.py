@@ -1,4 +1,4 @@
-"""What scalar operations mean that NumPy has no function for, on arrays of the compute type."""
+"""NumPy implementations of scalar operations that NumPy has no function for."""
 
 from __future__ import annotations
 

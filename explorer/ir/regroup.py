@@ -1,4 +1,4 @@
-"""Expressions of the same value that are of more use somewhere: whole sums taken out, remainders written as quotients."""
+"""Equivalent forms of index expressions: whole sums taken out, remainders written as quotients."""
 
 from __future__ import annotations
 

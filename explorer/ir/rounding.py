@@ -1,4 +1,4 @@
-"""How far the order of a sum lets it be from the exact one: bounds against float64, per unit of the terms' magnitudes.
+"""Error bounds of sums in any order, against the exact sum, per unit of the terms' magnitudes.
 
 The computed sum of terms ``x`` is off by at most ``bound * sum(|x|)``.  With every addition rounded once, by a relative error
 of at most ``u``, a term that goes through ``h`` additions is off by at most ``gamma_h = h u / (1 - h u)`` (N. J. Higham,

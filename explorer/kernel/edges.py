@@ -1,4 +1,4 @@
-"""In which iterations a condition can fail, so that it is asked only there: the first and last ones of the loops around.
+"""Guards that are tested only where they can fail: in the first and last iterations of the loops around.
 
 ``a * v + rest >= 0`` fails only where v is below (above) a bound, whatever the other variables are; that bound is taken over the
 intervals of the others.

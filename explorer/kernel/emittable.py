@@ -1,4 +1,4 @@
-"""What must hold before text is made of a schedule."""
+"""Preconditions of code generation: what must hold of a schedule before text is emitted."""
 
 from __future__ import annotations
 

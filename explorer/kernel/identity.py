@@ -1,4 +1,4 @@
-"""The number that changes nothing: what may stand for elements that are not there."""
+"""Identities of the reductions: the value that replaces an element that is not loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the plan to the IR: loops, leaves under their conditions, barriers, copies; nothing clever.
+"""Lowering from the plan to the kernel IR: loops, guarded leaves, barriers and copies, without optimisation.
 
 Before
 ------

@@ -1,4 +1,4 @@
-"""Guards that an inner loop may ignore: running a leaf a little too often, where that provably changes nothing.
+"""Redundant guards: executions of a leaf outside of its domain that provably have no effect.
 
 Dropping a condition ``E >= 0`` of a leaf makes it also run at points L of the loop boxes where E(L) < 0.  That is
 harmless when the leaf's target is a register cell, all its accesses stay inside their buffers for every point of the

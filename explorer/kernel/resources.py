@@ -1,4 +1,4 @@
-"""What a kernel asks of a multiprocessor, known from its text alone: shared memory, register arrays, launch extents."""
+"""Static resources of a kernel: shared memory, register arrays and launch extents, from its text alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether reads of a buffer look for their values in the cells where these were put: a question about a layout alone."""
+"""Layout consistency of a buffer: whether reads look in the cells to which the values were written."""
 
 from __future__ import annotations
 

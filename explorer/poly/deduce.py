@@ -1,4 +1,4 @@
-"""What follows from a conjunction by substitution and intervals alone: quick, never wrong, and silent where it does not know.
+"""Implications of a conjunction by substitution and intervals: fast and sound, but incomplete.
 
 Most questions about two leaves of a sensible schedule have simple reasons: the same thread has the same index, so the
 two instances are one; digits of a mixed radix are equal one by one.  Such reasons are found here in a fraction of a

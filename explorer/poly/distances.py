@@ -1,4 +1,4 @@
-"""Dependences as people talk of them: distances, the loop that carries each, and what in the schedule puts them in order."""
+"""Dependences for display: distance vectors, the carrying loop, and what in the schedule orders each."""
 
 from __future__ import annotations
 

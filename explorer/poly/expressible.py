@@ -1,4 +1,4 @@
-"""What a legal plan still needs before there is a kernel for it: limits of the hardware's ways to work together.
+"""Hardware limits of a legal plan: what still prevents a kernel for it.
 
 They are obligations, since a later step can meet them: bind another loop, contract a sum to registers, join in another way.
 """

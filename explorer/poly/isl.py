@@ -1,4 +1,4 @@
-"""The one owner of islpy's oddities: text to isl objects, points back to integers, errors to sentences, budgets.
+"""The wrapper around islpy: text to isl objects, points to integers, errors to sentences, operation budgets.
 
 Expressions that people read never come back from isl.  They go there as rows (:mod:`~explorer.poly.linear`), or as text
 for the schedule tree, statement dimensions renamed ``d0, d1, …`` so that no user's name is read as a keyword.

@@ -1,4 +1,4 @@
-"""Reads that every block makes for a copy of its own, of a cell that one block writes: blocks of one launch have no order.
+"""Replicated copies: reads that every block makes of a cell that one block of the same launch writes.
 
 A leaf whose target is in registers or shared memory runs in every block along an axis that no loop around it binds, since
 each block has that storage for itself.  Only one block may use the copy; the others read all the same, while the writer runs.

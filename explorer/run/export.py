@@ -1,4 +1,4 @@
-"""Write a schedule as one ``.cu`` file that compiles with nvcc alone and checks itself."""
+"""Export of a schedule as one ``.cu`` file that compiles with nvcc alone and checks itself."""
 
 from __future__ import annotations
 

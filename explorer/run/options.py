@@ -1,4 +1,4 @@
-"""What may be asked of a run: refused here, before anything is built, and not by whatever meets it first."""
+"""Validation of the options of a run, before anything is built."""
 
 from __future__ import annotations
 

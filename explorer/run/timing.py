@@ -1,4 +1,4 @@
-"""Samples of a kernel's time made into a statement: median, interval, spread, and whether a gain is more than noise.
+"""Statistics of kernel times: median, confidence interval, spread, and whether a gain exceeds the noise.
 
 Medians with order-statistics intervals, not means: times are skewed and not normal (T. Hoefler, R. Belli, "Scientific
 benchmarking of parallel computing systems", SC 2015, rules 6 to 8).

@@ -1,4 +1,4 @@
-"""What a refusal proposes is tried before it is said.
+"""Hints of refusals: proposed steps are checked for legality before they are shown.
 
 The questions and the transformations write proposals as text: calls on the schedule, ``…`` for an argument that they do not
 know.  Here each is read back into steps and taken, one after the other, on the schedule on which a step was refused.  It is

@@ -1,4 +1,4 @@
-"""Taking steps that may or may not apply: what the strategies are written with."""
+"""Helpers for strategies: a schedule that grows by steps that may be refused, and questions about its loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads that are asked for ahead: copies in registers, made before the sums that stand between them and their use."""
+"""Early loads: copies into registers before the sums that separate them from their use."""
 
 from __future__ import annotations
 

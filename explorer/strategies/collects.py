@@ -1,4 +1,4 @@
-"""What every way to combine a reduction's updates costs and guarantees: the facts to choose by, before anything is chosen."""
+"""Costs and guarantees of each way to combine a reduction's updates, computed before one is chosen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`auto` never makes it worse: its plan is held against the default's, and taken apart where the default's would be faster.
+"""The guard of `auto`: its plan is compared with the default's price, and divided into kernels where that is cheaper.
 
 A plan that the rules of `auto` make is *admissible* if
 

@@ -1,4 +1,4 @@
-"""What is kept between sessions: entries on disk that are whole or made again.
+"""A disk cache whose entries are written atomically and rebuilt when damaged.
 
 An entry is a folder.  Beside its files stand their sums (SHA-256), and nothing is used whose sum is another: an entry that is
 truncated, damaged, unreadable or no folder at all is made again, silently.  It appears under its name in one step, complete, so

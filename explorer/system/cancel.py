@@ -1,4 +1,4 @@
-"""Stopping work that runs in another thread: a flag that the work looks at, and the child processes to kill.
+"""Cancellation of work in another thread: a flag that the work polls, and the child processes to kill.
 
 The work runs under :func:`cancellable`, which sets a context variable; so what it calls, layers below, needs no argument for it.
 """

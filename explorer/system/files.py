@@ -1,4 +1,4 @@
-"""Writing files so that nothing is lost: beside and then renamed, never over what is not ours, each failure named."""
+"""Atomic writing of files: a temporary file and a rename, never over a foreign file, each failure reported."""
 
 from __future__ import annotations
 

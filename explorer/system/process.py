@@ -1,4 +1,4 @@
-"""Child processes that end with the work that began them."""
+"""Child processes that are killed when the work that started them is stopped."""
 
 from __future__ import annotations
 

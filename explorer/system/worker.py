@@ -1,4 +1,4 @@
-"""A separate Python process for work that can hang, crash or fill the memory, behind a plain call with a time limit.
+"""A worker process with a time limit, for work that can hang, crash or exhaust memory, behind a plain call.
 
 The parent names a *backend*, ``"module:callable"``.  The child imports it, calls it once with a `note` function, and answers
 calls of the resulting object's methods, one at a time.  Every `note(text)` is a sign of life: the time limit counts from the

@@ -1,4 +1,4 @@
-"""A part of a loop that was cut may run further than its iterations: a dimension of its own says which part an instance is in.
+"""Cut loops whose parts overrun: a dimension of the part, which says to which part an instance belongs.
 
 Of ``for k in 0…10`` and ``for k.2 in 0…15``, two parts of one dimension, the first cannot be divided by 4: its twelve values
 would hold instances of the second.  With a dimension ``p`` that is 0 for ``k < 10`` and 1 for the others, and a loop of one

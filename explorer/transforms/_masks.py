@@ -1,4 +1,4 @@
-"""Which cells of a copy's box its readers want, where the conditions of the readers say so."""
+"""Masks of a copy: the cells of its box that its readers want, from the readers' conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a buffer has room where it is to live, on any GPU."""
+"""Capacity checks: whether a buffer fits the registers of a thread or the shared memory of a block, on any GPU."""
 
 from __future__ import annotations
 

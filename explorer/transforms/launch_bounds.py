@@ -1,4 +1,4 @@
-"""Say how many blocks of a kernel a multiprocessor should hold, and so how many registers a thread may take."""
+"""The move ``launch_bounds``: the least number of blocks of a multiprocessor, which limits a thread's registers."""
 
 from __future__ import annotations
 

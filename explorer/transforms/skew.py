@@ -1,4 +1,4 @@
-"""Slant one loop against another."""
+"""The move ``skew``: a loop is shifted by a multiple of another one's iteration."""
 
 from __future__ import annotations
 

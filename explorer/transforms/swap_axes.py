@@ -1,4 +1,4 @@
-"""Let two axes of the grid, or of the block, trade their loops."""
+"""The move ``swap_axes``: two axes of the grid, or of the block, exchange their loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the selected node, in a few rows of words."""
+"""The selection pane: facts of the selected node, as rows of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The target: which GPU plans are made for, and which there are."""
+"""The target pane: the GPU that plans are made for, and the GPUs of the catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the loops around a statement walk its arrays: parallel or reduced, the stride of every access, and what would help."""
+"""The roles of the loops around a statement, parallel, reduced or ordered, and the stride of each access along them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways to combine a reduction's updates at the selected node, with what each costs and guarantees, before one is chosen."""
+"""The alternatives for combining a reduction's updates at the selected node, with their costs and guarantees."""
 
 from __future__ import annotations
 

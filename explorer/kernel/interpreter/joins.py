@@ -1,4 +1,4 @@
-"""The phases of a launch: which blocks run each, and what they wait for.
+"""Interpretation of the phases of a launch: the blocks that run each, and their synchronisation.
 
 As in the text of :mod:`explorer.kernel.phases`, behind a grid barrier every block goes on; joined by ``last_block`` the last one
 to finish; joined by ``handoff`` or in a cluster a fixed one.

@@ -1,4 +1,4 @@
-"""Some threads of a launch, and their part of what all of them have."""
+"""A subset of the threads of a launch, and views of the per-thread values for it."""
 
 from __future__ import annotations
 

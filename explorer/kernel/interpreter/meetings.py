@@ -1,4 +1,4 @@
-"""Where threads wait for each other, and who goes on next."""
+"""Synchronisation in the interpreter: where threads wait for each other, and the scheduling of those that go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong while a launch runs: races, reads of unknown elements, accesses outside of an array, barriers not met.
+"""Fault detection in the interpreter: races, uninitialised reads, accesses out of bounds, divergent barriers.
 
 Every block has a clock, which its barriers advance, and knows how far it has seen the clocks of others.  Two accesses of one
 element by different threads are a race if one writes, not both are atomic, and the earlier one's time is not among what the later

@@ -1,4 +1,4 @@
-"""What of an unrolled loop can be loaded early: loops, updates of registers, and the elements that they read."""
+"""Analysis for batched loads: the loads of an unrolled loop that can be moved before its updates."""
 
 from __future__ import annotations
 

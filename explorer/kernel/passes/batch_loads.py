@@ -1,4 +1,4 @@
-"""Loads of an unrolled loop first, then what is done with the values.
+"""All loads of an unrolled loop come first, then the uses of the values.
 
 Where the iterations of an unrolled loop stand under conditions of their own, as at the end of an axis of odd length, a compiler
 keeps each load behind the condition of its iteration, and with it behind the arithmetic of the iterations before.  Written

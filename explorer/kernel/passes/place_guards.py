@@ -1,4 +1,4 @@
-"""Conditions move outwards as far as everything below shares them: out of a loop, or into its bounds.
+"""Conditions move outwards: out of loops that they do not depend on, or into loop bounds.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""Is the text what was proved?  The last IR against the plan: translation validation of every kernel that is written.
+"""Translation validation: the last IR of every emitted kernel is checked against its plan.
 
 The plan is proved against the program (:mod:`explorer.poly.judge`).  Passes then make from it what is printed.  Here the last IR
 is compared with the plan, as exact relations over physical coordinates and loop variables, without asking the passes:

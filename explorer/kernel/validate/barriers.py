@@ -1,4 +1,4 @@
-"""The barriers that are in the text are enough: between two touches of one element by different threads, one always stands.
+"""Validation of barriers: a barrier separates each two conflicting accesses of different threads in the emitted text.
 
 The questions are those of :mod:`explorer.poly.barriers`, asked of the IR's own loads and stores with its own barriers: in one
 iteration of the loops around both; from one iteration of a loop to the next; and further on.  What an asynchronous copy does

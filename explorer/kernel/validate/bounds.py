@@ -1,4 +1,4 @@
-"""No step touches an element that its array lacks."""
+"""Validation of bounds: no step accesses an element outside of its array."""
 
 from __future__ import annotations
 

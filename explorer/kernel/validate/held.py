@@ -1,4 +1,4 @@
-"""What a register of a pass holds where it is read: which load, lane or number was put there last.
+"""Reaching definitions of the passes' registers: the load, lane or value that was last written at each read.
 
 A register array that a pass makes is written and read by one thread, at indices that are the loops' own variables.  So who wrote
 an element last follows from the indices: loops around both are in one iteration, and the other loops of the writer are those

@@ -1,4 +1,4 @@
-"""Cells of an output that a program writes nowhere, and arrays that a caller passed for an output: what a run says of both."""
+"""Unwritten elements of outputs: those that a program writes nowhere, and arrays that a caller passed for an output."""
 
 from __future__ import annotations
 

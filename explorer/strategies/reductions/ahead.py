@@ -1,4 +1,4 @@
-"""What is needed to finish a result besides its sum: asked for before the sum, where a compiler would not do so.
+"""Early loads for reductions: values that only the end of a result needs are loaded before its sum.
 
 One thread of those that share a sum finishes the result, under a condition and behind the block's barrier.  What it loads only
 there costs the block another latency: 3,000 sums of 100 f16 with a factor and an offset each took 2.21 instead of 1.79 µs on an

@@ -1,4 +1,4 @@
-"""What a spread of a reduction does, counted: the numbers that the model of model.py multiplies by its constants.
+"""The counts that the cost model of reductions multiplies by its constants, for a spread over threads and blocks.
 
 Whatever is so or is not so is 1 or 0 here, so that the model has no cases: it is arithmetic on numbers, or on arrays of them.
 """

@@ -1,4 +1,4 @@
-"""What the end of a row needs besides the row: asked for at its start, so that its latency passes beside the row's own.
+"""Early loads for rows: values that the end of a row needs are loaded at its start, which overlaps their latency.
 
 Sums, and the barriers of their blocks, stand between the loads of a row and what is done with them.  What is loaded behind them
 costs each block another latency; two, where it says which element to load next, as a target's number does.  A compiler loads

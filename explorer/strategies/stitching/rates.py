@@ -1,4 +1,4 @@
-"""How near a kernel's loads come to the memory's bandwidth, by how its rows are spread over multiprocessors and threads.
+"""Achieved memory bandwidth of a kernel, by the distribution of its rows over multiprocessors and threads.
 
 A multiprocessor gets its loads at the lower of two rates: its share of the bandwidth (more while others are idle), and the bytes
 that its resident threads keep in flight over the latency (Little's law).  The constants are a fit to measured row reductions on

@@ -1,4 +1,4 @@
-"""What became of an edge: read from the plan, not from what was asked."""
+"""The scheme of each edge in a finished plan, read from the plan and not from the request."""
 
 from __future__ import annotations
 

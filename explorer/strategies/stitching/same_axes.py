@@ -1,4 +1,4 @@
-"""Whether two loops are over the same thing: not that they run equally often, but that they walk the same axes of what both use.
+"""Whether two loops walk the same axes of the arrays that both use, not only whether they have equal extents.
 
 Rows and columns of a square array are as different as those of any other; where no array is in common, the extents have to do.
 """

@@ -1,4 +1,4 @@
-"""What one access asks of memory: the sectors or banks of one warp's request, and the elements that a block touches."""
+"""The memory figure: sectors or banks of one warp's request, and the elements that a block accesses."""
 
 from __future__ import annotations
 

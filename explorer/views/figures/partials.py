@@ -1,4 +1,4 @@
-"""From terms to results: how many partial results a reduction has on its way, how they are joined, and which lanes idle.
+"""The figure of partial results: the values of a reduction after each stage, how they are combined, and idle lanes.
 
 All counts are exact: distinct values of the loops that are left after each kind of addition, counted by isl over the statement's
 domain.  A count that isl cannot finish within its budget is the size of the loops' box, and the figure says so.

@@ -1,4 +1,4 @@
-"""Copies and computation of a loop over time, by interpreting its text: who is in flight, which slot holds which tile.
+"""The pipeline figure: copies and computation of a loop over time, the copies in flight and the contents of the slots.
 
 One block is followed, all loops around the chosen one at their first iteration.  A copy occupies its slot from its
 issue to the last read of its tile; an asynchronous copy lands at the first wait that covers its group.

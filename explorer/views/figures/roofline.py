@@ -1,4 +1,4 @@
-"""The kernel under the roof of a GPU: arithmetic intensity, what bounds it, and the measured point.
+"""The roofline figure: a kernel's arithmetic intensity, what bounds it, and the measured point.
 
 After S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model", CACM 52(4), 2009.
 """
