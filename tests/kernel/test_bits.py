@@ -19,7 +19,7 @@ from tests.transforms.multiblock import TOTAL, start
 
 M, N = 9, 70
 CASES = [*((op, dtype) for op in BITWISE for dtype in INTS), ("xor", "bool"), ("and", "bool"), ("or", "bool")]
-JOINS = ("kernel", "ticket", "grid", "cluster", "atomic")
+JOINS = ("kernel", "last_block", "grid", "cluster", "atomic")
 
 
 def joined(op: str, dtype: str, how: str) -> Plan:
@@ -41,20 +41,20 @@ def test_blocks_join_bits_as_numpy_does(how: str) -> None:
             np.testing.assert_array_equal(got["y"], expected(op, dtype, x), err_msg=f"{op} of {dtype}, {how}")
 
 
-@pytest.mark.parametrize(("arch", "how"), [("sm_75", "ticket"), ("sm_75", "grid"), ("sm_90", "cluster")])
+@pytest.mark.parametrize(("arch", "how"), [("sm_75", "last_block"), ("sm_75", "grid"), ("sm_90", "cluster")])
 def test_nvrtc_takes_every_join(arch: str, how: str) -> None:
     for case in CASES:
         assert compile_module(emit(joined(*case, how), arch=arch), arch).kernels, case
 
 
 @pytest.mark.parametrize("op", [*BITWISE, "xor"])
-def test_signals_hand_parts_of_bits_over(op: str) -> None:
+def test_blocks_hand_parts_of_bits_over(op: str) -> None:
     begin = {"bitand": "2**32 - 1", "xor": "False"}.get(op, "0")
     symbol = {"bitand": "&=", "bitor": "|="}.get(op, "^=")
     text = TOTAL.replace("0.0", begin).replace("+=", symbol).replace("f32", "bool_" if op == "xor" else "u32")
-    s = start(text, N=250).split("k", 16).bind("k", "block.x").bind("k.i", "thread.x").collect("y", "signal")
+    s = start(text, N=250).split("k", 16).bind("k", "block.x").bind("k.i", "thread.x").collect("y", "handoff")
     module, device = emit(s.plan, arch="sm_90"), CpuDevice(seeds=3)
-    assert "signalled<" in module.text
+    assert "handed_off<" in module.text
     assert compile_module(module, "sm_90").kernels
     x = np.random.default_rng(1).integers(0, 2**32, 250, np.uint32) | np.uint32(5 if op == "bitand" else 0)
     x = x % 3 == 0 if op == "xor" else x
