@@ -28,15 +28,17 @@ from .vectorize import WIDTHS, Vectorize
 class Stage(Transform):
     """Copy the part of an array that one iteration of a loop reads, and read the copy.
 
-    Each index is (part over the loops outside) + (part over the loops inside the scope); the box is the exact range
-    of the inner part over all reads (without the gaps that equal strides leave, nor more than twice the array), its offset
-    the outer part.  Where indices of coalesced loops are no such sums, but the element's place in the array is, a shared copy
-    is one run of the array; so it is where whole rows follow each other that no vector divides.  Thread loops lie inside for
-    ``shared`` (one copy per block), outside for ``register`` (one per thread).  Shared copies are distributed over the block's
-    T threads, V = `vector` elements at a time: element ``f`` of the flat box is ``f = (r*T + t)*V + v``.  Beyond the array's
-    edge the copy holds zeros, so that its readers need no guard of their own; also where no reader wants an element that the
-    program itself may not have written yet.  A reader that copies asynchronously and cannot from where the copy lives goes on
-    plainly.
+    Each index is the sum of a part over the loops outside of the scope and a part over the loops inside.  The copied box is
+    the exact range of the inner part over all reads, and its offset is the outer part.  Gaps of equal strides are not copied,
+    and the box has at most twice the elements of the array.  A shared copy is one contiguous run of the array in two cases:
+    if the indices of coalesced loops are no such sums but the element's linear address is, and if whole rows follow each
+    other that no vector divides.
+
+    Thread loops are inside of the scope for ``shared`` (one copy per block) and outside for ``register`` (one per thread).
+    Shared copies are distributed over the block's T threads, V = `vector` elements at a time: element ``f`` of the flat box
+    is ``f = (r*T + t)*V + v``.  Beyond the array's edge the copy holds zeros, so its readers need no guards.  It also holds
+    zeros for elements that no reader uses and that the program may not have written yet.  A reader that is an asynchronous
+    copy becomes a plain one if the hardware cannot copy asynchronously from the copy's storage.
 
     Before::
 

@@ -28,11 +28,13 @@ class Vectorize(Transform):
     is 1 (a wide access) or 0 (one element for all lanes); the width divides every other coefficient ``c`` and
     ``d``, so that a wide access is aligned; and every guard holds for all lanes or for none.  A guard
     ``g*y + d + e*v >= 0``, g the greatest common divisor of the coefficients of the other variables, does not
-    depend on the lane if ``(d + e*v) // g`` does not.  Where all wide accesses read inputs, guards may differ: elements
-    beside are loaded and not used (never beyond the array's end).  So they may where the only wide access writes a result, and
-    in staged copies: where some lanes do not run, or lie outside of what is copied, the others go one by one.  Registers may
-    be accessed with any stride, and so may inputs with `gather`, an element for each lane: a vector of a row of odd length
-    ends in the next row, where a bias begins again.
+    depend on the lane if ``(d + e*v) // g`` does not.
+
+    There are three exceptions.  If all wide accesses read inputs, guards may differ between lanes: a vector then loads
+    elements that are not used, but never beyond the array's end.  Guards may also differ if the only wide access writes a
+    result, and in staged copies: if some lanes are masked, or outside of what is copied, the others are accessed one by one.
+    Registers may be accessed with any stride, and so may inputs with `gather`, which loads one element for each lane (a bias
+    along rows of odd length, where a vector can end in the next row).
 
     Before::
 
