@@ -1,54 +1,31 @@
 """Asynchronous copies: is every cell that is read covered by a wait, group by group?
 
-A commit closes the group of the copies issued since the last one; ``wait(pending=n)`` returns when all but the `n`
-youngest committed groups have landed (CUDA C++ Programming Guide, "Asynchronous Data Copies", and PTX
-``cp.async.wait_group``).  Commits and waits run unconditionally in loops with integer boxes, so
-
-- the number of commits before a point of the text is an *affine* function of the loops around it: a loop contributes
-  its variable times the commits in one of its iterations;
-- the last run of a wait before a point is at the same iterations, or one back in one loop and at the end of the inner
-  ones: a few alternatives.
-
-Whether some read comes before its copy has landed is thus an exact question, without enumeration: is there a pair
+Groups and waits are affine in the loops (:mod:`~explorer.poly.groups`), so this is an exact question: is there a pair
 (copy, reader) whose group is younger than what every wait before the reader has let through?  The same is asked of every
 later write of a cell that a copy writes or reads: until its group has landed it may still do either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache, reduce
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import islpy as isl
 
-from ..ir.expr import ZERO, Expr, const, var
+from ..ir.expr import Expr, var
 from ..ir.finding import Finding
 from ..ir.plan import Plan
-from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, walk
+from ..ir.tree import Kernel, Leaf, Sync, walk
+from .decide import OPEN, Maybe, Question, decide
+from .deduce import Facts, deduce
 from .events import Event, common_loops, earlier, either, events, same_cell, witness
 from .flow_text import cell_text, element, instance
-from .last_writer import Link, link
-from .linear import Cases, at_most, equal, feasible, less
+from .groups import Landing, commits_before, landings, path_to
+from .last_writer import Link, link, loop_ranges
+from .linear import Case, Cases, at_least, at_most, equal, feasible, less
 from .mechanism import Never, misjudged
 from .plan_facts import plan_copy
 from .sites import Site
-
-
-@dataclass(frozen=True)
-class Landing:
-    """One alternative for the last run of a wait before a read.
-
-    Attributes
-    ----------
-    when : tuple of Expr
-        The alternative exists where all of these are at least 0 (over the reader's loops).
-    landed : Expr
-        How many groups, the oldest ones, have landed.
-    """
-
-    when: tuple[Expr, ...]
-    landed: Expr
 
 
 def check_async(plan: Plan) -> tuple[Finding, ...]:
@@ -101,7 +78,7 @@ def _check_pair(kernel: Kernel, copy: Event, reader: Event) -> Finding | None:
         return None
     path = path_to(kernel, a.leaf.id)
     group = commits_before(kernel, path)
-    early = _not_landed(by, group, tuple(landings(kernel, b.leaf.id)))
+    early = decide(_NotLanded(by, group, tuple(landings(kernel, b.leaf.id))))
     return _finding(kernel, a, b, *early) if early else None
 
 
@@ -109,9 +86,10 @@ def _check_rewrite(plan: Plan, everything: tuple[Event, ...], copy: Event, other
     """A later write of a cell that the copy may not have read, or written, yet; what it reads and nobody uses may be anything."""
     kernel, a, b = plan.kernels[copy.launch], copy.site, other.site
     group, after = commits_before(kernel, path_to(kernel, a.leaf.id)), earlier(copy, other, "a", "b")
-    early = _still_open(a, b, after, group, tuple(landings(kernel, b.leaf.id)))
+    question = _StillOpen(a, b, after, group, tuple(landings(kernel, b.leaf.id)))
+    early = decide(question)
     if early and not a.writes:
-        early = _still_open(a, b, after, group, tuple(landings(kernel, b.leaf.id)), _used(plan, everything, copy.site.leaf.id))
+        early = decide(replace(question, used=_used(plan, everything, copy.site.leaf.id)))
     if not early:
         return None
     what = "writes" if a.writes else "reads"
@@ -159,30 +137,63 @@ def _used(plan: Plan, everything: tuple[Event, ...], copy: str) -> tuple[Use, ..
     return tuple(found)
 
 
-@lru_cache(maxsize=2048)
-def _still_open(a: Site, b: Site, after: Cases, group: Expr, alternatives: tuple[Landing, ...],
-                used: tuple[Use, ...] | None = None) -> Points | None:
+@dataclass(frozen=True)
+class _NotLanded(Question["Points | None"]):
+    """The smallest pair of a supply by a copy of a group that no wait has let through, or None."""
+
+    by: Link
+    group: Expr
+    alternatives: tuple[Landing, ...]
+
+    def by_intervals(self) -> Maybe[Points | None]:
+        return None if _let_through(self.by.facts, self.group, self.alternatives) else OPEN
+
+    def by_isl(self) -> Points | None:
+        return _open_pair(self.by.writer, self.by.reader, self.by.pairs, self.group, self.alternatives)
+
+
+@dataclass(frozen=True)
+class _StillOpen(Question["Points | None"]):
     """The smallest pair of a copy and a later access of one of its cells, in one block, whose group no wait has let through.
 
     Where it is said what is `used`, of copies that supply somebody.
     """
-    blocks = [(e, f) for e, f in zip(a.place[:3], b.place[:3], strict=True) if e is not None and f is not None]
-    launches = [(var(x.id), var(x.id)) for x in common_loops(a, b) if x.role == "launch"]  # all have landed where one ends
-    alike = [(e, f) for e, f in (*same_cell(a, b), *blocks) if not (e == f and e.is_constant)]
-    same = tuple(equal(e, "a", f, "b") for e, f in (*alike, *launches))
-    held = (*a.conditions("a"), *b.conditions("b"), *same)
-    if not (cases := tuple((*held, *case) for case in after if feasible((a.loops("a"), b.loops("b")), (*held, *case)))):
-        return None
-    pairs = either(a, b, cases)
-    if used is not None:
-        pairs = pairs.intersect_domain(_reaching(used, pairs.domain().subtract(pairs.domain())))
-    return _open_pair(a, b, pairs, group, alternatives)
+
+    a: Site
+    b: Site
+    after: Cases
+    group: Expr
+    alternatives: tuple[Landing, ...]
+    used: tuple[Use, ...] | None = None
+
+    @property
+    def _same(self) -> Case:
+        a, b = self.a, self.b
+        blocks = [(e, f) for e, f in zip(a.place[:3], b.place[:3], strict=True) if e is not None and f is not None]
+        launches = [(var(x.id), var(x.id)) for x in common_loops(a, b) if x.role == "launch"]  # all have landed where one ends
+        alike = [(e, f) for e, f in (*same_cell(a, b), *blocks) if not (e == f and e.is_constant)]
+        return tuple(equal(e, "a", f, "b") for e, f in (*alike, *launches))
+
+    def by_intervals(self) -> Maybe[Points | None]:
+        facts = deduce(self._same, loop_ranges(self.a, "a") | loop_ranges(self.b, "b"))
+        ways = [facts and facts.given(case) for case in self.after]
+        return None if all(way is None or _let_through(way, self.group, self.alternatives) for way in ways) else OPEN
+
+    def by_isl(self) -> Points | None:
+        a, b = self.a, self.b
+        held = (*a.conditions("a"), *b.conditions("b"), *self._same)
+        if not (cases := tuple((*held, *case) for case in self.after if feasible((a.loops("a"), b.loops("b")), (*held, *case)))):
+            return None
+        pairs = either(a, b, cases)
+        if self.used is not None:
+            pairs = pairs.intersect_domain(_reaching(self.used, pairs.domain().subtract(pairs.domain())))
+        return _open_pair(a, b, pairs, self.group, self.alternatives)
 
 
-@lru_cache(maxsize=2048)
-def _not_landed(by: Link, group: Expr, alternatives: tuple[Landing, ...]) -> Points | None:
-    """The smallest pair of a supply whose group no wait has let through."""
-    return _open_pair(by.writer, by.reader, by.pairs, group, alternatives)
+def _let_through(facts: Facts, group: Expr, alternatives: tuple[Landing, ...]) -> bool:
+    """Whether one wait surely has run, and let the group through."""
+    return any(facts.holds(less(group, "a", w.landed, "b")) and all(facts.holds(at_least(e, "b", 0)) for e in w.when)
+               for w in alternatives)
 
 
 def _open_pair(a: Site, b: Site, failing: isl.Map, group: Expr, alternatives: tuple[Landing, ...]) -> Points | None:
@@ -209,83 +220,3 @@ def _late(kernel: Kernel, a: Site, b: Site, first: tuple[int, ...], last: tuple[
     kind = "output" if a.writes and b.writes else "flow" if a.writes else "anti"
     nodes = (a.leaf.id, b.leaf.id, *(w.id for w in waits))
     return Finding("flow", what, why, array, element(b, last), kind, source, sink, nodes, lines, hints)
-
-
-# -- counting commits and waits ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Step:
-    """A level of the way from a kernel to a node: the loop whose body it is (None: the kernel), and the child taken."""
-
-    loop: Loop | None
-    body: tuple[Node, ...]
-    index: int
-
-
-def path_to(kernel: Kernel, node_id: str) -> tuple[Step, ...]:
-    """The bodies from the kernel down to the node."""
-    def search(loop: Loop | None, body: tuple[Node, ...]) -> tuple[Step, ...] | None:
-        for index, node in enumerate(body):
-            if node.id == node_id:
-                return (Step(loop, body, index),)
-            if isinstance(node, Loop) and (below := search(node, node.body)) is not None:
-                return (Step(loop, body, index), *below)
-        return None
-
-    found = search(None, kernel.body)
-    assert found is not None, node_id
-    return found
-
-
-def commits_in(nodes: tuple[Node, ...]) -> int:
-    """Commits that one thread runs in these nodes; a place loop is one iteration for each thread."""
-    total = 0
-    for node in nodes:
-        if isinstance(node, Sync) and node.kind == "commit":
-            total += 1
-        elif isinstance(node, Loop):
-            total += (1 if node.is_place else node.extent) * commits_in(node.body)
-    return total
-
-
-def commits_before(kernel: Kernel, path: tuple[Step, ...]) -> Expr:
-    """How many commits run before the node at the end of the path, over the variables of the loops on it."""
-    total = ZERO
-    for step in path:
-        loop = step.loop
-        if loop is not None and not loop.is_place and loop.role != "launch":
-            total = total + (var(loop.id) - loop.start) * commits_in(loop.body)
-        total = total + commits_in(step.body[: step.index])
-    return total
-
-
-def landings(kernel: Kernel, reader: str) -> Iterator[Landing]:
-    """All alternatives for the last run of each wait before a leaf."""
-    path = path_to(kernel, reader)
-    for node in walk(kernel.body):
-        if isinstance(node, Sync) and node.kind == "wait":
-            yield from _last_runs(kernel, path, path_to(kernel, node.id), node.pending)
-
-
-def _last_runs(kernel: Kernel, reader: tuple[Step, ...], wait: tuple[Step, ...], pending: int) -> Iterator[Landing]:
-    """The wait's runs: earlier in the same iterations, or one back in each common loop."""
-    if any(s.loop is not None and s.loop.extent < 1 for s in wait):
-        return
-    common = 0
-    while common < min(len(reader), len(wait)) - 1 and reader[common].index == wait[common].index:
-        common += 1
-    total = commits_before(kernel, wait) - pending
-    inner = {s.loop.id: const(s.loop.start + s.loop.extent - 1) for s in wait[common + 1:] if s.loop}
-    if reader[common].index > wait[common].index:
-        yield Landing((), total.substitute(inner))
-    for depth in range(common, 0, -1):
-        loop = wait[depth].loop
-        assert loop is not None
-        if loop.is_place or loop.role == "launch" or loop.extent < 2:
-            continue
-        ends = {s.loop.id: const(s.loop.start + s.loop.extent - 1) for s in wait[depth + 1:] if s.loop}
-        landed = total.substitute({**ends, loop.id: var(loop.id) - 1})
-        yield Landing((var(loop.id) - loop.start - 1,), landed)
-
-

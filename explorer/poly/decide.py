@@ -12,7 +12,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from .isl import budget
+from .isl import LIMIT, budget
 from .linear import Case, Cases, Tuple, basic_map
 
 R = TypeVar("R")
@@ -83,12 +83,12 @@ class Meet(Question[bool]):
     a: Tuple
     b: Tuple
     same: Case
-    cases: Cases
-    operations: int
+    cases: Cases = ((),)
+    operations: int = LIMIT
 
     def by_isl(self) -> bool:
         """Case by case."""
         with budget(self.operations):
             if basic_map(self.a, self.b, self.same).is_empty():
                 return False
-            return any(not basic_map(self.a, self.b, (*self.same, *case)).is_empty() for case in self.cases)
+            return () in self.cases or any(not basic_map(self.a, self.b, (*self.same, *case)).is_empty() for case in self.cases)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 import islpy as isl
 
@@ -12,9 +11,13 @@ from ..ir.expr import Expr, var
 from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.program import Statement
+from .decide import OPEN, Maybe, Question, decide
+from .deduce import over
 from .dependence import Dependence, analyse
+from .dependence_hull import dimension_facts
 from .isl import CONTEXT, Undecided, alone, budget, smallest
 from .obligations import obligations
+from .order import Pairs
 from .placed import Placed, place_exprs, place_leaves
 from .relations import value_map
 
@@ -74,33 +77,54 @@ def distances(plan: Plan) -> tuple[Distance, ...]:
 
 
 def _distance(plan: Plan, d: Dependence, placed: dict[str, list[Placed]]) -> Distance:
-    dims, span, carried = _in_program(d, plan.statement_of[d.source], plan.statement_of[d.sink])
-    point = _first(d)
-    n = len(plan.statement_of[d.source].dims)
+    a, b = plan.statement_of[d.source], plan.statement_of[d.sink]
+    dims = tuple(x for x, y in zip(a.dims, b.dims, strict=False) if x == y)
+    point, n = decide(_First(d)), len(a.dims)
+    span, carried = decide(_InProgram(d, a, b, dims))
     kept = _reduced(plan, d) if d.kind == "reduction" else tuple(dict.fromkeys(_kept(plan, d, placed)))
     return Distance(d.kind, d.source, d.sink, d.array, dims, span, carried, (point[:n], point[n:]), kept)
 
 
-@lru_cache(maxsize=1024)
-def _first(d: Dependence) -> tuple[int, ...]:
-    return smallest(d.relation)
+@dataclass(frozen=True)
+class _First(Question[tuple[int, ...]]):
+    """The smallest pair of a dependence."""
+
+    dependence: Dependence
+
+    def by_isl(self) -> tuple[int, ...]:
+        return smallest(self.dependence.relation)
 
 
-@lru_cache(maxsize=1024)
-def _in_program(
-    d: Dependence, a: Statement, b: Statement
-) -> tuple[tuple[str, ...], tuple[tuple[int | None, int | None], ...], tuple[str, ...]]:
-    """Common loops, the range of distances in each, and which of them carry the dependence."""
-    dims = tuple(x for x, y in zip(a.dims, b.dims, strict=False) if x == y)
-    if not dims:
-        return (), (), ("",)
-    try:
-        with budget(BUDGET):
-            deltas = _deltas(d.relation, a, b, *(tuple(map(var, dims)),) * 2)
-            span = tuple((_edge(deltas.dim_min_val(i)), _edge(deltas.dim_max_val(i))) for i in range(len(dims)))
-            return dims, span, tuple(dims[i] if i < len(dims) else "" for i in _levels(deltas, len(dims)))
-    except Undecided:
-        return dims, ((None, None),) * len(dims), ()
+Spans = tuple[tuple[tuple[int | None, int | None], ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class _InProgram(Question[Spans]):
+    """The range of a dependence's distances in each of the common loops `dims`, and which of them carry it."""
+
+    dependence: Dependence
+    source: Statement
+    sink: Statement
+    dims: tuple[str, ...]
+
+    def by_intervals(self) -> Maybe[Spans]:
+        known = dimension_facts(self.dependence, self.source, self.sink)
+        deltas = [known.reduced(over(var(x), "b") - over(var(x), "a")) for x in self.dims] if known else []
+        if known is None or not all(e.is_constant for e in deltas):
+            return OPEN
+        carried = next((x for x, e in zip(self.dims, deltas, strict=True) if e.const), "")
+        return tuple((e.const, e.const) for e in deltas), (carried,)
+
+    def by_isl(self) -> Spans:
+        """Not known, beyond the budget: that is remembered."""
+        dims, values = self.dims, tuple(map(var, self.dims))
+        try:
+            with budget(BUDGET):
+                deltas = _deltas(self.dependence.relation, self.source, self.sink, values, values)
+                span = tuple((_edge(deltas.dim_min_val(i)), _edge(deltas.dim_max_val(i))) for i in range(len(dims)))
+                return span, tuple(dims[i] if i < len(dims) else "" for i in _levels(deltas, len(dims)))
+        except Undecided:
+            return ((None, None),) * len(dims), ()
 
 
 def _deltas(relation: isl.Map, a: Statement, b: Statement, first: tuple[Expr, ...], second: tuple[Expr, ...]) -> isl.Set:
@@ -137,7 +161,7 @@ def _kept(plan: Plan, d: Dependence, placed: dict[str, list[Placed]]) -> Iterato
         for b in placed.get(d.sink, []):
             if a.launch == b.launch:
                 yield from _within(d, a, b)
-            elif not d.relation.intersect_domain(a.run).intersect_range(b.run).is_empty():
+            elif not decide(Pairs.of(d, a, b)).is_empty():
                 yield (
                     f"kernel {a.kernel.id} ends before {b.kernel.id} starts"
                     if a.launch < b.launch
@@ -148,10 +172,12 @@ def _kept(plan: Plan, d: Dependence, placed: dict[str, list[Placed]]) -> Iterato
 def _within(d: Dependence, a: Placed, b: Placed) -> Iterator[str]:
     """How pairs of two leaves of one kernel are ordered: by which loop or by the text, and across threads or not."""
     common = tuple(x for x, y in zip(a.above, b.above, strict=False) if x.id == y.id and not x.is_place)
-    axes = tuple(i for i in range(6) if not (a.free[i] or b.free[i]))
+    where_a, where_b = place_exprs(a), place_exprs(b)
+    axes = tuple(i for i in range(6) if not (a.free[i] or b.free[i]) and (where_a[i] != Expr() or where_b[i] != Expr()))
+    first, second = ((*(dict(p.leaf.when)[x.id] for x in common), *(where[i] for i in axes))
+                     for p, where in ((a, where_a), (b, where_b)))
     try:
-        with budget(BUDGET):
-            found = _ordered(d, a, b, tuple(x.id for x in common), axes)
+        found = decide(_Ordered(Pairs.of(d, a, b), first, second, len(common), sum(i < 3 for i in axes), a.path >= b.path))
     except Undecided:
         yield "not listed: too large"
         return
@@ -175,38 +201,44 @@ def _within(d: Dependence, a: Placed, b: Placed) -> Iterator[str]:
             )
 
 
-def _ordered(d: Dependence, a: Placed, b: Placed, common: tuple[str, ...], axes: tuple[int, ...]) -> list[tuple[int, bool, str]]:
+@dataclass(frozen=True)
+class _Ordered(Question[tuple[tuple[int, bool, str], ...]]):
     """Levels at which the two instances of the pairs differ, whether the source is the later one there, and where they run.
 
-    In the same thread, in another thread of the block, or in another block.
+    That is in the same thread, in another thread of the block, or in another block.  `first` and `second` are the values of
+    so many common loops, so many coordinates of the block, and then of the thread; `late`: the source is not first in the text.
     """
-    pairs = d.relation.intersect_domain(a.run).intersect_range(b.run)
-    if pairs.is_empty():
-        return []
-    where_a, where_b = place_exprs(a), place_exprs(b)
-    when_a, when_b = dict(a.leaf.when), dict(b.leaf.when)
-    used = [i for i in axes if where_a[i] != Expr() or where_b[i] != Expr()]
-    first = (*(when_a[x] for x in common), *(where_a[i] for i in used))
-    second = (*(when_b[x] for x in common), *(where_b[i] for i in used))
-    late = a.path >= b.path
-    if not first:
-        return [(0, late, "same")]
-    deltas, out = _deltas(pairs, a.statement, b.statement, first, second), []
-    blocks = [len(common) + n for n, i in enumerate(used) if i < 3]
-    block = _zero(deltas, blocks)
-    thread = _zero(block, range(len(common), len(first)))
-    for where, part in (("same", thread), ("thread", block.subtract(thread)), ("block", deltas.subtract(block))):
-        for level in _levels(part, len(common)):
-            here = _zero(part, range(level))
-            edges = (
-                [_edge(v) for v in (here.dim_min_val(level), here.dim_max_val(level))]
-                if level < len(common)
-                else [-1 if late else 1]
-            )
-            out += [
-                (level, later, where) for later in (False, True) if any(e is None or (e < 0 if later else e > 0) for e in edges)
-            ]
-    return out
+
+    pairs: Pairs
+    first: tuple[Expr, ...]
+    second: tuple[Expr, ...]
+    common: int
+    blocks: int
+    late: bool
+
+    def by_isl(self) -> tuple[tuple[int, bool, str], ...]:
+        with budget(BUDGET):
+            return tuple(self._found())
+
+    def _found(self) -> Iterator[tuple[int, bool, str]]:
+        pairs, common = decide(self.pairs), self.common
+        if pairs.is_empty():
+            return
+        if not self.first:
+            yield 0, self.late, "same"
+            return
+        deltas = _deltas(pairs, self.pairs.source, self.pairs.sink, self.first, self.second)
+        block = _zero(deltas, range(common, common + self.blocks))
+        thread = _zero(block, range(common, len(self.first)))
+        for where, part in (("same", thread), ("thread", block.subtract(thread)), ("block", deltas.subtract(block))):
+            for level in _levels(part, common):
+                here = _zero(part, range(level))
+                edges = [-1 if self.late else 1]
+                if level < common:
+                    edges = [_edge(v) for v in (here.dim_min_val(level), here.dim_max_val(level))]
+                for later in (False, True):
+                    if any(e is None or (e < 0 if later else e > 0) for e in edges):
+                        yield level, later, where
 
 
 def _zero(deltas: isl.Set, dims: Iterable[int]) -> isl.Set:

@@ -1,4 +1,4 @@
-"""Two maps between loops and dimensions, point by point: for domains too small to be worth isl's elimination of many floors."""
+"""Maps and constraints, point by point: for domains too small to be worth isl's elimination of many floors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..ir.program import Constraint
 from .relations import bounds
 
 FEWEST, MOST = 1 << 12, 1 << 19
-"""Points of a side: below, isl takes a few milliseconds; beyond, the arrays take longer than it does."""
+"""Points of a side: below, isl takes a few milliseconds for two maps; beyond, the arrays take longer than it does."""
 
 
 def inverts(dims: tuple[str, ...], constraints: tuple[Constraint, ...], forward: Mapping[str, Expr], when: Mapping[str, Expr],
@@ -36,12 +36,25 @@ def inverts(dims: tuple[str, ...], constraints: tuple[Constraint, ...], forward:
     if any(d not in known for d in dims):
         return None
     sides = [{x: (start, start + extent - 1) for x, start, extent in boxes}, {d: known[d] for d in dims}]
-    counts = [prod(max(0, high - low + 1) for low, high in side.values()) for side in sides]
-    if not FEWEST < max(counts) <= MOST:
+    if not FEWEST < max(map(size, sides)) <= MOST:
         return None
     loops, points = map(_grid, sides)
     return (_there_and_back(loops, forward, when, lambda found: _within(found, constraints))
             and _there_and_back(points, when, forward, lambda found: _boxed(found, sides[0]), _within(points, constraints)))
+
+
+def first_broken(box: Mapping[str, tuple[int, int]], held: tuple[Constraint, ...], wanted: tuple[Constraint, ...]
+                 ) -> tuple[int, ...] | None:
+    """The smallest point of a box at which all of `held` hold and some of `wanted` does not, or None."""
+    points = _grid(box)
+    odd = np.broadcast_to(_within(points, held) & ~_within(points, wanted), (size(box),))
+    first = int(odd.argmax()) if odd.any() else -1
+    return tuple(int(axis[first]) for axis in points.values()) if first >= 0 else None
+
+
+def size(box: Mapping[str, tuple[int, int]]) -> int:
+    """How many points a box has."""
+    return prod(max(0, high - low + 1) for low, high in box.values())
 
 
 Values = Mapping[str, NDArray[Any]]

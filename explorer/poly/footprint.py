@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from ..ir.expr import Expr, Ranges
+from ..ir.expr import Expr, const
 from ..ir.finding import Finding
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Constraint, Statement
 from ..ir.tree import ranges
+from . import enumerated
+from .decide import OPEN, Maybe, Question, decide
 from .events import Event
 from .flow_text import cell_text, element, instance
 from .isl import smallest
-from .linear import Case, Condition, at_least, at_most, build_set
+from .linear import at_least, at_most, build_set, holds
 from .plan_facts import plan_copy
 from .sites import Site
 
@@ -28,7 +31,7 @@ def _site_findings(plan: Plan, site: Site) -> Iterator[Finding]:
     view = site.leaf.view(site.slot)
     if view is None:
         return
-    if (at := _outside(site, plan.buffer_of[view.buffer])) is not None:
+    if (at := decide(_Broken(site, _inside(site, plan.buffer_of[view.buffer])))) is not None:
         point = site.instance(at)
         verb = "writes" if site.writes else "reads"
         shape = list(plan.buffer_of[view.buffer].shape)
@@ -38,11 +41,13 @@ def _site_findings(plan: Plan, site: Site) -> Iterator[Finding]:
     if not copy or site.writes or not view.element:
         return
     supplier = plan.statement_of[copy]
-    if (at := _not_copied(site, supplier)) is not None:
+    if (at := decide(_Broken(site, _copied(site, supplier)))) is not None:
         point = site.instance(at)
         what = f"{instance(site, point)} reads an element that {copy} never copies"
         yield _one(site, point, what, "stage again, at an outer loop")
-    elif (at := _other_element(site, _sources(plan, supplier, site.statement.accesses[site.slot].array))) is not None:
+        return
+    chain = _sources(plan, supplier, site.statement.accesses[site.slot].array)
+    if (at := decide(_Broken(site, _wanted(site, chain)))) is not None:
         point = site.instance(at)
         name = site.statement.reads[site.slot].array
         wanted = f"{name}[{', '.join(map(str, element(site, point)))}]"
@@ -57,23 +62,16 @@ def _one(site: Site, point: tuple[int, ...], what: str, hint: str) -> Finding:
 
 
 @lru_cache(maxsize=4096)
-def _outside(site: Site, buffer: Buffer) -> tuple[int, ...] | None:
-    """Loop values at which the cell is outside the buffer."""
-    scope = ranges(site.above)
-    bad: list[Condition] = []
-    for e, extent in zip(site.cell, buffer.shape, strict=True):
-        if e is None:
-            continue
-        low, high = e.interval(scope)
-        bad += [at_most(e, "a", -1)] if low < 0 else []
-        bad += [at_least(e, "a", extent)] if high >= extent else []
-    return _first(site, bad)
+def _inside(site: Site, buffer: Buffer) -> tuple[Constraint, ...]:
+    """That the cell lies inside its buffer."""
+    known = [(e, extent) for e, extent in zip(site.cell, buffer.shape, strict=True) if e is not None]
+    return tuple(c for e, extent in known for c in (Constraint(e), Constraint(const(extent - 1) - e)))
 
 
 @lru_cache(maxsize=4096)
-def _not_copied(site: Site, copy: Statement) -> tuple[int, ...] | None:
-    """Loop values at which the view names an element outside the copy's domain."""
-    return _first(site, _violations(site, copy, copy.domain))
+def _copied(site: Site, copy: Statement) -> tuple[Constraint, ...]:
+    """That the view names an element in the copy's domain."""
+    return _over_loops(site, copy.domain, _element_of(site, copy))
 
 
 def _sources(plan: Plan, copy: Statement, wanted: str) -> tuple[Statement, ...]:
@@ -87,30 +85,26 @@ def _sources(plan: Plan, copy: Statement, wanted: str) -> tuple[Statement, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _other_element(site: Site, chain: tuple[Statement, ...]) -> tuple[int, ...] | None:
-    """Loop values at which the copy holds another element than the access wants, or its fill."""
+def _wanted(site: Site, chain: tuple[Statement, ...]) -> tuple[Constraint, ...]:
+    """That the copy holds the element that the access wants, and not its fill."""
     scope = ranges(site.above)
     held = _element_of(site, chain[0])
     use = site.statement.accesses[site.slot]
     direct = use.array == chain[0].target.array  # a copy of a copy: the fill is copied along
-    bad = [] if direct else _violations(site, chain[0], chain[0].inside)
+    wanted = () if direct else _over_loops(site, chain[0].inside, held)
     for copy, source in pairwise(chain):
         at = (e.substitute(held, scope) if isinstance(e, Expr) else Expr() for e in copy.reads[0].index)
         held = dict(zip(source.dims, at, strict=True))
-        bad += _broken(source.inside, held, scope)
+        wanted += _over_loops(site, source.inside, held)
     at = dict(site.leaf.at)
     theirs_all = chain[0].target.index if direct else chain[-1].reads[0].index
     for theirs, ours in zip(theirs_all, use.index, strict=True):
-        if not isinstance(theirs, Expr):
-            continue
-        left = theirs.substitute(held, scope)
-        if not isinstance(ours, Expr):
-            bad.append(ALWAYS)
-            continue
-        difference = (left - ours.substitute(at, scope)).simplify(scope)
-        if difference != Expr():
-            bad += _nonzero(difference)
-    return _first(site, bad)
+        if isinstance(theirs, Expr) and isinstance(ours, Expr):
+            difference = theirs.substitute(held, scope) - ours.substitute(at, scope)
+            wanted += (Constraint(difference.simplify(scope), True),)
+        elif isinstance(theirs, Expr):
+            wanted += (NEVER,)
+    return wanted
 
 
 def _element_of(site: Site, copy: Statement) -> dict[str, Expr]:
@@ -119,37 +113,39 @@ def _element_of(site: Site, copy: Statement) -> dict[str, Expr]:
     return dict(zip(copy.dims, view.element, strict=True))
 
 
-ALWAYS = Condition(())
+NEVER = Constraint(const(-1))
 
 
-def _nonzero(e: Expr) -> list[Condition]:
-    return [at_most(e, "a", -1), at_least(e, "a", 1)]
+def _over_loops(site: Site, constraints: tuple[Constraint, ...], at: dict[str, Expr]) -> tuple[Constraint, ...]:
+    """Constraints of a domain over the site's loops, the dimensions at these values."""
+    scope = ranges(site.above)
+    return tuple(Constraint(c.expr.substitute(at, scope), c.equality) for c in constraints)
 
 
-def _violations(site: Site, copy: Statement, constraints: tuple[Constraint, ...]) -> list[Condition]:
-    return _broken(constraints, _element_of(site, copy), ranges(site.above))
+@dataclass(frozen=True)
+class _Broken(Question["tuple[int, ...] | None"]):
+    """The smallest loop values of an access's instances at which one of these constraints on them does not hold, or None."""
 
+    site: Site
+    wanted: tuple[Constraint, ...]
 
-def _broken(constraints: tuple[Constraint, ...], held: Mapping[str, Expr], scope: Ranges) -> list[Condition]:
-    """Conditions, one of which holds wherever a constraint does not; those that intervals prove are left out."""
-    bad: list[Condition] = []
-    for c in constraints:
-        e = c.expr.substitute(held, scope)
-        low, high = e.interval(scope)
-        if c.equality and (low, high) != (0, 0):
-            bad += _nonzero(e)
-        elif not c.equality and low < 0:
-            bad.append(at_most(e, "a", -1))
-    return bad
+    @property
+    def _happens(self) -> tuple[Constraint, ...]:
+        """Where a read happens."""
+        return () if self.site.writes else _over_loops(self.site, self.site.statement.inside, dict(self.site.leaf.at))
 
+    def by_intervals(self) -> Maybe[tuple[int, ...] | None]:
+        scope = ranges(self.site.above)
+        known = ((c.equality, *c.expr.interval(scope)) for c in self.wanted)
+        return None if all(low == high == 0 if equality else low >= 0 for equality, low, high in known) else OPEN
 
-def _first(site: Site, bad: list[Condition]) -> tuple[int, ...] | None:
-    """The smallest loop values of the leaf's instances where one of the conditions holds."""
-    if not bad:
-        return None
-    inside: Case = site.conditions("a")
-    if site.statement.inside and not site.writes:
-        at, scope = dict(site.leaf.at), ranges(site.above)
-        inside += tuple(Condition(((c.expr.substitute(at, scope), "a", 1),), 0, c.equality) for c in site.statement.inside)
-    found = (build_set(site.loops("a"), [*inside, c]) for c in bad)
-    return min((smallest(s) for s in found if not s.is_empty()), default=None)
+    def by_points(self) -> Maybe[tuple[int, ...] | None]:
+        scope = ranges(self.site.above)
+        few = enumerated.size(scope) < enumerated.FEWEST
+        return enumerated.first_broken(scope, (*self.site.guards, *self._happens), self.wanted) if few else OPEN
+
+    def by_isl(self) -> tuple[int, ...] | None:
+        inside = (*self.site.conditions("a"), *(holds(c, "a") for c in self._happens))
+        broken = (bad for c in self.wanted for bad in (at_most(c.expr, "a", -1), at_least(c.expr, "a", 1))[: 1 + c.equality])
+        found = (build_set(self.site.loops("a"), [*inside, bad]) for bad in broken)
+        return min((smallest(s) for s in found if not s.is_empty()), default=None)

@@ -8,12 +8,13 @@ is asked as for `last_block` (:mod:`~explorer.poly.joins`).
 
 from __future__ import annotations
 
-from ..ir.expr import Expr
+from ..ir.expr import Expr, var
 from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.tree import Kernel
-from .isl import Undecided, budget
-from .linear import Tuple, differ, equal, feasible
+from .decide import Meet, decide
+from .isl import Undecided
+from .linear import differ, equal
 from .sites import AXES, Site, sites
 
 WORD = 4
@@ -86,14 +87,7 @@ def _twice(site: Site, operations: int) -> bool:
     """Whether two instances of a leaf, or two places that run one, write the same cell."""
     if any(site.place[axis] is None for axis in range(AXES)):
         return True
-    first, second = site.loops("a"), site.loops("b")
     cells = [(e, f) for e, f in zip(site.cell, site.cell, strict=True) if isinstance(e, Expr) and isinstance(f, Expr)]
     same = (*site.conditions("a"), *site.conditions("b"), *(equal(e, "a", f, "b") for e, f in cells))
-    tuples: list[Tuple] = [first, second]
-    with budget(operations):
-        return any(feasible(tuples, (*same, *case))
-                   for x in site.above for case in differ(_variable(x.id), "a", _variable(x.id), "b"))
-
-
-def _variable(name: str) -> Expr:
-    return Expr(((name, 1),))
+    cases = tuple(case for x in site.above for case in differ(var(x.id), "a", var(x.id), "b"))
+    return decide(Meet(site.loops("a"), site.loops("b"), same, cases, operations))

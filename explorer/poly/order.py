@@ -6,8 +6,7 @@ threads at one time have none either (barriers make an earlier time visible; the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 
 import islpy as isl
 
@@ -18,7 +17,7 @@ from ..ir.program import Statement
 from ..ir.scalar import Call, Read, Scalar
 from ..ir.text import written_text
 from .decide import OPEN, Maybe, Question, decide
-from .deduce import over
+from .deduce import Facts, over
 from .dependence import Dependence
 from .dependence_hull import dimension_facts, least
 from .isl import smallest
@@ -54,11 +53,11 @@ def _separate(a: Placed, b: Placed) -> bool:
 
 def _order_pair(plan: Plan, d: Dependence, a: Placed, b: Placed) -> Finding | None:
     if a.launch > b.launch:
-        pairs = _pairs(d, _key(a), _key(b), _Sets(a.run, b.run))
+        pairs = decide(Pairs.of(d, a, b))
         return None if pairs.is_empty() else _order_finding(plan, d, a, b, pairs, "a later launch")
     if (across := _across(plan, d, a, b)) is not None:
         return _order_finding(plan, d, a, b, across, "another block of the same launch")
-    late = decide(_Late(d, _key(a), _key(b), _times(a, b), _turn(a, b), _Sets(a.run, b.run)))
+    late = decide(_Late(Pairs.of(d, a, b), _times(a, b), _turn(a, b)))
     if late is None:
         return None
     same = _equal(a.statement, b.statement, _times(a, b))
@@ -66,27 +65,39 @@ def _order_pair(plan: Plan, d: Dependence, a: Placed, b: Placed) -> Finding | No
     return _order_finding(plan, d, a, b, late, "another thread at the same time" if only_same else "a later time")
 
 
-class _Sets:
-    """The two sets of instances, which their cache keys determine; equal to any other, so that they are no key."""
+@dataclass(frozen=True)
+class Pairs(Question[isl.Map]):
+    """The pairs of a dependence between the instances of two leaves.
 
-    def __init__(self, a: isl.Set, b: isl.Set) -> None:
-        self.a, self.b = a, b
+    Attributes
+    ----------
+    dependence : Dependence
+    source, sink : Statement
+    leaves : tuple
+        What determines the instances of both leaves.
+    runs : tuple of isl.Set
+        These instances.
+    """
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Sets)
+    dependence: Dependence
+    source: Statement
+    sink: Statement
+    leaves: tuple
+    runs: tuple[isl.Set, isl.Set] = field(compare=False)
 
-    def __hash__(self) -> int:
-        return 0
+    @staticmethod
+    def of(d: Dependence, a: Placed, b: Placed) -> Pairs:
+        """The question about two placed leaves."""
+        return Pairs(d, a.statement, b.statement, (a.leaf.when, a.boxes, b.leaf.when, b.boxes), (a.run, b.run))
 
+    @property
+    def facts(self) -> Facts | None:
+        """What follows from the equalities that hold on the dependence; None where it has no pairs."""
+        return dimension_facts(self.dependence, self.source, self.sink)
 
-def _key(p: Placed) -> tuple:
-    return p.statement, p.leaf.when, p.boxes
-
-
-@lru_cache(maxsize=8192)
-def _pairs(d: Dependence, key_a: tuple, key_b: tuple, sets: _Sets) -> isl.Map:
-    """The dependence between the instances of two leaves."""
-    return d.relation.intersect_domain(sets.a).intersect_range(sets.b)
+    def by_isl(self) -> isl.Map:
+        """The dependence, restricted on both sides."""
+        return self.dependence.relation.intersect_domain(self.runs[0]).intersect_range(self.runs[1])
 
 
 def _times(a: Placed, b: Placed) -> Values:
@@ -105,14 +116,14 @@ def _equal(a: Statement, b: Statement, values: Values) -> isl.Map:
     return value_map(a, values[0]).apply_range(value_map(b, values[1]).reverse())
 
 
-def _in_order(d: Dependence, source: Statement, sink: Statement, times: Values, turn: int) -> bool:
+def _in_order(pairs: Pairs, times: Values, turn: int) -> bool:
     """Whether substitution shows that every source comes first: the first times that differ, or else the text, say so."""
-    known = dimension_facts(d, source, sink)
+    known = pairs.facts
     if known is None:
         return True
     for mine, theirs in zip(*times, strict=True):
         later = known.reduced(over(theirs, "b") - over(mine, "a"))
-        low = max(later.interval(known.ranges)[0], _least(d, later, source, sink))
+        low = max(later.interval(known.ranges)[0], _least(pairs, later))
         if low > 0:
             return True
         if low < 0:
@@ -120,13 +131,13 @@ def _in_order(d: Dependence, source: Statement, sink: Statement, times: Values, 
     return turn < 0
 
 
-def _least(d: Dependence, later: Expr, source: Statement, sink: Statement) -> int:
+def _least(pairs: Pairs, later: Expr) -> int:
     """The least value of ``second - first + const``, two plain dimensions of sink and source."""
     found = {c: a for a, c in later.terms if isinstance(a, str)}
     first, second = found.get(-1, ""), found.get(1, "")
     if len(later.terms) != 2 or not (first.startswith("a:") and second.startswith("b:")):
         return -FAR
-    distance = least(d, source.dims.index(first[2:]), sink.dims.index(second[2:]))
+    distance = least(pairs.dependence, pairs.source.dims.index(first[2:]), pairs.sink.dims.index(second[2:]))
     return -FAR if distance is None else distance + later.const
 
 
@@ -136,32 +147,25 @@ class _Late(Question["isl.Map | None"]):
 
     Attributes
     ----------
-    dependence : Dependence
-    key_a, key_b : tuple
-        Of the two leaves.
+    pairs : Pairs
     times : Values
         Of the common loops that run in order.
     turn : int
         Which leaf stands first where all these are equal.
-    sets : _Sets
-        A function of the others.
     """
 
-    dependence: Dependence
-    key_a: tuple
-    key_b: tuple
+    pairs: Pairs
     times: Values
     turn: int
-    sets: _Sets
 
     def by_intervals(self) -> Maybe[isl.Map | None]:
-        return None if _in_order(self.dependence, self.key_a[0], self.key_b[0], self.times, self.turn) else OPEN
+        return None if _in_order(self.pairs, self.times, self.turn) else OPEN
 
     def by_isl(self) -> isl.Map | None:
-        pairs = _pairs(self.dependence, self.key_a, self.key_b, self.sets)
+        pairs = decide(self.pairs)
         if not self.times[0]:
             return None if self.turn < 0 or pairs.is_empty() else pairs
-        source, sink = value_map(self.key_a[0], self.times[0]), value_map(self.key_b[0], self.times[1])
+        source, sink = value_map(self.pairs.source, self.times[0]), value_map(self.pairs.sink, self.times[1])
         late = pairs.intersect(source.lex_gt_map(sink) if self.turn < 0 else source.lex_ge_map(sink))
         return None if late.is_empty() else late
 
@@ -176,7 +180,7 @@ def _across(plan: Plan, d: Dependence, a: Placed, b: Placed) -> isl.Map | None:
         return None
     places: Values = (tuple(where_a[i] for i in used), tuple(where_b[i] for i in used))
     launches = _launches(a, b)
-    return decide(_Apart(d, _key(a), _key(b), places, launches, everywhere, _Sets(a.run, b.run)))
+    return decide(_Apart(Pairs.of(d, a, b), places, launches, everywhere))
 
 
 def _launches(a: Placed, b: Placed) -> Values:
@@ -190,27 +194,24 @@ def _launches(a: Placed, b: Placed) -> Values:
 class _Apart(Question["isl.Map | None"]):
     """The pairs of one launch whose places differ (all of them, if one side runs everywhere), or None."""
 
-    dependence: Dependence
-    key_a: tuple
-    key_b: tuple
+    pairs: Pairs
     places: Values
     launches: Values
     everywhere: bool
-    sets: _Sets
 
     def by_intervals(self) -> Maybe[isl.Map | None]:
-        known = dimension_facts(self.dependence, self.key_a[0], self.key_b[0])
+        known = self.pairs.facts
         if known is None:
             return None
         together = not self.everywhere and all(known.zero(over(e, "a") - over(f, "b")) for e, f in zip(*self.places, strict=True))
         return None if together else OPEN
 
     def by_isl(self) -> isl.Map | None:
-        pairs = _pairs(self.dependence, self.key_a, self.key_b, self.sets)
+        pairs = decide(self.pairs)
         if self.launches[0]:
-            pairs = pairs.intersect(_equal(self.key_a[0], self.key_b[0], self.launches))
+            pairs = pairs.intersect(_equal(self.pairs.source, self.pairs.sink, self.launches))
         if not self.everywhere:
-            pairs = pairs.subtract(_equal(self.key_a[0], self.key_b[0], self.places))
+            pairs = pairs.subtract(_equal(self.pairs.source, self.pairs.sink, self.places))
         return None if pairs.is_empty() else pairs
 
 

@@ -9,6 +9,7 @@ write them while the copy reads (within a block, barriers see to that).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import reduce
 
 import islpy as isl
@@ -17,8 +18,9 @@ from ..ir.expr import Expr
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.program import Array, Statement
+from .decide import Question, decide
 from .isl import Undecided, alone, budget, smallest
-from .plan_facts import facts, source_copies
+from .plan_facts import Supply, facts, source_copies
 from .relations import access
 
 BUDGET = 2_000_000
@@ -38,9 +40,8 @@ def check_overapproximated(plan: Plan) -> Iterator[Finding]:
         Question ``"flow"``; its sink is the smallest such instance of the copy.
     """
     for copy in plan.copies:
-        stray = _unwanted(plan, copy)
-        if stray is not None and not stray.is_empty():
-            yield _finding(plan, copy, smallest(stray))
+        if (at := _unwanted(plan, copy)) is not None:
+            yield _finding(plan, copy, at)
 
 
 @alone
@@ -48,25 +49,20 @@ def overapproximates(plan: Plan, name: str) -> bool:
     """Whether a copy reads an element for nobody that the program itself writes; False too where that is undecided."""
     try:
         with budget(BUDGET):
-            stray = _unwanted(plan, next(c for c in plan.copies if c.name == name))
-            return stray is not None and not stray.is_empty()
+            return _unwanted(plan, next(c for c in plan.copies if c.name == name)) is not None
     except Undecided:
         return False
 
 
-def _unwanted(plan: Plan, copy: Statement) -> isl.Set | None:
-    """Instances of a copy that read an element for nobody; None where none of its elements is the program's to write."""
-    copies, array = {c.name for c in plan.copies}, plan.array_of[copy.reads[0].array]
-    if array.name in copies or array.role == "in" or (array.role == "inout" and not _in_blocks(plan, copy)):
+def _unwanted(plan: Plan, copy: Statement) -> tuple[int, ...] | None:
+    """The smallest instance of a copy that reads, for nobody, an element that is the program's to write; None: there is none."""
+    copies, array = frozenset(c.name for c in plan.copies), plan.array_of[copy.reads[0].array]
+    if array.name in copies or array.role == "in":
         return None
-    served = facts(plan).supplies
-    stray = (_changed(plan, copy, array) if array.role == "inout" else access(copy, 0, array)).domain()
-    for s in served:
-        for reads, name in source_copies(s, served) if s.consumer not in copies else ():
-            stray = stray.subtract(reads.range()) if name == copy.name else stray
-    for s in served:  # what is read through another copy
-        stray = stray.subtract(s.relation.domain()) if s.consumer == copy.name else stray
-    return stray
+    writers = tuple(s for s in plan.program.statements if s.target.array == array.name) if array.role == "inout" else ()
+    if array.role == "inout" and not (writers and _in_blocks(plan, copy)):
+        return None
+    return decide(_Unwanted(copy, array, writers, copies, facts(plan).supplies))
 
 
 def _in_blocks(plan: Plan, copy: Statement) -> bool:
@@ -74,11 +70,27 @@ def _in_blocks(plan: Plan, copy: Statement) -> bool:
     return any(leaf.statement == copy.name and max(plan.extents[kernel.id][:3]) > 1 for leaf, _, kernel in plan.leaves)
 
 
-def _changed(plan: Plan, copy: Statement, array: Array) -> isl.Map:
-    """The copy's reads of elements that the program writes."""
-    reads = access(copy, 0, array)
-    written = [access(s, len(s.reads), array).range() for s in plan.program.statements if s.target.array == array.name]
-    return reads.intersect_range(reduce(isl.Set.union, written))
+@dataclass(frozen=True)
+class _Unwanted(Question["tuple[int, ...] | None"]):
+    """The smallest instance of a copy that reads an element for nobody, one that `writers` write if there are any; or None."""
+
+    copy: Statement
+    array: Array
+    writers: tuple[Statement, ...]
+    copies: frozenset[str]
+    served: tuple[Supply, ...]
+
+    def by_isl(self) -> tuple[int, ...] | None:
+        reads, name = access(self.copy, 0, self.array), self.copy.name
+        if written := [access(s, len(s.reads), self.array).range() for s in self.writers]:
+            reads = reads.intersect_range(reduce(isl.Set.union, written))
+        stray = reads.domain()
+        for s in self.served:
+            for through, copy in source_copies(s, self.served) if s.consumer not in self.copies else ():
+                stray = stray.subtract(through.range()) if copy == name else stray
+        for s in self.served:  # what is read through another copy
+            stray = stray.subtract(s.relation.domain()) if s.consumer == name else stray
+        return None if stray.is_empty() else smallest(stray)
 
 
 def _finding(plan: Plan, copy: Statement, point: tuple[int, ...]) -> Finding:

@@ -8,14 +8,14 @@ The value does not matter there, but the access is a data race (CUDA C++ Program
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from ..ir.expr import var
 from ..ir.finding import Finding
 from ..ir.plan import Plan
+from .decide import Meet, decide
 from .events import common_loops, relation, same_cell, witness
 from .flow_text import cell_text, element, instance
-from .linear import Case, equal, feasible
+from .linear import Case, equal
 from .sites import Site, launch_extents, sites
 
 _AXES = ("block.x", "block.y", "block.z")
@@ -34,7 +34,7 @@ def check_replicas(plan: Plan) -> tuple[Finding, ...]:
     tuple of Finding
         One for each pair of accesses, with the smallest pair of instances.
     """
-    return tuple(_finding(a, b, axis) for a, b, axis in _pairs(plan) if _meet(a, b))
+    return tuple(_finding(a, b, axis) for a, b, axis in _pairs(plan) if decide(Meet(a.loops("a"), b.loops("b"), _same(a, b))))
 
 
 def _pairs(plan: Plan) -> Iterator[tuple[Site, Site, str]]:
@@ -52,11 +52,6 @@ def _same(a: Site, b: Site) -> Case:
     launches = [(var(x.id), var(x.id)) for x in common_loops(a, b) if x.role == "launch"]
     alike = (equal(e, "a", f, "b") for e, f in (*same_cell(a, b), *launches))
     return (*a.conditions("a"), *b.conditions("b"), *alike)
-
-
-@lru_cache(maxsize=4096)
-def _meet(a: Site, b: Site) -> bool:
-    return feasible((a.loops("a"), b.loops("b")), _same(a, b))
 
 
 def _finding(a: Site, b: Site, axis: str) -> Finding:
