@@ -92,15 +92,19 @@ class ProgramFacts:
 
 def original_order(program: Program) -> dict[str, isl.Map]:
     """Statement to its time in the program as written: ``{ S[d] -> T[…] }``."""
+    times = ((program.statement_of[name], time) for name, time in original_times(program).items())
+    return {s.name: value_map(s, time, "T").intersect_domain(domain(s)) for s, time in times}
+
+
+def original_times(program: Program) -> dict[str, tuple[Expr, ...]]:
+    """The time of each statement in the program as written, over its dimensions."""
     kernel = Kernel("", program.body)
     depth = time_depth(kernel)
-    out: dict[str, isl.Map] = {}
+    out: dict[str, tuple[Expr, ...]] = {}
     for leaf, path, loops in _paths(kernel):
-        statement = program.statement_of[leaf.statement]
         dims = [value_of(loop, leaf) for loop in loops]
         time = [part for position, dim in zip(path, dims, strict=False) for part in (const(position), dim)] + [const(path[-1])]
-        time += [const(0)] * (2 * depth + 1 - len(time))
-        out[statement.name] = value_map(statement, tuple(time), "T").intersect_domain(domain(statement))
+        out[leaf.statement] = (*time, *[const(0)] * (2 * depth + 1 - len(time)))
     return out
 
 

@@ -79,14 +79,14 @@ def distances(plan: Plan) -> tuple[Distance, ...]:
 def _distance(plan: Plan, d: Dependence, placed: dict[str, list[Placed]]) -> Distance:
     a, b = plan.statement_of[d.source], plan.statement_of[d.sink]
     dims = tuple(x for x, y in zip(a.dims, b.dims, strict=False) if x == y)
-    point, n = decide(_First(d)), len(a.dims)
+    point, n = decide(_Smallest(d)), len(a.dims)
     span, carried = decide(_InProgram(d, a, b, dims))
     kept = _reduced(plan, d) if d.kind == "reduction" else tuple(dict.fromkeys(_kept(plan, d, placed)))
     return Distance(d.kind, d.source, d.sink, d.array, dims, span, carried, (point[:n], point[n:]), kept)
 
 
 @dataclass(frozen=True)
-class _First(Question[tuple[int, ...]]):
+class _Smallest(Question[tuple[int, ...]]):
     """The smallest pair of a dependence."""
 
     dependence: Dependence

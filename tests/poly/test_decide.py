@@ -19,6 +19,7 @@ from explorer.poly.asynchronous import check_async
 from explorer.poly.decide import OPEN, Maybe, Question, decide
 from explorer.poly.distances import distances
 from explorer.poly.flow import check_flow
+from explorer.poly.initial import with_exact_roles
 from explorer.poly.judge import judge
 from explorer.strategies import default
 from explorer.transforms.base import catalogue
@@ -72,7 +73,7 @@ def test_what_could_not_be_decided_is_asked_again() -> None:
 
 def same(one: object, other: object) -> bool:
     """Equal answers: truth values, points, or sets of pairs that are equal."""
-    return one.is_equal(other) if hasattr(one, "is_equal") and other is not None else one == other and type(one) is type(other)
+    return type(one) is type(other) and (one.is_equal(other) if hasattr(one, "is_equal") else one == other)
 
 
 def asked_by(session: Callable[[], None]) -> dict[Question, Any]:
@@ -164,19 +165,40 @@ def of_a_source_that_is_written_again() -> None:
     distances(workloads.get("jacobi2d").definition.schedule(T=3, H=6, W=6).plan)
 
 
+STARTED = """@ex.program
+def f(x: ex.f32[N], y: ex.f32[N], z: ex.f32[N]):
+    for i in range({first}, N):
+        y[i] = x[i]
+    for j in range(N):
+        z[j] = y[{index}]
+"""
+
+
+def of_first_reads() -> None:
+    """Arrays that are written before they are read: each element, all but one, another one, and none; and every workload's."""
+    whole, part, turned = (STARTED.format(first=n, index=e) for n, e in ((0, "j"), (1, "j"), (1, "N - 1 - j")))
+    head, *loops = whole.split("    for ")
+    after = "    for ".join((head, *reversed(loops)))
+    one = whole.replace("    for j in range(N):\n        z[j] = y[j]", "        z[i] = y[N - 1 - i]")
+    for source in (whole, part, turned, after, one):
+        define(source, "first.py").schedule(N=6)
+    for name in workloads.names():
+        workload = workloads.get(name)
+        with_exact_roles(workload.definition.schedule(**workload.tiny).plan.program)
+
+
 @pytest.fixture(scope="module")
 def staged() -> dict[Question, Any]:
-    """Questions about copies and about differences in time."""
-    return asked_by(of_staged_tiles) | asked_by(of_a_source_that_is_written_again)
+    """Questions about copies, about differences in time, and about what is read first."""
+    return asked_by(of_staged_tiles) | asked_by(of_a_source_that_is_written_again) | asked_by(of_first_reads)
 
 
 def test_every_kind_of_question_about_copies_is_told_by_each_of_its_ways(staged: dict[Question, Any]) -> None:
     found = told(staged)
     assert {("Broken", "by_intervals"), ("Broken", "by_points"), ("NotLanded", "by_intervals"), ("StillOpen", "by_intervals"),
-            ("InProgram", "by_intervals")} <= {key for key, n in found.items() if n > 1}
-    for kind, exact in ((type(q).__name__.strip("_"), exact) for q, exact in staged.items()):
-        found[kind, "refused"] += kind in ("Broken", "NotLanded", "StillOpen") and exact is not None
-    assert min(found[kind, "refused"] for kind in ("Broken", "NotLanded", "StillOpen")) > 1
+            ("InProgram", "by_intervals"), ("First", "by_intervals")} <= {key for key, n in found.items() if n > 1}
+    refused = Counter(type(question).__name__ for question, exact in staged.items() if exact is not None)
+    assert min(refused[kind] for kind in ("_Broken", "_NotLanded", "_StillOpen", "_First")) > 1
 
 
 def _reached(original: Callable[..., bool]) -> Callable[..., bool]:
@@ -203,6 +225,15 @@ MUTANTS = {
     "a later iteration writes nothing again": Patch(
         "explorer.poly.asynchronous", "_StillOpen.by_intervals",
         lambda original: lambda q: original(replace(q, after=q.after[1:]))),
+    "a write comes first wherever it stands": Patch(
+        "explorer.poly.initial", "_First._precedes",
+        lambda original: lambda q, w, time: original(replace(q, time=(q.time[0] + 9, *q.time[1:])), w, time)),
+    "a write has no domain": Patch(
+        "explorer.poly.initial", "_First._precedes",
+        lambda original: lambda q, w, time: original(q, replace(w, domain=()), time)),
+    "a write is of any element": Patch(
+        "explorer.poly.initial", "_First._precedes", lambda original: lambda q, w, time: original(
+            q, replace(w, target=replace(w.target, index=q.reader.accesses[q.slot].index)), time)),
     "source and sink change places": Patch("explorer.poly.distances", "over", lambda original: lambda e, side: original(
         e, {"a": "b", "b": "a"}[side])),
 }
