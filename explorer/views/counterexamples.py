@@ -33,7 +33,7 @@ def _parts(found: Counterexample) -> tuple[str, str]:
     pair = pair_html(finding) if finding and finding.source and finding.sink else ""
     facts = definitions(("inputs", inputs), ("run at", escape(sizes)), ("shown by", escape(shown)),
                         ("CPU device", escape(found.device)), ("pair", pair))
-    return _cells(found) + _orders(found) + facts, _cuda(found.text)
+    return _cells(found) + _orders(found) + (facts if "<dt>" in facts else ""), _cuda(found.text)
 
 
 def _cells(found: Counterexample) -> str:

@@ -179,6 +179,7 @@ def test_a_counterexample_shows_the_wrong_cell_in_its_row_and_both_orders() -> N
     assert lines[lines.index("pair") + 1].startswith("S2[0, 1] → S3[0, 0] on peak[0]")
     shared = counter_box(value)
     assert picture.partition('<div class="ostrip"')[2].partition("</dl>")[0] in shared, "a pane shows the same"
+    assert "<dl>" not in values()["not caught"]._repr_html_(), "no section is empty"
 
 
 def test_a_search_shows_the_rows_of_the_search_pane() -> None:
