@@ -167,10 +167,10 @@ def _check_type(node: ast.stmt, dtype: DType, value: Scalar, update: str | None,
         raise scope.refuse(node, f"{text} does not fit {dtype}", why=f"{dtype} has no negative numbers", hint="a signed type")
     if update in BITWISE and kind == "float":
         raise scope.refuse(
-            node,
+            getattr(node, "value", node),
             f"`{REDUCTIONS[update].symbol}` combines the bits of integers, not {parser.type_of(value)}",
             why="other types have no bits",
-            hint=f"ex.cast({text}, ex.{dtype})",
+            hint=f"ex.cast({text if isinstance(node, ast.AugAssign) else '…'}, ex.{dtype})",
         )
     if dtype.kind == "int" and kind == "float" and not whole:
         raise scope.refuse(

@@ -44,7 +44,7 @@ STATEMENTS = [
     ("bare value", nest("x[i, j]"), 5, "x[i, j]", "an expression that is not stored", "array elements", "y[i] ="),
     ("shift update", nest("y[i, j] <<= 1"), 5, "y[i, j] <<= 1", "`<<=`", "updates are +=", "power of two"),
     ("xor on floats", nest("y[i, j] ^= x[i, j] > 0"), 5, "y[i, j] ^= x[i, j] > 0", "`xor` combines truth", "integers", "bool_"),
-    ("bits of floats", "for i in range(M):\n    n = ex.local(ex.i32)\n    n = 0\n    n |= x[i, 0]", 6, "n |= x[i, 0]",
+    ("bits of floats", "for i in range(M):\n    n = ex.local(ex.i32)\n    n = 0\n    n |= x[i, 0]", 6, "x[i, 0]",
      "`|=` combines the bits of integers, not f32", "no bits", "ex.cast(x[i, 0], ex.i32)"),
     ("truth of integers", "for i in range(M):\n    b = ex.local(ex.bool_)\n    b = False\n    b ^= i", 6, "b ^= i",
      "`xor` combines truth values, not i32", "bits of integers", "comparison"),
