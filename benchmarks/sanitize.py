@@ -76,6 +76,7 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     import move_schedules as moves
     import multiblock_schedules as multiblock
     import spine_schedules as spine
+    import tensor_schedules as tensor
 
     for case in (((20_000,), (0,), "f32", "sum"), ((300, 264), (0,), "f16", "max"), ((8, 6, 12, 12), (0, 2, 3), "f32", "sum")):
         yield f"reduction in parts {case}", auto(reduction(*case))
@@ -94,6 +95,7 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     yield "matmul, pipelined", spine.tiled_matmul(40, 72, 24, bm=16, bn=32, bk=8, tm=2, stages=3)
     yield "softmax, rows in registers", spine.softmax_rows(5, 132, 32)
     yield "jacobi, tiles", spine.jacobi_tiles(6, 30, 70, steps=4, rows=8, threads=32, ty=2)
+    yield from tensor.schedules()
 
 
 def copies() -> Iterator[tuple[str, Schedule]]:

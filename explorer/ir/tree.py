@@ -18,8 +18,9 @@ BLOCK_ROLES = ("block.x", "block.y", "block.z")
 THREAD_ROLES = ("thread.x", "thread.y", "thread.z")
 WARP_ROLES = ("warp", "lane")
 PLACE_ROLES = (*BLOCK_ROLES, *THREAD_ROLES, *WARP_ROLES)
-TIME_ROLES = ("seq", "unroll", "vector", "launch")
-"""``launch``: an outermost loop that the host runs, one launch of its kernel for each iteration."""
+TIME_ROLES = ("seq", "unroll", "vector", "tensor", "launch")
+"""``launch``: an outermost loop that the host runs, one launch of its kernel for each iteration.  ``tensor``: one of
+three loops whose iterations are one tensor instruction."""
 ROLES = (*TIME_ROLES, *PLACE_ROLES)
 JOINS = ("", "last_block", "grid", "handoff", "cluster")
 """How a kernel can follow the one before it: see :class:`Kernel`."""
@@ -62,7 +63,8 @@ class Leaf:
         Access slot (as in ``statement.accesses``; the target is ``len(reads)``) to the storage it uses instead.
     mechanism : str
         ``"plain"`` or ``"async"`` (cp.async: the write is visible after the wait for its group); for the updates of a
-        sum in registers also ``"kahan"`` or ``"pairwise"`` (see :mod:`~explorer.ir.rounding`).
+        sum in registers also ``"kahan"`` or ``"pairwise"`` (see :mod:`~explorer.ir.rounding`); the name of a tensor
+        instruction (:mod:`~explorer.ir.instructions`) where the three innermost loops, over rows, columns and depth, are one.
     collect : tuple of (str, str)
         Bound loop to the way updates of one cell that differ in it are combined: ``"shuffle"`` (warp shuffles,
         shared memory across warps), ``"shared"`` (tree in shared memory), both over threads, every thread of the

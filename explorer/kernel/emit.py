@@ -19,7 +19,7 @@ from .names import Names, kernel_identifier
 from .phases import Phase, joined, slots_store
 from .preamble import preamble
 from .printer import BodyPrinter, Written
-from .resources import carve
+from .resources import carve, require_tensor
 from .sites import Lowered, Store
 from .validate import require_proved
 
@@ -96,6 +96,7 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
     """
     proved = barriers is None and not after
     barriers = barriers or exact_barriers()
+    require_tensor(plan, arch)
     names, plan = Names(), for_arch(plan, arch)
     functions: list[Function] = []
     for kernels in plan.launched:

@@ -18,13 +18,14 @@ from typing import Any
 
 from ..errors import IllegalSchedule
 from ..ir.expr import Expr
+from ..ir.instructions import INSTRUCTIONS
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves
 from ..ir.tree import Node as Planned
 from .accesses import copied_slot, inside_conditions, instance, operands, ref
 from .async_copy import moved
 from .conditions import NEVER
-from .nodes import Barrier, Collect, Commit, Copy, Declare, For, If, Node, Wait, Way
+from .nodes import Barrier, Collect, Commit, Copy, Declare, For, If, Multiply, Node, Wait, Way
 from .redundant import Overrun
 from .scratch import Scratch
 from .sites import Lowered, Site
@@ -129,6 +130,8 @@ def _node(c: Context, node: Planned, above: tuple[Loop, ...]) -> tuple[Node, ...
         return ()
     if not c.low.is_counter(node):
         return tuple(with_id(inner, node.id) for inner in _body(c, node.id, node.body, (*above, node)))
+    if node.role == "tensor":
+        return _multiply(c, node, above)
     lanes = _one_copy(c, node, above)
     if lanes is not None:
         return lanes
@@ -147,6 +150,20 @@ def _leaf(c: Context, leaf: Leaf, above: tuple[Loop, ...]) -> tuple[Node, ...]:
         target = ref(c.low, site, len(site.statement.reads))
         return (Collect(site, target, operands(c.low, site), Way(), "", False, site.conditions, ids=(leaf.id, *places)),)
     node = _copy(c, site, ids=(leaf.id,)) if leaf.mechanism == "async" else instance(c.low, site)
+    return (If(site.conditions, (node,)),) if site.conditions else (node,)
+
+
+def _multiply(c: Context, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
+    """The tensor instruction that three loops are."""
+    loops = [outer]
+    while isinstance(inner := loops[-1].body[0], Loop):
+        loops.append(inner)
+    assert isinstance(inner, Leaf)
+    rows, columns, depth = loops
+    site = c.sites[inner.id]
+    target, factors = ref(c.low, site, 2), (ref(c.low, site, 0), ref(c.low, site, 1))
+    ids = (inner.id, *(x.id for x in loops), *(x.id for x in above if not c.low.is_counter(x)))
+    node = Multiply(site, INSTRUCTIONS[inner.mechanism], target, factors, (rows, columns, depth), ids)
     return (If(site.conditions, (node,)),) if site.conditions else (node,)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from ..ir.dtype import DType
 from ..ir.expr import Expr
+from ..ir.instructions import Mma
 from ..ir.program import Indirect
 from ..ir.tree import Loop
 from .conditions import Condition
@@ -259,6 +260,18 @@ class Copy:
 
 
 @dataclass(frozen=True)
+class Multiply:
+    """A tensor instruction of a warp; its operands are elements of fragments, over its `loops`: rows, columns and depth."""
+
+    site: Site
+    instruction: Mma
+    target: Ref
+    operands: tuple[Ref, ...]
+    loops: tuple[Loop, Loop, Loop]
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Commit:
     """The asynchronous copies since the last commit are a group."""
 
@@ -379,5 +392,5 @@ class Apply:
     ids: tuple[str, ...] = ()
 
 
-Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | Commit | Wait | Barrier
+Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | Multiply | Commit | Wait | Barrier
         | Collect | Contribute | Combine | Apply)

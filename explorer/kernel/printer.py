@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 
 from ..ir.expr import Expr
 from .conditions import NEVER, Condition, condition, conjunction
+from .device.mma import mma_name
 from .lines import Block, Lines, Out
 from .nodes import (
     Apply,
@@ -26,6 +27,7 @@ from .nodes import (
     Let,
     Load,
     Mask,
+    Multiply,
     Node,
     Put,
     Wait,
@@ -154,6 +156,13 @@ class BodyPrinter:
         if not node.inside:
             return f", {whole}" if whole else ""
         return f", {self.spell.conditions(node.inside, node.site.around, enclosed=True)} ? {whole or node.nbytes} : 0"
+
+    @node.register
+    def _(self, node: Multiply) -> list[Out]:
+        self.spell.library.add(mma_name(node.instruction))
+        fragments = (replace(r, index=r.index[:-1]) for r in (node.target, *node.operands))
+        arguments = ", ".join(self.spell.element(r, node.site) for r in fragments)
+        return [Lines((f"{mma_name(node.instruction)}({arguments});  // {node.site.leaf.id}",), node.ids)]
 
     @node.register
     def _(self, node: Commit) -> list[Out]:

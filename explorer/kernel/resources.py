@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..errors import ResourceError
+from ..ir.instructions import INSTRUCTIONS
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, leaves
 from .sites import Store
@@ -55,6 +56,23 @@ def resources(plan: Plan, kernel: Kernel) -> Resources:
     registers = sum(-(-b.nbytes // 4) for b in buffers if b.space == "register")
     extents = plan.extents[kernel.id]
     return Resources(kernel.id, extents[3:], extents[:3], shared, registers)
+
+
+def require_tensor(plan: Plan, arch: str) -> None:
+    """Refuse tensor instructions that an architecture does not have.
+
+    Raises
+    ------
+    ResourceError
+    """
+    number = int("".join(filter(str.isdigit, arch)) or 0)
+    for leaf, _, _ in plan.leaves:
+        row = INSTRUCTIONS.get(leaf.mechanism)
+        if row and row.arch > number:
+            same = [r.shape for r in INSTRUCTIONS.values() if (r.a, r.b, r.c) == (row.a, row.b, row.c) and r.arch <= number]
+            raise ResourceError(f"{arch} has no {row.shape} for {row.a} into {row.c}, which {leaf.id} is.",
+                                why=f"the first architecture that has it is sm_{row.arch}",
+                                hint=f"tiles of {same[0]}" if same else "another type, or a newer GPU")
 
 
 def require_room(kernel: str, stores: Iterable[Store]) -> None:

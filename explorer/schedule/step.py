@@ -8,6 +8,7 @@ from ..errors import Undecided
 from ..ir.finding import Verdict
 from ..ir.plan import Plan
 from ..poly.judge import judge
+from ..poly.tensor import misshapen_tiles
 from ..system import cancel
 
 DEEPEST = 256
@@ -51,6 +52,10 @@ def taken(plan: Plan, step: Step, judge_it: bool = True) -> tuple[Verdict, Plan 
     if (deep := max((len(above) for _, above, _ in new.leaves), default=0)) > DEEPEST:
         return Verdict(f"a statement would stand in {deep} loops", f"compilers take {DEEPEST} blocks within each other",
                        "fewer splits; coalesce loops of one iteration with their neighbours"), None
+    if broken := next(misshapen_tiles(new), None):
+        leaf, why = broken
+        return Verdict(f"{step} would take the tile of {leaf} apart, which is a tensor instruction", why,
+                       "do this before tensorize"), None
     if judge_it and (refusals := judge(new).refusals):
         finding = refusals[0]
         return Verdict(f"{step} is not legal: {finding.what}", finding.why, "; or ".join(finding.hints), finding), new

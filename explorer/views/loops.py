@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..ir.expr import Expr, Ranges
+from ..ir.instructions import INSTRUCTIONS
 from ..ir.plan import Plan
 from ..ir.program import Constraint
 from ..ir.text import guard_text, kernel_note, statement_text, sum_note
@@ -20,7 +21,7 @@ LONGEST = 120
 """Rows that a picture shows at most; a person does not read more, and the text has them all."""
 ROLE_WORDS = {
     "seq": "sequential", "unroll": "unrolled", "vector": "vector lanes of one access",
-    "launch": "run by the host, one launch each",
+    "tensor": "one tensor instruction of a warp", "launch": "run by the host, one launch each",
     **{f"block.{x}": f"spread over the blocks of the grid, axis {x}" for x in "xyz"},
     **{f"thread.{x}": f"spread over the threads of a block, axis {x}" for x in "xyz"},
     "warp": "spread over the warps of a block", "lane": "spread over the 32 lanes of a warp",
@@ -122,6 +123,8 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], depth: int) -> Row:
         chips.append(Chip(f"Σ {statement.update}", "soft", "a reduction: its updates may run in any order"))
     if leaf.mechanism == "async":
         chips.append(Chip("cp.async", "vector", "an asynchronous copy: it lands at the wait for its group"))
+    if row := INSTRUCTIONS.get(leaf.mechanism):
+        chips.append(Chip(row.shape, "vector", f"a tensor instruction of a warp: {row.a} * {row.b} into {row.c}"))
     if note := sum_note(leaf):
         chips.append(Chip(note, "soft", f"one thread adds its terms {note}: the error is smaller"))
     if statement.origin != "program":

@@ -13,7 +13,8 @@ import re
 from html import escape
 
 ROLE_GLYPHS: dict[str, tuple[str, str]] = {
-    "seq": ("↻", "time"), "unroll": ("≡", "time"), "vector": ("⇉", "vector"), "launch": ("▸", "launch"),
+    "seq": ("↻", "time"), "unroll": ("≡", "time"), "vector": ("⇉", "vector"), "tensor": ("⊗", "vector"),
+    "launch": ("▸", "launch"),
     "block.x": ("▦", "block"), "block.y": ("▦", "block"), "block.z": ("▦", "block"),
     "thread.x": ("∥", "thread"), "thread.y": ("∥", "thread"), "thread.z": ("∥", "thread"),
     "warp": ("≋", "thread"), "lane": ("∥", "thread"),

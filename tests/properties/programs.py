@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import explorer as ex
 from explorer import workloads
 from explorer.frontend.definition import Definition
+from explorer.ir.instructions import INSTRUCTIONS
 from explorer.schedule import Schedule
 
 from .hostile import renamed
@@ -81,7 +82,35 @@ def maxima_in_parts(pick: random.Random, label: str) -> Case:
     return Case("maxima in parts", schedule.rfactor("S1", loops["max"][-1]))
 
 
-PREPARED = {"rescale": maxima_in_parts}
+def products_in_tiles(pick: random.Random, label: str) -> Case:
+    """A product of matrices in tiles of a tensor instruction, all three of them in registers; some are one already."""
+    done = pick.random() < 0.4
+    row = pick.choice([row for row in INSTRUCTIONS.values() if not row.significand])
+    turned = pick.random() < 0.5
+    text = f"""@ex.program
+def f(a: ex.{row.a}[M, K], b: ex.{row.b}[{'N, K' if turned else 'K, N'}], c: ex.{row.c}[M, N]):
+    for i in range(M):
+        for j in range(N):
+            acc = ex.local(ex.{row.c})
+            acc = 0
+            for k in range(K):
+                acc += a[i, k] * b[{'j, k' if turned else 'k, j'}]
+            c[i, j] = acc
+"""
+    tiles = [pick.choice((1, 2)) for _ in range(3)]
+    s = define(text, f"{label}.py").schedule(**{n: t * e for n, t, e in zip("MNK", tiles, (row.m, row.n, row.k), strict=True)})
+    s = s.tile(("i", "j"), (row.m, row.n))
+    for loop in ("j.i", "i.i"):
+        s = s.distribute(loop, after="S1").distribute(loop, after="S0")
+    s = s.reorder(("k", "i.i.3", "j.i.3")).split("k", row.k).reorder(("k", "i.i.3", "j.i.3", "k.i")).contract("acc", "register")
+    for array in pick.sample(("a", "b"), 2):
+        shared = pick.random() < 0.3
+        s = s.stage(array, "k") if shared else s
+        s = s.stage(f"{array}_s" if shared else array, "k", space="register")
+    return Case("products in tiles", s.tensorize("S1") if done else s)
+
+
+PREPARED = {"rescale": maxima_in_parts, "tensorize": products_in_tiles}
 """Programs for transformations that random ones hardly ever have work for."""
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from explorer.ir.expr import Expr
+from explorer.ir.instructions import INSTRUCTIONS
 from explorer.ir.plan import Plan
 from explorer.ir.program import Statement
 from explorer.ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Node, Sync
@@ -90,18 +91,20 @@ def _kernel(plan: Plan, number: int, kernel: Kernel) -> Iterator[Execution]:
                 dims = {d: int(e.evaluate(values)) for d, e in node.at}
                 if all(c.holds(dims) for c in statement.domain):
                     instance = (statement.name, tuple(dims[d] for d in statement.dims))
-                    for b, t in _places(plan, node, statement, place, grid, block):
+                    for b, t in _places(plan, node, statement, place, grid, block, values):
                         yield Execution((number, *launch), b, (*time, index), t, node, None, instance, values, waits)
 
     yield from visit(kernel.body, {}, {}, (), ())
 
 
 def _places(plan: Plan, leaf: Leaf, statement: Statement, place: dict[str, int], grid: tuple[int, int, int],
-            block: tuple[int, int, int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+            block: tuple[int, int, int], values: dict[str, int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Blocks and threads (x, y, z) that run a leaf: all where its target has a copy for each, else the first one."""
     space = target_space(plan, leaf, statement)
     blocks = [_axis(place.get(role), n, space != "global") for role, n in zip(BLOCK_ROLES, grid, strict=True)]
     private = space == "register"
+    if leaf.mechanism in INSTRUCTIONS:
+        place = {**place, "lane": held_by(plan, leaf, values)[-1]}
     if "warp" in place or "lane" in place:
         warps = _axis(place.get("warp"), -(-block[0] // WARP_SIZE), private)
         lanes = _axis(place.get("lane"), min(block[0], WARP_SIZE), private)
@@ -112,6 +115,16 @@ def _places(plan: Plan, leaf: Leaf, statement: Statement, place: dict[str, int],
     for b in product(*blocks):
         for t in product(*threads):
             yield b, t
+
+
+def held_by(plan: Plan, leaf: Leaf, values: dict[str, int]) -> tuple[int, int, int]:
+    """Lanes that hold a tensor instruction's elements of A, B and C (PTX ISA, "Matrix Fragments for mma")."""
+    hit = plan.find(leaf.id)
+    assert hit is not None
+    m, n, k = (values[x.id] for x in hit[1][-3:])
+    row = INSTRUCTIONS[leaf.mechanism]
+    pack, other = (max(4 // d.bytes, 1) for d in (row.a, row.b))
+    return 4 * (m % 8) + k % (4 * pack) // pack, 4 * n + k % (4 * other) // other, 4 * (m % 8) + n // 2
 
 
 def _axis(bound: int | None, extent: int, everywhere: bool) -> list[int]:
@@ -134,7 +147,10 @@ def cell(plan: Plan, run: Execution, slot: int) -> tuple:
     if view is None:
         access = statement.accesses[slot]
         return access.array, (), element(statement, slot, run.instance[1]), ()
-    replica = {"register": (run.block, run.thread), "shared": run.block, "global": ()}[plan.buffer_of[view.buffer].space]
+    thread = run.thread
+    if run.leaf.mechanism in INSTRUCTIONS:  # the lane that has the element
+        thread = (thread[0] // WARP_SIZE * WARP_SIZE + held_by(plan, run.leaf, run.values)[slot], *thread[1:])
+    replica = {"register": (run.block, thread), "shared": run.block, "global": ()}[plan.buffer_of[view.buffer].space]
     buffer = plan.buffer_of[view.buffer]
     hit = plan.find(buffer.scope) if buffer.space != "global" else None
     life = tuple(run.values.get(x.id) for x in (*hit[1], hit[0]) if isinstance(x, Loop) and not x.is_place) if hit else ()

@@ -9,7 +9,9 @@ from math import prod
 from pathlib import Path
 
 from ...errors import ExplorerError
+from ...ir.instructions import INSTRUCTIONS
 from ...ir.operations import OPERATIONS
+from .mma import mma_text
 from .pieces import needed, pieces
 
 _FOLDER = Path(__file__).parent
@@ -53,6 +55,8 @@ def library_text(names: Iterable[str], code: str | None = None) -> str:
 
 @cache
 def _part(name: str) -> str:
+    if row := INSTRUCTIONS.get(name.removeprefix("mma_")):
+        return mma_text(row)
     if name not in library_names():
         raise ExplorerError(f"The device library has no part called {name!r}.", hint=f"it has {', '.join(library_names())}")
     return (_FOLDER / f"{name}.cuh").read_text()

@@ -24,10 +24,11 @@ def mma_text(row: Mma) -> str:
     Returns
     -------
     str
-        CUDA C++.  The arrays of packed elements have to be aligned to 4 bytes.
+        CUDA C++.
     """
     held = {"c": (row.c, row.accumulator.registers), "a": (row.a, row.left.registers), "b": (row.b, row.right.registers)}
     operands = {name: _operands(name, dtype, count, row) for name, (dtype, count) in held.items()}
+    packs = {name: found for name, found in operands.items() if held[name][0].bytes < 4}
     numbers = iter(range(sum(map(len, operands.values()))))
     c, a, b = ("{" + ", ".join(f"%{next(numbers)}" for _ in found) + "}" for found in operands.values())
     parameters = ", ".join(f"{'const ' * (name != 'c')}{dtype.cuda} (&{name})[{count}]" for name, (dtype, count) in held.items())
@@ -40,12 +41,12 @@ def mma_text(row: Mma) -> str:
         "#if defined(SIMT_HOST)",
         f"    simt_mma<{template}>(c, a, b, __builtin_LINE());",
         "#else",
-        *(f"    {const}unsigned* {name}_ = reinterpret_cast<{const}unsigned*>({name});"
-          for name, (dtype, _) in held.items() if dtype.bytes < 4 for const in ("const " * (name != "c"),)),
+        *(f"    unsigned {name}_[{len(found)}];\n    memcpy({name}_, {name}, sizeof {name}_);" for name, found in packs.items()),
         f'    asm volatile("{row.ptx} "',
         f'                 "{c}, {a}, {b}, {c};"',
         f"                 : {outputs}",
         f"                 : {inputs});",
+        *(["    memcpy(c, c_, sizeof c_);"] if "c" in packs else []),
         "#endif",
         "}",
         "",

@@ -10,8 +10,9 @@ import numpy as np
 from ...ir.dtype import DType
 from ...ir.operations import OPERATIONS
 from ...ir.scalar import REDUCTIONS
-from ..nodes import Barrier, Collect, Combine, Contribute, Do, For, If, Node, Ref, Way
+from ..nodes import Barrier, Collect, Combine, Contribute, Do, For, If, Multiply, Node, Ref, Way
 from ..traverse import walk
+from . import fragments
 from .lanes import Env, Lanes, Numbers
 from .machine import Access, Machine
 from .meetings import Meeting, Steps
@@ -27,6 +28,7 @@ class Blocks(Threads):
         self.prefix = prefix
         self._waits: dict[int, bool] = {}
         self.values: dict[int, Numbers] = {}
+        self.fragments: dict[tuple[int, Ref], fragments.Fragment] = {}
 
     def steps(self, nodes: Sequence[Node], lanes: Lanes, env: Env) -> Steps:
         """The nodes in order, with a pause wherever threads meet."""
@@ -48,7 +50,7 @@ class Blocks(Threads):
     def waits(self, node: Node) -> bool:
         """Whether threads meet in the node."""
         if id(node) not in self._waits:
-            self._waits[id(node)] = any(isinstance(n, (Barrier, Collect, Combine))
+            self._waits[id(node)] = any(isinstance(n, (Barrier, Collect, Combine, Multiply))
                                         or (isinstance(n, (Do, Contribute)) and _taken(n)) for n in walk((node,)))
         return self._waits[id(node)]
 
@@ -60,6 +62,9 @@ class Blocks(Threads):
             yield self.barrier(node, lanes)
         elif isinstance(node, Collect):
             yield from self.collect(node, lanes, env)
+        elif isinstance(node, Multiply):
+            fragments.collect(self, node, lanes, env)
+            yield Meeting((self.prefix, id(node)), "warp", lanes, lambda warp: fragments.multiply(self, node, warp), node.ids)
         elif isinstance(node, Combine):
             yield from self.combine_lanes(node, lanes, env)
         else:

@@ -20,6 +20,7 @@ _LOCAL = re.compile(
     r"(\w+)((?:\[\w+\])*);", re.MULTILINE)  # fmt: skip
 _LANES = re.compile(r"^([ \t]+)T at\[N\];", re.MULTILINE)
 _COMBINED = re.compile(r"(\bblock_reduce_lanes\w*<[^;]*?>\()(\w+)(?=,)")
+_FRAGMENTS = re.compile(r"^([ \t]+mma_\w+\()([^;]*)(\);)", re.MULTILINE)
 _SYMBOL_MODULE = re.compile(r"(?:_ZZ?N?\d+)?m(\d+)_")
 
 
@@ -43,7 +44,8 @@ def _namespace(k: int, module: CudaModule, kernels: Sequence[str]) -> str:
     text = re.sub(r"^__device__( unsigned (?:int|long long) \w+\[\d+\];)", r"__counter__\1", text, flags=re.MULTILINE)
     text = _LANES.sub(r"\1simt_array<T, N> at;", text)
     start = max(text.find('extern "C"'), 0)  # the library before the kernels has members too
-    text = text[:start] + _COMBINED.sub(r"\1simt_elements(\2)", _LOCAL.sub(_local, text[start:]))
+    text = text[:start] + _COMBINED.sub(
+        r"\1simt_elements(\2)", _FRAGMENTS.sub(_elements, _LOCAL.sub(_local, text[start:])))
     size = max((launch.dynamic_shared_bytes for launch in module.launches), default=0)
     dynamic = dict.fromkeys((" ".join(kind.split()), name) for kind, name in _DYNAMIC.findall(text))
     for name in kernels:  # what has C linkage is one thing in all namespaces
@@ -65,6 +67,12 @@ def _local(found: re.Match[str]) -> str:
     sizes = re.findall(r"\w+", extents)
     declared = f"simt_array<{', '.join([kind.strip(), *sizes])}> {name};" if sizes else f"{kind}{name};"
     return f"{pad}{declared} simt_poison({name});"
+
+
+def _elements(found: re.Match[str]) -> str:
+    """A call of a tensor instruction on the elements of its three arrays."""
+    before, arguments, behind = found.groups()
+    return before + ", ".join(f"simt_elements({argument})" for argument in arguments.split(", ")) + behind
 
 
 def file_of(k: int) -> str:
