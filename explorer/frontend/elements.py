@@ -11,7 +11,9 @@ ELEMENTS = " ".join(kind.__name__ for kind in Element.__subclasses__())
 """The element types by name, for sentences."""
 
 _NEAR = {
-    "f16": "half float16 fp16", "bf16": "bfloat16", "f32": "float float32 fp32 single tf32 f8 float8 fp8",
+    "f16": "half float16 fp16", "bf16": "bfloat16",
+    "f8e4m3": "f8 float8 fp8 e4m3 e4m3fn float8_e4m3 float8_e4m3fn", "f8e5m2": "e5m2 float8_e5m2",
+    "f32": "float float32 fp32 single tf32",
     "f64": "double float64 fp64", "i8": "int8 char", "i32": "int int32 i16 int16 short index intc",
     "i64": "long int64 intp",
     "u8": "uint8 uchar byte", "u16": "uint16 ushort", "u32": "uint32 uint",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from ..ir.coding import SMALL
 from ..ir.dtype import DType
 from ..ir.program import Access, Statement
 from ..ir.scalar import BITWISE, REDUCTIONS, Call, Literal, Scalar
@@ -165,6 +166,13 @@ def _check_type(node: ast.stmt, dtype: DType, value: Scalar, update: str | None,
         )
     if dtype.unsigned and isinstance(value, Literal) and value.value < 0:
         raise scope.refuse(node, f"{text} does not fit {dtype}", why=f"{dtype} has no negative numbers", hint="a signed type")
+    if update and dtype.name in SMALL:
+        raise scope.refuse(
+            node,
+            f"an element of {dtype} cannot be updated",
+            why="it would round to a few bits, or to the largest number, after every update, so that their order counts",
+            hint=f"an update of an f32 temporary, and one assignment of it to the {dtype}",
+        )
     if update in BITWISE and kind == "float":
         raise scope.refuse(
             getattr(node, "value", node),

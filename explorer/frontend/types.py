@@ -101,6 +101,20 @@ class bf16(Element, dtype="bf16"):
     """bfloat16; widened to `f32` in expressions, rounded when stored."""
 
 
+class f8e4m3(Element, dtype="f8e4m3"):
+    """8-bit float with 4 bits of exponent, up to 448 and without infinities; widened to `f32` in expressions.
+
+    It is rounded to nearest when stored, and what is too large becomes the largest number.
+    """
+
+
+class f8e5m2(Element, dtype="f8e5m2"):
+    """8-bit float with 5 bits of exponent, up to 57344; widened to `f32` in expressions.
+
+    It is rounded to nearest when stored, and what is too large becomes the largest finite number.
+    """
+
+
 class f32(Element, dtype="f32"):
     """IEEE 754 single precision."""
 

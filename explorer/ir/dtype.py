@@ -22,7 +22,7 @@ class DType:
     kind : str
         ``"float"``, ``"int"`` or ``"bool"``.
     compute : str
-        Name of the type that expressions on it are evaluated in (f16 and bf16 widen to f32).
+        Name of the type that expressions on it are evaluated in (f16, bf16 and the 8-bit floats widen to f32).
     stored : str
         Name of the NumPy dtype of the same bytes.
     digits : float
@@ -45,7 +45,7 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype:
-        """The NumPy dtype of the same bytes; bf16 has none and is held as its 16 bits (``uint16``)."""
+        """The NumPy dtype of the same bytes; bf16 and the 8-bit floats have none and are held as their bits."""
         return np.dtype(self.stored)
 
     @property
@@ -64,6 +64,8 @@ DTYPES: dict[str, DType] = {
     for d in (
         DType("f16", 2, "__half", "float", "f32", "float16", 2.0**-11),
         DType("bf16", 2, "__nv_bfloat16", "float", "f32", "uint16", 2.0**-8),
+        DType("f8e4m3", 1, "__nv_fp8_e4m3", "float", "f32", "uint8", 2.0**-4),
+        DType("f8e5m2", 1, "__nv_fp8_e5m2", "float", "f32", "uint8", 2.0**-3),
         DType("f32", 4, "float", "float", "f32", "float32", 2.0**-24),
         DType("f64", 8, "double", "float", "f64", "float64", 2.0**-53),
         DType("i8", 1, "signed char", "int", "i32", "int8"),

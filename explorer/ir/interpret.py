@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ProgramError
-from .dtype import DTYPES, DType, bf16_to_f32, f32_to_bf16
+from .coding import coded, decoded, encoded
+from .dtype import DTYPES, DType
 from .expr import Expr
 from .operations import OPERATIONS
 from .program import Access, Array, Indirect, Program, Statement
@@ -35,7 +36,7 @@ def interpret(
     ----------
     program : Program
     arrays : mapping of str to ndarray
-        Every "in" and "inout" parameter, with its shape and dtype (bf16 as ``uint16`` bits).  The initial
+        Every "in" and "inout" parameter, with its shape and dtype (bf16 and 8-bit floats as their bits).  The initial
         content of an "out" parameter is kept where the program does not write, and NaN or 0 if it is missing.
     exact : bool
         Compute floats in float64 instead of the types that expressions widen to.
@@ -72,16 +73,16 @@ class _Memory:
         poison = {"float": np.nan, "int": 0, "bool": False}[array.dtype.kind]
         self.data = np.full(array.shape, poison, dtype=wide)
         if given is not None:
-            bits = array.dtype.name == "bf16" and given.dtype == array.dtype.numpy
-            self.data[...] = bf16_to_f32(given).reshape(array.shape) if bits else given
+            bits = coded(array.dtype) and given.dtype == array.dtype.numpy
+            self.data[...] = decoded(given, array.dtype).reshape(array.shape) if bits else given
         self.known = np.full(array.shape, array.role in ("in", "inout"))
 
-    def round(self, value: Any) -> Any:
-        """`value` as an element of the array keeps it."""
+    def round(self, value: Any, moved: bool = False) -> Any:
+        """`value` as an element of the array keeps it, or as it gets it from another one of its type."""
         if not self.rounded:
             return value
-        if self.array.dtype.name == "bf16":
-            return bf16_to_f32(f32_to_bf16(np.array([value], dtype=np.float32)))[0]
+        if coded(self.array.dtype):
+            return decoded(encoded(value, self.array.dtype, moved), self.array.dtype)[()]
         return np.asarray(value).astype(self.array.dtype.numpy)
 
 
@@ -100,7 +101,7 @@ class _Run:
         data = self.memory[array.name].data
         if not self.rounded and array.dtype.kind == "float":
             return data
-        return f32_to_bf16(data).reshape(array.shape) if array.dtype.name == "bf16" else data.astype(array.dtype.numpy)
+        return encoded(data, array.dtype, moved=True) if coded(array.dtype) else data.astype(array.dtype.numpy)
 
     def nodes(self, nodes: tuple[Node, ...], values: Values) -> None:
         for node in nodes:
@@ -117,6 +118,7 @@ class _Run:
         types = [self.program.array_of[r.array].dtype for r in statement.reads]
         value = self.scalar(statement.value, types)
         reads = _Reads(self, statement, types)
+        moved = isinstance(statement.value, Read) and types[statement.value.slot] == array.dtype
 
         def instance(at: Values) -> None:
             if not all(c.holds(at) for c in statement.domain):
@@ -127,7 +129,7 @@ class _Run:
                 op = OPERATIONS[REDUCTIONS[statement.update].operation]
                 old = self.load(statement, memory, where)
                 new = op.numpy(wide.type(old), wide.type(new))
-            memory.data[where] = memory.round(new)
+            memory.data[where] = memory.round(new, moved)
             memory.known[where] = True
             if self.watch is not None:
                 self.watch(statement, at, memory.array.name, where, memory.data[where])

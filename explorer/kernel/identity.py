@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.coding import SMALL, decoded, encoded
 from ..ir.dtype import DType
 from ..ir.operations import OPERATIONS
 from ..ir.scalar import REDUCTIONS, Call, Cast, Literal, Read, Scalar, argument_types
@@ -32,6 +33,8 @@ def neutral(low: Lowered, sites: Sequence[Site]) -> Any:
 
 def _holds(dtype: DType, value: Any) -> bool:
     """Whether an element can be the value."""
+    if dtype.name in SMALL:
+        return bool(decoded(encoded(value, dtype), dtype) == value)
     if dtype.kind != "int":
         return dtype.kind == "float" or value in (0, 1)
     info = np.iinfo(dtype.numpy)

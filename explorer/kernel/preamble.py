@@ -12,7 +12,7 @@ _MACROS = {
     "INFINITY": "#define INFINITY __int_as_float(0x7f800000)",
     "NAN": "#define NAN __int_as_float(0x7fffffff)",
 }
-_HEADERS = {"half": "#include <cuda_fp16.h>", "bfloat16": "#include <cuda_bf16.h>"}
+_HEADERS = {"half": "#include <cuda_fp16.h>", "bfloat16": "#include <cuda_bf16.h>", "fp8": "#include <cuda_fp8.h>"}
 """What defines an element type that C++ lacks, and its conversions: names that begin with two underscores and hold the word."""
 
 

@@ -24,8 +24,9 @@ PRIMARY, UNARY, CONDITIONAL = 100, 14, 2
 Text = tuple[str, int]
 """C text and the precedence of its outermost operator."""
 
-_WIDEN = {"f16": "__half2float({0})", "bf16": "__bfloat162float({0})"}
-_NARROW = {"f16": "__float2half({0})", "bf16": "__float2bfloat16({0})"}
+_WIDEN = {"f16": "__half2float({0})", "bf16": "__bfloat162float({0})", "f8e4m3": "float({0})", "f8e5m2": "float({0})"}
+_NARROW = {"f16": "__float2half({0})", "bf16": "__float2bfloat16({0})", "f8e4m3": "__nv_fp8_e4m3({0})",
+           "f8e5m2": "__nv_fp8_e5m2({0})"}
 
 
 def widen(text: Text, dtype: DType) -> Text:

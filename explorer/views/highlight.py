@@ -18,6 +18,7 @@ _KINDS: dict[_TokenType, str] = {
 """Token to colour class; one that is not here has that of the token around it."""
 _WORDS = {
     **dict.fromkeys(("half", "half2", "__half", "__half2", "__nv_bfloat16", "__nv_bfloat162", "f16", "bf16", "f32", "f64", "i8",
+                     "f8e4m3", "f8e5m2", "__nv_fp8_e4m3", "__nv_fp8_e5m2",
                      "i32", "i64", "bool"), "type"),
     **dict.fromkeys(("__global__", "__device__", "__shared__", "__restrict__", "__forceinline__", "__launch_bounds__",
                      "__align__", "__syncthreads", "__syncwarp", "inf", "where"), "kw"),

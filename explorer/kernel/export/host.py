@@ -94,6 +94,11 @@ template <> inline __nv_bfloat16 from_number<__nv_bfloat16, long long>(long long
 }
 inline float to_number(__nv_bfloat16 value) { return __bfloat162float(value); }
 """,
+    **{name: f"""\
+template <> inline {t} from_number<{t}, float>(float number) {{ return {t}(number); }}
+template <> inline {t} from_number<{t}, long long>(long long number) {{ return {t}((float)number); }}
+inline float to_number({t} value) {{ return float(value); }}
+""" for name, t in (("f8e4m3", "__nv_fp8_e4m3"), ("f8e5m2", "__nv_fp8_e5m2"))},
     "bool": """\
 inline unsigned char to_number(const bool& value) {  // the byte, since an unwritten one is no bool
     unsigned char byte;

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...ir.dtype import bf16_to_f32, f32_to_bf16
+from ...ir.coding import coded, decoded, encoded
 from ...ir.plan import Plan
 from ...ir.program import Array
 from ..launches import PlanIR, plan_ir
@@ -49,7 +49,7 @@ def execute(ir: Plan | PlanIR, arrays: Mapping[str, Numbers], order: Order | Non
     ir : Plan or PlanIR
         As :func:`~explorer.kernel.launches.plan_ir` makes it; of a plan, its last IR.
     arrays : mapping of str to ndarray
-        Every input, as a device takes it (bf16 as its bits).
+        Every input, as a device takes it (bf16 and 8-bit floats as their bits).
     order : Order, optional
         By default all threads together.
     exact : bool
@@ -79,8 +79,8 @@ def execute(ir: Plan | PlanIR, arrays: Mapping[str, Numbers], order: Order | Non
 
 
 def _values(array: Array, given: Numbers) -> Numbers:
-    bits = array.dtype.name == "bf16" and given.dtype == array.dtype.numpy
-    return bf16_to_f32(given) if bits else np.asarray(given)
+    bits = coded(array.dtype) and given.dtype == array.dtype.numpy
+    return decoded(given, array.dtype) if bits else np.asarray(given)
 
 
 def _native(array: Array, cells: Cells, exact: bool) -> Numbers:
@@ -90,7 +90,7 @@ def _native(array: Array, cells: Cells, exact: bool) -> Numbers:
         return data.copy()
     if array.dtype.kind == "bool":  # what nothing has written is no bool at all
         return np.where(cells.known, cells.data, 0xFF).astype(np.uint8).view(np.bool_).reshape(array.shape)
-    return f32_to_bf16(data) if array.dtype.name == "bf16" else data.astype(array.dtype.numpy)
+    return encoded(data, array.dtype, moved=True) if coded(array.dtype) else data.astype(array.dtype.numpy)
 
 
 __all__ = ["Execution", "Hazard", "Order", "execute"]

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dtype import DType, bf16_to_f32, f32_to_bf16
+from ...ir.coding import coded, decoded, encoded
+from ...ir.dtype import DType
 from .lanes import Numbers
 from .watch import Marks
 
@@ -20,13 +21,13 @@ def held_as(dtype: DType, exact: bool) -> np.dtype:
     return np.dtype(np.float64) if exact and dtype.kind == "float" else dtype.wide.numpy
 
 
-def rounded(value: Any, dtype: DType, exact: bool) -> Numbers:
-    """Values as an element of the type keeps them, in the type that they are computed in."""
+def rounded(value: Any, dtype: DType, exact: bool, moved: bool = False) -> Numbers:
+    """Values as an element of the type keeps them, or as it gets them from another one, in the type that they are computed in."""
     value, kind = np.asarray(value), held_as(dtype, exact)
     if exact and dtype.kind == "float":
         return value.astype(kind, copy=False)
-    if dtype.name == "bf16":
-        return bf16_to_f32(f32_to_bf16(value.astype(np.float32)))
+    if coded(dtype):
+        return decoded(encoded(value, dtype, moved), dtype)
     return value.astype(dtype.numpy, copy=False).astype(kind, copy=False)
 
 
@@ -77,7 +78,7 @@ class Cells:
 
     def store(self, where: Numbers, value: Any, known: Any = True) -> None:
         """Elements become values that are rounded to their type."""
-        self.data[where] = rounded(value, self.dtype, self.exact)
+        self.data[where] = rounded(value, self.dtype, self.exact, moved=True)
         self.known[where] = known
 
     def add(self, where: Numbers, terms: Numbers) -> None:

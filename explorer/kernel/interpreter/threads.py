@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.coding import coded
 from ...ir.dtype import DType
 from ...ir.operations import OPERATIONS
 from ...ir.scalar import REDUCTIONS, Read
@@ -67,11 +68,13 @@ class Threads(Elements):
             value, known = self.load(access, source, kept, node.operands, used=_outlives(node.target))
         else:
             value, known = self.scalar(access, statement.value, kept, node.operands), True
+            if coded(dtype := self.dtype(node.site)):
+                value = rounded(value, dtype, self.exact)
         if kept is lanes:
             return value, known
         dtype, mask, sure = self.dtype(node.site), np.isin(lanes.index, kept.index), np.ones(len(lanes), bool)
         out = np.full(len(lanes), rounded(statement.fill, dtype, self.exact))
-        out[mask], sure[mask] = rounded(value, dtype, self.exact), known
+        out[mask], sure[mask] = rounded(value, dtype, self.exact, moved=True), known
         return out, sure
 
     def dtype(self, site: Site) -> DType:

@@ -9,6 +9,7 @@ from math import isinf, isnan
 
 import numpy as np
 
+from ...ir.coding import SMALL
 from ...ir.dtype import DType
 from ...ir.expr import Atom, Expr, Quotient, Ranges
 from ...ir.inequality import cases
@@ -64,7 +65,8 @@ def enclosed(text: tuple[str, int], outer: int, *, first: bool) -> str:
 def cast(text: tuple[str, int], to: DType, source: DType) -> tuple[str, int]:
     """Conversion in float64: only the kind changes, except that integers wrap as the narrow type does."""
     if to.kind == "float":
-        return text if source.kind == "float" else (f"(double){enclosed(text, 14, first=False)}", 14)
+        text = text if source.kind == "float" else (f"(double){enclosed(text, 14, first=False)}", 14)
+        return (saturated(text[0], to), 100) if to.name in SMALL else text
     if to.kind == "bool":
         return text if source.kind == "bool" else (f"{enclosed(text, 9, first=False)} != 0", 9)
     return f"({c_type(to)})({to.cuda})({text[0]})" if c_type(to) != to.cuda else f"({to.cuda})({text[0]})", 14
@@ -74,7 +76,14 @@ def stored(text: str, dtype: DType) -> str:
     """A value as a cell of `dtype` holds it: integers wrap, bools are 0 or 1."""
     if dtype.kind == "int":
         return f"({dtype.cuda})({text})"
+    if dtype.name in SMALL:
+        return saturated(text, dtype)
     return f"({text}) != 0" if dtype.kind == "bool" else text
+
+
+def saturated(text: str, dtype: DType) -> str:
+    """A value as a type without room for it keeps it."""
+    return f"reference_saturated({text}, {SMALL[dtype.name].largest!r})"
 
 
 def wrapped(text: tuple[str, int], op: str, dtype: DType) -> tuple[str, int]:

@@ -40,10 +40,15 @@ CONFIDENCE = 6.0
 SAFETY = 2.0
 """Factor on the first-order bound for the higher-order terms, and for derivatives taken at the reference's values."""
 
-SMALLEST = {"f16": 2.0**-14, "f64": 2.0**-1022}
+SMALLEST = {"f8e4m3": 2.0**-6, "f8e5m2": 2.0**-14, "f16": 2.0**-14, "f64": 2.0**-1022}
 """The smallest normal numbers; that of the other types is 2**-126."""
 
 HELPERS = """\
+/* what a type that has `largest` as its largest number makes of a larger one; NaN stays */
+static double reference_saturated(double value, double largest) {
+    return value > largest ? largest : value < -largest ? -largest : value;
+}
+
 /* |factor| * bound: no error stays none whatever the factor, an unknown one unknown; the factor of what is NaN is NaN */
 static double reference_scaled(double factor, double bound) {
     return bound == 0.0 || factor != factor ? 0.0 : factor == 0.0 && bound == INFINITY ? INFINITY : fabs(factor) * bound;

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isinf, isnan
 
+from ...ir.coding import coded
 from ...ir.dtype import DTYPES, DType
 from ...ir.expr import Expr, Ranges
 from ...ir.operations import OPERATIONS
@@ -200,7 +201,12 @@ class _Leaf:
         if self.statement.update in ("sum", "prod") and self.target.dtype.kind == "float":
             return [f"{cell} {'+' if self.statement.update == 'sum' else '*'}= {value[0]};"]
         text = self.combined(cell, f"({value[0]})") if self.statement.update else value[0]
-        return [f"{cell} = {stored(text, self.target.dtype)};"]
+        return [f"{cell} = {self.stored(text)};"]
+
+    def stored(self, value: str) -> str:
+        """The value as the target holds it; from an element of the same type it is moved as it is."""
+        read, dtype = self.statement.value, self.target.dtype
+        return value if isinstance(read, Read) and self.types[read.slot] == dtype and coded(dtype) else stored(value, dtype)
 
     def combined(self, cell: str, value: str) -> str:
         spelling, _ = OPERATIONS[REDUCTIONS[self.statement.update or ""].operation].in_c(self.target.dtype.wide)
@@ -264,7 +270,7 @@ class _Leaf:
             lines += [f"    {cell} = {stored(self.combined(cell, value), dtype)};",
                       f"    bound = {rule};", *self.narrowed(cell)]
         else:
-            lines += [f"    {cell} = {stored(value, dtype)};"]
+            lines += [f"    {cell} = {self.stored(value)};"]
             if summed and self.writer.random:
                 lines += [f"    {target}_squares[at] = 0.0;"]
             elif summed:

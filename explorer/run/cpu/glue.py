@@ -16,8 +16,8 @@ from ...kernel.module import CudaModule
 
 _DYNAMIC = re.compile(r"\bextern\s+__dynamic_shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s*)?([\w\s]+?)\s*\b(\w+)\s*\[\s*\]\s*;")
 _LOCAL = re.compile(
-    r"^([ \t]+)((?:float|double|int|unsigned|long long|bool|signed char|__half|__nv_bfloat16|vec<[^;\[\]]*>) )"
-    r"(\w+)((?:\[\w+\])*);", re.MULTILINE)  # fmt: skip
+    r"^([ \t]+)((?:float|double|int|unsigned|long long|bool|signed char|__half|__nv_bfloat16|__nv_fp8_e[45]m[23]|"
+    r"vec<[^;\[\]]*>) )(\w+)((?:\[\w+\])*);", re.MULTILINE)  # fmt: skip
 _LANES = re.compile(r"^([ \t]+)T at\[N\];", re.MULTILINE)
 _COMBINED = re.compile(r"(\bblock_reduce_lanes\w*<[^;]*?>\()(\w+)(?=,)")
 _FRAGMENTS = re.compile(r"^([ \t]+mma_\w+\()([^;]*)(\);)", re.MULTILINE)
@@ -26,7 +26,7 @@ _SYMBOL_MODULE = re.compile(r"(?:_ZZ?N?\d+)?m(\d+)_")
 
 def source_of(modules: Sequence[CudaModule]) -> str:
     """The C++ source of a program that holds every kernel of `modules`; the kernel `f` of module `k` is called ``"k:f"``."""
-    headers = [h for h in ("cuda_fp16.h", "cuda_bf16.h") if any(f"<{h}>" in m.text for m in modules)]
+    headers = [h for h in ("cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h") if any(f"<{h}>" in m.text for m in modules)]
     parts = ['#include "simt.h"\n', *(f'#include "{h}"\n' for h in headers)]
     table = []
     for k, module in enumerate(modules):

@@ -22,6 +22,7 @@ import numpy as np
 from ...errors import DeviceError, ExplorerError, ResourceError
 from ...gpu.occupancy import check_launch, check_memory
 from ...gpu.spec import Gpu, catalogue, gpu
+from ...ir.coding import coded
 from ...kernel.module import Buffer, CudaModule
 from ...system.sharing import SharedBlock
 from ...system.worker import Worker
@@ -167,7 +168,8 @@ class CudaDevice:
         built : CudaBuilt
         arrays : mapping of str to array or Seeded
             One for each ``in`` and ``inout`` buffer: NumPy, CuPy, anything with DLPack, or `Seeded` to have the values made
-            on the GPU.  Shape and type must be the buffer's; bf16 is given as ``uint16``.  None of them is modified.
+            on the GPU.  Shape and type must be the buffer's; bf16 and 8-bit floats are given as
+            their bits.  None of them is modified.
         fetch : iterable of str, optional
             Which ``out`` and ``inout`` buffers to bring back; all by default.
         time_limit_s : float, optional
@@ -287,7 +289,7 @@ def _source(buffer: Buffer, array: Any, stack: ExitStack) -> Source:
     values = as_numpy(array, buffer.name)
     expected = buffer.dtype.numpy
     if values.shape != buffer.shape or values.dtype != expected:
-        note = " (bf16 as its bits)" if buffer.dtype.name == "bf16" else ""
+        note = f" ({buffer.dtype} as its bits)" if coded(buffer.dtype) else ""
         raise DeviceError(f"The array given for {buffer.name} does not fit.", where=f"array {buffer.name}",
                           why=f"it is {values.dtype}{list(values.shape)}, wanted {expected}{list(buffer.shape)}{note}")
     block = stack.enter_context(SharedBlock(buffer.nbytes))

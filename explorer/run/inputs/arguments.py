@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import DeviceError
-from ...ir.dtype import DType, bf16_to_f32, f32_to_bf16
+from ...ir.coding import SMALL, coded, decoded, encoded
+from ...ir.dtype import DType
 from ...ir.operations import OPERATIONS
 from ...ir.program import Array, Program, Statement
 from ...ir.scalar import Call, Cast, Read, Scalar
@@ -66,7 +67,7 @@ class Recipe:
                       self.inner, self.outer)
 
     def fill(self, array: Array, seed: int) -> np.ndarray:
-        """The array's contents in its own dtype (bf16 as its bits)."""
+        """The array's contents in its own dtype (bf16 and 8-bit floats as their bits)."""
         return self.seeded(seed).host(Buffer(array.name, array.dtype, array.shape, "in"))
 
 
@@ -127,7 +128,7 @@ def seeded_arrays(program: Program, seed: int = 0, kind: str = NORMAL) -> dict[s
     Returns
     -------
     dict of str to ndarray
-        In the parameters' dtypes (bf16 as ``uint16`` bits) and shapes.
+        In the parameters' dtypes (bf16 and 8-bit floats as their bits) and shapes.
     """
     made = recipes(program, kind)
     return {a.name: poisoned(a) if a.role == "out" else made[a.name].fill(a, seed) for a in program.parameters}
@@ -145,8 +146,8 @@ def reference_dtype(dtype: DType) -> np.dtype:
 
 def widened(array: Array, values: np.ndarray) -> np.ndarray:
     """The values as the reference takes them: float64, int64, or the bytes of bools; contiguous."""
-    if array.dtype.name == "bf16":
-        return np.asarray(bf16_to_f32(values).astype(np.float64), order="C")
+    if coded(array.dtype):
+        return np.asarray(decoded(values, array.dtype).astype(np.float64), order="C")
     if array.dtype.kind == "bool":
         return np.asarray(values, order="C").view(np.uint8)
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
@@ -282,14 +283,19 @@ def _converted(array: Array, values: np.ndarray) -> np.ndarray:
         if whole and array.dtype.kind == "int" and np.array_equal(values.astype(wanted), values):
             return np.asarray(values, dtype=wanted, order="C")
         if number and array.dtype.kind == "float":
-            bits = array.dtype.name == "bf16"
-            made = np.asarray(f32_to_bf16(values.astype(np.float32))) if bits else np.asarray(values, dtype=wanted, order="C")
-            found = np.flatnonzero(np.isinf(bf16_to_f32(made) if bits else made) & np.isfinite(values))
+            bits = coded(array.dtype)
+            made = np.asarray(encoded(values, array.dtype), order="C") if bits else np.asarray(values, dtype=wanted, order="C")
+            back = decoded(made, array.dtype) if bits else made
+            if small := SMALL.get(array.dtype.name):
+                found = np.flatnonzero(np.abs(values) > small.limit)
+            else:
+                found = np.flatnonzero(np.isinf(back) & np.isfinite(values))
             if not found.size:
                 return made
+            becomes = back.ravel()[found[0]] if small else "infinite"
             at = ", ".join(map(str, np.unravel_index(found[0], values.shape)))
             raise DeviceError(f"{array.name} does not fit {array.dtype}.", where=f"{array.name}[{at}]" if at else array.name,
-                              why=f"{values.ravel()[found[0]]} would become infinite", hint="scale it, or use a wider type")
+                              why=f"{values.ravel()[found[0]]} would become {becomes}", hint="scale it, or use a wider type")
     raise DeviceError(f"{array.name} is {values.dtype}, the program has {array.dtype}.",
                       hint=f"convert it with .astype({wanted.name!r})")
 

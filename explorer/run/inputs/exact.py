@@ -41,7 +41,7 @@ KINDS = {
 """The kinds of inputs, and how a result calls them."""
 
 _EXPONENTIALS = frozenset(("exp", APPROXIMATE["exp"]))
-_LARGEST = {"f16": 10, "bf16": 7}
+_LARGEST = {"f16": 10, "bf16": 7, "f8e4m3": 4, "f8e5m2": 3}
 """Bits of the largest integers, of other float types 10 too: more digits than f16 has come about in sums."""
 _FORMS = 4
 """Forms that the peaks of a row have in turn: at its start, at its end, anywhere, several."""

@@ -2,7 +2,7 @@
 
 Element ``i`` is a function of (seed, i) alone: SplitMix64's finaliser (G. Steele, D. Lea, C. Flood, "Fast splittable
 pseudorandom number generators", OOPSLA 2014) applied to the i-th step of its counter.  Every later operation is exact or
-rounds once, so that both sides agree bit for bit, f16 and bf16 included.
+rounds once, so that both sides agree bit for bit, the narrow floats included.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import DeviceError
-from ...ir.dtype import f32_to_bf16
+from ...ir.coding import coded, encoded
 from ...kernel.module import Buffer
 
 KINDS = ("normal", "uniform", "integers", "sparse", "groups", "peaks")
@@ -67,7 +67,14 @@ __device__ double value(u64 h, int kind, long long low, u64 span, int wide, doub
     if (wide) return __dadd_rn(__dmul_rn(z, scale), offset);
     return __fadd_rn(__fmul_rn((float)z, (float)scale), (float)offset);
 }
-// what: 0 f16, 1 bf16, 2 f32, 3 f64, 4 i8, u8 or bool, 5 i32 or u32, 6 i64 or u64, 7 u16
+// The code of the nearest 8-bit float: its layout as explorer/ir/coding.py has it.
+__device__ unsigned char small(double v, int fraction, int lowest, int top, double largest) {
+    double size = fmin(fabs(v), largest);
+    int exponent = size > 0.0 ? max(ilogb(size), lowest) : lowest;
+    int code = (int)rint(ldexp(size, fraction - exponent)) + ((exponent - lowest) << fraction);
+    return (unsigned char)(min(code, top) | (v < 0.0 ? 0x80 : 0));
+}
+// what: 0 f16, 1 bf16, 2 f32, 3 f64, 4 i8, u8 or bool, 5 i32 or u32, 6 i64 or u64, 7 u16, 8 f8e4m3, 9 f8e5m2
 extern "C" __global__ void fill(void* out, u64 count, u64 seed, int kind, long long low, u64 span, int what, double offset,
                                 double scale, u64 every, long long rest, u64 inner, u64 outer) {
     for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < count; i += (u64)gridDim.x * blockDim.x) {
@@ -88,12 +95,13 @@ extern "C" __global__ void fill(void* out, u64 count, u64 seed, int kind, long l
         else if (what == 4) ((signed char*)out)[i] = (signed char)(long long)v;
         else if (what == 5) ((int*)out)[i] = (int)(long long)v;
         else if (what == 7) ((u16*)out)[i] = (u16)v;
+        else if (what >= 8) ((unsigned char*)out)[i] = what == 8 ? small(v, 3, -6, 0x7E, 448.0) : small(v, 2, -14, 0x7B, 57344.0);
         else ((long long*)out)[i] = (long long)v;
     }
 }
 """.replace("NORMAL_SCALE", repr(_NORMAL_SCALE))
 CUDA_TYPES = {"f16": 0, "bf16": 1, "f32": 2, "f64": 3,
-              "i8": 4, "u8": 4, "bool": 4, "i32": 5, "u32": 5, "i64": 6, "u64": 6, "u16": 7}
+              "i8": 4, "u8": 4, "bool": 4, "i32": 5, "u32": 5, "i64": 6, "u64": 6, "u16": 7, "f8e4m3": 8, "f8e5m2": 9}
 
 
 @dataclass(frozen=True)
@@ -153,7 +161,7 @@ class Seeded:
                               hint='Seeded(seed, "integers", low, high)')
 
     def host(self, buffer: Buffer) -> np.ndarray:
-        """The same values as a NumPy array of the buffer's shape and type (bf16 as its bits)."""
+        """The same values as a NumPy array of the buffer's shape and type (bf16 and 8-bit floats as their bits)."""
         self.check(buffer)
         out = np.empty(buffer.size, dtype=buffer.dtype.numpy)
         for start in range(0, buffer.size, _CHUNK):
@@ -164,7 +172,7 @@ class Seeded:
     def _values(self, start: int, stop: int, buffer: Buffer) -> np.ndarray:
         """Elements [start, stop) of the flattened array, in the type that rounds last."""
         h = _mix(np.arange(start, stop, dtype=np.uint64), self.seed)
-        dtype, wide = buffer.dtype.name, buffer.dtype.name == "f64"
+        wide = buffer.dtype.name == "f64"
         if self.kind == "groups":
             index = np.arange(start, stop, dtype=np.uint64)
             values = self._grouped(index, h, buffer.size).astype(np.float64 if wide else np.float32)
@@ -184,7 +192,7 @@ class Seeded:
             values = total * _NORMAL_SCALE if wide else total.astype(np.float32) * np.float32(_NORMAL_SCALE)
         if self.kind in ("normal", "uniform") and (self.offset, self.scale) != (0.0, 1.0):
             values = values * values.dtype.type(self.scale) + values.dtype.type(self.offset)
-        return f32_to_bf16(values) if dtype == "bf16" else values
+        return encoded(values, buffer.dtype) if coded(buffer.dtype) else values
 
     def _places(self, index: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.uint64]:
         """Each element's group, the group's own random number, the place in it, and how many there are."""

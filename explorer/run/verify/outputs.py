@@ -27,7 +27,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...ir.dtype import DType, bf16_to_f32, f32_to_bf16
+from ...ir.coding import coded, decoded, encoded
+from ...ir.dtype import DType
 from ...ir.operations import OPERATIONS
 from ...ir.program import Array, Program, Statement
 from ...ir.scalar import Call, walk
@@ -36,7 +37,7 @@ from ...kernel.reference.error_bound import SAFETY, gamma, unit, updates_per_cel
 from ..inputs.arguments import widened
 from .reference import Reference
 
-SMALLEST = {"f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 2.0**-1074}
+SMALLEST = {"f8e4m3": 2.0**-9, "f8e5m2": 2.0**-16, "f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 2.0**-1074}
 """Smallest positive (subnormal) number of each float type."""
 
 _CHUNK = 1 << 18  # cells compared at a time: what fits a processor's cache
@@ -273,8 +274,8 @@ def _share(dtype: DType, error: np.ndarray, allowed: np.ndarray, got: np.ndarray
 def rounded_to(dtype: DType, values: np.ndarray) -> np.ndarray:
     """The nearest numbers of a float type, as float64."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if dtype.name == "bf16":
-            return bf16_to_f32(f32_to_bf16(values.astype(np.float32))).reshape(values.shape).astype(np.float64)
+        if coded(dtype):
+            return decoded(encoded(values, dtype, moved=True), dtype).astype(np.float64)
         return values.astype(dtype.numpy).astype(np.float64)
 
 

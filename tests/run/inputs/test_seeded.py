@@ -15,8 +15,11 @@ from explorer.kernel.module import Buffer
 from explorer.run.inputs.seeded import CUDA_TEXT, CUDA_TYPES, KINDS, Seeded
 
 SHIM = """
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+using std::max; using std::min; using std::fmin; using std::fabs; using std::ilogb; using std::rint; using std::ldexp;
 #define __device__ static
 #define __global__
 struct Place { unsigned long long x; };
