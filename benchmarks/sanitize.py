@@ -109,7 +109,7 @@ def copies() -> Iterator[tuple[str, Schedule]]:
     for dtype, vector in (("i8", 4), ("f16", 8), ("f32", 4)):
         row = define(ONE_ROW.replace("{dtype}", dtype), "copies.py")
         for number, way in enumerate(WAYS):
-            if dtype == "i8" and number > 2:  # NVRTC 13 reads the last 3 bytes as their word: memcheck reports it
+            if number == 4 or (dtype, number) == ("i8", 3):  # NVRTC 13 reads the last 3 elements as 4: memcheck reports it
                 continue
             yield f"the last vector of 19 {dtype}, way {number}", way(row.schedule(N=19).split("t", 16), vector)
 

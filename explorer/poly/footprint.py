@@ -135,6 +135,8 @@ class _Broken(Question["tuple[int, ...] | None"]):
         return () if self.site.writes else _over_loops(self.site, self.site.statement.inside, dict(self.site.leaf.at))
 
     def by_intervals(self) -> Maybe[tuple[int, ...] | None]:
+        if any(x.extent < 1 for x in self.site.above):  # it never runs, and `ranges` has one iteration of such a loop
+            return None
         scope = ranges(self.site.above)
         known = ((c.equality, *c.expr.interval(scope)) for c in self.wanted)
         return None if all(low == high == 0 if equality else low >= 0 for equality, low, high in known) else OPEN

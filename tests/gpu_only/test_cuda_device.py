@@ -62,6 +62,7 @@ def test_seeded_inputs_have_the_same_bits_here_and_there(device: CudaDevice, dty
     kind = DTYPES[dtype]
     text = f"""#include <cuda_fp16.h>
     #include <cuda_bf16.h>
+    #include <cuda_fp8.h>
     extern "C" __global__ void copy(const {kind.cuda}* a, {kind.cuda}* c) {{
         int i = blockIdx.x * 256 + threadIdx.x;
         c[i] = a[i];

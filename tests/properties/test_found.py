@@ -452,3 +452,17 @@ def f(x: ex.i64[K, N], y: ex.i64[K]):
         s = s.collect("S1", "cluster").collect("S1", "kernel")
         assert not s.plan.resolve("S1_combine")[0].collect  # type: ignore[index]
         assert s.run(device="cpu").correct
+
+
+def test_a_loop_without_iterations_reads_nothing() -> None:
+    """A part that is cut off empty was asked about its first iteration (chains 9501:467, 9503:171 and four others)."""
+    text = '''@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[1]):
+    y[0] = 0.0
+    for i in range(M):
+        for j in range(N):
+            y[0] += x[i, j]
+'''
+    s = define(text, "empty.py").schedule(M=5, N=6).split("i", 2).stage("x", "i").cut("i.i", 2)
+    assert s.plan.loops["i.i.2"].extent == 0
+    assert s.run(device="cpu").correct
