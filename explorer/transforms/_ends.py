@@ -49,6 +49,7 @@ def _ends(plan: Plan, loop: Loop, last: bool) -> dict[str, tuple[int, int]] | No
     a statement's place in the loop is anything else.
     """
     out: dict[str, tuple[int, int]] = {}
+    dims: dict[str, str] = {}
     for leaf, _ in leaves((loop,)):
         e = dict(leaf.when)[loop.id]
         forward, backward = plain(e), plain(-e)
@@ -59,7 +60,7 @@ def _ends(plan: Plan, loop: Loop, last: bool) -> dict[str, tuple[int, int]] | No
         low, high = (first - shift, final - shift) if forward else (-final - shift, -first - shift)
         upper = last == bool(forward)
         end = (high + 1, 0) if upper else (low, 1)
-        if out.setdefault(dim, end) != end:
+        if out.setdefault(dim, end) != end or dims.setdefault(leaf.statement, dim) != dim:
             return None
     return out if len({own for _, own in out.values()}) == 1 else None
 

@@ -466,3 +466,22 @@ def f(x: ex.f32[M, N], y: ex.f32[1]):
     s = define(text, "empty.py").schedule(M=5, N=6).split("i", 2).stage("x", "i").cut("i.i", 2)
     assert s.plan.loops["i.i.2"].extent == 0
     assert s.run(device="cpu").correct
+
+
+def test_two_parts_of_a_statement_in_one_loop_may_run_through_different_dimensions() -> None:
+    """Each of them would have got the loop that ends the part, twice (chain 9505:1045)."""
+    text = '''@ex.program
+def f(x: ex.f32[M, K], y: ex.f32[M, N]):
+    for i in range(M - 1, -1, -1):
+        for j in range(N):
+            y[i, j] = 0
+            for k in range(1, K):
+                y[i, j] += x[i, k]
+'''
+    s = define(text, "dims.py").schedule(M=7, K=7, N=1).cut("k", -1).tile(("i", "j"), (2, 2)).skew("k", "j.i")
+    s = s.coalesce(("i.i", "j.i")).reorder(("j", "i.i", "i")).fuse("k.part", "k.2")
+    try:
+        s = s.shift("k.part", 2, of="S1.2")
+    except ExplorerError:
+        return
+    assert s.run(device="cpu").correct
