@@ -107,7 +107,7 @@ def test_many_values_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_most_operations_and_types_need_no_condition() -> None:
-    """Not so: extremes of narrow integers, whose identity none of them is, and keys of places.
+    """Not so: extremes and common bits of narrow integers, whose identity none of them is, and keys of places.
 
         That all are NumPy's is in test_reductions.py.
         """
@@ -115,7 +115,8 @@ def test_most_operations_and_types_need_no_condition() -> None:
     assert not [case for case, text in texts.items() if "x_k_i[" not in text]
     conditional = {case for case, text in texts.items() if "< 70 ? x[" not in text}
     assert {("max", "i8"), ("min", "i8")} <= conditional
-    assert {op for op, _ in conditional} == {"max", "min", "argmax", "argmin"}
+    assert {op for op, _ in conditional} == {"max", "min", "argmax", "argmin", "bitand"}
+    assert {dtype for op, dtype in conditional if op == "bitand"} == {"u8", "u16"}  # all ones of an i32 are none of theirs
     assert {dtype for op, dtype in conditional if op in ("max", "min")} == {"i8", "u8", "u16"}
 
 
