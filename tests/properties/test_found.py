@@ -485,3 +485,17 @@ def f(x: ex.f32[M, K], y: ex.f32[M, N]):
     except ExplorerError:
         return
     assert s.run(device="cpu").correct
+
+
+def test_registers_of_a_loop_that_stands_twice_in_the_text_are_apart() -> None:
+    """The lanes of the last vector run one by one, with registers of their own (chain 9601:314)."""
+    text = '''@ex.program
+def f(x: ex.f32[M + 2, N + 2], y: ex.f32[M, N]):
+    for i in range(0, M, 3):
+        for j in range(N):
+            if i <= 2 * i:
+                y[i, j] = ex.tanh(x[i, j])
+'''
+    s = define(text, "twice.py").schedule(M=3, N=5).stage("x", "i", space="register").tile(("j",), (2,)).vectorize("j.i")
+    s = s.stage("x_r", "j.i", space="register", fill=False).stage("x", "x_r.0", space="register").stage("x_r", "j")
+    assert s.run(device="cpu").correct

@@ -66,7 +66,17 @@ def _in_place(a: Wanted, b: Wanted, first: Step, second: Step) -> bool:
 def _meet(a: Sequence[Touch], b: Sequence[Touch], coordinates: Coordinates) -> bool:
     """Whether two steps of one block touch one element, at any times, one of them writing."""
     pairs = [(x, y) for x in a for y in b if x.store == y.store and (x.writes or y.writes)]
-    return any(conflict(x, y, _together(x, y, coordinates)) for x, y in pairs)
+    return any(conflict(x, y, _together(x, y, coordinates)) for x, y in pairs if not _declared_apart(x, y, coordinates))
+
+
+def _declared_apart(a: Touch, b: Touch, coordinates: Coordinates) -> bool:
+    """Whether a register lives in one iteration of a loop that stands twice in the text, once around each touch."""
+    buffer = a.store.buffer
+    if buffer is None or a.store.space != "register" or buffer.scope not in coordinates.low.variable:
+        return False
+    name = coordinates.low.variable[buffer.scope]
+    first, second = ([x for x in t.step.loops if x.node.var == name] for t in (a, b))
+    return bool(first and second) and first[-1] is not second[-1]
 
 
 def _together(a: Touch, b: Touch, coordinates: Coordinates, loops: int = 0) -> tuple[Row, ...]:
