@@ -45,6 +45,12 @@ class Buffer:
         Unused elements after each row (the last dimension), against bank conflicts.
     scope : str
         Id of the loop in whose body it lives, ``""`` for the whole kernel.
+    panel : int
+        Columns of a panel: panels of all rows follow each other, and a panel's rows are contiguous; 0 for one panel.  It
+        divides the last extent.  Shared memory alone.
+    swizzle : int
+        Bytes of a row of the swizzle pattern, 32, 64 or 128: units of 16 bytes change places within such a row, so that a column
+        of them lies in different banks (:mod:`~explorer.ir.swizzle`); 0 for none.  Shared memory alone.
     """
 
     name: str
@@ -53,6 +59,8 @@ class Buffer:
     space: str
     pad: int = 0
     scope: str = ""
+    panel: int = 0
+    swizzle: int = 0
 
     @property
     def padded_shape(self) -> tuple[int, ...]:
