@@ -3,6 +3,9 @@
 Groups and waits are affine in the loops (:mod:`~explorer.poly.groups`), so this is an exact question: is there a pair
 (copy, reader) whose group is younger than what every wait before the reader has let through?  The same is asked of every
 later write of a cell that a copy writes or reads: until its group has landed it may still do either.
+
+What a copy reads for nobody may be any value.  Two writes of one cell are refused whoever reads it: copies have no order among
+each other, and two into one place are undefined behaviour (PTX ISA, ``cp.async.commit_group``), as any race of two writes is.
 """
 
 from __future__ import annotations
@@ -83,7 +86,7 @@ def _check_pair(kernel: Kernel, copy: Event, reader: Event) -> Finding | None:
 
 
 def _check_rewrite(plan: Plan, everything: tuple[Event, ...], copy: Event, other: Event) -> Finding | None:
-    """A later write of a cell that the copy may not have read, or written, yet; what it reads and nobody uses may be anything."""
+    """A later write of a cell that the copy may not have read, or written, yet; of those that read, where the value is used."""
     kernel, a, b = plan.kernels[copy.launch], copy.site, other.site
     group, after = commits_before(kernel, path_to(kernel, a.leaf.id)), earlier(copy, other, "a", "b")
     question = _StillOpen(a, b, after, group, tuple(landings(kernel, b.leaf.id)))

@@ -14,6 +14,7 @@ from explorer.poly.judge import judge
 from explorer.schedule import Schedule
 from explorer.transforms.base import catalogue
 from explorer.transforms.bind import Bind
+from explorer.transforms.pipeline import Pipeline
 from tests.mutants.gallery import GUARDED
 
 from .programs import define
@@ -339,6 +340,27 @@ def f(u: ex.i64[M + 2, N + 2]):
     used = define(text.replace("j + 2", "j + 1"), "used.py").schedule(M=4, N=6).cut("i", 1).stage("u", "i.2")
     with pytest.raises(IllegalSchedule):
         used.pipeline("i.2", 3)
+
+
+def test_two_copies_in_flight_to_one_cell_are_refused_whoever_reads_it() -> None:
+    """They are undefined, and a fault on the CPU device; the check of the witness asked for wrong values (chain 9412:1040)."""
+    text = '''@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[M]):
+    for i in range(M):
+        for k in range(N):
+            if i != i:
+                y[i] += x[i, k]
+'''
+    s = define(text, "flight.py").schedule(M=5, N=2).stage("x", "i", threads=False, early=True)
+    step = Pipeline("i", 3, buffers=1)
+    with pytest.raises(IllegalSchedule, match="has landed") as caught:
+        s.apply(step)
+    _, plan = s.try_step(step)
+    assert plan is not None
+    assert not doubt(plan, caught.value.finding)
+    assert doubt(s.pipeline("i", 3, buffers=3).plan, caught.value.finding)
+    assert "while an asynchronous copy into it is pending" in str(s.counterexample(step))
+    assert s.pipeline("i", 2, buffers=1).run(device="cpu").correct
 
 
 def test_kernels_that_share_a_launch_share_its_block() -> None:

@@ -54,6 +54,15 @@ def wrong_reads(plan: Plan, runs: list[Execution], backwards: bool = False) -> s
     Blocks run one after the other, the threads of a block in step; `backwards` turns both orders round.  Reads at
     data-dependent elements are left out.
     """
+    return _played(plan, runs, backwards).wrong
+
+
+def unordered_writes(plan: Plan, runs: list[Execution]) -> set[tuple[Instance, Instance]]:
+    """Asynchronous copies with the writes of their cells that run before they have landed: either may come last."""
+    return _played(plan, runs, False).unordered
+
+
+def _played(plan: Plan, runs: list[Execution], backwards: bool) -> _Machine:
     sign = -1 if backwards else 1
     key = lambda e: (e.launch, tuple(sign * b for b in e.block), e.time)  # noqa: E731
     order = sorted(runs, key=lambda e: (*key(e), tuple(sign * t for t in reversed(e.thread))))
@@ -64,7 +73,7 @@ def wrong_reads(plan: Plan, runs: list[Execution], backwards: bool = False) -> s
             machine.enter_block()
             here = at[:2]
         machine.step(list(together))
-    return machine.wrong
+    return machine
 
 
 class _Machine:
@@ -74,6 +83,7 @@ class _Machine:
         self.memory: dict[tuple, list[Instance]] = {}
         self.carried: dict[Instance, Writes] = {}
         self.wrong: set[Instance] = set()
+        self.unordered: set[tuple[Instance, Instance]] = set()
         self.open: list[tuple[tuple, Instance]] = []
         self.groups: list[list[tuple[tuple, Instance]]] = []
 
@@ -106,13 +116,18 @@ class _Machine:
         while len(self.groups) > pending:
             for at, instance in self.groups.pop(0):
                 self.memory[at] = [instance]
-        for at, _ in (copy for group in (*self.groups, self.open) for copy in group):
-            self.memory[at] = [POISON]  # still in flight: it may land at any moment
+        for at, _ in self.in_flight():
+            self.memory[at] = [POISON]  # it may land at any moment
+
+    def in_flight(self) -> Iterator[tuple[tuple, Instance]]:
+        """Asynchronous copies that no wait has let through, and their cells."""
+        return (copy for group in (*self.groups, self.open) for copy in group)
 
     def write(self, run: Execution) -> None:
         statement = self.plan.statement_of[run.instance[0]]
         at = cell(self.plan, run, len(statement.reads))
         assert run.leaf is not None
+        self.unordered.update((copy, run.instance) for cell_of, copy in self.in_flight() if cell_of == at)
         if statement.name in self.copies and is_inside(statement, run.instance[1]):
             self.carried[run.instance] = self.origin(self.memory.get(cell(self.plan, run, 0), ()))
         if run.leaf.mechanism == "async":

@@ -10,7 +10,7 @@ from explorer.ir.finding import Finding, Instance
 from explorer.ir.plan import Plan
 from explorer.ir.tree import MOST_CLUSTER
 
-from .values import program_order, wrong_reads
+from .values import program_order, unordered_writes, wrong_reads
 from .walk import (
     Execution,
     TooLarge,
@@ -206,6 +206,8 @@ def _flow(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
         return ""
     if any(run.instance == name and _misplaced(plan, run) for run in runs):
         return ""
+    if finding.kind == "output" and finding.source and (_name(finding.source), name) in unordered_writes(plan, runs):
+        return ""  # undefined (PTX ISA, cp.async.commit_group), whoever reads the cell
     wrong = wrong_reads(plan, runs) | wrong_reads(plan, runs, backwards=True)
     readers = [r for r in runs if r.instance in wrong]
     if name in wrong or _wanted(plan, name, readers, through):  # what a copy got is seen by its readers
