@@ -1,16 +1,19 @@
 """Tensor instructions as data: shape, element types, the layouts of the operands, and where they exist.
 
-``C += A * B`` on a tile of M x K times K x N elements, by the 32 lanes of one warp (PTX ISA, "mma.sync").  A row of the table is
-all that the package knows about an instruction: layouts say which lane holds what, `ptx` is how it is written, and the device
+``C += A * B`` on a tile of M x K times K x N elements: by the 32 lanes of one warp with all operands in registers (PTX ISA,
+"mma.sync"), or by the 128 threads of a warpgroup with the factors in shared memory ("wgmma.mma_async").  A row of a table is all
+that the package knows about an instruction: layouts say which lane holds what, `ptx` is how it is written, and the device
 function is made from the row.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import cache
 
 from .dtype import DTYPES, DType
-from .layout import Layout, fragment
+from .layout import GROUP, LANES, Layout, fragment, group_accumulator
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,17 @@ class Mma:
     types: str
     significand: int = 0
 
+    lanes = LANES
+    role = "lane"
+
     @property
     def shape(self) -> str:
         """``m16n8k16``."""
         return f"m{self.m}n{self.n}k{self.k}"
+
+    def runs_on(self, arch: int) -> bool:
+        """Whether GPUs of this compute capability, times ten, have it."""
+        return arch >= self.arch
 
     @property
     def name(self) -> str:
@@ -93,3 +103,114 @@ def _rows() -> tuple[Mma, ...]:
 
 INSTRUCTIONS: dict[str, Mma] = {row.name: row for row in _rows()}
 """Every instruction, by its name."""
+
+
+STEP_BYTES, MOST_STEPS = 32, 4
+"""Bytes of a factor's row that one wgmma multiplies, and such steps in a row of 128 bytes."""
+
+
+@dataclass(frozen=True)
+class Wgmma:
+    """Some ``wgmma.mma_async`` in a row, up to their completion: a tile of 64 x N x (steps times what 32 bytes hold).
+
+    They are issued together, are one group, and are waited for: to the threads it is one synchronous instruction.
+
+    Attributes
+    ----------
+    n, steps : int
+        Columns, and how many instructions follow each other along the depth.
+    a, b, c : DType
+        Element types of the factors, in shared memory, and of the accumulator, in registers.
+    types : str
+        Types as PTX names them, in the order of D, A, B.
+    transposable : bool
+        Whether a factor may have its depth along the rows: elements of 16 bits can.
+    """
+
+    n: int
+    steps: int
+    a: DType
+    b: DType
+    c: DType
+    types: str
+    transposable: bool
+
+    m = 64
+    arch = 90
+    lanes = GROUP
+    role = "thread.x"
+    significand = 0
+
+    @property
+    def k(self) -> int:
+        """Depth of the tile."""
+        return self.steps * STEP_BYTES // self.a.bytes
+
+    @property
+    def shape(self) -> str:
+        """``m64n256k64``."""
+        return f"m{self.m}n{self.n}k{self.k}"
+
+    @property
+    def name(self) -> str:
+        """``m64n256k64_f16_f16_f32``."""
+        return f"{self.shape}_{self.a}_{self.b}_{self.c}"
+
+    @property
+    def ptx(self) -> str:
+        """One of the instructions without its operands."""
+        return f"wgmma.mma_async.sync.aligned.m{self.m}n{self.n}k{STEP_BYTES // self.a.bytes}.{self.types}"
+
+    @property
+    def accumulator(self) -> Layout:
+        """Rows and columns of C and D."""
+        return group_accumulator(self.n)
+
+    def runs_on(self, arch: int) -> bool:
+        """Whether GPUs of this compute capability, times ten, have it: Hopper's alone do (``sm_90a``)."""
+        return arch == self.arch
+
+
+@cache
+def _group_types() -> dict[tuple[DType, DType, DType], str]:
+    f16, bf16, f32, i32, i8, u8 = (DTYPES[name] for name in ("f16", "bf16", "f32", "i32", "i8", "u8"))
+    signs = ((i8, "s8"), (u8, "u8"))
+    return {(f16, f16, f32): "f32.f16.f16", (f16, f16, f16): "f16.f16.f16", (bf16, bf16, f32): "f32.bf16.bf16",
+            **{(a, b, i32): f"s32.{x}.{y}" for a, x in signs for b, y in signs}}
+
+
+def group_types() -> tuple[tuple[DType, DType, DType], ...]:
+    """The element types of A, B and C that a warpgroup multiplies."""
+    return tuple(_group_types())
+
+
+@cache
+def wgmma(m: int, n: int, k: int, a: DType, b: DType, c: DType) -> Wgmma | None:
+    """The instructions of a warpgroup for a tile, or None where there are none of this shape."""
+    types = _group_types().get((a, b, c))
+    step = STEP_BYTES // a.bytes
+    if types is None or m != Wgmma.m or k % step or not 1 <= k // step <= MOST_STEPS:
+        return None
+    if n % 8 or not 8 <= n <= 256 or (c.kind == "int" and n > 32 and n % 16):
+        return None
+    return Wgmma(n, k // step, a, b, c, types, a.bytes == 2)
+
+
+Instruction = Mma | Wgmma
+
+
+@cache
+def instruction(mechanism: str) -> Instruction | None:
+    """The instruction that a leaf's mechanism names, or None."""
+    if mechanism in INSTRUCTIONS:
+        return INSTRUCTIONS[mechanism]
+    shape, _, types = mechanism.partition("_")
+    found, names = _SHAPE.fullmatch(shape), types.split("_")
+    if not found or len(names) != 3 or not set(names) <= DTYPES.keys():
+        return None
+    m, n, k = map(int, found.groups())
+    a, b, c = (DTYPES[name] for name in names)
+    return wgmma(m, n, k, a, b, c)
+
+
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")

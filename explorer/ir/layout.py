@@ -1,6 +1,7 @@
-"""Fragment layouts: in which lane and register of a warp each element of a matrix is.
+"""Fragment layouts: in which lane and register of a warp, or of a warpgroup, each element of a matrix is.
 
-Tensor instructions take their operands as *fragments*: every lane holds some elements in its registers.  Which ones is fixed by
+Tensor instructions take their operands as *fragments*: every lane of a warp, or of the four warps of a warpgroup, holds some
+elements in its registers.  Which ones is fixed by
 the instruction (PTX ISA, "Matrix Fragments for mma").  All of these layouts follow one rule.  A register of 32 bits packs
 neighbours of a row; eight rows of four such registers fill the warp; further rows and columns go to further registers.
 """
@@ -28,6 +29,8 @@ class Layout:
         Where an element lies, over ``row`` and ``column``.
     row, column : Expr
         Which element lies there, over ``lane`` and ``register``: the inverse.
+    lanes : int
+        Threads that hold it together: a warp's 32, or a warpgroup's 128.
     """
 
     rows: int
@@ -36,11 +39,12 @@ class Layout:
     register: Expr
     row: Expr
     column: Expr
+    lanes: int = LANES
 
     @property
     def registers(self) -> int:
         """How many elements each lane holds."""
-        return self.rows * self.columns // LANES
+        return self.rows * self.columns // self.lanes
 
     @property
     def elements(self) -> Ranges:
@@ -50,13 +54,14 @@ class Layout:
     @property
     def places(self) -> Ranges:
         """Intervals of ``lane`` and ``register``."""
-        return {"lane": (0, LANES - 1), "register": (0, self.registers - 1)}
+        return {"lane": (0, self.lanes - 1), "register": (0, self.registers - 1)}
 
     @property
     def transposed(self) -> Layout:
         """The same of the matrix whose rows are this one's columns."""
         swap = {"row": var("column"), "column": var("row")}
-        return Layout(self.columns, self.rows, self.lane.substitute(swap), self.register.substitute(swap), self.column, self.row)
+        return Layout(self.columns, self.rows, self.lane.substitute(swap), self.register.substitute(swap), self.column, self.row,
+                      self.lanes)
 
     @cached_property
     def is_bijective(self) -> bool:
@@ -65,7 +70,7 @@ class Layout:
         at = {"row": rows, "column": columns}
         lane, register = (np.broadcast_to(e.evaluate(at), rows.shape) for e in (self.lane, self.register))
         places = set(zip(lane.ravel().tolist(), register.ravel().tolist(), strict=True))
-        every = {(x, r) for x in range(LANES) for r in range(self.registers)}
+        every = {(x, r) for x in range(self.lanes) for r in range(self.registers)}
         there = {"lane": lane, "register": register}
         return places == every and bool(
             (self.row.evaluate(there) == rows).all() and (self.column.evaluate(there) == columns).all())
@@ -106,4 +111,42 @@ def fragment(rows: int, columns: int, packed: int) -> Layout:
         remainder(column, packed, elements) + quotient(row, 8, elements) * packed + quotient(column, span, elements) * size,
         quotient(lane, 4, places) + remainder(quotient(register, packed, places), high, places) * 8,
         remainder(register, packed, places) + remainder(lane, 4, places) * packed + quotient(register, size, places) * span,
+    )
+
+
+GROUP = 128
+"""Threads of a warpgroup, four warps in a row (PTX ISA, "Warpgroup")."""
+
+
+def group_accumulator(columns: int) -> Layout:
+    """The layout of an accumulator of 64 rows over a warpgroup: each warp has 16 of them (PTX ISA, "wgmma: Register Fragments").
+
+    Parameters
+    ----------
+    columns : int
+        A multiple of 8.
+
+    Returns
+    -------
+    Layout
+
+    Examples
+    --------
+    >>> c = group_accumulator(256)
+    >>> c.registers, c.lane.evaluate({"row": 25, "column": 13}), c.register.evaluate({"row": 25, "column": 13})
+    (128, 38, 7)
+    """
+    row, column, lane, register = (var(name) for name in ("row", "column", "lane", "register"))
+    places = {"lane": (0, GROUP - 1), "register": (0, columns // 2 - 1)}
+    elements = {"row": (0, 63), "column": (0, columns - 1)}
+    in_warp = remainder(row, 16, elements)
+    return Layout(
+        64, columns,
+        quotient(row, 16, elements) * LANES + remainder(in_warp, 8, elements) * 4
+        + quotient(remainder(column, 8, elements), 2, elements),
+        remainder(column, 2, elements) + quotient(in_warp, 8, elements) * 2 + quotient(column, 8, elements) * 4,
+        quotient(lane, LANES, places) * 16 + quotient(remainder(lane, LANES, places), 4, places)
+        + remainder(quotient(register, 2, places), 2, places) * 8,
+        remainder(register, 2, places) + remainder(lane, 4, places) * 2 + quotient(register, 4, places) * 8,
+        GROUP,
     )

@@ -18,10 +18,11 @@ from typing import Any
 
 from ..errors import IllegalSchedule
 from ..ir.expr import Expr
-from ..ir.instructions import INSTRUCTIONS
+from ..ir.instructions import instruction
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves
 from ..ir.tree import Node as Planned
+from ..poly.shared_tile import read_by_tiles, tiles_of, written_by_threads
 from .accesses import copied_slot, inside_conditions, instance, operands, ref
 from .async_copy import moved
 from .conditions import NEVER
@@ -50,6 +51,8 @@ class Context:
         Where barriers stand: before the child of a parent, by index.
     register_loops : frozenset of str
         Loops whose variables index a register array: they are unrolled, so that the array stays in registers.
+    proxy : bool
+        Whether threads write shared memory that a warpgroup's instructions read: their barriers have a fence of its own kind.
     """
 
     low: Lowered
@@ -58,11 +61,13 @@ class Context:
     overrun: Overrun = field(init=False)
     before: frozenset[tuple[str, int]] = field(init=False)
     register_loops: frozenset[str] = field(init=False)
+    proxy: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.sites = {leaf.id: self._site(leaf, above) for leaf, above in leaves(self.low.kernel.body)}
         self.overrun = Overrun(self.low, self.sites)
         self.register_loops = self._register_loops()
+        self.proxy = bool(read_by_tiles(self.low.plan) & written_by_threads(self.low.plan))
 
     def _site(self, leaf: Leaf, above: tuple[Loop, ...]) -> Site:
         """A leaf over C variables, with the first lane's conditions where they are those of all lanes."""
@@ -116,9 +121,9 @@ def _body(c: Context, parent: str, nodes: Sequence[Planned], above: tuple[Loop, 
             out.append(Declare(store))
     for position, node in enumerate(nodes):
         if (parent, position) in c.before:
-            out.append(Barrier())
+            out.append(Barrier(proxy=c.proxy))
         out += _node(c, node, above)
-    return (*out, Barrier()) if (parent, len(nodes)) in c.before else tuple(out)
+    return (*out, Barrier(proxy=c.proxy)) if (parent, len(nodes)) in c.before else tuple(out)
 
 
 def _node(c: Context, node: Planned, above: tuple[Loop, ...]) -> tuple[Node, ...]:
@@ -163,7 +168,10 @@ def _multiply(c: Context, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, .
     site = c.sites[inner.id]
     target, factors = ref(c.low, site, 2), (ref(c.low, site, 0), ref(c.low, site, 1))
     ids = (inner.id, *(x.id for x in loops), *(x.id for x in above if not c.low.is_counter(x)))
-    node = Multiply(site, INSTRUCTIONS[inner.mechanism], target, factors, (rows, columns, depth), ids)
+    row = instruction(inner.mechanism)
+    assert row is not None, "a leaf in tensor loops is an instruction, or the plan was not judged"
+    tiles = tiles_of(c.low.plan, inner, row, (rows.id, columns.id, depth.id))
+    node = Multiply(site, row, target, factors, (rows, columns, depth), tiles, ids)
     return (If(site.conditions, (node,)),) if site.conditions else (node,)
 
 

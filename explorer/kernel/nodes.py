@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 from ..ir.dtype import DType
 from ..ir.expr import Expr
-from ..ir.instructions import Mma
+from ..ir.instructions import Instruction
 from ..ir.program import Indirect
 from ..ir.tree import Loop
+from ..poly.shared_tile import SharedTile
 from .conditions import Condition
 from .sites import Site, Store
 
@@ -261,13 +262,17 @@ class Copy:
 
 @dataclass(frozen=True)
 class Multiply:
-    """A tensor instruction of a warp; its operands are elements of fragments, over its `loops`: rows, columns and depth."""
+    """A tensor instruction; its operands are elements of fragments or shared arrays, over its `loops`: rows, columns, depth.
+
+    `tiles` say how factors lie in shared memory, where they are there.
+    """
 
     site: Site
-    instruction: Mma
+    instruction: Instruction
     target: Ref
     operands: tuple[Ref, ...]
     loops: tuple[Loop, Loop, Loop]
+    tiles: tuple[SharedTile, ...] = ()
     ids: tuple[str, ...] = ()
 
 
@@ -288,9 +293,14 @@ class Wait:
 
 @dataclass(frozen=True)
 class Barrier:
-    """All threads of the block meet; their memory is each other's."""
+    """All threads of the block meet; their memory is each other's.
+
+    With `proxy` so are their writes to shared memory to instructions that read it by themselves, as a warpgroup's do (PTX ISA,
+    "Async proxy"): a fence of each thread stands before.
+    """
 
     comment: str = ""
+    proxy: bool = False
     ids: tuple[str, ...] = ()
 
 

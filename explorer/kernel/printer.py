@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 
-from ..ir.expr import Expr
+from ..ir.expr import Expr, const
+from ..ir.instructions import Wgmma
 from .conditions import NEVER, Condition, condition, conjunction
 from .device.mma import mma_name
+from .device.wgmma import wgmma_name, wgmma_part
 from .lines import Block, Lines, Out
 from .nodes import (
     Apply,
@@ -159,10 +161,21 @@ class BodyPrinter:
 
     @node.register
     def _(self, node: Multiply) -> list[Out]:
-        self.spell.library.add(mma_name(node.instruction))
+        row = node.instruction
+        if isinstance(row, Wgmma):
+            return [Lines((f"{self._warpgroup(node, row)};  // {node.site.leaf.id}",), node.ids)]
+        self.spell.library.add(mma_name(row))
         fragments = (replace(r, index=r.index[:-1]) for r in (node.target, *node.operands))
         arguments = ", ".join(self.spell.element(r, node.site) for r in fragments)
-        return [Lines((f"{mma_name(node.instruction)}({arguments});  // {node.site.leaf.id}",), node.ids)]
+        return [Lines((f"{mma_name(row)}({arguments});  // {node.site.leaf.id}",), node.ids)]
+
+    def _warpgroup(self, node: Multiply, row: Wgmma) -> str:
+        """The call of a warpgroup's instructions: the fragment, and where the factors' tiles begin."""
+        self.spell.library |= {wgmma_part(row), "shared_tile"}
+        first = {self.low.variable[x.id]: const(x.start) for x in node.loops}
+        tiles = [self.spell.tile(ref, tile, node.site, first) for ref, tile in zip(node.operands, node.tiles, strict=True)]
+        target = self.spell.element(replace(node.target, index=node.target.index[:-1]), node.site)
+        return f"{wgmma_name(row)}<{row.steps}>({', '.join((target, *tiles))})"
 
     @node.register
     def _(self, node: Commit) -> list[Out]:
@@ -176,7 +189,11 @@ class BodyPrinter:
 
     @node.register
     def _(self, node: Barrier) -> list[Out]:
-        return [Lines((f"__syncthreads();{f'  // {node.comment}' if node.comment else ''}",), node.ids)]
+        barrier = f"__syncthreads();{f'  // {node.comment}' if node.comment else ''}"
+        if not node.proxy:
+            return [Lines((barrier,), node.ids)]
+        self.spell.library.add("fence_proxy_async")
+        return [Lines(("fence_proxy_async();", barrier), node.ids)]
 
     # -- collectives --------------------------------------------------------------------------------------------
 

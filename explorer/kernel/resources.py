@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..errors import ResourceError
-from ..ir.instructions import INSTRUCTIONS
+from ..ir.instructions import INSTRUCTIONS, Wgmma, instruction
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, leaves
 from .sites import Store
@@ -67,8 +67,12 @@ def require_tensor(plan: Plan, arch: str) -> None:
     """
     number = int("".join(filter(str.isdigit, arch)) or 0)
     for leaf, _, _ in plan.leaves:
-        row = INSTRUCTIONS.get(leaf.mechanism)
-        if row and row.arch > number:
+        row = instruction(leaf.mechanism)
+        if isinstance(row, Wgmma) and not row.runs_on(number):
+            raise ResourceError(f"{arch} has no {row.shape} for {row.a} into {row.c}, which {leaf.id} is.",
+                                why="instructions of a warpgroup exist on sm_90 alone (wgmma)",
+                                hint="tensorize tiles of a warp, such as 16 x 8 x 16, with factors in registers")
+        if row and not row.runs_on(number):
             same = [r.shape for r in INSTRUCTIONS.values() if (r.a, r.b, r.c) == (row.a, row.b, row.c) and r.arch <= number]
             raise ResourceError(f"{arch} has no {row.shape} for {row.a} into {row.c}, which {leaf.id} is.",
                                 why=f"the first architecture that has it is sm_{row.arch}",

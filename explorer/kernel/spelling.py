@@ -5,12 +5,14 @@ A :class:`Speller` remembers what its text uses: variables, parts of the device 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..ir.dtype import DTYPES, DType
 from ..ir.expr import Expr, Ranges
 from ..ir.program import Indirect
 from ..ir.scalar import REDUCTIONS, Read, Scalar
+from ..ir.swizzle import offset
+from ..poly.shared_tile import SharedTile
 from .bounds import bounds, extreme_text
 from .conditions import NEVER, Condition, condition_text, without_implied
 from .index import INT_MAX, horner, is_wide, linear, subscripts, to_c
@@ -113,6 +115,16 @@ class Speller:
             return f"{store.name}[{to_c(affine[0], ranges)[0]}]"
         wide = is_wide(linear(affine, store.shape), ranges)
         return f"{store.name}[{horner([to_c(e, ranges) for e in affine], store.shape, wide)}]"
+
+    def tile(self, ref: Ref, tile: SharedTile, site: Site, first: Mapping[str, Expr]) -> str:
+        """A factor of a warpgroup's instruction: how it lies in shared memory, and its first element, at these loop values."""
+        store, ranges = ref.store, site.ranges
+        assert store.buffer is not None, "operands in shared memory are buffers of the plan"
+        self.used.add(store.name)
+        self.aligned.add(store.name)
+        place = offset(store.buffer, [e.substitute(first) for e in ref.index if isinstance(e, Expr)], ranges)
+        kind = f"{tile.swizzle}, {'true' if tile.transposed else 'false'}, {tile.panel_bytes}, {tile.step_bytes}"
+        return f"shared_tile<{kind}>(&{store.name}[{self.expr(place, ranges)[0]}])"
 
     def _indirect(self, index: Indirect, site: Site, reads: Sequence[Operand]) -> Text:
         """A data-dependent index as an integer."""

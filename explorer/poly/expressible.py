@@ -13,9 +13,13 @@ from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.rounding import SUMS
 from ..ir.tree import MOST_CLUSTER, Kernel, Leaf, Loop
+from .tensor import is_product
 
 MOST_THREADS = 1024
 """Threads of a block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
+REGISTER_BYTES = 255 * 4
+"""Registers of a thread, on every GPU of compute capability 3.5 or more (CUDA C++ Programming Guide, "Technical Specifications
+per Compute Capability"); what is more lies in local memory, which is global memory."""
 MOST_COUNTERS = 1 << 24
 """Counters of one launch (64 MiB of a module's own memory)."""
 MOST_WORDS = 1 << 23
@@ -24,7 +28,7 @@ MOST_WORDS = 1 << 23
 
 def check_expressible(plan: Plan) -> tuple[Finding, ...]:
     """A finding for everything that no kernel can say as it stands."""
-    return (*_leaves(plan), *_launches(plan))
+    return (*_leaves(plan), *_registers(plan), *_launches(plan))
 
 
 def _open(plan: Plan, node: str, what: str, why: str, *hints: str, leaf: Leaf | None = None) -> Finding:
@@ -38,6 +42,17 @@ def _leaves(plan: Plan) -> Iterator[Finding]:
             yield from _sum(plan, leaf)
         if leaf.collect:
             yield from _lanes(plan, leaf, above, kernel)
+
+
+def _registers(plan: Plan) -> Iterator[Finding]:
+    """A register array for a tensor instruction, which is more than a thread has until it is spread over lanes."""
+    for b in plan.buffers:
+        if b.space == "register" and b.nbytes > REGISTER_BYTES:
+            user = next((leaf for leaf, _, _ in plan.leaves if leaf.mechanism == "plain" and is_product(plan.statement_of[leaf.statement])
+                         and any(v.buffer == b.name for _, v in leaf.views)), None)
+            hints = (f"tensorize('{user.id}') spreads it over the lanes of a warp or a warpgroup",) if user else ()
+            yield _open(plan, b.scope or plan.kernels[0].id, f"{b.name} would take {b.nbytes:,} bytes of registers a thread",
+                        f"a thread has 255 registers of 4 bytes, {REGISTER_BYTES:,} in all", *hints, "smaller tiles", leaf=user)
 
 
 def _sum(plan: Plan, leaf: Leaf) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from ..ir.tree import WARP_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges, walk
 from .linear import Case, Tuple, box, holds
-from .tensor import operand_lanes
+from .tensor import operand_places
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +161,7 @@ def _leaf_sites(leaf: Leaf, above: tuple[Loop, ...], statement: Statement, space
                 launch: tuple[int, ...]) -> tuple[Site, ...]:
     scope, at, space_of = ranges(above), leaf.places, dict(spaces)
     bound, space_of_target = _bound(above, launch[4] > 1), space_of.get(len(statement.reads), "global")
-    place, held = _leaf_place(bound, space_of_target, launch), operand_lanes(leaf, above)
+    place, held = _leaf_place(bound, space_of_target, launch), operand_places(leaf, above, launch[4] > 1)
     found = []
     for slot, use in enumerate(statement.accesses):
         view, target = leaf.view(slot), slot == len(statement.reads)
@@ -172,7 +172,7 @@ def _leaf_sites(leaf: Leaf, above: tuple[Loop, ...], statement: Statement, space
             cell = tuple(e.substitute(at, scope) if isinstance(e, Expr) else None for e in use.index)
         where = _target_place(place, leaf, above, space) if target else place
         if held:  # the lane that has the element, whoever asks
-            where = (*place[:4], held[slot], *place[5:])
+            where = (*place[:5 - len(held[slot])], *held[slot], *place[5:])
         atomic = statement.update or "" if target and any(how == "atomic" for _, how in leaf.collect) else ""
         found.append(Site(leaf, above, statement, slot, storage, space, tuple(cell), where,
                           not target or bool(statement.update), target, atomic))

@@ -4,40 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..ir.expr import Expr, var
-from ..ir.instructions import INSTRUCTIONS
-from ..ir.layout import LANES, Layout
+from ..ir.expr import ZERO, Expr, quotient, remainder, var
+from ..ir.instructions import Instruction, Wgmma, instruction
+from ..ir.layout import Layout
 from ..ir.plan import Plan
-from ..ir.tree import Leaf, Loop, ranges
+from ..ir.program import Statement
+from ..ir.scalar import Call, Read
+from ..ir.tree import WARP_SIZE, Leaf, Loop, ranges
+from .shared_tile import NoTile, shared_tile
 
-Held = tuple[Layout, str, str]
-"""An operand's layout, and the loops over its rows and columns."""
+Held = tuple[Layout | None, str, str]
+"""An operand's layout (None: it is in shared memory), and the loops over its rows and columns."""
 
 
 def operands(leaf: Leaf, above: tuple[Loop, ...]) -> tuple[Held, Held, Held] | None:
     """Factors and accumulator of a tensor instruction; None for other leaves, and where its three loops are gone."""
-    row = INSTRUCTIONS.get(leaf.mechanism)
+    row = instruction(leaf.mechanism)
     if row is None or [x.role for x in above[-3:]] != ["tensor"] * 3:
         return None
     m, n, k = (x.id for x in above[-3:])
-    return (row.left, m, k), (row.right, k, n), (row.accumulator, m, n)
+    left, right = (None, None) if isinstance(row, Wgmma) else (row.left, row.right)
+    return (left, m, k), (right, k, n), (row.accumulator, m, n)
 
 
-def operand_lanes(leaf: Leaf, above: tuple[Loop, ...]) -> tuple[Expr, ...]:
-    """The lane that holds the element of each access, over the three loops; nothing for other leaves."""
-    scope = ranges(above)
-    return tuple(layout.lane.substitute({"row": var(i), "column": var(j)}, scope) for layout, i, j in operands(leaf, above) or ())
+def operand_places(leaf: Leaf, above: tuple[Loop, ...], split: bool) -> tuple[tuple[Expr | None, ...], ...]:
+    """For each access the coordinates of ``thread.x`` that it fixes, over the three loops; nothing for other leaves.
+
+    They are (warp, lane) where these are `split`, else (thread.x, 0): just the lane for an instruction of a warp; both for one
+    of a warpgroup.  What it reads in shared memory some thread of the group reads, nobody knows which: None.
+    """
+    row, scope = instruction(leaf.mechanism), ranges(above)
+    out: list[tuple[Expr | None, ...]] = []
+    for layout, i, j in operands(leaf, above) or ():
+        at = layout.lane.substitute({"row": var(i), "column": var(j)}, scope) if layout else None
+        if row is None or row.lanes == WARP_SIZE:
+            out.append((at,))
+        elif at is None:
+            out.append((None, None if split else ZERO))
+        else:
+            out.append((quotient(at, WARP_SIZE, scope), remainder(at, WARP_SIZE, scope)) if split else (at, ZERO))
+    return tuple(out)
+
+
+def is_product(statement: Statement) -> bool:
+    """Whether a statement adds up products of two elements, as tensor instructions do."""
+    return statement.update == "sum" and len(statement.reads) == 2 and statement.value == Call("mul", (Read(0), Read(1)))
 
 
 def misshapen_tiles(plan: Plan) -> Iterator[tuple[str, str]]:
     """Leaves that are marked as tensor instructions and are none, and why: a step that makes one is not taken."""
     for leaf, above, kernel in plan.leaves:
-        if leaf.mechanism in INSTRUCTIONS:
-            yield from ((leaf.id, why) for why in _misshapen(plan, leaf, above, plan.extents[kernel.id][3]))
+        if row := instruction(leaf.mechanism):
+            yield from ((leaf.id, why) for why in _misshapen(plan, row, leaf, above, plan.extents[kernel.id][3]))
 
 
-def _misshapen(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], threads: int) -> Iterator[str]:
-    row = INSTRUCTIONS[leaf.mechanism]
+def _misshapen(plan: Plan, row: Instruction, leaf: Leaf, above: tuple[Loop, ...], threads: int) -> Iterator[str]:
     held, tile = operands(leaf, above), above[-3:]
     if held is None or any(len(x.body) != 1 or x.start for x in tile) or tuple(x.extent for x in tile) != (row.m, row.n, row.k):
         yield f"its three innermost loops have to be a whole tile of {row.m} x {row.n} x {row.k}, and nothing else in them"
@@ -45,8 +66,11 @@ def _misshapen(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], threads: int) ->
     scope, inside = ranges(above), {x.id for x in tile}
     for slot, (layout, i, j) in enumerate(held):
         view = leaf.view(slot)
-        register = layout.register.substitute({"row": var(i), "column": var(j)}, scope)
         buffer = plan.buffer_of[view.buffer] if view else None
+        if layout is None:
+            yield from _not_shared(row, leaf, slot, plan, (j, i) if slot else (i, j))
+            continue
+        register = layout.register.substitute({"row": var(i), "column": var(j)}, scope)
         if view is None or buffer is None or buffer.space != "register" or buffer.padded_shape[-1:] != (layout.registers,) or (
                 not view.index or view.index[-1] != register or any(e.variables() & inside for e in view.index[:-1])):
             yield f"operand {slot} has to be a register array of the tile, as the instruction's layout has it"
@@ -55,6 +79,20 @@ def _misshapen(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], threads: int) ->
         if e.variables() & inside and (c.equality or e.interval(scope)[0] < 0):
             yield "a tile is computed as a whole, and a condition asks for a part of one"
             return
-    if threads % LANES or leaf.collect or any(x.role in ("lane", "thread.x") for x in above):
+    if leaf.collect or any(x.role in ("lane", "thread.x") for x in above):
+        yield f"all {row.lanes} lanes run it together"
+    elif row.lanes == WARP_SIZE and threads % WARP_SIZE:
         yield "all 32 lanes of a warp run it together"
+    elif row.lanes > WARP_SIZE and threads != row.lanes:
+        yield f"the {row.lanes} threads of thread.x are a warpgroup, and run it together"
 
+
+def _not_shared(row: Instruction, leaf: Leaf, slot: int, plan: Plan, loops: tuple[str, str]) -> Iterator[str]:
+    """Why a factor is not in shared memory as the instruction reads it."""
+    view = leaf.view(slot)
+    buffer = plan.buffer_of[view.buffer] if view else None
+    assert isinstance(row, Wgmma)
+    if view is None or buffer is None or buffer.space != "shared":
+        yield f"operand {slot} has to be in shared memory"
+    elif isinstance(found := shared_tile(row, buffer, view, *loops), NoTile):
+        yield found.why

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ..ir.finding import Verdict, no
 from ..ir.plan import Plan
+from ..ir.layout import GROUP
 from ..ir.tree import leaves
+from ..poly.expressible import REGISTER_BYTES
+from ..poly.tensor import is_product
 
-REGISTER_BYTES = 255 * 4
-"""Registers of a thread, on every GPU of compute capability 3.5 or more (CUDA C++ Programming Guide, "Technical Specifications
-per Compute Capability"); what is more lies in local memory, which is global memory."""
 SHARED_BYTES = 227 << 10
 """Most shared memory of a block on any GPU (the same, compute capabilities 9.0 and 10.0)."""
 
@@ -19,13 +19,19 @@ def no_room(before: Plan, plan: Plan, hint: str) -> Verdict | None:
         old = before.buffer_of.get(b.name)
         if old and old.space == b.space and old.nbytes >= b.nbytes:
             continue
-        if b.space == "register" and b.nbytes > REGISTER_BYTES:
+        if b.space == "register" and b.nbytes > REGISTER_BYTES * (GROUP if _of_product(plan, b.name) else 1):
             return no(f"{b.name} would take {b.nbytes:,} bytes of registers a thread", _shape(b.shape, b.dtype.bytes)
                       + f"; a thread has 255 registers of 4 bytes, {REGISTER_BYTES:,} in all", hint)
         if b.space == "shared" and (held := _shared(plan, b.name)) > SHARED_BYTES:
             return no(f"the kernel would take {held:,} bytes of shared memory a block, {b.nbytes:,} of them for {b.name}",
                       f"no GPU has more than {SHARED_BYTES:,} for a block", hint)
     return None
+
+
+def _of_product(plan: Plan, buffer: str) -> bool:
+    """Whether a tensor instruction may spread the buffer over lanes: until then there is no kernel (`poly.expressible`)."""
+    return any(is_product(plan.statement_of[leaf.statement]) for leaf, _, _ in plan.leaves
+               for _, view in leaf.views if view.buffer == buffer and len(view.index) > 1)
 
 
 def _shape(shape: tuple[int, ...], size: int) -> str:

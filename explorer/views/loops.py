@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..ir.expr import Expr, Ranges
-from ..ir.instructions import INSTRUCTIONS
+from ..ir.instructions import instruction
 from ..ir.plan import Plan
 from ..ir.program import Constraint
 from ..ir.text import guard_text, kernel_note, statement_text, sum_note
@@ -123,8 +123,8 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], depth: int) -> Row:
         chips.append(Chip(f"Σ {statement.update}", "soft", "a reduction: its updates may run in any order"))
     if leaf.mechanism == "async":
         chips.append(Chip("cp.async", "vector", "an asynchronous copy: it lands at the wait for its group"))
-    if row := INSTRUCTIONS.get(leaf.mechanism):
-        chips.append(Chip(row.shape, "vector", f"a tensor instruction of a warp: {row.a} * {row.b} into {row.c}"))
+    if row := instruction(leaf.mechanism):
+        chips.append(Chip(row.shape, "vector", f"a tensor instruction of {row.lanes} lanes: {row.a} * {row.b} into {row.c}"))
     if note := sum_note(leaf):
         chips.append(Chip(note, "soft", f"one thread adds its terms {note}: the error is smaller"))
     if statement.origin != "program":

@@ -9,10 +9,11 @@ from math import prod
 from pathlib import Path
 
 from ...errors import ExplorerError
-from ...ir.instructions import INSTRUCTIONS
+from ...ir.instructions import INSTRUCTIONS, Wgmma, instruction
 from ...ir.operations import OPERATIONS
 from .mma import mma_text
 from .pieces import needed, pieces
+from .wgmma import wgmma_text
 
 _FOLDER = Path(__file__).parent
 _NEEDS = {"reduce": ("extreme",)}
@@ -57,6 +58,8 @@ def library_text(names: Iterable[str], code: str | None = None) -> str:
 def _part(name: str) -> str:
     if row := INSTRUCTIONS.get(name.removeprefix("mma_")):
         return mma_text(row)
+    if isinstance(group := instruction(name.removeprefix("wgmma_")), Wgmma):
+        return wgmma_text(group)
     if name not in library_names():
         raise ExplorerError(f"The device library has no part called {name!r}.", hint=f"it has {', '.join(library_names())}")
     return (_FOLDER / f"{name}.cuh").read_text()

@@ -27,7 +27,8 @@ def mma_text(row: Mma) -> str:
         CUDA C++.
     """
     held = {"c": (row.c, row.accumulator.registers), "a": (row.a, row.left.registers), "b": (row.b, row.right.registers)}
-    operands = {name: _operands(name, dtype, count, row) for name, (dtype, count) in held.items()}
+    operands = {name: register_operands(name, dtype, count, row.significand > 0 and name != "c")
+                for name, (dtype, count) in held.items()}
     packs = {name: found for name, found in operands.items() if held[name][0].bytes < 4}
     numbers = iter(range(sum(map(len, operands.values()))))
     c, a, b = ("{" + ", ".join(f"%{next(numbers)}" for _ in found) + "}" for found in operands.values())
@@ -53,9 +54,9 @@ def mma_text(row: Mma) -> str:
     ))
 
 
-def _operands(name: str, dtype: DType, count: int, row: Mma) -> list[tuple[str, str]]:
+def register_operands(name: str, dtype: DType, count: int, as_bits: bool = False) -> list[tuple[str, str]]:
     """The registers of an operand: the letter that inline assembly has for their type, and their text."""
-    if row.significand and name != "c":
+    if as_bits:
         return [("r", f"__float_as_uint({name}[{n}])") for n in range(count)]
     if dtype.bytes < 4:
         return [("r", f"{name}_[{n}]") for n in range(count * dtype.bytes // 4)]

@@ -64,7 +64,8 @@ class Blocks(Threads):
             yield from self.collect(node, lanes, env)
         elif isinstance(node, Multiply):
             fragments.collect(self, node, lanes, env)
-            yield Meeting((self.prefix, id(node)), "warp", lanes, lambda warp: fragments.multiply(self, node, warp), node.ids)
+            yield Meeting((self.prefix, id(node)), fragments.scope(node), lanes,
+                          lambda group: fragments.multiply(self, node, group), node.ids)
         elif isinstance(node, Combine):
             yield from self.combine_lanes(node, lanes, env)
         else:

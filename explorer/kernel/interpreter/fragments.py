@@ -1,15 +1,17 @@
-"""Tensor instructions: what the lanes of a warp hold becomes matrices, and their product goes back to the lanes."""
+"""Tensor instructions: what lanes hold, or what lies in shared memory, becomes matrices; their product goes back to the lanes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...ir.expr import const
-from ...ir.layout import LANES, Layout
+from ...ir.expr import Expr, const
+from ...ir.instructions import Wgmma
+from ...ir.layout import Layout
+from ...ir.tree import Loop
 from ..nodes import Multiply, Ref
 from .lanes import Env, Lanes, Numbers
 from .machine import Access
@@ -18,18 +20,34 @@ from .memory import Cells, rounded
 if TYPE_CHECKING:
     from .blocks import Blocks
 
-Fragment = tuple[Cells, Numbers]
-"""Storage, and each thread's registers of the fragment in it."""
+
+@dataclass
+class Fragment:
+    """An operand: its storage, and for each thread where its registers are; in shared memory where its tile begins.
+
+    `steps` are how far the next row and the next column of a tile in shared memory are.
+    """
+
+    cells: Cells
+    where: Numbers
+    steps: tuple[int, int] = (0, 0)
+
+
+def scope(node: Multiply) -> str:
+    """Which threads multiply together."""
+    return "warpgroup" if isinstance(node.instruction, Wgmma) else "warp"
 
 
 def layouts(node: Multiply) -> Mapping[Ref, Layout]:
-    """The operands with where their elements lie."""
+    """The operands that lanes hold, with where their elements lie."""
     row = node.instruction
+    if isinstance(row, Wgmma):
+        return {node.target: row.accumulator}
     return dict(zip((*node.operands, node.target), (row.left, row.right, row.accumulator), strict=True))
 
 
 def collect(blocks: Blocks, node: Multiply, lanes: Lanes, env: Env) -> None:
-    """Note where the registers of some threads are: their warp multiplies when all have come."""
+    """Note where the operands of some threads are: their group multiplies when all have come."""
     access, machine = Access(node, node.site, env), blocks.machine
     for ref, layout in layouts(node).items():
         elements = (replace(ref, index=(*ref.index[:-1], const(r))) for r in range(layout.registers))
@@ -39,34 +57,73 @@ def collect(blocks: Blocks, node: Multiply, lanes: Lanes, env: Env) -> None:
             machine.unknown(access, cells, where.reshape(-1), np.repeat(lanes.index, layout.registers))
         key = id(node), ref
         if key not in blocks.fragments:
-            blocks.fragments[key] = cells, np.zeros((len(machine.everyone), layout.registers), np.int64)
-        blocks.fragments[key][1][lanes.index] = where
+            blocks.fragments[key] = Fragment(cells, np.zeros((len(machine.everyone), layout.registers), np.int64))
+        blocks.fragments[key].where[lanes.index] = where
+    for ref, loops, shape in _tiles(node):
+        corners = [blocks.where(access, _at(blocks, ref, loops, place), lanes)[:2] for place in ((0, 0), (1, 0), (0, 1))]
+        (cells, first), below, right = corners[0], corners[1][1], corners[2][1]
+        steps = int((below - first)[0]), int((right - first)[0])
+        key = id(node), ref
+        if key not in blocks.fragments:
+            blocks.fragments[key] = Fragment(cells, np.zeros((len(machine.everyone), 1), np.int64), steps)
+        blocks.fragments[key].where[lanes.index, 0] = first
+        if machine.watch:
+            by, every = lanes.index, _grid(first, steps, shape).reshape(len(lanes), -1)
+            for n in {0, len(lanes) - 1}:  # which thread of the group reads is not known: of two, one is not the writer
+                reader = np.repeat(by[n], every.shape[1])
+                machine.note(access, cells, every[n], reader, writes=False)
+                machine.unknown(access, cells, every[n], reader)
 
 
-def multiply(blocks: Blocks, node: Multiply, warp: int) -> None:
-    """``c += a @ b`` of the tile that a warp holds."""
-    threads = np.flatnonzero(blocks.machine.warps() == warp)
-    assert len(threads) == LANES, "blocks are whole warps where lanes are bound"
-    found = [(*blocks.fragments[id(node), ref], layout) for ref, layout in layouts(node).items()]
-    left, right, total = (_matrix(cells, where[threads], layout) for cells, where, layout in found)
-    cells, where, layout = found[2]
-    wide = blocks.dtype(node.site).wide
+def _tiles(node: Multiply) -> Sequence[tuple[Ref, tuple[Loop, Loop], tuple[int, int]]]:
+    """The factors in shared memory, with the loops over their rows and columns, and how many there are of these."""
+    row, (m, n, k) = node.instruction, node.loops
+    if not isinstance(row, Wgmma):
+        return ()
+    return (node.operands[0], (m, k), (row.m, row.k)), (node.operands[1], (k, n), (row.k, row.n))
+
+
+def _at(blocks: Blocks, ref: Ref, loops: tuple[Loop, Loop], place: tuple[int, int]) -> Ref:
+    """An element of a tile in shared memory."""
+    values = {blocks.low.variable[x.id]: const(n) for x, n in zip(loops, place, strict=True)}
+    return replace(ref, index=tuple(e.substitute(values) if isinstance(e, Expr) else e for e in ref.index))
+
+
+def _grid(first: Numbers, steps: tuple[int, int], shape: tuple[int, int]) -> Numbers:
+    """Where the elements of tiles are, row by row."""
+    rows, columns = np.arange(shape[0]) * steps[0], np.arange(shape[1]) * steps[1]
+    return first.reshape(-1)[:, None, None] + rows[:, None] + columns
+
+
+def multiply(blocks: Blocks, node: Multiply, group: int) -> None:
+    """``c += a @ b`` of the tile that a warp or a warpgroup holds."""
+    machine, lanes = blocks.machine, node.instruction.lanes
+    threads = np.flatnonzero((machine.warpgroups() if scope(node) == "warpgroup" else machine.warps()) == group)
+    assert len(threads) == lanes, "blocks are whole warps, or warpgroups, where lanes are bound"
+    held = layouts(node)
+    matrices = {ref: _matrix(blocks.fragments[id(node), ref], threads, layout) for ref, layout in held.items()}
+    for ref, _, shape in _tiles(node):
+        tile = blocks.fragments[id(node), ref]
+        matrices[ref] = tile.cells.load(_grid(tile.where[threads[:1]], tile.steps, shape)[0])
+    left, right, total = (_wide(matrices[ref]) for ref in (*node.operands, node.target))
+    wide, layout, fragment = blocks.dtype(node.site).wide, held[node.target], blocks.fragments[id(node), node.target]
     out = rounded(left.astype(total.dtype) @ right.astype(total.dtype) + total, wide, blocks.exact)
-    lane, register = _places(layout)
-    cells.store(where[threads], out[layout.row.evaluate({"lane": lane, "register": register}),
-                                    layout.column.evaluate({"lane": lane, "register": register})])
+    at = _places(layout)
+    fragment.cells.store(fragment.where[threads], out[layout.row.evaluate(at), layout.column.evaluate(at)])
 
 
-def _places(layout: Layout) -> tuple[Numbers, Numbers]:
-    lane, register = np.meshgrid(np.arange(LANES), np.arange(layout.registers), indexing="ij")
-    return lane, register
+def _places(layout: Layout) -> dict[str, Numbers]:
+    lane, register = np.meshgrid(np.arange(layout.lanes), np.arange(layout.registers), indexing="ij")
+    return {"lane": lane, "register": register}
 
 
-def _matrix(cells: Cells, where: Numbers, layout: Layout) -> Numbers:
+def _wide(matrix: Numbers) -> Numbers:
+    return matrix.astype(np.float64 if matrix.dtype.kind == "f" else np.int64)
+
+
+def _matrix(fragment: Fragment, threads: Numbers, layout: Layout) -> Numbers:
     """The matrix of which each lane holds some elements."""
-    lane, register = _places(layout)
-    at = {"lane": lane, "register": register}
-    data = cells.load(where)
-    out = np.zeros((layout.rows, layout.columns), np.float64 if data.dtype.kind == "f" else np.int64)
+    at, data = _places(layout), fragment.cells.load(fragment.where[threads])
+    out = np.zeros((layout.rows, layout.columns), data.dtype)
     out[layout.row.evaluate(at), layout.column.evaluate(at)] = data
     return out

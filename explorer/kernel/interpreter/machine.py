@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from ...ir.finding import Instance
+from ...ir.layout import GROUP
 from ...ir.tree import BLOCK_ROLES, WARP_SIZE
 from ..launches import LaunchIR
 from ..nodes import Local, Node
@@ -110,6 +111,10 @@ class Machine:
     def warps(self) -> Numbers:
         """For each thread the number of its warp in the launch."""
         return self.block_of * -(-self.threads // WARP_SIZE) + self.thread_of // WARP_SIZE
+
+    def warpgroups(self) -> Numbers:
+        """For each thread the number of its warpgroup in the launch."""
+        return self.block_of * -(-self.threads // GROUP) + self.thread_of // GROUP
 
     # -- storage ------------------------------------------------------------------------------------------------
 

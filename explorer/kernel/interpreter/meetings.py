@@ -23,7 +23,7 @@ class Meeting:
     key : hashable
         The place: threads that wait elsewhere do not count.
     scope : str
-        ``"warp"``, ``"block"``, ``"cluster"`` or ``"grid"``; ``"parts"``: until a condition holds.
+        ``"warp"``, ``"warpgroup"``, ``"block"``, ``"cluster"`` or ``"grid"``; ``"parts"``: until a condition holds.
     lanes : Lanes
         The threads that come.
     done : callable
@@ -69,7 +69,7 @@ class TeamRunner:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.group_of = {"warp": machine.warps(), "block": machine.block_of, "cluster": machine.cluster_of,
+        self.group_of = {"warp": machine.warps(), "warpgroup": machine.warpgroups(), "block": machine.block_of, "cluster": machine.cluster_of,
                          "grid": np.zeros_like(machine.block_of)}
         self.sizes = {scope: np.bincount(groups) for scope, groups in self.group_of.items()}
         self.here: dict[tuple[Any, int], int] = {}

@@ -117,7 +117,7 @@ class _Walk:
         low = self.coordinates.low
         names = [low.variable[x.id] for x in node.loops]
         at = node.instruction.accumulator.lane.substitute({"row": var(names[0]), "column": var(names[1])})
-        mine = Condition(var(low.role_name["lane"]) - at, True)
+        mine = Condition(var(low.role_name[node.instruction.role]) - at, True)
         out: Node = If((mine,), (Do(node.site, node.target, node.operands, ids=node.ids),))
         for name, x in reversed(list(zip(names, node.loops, strict=True))):
             out = For(name, x.start, x.extent, (out,), "unroll", x, ids=(x.id,))

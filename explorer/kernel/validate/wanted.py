@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...ir.expr import Expr, const, quotient, remainder, var
-from ...ir.instructions import INSTRUCTIONS
+from ...ir.instructions import instruction
 from ...ir.program import Constraint
 from ...ir.tree import WARP_SIZE, Kernel, Loop
 from ...poly.region import Region
@@ -83,7 +83,7 @@ class Wanted:
     @cached_property
     def case(self) -> Conj:
         """When an instance of it runs here."""
-        site = self.accesses[-1 if self.accesses[0].leaf.mechanism in INSTRUCTIONS else 0]  # where the accumulator's element is
+        site = self.accesses[-1 if instruction(self.accesses[0].leaf.mechanism) else 0]  # where the accumulator's element is
         boxes = [Condition(e) for x in self.above for e in (self.values[x.id] - x.start,
                                                             -self.values[x.id] + (x.start + x.extent - 1))]
         guards = [Condition(self.expr(c.expr), c.equality) for c in site.guards]

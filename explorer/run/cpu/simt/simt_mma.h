@@ -40,3 +40,39 @@ inline void simt_mma(C (&c)[NC], const A (&a)[NA], const B (&b)[NB], int line) {
         c[i] = (C)sum;
     }
 }
+
+// wgmma on the CPU device: every thread of a warpgroup computes its own elements of the accumulator from the two tiles in shared
+// memory, addressed as a matrix descriptor addresses them (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout").
+template <class TILE>
+inline const char* simt_tile_element(const TILE& tile, int step, int free, int depth, int size) {
+    const int unit = TILE::swizzle / size;  // elements of a row
+    const int row = TILE::transposed ? depth : free, column = TILE::transposed ? free : depth;
+    unsigned long long at = (unsigned long long)(const char*)tile.first + (unsigned long long)step * TILE::step;
+    at += (unsigned long long)(row / 8) * (8 * TILE::swizzle) + (row % 8) * TILE::swizzle;
+    at += (unsigned long long)(column / unit) * TILE::panel + (column % unit) * size;
+    return (const char*)(at ^ ((at / 128 % (TILE::swizzle / 16)) * 16));
+}
+
+template <int N, int K, int STEPS, class A, class B, class C, int NC, class LEFT, class RIGHT>
+inline void simt_wgmma(C (&c)[NC], const LEFT& a, const RIGHT& b, int line) {
+    static_assert(NC == N / 2, "fragments of the tile");
+    typedef typename simt_mma_wide<A>::type wide;
+    char mine = 0, all[32];
+    simt_warp_gather(0xffffffffu, &mine, 1, all, line);  // no lane reads before all of its warp have come
+    const int thread = (int)((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 128);
+    const int lane = thread % 32;
+    for (int half = 0; half < 2; ++half) {
+        const int row = thread / 32 * 16 + lane / 4 + 8 * half;
+        wide left[STEPS * K];
+        for (int k = 0; k < STEPS * K; ++k)
+            left[k] = (wide)*(const A*)simt_tile_element(a, k / K, row, k % K, (int)sizeof(A));
+        for (int i = 0; i < NC; ++i) {
+            if (i / 2 % 2 != half) continue;
+            const int column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
+            wide sum = (wide)c[i];
+            for (int k = 0; k < STEPS * K; ++k)
+                sum += left[k] * (wide)*(const B*)simt_tile_element(b, k / K, column, k % K, (int)sizeof(B));
+            c[i] = (C)sum;
+        }
+    }
+}
