@@ -22,11 +22,12 @@ from ..ir.instructions import instruction
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves
 from ..ir.tree import Node as Planned
+from ..poly.matrix_load import MECHANISM, MatrixLoad, matrix_load
 from ..poly.shared_tile import read_by_tiles, tiles_of, written_by_threads
 from .accesses import copied_slot, inside_conditions, instance, operands, ref
 from .async_copy import moved
 from .conditions import NEVER
-from .nodes import Barrier, Collect, Commit, Copy, Declare, For, If, Multiply, Node, Wait, Way
+from .nodes import Barrier, Collect, Commit, Copy, Declare, For, If, LoadMatrix, Multiply, Node, Ref, Wait, Way
 from .redundant import Overrun
 from .scratch import Scratch
 from .sites import Lowered, Site
@@ -136,7 +137,7 @@ def _node(c: Context, node: Planned, above: tuple[Loop, ...]) -> tuple[Node, ...
     if not c.low.is_counter(node):
         return tuple(with_id(inner, node.id) for inner in _body(c, node.id, node.body, (*above, node)))
     if node.role == "tensor":
-        return _multiply(c, node, above)
+        return _instruction(c, node, above)
     lanes = _one_copy(c, node, above)
     if lanes is not None:
         return lanes
@@ -158,12 +159,28 @@ def _leaf(c: Context, leaf: Leaf, above: tuple[Loop, ...]) -> tuple[Node, ...]:
     return (If(site.conditions, (node,)),) if site.conditions else (node,)
 
 
-def _multiply(c: Context, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
-    """The tensor instruction that three loops are."""
+def _instruction(c: Context, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
+    """The instruction that some loops, one in the other, are."""
     loops = [outer]
     while isinstance(inner := loops[-1].body[0], Loop):
         loops.append(inner)
     assert isinstance(inner, Leaf)
+    return _load_matrix(c, inner, loops, above) if inner.mechanism == MECHANISM else _multiply(c, inner, loops, above)
+
+
+def _load_matrix(c: Context, inner: Leaf, loops: list[Loop], above: tuple[Loop, ...]) -> tuple[Node, ...]:
+    """Fragments from shared memory."""
+    site, load = c.sites[inner.id], matrix_load(c.low.plan, inner, (*above, *loops))
+    assert isinstance(load, MatrixLoad), "a leaf that loads matrices can, or the plan was not judged"
+    ids = (inner.id, *(x.id for x in (*above, *loops) if x is loops[0] or not c.low.is_counter(x)))
+    target, source = ref(c.low, site, len(site.statement.reads)), ref(c.low, site, 0)
+    row = Ref(source.store, tuple(c.low.in_c(e, site.loops).simplify(site.ranges) for e in load.row))
+    node = LoadMatrix(site, target, source, row, load.count, load.transposed, loops[0], ids)
+    return (If(site.conditions, (node,)),) if site.conditions else (node,)
+
+
+def _multiply(c: Context, inner: Leaf, loops: list[Loop], above: tuple[Loop, ...]) -> tuple[Node, ...]:
+    """The tensor instruction that three loops are."""
     rows, columns, depth = loops
     site = c.sites[inner.id]
     target, factors = ref(c.low, site, 2), (ref(c.low, site, 0), ref(c.low, site, 1))

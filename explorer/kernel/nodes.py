@@ -277,6 +277,23 @@ class Multiply:
 
 
 @dataclass(frozen=True)
+class LoadMatrix:
+    """Fragments of a warp from shared memory: what its `loop` over the registers would copy element by element.
+
+    It loads `count` matrices, `transposed` or not; each lane names the first element of a `row` of one.
+    """
+
+    site: Site
+    target: Ref
+    source: Ref
+    row: Ref
+    count: int
+    transposed: bool
+    loop: Loop
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Commit:
     """The asynchronous copies since the last commit are a group."""
 
@@ -402,5 +419,5 @@ class Apply:
     ids: tuple[str, ...] = ()
 
 
-Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | Multiply | Commit | Wait | Barrier
-        | Collect | Contribute | Combine | Apply)
+Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | Multiply | LoadMatrix | Commit | Wait
+        | Barrier | Collect | Contribute | Combine | Apply)

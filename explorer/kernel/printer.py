@@ -28,6 +28,7 @@ from .nodes import (
     If,
     Let,
     Load,
+    LoadMatrix,
     Mask,
     Multiply,
     Node,
@@ -168,6 +169,14 @@ class BodyPrinter:
         fragments = (replace(r, index=r.index[:-1]) for r in (node.target, *node.operands))
         arguments = ", ".join(self.spell.element(r, node.site) for r in fragments)
         return [Lines((f"{mma_name(row)}({arguments});  // {node.site.leaf.id}",), node.ids)]
+
+    @node.register
+    def _(self, node: LoadMatrix) -> list[Out]:
+        self.spell.library.add("matrix")
+        self.spell.aligned.add(node.source.store.name)
+        to = self.spell.element(replace(node.target, index=node.target.index[:-1]), node.site)
+        kind = f"load_matrix<{node.count}, {'true' if node.transposed else 'false'}>"
+        return [Lines((f"{kind}({to}, &{self.spell.element(node.row, node.site)});  // {node.site.leaf.id}",), node.ids)]
 
     def _warpgroup(self, node: Multiply, row: Wgmma) -> str:
         """The call of a warpgroup's instructions: the fragment, and where the factors' tiles begin."""

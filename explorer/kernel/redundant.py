@@ -14,9 +14,7 @@ dropped condition, one of two things holds:
 *identity*
     The leaf is an update, and where E(L) < 0 its value is the identity of its reduction: each read it needs comes from
     a copy whose `inside` conditions fail whenever E does, so it is the copy's fill, and the value folds to the identity
-    with these constants.  In a product one zero is enough if the other factor is an element of a staged copy (real
-    data, never uninitialised memory): zero times a finite number is zero.  Only an infinity or NaN in the input would
-    show, as it does in every convolution that pads with zeros.
+    with these constants (:mod:`~explorer.poly.zero_fill`).
 
 An extra run violates at least one dropped condition, and either argument alone suffices, so conditions may be dropped
 one by one.  Extra runs read shared memory at times when no real run might, so the barriers must hold for them too: see
@@ -28,25 +26,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
 
 from ..ir.expr import Expr, Ranges, quotient, remainder, var
-from ..ir.operations import OPERATIONS
+from ..ir.instructions import instruction
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Constraint, Statement
-from ..ir.scalar import REDUCTIONS, Call, Cast, Literal, Read, Scalar, argument_types
 from ..ir.tree import ranges as loop_ranges
+from ..poly.zero_fill import fills
 from .conditions import Condition
 from .sites import Lowered, Site
-
-
-class Data:
-    """A number of the program's input, not known here."""
-
-
-DATA = Data()
 
 
 class Overrun:
@@ -89,7 +77,7 @@ class Overrun:
         def harmless(c: Condition) -> bool:
             constraints = [constraint for named, constraint in site.named if named == c]
             return bool(constraints) and not c.variables() <= enclosing and all(
-                self.dead(site, constraint, buffer) or self.identity(site, constraint) for constraint in constraints)
+                self.dead(site, constraint, buffer) or fills(self.low.plan).is_identity(site.leaf, site.loops, constraint) for constraint in constraints)
 
         return tuple(c for c in site.conditions if not harmless(c))
 
@@ -107,7 +95,7 @@ class Overrun:
         """Whether running the leaf anywhere in its boxes stays inside register and staged buffers."""
         statement, leaf = site.statement, site.leaf
         target = len(statement.reads)
-        if leaf.mechanism != "plain" or leaf.collect or statement.inside or self.low.store(leaf, target).space != "register":
+        if (leaf.mechanism != "plain" and not instruction(leaf.mechanism)) or leaf.collect or statement.inside or self.low.store(leaf, target).space != "register":
             return False
         for slot in range(len(statement.accesses)):
             store, view = self.low.store(leaf, slot), leaf.view(slot)
@@ -229,62 +217,6 @@ class Overrun:
                 return None
             found.add((access.array, index))
         return next(iter(found))[1] if len(found) == 1 else None
-
-    # -- identities ---------------------------------------------------------------------------------------------
-
-    def identity(self, site: Site, constraint: Constraint) -> bool:
-        """Whether the update's value is the identity wherever the constraint fails."""
-        statement = site.statement
-        if statement.update is None or constraint.equality:
-            return False
-        failing = constraint.expr.substitute(dict(site.leaf.at), loop_ranges(site.loops))
-        elements = {slot: (self.copy_of.get(view.buffer), view.element) for slot, view in site.leaf.views}
-        value = self.fold(statement.value, statement, elements, failing, loop_ranges(site.loops))
-        target = self.low.store(site.leaf, len(statement.reads)).dtype
-        return value is not None and value is not DATA and bool(value == REDUCTIONS[statement.update].identity(target))
-
-    def fold(self, value: Scalar, statement: Statement, elements: Mapping[int, tuple[Statement | None, tuple[Expr, ...]]],
-             failing: Expr, scope: Ranges) -> Any:
-        """The value where ``failing < 0``, or None if it is not known."""
-        if isinstance(value, Literal):
-            return value.dtype.wide.numpy.type(value.value)
-        if isinstance(value, Read):
-            copy, element = elements.get(value.slot, (None, ()))
-            return None if copy is None or not element else self.copied(copy, element, failing, scope)
-        if isinstance(value, Cast):
-            arg = self.fold(value.arg, statement, elements, failing, scope)
-            return None if arg is None or arg is DATA else value.dtype.wide.numpy.type(arg)
-        if not isinstance(value, Call):
-            return None
-        args = [self.fold(a, statement, elements, failing, scope) for a in value.args]
-        if any(a is None for a in args):
-            return None
-        if any(a is DATA for a in args):
-            zero = value.op == "mul" and any(a is not DATA and a == 0 for a in args)
-            return 0 if zero else DATA if OPERATIONS[value.op].keeps_finite else None
-        kinds = argument_types(value, [self.low.plan.array_of[a.array].dtype for a in statement.reads])
-        with np.errstate(all="ignore"):
-            return OPERATIONS[value.op].numpy(*(kind.numpy.type(a) for kind, a in zip(kinds, args, strict=True)))
-
-    def copied(self, copy: Statement, element: Sequence[Expr], failing: Expr, scope: Ranges) -> Any:
-        """The value of an element of a staged copy where ``failing < 0``: its fill, :data:`DATA`, or None if it may not exist."""
-        at = dict(zip(copy.dims, element, strict=True))
-        if any(c.equality or c.expr.substitute(at, scope).interval(scope)[0] < 0 for c in copy.domain):
-            return None
-        for c in copy.inside:
-            if not c.equality and (c.expr.substitute(at, scope) - failing).interval(scope)[1] <= 0:
-                return self.low.plan.array_of[copy.target.array].dtype.wide.numpy.type(copy.fill)
-        values: list[Any] = []
-        for site in self.sites.values():
-            if site.statement is copy:
-                when = dict(site.leaf.when)
-                elements = {
-                    slot: (self.copy_of.get(view.buffer), tuple(e.substitute(when).substitute(at, scope) for e in view.element))
-                    for slot, view in site.leaf.views if slot < len(copy.reads)
-                }
-                values.append(self.fold(copy.value, copy, elements, failing, scope))
-        known = bool(values) and not copy.inside and all(v is not None and v is not DATA and v == values[0] for v in values)
-        return values[0] if known else DATA
 
 
 def _over_element(statement: Statement, slot: int, expr: Expr) -> Expr | None:

@@ -11,7 +11,9 @@ from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.scalar import Call, Read
 from ..ir.tree import WARP_SIZE, Leaf, Loop, ranges
+from .matrix_load import MECHANISM, NoLoad, matrix_load
 from .shared_tile import NoTile, shared_tile
+from .zero_fill import fills
 
 Held = tuple[Layout | None, str, str]
 """An operand's layout (None: it is in shared memory), and the loops over its rows and columns."""
@@ -54,6 +56,10 @@ def is_product(statement: Statement) -> bool:
 def misshapen_tiles(plan: Plan) -> Iterator[tuple[str, str]]:
     """Leaves that are marked as tensor instructions and are none, and why: a step that makes one is not taken."""
     for leaf, above, kernel in plan.leaves:
+        if leaf.mechanism == MECHANISM and isinstance(lost := matrix_load(plan, leaf, above), NoLoad):
+            yield leaf.id, f"{lost.what}: {lost.why}"
+        if leaf.mechanism == MECHANISM and (len(above) < 2 or above[-2].role != "tensor"):
+            yield leaf.id, "its loop over registers is the instruction's"
         if row := instruction(leaf.mechanism):
             yield from ((leaf.id, why) for why in _misshapen(plan, row, leaf, above, plan.extents[kernel.id][3]))
 
@@ -76,7 +82,7 @@ def _misshapen(plan: Plan, row: Instruction, leaf: Leaf, above: tuple[Loop, ...]
             yield f"operand {slot} has to be a register array of the tile, as the instruction's layout has it"
     for c in plan.statement_of[leaf.statement].domain:
         e = c.expr.substitute(dict(leaf.at), scope)
-        if e.variables() & inside and (c.equality or e.interval(scope)[0] < 0):
+        if e.variables() & inside and (c.equality or e.interval(scope)[0] < 0) and not fills(plan).is_identity(leaf, above, c):
             yield "a tile is computed as a whole, and a condition asks for a part of one"
             return
     if leaf.collect or any(x.role in ("lane", "thread.x") for x in above):

@@ -196,4 +196,4 @@ def spread(plan: Plan, pair: Pair, made: Part, role: str) -> Plan:
     assert isinstance(moved, Leaf)
     views = tuple((slot, replace(v, index=places.get(slot, v.index))) for slot, v in moved.views)
     body = replace(inner, extent=layout.lanes, role=role, body=(replace(moved, views=views),))
-    return plan.replace_node(outer.id, replace(outer, extent=layout.registers, role="unroll", body=(body,)))
+    return plan.replace_node(outer.id, replace(outer, extent=layout.registers, role="seq", body=(body,)))

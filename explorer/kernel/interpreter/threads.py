@@ -28,6 +28,7 @@ from ..nodes import (
     If,
     Let,
     Load,
+    LoadMatrix,
     Mask,
     Node,
     Operand,
@@ -37,6 +38,7 @@ from ..nodes import (
 )
 from ..printer import cells_of, writers_of
 from ..sites import Lowered, Site
+from ..unfold import unfolded
 from .copies import commit, issue, wait
 from .elements import Elements, Reads
 from .lanes import Env, Lanes, Numbers, spread
@@ -233,6 +235,10 @@ class Threads(Elements):
     @node.register
     def _(self, node: Copy, lanes: Lanes, env: Env) -> None:
         issue(self, node, lanes, env)
+
+    @node.register
+    def _(self, node: LoadMatrix, lanes: Lanes, env: Env) -> None:
+        self.node(unfolded(node, self.low), lanes, env)
 
     @node.register
     def _(self, node: Commit, lanes: Lanes, env: Env) -> None:

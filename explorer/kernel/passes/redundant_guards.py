@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..lower import Context
-from ..nodes import Do, If, Node
+from ..nodes import Do, If, Multiply, Node
 from ..traverse import map_bodies
 
 
@@ -25,7 +25,7 @@ def redundant_guards(body: tuple[Node, ...], context: Context) -> tuple[Node, ..
     out: list[Node] = []
     for node in body:
         node = map_bodies(node, lambda inner: redundant_guards(inner, context))
-        if isinstance(node, If) and len(node.body) == 1 and isinstance(only := node.body[0], Do):
+        if isinstance(node, If) and len(node.body) == 1 and isinstance(only := node.body[0], (Do, Multiply)):
             kept = context.overrun.kept(only.site)
             node = replace(node, conditions=kept) if kept else replace(only, ids=(*only.ids, *node.ids))
         out.append(node)

@@ -28,6 +28,7 @@ from ..sites import Lowered
 from ..traverse import walk
 from .barriers import check_barriers
 from .bounds import check_bounds
+from .instructions import check_instructions
 from .leaves import Leaves, finding
 from .order import check_order, check_waits
 from .points import Coordinates
@@ -66,7 +67,7 @@ def validate(plan: Plan, low: Lowered, body: Sequence[Node], used: frozenset[str
         with budget(LIMIT):
             return (*Leaves(plan, leaves, every).findings(), *check_order(leaves, every, coordinates),
                     *check_waits(leaves, every, coordinates), *check_barriers(leaves, every, coordinates, used),
-                    *check_bounds(leaves, every))
+                    *check_bounds(leaves, every), *check_instructions(plan, low, body))
     except KeyError as error:
         return (finding("flow", low.kernel.id, f"uses {error.args[0]} where there is no such variable", None),)
     except Undecided as error:

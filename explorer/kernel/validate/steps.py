@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from ...ir.expr import var
 from ...poly.region import Region
 from ..conditions import Condition
-from ..nodes import Declare, Do, For, If, Let, Multiply, Node
+from ..nodes import Declare, For, If, Let, LoadMatrix, Multiply, Node
 from ..traverse import map_exprs
+from ..unfold import unfolded
 from .points import EVERYWHERE, Cases, Coordinates, Space, both, negated
 
 APART = 4
@@ -112,18 +112,6 @@ class _Walk:
         """A value with names replaced by what they stand for."""
         return map_exprs(value, lambda e: e.substitute(self.values))
 
-    def unfolded(self, node: Multiply) -> For:
-        """A tensor instruction as the loops that it is: every update in the lane that has the element."""
-        low = self.coordinates.low
-        names = [low.variable[x.id] for x in node.loops]
-        at = node.instruction.accumulator.lane.substitute({"row": var(names[0]), "column": var(names[1])})
-        mine = Condition(var(low.role_name[node.instruction.role]) - at, True)
-        out: Node = If((mine,), (Do(node.site, node.target, node.operands, ids=node.ids),))
-        for name, x in reversed(list(zip(names, node.loops, strict=True))):
-            out = For(name, x.start, x.extent, (out,), "unroll", x, ids=(x.id,))
-        assert isinstance(out, For)
-        return out
-
     def body(self, nodes: Sequence[Node], around: tuple[Around, ...], cases: Cases) -> list[Step]:
         return [step for node in nodes for step in self.node(node, around, cases)]
 
@@ -139,8 +127,8 @@ class _Walk:
             conditions: tuple[Condition, ...] = self.told(node.conditions)
             yield from self.body(node.body, (*around, Branch(conditions)), both(cases, (conditions,)))
             yield from self.body(node.otherwise, (*around, Branch(conditions)), both(cases, negated(conditions)))
-        elif isinstance(node, Multiply):
-            yield from self.node(self.unfolded(node), around, cases)
+        elif isinstance(node, (Multiply, LoadMatrix)):
+            yield from self.node(unfolded(node, self.coordinates.low), around, cases)
         elif not isinstance(node, Declare):
             self.number += APART
             yield Step(self.told(node), self.number, around, cases, self.coordinates)

@@ -21,7 +21,7 @@ _LOCAL = re.compile(
 _LANES = re.compile(r"^([ \t]+)T at\[N\];", re.MULTILINE)
 _COMBINED = re.compile(r"(\bblock_reduce_lanes\w*<[^;]*?>\()(\w+)(?=,)")
 _FRAGMENTS = re.compile(r"^([ \t]+mma_\w+\()([^;]*)(\);)", re.MULTILINE)
-_GROUP_FRAGMENT = re.compile(r"^([ \t]+wgmma_\w+<\d+>\()([^,;]*)(,)", re.MULTILINE)
+_GROUP_FRAGMENT = re.compile(r"^([ \t]+(?:wgmma_\w+|load_matrix)<[\w, ]+>\()([^,;]*)(,)", re.MULTILINE)
 _SYMBOL_MODULE = re.compile(r"(?:_ZZ?N?\d+)?m(\d+)_")
 
 

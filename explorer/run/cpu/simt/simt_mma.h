@@ -76,3 +76,19 @@ inline void simt_wgmma(C (&c)[NC], const LEFT& a, const RIGHT& b, int line) {
         }
     }
 }
+
+// ldmatrix on the CPU device: all lanes tell where their rows begin, then each reads its part of others' rows.
+template <int COUNT, bool TRANSPOSED>
+inline void simt_load_matrix(unsigned (&to)[COUNT], const void* row, int line) {
+    const void* rows[32];
+    simt_warp_gather(0xffffffffu, &row, (int)sizeof row, rows, line);
+    const int lane = (int)((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32);
+    for (int m = 0; m < COUNT; ++m) {
+        if (TRANSPOSED) {
+            const unsigned low = ((const unsigned short*)rows[8 * m + 2 * (lane % 4)])[lane / 4];
+            to[m] = low | (unsigned)((const unsigned short*)rows[8 * m + 2 * (lane % 4) + 1])[lane / 4] << 16;
+        } else {
+            to[m] = ((const unsigned*)rows[8 * m + lane / 4])[lane % 4];
+        }
+    }
+}
