@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from ..ir.dtype import DTYPES, DType
 from ..ir.expr import Expr, Ranges
+from ..ir.plan import Buffer
 from ..ir.program import Indirect
 from ..ir.scalar import REDUCTIONS, Read, Scalar
-from ..ir.swizzle import offset
+from ..ir.swizzle import cells, offset
 from ..poly.shared_tile import SharedTile
 from .bounds import bounds, extreme_text
 from .conditions import NEVER, Condition, condition_text, without_implied
@@ -109,6 +110,8 @@ class Speller:
         if len(affine) < len(ref.index):
             parts = [to_c(e, ranges) if isinstance(e, Expr) else self._indirect(e, site, reads) for e in ref.index]
             return f"{store.name}[{horner(parts, store.shape, store.array is not None and store.array.size > INT_MAX)}]"
+        if store.placed:
+            return f"{store.name}[{self._place(store.placed, affine, ranges)}]"
         if store.slots or store.space != "global":
             return store.name + subscripts(affine, ranges)
         if ref.flat:
@@ -116,15 +119,27 @@ class Speller:
         wide = is_wide(linear(affine, store.shape), ranges)
         return f"{store.name}[{horner([to_c(e, ranges) for e in affine], store.shape, wide)}]"
 
+    def _place(self, buffer: Buffer, index: Sequence[Expr], ranges: Ranges) -> str:
+        """Where an element of a shared array in panels or swizzled lies: ``swizzled<128, __half>(i * 64 + k)``."""
+        text = self._before_swizzle(buffer, index, ranges)
+        if not buffer.swizzle:
+            return text
+        self.library.add("swizzle")
+        return f"swizzled<{buffer.swizzle}, {buffer.dtype.cuda}>({text})"
+
+    def _before_swizzle(self, buffer: Buffer, index: Sequence[Expr], ranges: Ranges) -> str:
+        """The same without the swizzle."""
+        found, extents = cells(buffer, index, ranges)
+        wide = is_wide(offset(buffer, index, ranges), ranges)
+        return horner([to_c(e, ranges) for e in found], extents, wide)
+
     def tile(self, ref: Ref, tile: SharedTile, site: Site, first: Mapping[str, Expr]) -> str:
         """A factor of a warpgroup's instruction: how it lies in shared memory, and its first element, at these loop values."""
-        store, ranges = ref.store, site.ranges
+        store, index = ref.store, [e.substitute(first, site.ranges) for e in ref.index if isinstance(e, Expr)]
         assert store.buffer is not None, "operands in shared memory are buffers of the plan"
-        self.used.add(store.name)
-        self.aligned.add(store.name)
-        place = offset(store.buffer, [e.substitute(first) for e in ref.index if isinstance(e, Expr)], ranges)
+        self.used |= {store.name, *(name for e in index for name in e.variables())}
         kind = f"{tile.swizzle}, {'true' if tile.transposed else 'false'}, {tile.panel_bytes}, {tile.step_bytes}"
-        return f"shared_tile<{kind}>(&{store.name}[{self.expr(place, ranges)[0]}])"
+        return f"shared_tile<{kind}>(&{store.name}[{self._before_swizzle(store.buffer, index, site.ranges)}])"
 
     def _indirect(self, index: Indirect, site: Site, reads: Sequence[Operand]) -> Text:
         """A data-dependent index as an integer."""
