@@ -1,0 +1,125 @@
+"""Parameters of a product's schedule: tiles of a block and of its warps, depth of a step, stages; which there are for a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from ...gpu.spec import Gpu
+from ...ir.instructions import INSTRUCTIONS, STEP_BYTES, Mma, wgmma
+from .form import ProductForm
+
+GROUP_ROWS = 64
+"""Rows of a warpgroup's instruction."""
+ROW_BYTES = 128
+"""Bytes of a swizzled row in shared memory: the longest that a tensor map writes and a descriptor reads."""
+MOST_REGISTERS = 168
+"""32-bit registers of a thread that an accumulator and fragments may take, of 255: addresses and loads take others."""
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How a product is laid out.
+
+    Attributes
+    ----------
+    engine : str
+        ``"warpgroup"`` (factors in shared memory, filled by bulk copies), ``"warp"`` (fragments loaded from shared memory), or
+        ``"plain"`` (arithmetic of threads).
+    rows, columns, depth : int
+        Tile of a block, and of one step of its pipeline.
+    down, across : int
+        Warps, or warpgroups, along rows and columns.
+    stages : int
+        Steps in flight, the computing one included.
+    """
+
+    engine: str
+    rows: int
+    columns: int
+    depth: int
+    down: int
+    across: int
+    stages: int
+
+    @property
+    def warps(self) -> int:
+        """Of a block."""
+        return self.down * self.across * (4 if self.engine == "warpgroup" else 1)
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return 32 * self.warps
+
+    def shared_bytes(self, form: ProductForm) -> int:
+        """What its slots take."""
+        return self.stages * self.depth * (self.rows * form.left.dtype.bytes + self.columns * form.right.dtype.bytes)
+
+    def registers(self, form: ProductForm) -> int:
+        """32-bit registers of a thread for accumulators and, where there are, fragments."""
+        words = self.rows * self.columns * form.accumulator.bytes // (4 * self.threads)
+        if self.engine != "warp":
+            return words
+        row = warp_instruction(form)
+        step = row.k if row else 1
+        left = self.rows // self.down * step * form.left.dtype.bytes
+        return words + (left + self.columns // self.across * step * form.right.dtype.bytes) // (4 * 32)
+
+    def __str__(self) -> str:
+        kind = {"warpgroup": "wgmma", "warp": "mma.sync", "plain": "fma"}[self.engine]
+        return (f"{kind}, {self.rows} x {self.columns} x {self.depth} a block, {self.down} x {self.across} "
+                f"{'warpgroups' if self.engine == 'warpgroup' else 'warps'}, {self.stages} stages")
+
+
+def warp_instruction(form: ProductForm) -> Mma | None:
+    """The largest exact instruction of a warp for the types of a product."""
+    rows = [r for r in INSTRUCTIONS.values() if not r.significand
+            and (r.a, r.b, r.c) == (form.left.dtype, form.right.dtype, form.accumulator)]
+    return max(rows, key=lambda r: r.m * r.n * r.k, default=None)
+
+
+def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
+    """The tilings that fit a GPU and this product."""
+    yield from _of_groups(form, gpu)
+    yield from _of_warps(form, gpu)
+
+
+def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
+    """Those of warpgroups: on Hopper, where rows in global memory are multiples of 16 bytes (tensor maps)."""
+    size = form.left.dtype.bytes
+    depth = ROW_BYTES // size
+    if gpu.arch != "sm_90" or any(f.pitch % 16 or not f.along for f in (form.left, form.right)):
+        return
+    if size != 2 and any(f.along == f.free for f in (form.left, form.right)):
+        return
+    for groups, columns, stages in product((1, 2, 3), (8, 16, 32, 64, 96, 128, 160, 192, 224, 256), (2, 3, 4, 5, 6, 7, 8, 10, 12)):
+        t = Tiling("warpgroup", GROUP_ROWS * groups, columns, depth, groups, 1, stages)
+        if wgmma(GROUP_ROWS, columns, depth, form.left.dtype, form.right.dtype, form.accumulator) is None:
+            continue
+        if form.right.along == form.right.free and columns > 64 and columns % 64:
+            continue  # whole panels
+        if _fits(t, form, gpu, MOST_REGISTERS):
+            yield t
+
+
+def _of_warps(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
+    """Those of warps."""
+    row, arch = warp_instruction(form), int("".join(filter(str.isdigit, gpu.arch)))
+    if row is None or not row.runs_on(arch):
+        return
+    depths = (32, 64) if form.left.dtype.bytes == 2 else (2 * STEP_BYTES // form.left.dtype.bytes, 4 * STEP_BYTES // form.left.dtype.bytes)
+    layouts = ((1, 1), (1, 2), (2, 1), (1, 4), (2, 2), (4, 1), (2, 4), (4, 2))
+    for (down, across), m, n, depth, stages in product(layouts, (16, 32, 64), (8, 16, 32, 64), depths, (2, 3, 4)):
+        if m % row.m or n % row.n or depth % row.k:
+            continue
+        t = Tiling("warp", m * down, n * across, depth, down, across, stages)
+        if _fits(t, form, gpu, MOST_REGISTERS):
+            yield t
+
+
+def _fits(t: Tiling, form: ProductForm, gpu: Gpu, most: int) -> bool:
+    """Whether a block has the shared memory and a thread the registers."""
+    return t.shared_bytes(form) + 1024 <= gpu.shared_bytes_per_block and t.registers(form) <= most and t.stages - 1 <= -(
+        -form.extents[2] // t.depth)
