@@ -77,6 +77,11 @@ class Buffer:
         """Bytes, padding included."""
         return self.size * self.dtype.bytes
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether its elements lie in panels or swizzled, not row after row."""
+        return self.space == "shared" and bool(self.panel or self.swizzle)
+
 
 @cached_hash
 @dataclass(frozen=True)

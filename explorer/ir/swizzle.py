@@ -7,7 +7,8 @@ line, modulo the units of a row.  These are the patterns of tensor maps and of m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from .expr import Expr, Ranges, const, quotient, rejoin, remainder
 from .plan import Buffer
@@ -17,26 +18,60 @@ MODES = (32, 64, 128)
 LINE, UNIT = 128, 16
 """Bytes over all banks, and of what changes places as one."""
 ALIGNMENT = 1024
-"""Bytes after which every pattern repeats."""
+"""Bytes after which every pattern repeats, and of whose multiple an array begins."""
+
+
+def cells(buffer: Buffer, index: Sequence[Expr], ranges: Ranges) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
+    """The index of an element with its panel before its row, and the extents of such indices: row-major they give its place.
+
+    Examples
+    --------
+    >>> from explorer.ir.dtype import DTYPES
+    >>> from explorer.ir.expr import var
+    >>> b = Buffer("y_s", DTYPES["f16"], (64, 256), "shared", panel=64)
+    >>> cells(b, (var("k"), var("j")), {"k": (0, 63), "j": (0, 255)})
+    (((j // 64), k, (j % 64)), (4, 64, 64))
+    """
+    shape = buffer.padded_shape
+    if not buffer.panel or len(shape) < 2:
+        return tuple(index), shape
+    (*outer, row, column), (*around, rows, columns) = index, shape
+    panel, inside = quotient(column, buffer.panel, ranges), remainder(column, buffer.panel, ranges)
+    return (*outer, panel, row, inside), (*around, columns // buffer.panel, rows, buffer.panel)
 
 
 def offset(buffer: Buffer, index: Sequence[Expr], ranges: Ranges) -> Expr:
     """The place of an element in elements, as it is before the swizzle: row-major, or row-major in panels."""
-    shape, place = buffer.padded_shape, const(0)
-    if not buffer.panel or not shape:
-        for e, extent in zip(index, shape, strict=True):
-            place = place * extent + e
-        return rejoin(place)
-    (*outer, row, column), (*around, rows, columns) = (index, shape) if len(shape) > 1 else ((const(0), *index), (1, *shape))
-    for e, extent in zip(outer, around, strict=True):
+    place = const(0)
+    for e, extent in zip(*cells(buffer, index, ranges), strict=True):
         place = place * extent + e
-    panel, inside = quotient(column, buffer.panel, ranges), remainder(column, buffer.panel, ranges)
-    return rejoin(place * (rows * columns) + panel * (rows * buffer.panel) + row * buffer.panel + inside)
+    return rejoin(place)
 
 
-def swizzled(place: int, mode: int, size: int) -> int:
-    """Where the element of `size` bytes whose offset is `place` really lies, in elements, by one of the :data:`MODES`."""
+def swizzled(place: Any, mode: int, size: int) -> Any:
+    """Where the elements of `size` bytes whose offsets are `place` really lie, in elements, by one of the :data:`MODES`."""
     if not mode:
         return place
     line, unit = place * size // LINE, UNIT // size
     return place ^ (line % (mode // UNIT) * unit)
+
+
+def shared_bytes(buffers: Iterable[Buffer]) -> int:
+    """Bytes of shared memory that arrays take together: those that begin at multiples of 1024 bytes first, then the others."""
+    return places_of([(b.nbytes, b.is_placed) for b in buffers if b.space == "shared"])[1]
+
+
+def places_of(arrays: Sequence[tuple[int, bool]]) -> tuple[tuple[int, ...], int]:
+    """Where arrays begin in one allocation, and its bytes.
+
+    Parameters
+    ----------
+    arrays : sequence of (int, bool)
+        Their bytes, and whether they begin at a multiple of :data:`ALIGNMENT`; those stand first, the others at multiples of 16.
+    """
+    places, end = [0] * len(arrays), 0
+    for n, (nbytes, aligned) in sorted(enumerate(arrays), key=lambda a: not a[1][1]):
+        unit = ALIGNMENT if aligned else UNIT
+        places[n] = -(-end // unit) * unit
+        end = places[n] + -(-nbytes // UNIT) * UNIT
+    return tuple(places), end

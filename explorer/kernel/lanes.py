@@ -9,6 +9,7 @@ from math import gcd
 from ..ir.expr import Expr
 from ..ir.inequality import linear_in
 from ..ir.regroup import without_remainders
+from ..ir.swizzle import offset
 from ..ir.tree import Loop
 from .conditions import Condition, condition, conjunction
 from .index import linear
@@ -68,8 +69,9 @@ def is_wide(low: Lowered, site: Site, slot: int, loop: Loop) -> bool:
 
 
 def flat_offset(low: Lowered, site: Site, slot: int, lane: Mapping[str, Expr] | None = None) -> Expr:
-    """Row-major offset of an access whose index is affine."""
+    """Offset of an access whose index is affine: row-major, or as panels lie."""
     flat = low.offset(site, slot, lane)
     if flat is not None:
         return flat
-    return linear([e for e in low.index(site, slot, lane) if isinstance(e, Expr)], low.store(site.leaf, slot).shape)
+    index, store = [e for e in low.index(site, slot, lane) if isinstance(e, Expr)], low.store(site.leaf, slot)
+    return offset(store.placed, index, site.ranges) if store.placed else linear(index, store.shape)

@@ -9,12 +9,12 @@ from math import prod
 from ..errors import ResourceError
 from ..ir.instructions import INSTRUCTIONS
 from ..ir.plan import Plan
+from ..ir.swizzle import ALIGNMENT, UNIT, places_of, shared_bytes
 from ..ir.tree import Kernel, leaves
 from .sites import Store
 
 STATIC_SHARED_LIMIT = 48 * 1024
 """Bytes of shared memory that may be declared statically (CUDA C++ Programming Guide, "Shared memory")."""
-ALIGNMENT = 16
 MOST_PRIVATE = 64 * 1024
 """Bytes of register arrays that a kernel may declare; the stack of a thread on the CPU device has room for four times that."""
 
@@ -52,7 +52,7 @@ def resources(plan: Plan, kernel: Kernel) -> Resources:
     """The static facts of one kernel of a plan."""
     used = {view.buffer for leaf, _ in leaves(kernel.body) for _, view in leaf.views}
     buffers = [b for b in plan.buffers if b.name in used]
-    shared = sum(_rounded(b.nbytes) for b in buffers if b.space == "shared")
+    shared = shared_bytes(buffers)
     registers = sum(-(-b.nbytes // 4) for b in buffers if b.space == "register")
     extents = plan.extents[kernel.id]
     return Resources(kernel.id, extents[3:], extents[:3], shared, registers)
@@ -88,14 +88,11 @@ def require_room(kernel: str, stores: Iterable[Store]) -> None:
                             hint="contract or stage fewer cells at once, or into shared memory")
 
 
-def _rounded(nbytes: int) -> int:
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT
-
-
 def carve(stores: Sequence[Store], scratch: Sequence[Store], aligned: frozenset[str]) -> tuple[list[str], int, int]:
     """Declarations of the shared arrays, and their static and dynamic bytes.
 
-    Up to 48 KiB they are ``__shared__`` arrays; above, references into one dynamic allocation.
+    Up to 48 KiB they are ``__shared__`` arrays; above, references into one dynamic allocation.  Arrays in panels or swizzled
+    begin at multiples of 1024 bytes, and stand first.
 
     Parameters
     ----------
@@ -103,22 +100,21 @@ def carve(stores: Sequence[Store], scratch: Sequence[Store], aligned: frozenset[
     aligned : frozenset of str
         Names of arrays that are accessed 16 bytes at a time.
     """
-    every = [*stores, *scratch]
-    total = sum(_rounded(prod(s.shape) * s.dtype.bytes) for s in every)
+    every = sorted([*stores, *scratch], key=lambda s: not s.placed)
+    places, total = places_of([(prod(s.shape) * s.dtype.bytes, s.placed is not None) for s in every])
     if total <= STATIC_SHARED_LIMIT:
-        return [_static(s, s.name in aligned) for s in every], total, 0
-    lines = ["extern __shared__ __align__(16) unsigned char shared_memory[];"]
-    offset = 0
-    for s in every:
-        extents = "".join(f"[{n}]" for n in s.shape)
+        return [_static(s, ALIGNMENT if s.placed else UNIT if s.name in aligned else 0) for s in every], total, 0
+    base = ALIGNMENT if any(s.placed for s in every) else UNIT
+    lines = [f"extern __shared__ __align__({base}) unsigned char shared_memory[];"]
+    for s, offset in zip(every, places, strict=True):
+        extents = "".join(f"[{n}]" for n in s.declared)
         form = f"(&{s.name}){extents}" if extents else f"&{s.name}"
         pointer = f"(*){extents}" if extents else "*"
         place = f"shared_memory + {offset}" if offset else "shared_memory"
         lines.append(f"{s.dtype.cuda} {form} = *reinterpret_cast<{s.dtype.cuda} {pointer}>({place});")
-        offset += _rounded(prod(s.shape) * s.dtype.bytes)
     return lines, 0, total
 
 
-def _static(s: Store, aligned: bool) -> str:
-    extents = "".join(f"[{n}]" for n in s.shape)
-    return f"__shared__ {'__align__(16) ' if aligned else ''}{s.dtype.cuda} {s.name}{extents};"
+def _static(s: Store, alignment: int) -> str:
+    extents = "".join(f"[{n}]" for n in s.declared)
+    return f"__shared__ {f'__align__({alignment}) ' if alignment else ''}{s.dtype.cuda} {s.name}{extents};"

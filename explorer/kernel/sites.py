@@ -73,6 +73,16 @@ class Store:
         return self.handed_off or self.slots is not None
 
     @property
+    def placed(self) -> Buffer | None:
+        """The buffer, where its elements lie in panels or swizzled: the text has one dimension for it, and computes the place."""
+        return self.buffer if self.buffer and self.buffer.is_placed else None
+
+    @property
+    def declared(self) -> tuple[int, ...]:
+        """Extents in the text."""
+        return (prod(self.shape),) if self.placed else self.shape
+
+    @property
     def cuda(self) -> str:
         """The type of an element as it is declared."""
         if self.method == "pairwise":

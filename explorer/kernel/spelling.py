@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 from ..ir.dtype import DTYPES, DType
 from ..ir.expr import Expr, Ranges
+from ..ir.plan import Buffer
 from ..ir.program import Indirect
 from ..ir.scalar import REDUCTIONS, Read, Scalar
+from ..ir.swizzle import cells, offset
 from .bounds import bounds, extreme_text
 from .conditions import NEVER, Condition, condition_text, without_implied
 from .index import INT_MAX, horner, is_wide, linear, subscripts, to_c
@@ -107,12 +109,24 @@ class Speller:
         if len(affine) < len(ref.index):
             parts = [to_c(e, ranges) if isinstance(e, Expr) else self._indirect(e, site, reads) for e in ref.index]
             return f"{store.name}[{horner(parts, store.shape, store.array is not None and store.array.size > INT_MAX)}]"
+        if store.placed:
+            return f"{store.name}[{self._place(store.placed, affine, ranges)}]"
         if store.slots or store.space != "global":
             return store.name + subscripts(affine, ranges)
         if ref.flat:
             return f"{store.name}[{to_c(affine[0], ranges)[0]}]"
         wide = is_wide(linear(affine, store.shape), ranges)
         return f"{store.name}[{horner([to_c(e, ranges) for e in affine], store.shape, wide)}]"
+
+    def _place(self, buffer: Buffer, index: Sequence[Expr], ranges: Ranges) -> str:
+        """Where an element of a shared array in panels or swizzled lies: ``swizzled<128, __half>(i * 64 + k)``."""
+        found, extents = cells(buffer, index, ranges)
+        wide = is_wide(offset(buffer, index, ranges), ranges)
+        text = horner([to_c(e, ranges) for e in found], extents, wide)
+        if not buffer.swizzle:
+            return text
+        self.library.add("swizzle")
+        return f"swizzled<{buffer.swizzle}, {buffer.dtype.cuda}>({text})"
 
     def _indirect(self, index: Indirect, site: Site, reads: Sequence[Operand]) -> Text:
         """A data-dependent index as an integer."""

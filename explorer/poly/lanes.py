@@ -1,4 +1,6 @@
-"""Lanes of a vector loop: linear (row-major, padded) indices, strides, alignment, and the lanes that a condition holds for."""
+"""Lanes of a vector loop: linear indices (row-major with padding, or in panels), strides, alignment, and the lanes that a
+condition holds for.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from ..ir.plan import Plan
 from ..ir.program import Constraint, Indirect
 from ..ir.regroup import gather, without_remainders
 from ..ir.scalar import IndexValue, Read, walk
+from ..ir.swizzle import cells
 from ..ir.tree import Leaf, Loop
 
 
@@ -36,7 +39,8 @@ def linear_index(plan: Plan, leaf: Leaf, slot: int, loop: Loop, scope: Ranges) -
         buffer = plan.buffer_of[view.buffer]
         if buffer.space == "register":
             return None
-        index, shape, size, name = view.index, buffer.padded_shape, buffer.dtype.bytes, buffer.name
+        index, shape = cells(buffer, view.index, scope)
+        size, name = buffer.dtype.bytes, buffer.name
     else:
         array = plan.array_of[access.array]
         index, shape, size, name = access.index, array.shape, array.dtype.bytes, array.name

@@ -17,7 +17,7 @@ from ..ir.plan import Plan
 from ..ir.program import Constraint
 from ..ir.tree import WARP_SIZE, Kernel, Loop
 from .sites import Site, launch_extents, sites
-from .traffic import BANKS, SECTOR_BYTES, WORD_BYTES, _active, _address, _storage, _stride
+from .traffic import BANKS, SECTOR_BYTES, WORD_BYTES, _active, _address, _placed, _storage, _stride
 
 POINTS = 1 << 16
 """Iterations that a footprint follows at most, of loops that are tied together."""
@@ -25,7 +25,7 @@ POINTS = 1 << 16
 
 @dataclass(frozen=True)
 class Lane:
-    """What one lane asks for: bytes ``[first, first + width)`` of its array, beginning with the element `index`."""
+    """What one lane asks for: bytes ``[first, first + width)`` of its array in memory, beginning with the element `index`."""
 
     lane: int
     thread: int
@@ -127,9 +127,10 @@ def warp_request(plan: Plan, leaf: str, slot: int, warp: int, at: Mapping[str, i
         else:
             values[loop.id] = np.full_like(thread, at.get(loop.id, loop.start))
     active = _active(site, values)[0]
-    first = (_address(site, values, shape) * size)[0]
+    number = _address(site, values, shape)[0]
+    first = (_address(site, values, shape, _placed(plan, site)) * size)[0]
     lanes = tuple(
-        Lane(i, int(thread[0, i]), int(first[i]), width, tuple(map(int, np.unravel_index(int(first[i]) // size, shape or (1,)))))
+        Lane(i, int(thread[0, i]), int(first[i]), width, tuple(map(int, np.unravel_index(int(number[i]), shape or (1,)))))
         for i in range(WARP_SIZE)
         if active[i]
     )

@@ -15,7 +15,8 @@ from math import prod
 
 import numpy as np
 
-from ..ir.plan import Plan
+from ..ir.plan import Buffer, Plan
+from ..ir.swizzle import UNIT, offset, swizzled
 from ..ir.tree import WARP_SIZE, Loop
 from .sites import Site, launch_extents, sites
 
@@ -102,7 +103,7 @@ def traffic(plan: Plan, kernel: str = "", leaf: str = "") -> tuple[AccessFacts, 
         for site in sites(plan)[k.id]:
             if site.space != "register" and (not leaf or site.leaf.id == leaf):
                 shape, size = _storage(plan, site)
-                out.append(_facts(site, shape, size, launch_extents(plan, k), plan.extents[k.id][3:]))
+                out.append(_facts(site, shape, size, _placed(plan, site), launch_extents(plan, k), plan.extents[k.id][3:]))
     return tuple(out)
 
 
@@ -115,16 +116,23 @@ def _storage(plan: Plan, site: Site) -> tuple[tuple[int, ...], int]:
     return array.shape, array.dtype.bytes
 
 
+def _placed(plan: Plan, site: Site) -> Buffer | None:
+    """The buffer, where its elements lie in panels or swizzled."""
+    buffer = plan.buffer_of[site.storage] if site.leaf.view(site.slot) else None
+    return buffer if buffer and buffer.is_placed else None
+
+
 @lru_cache(maxsize=4096)
-def _facts(site: Site, shape: tuple[int, ...], size: int, launch: tuple[int, ...], block: tuple[int, int, int]) -> AccessFacts:
+def _facts(site: Site, shape: tuple[int, ...], size: int, placed: Buffer | None, launch: tuple[int, ...],
+           block: tuple[int, int, int]) -> AccessFacts:
     vector = next((x for x in site.above if x.role == "vector"), None)
     step = _stride(site, shape, vector)
-    joined = vector is not None and step in (0, 1)
+    joined = vector is not None and step in (0, 1) and not (placed and step and size * vector.extent > UNIT)
     lanes = vector.extent if vector is not None and joined else 1
     width = size * (lanes if step == 1 else 1)
     values, weight, total = _points(site, vector if joined else None, launch, block)
     active = _active(site, values)
-    address = _address(site, values, shape) * size
+    address = _address(site, values, shape, placed) * size
     if vector is not None and joined:
         touched = address[..., None] + np.arange(width)[None, None, :: min(size, WORD_BYTES)]
     else:
@@ -198,8 +206,11 @@ def _active(site: Site, values: dict[str, np.ndarray]) -> np.ndarray:
     return out
 
 
-def _address(site: Site, values: dict[str, np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """Row-major element number; a data-dependent index is drawn at random."""
+def _address(site: Site, values: dict[str, np.ndarray], shape: tuple[int, ...], placed: Buffer | None = None) -> np.ndarray:
+    """Number of the element in memory: row-major, or as it is `placed`; a data-dependent index is drawn at random."""
+    if placed:
+        place = offset(placed, [e for e in site.cell if e is not None], {}).evaluate(values)
+        return np.broadcast_to(swizzled(place, placed.swizzle, placed.dtype.bytes), values["@"].shape)
     random = np.random.default_rng(1)
     total = np.zeros(values["@"].shape, np.int64)
     for e, extent in zip(site.cell, shape, strict=True):

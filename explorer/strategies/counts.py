@@ -28,6 +28,7 @@ from ..ir.operations import APPROXIMATE, SPECIAL
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.scalar import Call, Scalar, flops, walk
+from ..ir.swizzle import shared_bytes
 from ..ir.tree import BLOCK_ROLES, Kernel, Leaf, Loop, Node
 from ..poly.relations import FAR, bounds
 from ..poly.sites import Site, launch_extents, sites
@@ -207,7 +208,7 @@ def counted(plan: Plan, kernel: Kernel, gpu: Gpu) -> KernelCounts:
     launches = prod(x.extent for x in kernel.body if isinstance(x, Loop) and x.role == "launch")
     here = [(leaf, above) for leaf, above, k in plan.leaves if k.id == kernel.id]
     buffers = {view.buffer for leaf, _ in here for _, view in leaf.views}
-    shared = sum(plan.buffer_of[name].nbytes for name in buffers if plan.buffer_of[name].space == "shared")
+    shared = shared_bytes(plan.buffer_of[name] for name in buffers)
     bare = KernelCounts(kernel.id, launches, kernel.join, prod(extents[:3]), prod(extents[3:]), shared, 0, 0, ())
     resident = min(1.0, gpu.multiprocessors * bare.resident(gpu) / max(1, bare.blocks))
     read, written = _moved(plan, used, resident, gpu)

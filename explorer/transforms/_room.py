@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..ir.finding import Verdict, no
 from ..ir.plan import Plan
+from ..ir.swizzle import shared_bytes
 from ..ir.tree import leaves
 
 REGISTER_BYTES = 255 * 4
@@ -38,5 +39,5 @@ def _shared(plan: Plan, name: str) -> int:
     for k in plan.kernels:
         used = {v.buffer for leaf, _ in leaves(k.body) for _, v in leaf.views}
         if name in used:
-            most = max(most, sum(b.nbytes for b in plan.buffers if b.name in used and b.space == "shared"))
+            most = max(most, shared_bytes(b for b in plan.buffers if b.name in used))
     return most

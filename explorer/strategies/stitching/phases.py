@@ -15,6 +15,7 @@ from ...errors import IllegalSchedule, TransformError
 from ...gpu.occupancy import occupancy
 from ...gpu.spec import Gpu
 from ...ir.plan import Plan, block_extents, grid_extents
+from ...ir.swizzle import shared_bytes as allocated
 from ...ir.tree import BLOCK_ROLES, Kernel, Leaf, Loop, leaves, walk
 from ...schedule import Schedule
 from ...transforms.bind import THREADS_PER_BLOCK
@@ -97,7 +98,7 @@ def resident(plan: Plan, phases: Sequence[str], gpu: Gpu) -> int:
 def shared_bytes(plan: Plan, kernels: Iterable[Kernel]) -> int:
     """Bytes of the arrays that kernels of one launch have in shared memory."""
     used = {view.buffer for kernel in kernels for leaf, _ in leaves(kernel.body) for _, view in leaf.views}
-    return sum(-(-x.nbytes // 16) * 16 for x in plan.buffers if x.name in used and x.space == "shared")
+    return allocated(x for x in plan.buffers if x.name in used)
 
 
 def _lanes(above: tuple[Loop, ...]) -> int:

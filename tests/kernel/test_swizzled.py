@@ -1,0 +1,81 @@
+"""The text of shared arrays in panels and swizzled: where elements are, vectors and copies of 16 bytes, alignment, bytes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from explorer import workloads
+from explorer.ir.plan import Plan
+from explorer.kernel.emit import emit
+from explorer.run.nvrtc.compiler import compile_module
+from tests.kernel.plan_run import Case, Step, differences, follow
+from tests.kernel.schedules import gemm
+
+SIZES = {"M": 70, "N": 200, "K": 100}
+ROWS: dict[str, Any] = {"a_s": {"swizzle": 128}, "b_s": {"panel": 32, "swizzle": 128}}
+PANELS: dict[str, Any] = {"a_s": {"panel": 16, "swizzle": 64}, "b_s": {"panel": 8, "swizzle": 32}}
+PLAIN_PANELS: dict[str, Any] = {"a_s": {"panel": 8}, "b_s": {"panel": 16}}
+TILE = (32, 64, 32), (4, 4)
+
+
+def laid(plan: Plan, how: dict[str, Any]) -> Plan:
+    """The plan with its buffers laid out so."""
+    return replace(plan, buffers=tuple(replace(b, **how.get(b.name, {})) for b in plan.buffers))
+
+
+def case(how: dict[str, Any], steps: list[Step], **sizes: int) -> Case:
+    w = workloads.get("matmul")
+    every = {**SIZES, **sizes}
+    program = w.definition.at(**every)
+    return Case(f"{how} {every}", program, laid(follow(program, steps), how), w.arrays(every))
+
+
+@pytest.mark.parametrize("how", [ROWS, PANELS, PLAIN_PANELS])
+def test_it_computes_what_the_program_says(how: dict[str, Any]) -> None:
+    ring: list[Step] = [("pipeline", "k", 3)]
+    cases = [case(how, [*gemm(*TILE, width=width), *more], **sizes)
+             for width, more in ((1, []), (4, []), (4, ring)) for sizes in ({}, {"M": 33, "N": 68, "K": 36})]
+    cases.append(case(how, gemm(*TILE), M=31, N=63, K=29))
+    cases.append(case(how, [*gemm(*TILE), *ring], M=31, N=63, K=71))
+    assert not differences(cases, seeds=2)
+
+
+def test_dynamic_shared_memory_begins_at_a_multiple_of_1024() -> None:
+    big = case(ROWS, [*gemm((64, 128, 32), (8, 8), width=4), ("pipeline", "k", 3)])
+    text = emit(big.plan).text
+    assert "extern __shared__ __align__(1024) unsigned char shared_memory[];" in text
+    assert "float (&b_s)[12288] = *reinterpret_cast<float (*)[12288]>(shared_memory + 24576);" in text
+    assert not differences([big], seeds=1)
+
+
+def test_a_plain_array_stands_behind_those_that_are_aligned() -> None:
+    mixed = case({"b_s": ROWS["b_s"]}, [*gemm((64, 128, 30), (8, 8)), ("pipeline", "k", 3)])
+    (launch,), text = emit(mixed.plan).launches, emit(mixed.plan).text
+    assert "a_s)[3][64][30] = *reinterpret_cast<float (*)[3][64][30]>(shared_memory + 46080)" in text
+    assert launch.dynamic_shared_bytes == 46080 + 3 * 64 * 30 * 4
+    assert not differences([mixed], seeds=1)
+
+
+def test_the_text(golden) -> None:
+    text = emit(case(ROWS, [*gemm(*TILE, width=4), ("pipeline", "k", 2)]).plan).text
+    golden(text[text.index('extern "C"'):])
+
+
+def test_vectors_stay_vectors() -> None:
+    for how in (ROWS, PANELS, PLAIN_PANELS):
+        assert len(re.findall(r"\*\(vec<float, 4>\*\)&[ab]_s\[", emit(case(how, gemm(*TILE, width=4)).plan).text)) == 2
+        text = emit(case(how, [*gemm(*TILE, width=4), ("pipeline", "k", 3)]).plan).text
+        assert len(re.findall(r"async_copy<16>\(&[ab]_s\[", text)) == 4
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+def test_the_compiler_takes_it_and_counts_the_same_bytes(arch: str) -> None:
+    for steps in (gemm(*TILE, width=4), [*gemm(*TILE, width=4), ("pipeline", "k", 2)]):
+        for how in (ROWS, PANELS, {"b_s": ROWS["b_s"]}):
+            module = emit(case(how, steps).plan, arch=arch)
+            (kernel,) = compile_module(module, arch).kernels.values()
+            assert kernel.static_shared_bytes == module.launches[0].static_shared_bytes, how
