@@ -244,7 +244,14 @@ def _check_reads(plan: Plan, run: Run, memory: dict, expected: dict, copies: set
     if statement.name in copies or not statement.update:
         return True
     held = memory.get(cell_of(plan, run, len(statement.reads)), ())
-    return frozenset(w for w in held if w[0] != statement.name) == expected[name, len(statement.reads)]
+    others = frozenset(w for w in held if w[0] != name[0] or _updated(statement, w) != _updated(statement, name))
+    return others == expected[name, len(statement.reads)]
+
+
+def _updated(statement: Statement, instance: Instance) -> tuple[int, ...]:
+    """The element that an instance updates."""
+    point = dict(zip(statement.dims, instance[1], strict=True))
+    return tuple(e.evaluate(point) for e in statement.target.index if isinstance(e, Expr))
 
 
 def _step(plan: Plan, run: Run, memory: dict, expected: dict, copies: set[str]) -> set[Instance]:

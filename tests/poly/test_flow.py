@@ -14,8 +14,10 @@ from explorer.ir.tree import Kernel, Leaf, View
 from explorer.poly.cover import check_cover
 from explorer.poly.flow import check_flow
 from explorer.poly.placed import place_leaves
+from explorer.transforms.contract import Contract
 from tests.poly import plans
 from tests.poly.brute import wrong_reads
+from tests.properties.programs import define
 from tests.run_plan import Hazard, run_plan
 
 
@@ -199,3 +201,18 @@ def test_large_sizes_answer_alike():
     large = {"m": 1000, "n": 1000, "k": 1000, "tile": (128, 128, 16), "threads": (16, 16)}
     assert check_flow(plans.matmul(**large, ahead=2, buffers=3)) == ()
     assert "3 buffers instead of 2" in check_flow(plans.matmul(**large, ahead=2, buffers=2))[0].hints
+
+
+def test_an_update_of_another_element_is_a_wrong_value():
+    """Two rows' sums in one register: the second starts from the first, written by its own statement."""
+    text = '''@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[N]):
+    for k in range(M):
+        for i in range(N):
+            y[i] += x[k, i]
+'''
+    s = define(text, "elements.py").schedule(M=2, N=2).accumulate("y").cut("i", 1).cut("i.z", 1).cut("i.c", 1)
+    _, plan = s.try_step(Contract("y_acc"))
+    assert plan is not None
+    refusal(plan)
+    assert ("S0", (0, 1)) in wrong(plan)

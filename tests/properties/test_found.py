@@ -14,6 +14,7 @@ from explorer.poly.judge import judge
 from explorer.schedule import Schedule
 from explorer.transforms.base import catalogue
 from explorer.transforms.bind import Bind
+from explorer.transforms.contract import Contract
 from explorer.transforms.pipeline import Pipeline
 from tests.mutants.gallery import GUARDED
 
@@ -521,3 +522,18 @@ def f(x: ex.f32[M + 2, N + 2], y: ex.f32[M, N]):
     s = define(text, "twice.py").schedule(M=3, N=5).stage("x", "i", space="register").tile(("j",), (2,)).vectorize("j.i")
     s = s.stage("x_r", "j.i", space="register", fill=False).stage("x", "x_r.0", space="register").stage("x_r", "j")
     assert s.run(device="cpu").correct
+
+
+def test_an_update_of_another_element_makes_a_cell_wrong() -> None:
+    """The check of the witness passed over all updates by the reader's own statement (chain 9701:535)."""
+    text = '''@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[N]):
+    for k in range(M):
+        for i in range(N):
+            y[i] += x[k, i]
+'''
+    s = define(text, "elements.py").schedule(M=2, N=2).accumulate("y").cut("i", 1).cut("i.z", 1).cut("i.c", 1)
+    _, plan = s.try_step(Contract("y_acc"))
+    assert plan is not None
+    found = [f for f in judge(plan).refusals if "S0[0, 0] overwrites it, then S0[0, 1] reads" in f.why]
+    assert [doubt(plan, f) for f in found] == [""]

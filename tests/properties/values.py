@@ -159,8 +159,10 @@ class _Machine:
             elif statement.name not in self.copies:
                 yield held == self.expected[run.instance, slot]
         if statement.update and statement.name not in self.copies:
-            held = self.memory.get(cell(self.plan, run, len(statement.reads)), ())
-            yield frozenset(w for w in held if w[0] != statement.name) == self.expected[run.instance, len(statement.reads)]
+            target, held = len(statement.reads), self.memory.get(cell(self.plan, run, len(statement.reads)), ())
+            mine = element(statement, target, run.instance[1])
+            others = frozenset(w for w in held if w[0] != statement.name or element(statement, target, w[1]) != mine)
+            yield others == self.expected[run.instance, target]
 
     def origin(self, held: Iterable[Instance]) -> Writes:
         """The program's writes behind what a cell holds: copies pass on what they read."""

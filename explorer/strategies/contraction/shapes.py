@@ -121,5 +121,5 @@ def _of_warps(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
 
 def _fits(t: Tiling, form: ProductForm, gpu: Gpu, most: int) -> bool:
     """Whether a block has the shared memory and a thread the registers."""
-    return t.shared_bytes(form) + 1024 <= gpu.shared_bytes_per_block and t.registers(form) <= most and t.stages - 1 <= -(
+    return t.shared_bytes(form) + 1024 <= gpu.shared_bytes_per_block_optin and t.registers(form) <= most and t.stages - 1 <= -(
         -form.extents[2] // t.depth)

@@ -1,0 +1,189 @@
+"""A product's schedule by moves: blocks and warps, staged and pipelined factors, tensor instructions, and what follows the sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...ir.tree import Leaf, Loop
+from ...schedule import Schedule
+from .._steps import Builder, leaves_of, own_temporaries
+from .form import Factor, ProductForm
+from .shapes import GROUP_ROWS, ROW_BYTES, Tiling, warp_instruction
+
+BLOCK_AXES = ("block.x", "block.y", "block.z")
+WIDEST = 16
+"""Bytes of one copy of a thread."""
+
+
+def build(schedule: Schedule, form: ProductForm, t: Tiling) -> Schedule:
+    """The schedule of a tiling.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        With the kernel as :func:`~explorer.strategies.contraction.form.product_form` found it.
+    form : ProductForm
+    t : Tiling
+
+    Returns
+    -------
+    Schedule
+        Judged.
+
+    Raises
+    ------
+    TransformError, IllegalSchedule
+        If the product does not allow it.
+    """
+    b = Builder(schedule, judged=False)
+    tile = _blocks(b, form, t)
+    update = _apart(b, form, tile)
+    ways: dict[str, Callable[[], None]] = {
+        "warpgroup": lambda: _of_groups(b, form, t, update), "warp": lambda: _of_warps(b, form, t, update)}
+    ways[t.engine]()
+    _pairs(b, form)
+    for temporary in own_temporaries(b.plan, form.kernel):
+        if temporary not in b.plan.buffer_of:
+            b.do("contract", temporary, "register")
+    return b.schedule.judged() if hasattr(b.schedule, "judged") else b.schedule
+
+
+def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, str]:
+    """Loops over blocks and warps bound; the loops over a warp's rows and columns."""
+    i, j, plan = form.rows, form.columns, b.plan
+    di, dj = plan.fresh(f"{i}.w"), plan.fresh(f"{j}.w")
+    b.do("split", i, t.rows, inner=di)
+    b.do("split", j, t.columns, inner=dj)
+    ri, rj = di, dj
+    if t.down > 1:
+        ri = b.plan.fresh(f"{i}.t")
+        b.do("split", di, t.rows // t.down, inner=ri)
+    if t.across > 1:
+        rj = b.plan.fresh(f"{j}.t")
+        b.do("split", dj, t.columns // t.across, inner=rj)
+    order = tuple(dict.fromkeys((*form.batch, i, j, di, dj, ri, rj)))
+    order = (*(x for x in order if x not in (ri, rj)), ri, rj)
+    b.attempt("reorder", order)
+    batch = list(form.batch)
+    if len(batch) > 1:
+        b.do("coalesce", tuple(batch))
+    for loop, role in (*((x, "block.z") for x in batch[:1]), (i, "block.y"), (j, "block.x")):
+        b.do("bind", loop, role)
+    if t.engine == "warpgroup":
+        bound = ((di, "thread.y"),) if t.down > 1 else ()
+    else:
+        bound = (*(((di, "thread.y"),) if t.down > 1 else ()), (dj, "warp")) if t.across > 1 else ((di, "warp"),) if t.down > 1 else ()
+    for loop, role in bound:
+        b.do("bind", loop, role)
+    return ri, rj
+
+
+def _apart(b: Builder, form: ProductForm, tile: tuple[str, str]) -> tuple[str, str, str]:
+    """The sums in a nest of their own, the depth outermost; the loops over rows, columns and depth there."""
+    for loop in reversed(tile):
+        body = b.plan.loops[loop].body
+        number = next(n for n, node in enumerate(body) if any(leaf.id == form.update for leaf in leaves_of(node)))
+        if number + 1 < len(body):
+            b.do("distribute", loop, after=body[number].id)
+        if number:
+            b.do("distribute", loop, after=b.plan.loops[loop].body[number - 1].id)
+    hit = b.plan.find(form.update)
+    assert hit is not None
+    nest = [x.id for x in hit[1]]
+    depths = [x for x in nest if x in (form.depth, *form.outer_depth)]
+    rows, columns = nest[nest.index(depths[0]) - 2: nest.index(depths[0])]
+    b.do("reorder", (*form.outer_depth, form.depth, rows, columns))
+    return rows, columns, form.depth
+
+
+def _split_depth(b: Builder, t: Tiling, loops: tuple[str, str, str]) -> str:
+    """The depth in steps; the loop within one."""
+    rows, columns, depth = loops
+    inner = b.plan.fresh(f"{depth}.i")
+    b.do("split", depth, t.depth, inner=inner).do("reorder", (depth, rows, columns, inner))
+    return inner
+
+
+def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, str]) -> None:
+    """A warpgroup's instructions on factors that bulk copies bring."""
+    _, _, depth = loops
+    _split_depth(b, t, loops)
+    b.do("contract", form.total, "register")
+    for factor in (form.left, form.right):
+        b.do("stage", factor.array, depth, engine="bulk", swizzle=ROW_BYTES)
+    if t.stages > 1:
+        b.do("pipeline", depth, t.stages)
+    b.do("tensorize", form.update)
+
+
+def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, str]) -> None:
+    """A warp's instructions on fragments, loaded from factors that threads bring by asynchronous copies."""
+    row = warp_instruction(form)
+    assert row is not None
+    rows, columns, depth = loops
+    inner = _split_depth(b, t, loops)
+    if b.extent(inner) > row.k:
+        step = b.plan.fresh(f"{inner}.i")
+        b.do("split", inner, row.k, inner=step).do("reorder", (inner, rows, columns, step))
+    else:
+        inner, step = depth, inner
+    b.do("contract", form.total, "register")
+    copies = [_staged(b, factor, depth) for factor in (form.left, form.right)]
+    if t.stages > 1 and not b.attempt("pipeline", depth, t.stages):
+        b.attempt("pipeline", depth, 2, asynchronous=False)
+    di, dj = b.plan.fresh(f"{rows}.i"), b.plan.fresh(f"{columns}.i")
+    b.do("split", rows, row.m, inner=di).do("split", columns, row.n, inner=dj)
+    b.do("reorder", (rows, columns, di, dj, step))
+    registers = [_fragments(b, copy, inner) for copy in copies]
+    b.do("tensorize", form.update)
+    for name in registers:
+        b.attempt("load_matrix", name)
+
+
+def _staged(b: Builder, factor: Factor, at: str) -> str:
+    """A factor in shared memory, copied by the widest accesses that its rows allow, swizzled where that helps; the copy's name."""
+    before = {x.name for x in b.plan.copies}
+    width = WIDEST // factor.dtype.bytes
+    while width > 1 and not b.attempt("stage", factor.array, at, vector=width):
+        width //= 2
+    if width <= 1:
+        b.do("stage", factor.array, at)
+    (name,) = {x.name for x in b.plan.copies} - before
+    return name
+
+
+def _fragments(b: Builder, copy: str, at: str) -> str:
+    """A copy's part in registers; the name of that copy."""
+    before = {x.name for x in b.plan.copies}
+    b.do("stage", copy, at, space="register")
+    (name,) = {x.name for x in b.plan.copies} - before
+    return name
+
+
+def _pairs(b: Builder, form: ProductForm) -> None:
+    """What follows the sums takes the two neighbours that a lane holds together."""
+    for leaf, above, _ in b.plan.leaves:
+        if leaf.id == form.update or not _follows(b, form, leaf) or len(above) < 2:
+            continue
+        registers, lanes = above[-2:]
+        if lanes.role not in ("lane", "thread.x") or registers.role != "seq" or registers.extent % 2:
+            continue
+        keep, pair = b.schedule, b.plan.fresh(f"{registers.id}.v")
+        b.do("split", registers.id, 2, inner=pair)
+        if not (b.attempt("reorder", (lanes.id, pair)) and b.attempt("vectorize", pair)):
+            b.schedule = keep
+
+
+def _follows(b: Builder, form: ProductForm, leaf: Leaf) -> bool:
+    """Whether a leaf uses the sums."""
+    return any(a.array == form.total for a in b.plan.statement_of[leaf.statement].reads)
+
+
+def rows_of_group() -> int:
+    """Rows of one instruction."""
+    return GROUP_ROWS
+
+
+def is_open(loop: Loop) -> bool:
+    """Whether nothing of a loop is bound."""
+    return loop.role == "seq"
