@@ -24,16 +24,19 @@ from functools import lru_cache
 from math import prod
 
 from ..gpu.spec import Gpu
+from ..ir.instructions import instruction
 from ..ir.operations import APPROXIMATE, SPECIAL
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.scalar import Call, Scalar, flops, walk
 from ..ir.swizzle import shared_bytes
 from ..ir.tree import BLOCK_ROLES, Kernel, Leaf, Loop, Node
+from ..poly.matrix_load import MECHANISM as MATRIX_LOAD
 from ..poly.relations import FAR, bounds
 from ..poly.sites import Site, launch_extents, sites
 from ..poly.traffic import AccessFacts, traffic
 from ._steps import leaves_of
+from .tensor_rates import tensor_flops_per_s
 
 FAST_COST, SPECIAL_COST = 8, 16
 """What a function of the special units takes in additions: units for 16 a clock where 128 add (CUDA C++ Programming Guide,
@@ -71,6 +74,8 @@ class LeafCounts:
         How often a thread combines a result with others.
     share : float
         Of the grid's blocks, those that run it.
+    tensor_us : float
+        Microseconds of all tensor cores, where it is a tensor instruction: its operations are not issued one by one.
     """
 
     executions: int
@@ -83,6 +88,7 @@ class LeafCounts:
     near_waits: float
     meetings: int
     share: float = 1.0
+    tensor_us: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -224,7 +230,9 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
     statement, launches = plan.statement_of[leaf.statement], prod(x.extent for x in above if x.role == "launch")
     inside = tuple(x for x in above if x.role != "launch")
     iterations = prod(x.extent for x in inside if not x.is_place)
-    repeats = _repeats(used[0], launch_extents(plan, kernel))
+    row = instruction(leaf.mechanism)
+    whole = row is not None or leaf.mechanism == MATRIX_LOAD
+    repeats = _repeats(used[-1] if whole else used[0], launch_extents(plan, kernel))
     places = prod(x.extent for x in inside if x.is_place) * repeats
     executions = max(1, _executions(statement, above, repeats) // launches)
     requested = accesses = waits = near = 0.0
@@ -245,6 +253,12 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
             else:
                 waits = max(waits, waiting)
     operations = _additions(statement)
+    if whole:  # one instruction for the loops that it is, whose operands are registers or shared memory
+        steps = iterations / prod(x.extent for x in inside if x.role == "tensor")
+        tensor_us = executions * operations / tensor_flops_per_s(row, gpu) * 1e6 if row else 0.0
+        lanes = places * row.lanes if row else places
+        return LeafCounts(executions, min(lanes, executions), executions * operations, requested, lanes * steps, steps, 0.0, 0.0, 0,
+                          1.0, tensor_us)
     steps = iterations * operations + accesses
     free = {x.id for x in inside} if not statement.update else _moving(used[-1])
     beside = prod(x.extent for x in inside if x.role in ("vector", "unroll") and x.id in free)

@@ -19,6 +19,8 @@ from ..ir.tree import Loop, walk
 from ..schedule import Schedule
 from . import row_column, rows
 from ._steps import Builder, chain, own_temporaries
+from .contraction import contraction, ranked
+from .contraction.form import product_form
 from .default import THREADS, default
 from .elementwise import THREADS as FLAT
 from .elementwise import each_of, elementwise, is_elementwise
@@ -94,7 +96,7 @@ def spread_choices(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
     nodes = list(walk(next(k.body for k in schedule.plan.kernels if k.id == kernel)))
     if any(isinstance(n, Loop) and (n.is_place or n.extent == 0) for n in nodes):
         return []
-    for find in (_elementwise, _reductions, _rows):
+    for find in (_contractions, _elementwise, _reductions, _rows):
         try:
             if found := find(schedule, kernel, gpu):
                 return _ranked(found)
@@ -145,6 +147,14 @@ def _around(*values: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Every combination, those with fewer changes from the first first; of as many, the last value changes before the others."""
     numbered = product(*(list(enumerate(dict.fromkeys(v))) for v in values))
     return [tuple(v for _, v in row) for row in sorted(numbered, key=lambda row: sum(n for n, _ in row))]
+
+
+def _contractions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
+    form = product_form(schedule, kernel)
+    if form is None:
+        return []
+    return [Choice("spread", kernel, str(t), us.total_us, partial(contraction, kernel=kernel, gpu=gpu, tiling=t))
+            for t, us in ranked(form, gpu)]
 
 
 def _reductions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:

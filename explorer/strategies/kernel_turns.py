@@ -9,6 +9,7 @@ from ..gpu.spec import Gpu
 from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
 from ._steps import Builder, leaves_of
+from .contraction import contraction
 from .elementwise import elementwise
 from .fuse_reduction import fuse_reduction
 from .reductions import reduce
@@ -40,7 +41,7 @@ def ridden(b: Builder, target: Gpu, decide: Decide | None) -> None:
 
 def spread(schedule: Schedule, kernel: str, target: Gpu, whole: bool = False) -> Schedule:
     """The kernel spread by the first strategy that it fits, `whole` or cut; the same schedule if there is none."""
-    for strategy in (elementwise, lambda s, k: reduce(s, k, target), lambda s, k: s if whole else cut_long_rows(s, k, target),
+    for strategy in (lambda s, k: contraction(s, k, target), elementwise, lambda s, k: reduce(s, k, target), lambda s, k: s if whole else cut_long_rows(s, k, target),
                      lambda s, k: rows(s, k, gpu=target)):
         try:
             new = strategy(schedule, kernel)

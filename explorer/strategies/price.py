@@ -1,11 +1,12 @@
 """The price of a plan: about how long it takes on a GPU, one rule for every plan, whoever made it and wherever it is shown.
 
-A kernel takes its launches and, for each of them, the longest of four times, none of which another makes shorter (S. Williams, A.
+A kernel takes its launches and, for each of them, the longest of five times, none of which another makes shorter (S. Williams, A.
 Waterman, D. Patterson, "Roofline", CACM 52(4), 2009, with a roof more for each level; :mod:`explorer.strategies.counts` counts):
 
 - *memory*: the moved bytes at the GPU's bandwidth;
 - *sectors*: the requested bytes at what the busy multiprocessors take in from the second-level cache;
 - *issue*: operations and accesses of all lanes at what the busy multiprocessors issue;
+- *tensor*: operations of tensor instructions at what the busy multiprocessors' tensor cores compute;
 - *path*: what one thread does one after the other, times the rounds in which the blocks are resident.  Few busy threads have
   long paths: this is what a schedule of 16 threads pays (J. D. C. Little, "A proof for the queuing formula L = λW", Operations
   Research 9(3), 1961).
@@ -35,11 +36,12 @@ MEMORY_US, CACHE_US = 0.6, 0.15
 """From a load's issue to its value, of a memory and a second-level cache that are not busy."""
 STARTS_US = {"": LAUNCH_US, "grid": GRID_US}
 """A launch, and a barrier of the whole grid; other ways to join a kernel cost what a launch that joins parts does."""
-ROOFS = ("memory", "sectors", "issue", "path")
+ROOFS = ("memory", "sectors", "issue", "path", "tensor")
 TERMS = ("launch", "barrier", *ROOFS)
-"""What the microseconds of a kernel are for; of the last four the longest counts."""
-RULE = ("each kernel: its launches, and the longest of four times: moved bytes at the bandwidth, requested sectors at the "
-        "multiprocessors' rate, operations at theirs, and the path of one thread; few busy threads have long paths")
+"""What the microseconds of a kernel are for; of the last five the longest counts."""
+RULE = ("each kernel: its launches, and the longest of five times: moved bytes at the bandwidth, requested sectors at the "
+        "multiprocessors' rate, operations at theirs, those of tensor instructions at the tensor cores', and the path of one thread; "
+        "few busy threads have long paths")
 """The rule in words."""
 
 
@@ -52,7 +54,7 @@ class KernelPrice:
     counts : KernelCounts
     launch_us : float
         Of all its launches, or of the barriers of the grid that it stands behind.
-    memory_us, sectors_us, issue_us, path_us : float
+    memory_us, sectors_us, issue_us, path_us, tensor_us : float
         Of all its launches, too.
     """
 
@@ -62,17 +64,22 @@ class KernelPrice:
     sectors_us: float
     issue_us: float
     path_us: float
+    tensor_us: float = 0.0
+
+    @property
+    def roofs(self) -> tuple[float, ...]:
+        """The times of :data:`ROOFS`."""
+        return self.memory_us, self.sectors_us, self.issue_us, self.path_us, self.tensor_us
 
     @property
     def bound(self) -> str:
         """The term that counts."""
-        times = (self.memory_us, self.sectors_us, self.issue_us, self.path_us)
-        return ROOFS[times.index(max(times))]
+        return ROOFS[self.roofs.index(max(self.roofs))]
 
     @property
     def total_us(self) -> float:
         """Launches, and the longest of the others."""
-        return self.launch_us + max(self.memory_us, self.sectors_us, self.issue_us, self.path_us)
+        return self.launch_us + max(self.roofs)
 
 
 @dataclass(frozen=True)
@@ -173,4 +180,5 @@ def _price(c: KernelCounts, gpu: Gpu) -> KernelPrice:
                for x in c.leaves)
     return KernelPrice(c, c.launches * STARTS_US.get(c.join, JOIN_US), c.launches * c.moved_bytes / bandwidth_of(gpu),
                        c.launches * sum(x.requested_bytes for x in c.leaves) / (active * ALONE_BYTES_PER_CYCLE * clock),
-                       c.launches * sum(x.issued for x in c.leaves) / (active * LANES * clock), c.launches * rounds * path)
+                       c.launches * sum(x.issued for x in c.leaves) / (active * LANES * clock), c.launches * rounds * path,
+                       c.launches * sum(x.tensor_us for x in c.leaves) * gpu.multiprocessors / active)

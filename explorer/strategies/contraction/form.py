@@ -55,7 +55,7 @@ class ProductForm:
         Loops around, outermost first, that neither run over rows nor over columns.
     rows, columns, depth : str
         Loops.
-    outer_depth : tuple of str
+    outer_depth, outer_extents : tuple of str, and of int
         Further loops over the depth.
     extents : tuple of int
         Of rows, columns and depth.
@@ -73,6 +73,7 @@ class ProductForm:
     columns: str
     depth: str
     outer_depth: tuple[str, ...]
+    outer_extents: tuple[int, ...]
     extents: tuple[int, int, int]
     batches: int
     left: Factor
@@ -130,7 +131,7 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     assert second is not None
     target_type = plan.array_of[statement.target.array].dtype
     return ProductForm(kernel, update.id, statement.target.array, batch, row.id, column.id, k.id,
-                       tuple(x.id for x in inner if x is not k), (row.extent, column.extent, k.extent), count, first, second,
+                       tuple(x.id for x in inner if x is not k), tuple(x.extent for x in inner if x is not k), (row.extent, column.extent, k.extent), count, first, second,
                        target_type)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...ir.tree import Leaf, Loop
+from ...ir.tree import Leaf
 from ...schedule import Schedule
 from .._steps import Builder, leaves_of, own_temporaries
 from .form import Factor, ProductForm
-from .shapes import GROUP_ROWS, ROW_BYTES, Tiling, warp_instruction
+from .shapes import ROW_BYTES, Tiling, warp_instruction
 
 BLOCK_AXES = ("block.x", "block.y", "block.z")
 WIDEST = 16
@@ -28,7 +28,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling) -> Schedule:
     Returns
     -------
     Schedule
-        Judged.
+        Not judged yet.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling) -> Schedule:
     for temporary in own_temporaries(b.plan, form.kernel):
         if temporary not in b.plan.buffer_of:
             b.do("contract", temporary, "register")
-    return b.schedule.judged() if hasattr(b.schedule, "judged") else b.schedule
+    return b.schedule
 
 
 def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, str]:
@@ -58,7 +58,7 @@ def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, str]:
     if t.down > 1:
         ri = b.plan.fresh(f"{i}.t")
         b.do("split", di, t.rows // t.down, inner=ri)
-    if t.across > 1:
+    if t.across > 1 or t.engine == "warp":
         rj = b.plan.fresh(f"{j}.t")
         b.do("split", dj, t.columns // t.across, inner=rj)
     order = tuple(dict.fromkeys((*form.batch, i, j, di, dj, ri, rj)))
@@ -69,12 +69,10 @@ def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, str]:
         b.do("coalesce", tuple(batch))
     for loop, role in (*((x, "block.z") for x in batch[:1]), (i, "block.y"), (j, "block.x")):
         b.do("bind", loop, role)
-    if t.engine == "warpgroup":
-        bound = ((di, "thread.y"),) if t.down > 1 else ()
-    else:
-        bound = (*(((di, "thread.y"),) if t.down > 1 else ()), (dj, "warp")) if t.across > 1 else ((di, "warp"),) if t.down > 1 else ()
-    for loop, role in bound:
-        b.do("bind", loop, role)
+    if t.down > 1:
+        b.do("bind", di, "thread.y")
+    if t.engine == "warp":  # even one of them: its lanes take part in copies
+        b.do("bind", dj, "warp")
     return ri, rj
 
 
@@ -177,13 +175,3 @@ def _pairs(b: Builder, form: ProductForm) -> None:
 def _follows(b: Builder, form: ProductForm, leaf: Leaf) -> bool:
     """Whether a leaf uses the sums."""
     return any(a.array == form.total for a in b.plan.statement_of[leaf.statement].reads)
-
-
-def rows_of_group() -> int:
-    """Rows of one instruction."""
-    return GROUP_ROWS
-
-
-def is_open(loop: Loop) -> bool:
-    """Whether nothing of a loop is bound."""
-    return loop.role == "seq"

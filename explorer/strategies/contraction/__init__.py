@@ -1,0 +1,76 @@
+"""Contraction: products of matrices in tiles, on tensor cores, with pipelined copies of the factors.
+
+A product is recognised from its accesses (:mod:`~explorer.strategies.contraction.form`), whatever the order of its operands; its
+tilings are a small space (:mod:`~explorer.strategies.contraction.shapes`), ranked by one model
+(:mod:`~explorer.strategies.contraction.model`), and built by moves (:mod:`~explorer.strategies.contraction.moves`).  Pipelines over
+several stages are ALCOP's (Huang et al., MLSys 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ...errors import ScheduleError
+from ...gpu.spec import Gpu, default_gpu
+from ...schedule import Schedule
+from .form import ProductForm, product_form
+from .model import ProductTime, product_time
+from .moves import build
+from .shapes import Tiling, tilings
+
+TRIED = 8
+"""Tilings that are tried, the cheapest first, until one can be built."""
+NARROW = 8
+"""Rows and columns from which on a product is no row of sums, which other strategies do better."""
+
+
+@lru_cache(maxsize=256)
+def ranked(form: ProductForm, gpu: Gpu) -> tuple[tuple[Tiling, ProductTime], ...]:
+    """The tilings of a product, the cheapest first."""
+    priced = [(t, us) for t in tilings(form, gpu) if (us := product_time(form, t, gpu)) is not None]
+    return tuple(sorted(priced, key=lambda x: (x[1].total_us, str(x[0]))))
+
+
+def contraction(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, tiling: Tiling | None = None) -> Schedule:
+    """Give a product of matrices tiles, stages and tensor instructions.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    kernel : str
+        Which kernel (default: the first); nothing of it is spread.
+    gpu : Gpu, optional
+        By default the H200.
+    tiling : Tiling, optional
+        By default the cheapest by the model that can be built.
+
+    Returns
+    -------
+    Schedule
+        Legal and without open obligations of its own; the same schedule where the kernel is no product, or the GPU has no
+        instruction for its types.
+
+    Raises
+    ------
+    ScheduleError
+        If the tiling that is asked for cannot be built.
+    """
+    kernel, gpu = kernel or schedule.plan.kernels[0].id, gpu or default_gpu()
+    form = product_form(schedule, kernel)
+    if form is None or (tiling is None and min(form.extents[:2]) < NARROW):
+        return schedule
+    if tiling is not None:
+        return build(schedule, form, tiling)
+    return next(_built(schedule, form, gpu), schedule)
+
+
+def _built(schedule: Schedule, form: ProductForm, gpu: Gpu) -> Iterator[Schedule]:
+    """The schedules of the cheapest tilings that can be built."""
+    for t, _ in ranked(form, gpu)[:TRIED]:
+        try:
+            made = build(schedule, form, t)
+        except ScheduleError:
+            continue
+        if made.judgement.legal:
+            yield made

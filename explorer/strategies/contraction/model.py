@@ -1,0 +1,123 @@
+"""The time of a product's tiling: loads and products of a step overlap as far as stages and resident blocks allow.
+
+The terms are those of ALCOP's model (Huang et al., MLSys 2023: load, compute and the pipelining that couples them, with tiling and
+occupancy), on rates of one multiprocessor.  A multiprocessor with `r` resident blocks takes, for each step of their pipelines, the
+longest of three times:
+
+- *tensor*: the products of all its blocks at the rate of its instruction;
+- *load*: their tiles at what it takes in from the second-level cache;
+- *latency*: a load's latency, over the steps that each block has in flight.
+
+To these a block adds the start of its pipeline and its results' way out.  The grid takes as many rounds as its blocks need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from ...gpu.spec import Gpu
+from ...ir.instructions import Instruction, wgmma
+from ..price import clock_of
+from ..stitching.rates import LAUNCH_US, bandwidth_of
+from ..tensor_rates import tensor_flops_per_s
+from .form import ProductForm
+from .shapes import GROUP_ROWS, Tiling, warp_instruction
+
+LOAD_BYTES_PER_CYCLE = 64.0
+"""What a multiprocessor takes in from the second-level cache while all do (57 to 70 measured on an H200)."""
+LATENCY_CYCLES = 900.0
+"""From a copy's issue to its bytes in shared memory, from global memory (an H200, 0.5 µs)."""
+STEP_CYCLES = 60.0
+"""Of a step's waits and barriers, where one block alone computes."""
+STORE_BYTES_PER_CYCLE = 24.0
+"""Results of a block on their way out."""
+RESERVED = 32
+"""Registers of a thread beside accumulators and fragments."""
+
+
+@dataclass(frozen=True)
+class ProductTime:
+    """The terms of a tiling's time, in microseconds.
+
+    Attributes
+    ----------
+    launch_us, fill_us, tensor_us, load_us, latency_us, store_us, memory_us : float
+        Launch; start of the pipelines; the three of which the longest counts; results; global memory, which is a floor.
+    resident, rounds : int
+        Blocks of a multiprocessor at a time, and how often the grid fills the GPU.
+    """
+
+    launch_us: float
+    fill_us: float
+    tensor_us: float
+    load_us: float
+    latency_us: float
+    store_us: float
+    memory_us: float
+    resident: int
+    rounds: int
+
+    @property
+    def total_us(self) -> float:
+        """All of it."""
+        steps = max(self.tensor_us, self.load_us, self.latency_us)
+        return self.launch_us + max(self.fill_us + steps + self.store_us, self.memory_us)
+
+    @property
+    def bound(self) -> str:
+        """The longest of the three."""
+        times = {"tensor": self.tensor_us, "load": self.load_us, "latency": self.latency_us}
+        return max(times, key=lambda name: times[name])
+
+
+def instruction_of(form: ProductForm, t: Tiling) -> Instruction | None:
+    """The instruction that a tiling uses."""
+    if t.engine == "warpgroup":
+        return wgmma(GROUP_ROWS, t.columns // t.across, t.depth, form.left.dtype, form.right.dtype, form.accumulator)
+    return warp_instruction(form)
+
+
+def resident_blocks(form: ProductForm, t: Tiling, gpu: Gpu) -> int:
+    """Blocks that a multiprocessor holds at a time."""
+    words = -(-(t.registers(form) + RESERVED) // 8) * 8
+    by_registers = gpu.registers_per_sm // (min(words, gpu.max_registers_per_thread) * t.threads)
+    by_shared = gpu.shared_bytes_per_sm // (t.shared_bytes(form) + gpu.reserved_shared_bytes_per_block + 1024)
+    return max(0, min(by_registers, by_shared, gpu.max_threads_per_sm // t.threads, gpu.max_blocks_per_sm))
+
+
+def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> ProductTime | None:
+    """The time of a tiling; None where no block fits.
+
+    Parameters
+    ----------
+    form : ProductForm
+    t : Tiling
+    gpu : Gpu
+    out_bytes : int
+        Of an element of the result.
+    """
+    row, resident = instruction_of(form, t), resident_blocks(form, t, gpu)
+    if row is None or not resident:
+        return None
+    m, n, k = form.extents
+    cycles = clock_of(gpu)  # of a microsecond
+    blocks = -(-m // t.rows) * -(-n // t.columns) * form.batches
+    steps = -(-k // t.depth) * prod(form.outer_extents)
+    per_cycle = tensor_flops_per_s(row, gpu) / gpu.multiprocessors / (cycles * 1e6) / 2
+    products = t.rows * t.columns * t.depth / per_cycle + STEP_CYCLES
+    loaded = t.depth * (t.rows * form.left.dtype.bytes + t.columns * form.right.dtype.bytes) / LOAD_BYTES_PER_CYCLE
+    waiting = LATENCY_CYCLES / max(1, t.stages - 1)
+    total = [0.0] * 5
+    left, rounds = blocks, 0
+    while left > 0 and rounds < 64:
+        here = min(resident, -(-left // gpu.multiprocessors))
+        left -= here * gpu.multiprocessors
+        rounds += 1
+        times = (LATENCY_CYCLES, steps * here * products, steps * here * loaded, steps * waiting,
+                 here * t.rows * t.columns * out_bytes / STORE_BYTES_PER_CYCLE)
+        total = [a + b for a, b in zip(total, times, strict=True)]
+    scale = 1.0 if left <= 0 else blocks / (blocks - left)
+    fill, tensor, load, latency, store = (x * scale / cycles for x in total)
+    moved = form.batches * (m * k * form.left.dtype.bytes + k * n * form.right.dtype.bytes + m * n * out_bytes)
+    return ProductTime(LAUNCH_US, fill, tensor, load, latency, store, moved / bandwidth_of(gpu), resident, rounds)
