@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from math import log
 
 from ...errors import ScheduleError
 from ...gpu.spec import Gpu, default_gpu
@@ -21,6 +22,8 @@ from .shapes import Tiling, tilings
 
 TRIED = 8
 """Tilings that are tried, the cheapest first, until one can be built."""
+SAME = 0.02
+"""Times nearer to each other than this share are not told apart: more threads, then more stages come first."""
 NARROW = 8
 """Rows and columns from which on a product is no row of sums, which other strategies do better."""
 
@@ -29,7 +32,14 @@ NARROW = 8
 def ranked(form: ProductForm, gpu: Gpu) -> tuple[tuple[Tiling, ProductTime], ...]:
     """The tilings of a product, the cheapest first."""
     priced = [(t, us) for t in tilings(form, gpu) if (us := product_time(form, t, gpu)) is not None]
-    return tuple(sorted(priced, key=lambda x: (x[1].total_us, str(x[0]))))
+    least = min((us.total_us for _, us in priced), default=1.0)
+
+    def order(found: tuple[Tiling, ProductTime]) -> tuple[object, ...]:
+        t, us = found
+        alike = int(log(us.total_us / least) / SAME)
+        return alike, -t.threads * (t.engine != "plain"), -t.stages, us.total_us, str(t)
+
+    return tuple(sorted(priced, key=order))
 
 
 def contraction(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, tiling: Tiling | None = None) -> Schedule:

@@ -34,6 +34,10 @@ STORE_BYTES_PER_CYCLE = 24.0
 """Results of a block on their way out."""
 RESERVED = 32
 """Registers of a thread beside accumulators and fragments."""
+WARPS_PER_CYCLE = 4
+"""Instructions of warps that a multiprocessor issues in a cycle."""
+SHARED_CYCLES = 2.0
+"""Of a warp's load of 16 bytes a thread from shared memory, where some threads read the same."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,20 @@ def instruction_of(form: ProductForm, t: Tiling) -> Instruction | None:
     return warp_instruction(form)
 
 
+def product_cycles(form: ProductForm, t: Tiling, gpu: Gpu) -> float | None:
+    """Cycles in which a multiprocessor computes one step of a block; None where it has no way to."""
+    if t.engine == "plain":
+        m, n = t.rows // t.down, t.columns // t.across
+        wide = max(1, form.left.dtype.bytes // 4) * (gpu.f32_flops_per_s / gpu.f64_flops_per_s if form.accumulator.bytes == 8 else 1)
+        loads = (-(-m // 4) + -(-n // 4)) * SHARED_CYCLES
+        return t.depth * -(-t.threads // 32) * max(m * n * wide / WARPS_PER_CYCLE, loads)
+    row = instruction_of(form, t)
+    if row is None:
+        return None
+    per_cycle = tensor_flops_per_s(row, gpu) / gpu.multiprocessors / (clock_of(gpu) * 1e6) / 2
+    return t.rows * t.columns * t.depth / per_cycle
+
+
 def resident_blocks(form: ProductForm, t: Tiling, gpu: Gpu) -> int:
     """Blocks that a multiprocessor holds at a time."""
     words = -(-(t.registers(form) + RESERVED) // 8) * 8
@@ -97,15 +115,14 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     out_bytes : int
         Of an element of the result.
     """
-    row, resident = instruction_of(form, t), resident_blocks(form, t, gpu)
-    if row is None or not resident:
+    computed, resident = product_cycles(form, t, gpu), resident_blocks(form, t, gpu)
+    if computed is None or not resident:
         return None
     m, n, k = form.extents
     cycles = clock_of(gpu)  # of a microsecond
     blocks = -(-m // t.rows) * -(-n // t.columns) * form.batches
     steps = -(-k // t.depth) * prod(form.outer_extents)
-    per_cycle = tensor_flops_per_s(row, gpu) / gpu.multiprocessors / (cycles * 1e6) / 2
-    products = t.rows * t.columns * t.depth / per_cycle + STEP_CYCLES
+    products = computed + STEP_CYCLES
     loaded = t.depth * (t.rows * form.left.dtype.bytes + t.columns * form.right.dtype.bytes) / LOAD_BYTES_PER_CYCLE
     waiting = LATENCY_CYCLES / max(1, t.stages - 1)
     total = [0.0] * 5

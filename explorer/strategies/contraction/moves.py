@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...ir.tree import Leaf
+from ...ir.tree import Leaf, Loop
 from ...schedule import Schedule
 from .._steps import Builder, leaves_of, own_temporaries
 from .form import Factor, ProductForm
@@ -38,9 +38,9 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling) -> Schedule:
     b = Builder(schedule, judged=False)
     tile = _blocks(b, form, t)
     update = _apart(b, form, tile)
-    ways: dict[str, Callable[[], None]] = {
-        "warpgroup": lambda: _of_groups(b, form, t, update), "warp": lambda: _of_warps(b, form, t, update)}
-    ways[t.engine]()
+    ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, str, str]], None]] = {
+        "warpgroup": _of_groups, "warp": _of_warps, "plain": _of_threads}
+    ways[t.engine](b, form, t, update)
     _pairs(b, form)
     for temporary in own_temporaries(b.plan, form.kernel):
         if temporary not in b.plan.buffer_of:
@@ -58,7 +58,7 @@ def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, str]:
     if t.down > 1:
         ri = b.plan.fresh(f"{i}.t")
         b.do("split", di, t.rows // t.down, inner=ri)
-    if t.across > 1 or t.engine == "warp":
+    if t.across > 1 or t.engine != "warpgroup":
         rj = b.plan.fresh(f"{j}.t")
         b.do("split", dj, t.columns // t.across, inner=rj)
     order = tuple(dict.fromkeys((*form.batch, i, j, di, dj, ri, rj)))
@@ -71,8 +71,8 @@ def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, str]:
         b.do("bind", loop, role)
     if t.down > 1:
         b.do("bind", di, "thread.y")
-    if t.engine == "warp":  # even one of them: its lanes take part in copies
-        b.do("bind", dj, "warp")
+    if t.engine != "warpgroup":  # even a single warp: its lanes take part in copies
+        b.do("bind", dj, "warp" if t.engine == "warp" else "thread.x")
     return ri, rj
 
 
@@ -138,6 +138,20 @@ def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, s
         b.attempt("load_matrix", name)
 
 
+def _of_threads(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, str]) -> None:
+    """Arithmetic of threads on factors that they bring by asynchronous copies; each has a tile of the results in registers."""
+    rows, columns, depth = loops
+    inner = b.plan.fresh(f"{depth}.i")
+    b.do("split", depth, t.depth, inner=inner)
+    b.do("contract", form.total, "register")
+    for factor in (form.left, form.right):
+        _staged(b, factor, depth)
+    for loop in (inner, rows, columns):
+        b.do("unroll", loop)
+    if t.stages > 1 and not b.attempt("pipeline", depth, t.stages):
+        b.attempt("pipeline", depth, 2, asynchronous=False)
+
+
 def _staged(b: Builder, factor: Factor, at: str) -> str:
     """A factor in shared memory, copied by the widest accesses that its rows allow, swizzled where that helps; the copy's name."""
     before = {x.name for x in b.plan.copies}
@@ -147,6 +161,7 @@ def _staged(b: Builder, factor: Factor, at: str) -> str:
     if width <= 1:
         b.do("stage", factor.array, at)
     (name,) = {x.name for x in b.plan.copies} - before
+    b.attempt("swizzle", name)
     return name
 
 
@@ -164,12 +179,28 @@ def _pairs(b: Builder, form: ProductForm) -> None:
         if leaf.id == form.update or not _follows(b, form, leaf) or len(above) < 2:
             continue
         registers, lanes = above[-2:]
+        if lanes.role == "seq" and not lanes.is_place:  # a thread's own tile: as many neighbours as 16 bytes hold
+            _vectors(b, lanes)
         if lanes.role not in ("lane", "thread.x") or registers.role != "seq" or registers.extent % 2:
             continue
         keep, pair = b.schedule, b.plan.fresh(f"{registers.id}.v")
         b.do("split", registers.id, 2, inner=pair)
         if not (b.attempt("reorder", (lanes.id, pair)) and b.attempt("vectorize", pair)):
             b.schedule = keep
+
+
+def _vectors(b: Builder, loop: Loop) -> None:
+    """The widest accesses along a loop, of those that its extent allows."""
+    for width in (8, 4, 2):
+        keep, inner = b.schedule, loop.id
+        if loop.extent % width:
+            continue
+        if loop.extent > width:
+            inner = b.plan.fresh(f"{loop.id}.v")
+            b.do("split", loop.id, width, inner=inner)
+        if b.attempt("vectorize", inner):
+            return
+        b.schedule = keep
 
 
 def _follows(b: Builder, form: ProductForm, leaf: Leaf) -> bool:

@@ -26,11 +26,11 @@ class Tiling:
     ----------
     engine : str
         ``"warpgroup"`` (factors in shared memory, filled by bulk copies), ``"warp"`` (fragments loaded from shared memory), or
-        ``"plain"`` (arithmetic of threads).
+        ``"plain"`` (arithmetic of threads, each with a tile of results).
     rows, columns, depth : int
         Tile of a block, and of one step of its pipeline.
     down, across : int
-        Warps, or warpgroups, along rows and columns.
+        Warps, warpgroups, or threads, along rows and columns.
     stages : int
         Steps in flight, the computing one included.
     """
@@ -44,14 +44,9 @@ class Tiling:
     stages: int
 
     @property
-    def warps(self) -> int:
-        """Of a block."""
-        return self.down * self.across * (4 if self.engine == "warpgroup" else 1)
-
-    @property
     def threads(self) -> int:
         """Of a block."""
-        return 32 * self.warps
+        return self.down * self.across * {"warpgroup": 128, "warp": 32, "plain": 1}[self.engine]
 
     def shared_bytes(self, form: ProductForm) -> int:
         """What its slots take."""
@@ -60,6 +55,8 @@ class Tiling:
     def registers(self, form: ProductForm) -> int:
         """32-bit registers of a thread for accumulators and, where there are, fragments."""
         words = self.rows * self.columns * form.accumulator.bytes // (4 * self.threads)
+        if self.engine == "plain":
+            return words + (self.rows // self.down + self.columns // self.across) * max(form.left.dtype.bytes, 4) // 4
         if self.engine != "warp":
             return words
         row = warp_instruction(form)
@@ -69,8 +66,9 @@ class Tiling:
 
     def __str__(self) -> str:
         kind = {"warpgroup": "wgmma", "warp": "mma.sync", "plain": "fma"}[self.engine]
-        return (f"{kind}, {self.rows} x {self.columns} x {self.depth} a block, {self.down} x {self.across} "
-                f"{'warpgroups' if self.engine == 'warpgroup' else 'warps'}, {self.stages} stages")
+        who = {"warpgroup": "warpgroups", "warp": "warps", "plain": "threads"}[self.engine]
+        return (f"{kind}, {self.rows} x {self.columns} x {self.depth} a block, {self.down} x {self.across} {who}, "
+                f"{self.stages} stages")
 
 
 def warp_instruction(form: ProductForm) -> Mma | None:
@@ -84,6 +82,7 @@ def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """The tilings that fit a GPU and this product."""
     yield from _of_groups(form, gpu)
     yield from _of_warps(form, gpu)
+    yield from _of_threads(form, gpu)
 
 
 def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
@@ -115,6 +114,18 @@ def _of_warps(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
         if m % row.m or n % row.n or depth % row.k:
             continue
         t = Tiling("warp", m * down, n * across, depth, down, across, stages)
+        if _fits(t, form, gpu, MOST_REGISTERS):
+            yield t
+
+
+def _of_threads(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
+    """Those of plain arithmetic, where no instruction has the types (its exact ones: tf32 drops bits)."""
+    row, arch = warp_instruction(form), int("".join(filter(str.isdigit, gpu.arch)))
+    if row is not None and row.runs_on(arch):
+        return
+    grids = ((8, 16), (16, 8), (16, 16), (8, 8), (8, 32))
+    for (down, across), m, n, depth, stages in product(grids, (1, 2, 4, 8), (1, 2, 4, 8), (8, 16, 32), (1, 2, 3, 4)):
+        t = Tiling("plain", m * down, n * across, depth, down, across, stages)
         if _fits(t, form, gpu, MOST_REGISTERS):
             yield t
 
