@@ -142,8 +142,9 @@ def main() -> None:
         jobs = [(case, shape) for case, found in zip(todo, chosen, strict=True) for shape in found]
         made = pool.imap(built, jobs, chunksize=4)
         import torch
-        from gpu import DTYPES, bound, error_of
+        from against import bound, error_of
         from measure import Bench
+        from memory_bound import DTYPES
         from searched import quick
 
         bench, rows, x, wanted, last = Bench(), csv.writer(file, lineterminator="\n"), None, None, None

@@ -5,6 +5,7 @@ What :func:`explorer.run.search.measured.search` does, by the benchmark's own me
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import multiprocessing.pool
 import signal
@@ -64,11 +65,11 @@ class Builds:
     def __init__(self, pool: multiprocessing.pool.Pool, work: Callable[[Any], Any], jobs: Sequence[Sequence[Any]]) -> None:
         self.pending = [[pool.apply_async(work, (job,)) for job in case] for case in jobs]
 
-    def collect(self, limit_s: float = CASE_S) -> list[list[Any]]:
-        """For each case its results; ``"timeout"`` for what was not ready."""
-        out = []
+    def collect(self, limit_s: float = CASE_S, whole_s: float = math.inf) -> list[list[Any]]:
+        """For each case its results; ``"timeout"`` for what was not ready, in `whole_s` for all of them."""
+        out, last = [], time.monotonic() + whole_s
         for case in self.pending:
-            end, found = time.monotonic() + limit_s, []
+            end, found = min(time.monotonic() + limit_s, last), []
             for one in case:
                 try:
                     found.append(one.get(max(0.01, end - time.monotonic())))

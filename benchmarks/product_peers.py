@@ -1,0 +1,229 @@
+"""What the libraries run for products: cuBLAS, cuBLASLt, cuDNN and SDPA through PyTorch, and Inductor's max-autotune.
+
+Outputs are allocated before where the library allows it.  Each call's name begins with what ``--peers`` names: ``torch`` or
+``inductor``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from product_cases import Attention, Case, Conv, Epilogue, Product
+
+DEVICE = "cuda"
+MODE = "max-autotune-no-cudagraphs"
+EPSILON = 1e-5
+
+Call = Callable[[], torch.Tensor]
+
+
+def same(result: torch.Tensor) -> torch.Tensor:
+    """A peer's result as it is."""
+    return result
+
+
+@dataclass
+class Rivals:
+    """The inputs of a case, its right result, and the libraries' calls.
+
+    Attributes
+    ----------
+    given : dict of str to Tensor
+        By the names of our program.
+    output : str
+        Name of our result.
+    wanted : callable
+        The result in float64, as our program lays it out.
+    calls : dict of str to callable
+        What the libraries run.
+    ours : callable
+        From a library's result to our layout.
+    """
+
+    given: dict[str, torch.Tensor]
+    output: str
+    wanted: Call
+    calls: dict[str, Call] = field(default_factory=dict)
+    ours: Callable[[torch.Tensor], torch.Tensor] = same
+
+
+def rivals(case: Case) -> Rivals:
+    """Those of a case."""
+    torch._dynamo.reset()
+    if isinstance(case, Product):
+        return product(case)
+    if isinstance(case, Epilogue):
+        return epilogue(case)
+    return conv(case) if isinstance(case, Conv) else attention(case)
+
+
+def new(*shape: int, dtype: torch.dtype = torch.float16, scale: float = 1.0) -> torch.Tensor:
+    """Normal values."""
+    return (torch.randn(shape, device=DEVICE) * scale).to(dtype)
+
+
+def tuned(fn: Callable[..., torch.Tensor], *given: Any) -> Call:
+    """Inductor's fastest version for these very shapes."""
+    return partial(torch.compile(fn, dynamic=False, mode=MODE), *given)
+
+
+def through(library: str, call: Call) -> Call:
+    """A call with another BLAS preferred; the preference costs the device nothing."""
+    def preferring() -> torch.Tensor:
+        before = torch.backends.cuda.preferred_blas_library()
+        torch.backends.cuda.preferred_blas_library(library)
+        try:
+            return call()
+        finally:
+            torch.backends.cuda.preferred_blas_library(before)
+
+    return preferring
+
+
+def product(case: Product) -> Rivals:
+    """By cuBLAS's own choice and by cuBLASLt's; factors that are stored transposed are passed as transposed views."""
+    dtype = torch.float32 if case.arithmetic == "f32" else torch.float16
+    lead = (case.batch,) if case.batch else ()
+    first, second = (flip == "t" for flip in case.order)
+    a = new(*lead, *((case.k, case.m) if first else (case.m, case.k)), dtype=dtype)
+    b = new(*lead, *((case.n, case.k) if second else (case.k, case.n)), dtype=dtype)
+    out = torch.empty(*lead, case.m, case.n, device=DEVICE, dtype=dtype)
+
+    def factors(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return a.mT if first else a, b.mT if second else b
+
+    def multiply(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.matmul(*factors(a, b))
+
+    plain = partial(torch.bmm if case.batch else torch.mm, *factors(a, b), out=out)
+    return Rivals({"a": a, "b": b}, "c", lambda: multiply(a.double(), b.double()), {
+        "torch": plain, "torch_cublaslt": through("cublaslt", plain), "inductor": tuned(multiply, a, b)})
+
+
+def epilogue(case: Epilogue) -> Rivals:
+    """A product with the bias or the residual as its third operand, then what follows; for bias and activation, one call."""
+    a, b = new(case.m, case.k), new(case.k, case.n, scale=case.k**-0.5)
+    bias, r = new(case.n), new(case.m, case.n)
+    w, out = 1 + 0.1 * new(case.n), torch.empty(case.m, case.n, device=DEVICE, dtype=torch.float16)
+    calls: dict[str, Call] = {}
+    if case.program == "residual_rmsnorm":
+        def formula(a: torch.Tensor, b: torch.Tensor, r: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+            return F.rms_norm(torch.mm(a, b) + r, (case.n,), w, EPSILON)
+
+        given = {"a": a, "b": b, "r": r, "w": w}
+        calls["torch"] = lambda: F.rms_norm(torch.addmm(r, a, b, out=out), (case.n,), w, EPSILON)
+    elif case.program == "bias_residual":
+        def formula(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor, r: torch.Tensor) -> torch.Tensor:
+            return torch.mm(a, b) + bias + r
+
+        given = {"a": a, "b": b, "bias": bias, "r": r}
+        calls["torch"] = lambda: torch.addmm(bias, a, b, out=out).add_(r)
+        calls["torch_residual"] = lambda: torch.addmm(r, a, b, out=out).add_(bias)
+    else:
+        gelu = case.program == "bias_gelu"
+        act = F.gelu if gelu else F.relu
+
+        def formula(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+            return act(torch.mm(a, b) + bias)
+
+        given = {"a": a, "b": b, "bias": bias}
+        calls["torch"] = lambda: (F.gelu if gelu else torch.relu_)(torch.addmm(bias, a, b, out=out))
+        # cuBLASLt's own epilogue; its GELU is the one with tanh: another function, but within 5e-4 of ours
+        calls["torch_fused"] = lambda: torch._addmm_activation(bias, a, b, use_gelu=gelu)
+    calls["inductor"] = tuned(formula, *given.values())
+    return Rivals(given, "y", lambda: formula(*(v.double() for v in given.values())), calls)
+
+
+def conv(case: Conv) -> Rivals:
+    """By the fastest of cuDNN's algorithms, NCHW and channels last; bias and ReLU after it, and in its own fused call."""
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark_limit = 0  # try all
+    inside = case.channels // case.groups * case.rows * case.columns
+    x = new(case.batch, case.channels, case.height, case.width)
+    f = new(case.filters, case.channels // case.groups, case.rows, case.columns, scale=inside**-0.5)
+    bias = new(case.filters)
+    calls: dict[str, Call] = {}
+
+    def formula(x: torch.Tensor, f: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return torch.relu(F.conv2d(x, f, bias, case.stride, case.padding, groups=case.groups))
+
+    def apart(x: torch.Tensor, f: torch.Tensor) -> torch.Tensor:
+        return torch.relu_(F.conv2d(x, f, bias, case.stride, case.padding, groups=case.groups))
+
+    def fused(x: torch.Tensor, f: torch.Tensor) -> torch.Tensor:
+        return torch.cudnn_convolution_relu(x, f, bias, (case.stride,) * 2, (case.padding,) * 2, (1, 1), case.groups)
+
+    def wanted() -> torch.Tensor:
+        """By one product of unfolded windows for each group, one image at a time."""
+        images = []
+        weights = f.double().reshape(case.groups, case.filters // case.groups, inside)
+        for image in x.split(1):
+            windows = F.unfold(image.double(), (case.rows, case.columns), padding=case.padding, stride=case.stride)
+            found = torch.matmul(weights, windows.reshape(case.groups, inside, -1))
+            images.append(torch.relu(found.reshape(1, case.filters, *case.out) + bias.double()[:, None, None]))
+        return laid(torch.cat(images))
+
+    def laid(result: torch.Tensor) -> torch.Tensor:
+        return result.permute(0, 2, 3, 1) if case.last else result
+
+    for layout, memory in (("", torch.contiguous_format), ("_nhwc", torch.channels_last)):
+        given = (x.to(memory_format=memory), f.to(memory_format=memory))
+        calls["torch" + layout] = partial(apart, *given)
+        calls["torch_fused" + layout] = partial(fused, *given)
+        calls["inductor" + layout] = tuned(formula, *given, bias)
+    filters = f
+    if case.depthwise:
+        filters = f[:, 0].permute(1, 2, 0) if case.last else f[:, 0]
+    elif case.last:
+        filters = f.permute(0, 2, 3, 1)
+    return Rivals({"x": laid(x).contiguous(), "f": filters.contiguous(), "bias": bias}, "y", wanted, calls, laid)
+
+
+def attention(case: Attention) -> Rivals:
+    """Every backend of SDPA, and flexible attention tuned by Inductor."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q, k, v = (new(case.batch, case.heads, case.length, case.width) for _ in "qkv")
+
+    def by(backend: SDPBackend) -> torch.Tensor:
+        with sdpa_kernel([backend]):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=case.causal)
+
+    def wanted() -> torch.Tensor:
+        """Head by head."""
+        out = torch.empty(q.shape, device=DEVICE, dtype=torch.float64)
+        later = torch.ones(case.length, case.length, device=DEVICE, dtype=torch.bool).triu(1)
+        for b in range(case.batch):
+            for h in range(case.heads):
+                scores = q[b, h].double() @ k[b, h].double().mT * case.width**-0.5
+                if case.causal:
+                    scores.masked_fill_(later, -torch.inf)
+                out[b, h] = torch.softmax(scores, -1) @ v[b, h].double()
+        return out
+
+    names = {"flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "cudnn": "CUDNN_ATTENTION", "math": "MATH"}
+    calls: dict[str, Call] = {f"torch_{name}": partial(by, getattr(SDPBackend, backend))
+                              for name, backend in names.items() if hasattr(SDPBackend, backend)}
+    calls["inductor"] = flexible(case, q, k, v)
+    return Rivals({"q": q, "k": k, "v": v}, "y", wanted, calls)
+
+
+def flexible(case: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Call:
+    """Flexible attention, compiled when it is first called."""
+    made: list[Call] = []
+
+    def call() -> torch.Tensor:
+        if not made:
+            from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+            mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, case.length, case.length,
+                                     device=DEVICE) if case.causal else None
+            made.append(partial(tuned(flex_attention), q, k, v, block_mask=mask))
+        return made[0]()
+
+    return call

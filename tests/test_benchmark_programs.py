@@ -1,0 +1,189 @@
+"""The cases of `benchmarks/product_cases.py`: their programs against NumPy, their arithmetic and bytes against counts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from math import erf, isqrt, prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import product_programs
+from benchmarks.product_cases import LEAST, MOST, Attention, Case, Conv, Epilogue, Product, drawn_products, suites
+from benchmarks.tables import summary, table
+from explorer.frontend.definition import Definition
+from explorer.ir.interpret import interpret
+from explorer.ir.program import Statement
+from explorer.ir.scalar import Call, Read
+from explorer.strategies.auto import auto
+
+ROOT = Path(__file__).resolve().parent.parent
+SUITES = suites(30, 0)
+CASES = [case for cases in SUITES.values() for case in cases]
+TINY = {str(case.tiny[1:]): case.tiny for case in reversed(CASES)}
+"""One tiny case for every program, stride, padding and size of the filter."""
+TINIES = [pytest.param(case, id=f"{case.program}-{case.name}") for case in TINY.values()]
+
+Arrays = Mapping[str, np.ndarray]
+
+
+def program(case: Case) -> Any:
+    return getattr(product_programs, case.program)
+
+
+def filled(case: Case, seed: int) -> dict[str, np.ndarray]:
+    """Inputs, normal."""
+    rng = np.random.default_rng(seed)
+    arrays = program(case).at(**case.sizes).arrays
+    return {a.name: rng.standard_normal(a.shape).astype(a.dtype.numpy) for a in arrays if a.role == "in"}
+
+
+def wanted(case: Case, given: Arrays) -> np.ndarray:
+    """The result in float64, by formulas that share nothing with the loops."""
+    arrays = {name: value.astype(np.float64) for name, value in given.items()}
+    if isinstance(case, Product):
+        a, b = (np.swapaxes(arrays[x], -1, -2) if flip == "t" else arrays[x] for x, flip in zip("ab", case.order, strict=True))
+        return a @ b
+    if isinstance(case, Epilogue):
+        return epilogue(case, arrays)
+    return conv(case, arrays) if isinstance(case, Conv) else attention(case, arrays)
+
+
+def epilogue(case: Epilogue, arrays: Arrays) -> np.ndarray:
+    h = arrays["a"] @ arrays["b"]
+    if case.program == "residual_rmsnorm":
+        h = h + arrays["r"]
+        return h / np.sqrt(np.mean(h * h, -1, keepdims=True) + 1e-5) * arrays["w"]
+    h = h + arrays["bias"]
+    if case.program == "bias_residual":
+        return h + arrays["r"]
+    return np.maximum(h, 0) if case.program == "bias_relu" else h * (1 + np.vectorize(erf)(h / np.sqrt(2))) / 2
+
+
+def conv(case: Conv, arrays: Arrays) -> np.ndarray:
+    """All windows of the padded input, every stride-th of them."""
+    x, f = arrays["x"], arrays["f"]
+    if case.last:
+        x = x.transpose(0, 3, 1, 2)
+        f = f.transpose(2, 0, 1)[:, None] if case.depthwise else f.transpose(0, 3, 1, 2)
+    elif case.depthwise:
+        f = f[:, None]
+    padded = np.pad(x, ((0, 0), (0, 0), (case.padding,) * 2, (case.padding,) * 2))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (case.rows, case.columns), axis=(2, 3))
+    windows = windows[:, :, :: case.stride, :: case.stride]
+    windows = windows.reshape(case.batch, case.groups, -1, *windows.shape[2:])
+    y = np.einsum("ngdhwrs,gedrs->ngehw", windows, f.reshape(case.groups, -1, *f.shape[1:]))
+    y = np.maximum(y.reshape(case.batch, case.filters, *case.out) + arrays["bias"][:, None, None], 0)
+    return y.transpose(0, 2, 3, 1) if case.last else y
+
+
+def attention(case: Attention, arrays: Arrays) -> np.ndarray:
+    scores = np.einsum("bhid,bhjd->bhij", arrays["q"], arrays["k"]) / np.sqrt(case.width)
+    weights = np.exp(scores) * (np.tri(case.length) if case.causal else 1)
+    return np.einsum("bhij,bhjd->bhid", weights / weights.sum(-1, keepdims=True), arrays["v"])
+
+
+def test_the_suites_have_their_cases() -> None:
+    counts = {name: len(cases) for name, cases in SUITES.items()}
+    assert counts == {"matmul": 18, "bmm": 6, "orders": 14, "f32": 7, "conv": 11, "conv_nhwc": 11, "conv_grouped": 4,
+                      "epilogue": 12, "attention": 12, "random_products": 30}
+    for cases in SUITES.values():
+        assert len({case.name for case in cases}) == len(cases)
+    assert len({*SUITES["bmm"]} & {*SUITES["matmul"]}) == 3
+    assert {case.program for case in CASES} == {n for n, v in vars(product_programs).items() if isinstance(v, Definition)}
+
+
+def test_random_products_are_the_same_again_and_of_every_kind() -> None:
+    cases = drawn_products(30, 0)
+    assert cases == drawn_products(30, 0) != drawn_products(30, 1)
+    assert {case.order for case in cases} == {"nn", "nt", "tn", "tt"}
+    assert all(LEAST <= case.m * case.n * case.k <= MOST for case in cases)
+    extents = [n for case in cases for n in case.sizes.values()]
+    assert sum(n % 8 == 0 for n in extents) > 20
+    assert sum(all(n % d for d in range(2, isqrt(n) + 1)) for n in extents) > 20
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_every_case_is_a_program_of_its_bytes(suite: str) -> None:
+    for case in SUITES[suite]:
+        arrays = program(case).schedule(**case.sizes).plan.program.arrays
+        assert case.nbytes == sum(prod(a.shape) * a.dtype.bytes for a in arrays if a.role in ("in", "out")), case.name
+
+
+def on_padding(case: Case) -> int:
+    """Products that count as a convolution's, and that the loops leave out."""
+    if not isinstance(case, Conv):
+        return 0
+    inside = prod(sum(0 <= p * case.stride + r - case.padding < size for p in range(out) for r in range(reach))
+                  for out, reach, size in zip(case.out, (case.rows, case.columns), (case.height, case.width), strict=True))
+    return case.flops // 2 - case.batch * case.filters * (case.channels // case.groups) * inside
+
+
+@pytest.mark.parametrize("case", TINIES)
+def test_loops_agree_with_numpy_and_have_its_operations(case: Case) -> None:
+    given, products = filled(case, 1), 0
+
+    def watch(statement: Statement, *_: Any) -> None:
+        nonlocal products
+        value = statement.value
+        products += isinstance(value, Call) and value.op == "mul" and value.args == (Read(0), Read(1))
+
+    (got,) = interpret(program(case).at(**case.sizes), given, exact=True, rounded=False, watch=watch).values()
+    np.testing.assert_allclose(got, wanted(case, given), rtol=1e-9, atol=1e-12)
+    assert products == case.flops // 2 - on_padding(case)
+
+
+@pytest.mark.parametrize("case", TINIES)
+def test_auto_is_right_on_the_cpu(case: Case) -> None:
+    given = filled(case, 2)
+    run = auto(program(case).schedule(**case.sizes), "H200").run(given, device="cpu")
+    right = wanted(case, given)
+    (got,) = run.outputs.values()
+    assert np.abs(got - right).max() <= 2e-3 * np.abs(right).max()
+
+
+def test_known_counts() -> None:
+    flops = {case.name: case.flops / 1e9 for case in CASES}
+    assert flops["L-mm-2048"] == 2 * 2.048**3
+    assert flops["r50-3x3-56"] == flops["r50-3x3-56-nhwc"] == 7.398752256
+    assert flops["r50-7x7-224"] == 7.552892928
+    assert flops["mbv2-dw-112"] == 0.086704128
+    assert flops["bias_gelu-16384x768x3072"] == pytest.approx(77.309, abs=1e-3)
+    assert flops["attn-2048-d64"] == pytest.approx(2 * flops["attn-2048-d64-causal"], rel=1e-3) == 137.438953472
+
+
+def test_the_floor_of_a_product() -> None:
+    done = subprocess.run([sys.executable, "benchmarks/product_floor.py", "--suites", "matmul"], cwd=ROOT, capture_output=True,
+                          text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert "| mm-8192 | 1.1e+03 | 403 | 2731 | 1391.79 | compute | 100% |" in lines, done.stderr
+    assert "| L-bmm-qk-512 | 0.403 | 7.86 | 51 | 1.83 | memory | 28% |" in lines
+    assert len(lines) == 4 + 1 + 18
+
+
+def test_a_case_is_built_or_in_words_why_not() -> None:
+    code = ("import sys; sys.path[:0] = ['benchmarks', '.']\n"
+            "import building\n"
+            "from product_cases import MATMULS\n"
+            "made = building.prepare(('matmul', MATMULS[0].tiny), 60)\n"
+            "print(len(made.module.launches), len(made.cubin) > 500, 0 < made.priced_us < 100)\n"
+            "def written(*job):\n"
+            "    while True: pass\n"
+            "building.written = written\n"
+            "print(building.prepare(('matmul', MATMULS[0]), 1))\n")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["1 True True", "TimeoutError: not ready in 1 s"], done.stderr
+
+
+def test_tables_tell_rates_and_what_did_not_run() -> None:
+    rows = [{"suite": "matmul", "name": "a", "ours": 100.0, "torch": 2.0, "torch_cublaslt": 1.0, "floor": 0.5, "ratio": 0.01,
+             "error": 1e-4, "TFLOPs": 3.0, "peer_TFLOPs": 300.0, "schedule_s": 0.5, "launches": 1},
+            {"suite": "matmul", "name": "b", "torch": 2.0, "floor": 0.5, "ratio": 0.0, "error": float("nan"),
+             "peer_TFLOPs": 150.0, "problem": "TimeoutError: not ready in 60 s"}]
+    assert table(rows)[2:] == ["| a | 100.00 | torch_cublaslt 1.00 | 0.01 | — | 0.50 | 3, 300 | 1 | 0.50 |",
+                               "| b | — | torch 2.00 | TimeoutError | — | 0.50 | —, 150 | — | — |"]
+    assert summary("matmul", rows).startswith("2 cases, 1 of them run; geometric mean 0.010")
