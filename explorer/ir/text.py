@@ -56,7 +56,7 @@ def leaf_text(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:
     notes = [f"where {guard}" for guard in notes] + [f"{name} combined by {how}" for name, how in leaf.collect]
     notes += [note] if (note := sum_note(leaf)) else []
     text = statement_text(plan, leaf)
-    text = f"{leaf.id}: {'async ' * (leaf.mechanism == 'async')}{text}"
+    text = f"{leaf.id}: {f'{leaf.mechanism} ' * (leaf.mechanism in ('async', 'bulk'))}{text}"
     return f"{text}  # {'; '.join(notes)}" if notes else text
 
 
@@ -73,11 +73,12 @@ def sync_text(sync: Sync) -> str:
 
 
 def buffer_text(buffer: Buffer) -> str:
-    """The declaration of a buffer: ``shared As: f32[64, 16 + 4]``, with the padding behind the plus."""
+    """The declaration of a buffer: ``shared As: f32[64, 16 + 4]``, with the padding behind the plus and the layout behind all."""
     sizes = [str(n) for n in buffer.shape]
     if buffer.pad and sizes:
         sizes[-1] += f" + {buffer.pad}"
-    return f"{buffer.space} {buffer.name}: {buffer.dtype}" + (f"[{', '.join(sizes)}]" if sizes else "")
+    layout = "".join(f"  {word} {n}" for word, n in (("panel", buffer.panel), ("swizzle", buffer.swizzle)) if n)
+    return f"{buffer.space} {buffer.name}: {buffer.dtype}" + (f"[{', '.join(sizes)}]" if sizes else "") + layout
 
 
 def statement_text(plan: Plan, leaf: Leaf) -> str:

@@ -43,6 +43,7 @@ class Function:
     waits: bool
     used: frozenset[str]
     counters: tuple[str, ...] = ()
+    maps: tuple[TensorMap, ...] = ()
 
     @property
     def grid(self) -> tuple[int, int, int]:

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 
-from ..ir.expr import Expr
+from ..ir.expr import Expr, Ranges
+from ..ir.swizzle import offset
 from .conditions import NEVER, Condition, condition, conjunction
 from .device.mma import mma_name
 from .lines import Block, Lines, Out
 from .nodes import (
     Apply,
+    Arrive,
+    Await,
     Barrier,
+    Begin,
+    BulkCopy,
     Collect,
     Combine,
     Commit,
@@ -27,6 +32,7 @@ from .nodes import (
     Let,
     Load,
     Mask,
+    Mbarriers,
     Multiply,
     Node,
     Put,
@@ -94,6 +100,9 @@ class BodyPrinter:
 
     @node.register
     def _(self, node: Declare) -> list[Out]:
+        if isinstance(node.what, Mbarriers):
+            self.spell.library.add("bulk_copy")
+            return [Lines((f"__shared__ mbarrier {node.what.name}[{node.what.count}];  // of the groups of bulk copies",), node.ids)]
         return [Lines((f"{self.spell.declare(node.what)} {node.what.name}{self.spell.shape(node.what)};",), node.ids)]
 
     @node.register
@@ -173,6 +182,39 @@ class BodyPrinter:
     def _(self, node: Wait) -> list[Out]:
         self.spell.library.add("async_copy")
         return [Lines((f"async_wait<{node.pending}>();  // {', '.join(node.ids[:1])}",), node.ids)]
+
+    @node.register
+    def _(self, node: BulkCopy) -> list[Out]:
+        self.spell.library.add("bulk_copy")
+        at = [self.spell.expr(e, node.site.ranges)[0] for e in reversed(node.first)]
+        box = ", ".join(map(str, reversed(node.map.box)))
+        arguments = ", ".join((f"&{self._box(node)}", node.map.name, *at, self._slot(node.counted, node.slot, node.site.ranges)))
+        return [Lines((f"bulk_copy_{len(at)}d<{box}>({arguments});  // {node.site.leaf.id}",), node.ids)]
+
+    def _box(self, node: BulkCopy) -> str:
+        """The first element of a box in shared memory, as the hardware sees it: before the swizzle."""
+        buffer, ranges = node.to.store.buffer, node.site.ranges
+        if buffer is None or not (buffer.panel or buffer.swizzle):
+            return self.spell.element(node.to, node.site)
+        self.spell.used.add(node.to.store.name)
+        index = [e for e in node.to.index if isinstance(e, Expr)]
+        return f"{node.to.store.name}[{self.spell.expr(offset(buffer, index, ranges), ranges)[0]}]"
+
+    def _slot(self, counted: Mbarriers, slot: Expr, ranges: Ranges) -> str:
+        return f"{counted.name}[{self.spell.expr(slot, ranges)[0]}]"
+
+    @node.register
+    def _(self, node: Begin) -> list[Out]:
+        return [Lines((f"mbarrier_begin({node.mbarriers.name});",), node.ids)]
+
+    @node.register
+    def _(self, node: Arrive) -> list[Out]:
+        return [Lines((f"mbarrier_arrive({self._slot(node.mbarriers, node.slot, self.ranges)});  // {', '.join(node.ids[:1])}",), node.ids)]
+
+    @node.register
+    def _(self, node: Await) -> list[Out]:
+        slot, parity = self._slot(node.mbarriers, node.slot, self.ranges), self.spell.expr(node.parity, self.ranges)[0]
+        return [Lines((f"mbarrier_wait({slot}, {parity});  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
     def _(self, node: Barrier) -> list[Out]:
