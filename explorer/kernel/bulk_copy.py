@@ -19,7 +19,7 @@ from ..poly.bulk import Bulk, bulk
 from ..poly.pure_load import Never
 from .conditions import Condition, condition, conjunction
 from .names import Names
-from .nodes import Arrive, Await, Barrier, Begin, BulkCopy, Commit, Declare, If, Mbarriers, Node, Ref, TensorMap, Wait
+from .nodes import Arrive, Await, Barrier, Begin, BulkCopy, Commit, If, Mbarriers, Node, Ref, TensorMap, Wait
 from .sites import Lowered, Site, Store
 
 FIRST = 90
@@ -39,7 +39,8 @@ def require_bulk(plan: Plan, arch: str) -> None:
         return
     for leaf, _, _ in plan.leaves:
         if leaf.mechanism == "bulk":
-            raise ResourceError(f"{arch} has no bulk copies, which {leaf.id} is.", why=f"the first architecture that has them is sm_{FIRST}",
+            raise ResourceError(f"{arch} has no bulk copies, which {leaf.id} is.",
+                                why=f"the first architecture that has them is sm_{FIRST}",
                                 hint="stage with engine='async', or a newer GPU")
 
 
@@ -65,9 +66,10 @@ class Launched:
                 if leaf.mechanism == "bulk":
                     self._map(moved(low.plan, leaf, above), low.stores, taken)
         for low in self.lows:
-            low.taken.taken |= {m.name for m in self.maps.values()}
             if copies_in_bulk(low.kernel):
-                self.mbarriers[low.kernel.id] = Mbarriers(low.taken.take("arrived"), mbarriers(low.kernel))
+                self.mbarriers[low.kernel.id] = Mbarriers(taken.take("arrived"), mbarriers(low.kernel))
+        for low in self.lows:
+            low.taken.taken |= taken.taken
 
     def _map(self, found: Bulk, stores: Mapping[tuple[str, str], Store], taken: Names) -> None:
         key = found.array, found.box, found.swizzle
@@ -122,7 +124,7 @@ def begin(c: Known) -> tuple[Node, ...]:
     low, counted = c.low, c.bulk.mbarriers.get(c.low.kernel.id)
     if counted is None:
         return ()
-    return Declare(counted), by_first(low, Begin(counted)), *((Barrier(),) if first_thread(low) else ())
+    return by_first(low, Begin(counted)), *((Barrier(),) if first_thread(low) else ())
 
 
 def copy(c: Known, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:

@@ -51,6 +51,11 @@ class LaunchIR:
         return tuple(c.low for c in self.contexts)
 
     @property
+    def bulk(self) -> Launched:
+        """Tensor maps and mbarriers."""
+        return self.contexts[0].bulk
+
+    @property
     def scratch(self) -> Scratch:
         """Shared arrays that collectives work in."""
         return self.contexts[0].scratch

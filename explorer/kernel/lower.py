@@ -24,8 +24,8 @@ from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves
 from ..ir.tree import Node as Planned
 from .accesses import copied_slot, inside_conditions, instance, operands, ref
 from .async_copy import moved
-from .conditions import NEVER
 from .bulk_copy import Launched, begin, copy, synchronisation
+from .conditions import NEVER
 from .nodes import Barrier, Collect, Copy, Declare, For, If, Multiply, Node, Way
 from .redundant import Overrun
 from .scratch import Scratch

@@ -72,9 +72,9 @@ class If:
 
 @dataclass(frozen=True)
 class Declare:
-    """A register array of the plan, a local of a pass, or the mbarriers of a kernel."""
+    """A register array of the plan, or a local of a pass."""
 
-    what: Store | Local | Mbarriers
+    what: Store | Local
     ids: tuple[str, ...] = ()
 
 
@@ -272,5 +272,5 @@ Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | BulkCopy | Mu
         | Barrier | Collect | Contribute | Combine | Apply)
 
 __all__ = ["AnyOf", "Apply", "Arrive", "Await", "Barrier", "Begin", "BulkCopy", "Collect", "Combine", "Commit", "Contribute",
-           "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "Local", "Mask", "Mbarriers", "Multiply", "Node", "Number",
-           "Operand", "Put", "Ref", "TensorMap", "Wait", "Way"]
+           "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "Local", "Mask", "Mbarriers", "Multiply", "Node",
+           "Number", "Operand", "Put", "Ref", "TensorMap", "Wait", "Way"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..ir.dtype import DTYPES
 from ..ir.expr import Expr
 from ..ir.tree import Loop
 from .conditions import Condition
@@ -52,6 +53,11 @@ class Mbarriers:
     name: str
     count: int
 
+    @property
+    def store(self) -> Store:
+        """The shared array that they are."""
+        return Store(self.name, DTYPES["u64"], (self.count,), "shared")
+
 
 @dataclass(frozen=True)
 class TensorMap:
@@ -73,6 +79,12 @@ class TensorMap:
     store: Store
     box: tuple[int, ...]
     swizzle: int
+
+    @property
+    def array(self) -> str:
+        """The plan's name of it."""
+        assert self.store.array is not None
+        return self.store.array.name
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from functools import singledispatchmethod
 
 from ..ir.expr import Expr, Ranges
 from ..ir.swizzle import offset
+from ..poly.bulk import ALIGNMENT
 from .conditions import NEVER, Condition, condition, conjunction
 from .device.mma import mma_name
 from .lines import Block, Lines, Out
@@ -51,7 +52,7 @@ class Written:
     lines: tuple[Out, ...]
     used: frozenset[str]
     library: frozenset[str]
-    aligned: frozenset[str]
+    aligned: dict[str, int]
 
 
 class BodyPrinter:
@@ -73,7 +74,7 @@ class BodyPrinter:
     def written(self, nodes: Sequence[Node]) -> Written:
         """The whole body."""
         lines = self.body(nodes)
-        return Written(lines, frozenset(self.spell.used), frozenset(self.spell.library), frozenset(self.spell.aligned))
+        return Written(lines, frozenset(self.spell.used), frozenset(self.spell.library), self.spell.aligned)
 
     @singledispatchmethod
     def node(self, node: Node) -> list[Out]:
@@ -100,9 +101,6 @@ class BodyPrinter:
 
     @node.register
     def _(self, node: Declare) -> list[Out]:
-        if isinstance(node.what, Mbarriers):
-            self.spell.library.add("bulk_copy")
-            return [Lines((f"__shared__ mbarrier {node.what.name}[{node.what.count}];  // of the groups of bulk copies",), node.ids)]
         return [Lines((f"{self.spell.declare(node.what)} {node.what.name}{self.spell.shape(node.what)};",), node.ids)]
 
     @node.register
@@ -193,23 +191,24 @@ class BodyPrinter:
 
     def _box(self, node: BulkCopy) -> str:
         """The first element of a box in shared memory, as the hardware sees it: before the swizzle."""
-        buffer, ranges = node.to.store.buffer, node.site.ranges
-        if buffer is None or not (buffer.panel or buffer.swizzle):
+        store, ranges = node.to.store, node.site.ranges
+        self.spell.aligned[store.name] = ALIGNMENT
+        if not store.placed:
             return self.spell.element(node.to, node.site)
-        self.spell.used.add(node.to.store.name)
         index = [e for e in node.to.index if isinstance(e, Expr)]
-        return f"{node.to.store.name}[{self.spell.expr(offset(buffer, index, ranges), ranges)[0]}]"
+        return f"{store.name}[{self.spell.expr(offset(store.placed, index, ranges), ranges)[0]}]"
 
     def _slot(self, counted: Mbarriers, slot: Expr, ranges: Ranges) -> str:
         return f"{counted.name}[{self.spell.expr(slot, ranges)[0]}]"
 
     @node.register
     def _(self, node: Begin) -> list[Out]:
-        return [Lines((f"mbarrier_begin({node.mbarriers.name});",), node.ids)]
+        return [Lines((f"mbarrier_begin({node.mbarriers.name});  // one for each group of bulk copies on its way",), node.ids)]
 
     @node.register
     def _(self, node: Arrive) -> list[Out]:
-        return [Lines((f"mbarrier_arrive({self._slot(node.mbarriers, node.slot, self.ranges)});  // {', '.join(node.ids[:1])}",), node.ids)]
+        slot = self._slot(node.mbarriers, node.slot, self.ranges)
+        return [Lines((f"mbarrier_arrive({slot});  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
     def _(self, node: Await) -> list[Out]:

@@ -6,8 +6,8 @@ are affine in the loops (:mod:`~explorer.poly.groups`).  So that this counts rig
 
 - every group in which a copy is made has a wait for just this group, not for a later one;
 - a thread that waits for group ``g`` has gone on before group ``g + n`` is closed, else it would take one phase for the other: a
-  barrier of the block stands between.  With `n` two more than the groups that are ever left open, barriers that order the cells of
-  a pipeline are mostly enough.
+  barrier of the block stands between.  With `n` two more than the groups that are ever left open, the barriers that order the
+  cells of a pipeline are mostly enough.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def miscounts(plan: Plan) -> Iterator[Miscount]:
                                "a wait for bulk copies is for one group", "a commit before it")
         for a, b in product(known, known):
             if a.wait.pending < b.wait.pending and _goes_back(kernel, a, b):
-                yield Miscount(bulk[0].leaf, (a.wait.id, b.wait.id), f"{b.wait.id} waits for an older group than {a.wait.id} before it",
+                yield Miscount(bulk[0].leaf, (a.wait.id, b.wait.id),
+                               f"{b.wait.id} waits for an older group than {a.wait.id} before it",
                                "bulk copies land in any order, so that groups are waited for in theirs",
                                f"{b.wait.id} with at most {a.wait.pending} pending groups")
 
@@ -162,8 +163,8 @@ def reuses(kernel: Kernel, order: TextOrder) -> Iterator[frozenset[Slot]]:
 
 @dataclass(frozen=True)
 class _Way:
-    """How one node can come before another: in one iteration of all common loops, or in an earlier one of the loop that carries it,
-    the one just before or `later`.
+    """How one node can come before another: in one iteration of all common loops, or in an earlier one of the loop that carries
+    it, the one just before or `later`.
     """
 
     same: Case

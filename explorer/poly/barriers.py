@@ -172,7 +172,7 @@ def _pair_questions(a: Site, b: Site, order: TextOrder) -> Iterator[Question]:
 def _ordered(first: Site, second: Site, relation: tuple, order: TextOrder, positions: frozenset[Slot]) -> Iterator[Question]:
     """The question itself; what a ``cp.async`` does ends at its own thread's wait, so a barrier must follow that wait as well.
 
-    What a bulk copy does ends at a wait of every thread (:mod:`~explorer.poly.asynchronous`): nothing else has to stand behind it.
+    What a bulk copy does ends at a wait of every thread (:mod:`~explorer.poly.asynchronous`): nothing has to stand behind it.
     """
     if first.leaf.mechanism == "bulk":
         return

@@ -32,6 +32,7 @@ ALIGNMENT = 128
 """Bytes that divide the place in shared memory to which a box is copied (PTX ISA, ``cp.async.bulk.tensor``)."""
 MOST_INDEX = 2**31 - 1
 """Coordinates are 32-bit integers (the same)."""
+NEIGHBOURS = "a bulk copy moves a box of neighbouring elements"
 OTHERWISE = "stage with engine='async', or with engine='thread'"
 
 
@@ -194,10 +195,10 @@ def _box(array: Array, index: Sequence[Expr], loops: Sequence[Loop], scope: Rang
         elif left and moved == var(left[0].id):
             box.append(left.pop(0).extent)
         else:
-            return Never(f"the part of {array.name} that is copied is no box: its index {e} is no coordinate and a loop of the box",
-                         "a bulk copy moves a box of neighbouring elements", OTHERWISE)
+            return Never(f"what is copied of {array.name} is no box: its index {e} is not a place and a loop of the box",
+                         NEIGHBOURS, OTHERWISE)
     if left:
-        return Never(f"{left[0].id} is no dimension of {array.name}", "a bulk copy moves a box of neighbouring elements", OTHERWISE)
+        return Never(f"{left[0].id} is no dimension of {array.name}", NEIGHBOURS, OTHERWISE)
     return tuple(box)
 
 
@@ -206,8 +207,8 @@ def _edges(statement: Statement, leaf: Leaf, array: Array, index: Sequence[objec
     own = [e for at, n in zip(index, array.shape, strict=True) if isinstance(at, Expr) for e in (at, -at + (n - 1))]
     if all(not c.equality and any(c.expr == e for e in own) for c in statement.inside):
         return None
-    return Never(f"{leaf.statement} has zeros inside of {array.name}", "a bulk copy brings zeros for what lies beyond the array alone",
-                 OTHERWISE)
+    return Never(f"{leaf.statement} has zeros inside of {array.name}",
+                 "a bulk copy brings zeros for what lies beyond the array alone", OTHERWISE)
 
 
 def _shape(array: Array, buffer: Buffer, box: Sequence[int]) -> Never | None:
@@ -234,8 +235,8 @@ def _place(leaf: Leaf, buffer: Buffer, cell: Sequence[Expr], loops: Sequence[Loo
     for x in reversed(loops):
         rows, step = rows + var(x.id) * step, step * x.extent
     if (at - first - rows).simplify(scope) != ZERO:
-        return Never(f"the box of {leaf.statement} does not lie in one piece in {buffer.name}", "a bulk copy writes it row by row",
-                     "no padding; stage with engine='bulk' again for a box of another shape")
+        return Never(f"the box of {leaf.statement} does not lie in one piece in {buffer.name}",
+                     "a bulk copy writes it row by row", "no padding; stage with engine='bulk' again for a box of another shape")
     size = buffer.dtype.bytes
     if odd := misaligned(first, ALIGNMENT // size):
         return Never(f"boxes of {buffer.name} begin at {odd} elements of {size} bytes", f"{ALIGNMENT} has to divide their place",

@@ -116,4 +116,5 @@ def _wide(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], statement: Statement)
     ends = [first_lanes(c, at, loop, scope) for c in statement.inside if c not in together]
     if None in ends:
         return None
-    return Moved(loop.extent, loop.extent * dtype_of(plan, leaf, slots[0]).bytes, together, tuple(e for e in ends if e is not None))
+    nbytes = loop.extent * dtype_of(plan, leaf, slots[0]).bytes
+    return Moved(loop.extent, nbytes, together, tuple(e for e in ends if e is not None))

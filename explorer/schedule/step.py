@@ -60,7 +60,7 @@ def taken(plan: Plan, step: Step, judge_it: bool = True) -> tuple[Verdict, Plan 
     if broken := next(broken_boxes(new), None):
         leaf, why = broken
         return Verdict(f"{step} would take the box of {leaf.id} apart, which is a bulk copy: {why.what}", why.why,
-                       f"do this before the bulk copy is made; or {why.hint}" if why.hint else "do this before the bulk copy is made"), None
+                       "; or ".join(filter(None, ("do this before the bulk copy is made", why.hint)))), None
     if judge_it and (refusals := judge(new).refusals):
         finding = refusals[0]
         return Verdict(f"{step} is not legal: {finding.what}", finding.why, "; or ".join(finding.hints), finding), new

@@ -26,14 +26,14 @@ def panel_width(row: int, size: int, swizzle: int) -> int:
 def bulk_nest(plan: Plan, name: str, path: tuple[Loop, ...], outer: tuple[Loop, ...], found: Box, panel: int) -> CopyNest:
     """The nest that copies a box of an array by bulk copies; it will stand in the body of the last loop of `path`.
 
-    One copy moves as much as lies in one piece in shared memory, has at most 256 elements along a dimension, and has neighbours of
-    the array beside each other: it begins with rows of a panel.  The first thread of each thread loop in `path` makes it.
+    One copy moves as much as lies in one piece in shared memory, has at most 256 elements along a dimension, and has neighbours
+    of the array beside each other: it begins with rows of a panel.  The first thread of each thread loop in `path` makes it.
     """
     whole, loops, inner = True, list[Loop](), list[Loop]()
     at, when = list[tuple[str, Expr]](), list[tuple[str, Expr]]()
     for axis in reversed(range(len(found.extents))):
         n, (_, step), d = found.extents[axis], found.places[axis], f"{name}[{axis}]"
-        limit = panel if axis == len(found.extents) - 1 and panel else MOST_ELEMENTS
+        limit = panel if axis == len(found.extents) - 1 else MOST_ELEMENTS
         part = next(x for x in range(min(n, limit), 0, -1) if n % x == 0) if whole and step == 1 else 1
         value = ZERO
         if part < n:
@@ -47,8 +47,8 @@ def bulk_nest(plan: Plan, name: str, path: tuple[Loop, ...], outer: tuple[Loop, 
             value = value + var(element.id)
             when.append((element.id, remainder(var(d), part, {d: (0, n - 1)})))
         at.insert(0, (d, value))
-        rows = axis == len(found.extents) - 2 and panel and found.extents[-1] > panel  # panels follow each other behind their rows
-        whole = whole and (part == n or axis == len(found.extents) - 1) and not rows
+        last = axis == len(found.extents) - 2 and found.extents[-1] > panel  # panels follow each other behind their rows
+        whole = whole and (part == n or axis == len(found.extents) - 1) and not last
     if found.extents:
         at[0] = (at[0][0], at[0][1] + _others(path) * found.extents[0])
     when += [(x.id, const(x.start)) for x in path if x.is_thread]

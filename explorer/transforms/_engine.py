@@ -43,8 +43,8 @@ def misfit(copy: Wanted) -> Verdict | None:
     if copy.swizzle and copy.pad:
         return no("a swizzled array has no padding", "the patterns are those of whole rows", "pad=0")
     if copy.engine == "bulk" and (copy.vector != 1 or copy.pad or not copy.threads):
-        return no("a bulk copy moves a whole box, which one thread asks for", "so there are no vectors, no padding and no threads to "
-                  "choose", "vector=1, pad=0 and threads=True, or engine='async'")
+        return no("a bulk copy has no vectors, no padding and no threads to choose",
+                  "it moves a whole box, which one thread asks for", "vector=1, pad=0 and threads=True, or engine='async'")
     return None
 
 

@@ -12,8 +12,8 @@ from ..poly.mechanism import ASYNCHRONOUS
 def inserted(plan: Plan, path: tuple[Loop, ...], at: str, used: set[str], nest: Node, early: bool) -> Plan:
     """The plan with a copy before the first node of the loop's (or without a loop the kernel's) body that reads it.
 
-    With `early`: before the first node that is not itself a copy, if that comes before.  An asynchronous copy is committed and waited
-    for right behind; if such a commit and wait stand there already, it joins their group.
+    With `early`: before the first node that is not itself a copy, if that comes before.  An asynchronous copy is committed and
+    waited for right behind; if such a commit and wait stand there already, it joins their group.
     """
     copies = {c.name for c in plan.copies}
     (copy, _), = leaves((nest,))

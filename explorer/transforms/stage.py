@@ -255,8 +255,9 @@ class Stage(Transform):
         row, size = found.extents[-1] if found.extents else 1, original.dtype.bytes
         wide = panel_width(row, size, self.swizzle) if self.engine == "bulk" or self.swizzle else row
         if self.swizzle and row * size % self.swizzle:
-            return no(f"the copy of {self.array} has rows of {row * size} bytes", f"{self.swizzle}, the bytes of a row of the swizzle, "
-                      "do not divide that", "a smaller swizzle, or tile sizes that it divides")
+            return no(f"the copy of {self.array} has rows of {row * size} bytes",
+                      f"a row of the swizzle, of {self.swizzle} bytes, does not divide them",
+                      "a smaller swizzle, or tile sizes that it divides")
         nest = (bulk_nest(plan, name, path, outer, found, wide) if self.engine == "bulk" else
                 copy_nest(plan, name, path, outer, found.extents, self.vector, self.space == "shared" and self.threads, self.at))
         if isinstance(nest, Verdict):

@@ -5,8 +5,6 @@
 // As cuTensorMapEncodeTiled makes it; on the CPU device: where the array is, its extents and the box.
 struct __align__(64) tensor_map { unsigned long long words[16]; };
 
-struct __align__(8) mbarrier { unsigned long long word; };
-
 __device__ __forceinline__ unsigned shared_address(const void* p) {
 #if defined(SIMT_HOST)
     return 0;
@@ -17,7 +15,7 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 
 // Make mbarriers ready for one arrival in each phase; then a barrier of the block, before anybody uses them.
 template <int N>
-__device__ __forceinline__ void mbarrier_begin(mbarrier (&all)[N]) {
+__device__ __forceinline__ void mbarrier_begin(unsigned long long (&all)[N]) {
 #if defined(SIMT_HOST)
     for (int i = 0; i < N; ++i) simt_mbarrier_begin(&all[i], 1);
 #else
@@ -28,7 +26,7 @@ __device__ __forceinline__ void mbarrier_begin(mbarrier (&all)[N]) {
 }
 
 // So many bytes more are to land in the current phase.
-__device__ __forceinline__ void mbarrier_expect(mbarrier& counted, int bytes) {
+__device__ __forceinline__ void mbarrier_expect(unsigned long long& counted, int bytes) {
 #if defined(SIMT_HOST)
     simt_mbarrier_expect(&counted, bytes);
 #else
@@ -37,7 +35,7 @@ __device__ __forceinline__ void mbarrier_expect(mbarrier& counted, int bytes) {
 }
 
 // The copies so far are a group: the phase ends when they have landed.
-__device__ __forceinline__ void mbarrier_arrive(mbarrier& counted) {
+__device__ __forceinline__ void mbarrier_arrive(unsigned long long& counted) {
 #if defined(SIMT_HOST)
     simt_mbarrier_arrive(&counted);
 #else
@@ -46,7 +44,7 @@ __device__ __forceinline__ void mbarrier_arrive(mbarrier& counted) {
 }
 
 // Wait until the phase of this parity is complete: the first phase has parity 0, the next one 1, the one after 0 again.
-__device__ __forceinline__ void mbarrier_wait(mbarrier& counted, int parity) {
+__device__ __forceinline__ void mbarrier_wait(unsigned long long& counted, int parity) {
 #if defined(SIMT_HOST)
     simt_mbarrier_wait(&counted, parity);
 #else
@@ -57,7 +55,7 @@ __device__ __forceinline__ void mbarrier_wait(mbarrier& counted, int parity) {
 
 // A box of BX, BY … elements, of which the first is the one at x, y …; zeros for those that lie beyond the array.
 template <int BX, class T>
-__device__ __forceinline__ void bulk_copy_1d(T* shared, const tensor_map& map, int x, mbarrier& counted) {
+__device__ __forceinline__ void bulk_copy_1d(T* shared, const tensor_map& map, int x, unsigned long long& counted) {
     mbarrier_expect(counted, BX * (int)sizeof(T));
 #if defined(SIMT_HOST)
     const int at[] = {x};
@@ -69,7 +67,7 @@ __device__ __forceinline__ void bulk_copy_1d(T* shared, const tensor_map& map, i
 }
 
 template <int BX, int BY, class T>
-__device__ __forceinline__ void bulk_copy_2d(T* shared, const tensor_map& map, int x, int y, mbarrier& counted) {
+__device__ __forceinline__ void bulk_copy_2d(T* shared, const tensor_map& map, int x, int y, unsigned long long& counted) {
     mbarrier_expect(counted, BX * BY * (int)sizeof(T));
 #if defined(SIMT_HOST)
     const int at[] = {x, y};
@@ -81,7 +79,7 @@ __device__ __forceinline__ void bulk_copy_2d(T* shared, const tensor_map& map, i
 }
 
 template <int BX, int BY, int BZ, class T>
-__device__ __forceinline__ void bulk_copy_3d(T* shared, const tensor_map& map, int x, int y, int z, mbarrier& counted) {
+__device__ __forceinline__ void bulk_copy_3d(T* shared, const tensor_map& map, int x, int y, int z, unsigned long long& counted) {
     mbarrier_expect(counted, BX * BY * BZ * (int)sizeof(T));
 #if defined(SIMT_HOST)
     const int at[] = {x, y, z};
@@ -93,7 +91,7 @@ __device__ __forceinline__ void bulk_copy_3d(T* shared, const tensor_map& map, i
 }
 
 template <int BX, int BY, int BZ, int BU, class T>
-__device__ __forceinline__ void bulk_copy_4d(T* shared, const tensor_map& map, int x, int y, int z, int u, mbarrier& counted) {
+__device__ __forceinline__ void bulk_copy_4d(T* shared, const tensor_map& map, int x, int y, int z, int u, unsigned long long& counted) {
     mbarrier_expect(counted, BX * BY * BZ * BU * (int)sizeof(T));
 #if defined(SIMT_HOST)
     const int at[] = {x, y, z, u};
@@ -106,7 +104,7 @@ __device__ __forceinline__ void bulk_copy_4d(T* shared, const tensor_map& map, i
 
 template <int BX, int BY, int BZ, int BU, int BV, class T>
 __device__ __forceinline__ void bulk_copy_5d(T* shared, const tensor_map& map, int x, int y, int z, int u, int v,
-                                             mbarrier& counted) {
+                                             unsigned long long& counted) {
     mbarrier_expect(counted, BX * BY * BZ * BU * BV * (int)sizeof(T));
 #if defined(SIMT_HOST)
     const int at[] = {x, y, z, u, v};

@@ -11,8 +11,8 @@ import numpy as np
 from ...ir.expr import const
 from ...ir.layout import LANES, Layout
 from ..nodes import Multiply, Ref
+from .flights import Access
 from .lanes import Env, Lanes, Numbers
-from .machine import Access
 from .memory import Cells, rounded
 
 if TYPE_CHECKING:

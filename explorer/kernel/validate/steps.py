@@ -10,8 +10,9 @@ from typing import Any
 from ...ir.expr import var
 from ...poly.region import Region
 from ..conditions import Condition
-from ..nodes import Declare, Do, For, If, Let, Multiply, Node
+from ..nodes import BulkCopy, Declare, Do, For, If, Let, Multiply, Node
 from ..traverse import map_exprs
+from .boxes import unfolded
 from .points import EVERYWHERE, Cases, Coordinates, Space, both, negated
 
 APART = 4
@@ -141,6 +142,8 @@ class _Walk:
             yield from self.body(node.otherwise, (*around, Branch(conditions)), both(cases, negated(conditions)))
         elif isinstance(node, Multiply):
             yield from self.node(self.unfolded(node), around, cases)
+        elif isinstance(node, BulkCopy):
+            yield from self.node(unfolded(self.coordinates.low, node), around, cases)
         elif not isinstance(node, Declare):
             self.number += APART
             yield Step(self.told(node), self.number, around, cases, self.coordinates)
