@@ -60,20 +60,19 @@ def swizzled(place: Any, mode: int, size: int) -> Any:
 
 def shared_bytes(buffers: Iterable[Buffer]) -> int:
     """Bytes of shared memory that arrays take together: those that begin at multiples of 1024 bytes first, then the others."""
-    return places_of([(b.nbytes, b.is_placed) for b in buffers if b.space == "shared"])[1]
+    return places_of([(b.nbytes, ALIGNMENT if b.is_placed else UNIT) for b in buffers if b.space == "shared"])[1]
 
 
-def places_of(arrays: Sequence[tuple[int, bool]]) -> tuple[tuple[int, ...], int]:
+def places_of(arrays: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], int]:
     """Where arrays begin in one allocation, and its bytes.
 
     Parameters
     ----------
-    arrays : sequence of (int, bool)
-        Their bytes, and whether they begin at a multiple of :data:`ALIGNMENT`; those stand first, the others at multiples of 16.
+    arrays : sequence of (int, int)
+        Their bytes, and of what multiple (16 or more) they begin; those with the largest stand first.
     """
     places, end = [0] * len(arrays), 0
-    for n, (nbytes, aligned) in sorted(enumerate(arrays), key=lambda a: not a[1][1]):
-        unit = ALIGNMENT if aligned else UNIT
+    for n, (nbytes, unit) in sorted(enumerate(arrays), key=lambda a: -a[1][1]):
         places[n] = -(-end // unit) * unit
         end = places[n] + -(-nbytes // UNIT) * UNIT
     return tuple(places), end

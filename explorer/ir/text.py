@@ -56,7 +56,7 @@ def leaf_text(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:
     notes = [f"where {guard}" for guard in notes] + [f"{name} combined by {how}" for name, how in leaf.collect]
     notes += [note] if (note := sum_note(leaf)) else []
     text = statement_text(plan, leaf)
-    text = f"{leaf.id}: {'async ' * (leaf.mechanism == 'async')}{text}"
+    text = f"{leaf.id}: {f'{leaf.mechanism} ' * (leaf.mechanism in ('async', 'bulk'))}{text}"
     return f"{text}  # {'; '.join(notes)}" if notes else text
 
 

@@ -14,8 +14,9 @@ from .async_copy import for_arch
 from .launches import exact_barriers, launch_ir
 from .lines import Lines, Out, Printer, code
 from .lower import Context
-from .module import Buffer, CudaModule, Launch
+from .module import Buffer, CudaModule, Launch, TensorMap
 from .names import Names, kernel_identifier
+from .nodes import TensorMap as Mapped
 from .phases import Phase, joined, slots_store
 from .preamble import preamble
 from .printer import BodyPrinter, Written
@@ -43,6 +44,7 @@ class Function:
     waits: bool
     used: frozenset[str]
     counters: tuple[str, ...] = ()
+    maps: tuple[Mapped, ...] = ()
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -113,7 +115,7 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
             printer.line(line)
         _print(printer, function, min_blocks)
     buffers, launches = _buffers(plan, functions), tuple(_launches(plan, functions))
-    return CudaModule(plan.program.name, printer.text(), buffers, launches, printer.source_map())
+    return CudaModule(plan.program.name, printer.text(), buffers, launches, printer.source_map(), _maps(plan, functions))
 
 
 def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: Callable[[Plan, Kernel], Any],
@@ -128,21 +130,28 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
         require_proved(launch)
     texts = [BodyPrinter(c.low).written(body) for c, body in zip(contexts, bodies, strict=True)]
     shared = [slots_store(s) if s.slots else s for s in stores.values() if s.slots or s.space == "shared"]
-    aligned, library = frozenset[str]().union(*(t.aligned for t in texts)), frozenset[str]().union(*(t.library for t in texts))
+    library, used = (frozenset[str]().union(*(getattr(t, what) for t in texts)) for what in ("library", "used"))
+    aligned = {name: most for t in texts for name, n in t.aligned.items()
+               for most in (max(n, *(other.aligned.get(name, 0) for other in texts)),)}
+    bulk = launch.bulk
+    shared += [m.store for m in bulk.mbarriers.values()]
     declarations, static_bytes, dynamic_bytes = carve(shared, [*scratch.values()], aligned)
-    lows = tuple(c.low for c in contexts)
+    lows, maps = tuple(c.low for c in contexts), tuple(bulk.maps.values())
     declared = [Lines((line,)) for line in declarations]
-    parameters = tuple((key, s) for key, s in stores.items() if s.space == "global" and not s.handed)
-    waits, used = any(c.before for c in contexts), frozenset[str]().union(*(t.used for t in texts))
+    mapped = {m.store.name for m in maps}
+    parameters = tuple((key, s) for key, s in stores.items()
+                       if s.space == "global" and not s.handed and (s.name in used or s.name not in mapped))
+    waits = any(c.before for c in contexts)
     if len(kernels) == 1:
         head = (*_roles(contexts[0], texts[0]), *declared)
-        return Function(kernels, name, lows, parameters, head, texts[0].lines, library, static_bytes, dynamic_bytes, waits, used)
+        return Function(kernels, name, lows, parameters, head, texts[0].lines, library, static_bytes, dynamic_bytes, waits, used,
+                        maps=maps)
     phases = [Phase(low, (*roles, *([Lines(("",))] if roles else []), *text.lines))
               for c, low, text in zip(contexts, lows, texts, strict=True) for roles in (_roles(c, text),)]
     text = joined(plan, phases, lambda kernel, kind: names.take(f"{kernel.id}_{kind}"))
     head = (*declared, *(Lines((line,)) for line in text.head))
     return Function(kernels, name, lows, parameters, head, text.body, library | text.library, static_bytes,
-                    dynamic_bytes, True, used, text.counters)
+                    dynamic_bytes, True, used, text.counters, maps)
 
 
 def _roles(context: Context, text: Written) -> list[Out]:
@@ -175,7 +184,7 @@ def _print(printer: Printer, function: Function, min_blocks: int) -> None:
     pointers = [_pointer(function, key, s) for key, s in function.parameters]
     counters = [f"const int{f' {name}' if name in function.used else ''}" for low in function.lows for loop in low.launch_loops
                 for name in (low.variable[loop.id],)]
-    parameters = [*pointers, *counters]
+    parameters = [*pointers, *(f"const __grid_constant__ tensor_map {m.name}" for m in function.maps), *counters]
     clusters = f"__cluster_dims__({', '.join(map(str, function.cluster))}) " if prod(function.cluster) > 1 else ""
     start = f'extern "C" __global__ void {clusters}__launch_bounds__({bounds}) {function.name}('
     if len(start) + sum(len(p) + 2 for p in parameters) <= LINE:
@@ -210,7 +219,8 @@ def _pointer(function: Function, key: tuple[str, str], store: Store) -> str:
 def _buffers(plan: Plan, functions: list[Function]) -> tuple[Buffer, ...]:
     """The user's arrays in the order of the signature, then every workspace that a kernel uses."""
     out = [Buffer(a.name, a.dtype, a.shape, a.role) for a in plan.program.parameters]
-    used = {key: s for f in functions for key, s in f.parameters if s.array is None or s.array.role == "temporary"}
+    stores = {key: s for f in functions for key, s in (*f.parameters, *((("array", m.array), m.store) for m in f.maps))}
+    used = {key: s for key, s in stores.items() if s.array is None or s.array.role == "temporary"}
     return (*out, *(Buffer(_buffer_name(key, plan), s.dtype, s.shape, "workspace") for key, s in used.items()))
 
 
@@ -220,10 +230,26 @@ def _buffer_name(key: tuple[str, str], plan: Plan) -> str:
     return f"{name}.buffer" if kind == "buffer" and name in plan.array_of else name
 
 
+def _maps(plan: Plan, functions: list[Function]) -> tuple[TensorMap, ...]:
+    """What the host describes to the hardware, each once; launches name it."""
+    return tuple(TensorMap(_map_name(f, m), _array_of(plan, m), m.box, m.swizzle) for f in functions for m in f.maps)
+
+
+def _map_name(function: Function, m: Mapped) -> str:
+    return f"{function.name}.{m.name}"
+
+
+def _array_of(plan: Plan, m: Mapped) -> str:
+    """The buffer of the module that an array with a tensor map is."""
+    assert m.store.array is not None
+    return _buffer_name(("array", m.store.array.name), plan)
+
+
 def _launches(plan: Plan, functions: list[Function]) -> Iterator[Launch]:
     """The launches in order: one for each kernel, or one for each iteration of the loops that the host runs."""
     for function in functions:
-        arguments = tuple(_buffer_name(key, plan) for key, _ in function.parameters)
+        arguments = (*(_buffer_name(key, plan) for key, _ in function.parameters),
+                     *(_map_name(function, m) for m in function.maps))
         hosted = [range(x.start, x.start + x.extent) for low in function.lows for x in low.launch_loops]
         for counters in product(*hosted):
             yield Launch(function.name, function.grid, function.block, arguments,

@@ -11,6 +11,7 @@ from ..ir.plan import Plan
 from ..ir.tree import Kernel
 from . import passes
 from .async_copy import for_arch
+from .bulk_copy import Launched, require_bulk
 from .lower import Context, lower
 from .nodes import Node
 from .phases import require_clusters
@@ -50,6 +51,11 @@ class LaunchIR:
         return tuple(c.low for c in self.contexts)
 
     @property
+    def bulk(self) -> Launched:
+        """Tensor maps and mbarriers."""
+        return self.contexts[0].bulk
+
+    @property
     def scratch(self) -> Scratch:
         """Shared arrays that collectives work in."""
         return self.contexts[0].scratch
@@ -64,12 +70,15 @@ class LaunchIR:
 def launch_ir(plan: Plan, kernels: tuple[Kernel, ...], barriers: Barriers, arch: str, after: str) -> LaunchIR | None:
     """The kernels of one launch, or None if none of their leaves runs."""
     require_clusters(plan, kernels[0], arch)
+    require_bulk(plan, arch)
     stores = stores_of(plan, kernels)
     require_room(kernels[0].id, stores.values())
     scratch = Scratch()
     contexts, bodies = list[Context](), list[tuple[Node, ...]]()
-    for kernel in kernels:
-        context = Context(Lowered(plan, kernel, stores), scratch)
+    lows = [Lowered(plan, kernel, stores) for kernel in kernels]
+    bulk = Launched(lows)
+    for low in lows:
+        context = Context(low, scratch, bulk)
         context.place_barriers(barriers)
         contexts.append(context)
         bodies.append(passes.run(lower(context), context, after))

@@ -26,8 +26,9 @@ from ..poly.matrix_load import MECHANISM, MatrixLoad, matrix_load
 from ..poly.shared_tile import read_by_tiles, tiles_of, written_by_threads
 from .accesses import copied_slot, inside_conditions, instance, operands, ref
 from .async_copy import moved
+from .bulk_copy import Launched, begin, copy, synchronisation
 from .conditions import NEVER
-from .nodes import Barrier, Collect, Commit, Copy, Declare, For, If, LoadMatrix, Multiply, Node, Ref, Wait, Way
+from .nodes import Barrier, Collect, Copy, Declare, For, If, LoadMatrix, Multiply, Node, Ref, Way
 from .redundant import Overrun
 from .scratch import Scratch
 from .sites import Lowered, Site
@@ -48,6 +49,8 @@ class Context:
     overrun : Overrun
     scratch : Scratch
         Shared arrays that collectives of the launch work in.
+    bulk : Launched
+        Tensor maps and mbarriers of the launch.
     before : frozenset of (str, int)
         Where barriers stand: before the child of a parent, by index.
     register_loops : frozenset of str
@@ -58,6 +61,7 @@ class Context:
 
     low: Lowered
     scratch: Scratch
+    bulk: Launched
     sites: dict[str, Site] = field(init=False)
     overrun: Overrun = field(init=False)
     before: frozenset[tuple[str, int]] = field(init=False)
@@ -109,7 +113,7 @@ class Context:
 
 def lower(context: Context) -> tuple[Node, ...]:
     """The kernel's body."""
-    return _body(context, context.low.kernel.id, context.low.kernel.body, ())
+    return (*begin(context), *_body(context, context.low.kernel.id, context.low.kernel.body, ()))
 
 
 def _body(c: Context, parent: str, nodes: Sequence[Planned], above: tuple[Loop, ...]) -> tuple[Node, ...]:
@@ -131,13 +135,14 @@ def _node(c: Context, node: Planned, above: tuple[Loop, ...]) -> tuple[Node, ...
     if isinstance(node, Leaf):
         return _leaf(c, node, above)
     if isinstance(node, Sync):
-        return (Commit((node.id,)) if node.kind == "commit" else Wait(node.pending, (node.id,)),)
+        return synchronisation(c, node, above)
     if node.extent <= 0:
         return ()
     if not c.low.is_counter(node):
         return tuple(with_id(inner, node.id) for inner in _body(c, node.id, node.body, (*above, node)))
     if node.role == "tensor":
-        return _instruction(c, node, above)
+        mechanism = next(leaf.mechanism for leaf, _ in leaves((node,)))
+        return copy(c, node, above) if mechanism == "bulk" else _instruction(c, node, above)
     lanes = _one_copy(c, node, above)
     if lanes is not None:
         return lanes

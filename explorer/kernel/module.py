@@ -42,6 +42,28 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class TensorMap:
+    """What the host tells the hardware of an array before a launch: a parameter of 128 bytes (``tensor_map`` in the text).
+
+    Attributes
+    ----------
+    name : str
+        By which launches name it.
+    buffer : str
+        The array.
+    box : tuple of int
+        Elements that one bulk copy moves, along each dimension of the array.
+    swizzle : int
+        Bytes of a row of the pattern in which they lie in shared memory, 32, 64 or 128; 0 for none.
+    """
+
+    name: str
+    buffer: str
+    box: tuple[int, ...]
+    swizzle: int
+
+
+@dataclass(frozen=True)
 class Launch:
     """One kernel launch; a module's launches run in order on one stream.
 
@@ -52,7 +74,7 @@ class Launch:
     grid, block : tuple of int
         Extents (x, y, z).
     arguments : tuple of str
-        Buffer names, in the order of the kernel's pointer parameters, which come first.
+        Names of buffers and, behind them, of tensor maps, in the order of the kernel's parameters, which come first.
     static_shared_bytes, dynamic_shared_bytes : int
         Shared memory declared in the text, and asked for at launch (``extern __shared__``).
     scalars : tuple of int
@@ -95,6 +117,8 @@ class CudaModule:
     launches : tuple of Launch
     source_map : mapping of str to tuple of (int, int)
         Node id to the 1-based, inclusive line ranges of `text` that it became.
+    tensor_maps : tuple of TensorMap
+        What launches name beside buffers.
     """
 
     name: str
@@ -102,6 +126,7 @@ class CudaModule:
     buffers: tuple[Buffer, ...]
     launches: tuple[Launch, ...]
     source_map: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict[str, tuple[tuple[int, int], ...]])
+    tensor_maps: tuple[TensorMap, ...] = ()
 
     def buffer(self, name: str) -> Buffer:
         """The buffer with this name."""

@@ -13,109 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ir.dtype import DType
 from ..ir.expr import Expr
 from ..ir.instructions import Instruction
-from ..ir.program import Indirect
 from ..ir.tree import Loop
 from ..poly.shared_tile import SharedTile
 from .conditions import Condition
+from .nodes_async import Arrive, Await, Begin, BulkCopy, Commit, Copy, Mbarriers, TensorMap, Wait
+from .operands import AnyOf, Get, Held, Local, Number, Operand, Ref
 from .sites import Site, Store
-
-Number = float | int | bool
-AnyOf = tuple[tuple[Condition, ...], ...]
-"""One of several conjunctions holds."""
-
-
-# -- what holds data --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Ref:
-    """An element in memory or in a buffer of the plan, or `lanes` neighbours of which it is the first.
-
-    Attributes
-    ----------
-    store : Store
-    index : tuple of Expr or Indirect
-        One for each axis; just the row-major offset where it is `flat`.
-    flat : bool
-    lanes : int
-    """
-
-    store: Store
-    index: tuple[Expr | Indirect, ...]
-    flat: bool = False
-    lanes: int = 1
-
-
-@dataclass(frozen=True)
-class Local:
-    """Registers of a thread that a pass made: values in flight, or the lanes of a vector.
-
-    Attributes
-    ----------
-    name : str
-    dtype : DType
-    shape : tuple of int
-    lanes : int
-        Elements of a vector; 1 is a scalar.
-    packed : bool
-        Whether the lanes are kept as they lie in memory, several to a register.
-    wide : bool
-        Whether it has the element's compute type.
-    """
-
-    name: str
-    dtype: DType
-    shape: tuple[int, ...] = ()
-    lanes: int = 1
-    packed: bool = False
-    wide: bool = False
-
-
-@dataclass(frozen=True)
-class Held:
-    """An element of a local: all lanes of it, or one."""
-
-    local: Local
-    index: tuple[Expr, ...] = ()
-    lane: Expr | None = None
-
-
-Operand = Ref | Held
-
-
-@dataclass(frozen=True)
-class Get:
-    """What one load gives.
-
-    Attributes
-    ----------
-    ref : Ref
-    packed : bool
-        As :attr:`Local.packed`.
-    within : bool
-        Lanes beyond the array's end are not read; they are `outside`.
-    count : Expr or None
-        Only the first so many lanes are read; the others are `outside`.
-    edge : AnyOf or None
-        Where lanes can be missing; elsewhere the whole vector is read without asking.  None: not known, asked everywhere.
-    outside : Number
-    when : tuple of tuple of Condition
-        Where anything is read, one condition inside of the other; elsewhere it is `otherwise`.
-    otherwise : Number
-    """
-
-    ref: Ref
-    packed: bool = False
-    within: bool = False
-    count: Expr | None = None
-    edge: AnyOf | None = None
-    outside: Number = 0
-    when: tuple[tuple[Condition, ...], ...] = ()
-    otherwise: Number = 0
-
 
 # -- control ----------------------------------------------------------------------------------------------------------
 
@@ -247,20 +152,6 @@ class Mask:
 
 
 @dataclass(frozen=True)
-class Copy:
-    """An asynchronous copy of `nbytes`; of its lanes only those `inside`, and the first of `ends`, are read, zeros else."""
-
-    site: Site
-    to: Ref
-    source: Ref
-    nbytes: int
-    lanes: int
-    inside: tuple[Condition, ...] = ()
-    ends: tuple[Expr, ...] = ()
-    ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Multiply:
     """A tensor instruction; its operands are elements of fragments or shared arrays, over its `loops`: rows, columns, depth.
 
@@ -290,21 +181,6 @@ class LoadMatrix:
     count: int
     transposed: bool
     loop: Loop
-    ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Commit:
-    """The asynchronous copies since the last commit are a group."""
-
-    ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Wait:
-    """Until at most `pending` groups are under way."""
-
-    pending: int
     ids: tuple[str, ...] = ()
 
 
@@ -419,5 +295,9 @@ class Apply:
     ids: tuple[str, ...] = ()
 
 
-Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | Multiply | LoadMatrix | Commit | Wait
-        | Barrier | Collect | Contribute | Combine | Apply)
+Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | BulkCopy | Multiply | LoadMatrix | Begin | Commit | Arrive
+        | Wait | Await | Barrier | Collect | Contribute | Combine | Apply)
+
+__all__ = ["AnyOf", "Apply", "Arrive", "Await", "Barrier", "Begin", "BulkCopy", "Collect", "Combine", "Commit", "Contribute",
+           "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "LoadMatrix", "Local", "Mask", "Mbarriers",
+           "Multiply", "Node", "Number", "Operand", "Put", "Ref", "TensorMap", "Wait", "Way"]

@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 
-from ..ir.expr import Expr, const
+from ..ir.expr import Expr, Ranges, const
 from ..ir.instructions import Wgmma
+from ..ir.swizzle import UNIT, offset
+from ..poly.bulk import ALIGNMENT
 from .conditions import NEVER, Condition, condition, conjunction
 from .device.mma import mma_name
 from .device.wgmma import wgmma_name, wgmma_part
 from .lines import Block, Lines, Out
 from .nodes import (
     Apply,
+    Arrive,
+    Await,
     Barrier,
+    Begin,
+    BulkCopy,
     Collect,
     Combine,
     Commit,
@@ -30,6 +36,7 @@ from .nodes import (
     Load,
     LoadMatrix,
     Mask,
+    Mbarriers,
     Multiply,
     Node,
     Put,
@@ -48,7 +55,7 @@ class Written:
     lines: tuple[Out, ...]
     used: frozenset[str]
     library: frozenset[str]
-    aligned: frozenset[str]
+    aligned: dict[str, int]
 
 
 class BodyPrinter:
@@ -70,7 +77,7 @@ class BodyPrinter:
     def written(self, nodes: Sequence[Node]) -> Written:
         """The whole body."""
         lines = self.body(nodes)
-        return Written(lines, frozenset(self.spell.used), frozenset(self.spell.library), frozenset(self.spell.aligned))
+        return Written(lines, frozenset(self.spell.used), frozenset(self.spell.library), self.spell.aligned)
 
     @singledispatchmethod
     def node(self, node: Node) -> list[Out]:
@@ -173,7 +180,7 @@ class BodyPrinter:
     @node.register
     def _(self, node: LoadMatrix) -> list[Out]:
         self.spell.library.add("matrix")
-        self.spell.aligned.add(node.source.store.name)
+        self.spell.aligned.setdefault(node.source.store.name, UNIT)
         to = self.spell.element(replace(node.target, index=node.target.index[:-1]), node.site)
         kind = f"load_matrix<{node.count}, {'true' if node.transposed else 'false'}>"
         return [Lines((f"{kind}({to}, &{self.spell.element(node.row, node.site)});  // {node.site.leaf.id}",), node.ids)]
@@ -195,6 +202,40 @@ class BodyPrinter:
     def _(self, node: Wait) -> list[Out]:
         self.spell.library.add("async_copy")
         return [Lines((f"async_wait<{node.pending}>();  // {', '.join(node.ids[:1])}",), node.ids)]
+
+    @node.register
+    def _(self, node: BulkCopy) -> list[Out]:
+        self.spell.library.add("bulk_copy")
+        at = [self.spell.expr(e, node.site.ranges)[0] for e in reversed(node.first)]
+        box = ", ".join(map(str, reversed(node.map.box)))
+        arguments = ", ".join((f"&{self._box(node)}", node.map.name, *at, self._slot(node.counted, node.slot, node.site.ranges)))
+        return [Lines((f"bulk_copy_{len(at)}d<{box}>({arguments});  // {node.site.leaf.id}",), node.ids)]
+
+    def _box(self, node: BulkCopy) -> str:
+        """The first element of a box in shared memory, as the hardware sees it: before the swizzle."""
+        store, ranges = node.to.store, node.site.ranges
+        self.spell.aligned[store.name] = ALIGNMENT
+        if not store.placed:
+            return self.spell.element(node.to, node.site)
+        index = [e for e in node.to.index if isinstance(e, Expr)]
+        return f"{store.name}[{self.spell.expr(offset(store.placed, index, ranges), ranges)[0]}]"
+
+    def _slot(self, counted: Mbarriers, slot: Expr, ranges: Ranges) -> str:
+        return f"{counted.name}[{self.spell.expr(slot, ranges)[0]}]"
+
+    @node.register
+    def _(self, node: Begin) -> list[Out]:
+        return [Lines((f"mbarrier_begin({node.mbarriers.name});  // one for each group of bulk copies on its way",), node.ids)]
+
+    @node.register
+    def _(self, node: Arrive) -> list[Out]:
+        slot = self._slot(node.mbarriers, node.slot, self.ranges)
+        return [Lines((f"mbarrier_arrive({slot});  // {', '.join(node.ids[:1])}",), node.ids)]
+
+    @node.register
+    def _(self, node: Await) -> list[Out]:
+        slot, parity = self._slot(node.mbarriers, node.slot, self.ranges), self.spell.expr(node.parity, self.ranges)[0]
+        return [Lines((f"mbarrier_wait({slot}, {parity});  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
     def _(self, node: Barrier) -> list[Out]:

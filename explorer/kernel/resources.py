@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -92,23 +92,24 @@ def require_room(kernel: str, stores: Iterable[Store]) -> None:
                             hint="contract or stage fewer cells at once, or into shared memory")
 
 
-def carve(stores: Sequence[Store], scratch: Sequence[Store], aligned: frozenset[str]) -> tuple[list[str], int, int]:
+def carve(stores: Sequence[Store], scratch: Sequence[Store], aligned: Mapping[str, int]) -> tuple[list[str], int, int]:
     """Declarations of the shared arrays, and their static and dynamic bytes.
 
     Up to 48 KiB they are ``__shared__`` arrays; above, references into one dynamic allocation.  Arrays in panels or swizzled
-    begin at multiples of 1024 bytes, and stand first.
+    begin at multiples of 1024 bytes; those with the largest such multiple stand first.
 
     Parameters
     ----------
     stores, scratch : sequence of Store
-    aligned : frozenset of str
-        Names of arrays that are accessed 16 bytes at a time.
+    aligned : mapping of str to int
+        The arrays that are accessed 16 bytes at a time or more, and of what multiple they begin.
     """
-    every = sorted([*stores, *scratch], key=lambda s: not s.placed)
-    places, total = places_of([(prod(s.shape) * s.dtype.bytes, s.placed is not None) for s in every])
+    unit = {s.name: ALIGNMENT if s.placed else aligned.get(s.name, 0) for s in (*stores, *scratch)}
+    every = sorted([*stores, *scratch], key=lambda s: -max(unit[s.name], UNIT))
+    places, total = places_of([(prod(s.shape) * s.dtype.bytes, max(unit[s.name], UNIT)) for s in every])
     if total <= STATIC_SHARED_LIMIT:
-        return [_static(s, ALIGNMENT if s.placed else UNIT if s.name in aligned else 0) for s in every], total, 0
-    base = ALIGNMENT if any(s.placed for s in every) else UNIT
+        return [_static(s, unit[s.name]) for s in every], total, 0
+    base = max(UNIT, *unit.values())
     lines = [f"extern __shared__ __align__({base}) unsigned char shared_memory[];"]
     for s, offset in zip(every, places, strict=True):
         extents = "".join(f"[{n}]" for n in s.declared)

@@ -12,7 +12,7 @@ from ..ir.expr import Expr, Ranges
 from ..ir.plan import Buffer
 from ..ir.program import Indirect
 from ..ir.scalar import REDUCTIONS, Read, Scalar
-from ..ir.swizzle import cells, offset
+from ..ir.swizzle import UNIT, cells, offset
 from ..poly.shared_tile import SharedTile
 from .bounds import bounds, extreme_text
 from .conditions import NEVER, Condition, condition_text, without_implied
@@ -39,15 +39,15 @@ class Speller:
         Variables and arrays in the text so far.
     library : set of str
         Parts of the device library.
-    aligned : set of str
-        Shared arrays that need 16-byte alignment.
+    aligned : dict of str to int
+        Shared arrays that begin at multiples of so many bytes.
     """
 
     def __init__(self, low: Lowered) -> None:
         self.low = low
         self.used: set[str] = set()
         self.library: set[str] = set()
-        self.aligned: set[str] = set()
+        self.aligned: dict[str, int] = {}
 
     # -- indices and conditions ---------------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ class Speller:
         for e in affine:
             self.used |= e.variables()
         if ref.lanes > 1 and store.space == "shared":
-            self.aligned.add(store.name)
+            self.aligned.setdefault(store.name, UNIT)
         if len(affine) < len(ref.index):
             parts = [to_c(e, ranges) if isinstance(e, Expr) else self._indirect(e, site, reads) for e in ref.index]
             return f"{store.name}[{horner(parts, store.shape, store.array is not None and store.array.size > INT_MAX)}]"

@@ -26,8 +26,9 @@ from .flow_text import cell_text, element, instance
 from .groups import Landing, commits_before, landings, path_to
 from .last_writer import Link, link, loop_ranges
 from .linear import Case, Cases, at_least, at_most, equal, feasible, less
-from .mechanism import Never, misjudged
+from .mechanism import ASYNCHRONOUS, misjudged
 from .plan_facts import plan_copy
+from .pure_load import Never
 from .sites import Site
 
 
@@ -46,7 +47,7 @@ def check_async(plan: Plan) -> tuple[Finding, ...]:
         the smallest pair of instances.
     """
     everything = events(plan)
-    copies = [e for e in everything if e.site.leaf.mechanism == "async"]
+    copies = [e for e in everything if e.site.leaf.mechanism in ASYNCHRONOUS]
     if not copies:
         return ()
     if plain := tuple(_plain(plan, leaf, why) for leaf, why in misjudged(plan)):
@@ -62,8 +63,9 @@ def check_async(plan: Plan) -> tuple[Finding, ...]:
 
 def _plain(plan: Plan, leaf: Leaf, why: Never) -> Finding:
     array = plan.statement_of[leaf.statement].reads
-    return Finding("flow", f"{leaf.id} copies asynchronously and cannot: {why.what}", why.why, array[0].array if array else "",
-                   nodes=(leaf.id,), hints=tuple(filter(None, (why.hint, "pipeline with asynchronous=False"))))
+    how, other = ("in bulk", "") if leaf.mechanism == "bulk" else ("asynchronously", "pipeline with asynchronous=False")
+    return Finding("flow", f"{leaf.id} copies {how} and cannot: {why.what}", why.why, array[0].array if array else "",
+                   nodes=(leaf.id,), hints=tuple(filter(None, (why.hint, other))))
 
 
 def _reads_copy(plan: Plan, copy: Event, other: Event) -> bool:

@@ -28,6 +28,7 @@ from ..ir.finding import Finding, Instance
 from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop
+from .arrivals import copies_in_bulk, reuses
 from .decide import Meet, decide
 from .isl import Undecided, alone, smallest
 from .linear import Case, Cases, Condition, build_map, differ, equal, less
@@ -109,6 +110,10 @@ def barriers(plan: Plan, kernel: Kernel) -> Barriers:
             needed.append(positions)
         elif answer is not None:
             races.append(_race(plan, q, launch))
+    for positions in reuses(kernel, order) if copies_in_bulk(kernel) else ():
+        assert positions, "a barrier can stand in every body that is no vector's"
+        if not any(s.given and s.always for s in positions):
+            needed.append(frozenset(s for s in positions if not s.given))
     chosen = choose(needed)
     return Barriers(frozenset((s.parent, s.index) for s in chosen), _distinct(races), undecided)
 
@@ -165,7 +170,12 @@ def _pair_questions(a: Site, b: Site, order: TextOrder) -> Iterator[Question]:
 
 
 def _ordered(first: Site, second: Site, relation: tuple, order: TextOrder, positions: frozenset[Slot]) -> Iterator[Question]:
-    """The question itself; what an asynchronous copy does ends at a wait, so there a barrier must follow that wait as well."""
+    """The question itself; what a ``cp.async`` does ends at its own thread's wait, so a barrier must follow that wait as well.
+
+    What a bulk copy does ends at a wait of every thread (:mod:`~explorer.poly.asynchronous`): nothing has to stand behind it.
+    """
+    if first.leaf.mechanism == "bulk":
+        return
     yield Question(first, second, relation, positions)
     if first.leaf.mechanism == "async":
         for after_wait in order.after_waits(second):

@@ -13,6 +13,7 @@ from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.rounding import SUMS
 from ..ir.tree import MOST_CLUSTER, Kernel, Leaf, Loop
+from .arrivals import miscounts
 from .tensor import is_product
 
 MOST_THREADS = 1024
@@ -28,7 +29,7 @@ MOST_WORDS = 1 << 23
 
 def check_expressible(plan: Plan) -> tuple[Finding, ...]:
     """A finding for everything that no kernel can say as it stands."""
-    return (*_leaves(plan), *_registers(plan), *_launches(plan))
+    return (*_leaves(plan), *_registers(plan), *_launches(plan), *_groups(plan))
 
 
 def _open(plan: Plan, node: str, what: str, why: str, *hints: str, leaf: Leaf | None = None) -> Finding:
@@ -77,6 +78,13 @@ def _lanes(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel) -> I
         yield _open(plan, leaf.id, f"{leaf.id} combines {', '.join(sorted(roles))} in a block of {x}×{y}×{z} threads",
                     "warps or lanes alone are combined in blocks with one dimension",
                     *(f"bind('{name}', '{role}')" for name in others for role in ("warp", "block.y", "seq")), leaf=leaf)
+
+
+def _groups(plan: Plan) -> Iterator[Finding]:
+    """Groups of bulk copies are waited for one by one, since they land in any order."""
+    for m in miscounts(plan):
+        line = plan.statement_of[m.leaf.statement].line
+        yield Finding("obligation", m.what, m.why, kind="kernel", nodes=m.nodes, lines=(line,) if line else (), hints=(m.hint,))
 
 
 def _launches(plan: Plan) -> Iterator[Finding]:

@@ -36,6 +36,7 @@ from .footprint import check_footprints
 from .isl import Undecided, budget
 from .last_writer import Always, Link, Never, link, loop_ranges
 from .linear import Case, Cases, Condition, build_set, differ, equal, feasible
+from .mechanism import ASYNCHRONOUS
 from .overapproximated import check_overapproximated
 from .plan_facts import facts, plan_copy
 from .relations import instance
@@ -221,8 +222,8 @@ def _copied(plan: Plan, s: LastWriter, c: Site) -> Case:
     where that cannot be.  Then the value that was there is there again.
     """
     b, copies = s.reader.site, {x.name for x in plan.copies}
-    if b.writes or not {s.writer.site.statement.name, c.statement.name} <= copies or "async" in (
-            s.writer.site.leaf.mechanism, c.leaf.mechanism):
+    if b.writes or not {s.writer.site.statement.name, c.statement.name} <= copies or (
+            {s.writer.site.leaf.mechanism, c.leaf.mechanism} & {*ASYNCHRONOUS}):
         return ()
     source, wanted = c.statement.reads[0], b.statement.accesses[b.slot]
     known = plan.array_of.get(source.array)

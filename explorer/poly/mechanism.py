@@ -13,17 +13,20 @@ from dataclasses import dataclass, replace
 from ..ir.expr import Expr
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Indirect, Statement
-from ..ir.scalar import Read
 from ..ir.tree import Leaf, Loop, ranges
+from .bulk import Bulk, bulk
 from .lanes import contiguous, first_lanes, uniform
+from .pure_load import Never, dtype_of, not_loaded
 
+ASYNCHRONOUS = ("async", "bulk")
+"""Mechanisms whose write is visible after the wait for its group: ``cp.async``, and bulk tensor copies."""
 ASYNC_BYTES = (4, 8, 16)
-"""Bytes that one asynchronous copy moves (PTX ISA, ``cp.async``)."""
+"""Bytes that one ``cp.async`` moves (PTX ISA)."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """What one asynchronous copy of a leaf moves.
+    """What one ``cp.async`` of a leaf moves.
 
     Attributes
     ----------
@@ -42,17 +45,8 @@ class Moved:
     ends: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True)
-class Never:
-    """Why a leaf cannot be an asynchronous copy, and what would help."""
-
-    what: str
-    why: str
-    hint: str = ""
-
-
 def asynchronous(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Moved | Never:
-    """What one asynchronous copy of the leaf moves, or why it cannot be one, whatever the leaf says of itself.
+    """What one ``cp.async`` of the leaf moves, or why it cannot be one, whatever the leaf says of itself.
 
     Parameters
     ----------
@@ -62,65 +56,48 @@ def asynchronous(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Moved | Nev
         The loops around it, outermost first.
     """
     statement = plan.statement_of[leaf.statement]
-    if refusal := _other_memory(plan, leaf, statement):
+    if refusal := not_loaded(plan, leaf):
         return refusal
-    if not isinstance(statement.value, Read) or statement.update or leaf.collect:
-        return Never(f"{leaf.statement} is not a pure load", "an asynchronous copy moves bytes unchanged, or zeros")
-    size, come = (_dtype(plan, leaf, slot) for slot in (len(statement.reads), statement.value.slot))
-    if size != come or (statement.inside and statement.fill != 0):
-        return Never(f"{leaf.statement} is not a pure load", "an asynchronous copy moves bytes unchanged, or zeros")
     wide = _wide(plan, leaf, above, statement)
     if wide is not None and wide.nbytes in ASYNC_BYTES:
         return wide
-    narrow = Moved(1, size[1], statement.inside)
+    size = dtype_of(plan, leaf, len(statement.reads)).bytes
+    narrow = Moved(1, size, statement.inside)
     if narrow.nbytes in ASYNC_BYTES:
         return narrow
-    fitting = " or ".join(str(n // size[1]) for n in ASYNC_BYTES if n >= size[1])
+    fitting = " or ".join(str(n // size) for n in ASYNC_BYTES if n >= size)
     nbytes = wide.nbytes if wide else narrow.nbytes
     return Never(f"{leaf.statement} moves {nbytes} bytes of {statement.reads[0].array} at once",
                  "an asynchronous copy moves 4, 8 or 16 bytes", f"stage with vector={fitting}")
 
 
+def moved_by(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Moved | Bulk | Never:
+    """What one copy of a leaf with one of the :data:`ASYNCHRONOUS` mechanisms moves, or why it cannot be one."""
+    return (bulk if leaf.mechanism == "bulk" else asynchronous)(plan, leaf, above)
+
+
 def settled(plan: Plan, leaf_ids: frozenset[str]) -> Plan:
-    """The plan with those of the leaves copying plainly that cannot copy asynchronously as they are now."""
+    """The plan with those of the leaves copying plainly that cannot be a ``cp.async`` as they are now."""
     lost = {leaf.id for leaf, above, _ in plan.leaves if leaf.id in leaf_ids and leaf.mechanism == "async"
             and isinstance(asynchronous(plan, leaf, above), Never)}
     return plan.map_leaves(lambda leaf: replace(leaf, mechanism="plain") if leaf.id in lost else leaf) if lost else plan
 
 
+def broken_boxes(plan: Plan) -> Iterator[tuple[Leaf, Never]]:
+    """The leaves that say that they are bulk copies and are none: a step that makes one is not taken."""
+    for leaf, above, _ in plan.leaves:
+        if leaf.mechanism == "bulk" and isinstance(why := bulk(plan, leaf, above), Never):
+            yield leaf, why
+
+
 def misjudged(plan: Plan) -> Iterator[tuple[Leaf, Never]]:
     """The leaves that say that they copy asynchronously and cannot, of those that run at all."""
     for leaf, above, _ in plan.leaves:
-        if leaf.mechanism != "async" or not isinstance(why := asynchronous(plan, leaf, above), Never):
+        if leaf.mechanism not in ASYNCHRONOUS or not isinstance(why := moved_by(plan, leaf, above), Never):
             continue
         scope, at = ranges(above), dict(leaf.at)
         if all(c.expr.substitute(at, scope).interval(scope)[1] >= 0 for c in plan.statement_of[leaf.statement].domain):
             yield leaf, why
-
-
-def _other_memory(plan: Plan, leaf: Leaf, statement: Statement) -> Never | None:
-    """Why it is no copy from global to shared memory."""
-    target = leaf.view(len(statement.reads))
-    source = leaf.view(statement.value.slot) if isinstance(statement.value, Read) else None
-    to = plan.buffer_of[target.buffer].space if target else "global"
-    come = plan.buffer_of[source.buffer].space if source else "global"
-    if (come, to) != ("global", "shared"):
-        end = {"register": " to registers", "global": " to global memory"}.get(to, "")
-        return Never(f"{leaf.statement} copies from {come} memory{end}", "an asynchronous copy goes from global to shared memory")
-    if not statement.reads:
-        return Never(f"{leaf.statement} is not a pure load", "an asynchronous copy moves bytes unchanged, or zeros")
-    kernel = plan.kernel_of(leaf.id)
-    handed = source is not None or plan.array_of[statement.reads[0].array].role == "temporary"
-    if handed and kernel is not None and kernel.join in ("handoff", "cluster"):
-        return Never(f"{leaf.statement} copies what another block hands over", "that does not lie in global memory as it is",
-                     f"join('{kernel.id}', 'grid')")
-    return None
-
-
-def _dtype(plan: Plan, leaf: Leaf, slot: int) -> tuple[str, int]:
-    view, access = leaf.view(slot), plan.statement_of[leaf.statement].accesses[slot]
-    dtype = plan.buffer_of[view.buffer].dtype if view else plan.array_of[access.array].dtype
-    return dtype.name, dtype.bytes
 
 
 def _wide(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], statement: Statement) -> Moved | None:
@@ -139,4 +116,5 @@ def _wide(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], statement: Statement)
     ends = [first_lanes(c, at, loop, scope) for c in statement.inside if c not in together]
     if None in ends:
         return None
-    return Moved(loop.extent, loop.extent * _dtype(plan, leaf, slots[0])[1], together, tuple(e for e in ends if e is not None))
+    nbytes = loop.extent * dtype_of(plan, leaf, slots[0]).bytes
+    return Moved(loop.extent, nbytes, together, tuple(e for e in ends if e is not None))

@@ -8,6 +8,7 @@ from ..errors import Undecided
 from ..ir.finding import Verdict
 from ..ir.plan import Plan
 from ..poly.judge import judge
+from ..poly.mechanism import broken_boxes
 from ..poly.tensor import misshapen_tiles
 from ..system import cancel
 
@@ -56,6 +57,10 @@ def taken(plan: Plan, step: Step, judge_it: bool = True) -> tuple[Verdict, Plan 
         leaf, why = broken
         return Verdict(f"{step} would take the tile of {leaf} apart, which is a tensor instruction", why,
                        "do this before tensorize"), None
+    if broken := next(broken_boxes(new), None):
+        leaf, why = broken
+        return Verdict(f"{step} would take the box of {leaf.id} apart, which is a bulk copy: {why.what}", why.why,
+                       "; or ".join(filter(None, ("do this before the bulk copy is made", why.hint)))), None
     if judge_it and (refusals := judge(new).refusals):
         finding = refusals[0]
         return Verdict(f"{step} is not legal: {finding.what}", finding.why, "; or ".join(finding.hints), finding), new

@@ -21,6 +21,7 @@ from math import prod
 from typing import Any
 
 from ..errors import CompilerMissing, ExplorerError, ScheduleError
+from ..poly.mechanism import ASYNCHRONOUS
 from ..poly.traffic import AccessFacts
 from ..schedule import Schedule
 from ..views.style import mark, page, table
@@ -306,7 +307,7 @@ def asynchronous(buffer: str, bytes_wide: int = 4) -> Goal:
     def measure(schedule: Schedule) -> Measured:
         statements = schedule.plan.statement_of
         filling = [leaf for leaf, _, _ in schedule.plan.leaves if statements[leaf.statement].target.array == buffer]
-        if not filling or any(leaf.mechanism != "async" for leaf in filling):
+        if not filling or any(leaf.mechanism not in ASYNCHRONOUS for leaf in filling):
             return False, "plain copies" if filling else f"there is no copy {buffer}"
         widths = [a.width_bytes for a in schedule.facts.accesses if a.storage == buffer and a.writes]
         return min(widths) >= bytes_wide, f"asynchronous, {min(widths)} bytes each"

@@ -9,8 +9,10 @@ from ..ir.expr import remainder, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, Node, Sync, View, leaves, ranges, retime, walk
-from ..poly.mechanism import Never, asynchronous
+from ..poly.mechanism import moved_by
+from ..poly.pure_load import Never
 from ._cut import rename_loops
+from ._landing import without_landings
 from ._room import no_room
 from ._uses import put_buffer
 from .base import Transform, get_loop
@@ -92,6 +94,9 @@ class Pipeline(Transform):
                               "pipeline before cut")
                 if self.asynchronous and (refusal := _not_asynchronous(plan, leaf)) is not None:
                     return refusal
+                if leaf.mechanism == "bulk" and not self.asynchronous:
+                    return no(f"{leaf.statement} is a bulk copy, which always is asynchronous", "one thread asks for a whole box",
+                              "asynchronous=True, or stage it with another engine")
         full = no_room(plan, self.rewrite(plan), "fewer stages, or a smaller tile")
         return YES if full is None else full
 
@@ -115,7 +120,7 @@ class Pipeline(Transform):
         scope = {**ranges(above), loop.id: loop.range}
         v = var(loop.id)
         steady = [self._started(n) for n in retime(nests, {loop.id: v + ahead}, {loop.id: v - ahead}, scope)]
-        rest = [n for n in loop.body if n not in nests]
+        rest = without_landings(loop.body, nests)
         if self.asynchronous:
             first.append(Sync(plan.fresh(f"{early.id}.commit"), "commit"))
             steady = [Sync(plan.fresh(f"{loop.id}.wait"), "wait", self.stages - 2), *steady,
@@ -124,10 +129,12 @@ class Pipeline(Transform):
         return _slotted(new, filled, slots, above)
 
     def _started(self, node: Node) -> Node:
-        """The copy, asynchronous if it is to be."""
+        """The copy, asynchronous or not; a bulk copy stays one."""
         if isinstance(node, Loop):
             return replace(node, body=tuple(self._started(n) for n in node.body))
-        return replace(node, mechanism="async") if isinstance(node, Leaf) and self.asynchronous else node
+        if not isinstance(node, Leaf) or node.mechanism == "bulk":
+            return node
+        return replace(node, mechanism="async" if self.asynchronous else "plain")
 
     def _chosen(self, plan: Plan, loop: Loop) -> tuple[Node, ...] | Verdict:
         """The copy nests of the loop that will run ahead."""
@@ -183,7 +190,7 @@ def copy_nests(plan: Plan, loop: Loop) -> tuple[Node, ...]:
 def _not_asynchronous(plan: Plan, leaf: Leaf) -> Verdict | None:
     """Why a copy cannot be asynchronous, or None."""
     above = next(above for x, above, _ in plan.leaves if x.id == leaf.id)
-    found = asynchronous(plan, leaf, above)
+    found = moved_by(plan, leaf, above)
     if not isinstance(found, Never):
         return None
     return no(found.what, found.why, "; or ".join(filter(None, (found.hint, "asynchronous=False runs plain copies ahead"))))

@@ -11,11 +11,14 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Access, Array, Constraint, Statement
 from ..ir.scalar import Read
-from ..ir.tree import Leaf, Loop, Node, View, leaves, ranges
+from ..ir.tree import Leaf, Loop, View, leaves, ranges
 from ..poly.mechanism import settled
 from ..poly.overapproximated import overapproximates
+from ._bulk_nest import bulk_nest, panel_width
 from ._copy_nest import CopyNest, copy_nest
 from ._domain import bounds, dim_ranges
+from ._engine import ENGINES, misfit, not_moved
+from ._landing import inserted
 from ._masks import wanted
 from ._nest import with_role
 from ._room import no_room
@@ -77,6 +80,9 @@ class Stage(Transform):
     threads: bool = field(default=True, metadata={"kind": "bool", "help": "distribute a shared copy over the block's threads"})
     early: bool = field(default=False, metadata={
         "kind": "bool", "help": "copy at the start of the body, behind other copies, not right before the first read"})
+    engine: str = field(default="thread", metadata={"kind": "choice", "choices": ENGINES, "help": "what moves a shared copy"})
+    swizzle: int = field(default=0, metadata={"kind": "int", "min": 0, "max": 128,
+                                              "help": "bytes of a row of the shared copy's swizzle: 32, 64 or 128; 0 for none"})
 
     def check(self, plan: Plan) -> Verdict:
         if self.space not in ("shared", "register"):
@@ -85,6 +91,8 @@ class Stage(Transform):
             return no(f"one access has 1, 2, 4, 8 or 16 elements, not {self.vector}")
         if self.pad < 0 or (self.pad and self.space == "register"):
             return no("padding is a number of elements, and only rows in shared memory have it", hint="pad=0")
+        if (odd := misfit(self)) is not None:
+            return odd
         made = self._make(plan)
         if isinstance(made, Verdict):
             return made
@@ -92,10 +100,8 @@ class Stage(Transform):
         full = no_room(plan, new, "stage it at an inner loop, or split the loops so that an iteration reads less")
         if full is not None:
             return full
-        if not lane:
-            return YES
-        if refusal := Vectorize(lane).check(new):
-            return YES
+        if not lane or (refusal := Vectorize(lane).check(new)):
+            return not_moved(self, with_role(new, lane, "vector") if lane else new)
         row = new.buffers[-1].shape[-1]
         if row % self.vector and not self.pad:
             return no(f"the copy of {self.array} has rows of {row} elements, which {self.vector} does not divide",
@@ -246,17 +252,26 @@ class Stage(Transform):
                        **dict(zip(mine, scope_dims[len(scope):], strict=True))} for mine in self._thread_names(path, reads, own)]
             edge = tuple(dict.fromkeys((*edge, *wanted(reads, found.cells, around, box_dims, dim_ranges(copy)))))
         copy = replace(copy, inside=edge) if self.fill else replace(copy, domain=(*copy.domain, *edge))
-        nest = copy_nest(plan, name, path, outer, found.extents, self.vector, self.space == "shared" and self.threads, self.at)
+        row, size = found.extents[-1] if found.extents else 1, original.dtype.bytes
+        wide = panel_width(row, size, self.swizzle) if self.engine == "bulk" or self.swizzle else row
+        if self.swizzle and row * size % self.swizzle:
+            return no(f"the copy of {self.array} has rows of {row * size} bytes",
+                      f"a row of the swizzle, of {self.swizzle} bytes, does not divide them",
+                      "a smaller swizzle, or tile sizes that it divides")
+        nest = (bulk_nest(plan, name, path, outer, found, wide) if self.engine == "bulk" else
+                copy_nest(plan, name, path, outer, found.extents, self.vector, self.space == "shared" and self.threads, self.at))
         if isinstance(nest, Verdict):
             return nest
         nest = replace(nest, loops=(*own, *nest.loops))
         shape = (*(x.start + x.extent for x in outer), *found.extents)
         where = next((x.id for x in reversed(path) if self.space == "register" or not x.is_thread), "")
-        new = put_buffer(plan, Buffer(name, original.dtype, found.extents, self.space, self.pad if found.extents else 0, where))
+        new = put_buffer(plan, Buffer(name, original.dtype, found.extents, self.space, self.pad if found.extents else 0, where,
+                                      wide if wide < row else 0, self.swizzle))
         new = replace(new, copies=(*plan.copies, copy),
                       copied=(*plan.copied, Array(name, original.dtype, shape, "temporary", len(found.extents))))
         leaf = _copy_leaf(plan, name, nest, dims, index, buffer, path)
-        leaf = replace(leaf, sums=tuple((e, place.substitute(dict(nest.at))) for e, place in sums.items()))
+        leaf = replace(leaf, sums=tuple((e, place.substitute(dict(nest.at))) for e, place in sums.items()),
+                       mechanism="plain" if self.engine == "thread" else self.engine)
         readers_of = {(u.leaf.id, u.slot): View(name, cell, (*(var(x.id) for x in scope), *map(var, mine), *cell))
                       for u, mine, cell in zip(reads, self._thread_names(path, reads, own), found.cells, strict=True)}
 
@@ -266,7 +281,7 @@ class Stage(Transform):
             return node
 
         new = settled(new.map_leaves(redirect), frozenset(leaf_id for leaf_id, _ in readers_of))
-        return _insert(new, path, self.at, {u.leaf.id for u in reads}, nest.around(leaf), self.early), nest.lane
+        return inserted(new, path, self.at, {u.leaf.id for u in reads}, nest.around(leaf), self.early), nest.lane
 
     def _where(self, path: tuple[Loop, ...]) -> str:
         return f"an iteration of {self.at}" if path else f"the kernel {self.at}"
@@ -337,24 +352,6 @@ def _copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], ind
         return leaf
     element = tuple(e.substitute(at, scope) for e in index)
     return with_view(leaf, 0, View(source, tuple(e.simplify(scope) for e in cell_of(plan, source, element)), element))
-
-
-def _insert(plan: Plan, path: tuple[Loop, ...], at: str, used: set[str], nest: Node, early: bool) -> Plan:
-    """Put the copy before the first node of the loop's (or without a loop the kernel's) body that reads it.
-
-    With `early`: before the first node that is not itself a copy, if that comes before.
-    """
-    copies = {c.name for c in plan.copies}
-
-    def before(body: tuple[Node, ...]) -> tuple[Node, ...]:
-        stops = used | {leaf.id for leaf, _ in leaves(body) if early and leaf.statement not in copies}
-        first = next(n for n, node in enumerate(body) if any(leaf.id in stops for leaf, _ in leaves((node,))))
-        return (*body[:first], nest, *body[first:])
-
-    if path:
-        loop = plan.loops[path[-1].id]
-        return plan.replace_node(loop.id, replace(loop, body=before(loop.body)))
-    return replace(plan, kernels=tuple(replace(k, body=before(k.body)) if k.id == at else k for k in plan.kernels))
 
 
 def _edge(copy: Statement, index: tuple[Expr, ...], array: Array) -> tuple[Constraint, ...]:

@@ -123,6 +123,8 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], depth: int) -> Row:
         chips.append(Chip(f"Σ {statement.update}", "soft", "a reduction: its updates may run in any order"))
     if leaf.mechanism == "async":
         chips.append(Chip("cp.async", "vector", "an asynchronous copy: it lands at the wait for its group"))
+    if leaf.mechanism == "bulk":
+        chips.append(Chip("TMA", "vector", "a bulk copy of a box, which one thread asks for: it lands at the wait for its group"))
     if row := instruction(leaf.mechanism):
         chips.append(Chip(row.shape, "vector", f"a tensor instruction of {row.lanes} lanes: {row.a} * {row.b} into {row.c}"))
     if note := sum_note(leaf):

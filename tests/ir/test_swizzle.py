@@ -90,7 +90,7 @@ def test_panels_stand_before_rows() -> None:
 
 
 def test_aligned_arrays_stand_first() -> None:
-    assert places_of([(100, False), (2000, True), (512, True)]) == ((2560, 0, 2048), 2672)
-    assert places_of([(8, False), (8, False)]) == ((0, 16), 32)
+    assert places_of([(100, 16), (2000, 1024), (512, 1024)]) == ((2560, 0, 2048), 2672)
+    assert places_of([(8, 16), (8, 16)]) == ((0, 16), 32)
     plain, register = Buffer("p", DTYPES["f32"], (25,), "shared"), Buffer("r", DTYPES["f32"], (8,), "register")
     assert shared_bytes([plain, laid("f16", (8, 64), 0, 128), register]) == 1024 + 112

@@ -10,11 +10,12 @@ import numpy as np
 from ...ir.dtype import DType
 from ...ir.operations import OPERATIONS
 from ...ir.scalar import REDUCTIONS
-from ..nodes import Barrier, Collect, Combine, Contribute, Do, For, If, Multiply, Node, Ref, Way
+from ..nodes import Await, Barrier, Collect, Combine, Contribute, Do, For, If, Multiply, Node, Ref, Way
 from ..traverse import walk
-from . import fragments
+from . import boxes, fragments
+from .flights import Access
 from .lanes import Env, Lanes, Numbers
-from .machine import Access, Machine
+from .machine import Machine
 from .meetings import Meeting, Steps
 from .memory import held_as, poison
 from .threads import Threads
@@ -50,7 +51,7 @@ class Blocks(Threads):
     def waits(self, node: Node) -> bool:
         """Whether threads meet in the node."""
         if id(node) not in self._waits:
-            self._waits[id(node)] = any(isinstance(n, (Barrier, Collect, Combine, Multiply))
+            self._waits[id(node)] = any(isinstance(n, (Await, Barrier, Collect, Combine, Multiply))
                                         or (isinstance(n, (Do, Contribute)) and _taken(n)) for n in walk((node,)))
         return self._waits[id(node)]
 
@@ -66,6 +67,8 @@ class Blocks(Threads):
             fragments.collect(self, node, lanes, env)
             yield Meeting((self.prefix, id(node)), fragments.scope(node), lanes,
                           lambda group: fragments.multiply(self, node, group), node.ids)
+        elif isinstance(node, Await):
+            yield from boxes.wait(self, node, lanes, env)
         elif isinstance(node, Combine):
             yield from self.combine_lanes(node, lanes, env)
         else:

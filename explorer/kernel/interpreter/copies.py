@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..nodes import Copy
+from .flights import Access, Flight
 from .lanes import Env, Lanes, Numbers, spread
-from .machine import Access, Flight, Machine
+from .machine import Machine
 
 if TYPE_CHECKING:
     from .threads import Threads
@@ -34,7 +35,7 @@ def issue(threads: Threads, node: Copy, lanes: Lanes, env: Env) -> None:
             to.flight = np.full(to.data.size, -1)
         to.flight[where] = by
     if machine.order.early:
-        _move(flight)
+        flight.land()
     machine.flights.append(flight)
 
 
@@ -53,7 +54,7 @@ def wait(machine: Machine, pending: int, lanes: Lanes) -> None:
         if lands.any():
             landed, flight = _part(flight, lands), _part(flight, ~lands)
             if not machine.order.early:
-                _move(landed)
+                landed.land()
             if machine.watch:
                 assert landed.to.flight is not None
                 landed.to.flight[landed.where] = -1
@@ -66,9 +67,3 @@ def wait(machine: Machine, pending: int, lanes: Lanes) -> None:
 def _part(flight: Flight, chosen: Numbers) -> Flight:
     return Flight(flight.access, flight.lanes[chosen], flight.group[chosen], flight.to, flight.where[chosen], flight.source,
                   flight.comes[chosen], flight.valid[chosen])
-
-
-def _move(flight: Flight) -> None:
-    """The elements as they are now are at their place."""
-    flight.to.store(flight.where, np.where(flight.valid, flight.source.data[flight.comes], 0),
-                    flight.source.known[flight.comes] | ~flight.valid)

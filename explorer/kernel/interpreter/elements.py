@@ -13,8 +13,9 @@ from ..conditions import Condition
 from ..index import linear
 from ..nodes import AnyOf, Held, Operand, Ref
 from ..sites import Lowered
+from .flights import Access
 from .lanes import Env, Lanes, Numbers, spread
-from .machine import Access, Machine
+from .machine import Machine
 from .memory import Cells
 from .values import evaluate
 

@@ -13,8 +13,8 @@ from ...ir.instructions import Wgmma
 from ...ir.layout import Layout
 from ...ir.tree import Loop
 from ..nodes import Multiply, Ref
+from .flights import Access
 from .lanes import Env, Lanes, Numbers
-from .machine import Access
 from .memory import Cells, rounded
 
 if TYPE_CHECKING:

@@ -13,39 +13,12 @@ from ...ir.layout import GROUP
 from ...ir.tree import BLOCK_ROLES, WARP_SIZE
 from ..launches import LaunchIR
 from ..nodes import Local, Node
-from ..sites import Site, Store
-from .lanes import Env, Numbers, fixed
+from ..sites import Store
+from .flights import Access, Boxes, Flight
+from .lanes import Numbers, fixed
 from .memory import Cells, Kahan, Pairwise
 from .order import Order
 from .watch import Clocks, Hazard, Hazards
-
-
-@dataclass(frozen=True)
-class Access:
-    """A node that touches memory, and the variables around it when it did."""
-
-    node: Node
-    site: Site
-    env: Env
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """Ids of the plan's nodes."""
-        return self.node.ids or (self.site.leaf.id,)
-
-
-@dataclass
-class Flight:
-    """An asynchronous copy on its way: for each thread its group, and the elements."""
-
-    access: Access
-    lanes: Numbers
-    group: Numbers
-    to: Cells
-    where: Numbers
-    source: Cells
-    comes: Numbers
-    valid: Numbers
 
 
 @dataclass
@@ -72,6 +45,7 @@ class Machine:
     watch: bool
     own: dict[tuple[str, str], Cells] = field(default_factory=dict[tuple[str, str], Cells])
     flights: list[Flight] = field(default_factory=list[Flight])
+    boxes: Boxes = field(default_factory=Boxes)
     accesses: list[Access] = field(default_factory=list[Access])
     scratch: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
 
@@ -170,8 +144,15 @@ class Machine:
                 access.nodes, cells.name, (beyond,), None, at))
 
     def note(self, access: Access, cells: Cells, where: Numbers, lanes: Numbers, writes: bool, atomic: bool = False,
-             lands: bool = False) -> None:
-        """Threads touch elements: races with what others did, and copies that are on their way there."""
+             lands: bool = False, kept: bool = True) -> None:
+        """Threads touch elements: races with what others did, and copies that are on their way there.
+
+        What is not `kept` is not looked at when others come: who waits for a box has waited for all of it.
+        """
+        if self.watch and cells.phase is not None:
+            early = self.boxes.unseen(cells, where, lanes, self.clocks.now, self.threads)
+            if early.any():
+                self._unseen(access, cells, where[early], lanes[early], writes)
         if self.watch and cells.flight is not None and not lands and (cells.flight[where] >= 0).any():
             self._in_flight(access, cells, where, lanes, writes)
         if not self.watch or cells.written is None or cells.read is None:
@@ -184,6 +165,8 @@ class Machine:
                     n = int(np.flatnonzero(met)[0])
                     first = self.accesses[int(marks.access[slot, where[n]])], int(marks.lane[slot, where[n]]), wrote
                     self._race(cells, int(where[n]), first, (access, int(lanes[n]), writes))
+        if not kept:
+            return
         number = len(self.accesses)
         self.accesses.append(access)
         marks = cells.written if writes else cells.read
@@ -209,6 +192,12 @@ class Machine:
         self.hazards.report("in flight", access.nodes, cells.name, lambda: Hazard(
             "in flight", f"{at} {'writes' if writes else 'reads'} {_cell(cells, element)} while an asynchronous copy of thread "
             f"{self.place(owner)} is on its way there", access.nodes, cells.name, element, None, at))
+
+    def _unseen(self, access: Access, cells: Cells, where: Numbers, lanes: Numbers, writes: bool) -> None:
+        element, at, thread = cells.element(int(where[0])), self.instance(access, int(lanes[0])), self.place(int(lanes[0]))
+        self.hazards.report("in flight", access.nodes, cells.name, lambda: Hazard(
+            "in flight", f"{at} {'writes' if writes else 'reads'} {_cell(cells, element)} before thread {thread} has waited for "
+            "the bulk copy that is on its way there", access.nodes, cells.name, element, None, at))
 
     def _race(self, cells: Cells, flat: int, first: tuple[Access, int, bool], second: tuple[Access, int, bool]) -> None:
         nodes = tuple(dict.fromkeys((*first[0].nodes, *second[0].nodes)))

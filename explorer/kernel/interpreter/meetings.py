@@ -32,6 +32,8 @@ class Meeting:
         Ids of the plan's nodes.
     ready : callable or None
         For ``"parts"``: whether the threads can go on.
+    missing : str
+        What they wait for then, in words.
     """
 
     key: Any
@@ -40,6 +42,7 @@ class Meeting:
     done: Callable[[int], None] = lambda group: None
     nodes: tuple[str, ...] = ()
     ready: Callable[[], bool] | None = None
+    missing: str = "parts that no block hands over"
 
 
 Steps = Iterator[Meeting]
@@ -112,7 +115,7 @@ class TeamRunner:
         stuck = next(team.waits for team in teams if team.waits)
         where = " and ".join(dict.fromkeys(", ".join(t.waits.nodes) or t.waits.scope for t in teams if t.waits))
         lane = self.machine.place(int(stuck.lanes.index[0]))
-        kind = "parts that no block hands over" if stuck.ready else f"threads of its {stuck.scope} that do not come"
+        kind = stuck.missing if stuck.ready else f"threads of its {stuck.scope} that do not come"
         nodes = tuple(dict.fromkeys(n for t in teams if t.waits for n in t.waits.nodes))
         self.machine.hazards.report("barrier", nodes, "", lambda: Hazard(
             "barrier", f"thread {lane} waits at {where} for {kind}", nodes))

@@ -49,6 +49,8 @@ class Cells:
         Which of them have been written.
     flight : ndarray or None
         The thread whose asynchronous copy is on its way there, or -1.
+    phase : ndarray or None
+        The phase of an mbarrier in which a box that was copied there is counted, or -1.
     written, read : Marks or None
         Who wrote and read each last; None for what belongs to one thread.
     """
@@ -60,6 +62,7 @@ class Cells:
         self.data = np.full(self.size * copies, self.poisoned)
         self.known = np.zeros(self.data.shape, bool)
         self.flight: Numbers | None = None
+        self.phase: Numbers | None = None
         self.written: Marks | None = None
         self.read: Marks | None = None
 

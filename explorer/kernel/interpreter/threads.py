@@ -16,6 +16,9 @@ from ..accesses import is_move
 from ..conditions import Condition
 from ..nodes import (
     Apply,
+    Arrive,
+    Begin,
+    BulkCopy,
     Collect,
     Commit,
     Contribute,
@@ -39,10 +42,12 @@ from ..nodes import (
 from ..printer import cells_of, writers_of
 from ..sites import Lowered, Site
 from ..unfold import unfolded
+from . import boxes
 from .copies import commit, issue, wait
 from .elements import Elements, Reads
+from .flights import Access
 from .lanes import Env, Lanes, Numbers, spread
-from .machine import Access, Machine
+from .machine import Machine
 from .memory import Cells, rounded
 
 
@@ -247,6 +252,18 @@ class Threads(Elements):
     @node.register
     def _(self, node: Wait, lanes: Lanes, env: Env) -> None:
         wait(self.machine, node.pending, lanes)
+
+    @node.register
+    def _(self, node: Begin, lanes: Lanes, env: Env) -> None:
+        boxes.begin(self, node, lanes)
+
+    @node.register
+    def _(self, node: BulkCopy, lanes: Lanes, env: Env) -> None:
+        boxes.issue(self, node, lanes, env)
+
+    @node.register
+    def _(self, node: Arrive, lanes: Lanes, env: Env) -> None:
+        boxes.arrive(self, node, lanes, env)
 
     @node.register
     def _(self, node: Apply, lanes: Lanes, env: Env) -> None:

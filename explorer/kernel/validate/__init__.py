@@ -6,7 +6,8 @@ is compared with the plan, as exact relations over physical coordinates and loop
 - *leaves*: every instance runs once, its operands and its target are the plan's cells, registers of the passes hold what memory
   held; what runs beside the instances changes nothing (:mod:`~explorer.kernel.validate.leaves`);
 - *order*: statements keep the plan's order, and nothing is written between a load and its use, or a result and its store
-  (:mod:`~explorer.kernel.validate.order`), with commits and waits where the plan counts them;
+  (:mod:`~explorer.kernel.validate.order`), with commits and waits where the plan counts them, and for the groups that it counts
+  (:mod:`~explorer.kernel.validate.waits`);
 - *barriers*: those in the text order all threads that meet in one element (:mod:`~explorer.kernel.validate.barriers`);
 - *bounds*: no access leaves its array (:mod:`~explorer.kernel.validate.bounds`).
 
@@ -30,9 +31,10 @@ from .barriers import check_barriers
 from .bounds import check_bounds
 from .instructions import check_instructions
 from .leaves import Leaves, finding
-from .order import check_order, check_waits
+from .order import check_order
 from .points import Coordinates
 from .steps import steps
+from .waits import check_waits
 from .wanted import wanted
 
 

@@ -19,6 +19,7 @@ from ...poly.linear import differ, equal, less
 from ...poly.slots import meets_whole_block
 from ..conditions import Condition
 from ..nodes import Barrier, Collect, Combine, Copy, For, Wait
+from .boxes import Boxed
 from .leaves import finding
 from .points import Coordinates
 from .steps import Around, Branch, Round, Step, common
@@ -48,12 +49,12 @@ def check_barriers(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordina
     """
     if not coordinates.threads:
         return
-    meetings = tuple(_meetings(steps, wanted, coordinates))
-    for m in meetings:
+    meeting = tuple(meetings(steps, wanted, coordinates))
+    for m in meeting:
         if _diverges(m.step, coordinates):
             leaf = m.step.leaf or coordinates.low.kernel.id
             yield finding("race", leaf, "has a barrier that some threads may not reach", m.step)
-    text = Text(steps, meetings)
+    text = Text(steps, meeting)
     by_store: dict[Any, list[Touch]] = {}
     for touch in touches(steps):
         if touch.store.space != "register" and not touch.store.handed:
@@ -67,7 +68,8 @@ def check_barriers(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordina
     yield from _scratch(text, steps, used)
 
 
-def _meetings(steps: Sequence[Step], wanted: Mapping[str, Wanted], coordinates: Coordinates) -> Iterator[Meeting]:
+def meetings(steps: Sequence[Step], wanted: Mapping[str, Wanted], coordinates: Coordinates) -> Iterator[Meeting]:
+    """Barriers, and collectives of whole blocks."""
     low = coordinates.low
     for step in steps:
         node = step.node
@@ -111,11 +113,12 @@ class Text:
         """Whether a meeting surely stands between two numbers, for whoever is inside of these loops and branches."""
         return any(first < m.number < last and _surely(m, around) for m in self.meetings)
 
-    def round(self, loop: Round, a: Touch, b: Touch) -> bool:
+    def round(self, loop: Round, a: Touch | Step, b: Touch | Step) -> bool:
         """Whether one surely stands between `a` in one iteration of a loop and `b` in the next."""
+        behind, before = (x.around if isinstance(x, Step) else x.step.around for x in (a, b))
         for m in self.meetings:
-            if loop in m.step.around and ((m.number > a.number and _surely(m, a.step.around)) or
-                                          (m.number < b.number and _surely(m, b.step.around))):
+            if loop in m.step.around and ((m.number > a.number and _surely(m, behind)) or
+                                          (m.number < b.number and _surely(m, before))):
                 return True
         return False
 
@@ -163,6 +166,8 @@ def _races(text: Text, a: Touch, b: Touch, coordinates: Coordinates) -> bool:
     inner = (*first.step.around, *second.step.around)
 
     def open_(x: Touch, y: Touch, ordered: bool) -> bool:
+        if isinstance(x.step.node, Boxed):
+            return False  # every thread waits for it itself: see `waits`
         return not ordered or (isinstance(x.step.node, Copy) and not text.behind_waits(y))
 
     asked: list[tuple[Touch, Touch, Callable[[], tuple[Row, ...]]]] = []

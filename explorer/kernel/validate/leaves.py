@@ -14,9 +14,11 @@ from typing import Any
 from ...ir.expr import Expr, const, var
 from ...ir.finding import Finding
 from ...ir.plan import Plan
+from ...poly.mechanism import ASYNCHRONOUS
 from ...poly.region import Region
 from ..conditions import Condition
 from ..nodes import Apply, Collect, Combine, Contribute, Copy, Do, Held, Put, Ref
+from .boxes import Boxed
 from .held import LANE, Cell, Made, NotUnderstood, Registers, in_lane
 from .points import Conj, Space
 from .steps import Step, lane_variable, with_lane
@@ -24,6 +26,12 @@ from .values import Instances, constant, is_identity, same_cell, storage, wrong_
 from .wanted import Wanted
 
 Fault = tuple[str, Step | None]
+_COPIES = {"plain": "plainly", "async": "asynchronously", "bulk": "in bulk"}
+
+
+def _mechanism(node: Any) -> str:
+    """How a node copies."""
+    return "bulk" if isinstance(node, Boxed) else "async" if isinstance(node, Copy) else "plain"
 
 
 @dataclass
@@ -174,10 +182,12 @@ class Leaves:
         ref = node.to if isinstance(node, (Put, Copy)) else None if isinstance(node, Contribute) else node.target
         if isinstance(node, Do) and node.atomic != bool(w.accesses[slot].atomic) and not w.accesses[slot].leaf.collect:
             yield "is an atomic update where the schedule has none", run.step
-        if not isinstance(node, Copy) and w.accesses[slot].leaf.mechanism == "async":
-            yield "was judged to copy asynchronously, and its text copies plainly", run.step
-        if isinstance(node, Copy) and w.accesses[slot].leaf.mechanism != "async":
-            yield "was judged to copy plainly, and its text copies asynchronously", run.step
+        mechanism = w.accesses[slot].leaf.mechanism
+        judged, said = mechanism if mechanism in ASYNCHRONOUS else "plain", _mechanism(node)
+        if judged != said:
+            yield f"was judged to copy {_COPIES[judged]}, and its text copies {_COPIES[said]}", run.step
+        if isinstance(node, Boxed) and node.swizzle != (node.to.store.buffer.swizzle if node.to.store.buffer else 0):
+            yield f"has another swizzle than {w.accesses[slot].storage}", run.step
         if isinstance(ref, Ref) and ref.store.slots:
             if ref.index != self._slot(run, slot):
                 yield f"writes another slot of {ref.store.name} than its own", run.step

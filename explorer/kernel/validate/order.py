@@ -13,10 +13,9 @@ from typing import Any
 
 from ...ir.expr import var
 from ...ir.finding import Finding
-from ...ir.tree import Sync, walk
 from ...poly.linear import Condition as Row
 from ...poly.linear import differ, equal
-from ..nodes import Apply, Collect, Commit, Contribute, Copy, Do, Held, Load, Put, Wait
+from ..nodes import Apply, Collect, Contribute, Copy, Do, Held, Load, Put
 from .held import LANE, Registers
 from .leaves import finding
 from .points import Coordinates
@@ -31,7 +30,7 @@ def check_order(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates
     by_step: dict[Step, list[Touch]] = {}
     for touch in every:
         by_step.setdefault(touch.step, []).append(touch)
-    placed = [s for s in steps if s.leaf in wanted and _is_placed(s.node)]
+    placed = [s for s in steps if s.leaf in wanted and is_placed(s.node)]
     for a, b in combinations(placed, 2):
         if not _in_place(wanted[a.leaf], wanted[b.leaf], a, b) and _meet(by_step.get(a, []), by_step.get(b, []), coordinates):
             what = f"runs in another order with {b.leaf} than in the schedule"
@@ -41,7 +40,7 @@ def check_order(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates
         yield from _between(wanted, by_step.get(moved, []), moved, used, every, coordinates)
 
 
-def _is_placed(node: Any) -> bool:
+def is_placed(node: Any) -> bool:
     """Whether a step stands where its statement does in the plan."""
     if isinstance(node, Put):
         return not isinstance(node.value, Held)
@@ -160,52 +159,3 @@ def _edge(step: Step, shared: int, every: Sequence[Touch], pick: Any) -> int:
         return step.number
     loop = step.loops[shared]
     return pick([step.number, *(t.number for t in every if loop in t.step.loops)])
-
-
-# -- asynchronous copies -----------------------------------------------------------------------------------------------
-
-
-def check_waits(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates) -> Iterator[Finding]:
-    """Commits and waits run where the plan has them, as often, with as many groups under way, around the same copies and uses."""
-    low = coordinates.low
-    planned: list[tuple[Any, tuple[str, ...]]] = []
-
-    def visit(nodes: Any, above: tuple[str, ...]) -> None:
-        for node in nodes:
-            if isinstance(node, Sync):
-                planned.append((node, above))
-            elif hasattr(node, "body"):
-                if node.extent > 0:
-                    visit(node.body, (*above, low.variable[node.id]) if low.is_counter(node) else above)
-            else:
-                planned.append((node, above))
-
-    visit(low.kernel.body, ())
-    if not any(isinstance(node, Sync) for node in walk(low.kernel.body)):
-        return
-    asynchronous = {name for name, w in wanted.items() if w.accesses[-1].leaf.mechanism == "async"}
-    buffers = {wanted[name].accesses[-1].cells for name in asynchronous}
-    users = {name for name, w in wanted.items() if any(a.cells in buffers for a in w.accesses)}
-    expected = [(n.kind, n.pending, n.id, above) if isinstance(n, Sync) else ("leaf", 0, n.id, above)
-                for n, above in planned if isinstance(n, Sync) or n.id in users]
-    found: list[tuple[str, int, str, tuple[str, ...]]] = []
-    conditional = False
-    for step in steps:
-        loops = tuple(a.node.var for a in step.loops)
-        if isinstance(step.node, (Commit, Wait)):
-            kind = "commit" if isinstance(step.node, Commit) else "wait"
-            found.append((kind, getattr(step.node, "pending", 0), step.node.ids[0] if step.node.ids else "", loops))
-            conditional = conditional or any(a.node.limits for a in step.loops) or bool(step.branches)
-        elif step.leaf in users and _is_placed(step.node):
-            found.append(("leaf", 0, step.leaf, loops))
-    if conditional:
-        yield finding("flow", low.kernel.id, "counts groups of copies under a condition", None)
-    syncs = [x for x in expected if x[0] != "leaf"]
-    if [x for x in found if x[0] != "leaf"] != syncs:
-        yield finding("flow", low.kernel.id, "commits or waits otherwise than the schedule", None)
-        return
-    ran = {x[2] for x in found}
-    order = [x[2] for x in expected if x[2] in ran]
-    mine = list(dict.fromkeys(x[2] for x in found))
-    if [x for x in order if x in mine] != mine:
-        yield finding("flow", low.kernel.id, "has its copies on the other side of a commit or a wait", None)

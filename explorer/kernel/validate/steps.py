@@ -9,9 +9,10 @@ from typing import Any
 
 from ...poly.region import Region
 from ..conditions import Condition
-from ..nodes import Declare, For, If, Let, LoadMatrix, Multiply, Node
+from ..nodes import BulkCopy, Declare, For, If, Let, LoadMatrix, Multiply, Node
 from ..traverse import map_exprs
 from ..unfold import unfolded
+from .boxes import unfolded as unfolded_box
 from .points import EVERYWHERE, Cases, Coordinates, Space, both, negated
 
 APART = 4
@@ -129,6 +130,8 @@ class _Walk:
             yield from self.body(node.otherwise, (*around, Branch(conditions)), both(cases, negated(conditions)))
         elif isinstance(node, (Multiply, LoadMatrix)):
             yield from self.node(unfolded(node, self.coordinates.low), around, cases)
+        elif isinstance(node, BulkCopy):
+            yield from self.node(unfolded_box(self.coordinates.low, node), around, cases)
         elif not isinstance(node, Declare):
             self.number += APART
             yield Step(self.told(node), self.number, around, cases, self.coordinates)

@@ -25,6 +25,7 @@ from ...kernel.emit import emit
 from ...kernel.interpreter import Order, execute
 from ...kernel.launches import PlanIR, plan_ir, standing
 from ...kernel.module import CudaModule
+from ...poly.mechanism import ASYNCHRONOUS
 from ..cpu.device import CpuDevice
 from ..inputs.arguments import poisoned, reference_dtype, seeded_arrays, widened
 from ..verify.outputs import check_output
@@ -168,7 +169,7 @@ def _printed(trial: Trial) -> Answer:
 
 
 def _asynchronous(plan: Plan) -> bool:
-    return any(leaf.mechanism == "async" for leaf, _, _ in plan.leaves)
+    return any(leaf.mechanism in ASYNCHRONOUS for leaf, _, _ in plan.leaves)
 
 
 def _run_text(trial: Trial, device: CpuDevice, built: Any, seed: int) -> Wrong | None:

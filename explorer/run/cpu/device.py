@@ -194,7 +194,8 @@ class CpuDevice:
         request = "\n".join([
             action, f"limit {max(int(limit_s * 1000), 1)}", f"threads {threads}", f"result_stride {layout.result_stride}",
             f"seeds {len(self.seed_list)} " + " ".join(map(str, self.seed_list)),
-            f"data {descriptor} {layout.bytes}", *layout.lines(), *_shared_lines(built), *_launch_lines(built), ""])
+            f"data {descriptor} {layout.bytes}", *layout.lines(), *_shared_lines(built), *_map_lines(built),
+            *_launch_lines(built), ""])
         try:
             process = run_process([str(built.program)], input=request, pass_fds=(descriptor,), timeout=limit_s + 10)
         except subprocess.TimeoutExpired as error:
@@ -267,8 +268,18 @@ def _shared_lines(built: CpuBuilt) -> list[str]:
     return lines
 
 
-def _launch_lines(built: CpuBuilt) -> list[str]:
+def _map_lines(built: CpuBuilt) -> list[str]:
     position = {b.name: i for i, b in enumerate(built.module.buffers)}
+    lines = [f"maps {len(built.module.tensor_maps)}"]
+    for m in built.module.tensor_maps:
+        buffer = built.module.buffer(m.buffer)
+        axes = (n for pair in zip(reversed(buffer.shape), reversed(m.box), strict=True) for n in pair)
+        lines.append(" ".join(map(str, (position[m.buffer], buffer.dtype.bytes, len(m.box), m.swizzle, *axes))))
+    return lines
+
+
+def _launch_lines(built: CpuBuilt) -> list[str]:
+    position = {x.name: i for i, x in enumerate((*built.module.buffers, *built.module.tensor_maps))}
     lines = [f"launches {len(built.module.launches)}"]
     for launch in built.module.launches:
         numbers = (*launch.grid, *launch.block, launch.dynamic_shared_bytes, int(launch.cooperative), *launch.cluster,

@@ -12,6 +12,7 @@ from ...ir.plan import Plan
 from ...ir.text import buffer_text
 from ...ir.tree import Loop, Sync, leaves
 from ...poly.barriers import barriers
+from ...poly.mechanism import ASYNCHRONOUS
 from ...schedule import Schedule
 from ...transforms.pipeline import copy_nests, scope_dim
 from .asked import Asked, Look
@@ -156,7 +157,7 @@ def _follow(plan: Plan, loop: Loop, stops: list[Stop], look: Look) -> Pipeline:
         loop.id,
         loop.extent,
         ahead,
-        any(leaf.mechanism == "async" for n in loop.body for leaf, _ in leaves((n,))),
+        any(leaf.mechanism in ASYNCHRONOUS for n in loop.body for leaf, _ in leaves((n,))),
         tuple((n, buffer_text(plan.buffer_of[n])) for n in names),
         tuple((n, plan.buffer_of[n].shape[0] if slotted(plan, n) else 1) for n in names),
         _alive(lives),

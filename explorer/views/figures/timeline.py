@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ...ir.expr import Expr
 from ...ir.plan import Plan
 from ...ir.tree import Leaf, Loop, Node, Sync, leaves, ranges
+from ...poly.mechanism import ASYNCHRONOUS
 from ...transforms.pipeline import scope_dim
 
 COPY, COMPUTE, MOMENT = 1.5, 2.0, 0.25
@@ -170,7 +171,7 @@ def _bars(plan: Plan, node: Node, stop: Stop, now: float, pace: float, names: tu
         if _exists(plan, leaf, above, stop):
             end = now + COPY * pace
             yield Bar("copy", leaf.id, f"copy {leaf.statement}", int(value), stop.value, stop.phase, now, end,
-                      None if leaf.mechanism == "async" else end, (leaf.statement,), hidden=stop.hidden)
+                      None if leaf.mechanism in ASYNCHRONOUS else end, (leaf.statement,), hidden=stop.hidden)
             now = end
 
 

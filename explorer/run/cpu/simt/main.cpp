@@ -7,9 +7,12 @@
 //     data DESCRIPTOR BYTES           a file with the arrays, mapped shared
 //     buffers N, then: NAME KIND ELEMENT_BYTES ELEMENTS OFFSET RESULT_OFFSET
 //     shared N, then: NAME KERNEL OFFSET BYTES      (KERNEL "*": any; a leading "+": the dynamic array)
-//     launches N, then: KERNEL gx gy gz bx by bz DYNAMIC_BYTES COOPERATIVE cx cy cz BUFFERS buffer... SCALARS value...
+//     maps N, then: BUFFER ELEMENT_BYTES RANK SWIZZLE, and of each dimension, innermost first: EXTENT BOX
+//     launches N, then: KERNEL gx gy gz bx by bz DYNAMIC_BYTES COOPERATIVE cx cy cz ARGUMENTS buffer... SCALARS value...
+//         (an argument beyond the buffers is a tensor map)
 // Answer, on standard output: "ok", preceded by one "sample MICROSECONDS" per repeat; or one "fault" line (report.cpp).
 #include "runtime.h"
+#include "bulk.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +40,8 @@ namespace simt {
 
 static Buffer buffers[256];
 static Launch* launches;
-static int buffer_count, launch_count, thread_count = 1;
+static int buffer_count, launch_count, map_count, thread_count = 1;
+static struct { alignas(64) BoxMap map; int buffer; } maps[256];
 static char* data;
 
 [[noreturn]] static void bad_request(const char* word) { fault("request", "word=%s", word); }
@@ -171,7 +175,11 @@ static void run_all() {
     for (int i = 0; i < launch_count; ++i) {
         const Launch& l = launches[i];
         void* arguments[80];
-        for (int a = 0; a < l.argument_count; ++a) arguments[a] = buffers[l.arguments[a]].memory;
+        for (int m = 0; m < map_count; ++m) maps[m].map.array = buffers[maps[m].buffer].memory;
+        for (int a = 0; a < l.argument_count; ++a) {
+            const int which = l.arguments[a];
+            arguments[a] = which < buffer_count ? (void*)buffers[which].memory : (void*)&maps[which - buffer_count].map;
+        }
         for (int a = 0; a < l.scalar_count; ++a) arguments[l.argument_count + a] = (void*)(intptr_t)l.scalars[a];
         const uint64_t blocks = l.blocks(), grain = blocks / (uint64_t)(thread_count * 16) + 1;
         Team team = {};
@@ -196,6 +204,14 @@ static void read_buffer(Buffer& b) {
     if (scanf("%255s %15s", b.name, b.kind) != 2) bad_request("buffer");
     b.element_bytes = (uint64_t)number(), b.elements = (uint64_t)number();
     b.offset = (uint64_t)number(), b.result_offset = (uint64_t)number();
+}
+
+static void read_map(int position) {
+    BoxMap& m = maps[position].map;
+    maps[position].buffer = (int)number();
+    m.element_bytes = (unsigned)number(), m.rank = (int)number(), m.swizzle = (unsigned)number();
+    if (m.rank < 1 || m.rank > 5) bad_request("1 to 5 dimensions");
+    for (int d = 0; d < m.rank; ++d) m.extent[d] = (uint64_t)number(), m.box[d] = (int)number();
 }
 
 static void read_launch(Launch& l, int position) {
@@ -259,6 +275,10 @@ static int main_run() {
                 (void)offset, (void)bytes;
 #endif
             }
+        } else if (!strcmp(word, "maps")) {
+            map_count = (int)number();
+            if (map_count > (int)(sizeof maps / sizeof maps[0])) bad_request("at most 256 maps");
+            for (int i = 0; i < map_count; ++i) read_map(i);
         } else if (!strcmp(word, "launches")) {
             launch_count = (int)number();
             launches = (Launch*)calloc((size_t)launch_count, sizeof(Launch));

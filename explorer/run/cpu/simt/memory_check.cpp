@@ -6,6 +6,7 @@
 // clock per warp); or, across blocks, fence -> atomic -> atomic on the same word -> fence.  All times come from one counter, `now`.
 // The rules are those of FastTrack (Flanagan and Freund, PLDI 2009) with two readers kept instead of a read vector.
 #include "runtime.h"
+#include "bulk.h"
 #include "shadow.h"
 #include <initializer_list>
 #include <stdlib.h>
@@ -83,7 +84,7 @@ void check_after_block(uint64_t block) {
 // ---- the order of two accesses ----
 
 static bool ordered(const Stamp& before, const Stamp& current, bool shared) {
-    if (!before.clock) return true;
+    if (!before.clock || before.thread == BOX) return true;
     if (before.block != current.block) return shared || seen(before);
     if (before.epoch != current.epoch || before.thread == current.thread) return true;
     if (before.thread / WARP != current.thread / WARP) return false;
@@ -154,9 +155,11 @@ static Stamp stamp_here(const void* pc, bool atomic) {
     return {(uint32_t)w.block, thread_clock[thread], block_epoch, offset_of(pc), (uint16_t)thread, (uint16_t)atomic};
 }
 
-enum Init : uint8_t { NEVER, WRITTEN, PENDING };
+enum Init : uint8_t { NEVER, WRITTEN, PENDING, BOXED };
 
-static bool initialised(const Region& r, const Cell& c) { return c.init == WRITTEN && (!r.shared || c.serial == block_serial); }
+static bool initialised(const Region& r, const Cell& c) {
+    return (c.init == WRITTEN || c.init == BOXED) && (!r.shared || c.serial == block_serial);
+}
 
 void check_access(const char* address, int bytes, unsigned how, const void* pc) {
     if (address >= stack_arena && address < stack_arena + stack_arena_bytes) return;
@@ -180,6 +183,8 @@ void check_access(const char* address, int bytes, unsigned how, const void* pc) 
         const int part = 1 << r->shift;
         if (c.init == PENDING && (!r->shared || c.serial == block_serial))
             access_fault("async-pending", *r, at, part, write, pc, &c.writes[0], true);
+        if (c.init == BOXED && c.serial == block_serial && !knows_box(c.writes[0].clock, current.thread, block_epoch))
+            access_fault("bulk-pending", *r, at, part, write, pc, nullptr, false);
         for (const Stamp& other : c.writes)
             if (!(atomic && other.atomic) && !ordered(other, current, r->shared))
                 access_fault("race", *r, at, part, write, pc, &other, true);
@@ -192,6 +197,40 @@ void check_access(const char* address, int bytes, unsigned how, const void* pc) 
             c.init = (how & DEFERRED) ? PENDING : WRITTEN;
             c.serial = block_serial;
         } else keep(c.reads, current, r->shared);
+    }
+}
+
+uint32_t check_time() { return now++; }
+
+// The engine that brings a box writes beside all threads: who waits for its phase comes behind.
+void check_box(char* address, int bytes, uint32_t record, const void* pc) {
+    check_access(address, bytes, WRITE, pc);
+    Region& r = *find(address);
+    const size_t first = (size_t)(address - r.begin) >> r.shift, last = (size_t)(address + bytes - 1 - r.begin) >> r.shift;
+    for (size_t i = first; i <= last; ++i) {
+        Cell& c = r.cells[i];
+        c.writes[0] = {(uint32_t)worker->block, record, 0, offset_of(pc), BOX, 0};
+        c.writes[1].clock = 0;
+        c.init = BOXED;
+    }
+}
+
+void check_source(const Flight& f, const void* pc) {
+    const long long each = (long long)f.map.element_bytes;
+    long long rows = 1;
+    for (int d = 1; d < f.map.rank; ++d) rows *= f.map.box[d];
+    for (long long row = 0; row < rows; ++row) {
+        long long from = 0, stride = (long long)f.map.extent[0], rest = row;
+        bool inside = true;
+        for (int d = 1; d < f.map.rank; ++d) {
+            const long long at = f.at[d] + rest % f.map.box[d];
+            rest /= f.map.box[d];
+            inside = inside && at >= 0 && at < (long long)f.map.extent[d];
+            from += at * stride, stride *= (long long)f.map.extent[d];
+        }
+        const long long first = f.at[0] < 0 ? 0 : f.at[0], end = f.at[0] + f.map.box[0];
+        const long long count = (end < (long long)f.map.extent[0] ? end : (long long)f.map.extent[0]) - first;
+        if (inside && count > 0) check_access(f.map.array + (from + first) * each, (int)(count * each), READ, pc);
     }
 }
 

@@ -1,6 +1,7 @@
 // runtime.cpp: the runtime as one translation unit, compiled once per compiler and mode, never instrumented.
 #include "report.cpp"
 #include "scheduler.cpp"
+#include "bulk.cpp"
 #include "groups.cpp"
 #if SIMT_CHECKED
 #include "memory_check.cpp"

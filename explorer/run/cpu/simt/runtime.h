@@ -16,7 +16,7 @@ struct Launch {
     unsigned dynamic_bytes;
     int argument_count, arguments[64], scalar_count;
     long long scalars[16];
-    int number, cooperative;
+    int number, cooperative;  // an argument is a buffer or, behind those, a tensor map
     unsigned threads() const { return block.x * block.y * block.z; }
     uint64_t blocks() const { return (uint64_t)grid.x * grid.y * grid.z; }
     unsigned cluster_blocks() const { return cluster.x * cluster.y * cluster.z; }
@@ -30,11 +30,13 @@ struct Launch {
     }
 };
 
+struct Boxes;
+
 // What the blocks of a cluster wrote to each other's shared memory, until the cluster's barrier.
 struct Handed { uint64_t block; long long offset; int bytes; const void* pc; unsigned char value[16]; };
 struct Mail { Handed* all; size_t count, capacity; bool locked; };
 
-enum State : uint8_t { UNSTARTED, READY, AT_BARRIER, AT_WARP, AT_GRID, DONE };
+enum State : uint8_t { UNSTARTED, READY, AT_BARRIER, AT_WARP, AT_GRID, AT_MBARRIER, DONE };
 enum WarpOperation : uint8_t { SYNC, EXCHANGE, GATHER, VOTE };
 
 struct AsyncCopy { char* to; const char* from; int bytes, valid; int group; };
@@ -72,6 +74,7 @@ struct Worker {           // one operating-system thread and the block it runs
     uint64_t cluster;     // its number
     Mail* mail;           // the cluster's
     unsigned char (*gathered)[MAX_THREADS][16];  // the cluster's values: by rank and thread
+    struct Boxes* boxes;  // mbarriers and bulk copies: see bulk.h
     void* kept;           // what the checked build keeps of shared memory while the block waits for others
     uint64_t random;      // xorshift state; `order_kind` 0 in order, 1 reversed, 2 random
     int order_kind;

@@ -3,6 +3,7 @@
 // A fiber runs one thread after another until one blocks; only threads that block keep a stack.  Fibers of a block stay on
 // one operating-system thread.  The checked build permutes threads at each round (order_kind), the fast build never does.
 #include "runtime.h"
+#include "bulk.h"
 #include "fiber.h"
 #include <string.h>
 #include <sys/mman.h>
@@ -115,6 +116,7 @@ static void start_fiber(Worker& w) {
 }
 
 [[noreturn]] static void deadlock(Worker& w) {
+    report_mbarrier(w);
     for (unsigned i = 0; i < w.count; ++i) {
         const Thread& t = w.threads[i];
         if (t.state != AT_WARP) continue;
@@ -146,6 +148,7 @@ static void begin_block(Worker& w, const Launch& launch, uint64_t block, void** 
     w.count = launch.threads();
     w.next_unstarted = w.done = w.waiting_at_barrier = w.waiting_at_grid = 0;
     w.launch = &launch, w.arguments = arguments, w.block = block;
+    forget_boxes(w);
     Index index = {0, 0, 0};
     for (unsigned i = 0; i < w.count; ++i) {
         Thread& t = w.threads[i];
@@ -171,7 +174,7 @@ static void advance(Worker& w) {
 #endif
     while (w.next_unstarted < w.count) start_fiber(w);
     while (w.done < w.count && w.waiting_at_grid < w.count) {
-        if (w.order_kind == 2) shuffle(w, w.order, w.count);
+        if (w.order_kind == 2) shuffle(w, w.order, w.count), land_boxes(w, 4);
         bool progress = false;
         for (unsigned i = 0; i < w.count; ++i) {
             Thread& t = w.threads[w.order[i]];
@@ -180,8 +183,9 @@ static void advance(Worker& w) {
             enter(w, t);
             switch_stack(&w.scheduler_stack_pointer, t.stack_pointer);
         }
-        if (!progress && w.waiting_at_grid < w.count) deadlock(w);
+        if (!progress && w.waiting_at_grid < w.count && !land_boxes(w, 1)) deadlock(w);
     }
+    if (w.done == w.count) end_boxes(w);
 }
 
 void run_block(Worker& w, const Launch& launch, uint64_t block, void** arguments) {

@@ -20,6 +20,8 @@ struct Stamp {  // one access; clock 0 means none
     uint16_t thread, atomic;
 };
 
+constexpr uint16_t BOX = 0xFFFF;  // in the place of a thread: a bulk copy; its clock is the number of its phase
+
 struct Cell {
     Stamp writes[2], reads[2];
     uint32_t serial;  // the block that initialised it (shared memory only)

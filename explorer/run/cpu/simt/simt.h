@@ -86,6 +86,11 @@ void simt_atomic_access(const void* address, int bytes);              // the che
 void simt_async_copy(void* shared, const void* global, int bytes, int valid_bytes);
 void simt_async_commit();
 void simt_async_wait(int newest_groups_left);
+void simt_mbarrier_begin(void* at, int arrivals);                      // bulk.cpp
+void simt_mbarrier_expect(void* at, int bytes);
+void simt_mbarrier_arrive(void* at);
+void simt_mbarrier_wait(void* at, int parity);
+void simt_bulk_copy(void* shared, const void* map, const int* at, int rank, void* mbarrier);
 void simt_index_fault(long long index, int extent);                   // of an array of the thread's own
 }
 static SIMT_THREAD_LOCAL char simt_anchor;  // places of shared memory are told by their distance from it: the same in every block
@@ -151,8 +156,10 @@ template <unsigned... I> struct SimtIndices {};
 template <unsigned N, unsigned... I> struct SimtCount : SimtCount<N - 1, N - 1, I...> {};
 template <unsigned... I> struct SimtCount<0, I...> { using Indices = SimtIndices<I...>; };
 
-template <class P> struct SimtArgument { SIMT_UNCHECKED static P from(void* a) { return (P)(__INTPTR_TYPE__)a; } };  // an integer
-template <class T> struct SimtArgument<T*> { SIMT_UNCHECKED static T* from(void* a) { return (T*)a; } };
+template <class P, bool IS_CLASS = __is_class(P)>
+struct SimtArgument { SIMT_UNCHECKED static P from(void* a) { return (P)(__INTPTR_TYPE__)a; } };  // an integer
+template <class P> struct SimtArgument<P, true> { SIMT_UNCHECKED static const P& from(void* a) { return *(const P*)a; } };
+template <class T> struct SimtArgument<T*, false> { SIMT_UNCHECKED static T* from(void* a) { return (T*)a; } };
 
 template <class... P, unsigned... I>
 SIMT_UNCHECKED inline void simt_call(void (*kernel)(P...), void** arguments, SimtIndices<I...>) {

@@ -1,0 +1,184 @@
+"""Bulk copies in the kernel IR: tensor maps, mbarriers, and the first thread that asks for copies.
+
+What a leaf moves was decided when it was judged (:mod:`~explorer.poly.bulk`); the text follows, or there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..errors import ResourceError, ScheduleError
+from ..ir.expr import Expr, quotient, remainder, var
+from ..ir.plan import Plan
+from ..ir.tree import Leaf, Loop, Sync, leaves
+from ..poly.arrivals import awaited, copies_in_bulk, group_of, mbarriers
+from ..poly.bulk import Bulk, bulk
+from ..poly.pure_load import Never
+from .conditions import Condition, condition, conjunction
+from .names import Names
+from .nodes import Arrive, Await, Barrier, Begin, BulkCopy, Commit, If, Mbarriers, Node, Ref, TensorMap, Wait
+from .sites import Lowered, Site, Store
+
+FIRST = 90
+"""Compute capability, times ten, of the first GPUs with bulk tensor copies (PTX ISA, "cp.async.bulk.tensor": sm_90)."""
+Key = tuple[str, tuple[int, ...], int]
+"""An array, a box and a swizzle."""
+
+
+def require_bulk(plan: Plan, arch: str) -> None:
+    """Refuse bulk copies that an architecture does not have.
+
+    Raises
+    ------
+    ResourceError
+    """
+    if int(re.sub(r"\D", "", arch) or 0) >= FIRST:
+        return
+    for leaf, _, _ in plan.leaves:
+        if leaf.mechanism == "bulk":
+            raise ResourceError(f"{arch} has no bulk copies, which {leaf.id} is.",
+                                why=f"the first architecture that has them is sm_{FIRST}",
+                                hint="stage with engine='async', or a newer GPU")
+
+
+@dataclass
+class Launched:
+    """What the bulk copies of a launch share: a tensor map for each array, box and swizzle, and each kernel's mbarriers.
+
+    Parameters
+    ----------
+    lows : sequence of Lowered
+        The kernels of the launch.
+    """
+
+    lows: Sequence[Lowered]
+    maps: dict[Key, TensorMap] = field(init=False, default_factory=dict[Key, TensorMap])
+    mbarriers: dict[str, Mbarriers] = field(init=False, default_factory=dict[str, Mbarriers])
+
+    def __post_init__(self) -> None:
+        taken = Names()
+        taken.taken |= {name for low in self.lows for name in low.taken.taken}
+        for low in self.lows:
+            for leaf, above in leaves(low.kernel.body):
+                if leaf.mechanism == "bulk":
+                    self._map(moved(low.plan, leaf, above), low.stores, taken)
+        for low in self.lows:
+            if copies_in_bulk(low.kernel):
+                self.mbarriers[low.kernel.id] = Mbarriers(taken.take("arrived"), mbarriers(low.kernel))
+        for low in self.lows:
+            low.taken.taken |= taken.taken
+
+    def _map(self, found: Bulk, stores: Mapping[tuple[str, str], Store], taken: Names) -> None:
+        key = found.array, found.box, found.swizzle
+        if key not in self.maps:
+            store = stores["array", found.array]
+            self.maps[key] = TensorMap(taken.take(f"{store.name}_map"), store, found.box, found.swizzle)
+
+    def map(self, found: Bulk) -> TensorMap:
+        """The tensor map of a copy."""
+        return self.maps[found.array, found.box, found.swizzle]
+
+
+def moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk:
+    """What one bulk copy of the leaf moves.
+
+    Raises
+    ------
+    ScheduleError
+        If it cannot be one: the plan was not judged.
+    """
+    found = bulk(plan, leaf, above)
+    if isinstance(found, Never):
+        raise ScheduleError(f"{leaf.id} is to copy in bulk and cannot: {found.what}", why=found.why, hint=found.hint)
+    return found
+
+
+class Known(Protocol):
+    """What the lowering knows of a kernel (:class:`~explorer.kernel.lower.Context`)."""
+
+    @property
+    def low(self) -> Lowered: ...  # noqa: D102
+    @property
+    def sites(self) -> Mapping[str, Site]: ...  # noqa: D102
+    @property
+    def bulk(self) -> Launched: ...  # noqa: D102
+
+
+def first_thread(low: Lowered) -> tuple[Condition, ...]:
+    """Which thread asks for bulk copies and arrives: the first of the block."""
+    names = (low.role_name[role] for role in ("thread.x", "thread.y", "thread.z") if low.role_extents[role] > 1)
+    return tuple(Condition(var(name), True) for name in names)
+
+
+def by_first(low: Lowered, node: Node, when: Iterable[Condition] = ()) -> Node:
+    """The node, run by that thread alone where these conditions hold."""
+    conditions = (*first_thread(low), *when)
+    return If(conditions, (node,)) if conditions else node
+
+
+def begin(c: Known) -> tuple[Node, ...]:
+    """The mbarriers of a kernel, made ready before anybody uses them."""
+    low, counted = c.low, c.bulk.mbarriers.get(c.low.kernel.id)
+    if counted is None:
+        return ()
+    return by_first(low, Begin(counted)), *((Barrier(),) if first_thread(low) else ())
+
+
+def copy(c: Known, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
+    """The bulk copy that a nest of loops over a box is."""
+    low, around = c.low, [*above, outer]
+    while isinstance(inner := around[-1].body[0], Loop):
+        around.append(inner)
+    assert isinstance(inner, Leaf)
+    site, found = c.sites[inner.id], moved(low.plan, inner, tuple(around))
+    when = _when(low, site, found)
+    if when is None:
+        return ()
+
+    def told(e: Expr) -> Expr:
+        return low.in_c(e, site.loops).simplify(site.ranges)
+
+    counted = c.bulk.mbarriers[low.kernel.id]
+    group = low.in_c(group_of(low.kernel, inner.id), site.loops)
+    to = Ref(low.store(inner, len(site.statement.reads)), tuple(map(told, found.cell)))
+    ids = (inner.id, *(x.id for x in found.loops), *(x.id for x in above if not low.is_counter(x)))
+    node = BulkCopy(site, c.bulk.map(found), tuple(map(told, found.first)), to, found.loops, counted,
+                    remainder(group, counted.count, site.ranges), ids)
+    return (by_first(low, node, when),)
+
+
+def _when(low: Lowered, site: Site, found: Bulk) -> tuple[Condition, ...] | None:
+    """When the copy is made, beside which thread makes it; None for never."""
+    conditions: list[Condition | None] = []
+    for x in site.loops:
+        if x.is_block:
+            launch = {low.variable[x.id]: (0, low.role_extents[x.role] - 1)}
+            v = var(low.variable[x.id])
+            conditions += [condition(v - x.start, False, launch), condition(-v + (x.start + x.extent - 1), False, launch)]
+    for c in found.when:
+        e = low.in_c(c.expr, site.loops)
+        if e.interval(site.ranges)[1] < 0:
+            return None
+        conditions.append(condition(e, c.equality, site.ranges))
+    return conjunction(conditions)
+
+
+def synchronisation(c: Known, node: Sync, above: tuple[Loop, ...]) -> tuple[Node, ...]:
+    """A commit or a wait of the schedule: for the copies of each thread, for bulk copies, or for both."""
+    low, counted = c.low, c.bulk.mbarriers.get(c.low.kernel.id)
+    own = any(leaf.mechanism == "async" for leaf, _ in leaves(low.kernel.body))
+    out: list[Node] = []
+    if own or counted is None:
+        out.append(Commit((node.id,)) if node.kind == "commit" else Wait(node.pending, (node.id,)))
+    if counted is not None:
+        ranges = low.ranges(above)
+        group = low.in_c(group_of(low.kernel, node.id) if node.kind == "commit" else awaited(low.kernel, node), above)
+        slot = remainder(group, counted.count, ranges)
+        if node.kind == "commit":
+            out.append(by_first(low, Arrive(counted, slot, (node.id,))))
+        else:
+            out.append(Await(counted, slot, remainder(quotient(group, counted.count, ranges), 2, ranges), (node.id,)))
+    return tuple(out)

@@ -1,0 +1,134 @@
+"""Bulk copies in the interpreter: mbarriers with their phases, boxes that land late or at once, and who has waited for them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...ir.expr import Expr
+from ...ir.plan import Buffer
+from ...ir.swizzle import cells as panelled
+from ...ir.swizzle import swizzled
+from ..nodes import Arrive, Await, Begin, BulkCopy, Mbarriers
+from .flights import Access, Flight, Key
+from .lanes import Env, Lanes, Numbers
+from .machine import Machine
+from .meetings import Meeting, Steps
+from .watch import Hazard
+
+if TYPE_CHECKING:
+    from .threads import Threads
+
+
+def _keys(threads: Threads, counted: Mbarriers, slot: Expr, lanes: Lanes, env: Env) -> list[Key]:
+    """The mbarrier of each of the threads."""
+    blocks = threads.machine.block_of[lanes.index]
+    slots = lanes.each(threads.number(slot, lanes, env))
+    return [(counted.name, int(b), int(s)) for b, s in zip(blocks, slots, strict=True)]
+
+
+def _known(machine: Machine, keys: list[Key], nodes: tuple[str, ...]) -> bool:
+    """Whether all of these mbarriers are ready."""
+    odd = next((key for key in keys if key not in machine.boxes.open), None)
+    if odd is not None:
+        machine.hazards.report("uninitialised", nodes, odd[0], lambda: Hazard(
+            "uninitialised", f"{', '.join(nodes)} uses {odd[0]}[{odd[2]}], which is not ready", nodes, odd[0], (odd[2],)))
+    return odd is None
+
+
+def begin(threads: Threads, node: Begin, lanes: Lanes) -> None:
+    """The mbarriers of the threads' blocks are ready."""
+    for block in threads.machine.block_of[lanes.index]:
+        for slot in range(node.mbarriers.count):
+            threads.machine.boxes.begin((node.mbarriers.name, int(block), slot))
+
+
+def issue(threads: Threads, node: BulkCopy, lanes: Lanes, env: Env) -> None:
+    """Each of the threads asks for a box."""
+    machine, access = threads.machine, Access(node, node.site, env)
+    keys = _keys(threads, node.counted, node.slot, lanes, env)
+    if not _known(machine, keys, access.nodes):
+        return
+    to, source = machine.cells(node.to.store)[0], machine.cells(node.map.store)[0]
+    first = [lanes.each(threads.number(e, lanes, env)) for e in node.first]
+    inside = [np.arange(n) for n in node.map.box]
+    base, own = threads.place(access, node.to, lanes)[1], lanes.each(threads.copies(node.to, lanes, to))
+    for n, (lane, key) in enumerate(zip(lanes.index, keys, strict=True)):
+        index = np.meshgrid(*(f[n] + i for f, i in zip(first, inside, strict=True)), indexing="ij")
+        valid = np.ones(node.map.box, bool)
+        comes = np.zeros(node.map.box, np.int64)
+        for i, extent in zip(index, node.map.store.shape, strict=True):
+            valid &= (i >= 0) & (i < extent)
+            comes = comes * extent + np.clip(i, 0, extent - 1)
+        assert node.to.store.buffer is not None
+        where = _places(node.to.store.buffer, int(base[n]), prod(node.map.box), node.map.swizzle)
+        wrong = (where < 0) | (where >= to.size)
+        if wrong.any():
+            machine.outside(access, to, where, wrong, np.full(where.shape, lane))
+            where = np.where(wrong, 0, where)
+        by = np.full(where.shape, lane)
+        flight = Flight(access, by, by, to, where + own[n], source, comes.reshape(-1), valid.reshape(-1))
+        phase = machine.boxes.open[key][1]
+        if machine.watch:
+            machine.note(access, source, flight.comes[flight.valid], by[flight.valid], writes=False)
+            machine.note(access, to, flight.where, by, writes=True, kept=False)
+            if to.phase is None:
+                to.phase = np.full(to.data.size, -1)
+            to.phase[flight.where] = phase.number
+        phase.flights.append(flight)
+        if machine.order.early:
+            flight.land()
+
+
+def _places(buffer: Buffer, first: int, count: int, mode: int) -> Numbers:
+    """The elements of a shared array, row-major, on which a box falls that begins at one of them."""
+    extents = panelled(buffer, [Expr()] * len(buffer.padded_shape), {})[1]
+    shape = buffer.padded_shape
+    begin = [int(i) for i in np.unravel_index(first % max(buffer.size, 1), shape)]
+    if len(extents) > len(shape):
+        *outer, row, column = begin
+        begin = [*outer, column // buffer.panel, row, column % buffer.panel]
+    lying = int(np.ravel_multi_index(begin, extents)) + np.arange(count)
+    lying = swizzled(swizzled(lying, mode, buffer.dtype.bytes), buffer.swizzle, buffer.dtype.bytes)
+    inside = np.clip(lying, 0, buffer.size - 1)
+    found: list[Numbers] = list(np.unravel_index(inside, extents))
+    if len(extents) > len(shape):
+        *outer, panel, row, column = found
+        found = [*outer, row, panel * buffer.panel + column]
+    return np.where(lying == inside, np.ravel_multi_index(found, shape), lying)
+
+
+def arrive(threads: Threads, node: Arrive, lanes: Lanes, env: Env) -> None:
+    """The threads have asked for all boxes of a group."""
+    machine = threads.machine
+    keys = _keys(threads, node.mbarriers, node.slot, lanes, env)
+    if not _known(machine, keys, node.ids):
+        return
+    for key in keys:
+        phase = machine.boxes.open[key][1]
+        if phase.arrived:
+            machine.hazards.report("in flight", node.ids, key[0], lambda key=key: Hazard(
+                "in flight", f"{', '.join(node.ids)} closes a group on {key[0]}[{key[2]}] while copies of the group before may "
+                "still be on their way", node.ids, key[0], (key[2],)))
+        phase.arrived = True
+        if machine.order.early or not phase.flights:
+            machine.boxes.complete(key)
+
+
+def wait(threads: Threads, node: Await, lanes: Lanes, env: Env) -> Steps:
+    """Until the phases of this parity are complete."""
+    machine = threads.machine
+    keys = _keys(threads, node.mbarriers, node.slot, lanes, env)
+    if not _known(machine, keys, node.ids):
+        return
+    parities = [int(p) for p in lanes.each(threads.number(node.parity, lanes, env))]
+    once = list(dict.fromkeys(zip(keys, parities, strict=True)))
+    yield Meeting(id(node), "parts", lanes, nodes=node.ids, ready=lambda: all([machine.boxes.passed(*x) for x in once]),
+                  missing="bulk copies of a group that nobody closes")
+    for lane, key in zip(lanes.index, keys, strict=True):
+        if (phase := machine.boxes.last.get(key)) is not None:
+            phase.waited.add(int(lane))
+            if phase.known_since is None:
+                phase.known_since = int(machine.clocks.now[key[1]])

@@ -1,0 +1,143 @@
+"""Nodes of the kernel IR that are asynchronous: copies that land later, their groups, and waits for these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.dtype import DTYPES
+from ..ir.expr import Expr
+from ..ir.tree import Loop
+from .conditions import Condition
+from .operands import Ref
+from .sites import Site, Store
+
+# -- cp.async: each thread waits for its own copies ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Copy:
+    """An asynchronous copy of `nbytes`; of its lanes only those `inside`, and the first of `ends`, are read, zeros else."""
+
+    site: Site
+    to: Ref
+    source: Ref
+    nbytes: int
+    lanes: int
+    inside: tuple[Condition, ...] = ()
+    ends: tuple[Expr, ...] = ()
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The asynchronous copies since the last commit are a group."""
+
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Until at most `pending` groups are under way."""
+
+    pending: int
+    ids: tuple[str, ...] = ()
+
+
+# -- bulk copies: one thread asks, all threads wait --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mbarriers:
+    """Objects in shared memory that groups of bulk copies take in turn: one arrival and all bytes complete a phase."""
+
+    name: str
+    count: int
+
+    @property
+    def store(self) -> Store:
+        """The shared array that they are."""
+        return Store(self.name, DTYPES["u64"], (self.count,), "shared")
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """What the host tells the hardware of an array, as a parameter of the kernel.
+
+    Attributes
+    ----------
+    name : str
+        C identifier of the parameter.
+    store : Store
+        The array.
+    box : tuple of int
+        Elements that one copy moves, along each dimension of the array.
+    swizzle : int
+        As :attr:`~explorer.ir.plan.Buffer.swizzle`.
+    """
+
+    name: str
+    store: Store
+    box: tuple[int, ...]
+    swizzle: int
+
+    @property
+    def array(self) -> str:
+        """The plan's name of it."""
+        assert self.store.array is not None
+        return self.store.array.name
+
+
+@dataclass(frozen=True)
+class BulkCopy:
+    """A box of an array is copied to shared memory, with zeros for what lies beyond the array.
+
+    Attributes
+    ----------
+    site : Site
+    map : TensorMap
+    first : tuple of Expr
+        The first element of the box, which may lie beyond the array.
+    to : Ref
+        Where that goes; the others follow it row by row, in the order of the array.
+    loops : tuple of Loop
+        The plan's over the elements, outermost first: one for each dimension of the box with more than one.
+    counted : Mbarriers
+    slot : Expr
+        The one on which the bytes are counted.
+    """
+
+    site: Site
+    map: TensorMap
+    first: tuple[Expr, ...]
+    to: Ref
+    loops: tuple[Loop, ...]
+    counted: Mbarriers
+    slot: Expr
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Begin:
+    """The mbarriers are made ready, each in its first phase."""
+
+    mbarriers: Mbarriers
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Arrive:
+    """The bulk copies since the last arrival are a group: the phase of the mbarrier is complete when all of them have landed."""
+
+    mbarriers: Mbarriers
+    slot: Expr
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Await:
+    """Until the mbarrier's phase of this parity is complete."""
+
+    mbarriers: Mbarriers
+    slot: Expr
+    parity: Expr
+    ids: tuple[str, ...] = ()

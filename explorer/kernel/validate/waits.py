@@ -1,0 +1,206 @@
+"""Commits and waits run where the plan has them, as often, around the same copies and uses, and count the same groups.
+
+For copies of each thread (``cp.async``) the hardware counts.  For bulk copies the text does: which mbarrier a copy, an arrival
+and a wait use, and for which phase, has to be what the plan's number of the group says (:mod:`explorer.poly.arrivals`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...ir.expr import Expr, const, quotient, remainder, var
+from ...ir.finding import Finding
+from ...ir.tree import Loop, Sync
+from ...poly.arrivals import awaited, group_of, mbarriers
+from ...poly.linear import Condition as Row
+from ...poly.linear import equal, feasible, less
+from ...poly.mechanism import ASYNCHRONOUS
+from ..conditions import Condition
+from ..nodes import Arrive, Await, Begin, Commit, Wait
+from .barriers import Text, meetings
+from .boxes import Boxed
+from .leaves import finding
+from .order import is_placed
+from .points import Coordinates, negated
+from .steps import Round, Step, common
+from .wanted import Wanted
+
+Entry = tuple[str, str, tuple[str, ...]]
+"""Commit, wait or leaf, its id, and the loops around it."""
+
+
+def check_waits(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates) -> Iterator[Finding]:
+    """A finding for everything that is counted otherwise than in the plan."""
+    kernel = coordinates.low.kernel
+    planned = tuple(_planned(coordinates, kernel.body, (), ()))
+    mechanism = {name: w.accesses[-1].leaf.mechanism for name, w in wanted.items()}
+    bulk = any(m == "bulk" for m in mechanism.values())
+    own = any(m == "async" for m in mechanism.values()) or not bulk
+    if any(isinstance(n, Sync) for n, _, _ in planned):
+        if own:
+            yield from _counted(wanted, steps, coordinates, planned, Commit, Wait)
+            yield from _unconditional(steps, coordinates)
+        if bulk:
+            yield from _counted(wanted, steps, coordinates, planned, Arrive, Await)
+    if bulk or any(isinstance(s.node, (Begin, Arrive, Await, Boxed)) for s in steps):
+        syncs = {n.id: (n, loops) for n, loops, _ in planned if isinstance(n, Sync)}
+        yield from _Phases(wanted, steps, coordinates, syncs).findings()
+
+
+Planned = tuple[Any, tuple[Loop, ...], tuple[str, ...]]
+
+
+def _planned(coordinates: Coordinates, nodes: Any, above: tuple[Loop, ...], names: tuple[str, ...]) -> Iterator[Planned]:
+    """The plan's leaves and synchronisations that ever run, in order, with the loops around them and those of the text."""
+    low = coordinates.low
+    for node in nodes:
+        if not isinstance(node, Loop):
+            yield node, above, names
+        elif node.extent > 0:
+            inner = (*names, low.variable[node.id]) if low.is_counter(node) else names
+            yield from _planned(coordinates, node.body, (*above, node), inner)
+
+
+def _counted(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates, planned: Sequence[Planned],
+             commit: type, wait: type) -> Iterator[Finding]:
+    kernel = coordinates.low.kernel.id
+    asynchronous = {name for name, w in wanted.items() if w.accesses[-1].leaf.mechanism in ASYNCHRONOUS}
+    buffers = {wanted[name].accesses[-1].cells for name in asynchronous}
+    users = {name for name, w in wanted.items() if any(a.cells in buffers for a in w.accesses)}
+    pending = {n.id: n.pending for n, _, _ in planned if isinstance(n, Sync)}
+    expected: list[Entry] = [(n.kind if isinstance(n, Sync) else "leaf", n.id, names) for n, _, names in planned
+                             if isinstance(n, Sync) or n.id in users]
+    found: list[Entry] = []
+    for step in steps:
+        loops, name = tuple(a.node.var for a in step.loops), next(iter(step.node.ids), "")
+        if isinstance(step.node, (commit, wait)):
+            right = not isinstance(step.node, Wait) or step.node.pending == pending.get(name)
+            found.append(("commit" if isinstance(step.node, commit) else "wait" if right else "weak wait", name, loops))
+        elif step.leaf in users and is_placed(step.node):
+            found.append(("leaf", step.leaf, loops))
+    if [x for x in found if x[0] != "leaf"] != [x for x in expected if x[0] != "leaf"]:
+        yield finding("flow", kernel, "commits or waits otherwise than the schedule", None)
+        return
+    ran = {x[1] for x in found}
+    mine = list(dict.fromkeys(x[1] for x in found))
+    if [x[1] for x in expected if x[1] in ran and x[1] in mine] != mine:
+        yield finding("flow", kernel, "has its copies on the other side of a commit or a wait", None)
+
+
+def _unconditional(steps: Sequence[Step], coordinates: Coordinates) -> Iterator[Finding]:
+    syncs = (s for s in steps if isinstance(s.node, (Commit, Wait)))
+    if any(s.branches or any(a.node.limits for a in s.loops) for s in syncs):
+        yield finding("flow", coordinates.low.kernel.id, "counts groups of copies under a condition", None)
+
+
+class _Phases:
+    """The questions about mbarriers.
+
+    Parameters
+    ----------
+    wanted : mapping of str to Wanted
+    steps : sequence of Step
+    coordinates : Coordinates
+    syncs : mapping of str to (Sync, tuple of Loop)
+        The plan's commits and waits, with the loops around them.
+    """
+
+    def __init__(self, wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates,
+                 syncs: Mapping[str, tuple[Sync, tuple[Loop, ...]]]) -> None:
+        self.wanted, self.steps, self.coordinates, self.syncs = wanted, steps, coordinates, syncs
+        self.kernel, self.count = coordinates.low.kernel, mbarriers(coordinates.low.kernel)
+        self.first = tuple(Condition(var(name), True) for name in coordinates.threads)
+
+    def findings(self) -> Iterator[Finding]:
+        """Whatever is counted on another mbarrier, in another phase, or by other threads than the plan's groups say."""
+        using = [s for s in self.steps if isinstance(s.node, (Arrive, Await, Boxed))]
+        yield from self.begun(using)
+        for s in using:
+            name = s.leaf or next(iter(s.node.ids), "")
+            group = self.group(s)
+            if group is None:
+                continue  # told above: it is none of the plan's
+            if not self.same(s, s.node.slot, remainder(group, self.count, s.ranges)):
+                yield finding("flow", name, "uses the mbarrier of another group", s)
+            if isinstance(s.node, Await) and not self.same(s, s.node.parity, self.parity(group, s)):
+                yield finding("flow", name, "waits for another phase of the mbarrier", s)
+            threads = () if isinstance(s.node, Await) else self.first
+            if not isinstance(s.node, Boxed) and not self.runs(s, threads):
+                yield finding("flow", name, "is not run by the threads that should, in every iteration", s)
+        yield from self.reused([s for s in using if isinstance(s.node, Await)], [s for s in using if isinstance(s.node, Arrive)])
+
+    def group(self, step: Step) -> Expr | None:
+        """The number of the group that a step is of, in the kernel's variables."""
+        if isinstance(step.node, Boxed):
+            return self.wanted[step.leaf].expr(group_of(self.kernel, step.leaf))
+        sync, loops = self.syncs.get(next(iter(step.node.ids), ""), (None, ()))
+        if sync is None:
+            return None
+        number = awaited(self.kernel, sync) if sync.kind == "wait" else group_of(self.kernel, sync.id)
+        return self.coordinates.low.in_c(number, loops).substitute(self.coordinates.values)
+
+    def parity(self, group: Expr, step: Step) -> Expr:
+        """The parity of the phase in which the group is counted."""
+        return remainder(quotient(group, self.count, step.ranges), 2, step.ranges)
+
+    def same(self, step: Step, e: Expr, f: Expr) -> bool:
+        """Whether two numbers are equal wherever the step runs."""
+        apart = e - f
+        return apart.simplify(step.ranges) == const(0) or step.points.is_disjoint(
+            step.space.points(negated((Condition(apart, True),))))
+
+    def runs(self, step: Step, threads: tuple[Condition, ...]) -> bool:
+        """Whether just these threads run a step, in every iteration."""
+        every = step.space.points((threads,))
+        return step.points.is_subset(every) and every.is_subset(step.points)
+
+    def begun(self, using: Sequence[Step]) -> Iterator[Finding]:
+        """The mbarriers are made ready once, all of them, by the first thread, and all threads meet before they are used."""
+        made = [s for s in self.steps if isinstance(s.node, Begin)]
+        named = {s.node.counted if isinstance(s.node, Boxed) else s.node.mbarriers for s in (*using, *made)}
+        if len(made) != 1 or made[0].loops or not self.runs(made[0], self.first) or len(named) != 1:
+            yield finding("flow", self.kernel.id, "does not make its mbarriers ready once", made[0] if made else None)
+            return
+        if made[0].node.mbarriers.count != self.count:
+            yield finding("flow", self.kernel.id, "has another number of mbarriers than its groups need", made[0])
+        text = Text(self.steps, tuple(meetings(self.steps, self.wanted, self.coordinates)))
+        if self.coordinates.threads and not all(text.between(made[0].number, s.number, ()) for s in using):
+            yield finding("race", self.kernel.id, "uses mbarriers before all threads know that they are ready", made[0])
+
+    def reused(self, waits: Sequence[Step], arrivals: Sequence[Step]) -> Iterator[Finding]:
+        """No thread still waits for a group where the next one but one phase of its mbarrier ends."""
+        if not self.coordinates.threads:
+            return
+        text = Text(self.steps, tuple(meetings(self.steps, self.wanted, self.coordinates)))
+        for w in waits:
+            for a in arrivals:
+                if any(self.meet(w, a, rows) for rows in self.unordered(text, w, a)):
+                    what = f"ends the phase behind the one that threads may still wait for in {w.node.ids[0]}"
+                    yield finding("race", next(iter(a.node.ids), ""), what, a)
+
+    def unordered(self, text: Text, w: Step, a: Step) -> Iterator[tuple[Row, ...]]:
+        """The ways from a wait to a later arrival with no meeting of all threads on them."""
+        loops = w.loops[: common(w, a)]
+        if w.number < a.number and not text.between(w.number, a.number, (*w.around, *a.around)):
+            yield tuple(_same(x) for x in loops)
+        for depth, loop in enumerate(loops):
+            outer, v = tuple(_same(x) for x in loops[:depth]), var(loop.node.var)
+            if not text.round(loop, w, a):
+                yield (*outer, equal(v + 1, "a", v, "b"))
+            if not text.anywhere(loop, w.around):
+                yield (*outer, less(v, "a", v, "b", 2))
+
+    def meet(self, w: Step, a: Step, rows: tuple[Row, ...]) -> bool:
+        """Whether an arrival ends the phase after the one that is waited for."""
+        first, second = self.group(w), self.group(a)
+        if first is None or second is None:
+            return True
+        again = equal(first + self.count, "a", second, "b")
+        block = tuple(equal(var(n), "a", var(n), "b") for n in self.coordinates.shared)
+        return feasible((w.space.side("a"), a.space.side("b")), (*w.space.rows("a"), *a.space.rows("b"), again, *block, *rows))
+
+
+def _same(loop: Round) -> Row:
+    v = var(loop.node.var)
+    return equal(v, "a", v, "b")

@@ -1,0 +1,186 @@
+"""Groups of bulk copies in shared memory: the mbarrier of each, the wait that is for it, and when an mbarrier is free again.
+
+A bulk copy lands by itself, whatever was issued before it; its group completes a phase of an mbarrier on which every thread waits
+(PTX ISA, "mbarrier").  Group ``g`` has the mbarrier ``g % n`` of `n`, in the phase with parity ``g // n % 2``; numbers of groups
+are affine in the loops (:mod:`~explorer.poly.groups`).  So that this counts right,
+
+- every group in which a copy is made has a wait for just this group, not for a later one;
+- a thread that waits for group ``g`` has gone on before group ``g + n`` is closed, else it would take one phase for the other: a
+  barrier of the block stands between.  With `n` two more than the groups that are ever left open, the barriers that order the
+  cells of a pipeline are mostly enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product, takewhile
+
+from ..ir.expr import Expr, var
+from ..ir.plan import Plan
+from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves, walk
+from ..ir.tree import ranges as loop_ranges
+from .decide import Question, decide
+from .groups import Step, commits_before, path_to
+from .linear import Case, Tuple, box, build_map, build_set, equal, feasible, less
+from .sites import Site, sites
+from .slots import Slot, TextOrder
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """A wait, the group it is for, and the loops around it (without their bodies), outermost first."""
+
+    wait: Sync
+    group: Expr
+    above: tuple[Loop, ...]
+
+    def loops(self, side: str) -> Tuple:
+        """The loops' variables on one side of a relation."""
+        return Tuple(side.upper(), side, tuple(x.id for x in self.above))
+
+    def box(self, side: str) -> Case:
+        """Their ranges."""
+        return box(((var(x.id), x.start, x.extent) for x in self.above), side)
+
+
+def copies_in_bulk(kernel: Kernel) -> bool:
+    """Whether a leaf of the kernel is a bulk copy."""
+    return any(leaf.mechanism == "bulk" for leaf, _ in leaves(kernel.body))
+
+
+def mbarriers(kernel: Kernel) -> int:
+    """How many mbarriers its groups take in turn."""
+    return max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"), default=0) + 2
+
+
+def group_of(kernel: Kernel, node_id: str) -> Expr:
+    """The group to which a copy belongs, or which a commit closes, over the variables of the loops around it."""
+    return commits_before(kernel, path_to(kernel, node_id))
+
+
+def awaited(kernel: Kernel, wait: Sync) -> Expr:
+    """The youngest group that a wait lets through: the one that it is for."""
+    return group_of(kernel, wait.id) - (wait.pending + 1)
+
+
+def waits(kernel: Kernel) -> tuple[Awaited, ...]:
+    """The waits that ever run."""
+    found = [(n, path_to(kernel, n.id)) for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"]
+    return tuple(Awaited(n, awaited(kernel, n), loops) for n, path in found
+                 for loops in (_loops(path),) if all(x.extent > 0 for x in loops))
+
+
+def _loops(path: tuple[Step, ...]) -> tuple[Loop, ...]:
+    return tuple(Loop(s.loop.id, s.loop.extent, (), s.loop.role, s.loop.start) for s in path if s.loop is not None)
+
+
+# -- is every group waited for? ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Miscount:
+    """What keeps a bulk copy from being counted: nodes, and the reason with what would help."""
+
+    leaf: Leaf
+    nodes: tuple[str, ...]
+    what: str
+    why: str
+    hint: str
+
+
+def miscounts(plan: Plan) -> Iterator[Miscount]:
+    """Bulk copies whose groups have no wait of their own, and waits that go back to a group, or come before the first one."""
+    for kernel in plan.kernels:
+        bulk = [s for s in sites(plan)[kernel.id] if s.leaf.mechanism == "bulk" and s.writes]
+        known = waits(kernel) if bulk else ()
+        for site in bulk:
+            if decide(_Unawaited(site, group_of(kernel, site.leaf.id), known)):
+                name = site.leaf.id
+                yield Miscount(site.leaf, (name, *(w.wait.id for w in known)),
+                               f"no wait is for the groups of {name} alone: one goes on to a later group, or there is none",
+                               "bulk copies land in any order, so that each group is waited for by itself",
+                               "pipeline the bulk copies of a loop together")
+        for w in known:
+            if w.group.interval(loop_ranges(w.above))[0] < 0:
+                yield Miscount(bulk[0].leaf, (w.wait.id,), f"{w.wait.id} may run before there is a group that it waits for",
+                               "a wait for bulk copies is for one group", "a commit before it")
+        for a, b in product(known, known):
+            if a.wait.pending < b.wait.pending and _goes_back(kernel, a, b):
+                yield Miscount(bulk[0].leaf, (a.wait.id, b.wait.id),
+                               f"{b.wait.id} waits for an older group than {a.wait.id} before it",
+                               "bulk copies land in any order, so that groups are waited for in theirs",
+                               f"{b.wait.id} with at most {a.wait.pending} pending groups")
+
+
+@dataclass(frozen=True)
+class _Unawaited(Question[bool]):
+    """Whether some instance of a copy belongs to a group that none of the waits is for."""
+
+    site: Site
+    group: Expr
+    waits: tuple[Awaited, ...]
+
+    def by_isl(self) -> bool:
+        copy = self.site.loops("a")
+        left = build_set(copy, self.site.conditions("a"))
+        for w in self.waits:
+            left = left.subtract(build_map(copy, w.loops("w"), self._same(w)).domain())
+        return not left.is_empty()
+
+    def _same(self, w: Awaited) -> Case:
+        mine = {x.id for x in self.site.above}
+        shared = [x for x in w.above if x.id in mine and ((x.is_place and not x.is_thread) or x.role == "launch")]
+        return (*self.site.conditions("a"), *w.box("w"), equal(self.group, "a", w.group, "w"),
+                *(equal(var(x.id), "a", var(x.id), "w") for x in shared))
+
+
+def _goes_back(kernel: Kernel, a: Awaited, b: Awaited) -> bool:
+    """Whether a wait comes after another one, in some iteration, and is for an older group."""
+    ids = [n.id for n in walk(kernel.body)]
+    first = ids.index(a.wait.id) < ids.index(b.wait.id)
+    older = less(b.group, "b", a.group, "a")
+    return any(feasible((a.loops("a"), b.loops("b")), (*a.box("a"), *b.box("b"), older, *way.same))
+               for way in _ways(a.above, b.above, first))
+
+
+# -- is an mbarrier free when it is used again? --------------------------------------------------------------------------
+
+
+def reuses(kernel: Kernel, order: TextOrder) -> Iterator[frozenset[Slot]]:
+    """Positions of which one must have a barrier, so that no thread still waits where an mbarrier begins its phase after next."""
+    count = mbarriers(kernel)
+    for w in waits(kernel):
+        for commit in (n for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "commit"):
+            closing = Awaited(commit, group_of(kernel, commit.id), _loops(path_to(kernel, commit.id)))
+            first, second = order.wait_number[w.wait.id], order.wait_number[commit.id]
+            again = equal(w.group + count, "a", closing.group, "b")
+            for way in _ways(w.above, closing.above, first < second):
+                if feasible((w.loops("a"), closing.loops("b")), (*w.box("a"), *closing.box("b"), again, *way.same)):
+                    yield (order.between(first, second) if not way.carried else order.inside(way.carried) if way.later
+                           else order.around(way.carried, first, second))
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How one node can come before another: in one iteration of all common loops, or in an earlier one of the loop that carries
+    it, the one just before or `later`.
+    """
+
+    same: Case
+    carried: str = ""
+    later: bool = False
+
+
+def _ways(a: tuple[Loop, ...], b: tuple[Loop, ...], first: bool) -> Iterator[_Way]:
+    """All of them, for the node in the loops `a` to come before the one in `b`; it stands `first` in the text or behind."""
+    common = [x for x, y in takewhile(lambda pair: pair[0].id == pair[1].id, zip(a, b, strict=False))]
+    time = [x for x in common if not x.is_place and x.role != "launch"]
+    level = tuple(equal(var(x.id), "a", var(x.id), "b") for x in common if not x.is_thread and x not in time)
+    if first:
+        yield _Way((*level, *(equal(var(x.id), "a", var(x.id), "b") for x in time)))
+    for loop in time:
+        v = var(loop.id)
+        yield _Way((*level, equal(v + 1, "a", v, "b")), loop.id)
+        yield _Way((*level, less(v, "a", v, "b", 2)), loop.id, True)
+        level = (*level, equal(v, "a", v, "b"))

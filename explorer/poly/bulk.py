@@ -1,0 +1,244 @@
+"""Bulk copies: what one tensor copy of the hardware (TMA) moves, or why a leaf cannot be one.
+
+One thread of a block asks for a box of a global array, and an engine of the multiprocessor brings it to shared memory, with zeros
+for what lies beyond the array (PTX ISA, ``cp.async.bulk.tensor``; CUDA C++ Programming Guide, "Tensor Memory Accelerator").  The
+elements of the box are the iterations of the leaf's innermost loops, whose role is ``tensor``; the other loops around it place
+the box.  What is found here is what is printed, so that a leaf is judged as the very instruction that it becomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from math import prod
+
+from ..ir.expr import ZERO, Expr, Ranges, const, var
+from ..ir.plan import Buffer, Plan
+from ..ir.program import Array, Constraint, Statement
+from ..ir.scalar import Read
+from ..ir.swizzle import MODES, offset
+from ..ir.tree import Leaf, Loop, ranges
+from .lanes import misaligned
+from .pure_load import Never, not_loaded
+
+MOST_AXES = 5
+"""Dimensions of a tensor map (CUDA Driver API, ``cuTensorMapEncodeTiled``)."""
+MOST_ELEMENTS = 256
+"""Elements of a box along one dimension (the same)."""
+GRAIN = 16
+"""Bytes that divide the strides of the array and the rows of the box (the same)."""
+ALIGNMENT = 128
+"""Bytes that divide the place in shared memory to which a box is copied (PTX ISA, ``cp.async.bulk.tensor``)."""
+MOST_INDEX = 2**31 - 1
+"""Coordinates are 32-bit integers (the same)."""
+NEIGHBOURS = "a bulk copy moves a box of neighbouring elements"
+OTHERWISE = "stage with engine='async', or with engine='thread'"
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """One bulk copy.
+
+    Attributes
+    ----------
+    array : str
+        Where the box lies.
+    loops : tuple of Loop
+        Those over its elements, outermost first.
+    box : tuple of int
+        Its elements along each dimension of the array.
+    first : tuple of Expr
+        Its first element, over the variables of the loops around it; it may lie beyond the array.
+    cell : tuple of Expr
+        The cell of the shared array to which that goes; the others follow it, row by row.
+    when : tuple of Constraint
+        When it is made, over the same variables, beside what places say: one thread makes it, the first of each thread loop.
+    swizzle : int
+        As :attr:`~explorer.ir.plan.Buffer.swizzle`, of the shared array.
+    """
+
+    array: str
+    loops: tuple[Loop, ...]
+    box: tuple[int, ...]
+    first: tuple[Expr, ...]
+    cell: tuple[Expr, ...]
+    when: tuple[Constraint, ...]
+    swizzle: int
+
+
+def bulk(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk | Never:
+    """The bulk copy that the leaf is, or why it cannot be one, whatever the leaf says of itself.
+
+    Parameters
+    ----------
+    plan : Plan
+    leaf : Leaf
+    above : tuple of Loop
+        The loops around it, outermost first.
+    """
+    if refusal := not_loaded(plan, leaf):
+        return refusal
+    statement = plan.statement_of[leaf.statement]
+    assert isinstance(statement.value, Read)
+    access, view = statement.accesses[statement.value.slot], leaf.view(len(statement.reads))
+    assert view is not None
+    array, buffer = plan.array_of[access.array], plan.buffer_of[view.buffer]
+    if not access.affine:
+        return Never(f"{leaf.statement} reads {array.name} at a data-dependent element", "a bulk copy moves a box", OTHERWISE)
+    if refusal := _array(array) or _memory(plan, leaf, array, buffer):
+        return refusal
+    loops = _box_loops(plan, above)
+    if not loops:
+        return Never(f"{leaf.statement} is not alone in loops over a box", "the innermost loops of a bulk copy are its box",
+                     "stage with engine='bulk' again")
+    if refusal := _thread(leaf, statement, above):
+        return refusal
+    scope, at = ranges(above), leaf.places
+    start = {x.id: const(x.start) for x in above if x.is_thread}
+    when = _uniform(statement, leaf, start, loops, scope)
+    if isinstance(when, Never):
+        return when
+    first = {**start, **{x.id: const(0) for x in loops}}
+    index = [e.substitute(at, scope).substitute(start, scope) for e in access.index if isinstance(e, Expr)]
+    box = _box(array, index, loops, scope)
+    if isinstance(box, Never):
+        return box
+    if refusal := _edges(statement, leaf, array, access.index):
+        return refusal
+    cell = tuple(e.substitute(start, scope) for e in view.index)
+    if refusal := _shape(array, buffer, box) or _place(leaf, buffer, cell, loops, scope):
+        return refusal
+    return Bulk(array.name, loops, box, tuple(e.substitute(first, scope) for e in index),
+                tuple(e.substitute(first, scope) for e in cell), when, buffer.swizzle)
+
+
+def row_bytes(shape: Sequence[int], size: int) -> list[int]:
+    """Bytes from one element to the next along each dimension but the last."""
+    return [prod(shape[axis + 1:]) * size for axis in range(len(shape) - 1)]
+
+
+def _array(array: Array) -> Never | None:
+    """What a tensor map cannot describe."""
+    name, shape, size = array.name, array.shape, array.dtype.bytes
+    if not shape or len(shape) > MOST_AXES:
+        return Never(f"{name} has {len(shape)} dimensions", f"a tensor map has 1 to {MOST_AXES}", OTHERWISE)
+    if not all(shape) or max(shape) > MOST_INDEX:
+        return Never(f"{name} has {' x '.join(map(str, shape))} elements", "a tensor map has 1 to 2**31 - 1 along a dimension",
+                     OTHERWISE)
+    if odd := next((n for n in row_bytes(shape, size) if n % GRAIN), 0):
+        return Never(f"rows of {name} are {odd} bytes apart", f"{GRAIN} has to divide that in a tensor map", OTHERWISE)
+    return None
+
+
+def _memory(plan: Plan, leaf: Leaf, array: Array, buffer: Buffer) -> Never | None:
+    """What threads write, the engine sees only behind a fence, and the other way round."""
+    kernel = plan.kernel_of(leaf.id)
+    together = {k.id for group in plan.launched if kernel in group for k in group}
+    for other, _, k in plan.leaves:
+        statement = plan.statement_of[other.statement]
+        view = other.view(len(statement.reads))
+        if k.id in together and view is None and statement.target.array == array.name:
+            return Never(f"{other.id} writes {array.name} in the launch in which {leaf.statement} copies it",
+                         "a bulk copy sees what launches before have written", f"launch({other.id!r}), or {OTHERWISE}")
+        if view is not None and view.buffer == buffer.name and other.mechanism != "bulk":
+            return Never(f"{other.id} writes {buffer.name}, too, and not by a bulk copy",
+                         "what threads write to shared memory is ordered with bulk copies by fences alone", OTHERWISE)
+    return None
+
+
+def _box_loops(plan: Plan, above: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """The innermost loops over the elements of the box; none where something else stands in them."""
+    found = tuple(takewhile(lambda x: x.role == "tensor", reversed(above)))[::-1]
+    alone = all(len(plan.loops[x.id].body) == 1 and not x.start for x in found)
+    vectors = any(x.role == "vector" for x in above)
+    return found if alone and not vectors else ()
+
+
+def _thread(leaf: Leaf, statement: Statement, above: tuple[Loop, ...]) -> Never | None:
+    """One thread alone makes the copy, which also counts it: the first one."""
+    scope, at = ranges(above), leaf.places
+    for x in above:
+        if not x.is_thread or (x.extent == 1 and not x.start):
+            continue
+        others = {**scope, x.id: (x.start + 1, x.start + x.extent - 1)}
+        if x.start or not any(c.expr.substitute(at, others).interval(others)[1] < 0 for c in statement.domain):
+            return Never(f"several threads of {x.id} make {leaf.statement}", "one thread of a block makes a bulk copy",
+                         f"bind({x.id!r}, 'seq'), or stage it outside of {x.id}")
+    return None
+
+
+def _uniform(statement: Statement, leaf: Leaf, start: dict[str, Expr], loops: Sequence[Loop],
+             scope: Ranges) -> tuple[Constraint, ...] | Never:
+    """When the copy is made: as a whole or not at all."""
+    inside, found = {x.id for x in loops}, list[Constraint]()
+    for c in statement.domain:
+        e = c.expr.substitute(leaf.places, scope).substitute(start, scope)
+        low, high = e.interval(scope)
+        if (low >= 0 and not c.equality) or (low == high == 0):
+            continue
+        if e.variables() & inside:
+            return Never(f"{leaf.statement} copies a part of a box", "a bulk copy moves a whole box, and zeros beyond the array",
+                         "stage with fill=True, and tile sizes that divide the box")
+        found.append(Constraint(e, c.equality))
+    return tuple(found)
+
+
+def _box(array: Array, index: Sequence[Expr], loops: Sequence[Loop], scope: Ranges) -> tuple[int, ...] | Never:
+    """The extents of the box: each dimension of the array is run through by one of the loops, or by none, in their order."""
+    left, box = list(loops), list[int]()
+    names = {x.id for x in loops}
+    for e in index:
+        moved = (e - e.substitute({name: ZERO for name in names}, scope)).simplify(scope)
+        if moved == ZERO:
+            box.append(1)
+        elif left and moved == var(left[0].id):
+            box.append(left.pop(0).extent)
+        else:
+            return Never(f"what is copied of {array.name} is no box: its index {e} is not a place and a loop of the box",
+                         NEIGHBOURS, OTHERWISE)
+    if left:
+        return Never(f"{left[0].id} is no dimension of {array.name}", NEIGHBOURS, OTHERWISE)
+    return tuple(box)
+
+
+def _edges(statement: Statement, leaf: Leaf, array: Array, index: Sequence[object]) -> Never | None:
+    """Zeros stand beyond the array, and nowhere else."""
+    own = [e for at, n in zip(index, array.shape, strict=True) if isinstance(at, Expr) for e in (at, -at + (n - 1))]
+    if all(not c.equality and any(c.expr == e for e in own) for c in statement.inside):
+        return None
+    return Never(f"{leaf.statement} has zeros inside of {array.name}",
+                 "a bulk copy brings zeros for what lies beyond the array alone", OTHERWISE)
+
+
+def _shape(array: Array, buffer: Buffer, box: Sequence[int]) -> Never | None:
+    """What the engine cannot move at once."""
+    shown, row = " x ".join(map(str, box)), box[-1] * array.dtype.bytes
+    if max(box) > MOST_ELEMENTS:
+        return Never(f"the box of {buffer.name} has {shown} elements", f"it has at most {MOST_ELEMENTS} along a dimension",
+                     "stage with engine='bulk' again, which divides it")
+    if row % GRAIN:
+        return Never(f"a row of the box of {buffer.name} has {row} bytes", f"{GRAIN} has to divide that",
+                     f"tile sizes whose rows have a multiple of {GRAIN} bytes, or {OTHERWISE}")
+    if buffer.swizzle and row != buffer.swizzle:
+        fitting = f"swizzle={row}" if row in MODES else "swizzle=0"
+        return Never(f"a row of the box of {buffer.name} has {row} bytes", f"it has as many as the swizzle's, {buffer.swizzle}",
+                     f"stage with {fitting}")
+    return None
+
+
+def _place(leaf: Leaf, buffer: Buffer, cell: Sequence[Expr], loops: Sequence[Loop], scope: Ranges) -> Never | None:
+    """The box lies in one piece, as it comes."""
+    at = offset(buffer, cell, scope)
+    first, step = at.substitute({x.id: ZERO for x in loops}, scope), 1
+    rows = ZERO
+    for x in reversed(loops):
+        rows, step = rows + var(x.id) * step, step * x.extent
+    if (at - first - rows).simplify(scope) != ZERO:
+        return Never(f"the box of {leaf.statement} does not lie in one piece in {buffer.name}",
+                     "a bulk copy writes it row by row", "no padding; stage with engine='bulk' again for a box of another shape")
+    size = buffer.dtype.bytes
+    if odd := misaligned(first, ALIGNMENT // size):
+        return Never(f"boxes of {buffer.name} begin at {odd} elements of {size} bytes", f"{ALIGNMENT} has to divide their place",
+                     f"tile sizes whose boxes have a multiple of {ALIGNMENT} bytes")
+    return None

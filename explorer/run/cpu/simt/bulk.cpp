@@ -1,0 +1,201 @@
+// bulk.cpp: mbarriers and bulk copies of boxes.
+//
+// A box lands at some time between its request and the end of its phase: at once in reversed order, as late as can be in order
+// (when no thread can go on otherwise), at random times else; the fast build lands it at once.  A thread may use the bytes when it
+// has waited for their phase, or when another thread of its block had before a barrier of the block.
+#include "runtime.h"
+#include "bulk.h"
+#include "fiber.h"
+#include <stdlib.h>
+#include <string.h>
+#if SIMT_CHECKED
+#include "shadow.h"
+#endif
+
+namespace simt {
+
+static Mbarrier* find_mbarrier(Worker& w, const void* at, const void* pc) {
+    Boxes& b = *w.boxes;
+    for (int i = 0; i < b.mbarrier_count; ++i)
+        if (b.mbarriers[i].at == at) return &b.mbarriers[i];
+    fault("mbarrier-not-ready", "pc=%u", offset_of(pc));
+}
+
+static int add_phase(Boxes& b) {
+    if (b.phase_count == b.phase_capacity)
+        b.phases = (KnownPhase*)realloc(b.phases, (size_t)(b.phase_capacity = b.phase_capacity * 2 + 64) * sizeof(KnownPhase));
+    memset(&b.phases[b.phase_count], 0, sizeof(KnownPhase));
+    return b.phase_count++;
+}
+
+// All threads that wait for this phase go on; they look again themselves.
+static void try_complete(Worker& w, Mbarrier& m) {
+    if (m.missing || m.bytes) return;
+    ++m.phase;
+    m.missing = m.arrivals;
+    m.last_record = m.record, m.record = add_phase(*w.boxes);
+    for (unsigned i = 0; i < w.count; ++i)
+        if (w.threads[i].state == AT_MBARRIER && w.threads[i].value == m.at) w.threads[i].state = READY;
+}
+
+static void land_box(Worker& w, const Flight& f) {
+    const BoxMap& map = f.map;
+    const long long each = (long long)map.element_bytes, per_unit = 16 / each;
+    long long rows = 1;
+    for (int d = 1; d < map.rank; ++d) rows *= map.box[d];
+    for (long long row = 0; row < rows; ++row) {
+        bool inside = true;
+        long long from = 0, stride = map.extent[0], rest = row;
+        for (int d = 1; d < map.rank; ++d) {
+            const long long at = f.at[d] + rest % map.box[d];
+            rest /= map.box[d];
+            inside = inside && at >= 0 && at < (long long)map.extent[d];
+            from += at * stride;
+            stride *= (long long)map.extent[d];
+        }
+        for (long long x = 0; x < map.box[0]; x += per_unit) {
+            uintptr_t to = (uintptr_t)f.to + (uintptr_t)((row * map.box[0] + x) * each);
+            if (map.swizzle) to ^= (to >> 7 & (map.swizzle / 16 - 1)) << 4;
+            const long long first = f.at[0] + x;
+            if (inside && first >= 0 && first + per_unit <= (long long)map.extent[0]) {
+                memcpy((void*)to, map.array + (from + first) * each, 16);
+                continue;
+            }
+            for (long long e = 0; e < per_unit; ++e) {
+                const bool valid = inside && first + e >= 0 && first + e < (long long)map.extent[0];
+                if (valid) memcpy((char*)to + e * each, map.array + (from + first + e) * each, (size_t)each);
+                else memset((char*)to + e * each, 0, (size_t)each);
+            }
+        }
+    }
+    Mbarrier& m = w.boxes->mbarriers[f.mbarrier];
+    m.bytes -= f.bytes;
+    try_complete(w, m);
+}
+
+bool land_boxes(Worker& w, unsigned one_in) {
+    if (!w.boxes || !w.boxes->flight_count) return false;
+    Boxes& b = *w.boxes;
+    int kept = 0;
+    bool landed = false;
+    for (int i = 0; i < b.flight_count; ++i) {
+        if (one_in == 1 || next_random(w) % one_in == 0) land_box(w, b.flights[i]), landed = true;
+        else b.flights[kept++] = b.flights[i];
+    }
+    b.flight_count = kept;
+    return landed;
+}
+
+void forget_boxes(Worker& w) {
+    if (!w.boxes) return;
+    w.boxes->flight_count = w.boxes->mbarrier_count = w.boxes->phase_count = 0;
+}
+
+void release_boxes(Worker& w) {
+    if (!w.boxes) return;
+    free(w.boxes->flights), free(w.boxes->phases), free(w.boxes);
+    w.boxes = nullptr;
+}
+
+void end_boxes(Worker& w) {
+    if (w.boxes && w.boxes->flight_count) fault("bulk-unfinished", "pc=%u\tboxes=%d", w.boxes->flights[0].pc, w.boxes->flight_count);
+}
+
+void report_mbarrier(Worker& w) {
+    for (unsigned i = 0; i < w.count; ++i) {
+        const Thread& t = w.threads[i];
+        if (t.state != AT_MBARRIER) continue;
+        unsigned waiting = 0;
+        for (unsigned k = 0; k < w.count; ++k) waiting += w.threads[k].state == AT_MBARRIER && w.threads[k].value == t.value;
+        const Mbarrier& m = *find_mbarrier(w, t.value, nullptr);
+        w.current = &w.threads[i];
+        fault("mbarrier", "pc=%u\tparity=%d\tphase=%u\tmissing=%d\tbytes_left=%lld\twaiting=%u", t.mask, t.argument, m.phase, m.missing,
+              m.bytes, waiting);
+    }
+}
+
+#if SIMT_CHECKED
+bool knows_box(uint32_t record, unsigned thread, uint32_t since_barrier) {
+    const KnownPhase& p = worker->boxes->phases[record];
+    return (p.waited[thread / 64] >> thread % 64 & 1) || (p.known_at && p.known_at < since_barrier);
+}
+#endif
+
+}  // namespace simt
+
+using namespace simt;
+
+extern "C" {
+void simt_mbarrier_begin(void* at, int arrivals) {
+    Worker& w = *worker;
+    if (!w.boxes) w.boxes = (Boxes*)calloc(1, sizeof(Boxes));
+    Boxes& b = *w.boxes;
+    if (b.mbarrier_count == MOST_MBARRIERS) fault("request", "word=at most %d mbarriers", MOST_MBARRIERS);
+    b.mbarriers[b.mbarrier_count++] = {at, 0, arrivals, arrivals, 0, add_phase(b), -1};
+}
+
+void simt_mbarrier_expect(void* at, int bytes) {
+    Worker& w = *worker;
+    if (!w.boxes) fault("mbarrier-not-ready", "pc=%u", offset_of(__builtin_return_address(0)));
+    find_mbarrier(w, at, __builtin_return_address(0))->bytes += bytes;
+}
+
+void simt_mbarrier_arrive(void* at) {
+    Worker& w = *worker;
+    const void* pc = __builtin_return_address(0);
+    if (!w.boxes) fault("mbarrier-not-ready", "pc=%u", offset_of(pc));
+    Mbarrier& m = *find_mbarrier(w, at, pc);
+    if (!m.missing) fault("mbarrier-again", "pc=%u\tphase=%u\tbytes_left=%lld", offset_of(pc), m.phase, m.bytes);
+    --m.missing;
+    try_complete(w, m);
+}
+
+void simt_mbarrier_wait(void* at, int parity) {
+    Worker& w = *worker;
+    Thread& self = *w.current;
+    const void* pc = __builtin_return_address(0);
+    if (!w.boxes) fault("mbarrier-not-ready", "pc=%u", offset_of(pc));
+    for (;;) {
+        Mbarrier& m = *find_mbarrier(w, at, pc);
+        if ((int)(m.phase & 1) != parity) {
+#if SIMT_CHECKED
+            if (m.last_record >= 0) {
+                KnownPhase& p = w.boxes->phases[m.last_record];
+                const unsigned thread = (unsigned)(&self - w.threads);
+                p.waited[thread / 64] |= 1ull << thread % 64;
+                if (!p.known_at) p.known_at = check_time();
+            }
+#endif
+            return;
+        }
+        self.value = at, self.argument = parity, self.mask = offset_of(pc);
+        self.state = AT_MBARRIER;
+        leave(w);
+    }
+}
+
+void simt_bulk_copy(void* shared, const void* map, const int* at, int rank, void* mbarrier) {
+    Worker& w = *worker;
+    const void* pc = __builtin_return_address(0);
+    if (!w.boxes) fault("mbarrier-not-ready", "pc=%u", offset_of(pc));
+    Boxes& b = *w.boxes;
+    Flight f = {(char*)shared, {}, {}, 0, (int)(find_mbarrier(w, mbarrier, pc) - b.mbarriers), offset_of(pc)};
+    memcpy(&f.map, map, sizeof f.map);
+    if (rank != f.map.rank) fault("bulk-shape", "pc=%u\trank=%d\tof_map=%d", offset_of(pc), rank, f.map.rank);
+    f.bytes = (int)f.map.element_bytes;
+    for (int d = 0; d < rank; ++d) f.at[d] = at[d], f.bytes *= f.map.box[d];
+    if ((uintptr_t)shared % 128) fault("bulk-alignment", "pc=%u", offset_of(pc));
+#if SIMT_CHECKED
+    check_box(f.to, f.bytes, (uint32_t)b.mbarriers[f.mbarrier].record, pc);
+    check_source(f, pc);
+    memset(shared, 0xFF, (size_t)f.bytes);
+    const bool now = w.order_kind == 1 || (w.order_kind == 2 && next_random(w) % 4 == 0);
+#else
+    const bool now = true;
+#endif
+    if (now) return land_box(w, f);
+    if (b.flight_count == b.flight_capacity)
+        b.flights = (Flight*)realloc(b.flights, (size_t)(b.flight_capacity = b.flight_capacity * 2 + 16) * sizeof(Flight));
+    b.flights[b.flight_count++] = f;
+}
+}

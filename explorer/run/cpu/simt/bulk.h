@@ -1,0 +1,57 @@
+// bulk.h: what the runtime keeps of mbarriers and of bulk copies on their way, for each block.
+#pragma once
+#include "runtime.h"
+
+namespace simt {
+
+constexpr int MOST_MBARRIERS = 256;
+
+// What is in a tensor_map here: dimensions and coordinates stand innermost first, as the hardware's do.
+struct BoxMap {
+    const char* array;
+    int rank;
+    unsigned element_bytes;
+    uint64_t extent[5];
+    int box[5];
+    unsigned swizzle;
+};
+static_assert(sizeof(BoxMap) <= 128, "a tensor map");
+
+struct Mbarrier {
+    const void* at;
+    unsigned phase;       // how many are complete
+    int arrivals, missing;
+    long long bytes;      // expected, and not landed
+    int record, last_record;  // of the phase that goes on, and of the one before
+};
+
+struct Flight {
+    char* to;
+    BoxMap map;
+    long long at[5];
+    int bytes, mbarrier;
+    uint32_t pc;
+};
+
+struct KnownPhase { uint64_t waited[MAX_THREADS / 64]; uint32_t known_at; };  // which threads have waited for it, and since when
+
+struct Boxes {
+    Mbarrier mbarriers[MOST_MBARRIERS];
+    Flight* flights;
+    KnownPhase* phases;
+    int mbarrier_count, flight_count, flight_capacity, phase_count, phase_capacity;
+};
+
+bool land_boxes(Worker&, unsigned one_in);  // some of those on their way, or all; whether any has landed
+void forget_boxes(Worker&);                 // a block begins
+void end_boxes(Worker&);                    // a block ends
+void release_boxes(Worker&);
+void report_mbarrier(Worker&);              // returns where no thread waits for a phase
+
+// memory_check.cpp
+bool knows_box(uint32_t record, unsigned thread, uint32_t since_barrier);
+uint32_t check_time();
+void check_box(char* address, int bytes, uint32_t record, const void* pc);  // the current thread asks for a box to be put there
+void check_source(const Flight&, const void* pc);
+
+}  // namespace simt

@@ -1,0 +1,66 @@
+"""The loops of a bulk copy: those that place its boxes, and innermost those over the elements of one box."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ..ir.expr import ZERO, Expr, const, quotient, remainder, var
+from ..ir.plan import Plan
+from ..ir.tree import Loop, ranges
+from ..poly.bulk import GRAIN, MOST_ELEMENTS
+from ._copy_nest import UNROLL_LIMIT, CopyNest
+from ._uses import Box
+
+
+def panel_width(row: int, size: int, swizzle: int) -> int:
+    """Elements of a panel of a shared array whose rows have `row` elements of `size` bytes: as many as a row of a box has.
+
+    With a swizzle a panel is as wide as its pattern.  Without one a row is not divided, if a box can hold it.
+    """
+    if swizzle:
+        return swizzle // size
+    wide = (n for n in range(min(row, MOST_ELEMENTS), 0, -1) if row % n == 0 and n * size % GRAIN == 0)
+    return next(wide, row)
+
+
+def bulk_nest(plan: Plan, name: str, path: tuple[Loop, ...], outer: tuple[Loop, ...], found: Box, panel: int) -> CopyNest:
+    """The nest that copies a box of an array by bulk copies; it will stand in the body of the last loop of `path`.
+
+    One copy moves as much as lies in one piece in shared memory, has at most 256 elements along a dimension, and has neighbours
+    of the array beside each other: it begins with rows of a panel.  The first thread of each thread loop in `path` makes it.
+    """
+    whole, loops, inner = True, list[Loop](), list[Loop]()
+    at, when = list[tuple[str, Expr]](), list[tuple[str, Expr]]()
+    for axis in reversed(range(len(found.extents))):
+        n, (_, step), d = found.extents[axis], found.places[axis], f"{name}[{axis}]"
+        limit = panel if axis == len(found.extents) - 1 else MOST_ELEMENTS
+        part = next(x for x in range(min(n, limit), 0, -1) if n % x == 0) if whole and step == 1 else 1
+        value = ZERO
+        if part < n:
+            place = Loop(plan.fresh(f"{name}.{axis}"), n // part, (), "unroll" if n // part <= UNROLL_LIMIT else "seq")
+            loops.insert(0, place)
+            value = var(place.id) * part
+            when.append((place.id, quotient(var(d), part)))
+        if part > 1:
+            element = Loop(plan.fresh(f"{name}.{axis}.i" if part < n else f"{name}.{axis}"), part, (), "tensor")
+            inner.insert(0, element)
+            value = value + var(element.id)
+            when.append((element.id, remainder(var(d), part, {d: (0, n - 1)})))
+        at.insert(0, (d, value))
+        last = axis == len(found.extents) - 2 and found.extents[-1] > panel  # panels follow each other behind their rows
+        whole = whole and (part == n or axis == len(found.extents) - 1) and not last
+    if found.extents:
+        at[0] = (at[0][0], at[0][1] + _others(path) * found.extents[0])
+    when += [(x.id, const(x.start)) for x in path if x.is_thread]
+    scope_at = [(f"{name}.{x.id}", var(x.id)) for x in outer]
+    scope_when = [(x.id, var(f"{name}.{x.id}")) for x in outer]
+    return CopyNest((*loops, *inner), (*scope_at, *at), tuple(sorted((*scope_when, *when))), len(found.extents))
+
+
+def _others(path: tuple[Loop, ...]) -> Expr:
+    """The number of a thread among those of the thread loops around: a copy of any but the first one lies outside of the box."""
+    threads = [x for x in path if x.is_thread]
+    total = ZERO
+    for position, x in enumerate(threads):
+        total = total + (var(x.id) - x.start) * prod(y.extent for y in threads[position + 1:])
+    return total.simplify(ranges(path))
