@@ -15,6 +15,8 @@ from .plan import Buffer
 
 MODES = (32, 64, 128)
 """Bytes of a row of each pattern."""
+ROWS = 8
+"""Rows after which each pattern repeats."""
 LINE, UNIT = 128, 16
 """Bytes over all banks, and of what changes places as one."""
 ALIGNMENT = 1024

@@ -73,11 +73,18 @@ def sync_text(sync: Sync) -> str:
 
 
 def buffer_text(buffer: Buffer) -> str:
-    """The declaration of a buffer: ``shared As: f32[64, 16 + 4]``, with the padding behind the plus."""
+    """The declaration of a buffer: ``shared As: f32[64, 16 + 4]``, with the padding behind the plus; behind it how it lies."""
     sizes = [str(n) for n in buffer.shape]
     if buffer.pad and sizes:
         sizes[-1] += f" + {buffer.pad}"
-    return f"{buffer.space} {buffer.name}: {buffer.dtype}" + (f"[{', '.join(sizes)}]" if sizes else "")
+    lies = f"  {text}" if (text := layout_text(buffer)) else ""
+    return f"{buffer.space} {buffer.name}: {buffer.dtype}" + (f"[{', '.join(sizes)}]" if sizes else "") + lies
+
+
+def layout_text(buffer: Buffer) -> str:
+    """How a shared buffer lies that is not row after row: ``panel 64, swizzle 128``; empty for the others."""
+    words = {"panel": buffer.panel, "swizzle": buffer.swizzle}
+    return ", ".join(f"{word} {n}" for word, n in words.items() if n)
 
 
 def statement_text(plan: Plan, leaf: Leaf) -> str:

@@ -107,6 +107,19 @@ def traffic(plan: Plan, kernel: str = "", leaf: str = "") -> tuple[AccessFacts, 
     return tuple(out)
 
 
+def bank_passes(plan: Plan, buffer: str) -> tuple[float, float]:
+    """Passes over the banks that all accesses of a shared buffer take together, and the fewest that their widths allow."""
+    passes = fewest = 0.0
+    for leaf, _, kernel in plan.leaves:
+        if any(view.buffer == buffer for _, view in leaf.views):
+            for a in traffic(plan, kernel.id, leaf.id):
+                view = leaf.view(a.slot)
+                if a.space == "shared" and view is not None and view.buffer == buffer:
+                    groups = a.requests * max(1, a.width_bytes // WORD_BYTES)
+                    passes, fewest = passes + groups * a.conflicts, fewest + groups
+    return passes, fewest
+
+
 def _storage(plan: Plan, site: Site) -> tuple[tuple[int, ...], int]:
     """Extents in memory (padding included) and bytes of an element."""
     if site.storage in plan.buffer_of and site.leaf.view(site.slot):

@@ -12,7 +12,7 @@ from ..ir.expr import Expr, Ranges
 from ..ir.instructions import INSTRUCTIONS
 from ..ir.plan import Plan
 from ..ir.program import Constraint
-from ..ir.text import guard_text, kernel_note, statement_text, sum_note
+from ..ir.text import guard_text, kernel_note, layout_text, statement_text, sum_note
 from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, ranges
 from .rows import Chip, Row, code, piece
 from .style import ROLE_GLYPHS
@@ -140,8 +140,10 @@ def _buffer(plan: Plan, name: str, depth: int) -> Row:
     buffer = plan.buffer_of[name]
     shape = " × ".join(map(str, buffer.shape)) or "one value"
     pad = f" + {buffer.pad} padding" if buffer.pad else ""
+    lies = f", {layout_text(buffer)}" if buffer.is_placed else ""
     place, owner = _PLACES.get(buffer.space, (buffer.space, ""))
     text = f'{piece(name, "name")}  {piece(f"{shape}{pad} ", "note")}{piece(str(buffer.dtype), "type")}'
-    label = f"buffer {name}, {shape}{pad} {buffer.dtype}, {buffer.nbytes:,} bytes in {place} memory, {owner}"
+    text += piece(lies, "note") if lies else ""
+    label = f"buffer {name}, {shape}{pad} {buffer.dtype}{lies}, {buffer.nbytes:,} bytes in {place} memory, {owner}"
     chips = (Chip(place, "soft", f"{buffer.nbytes:,} bytes, {owner}"),)
     return Row(f"buffer:{name}", name, "buffer", depth, "☐", "", text, label, chips)

@@ -13,7 +13,8 @@ from explorer.transforms.base import Transform, catalogue
 COPYING = 0.25
 """Share of moves that make copies: of arrays and of copies, wide, early, in registers, running ahead."""
 WEIGHT = {"bind": 5, "stage": 4, "contract": 3, "pipeline": 3, "collect": 2, "rfactor": 2, "vectorize": 2}
-GROUND = {"pipeline": "stage", "collect": "bind", "vectorize": "split", "accumulate": "contract", "join": "launch"}
+GROUND = {"pipeline": "stage", "collect": "bind", "vectorize": "split", "accumulate": "contract", "join": "launch",
+          "swizzle": "stage"}  # fmt: skip
 """What prepares the ground for a transformation that has nothing to do in a program as written."""
 SMALL = (1, 2, 2, 3, 3, 4, 5, 8)
 NODES = 6

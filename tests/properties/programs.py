@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import explorer as ex
 from explorer import workloads
 from explorer.frontend.definition import Definition
+from explorer.ir.dtype import DTYPES
 from explorer.ir.instructions import INSTRUCTIONS
 from explorer.schedule import Schedule
 
@@ -110,7 +111,43 @@ def f(a: ex.{row.a}[M, K], b: ex.{row.b}[{'N, K' if turned else 'K, N'}], c: ex.
     return Case("products in tiles", s.tensorize("S1") if done else s)
 
 
-PREPARED = {"rescale": maxima_in_parts, "tensorize": products_in_tiles}
+def tiles_in_shared_memory(pick: random.Random, label: str) -> Case:
+    """A transposed copy or a product through shared tiles, whose rows are whole patterns of a swizzle; some lie in one."""
+    dtype = pick.choice(("f16", "f32", "f64", "i8"))
+    rows, columns = pick.choice((8, 16)), pick.choice((32, 64, 128)) * pick.choice((1, 1, 2)) // DTYPES[dtype].bytes
+    ragged = pick.choice((0, 0, 1, 3))
+    vector = pick.choice((1, 2, 4, 8, 16)) if not ragged else 1
+    vector = min(vector, 16 // DTYPES[dtype].bytes)
+    if pick.random() < 0.5:
+        text = f"""@ex.program
+def f(x: ex.{dtype}[M, N], y: ex.{dtype}[N, M]):
+    for i in range(M):
+        for j in range(N):
+            y[j, i] = x[i, j]
+"""
+        s = define(text, f"{label}.py").schedule(M=rows * pick.choice((1, 2)) - ragged, N=columns * pick.choice((1, 2)))
+        s = s.tile(("i", "j"), (rows, columns)).bind("i", "block.y").bind("j", "block.x")
+        s = s.bind("i.i", "thread.x").stage("x", "j", vector=vector, early=pick.random() < 0.3)
+    else:
+        text = f"""@ex.program
+def f(x: ex.{dtype}[M, K], y: ex.{dtype}[K, N], z: ex.{dtype}[M, N]):
+    for i in range(M):
+        for j in range(N):
+            acc = ex.local(ex.{"i32" if dtype == "i8" else "f32" if dtype == "f16" else dtype})
+            acc = 0
+            for k in range(K):
+                acc += x[i, k] * y[k, j]
+            z[i, j] = acc
+"""
+        s = define(text, f"{label}.py").schedule(M=9, N=8 - ragged, K=columns * pick.choice((1, 2, 3)))
+        s = s.tile(("i", "j"), (8, 8)).bind("i", "block.y").bind("j", "block.x").bind("i.i", "thread.y").bind("j.i", "thread.x")
+        s = s.contract("acc").split("k", columns)
+        for array, wide in (("x", vector), ("y", 1)):
+            s = s.stage(array, "k", vector=wide) if array == "x" or pick.random() < 0.5 else s
+    return Case("tiles in shared memory", s.swizzle("x_s", min(128, columns * DTYPES[dtype].bytes)) if pick.random() < 0.4 else s)
+
+
+PREPARED = {"rescale": maxima_in_parts, "swizzle": tiles_in_shared_memory, "tensorize": products_in_tiles}
 """Programs for transformations that random ones hardly ever have work for."""
 
 

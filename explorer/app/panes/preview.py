@@ -9,6 +9,7 @@ from ...errors import ExplorerError
 from ...ir.plan import Plan
 from ...ir.text import loops_text
 from ...kernel.resources import resources
+from ...poly.traffic import bank_passes
 from ...run.facts import scaled
 from ...schedule import Schedule
 from ...transforms.base import Transform
@@ -63,6 +64,11 @@ def effects(schedule: Schedule, plan: Plan) -> list[str]:
         if old != new:
             unit = "B" if name.endswith("memory") else ""
             out.append(f"{name} {scaled(old, unit)} → {scaled(new, unit)}".replace("  ", " "))
+    for b in plan.buffers:
+        old_b = schedule.plan.buffer_of.get(b.name)
+        if old_b and b.space == "shared" and (old_b.panel, old_b.swizzle) != (b.panel, b.swizzle):
+            (old_n, best), (new_n, _) = bank_passes(schedule.plan, b.name), bank_passes(plan, b.name)
+            out.append(f"passes over the banks for {b.name} {scaled(old_n)} → {scaled(new_n)}, {scaled(best)} at best")
     opened = len(after.obligations) - len(schedule.obligations)
     if opened > 0:
         tries = next(iter(after.obligations[-1].hints), "")

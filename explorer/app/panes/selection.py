@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ...ir.text import access_text, buffer_text, loop_text, statement_text
+from ...ir.text import access_text, buffer_text, layout_text, loop_text, statement_text
 from ...ir.tree import Kernel, Leaf, Loop, Sync, walk
+from ...poly.traffic import bank_passes
+from ...run.facts import scaled
 from ..protocol import Selection
 from ..session import Session
 
@@ -25,6 +27,10 @@ def selection(session: Session) -> Selection:
             return nothing
         users = [leaf.id for leaf, _, _ in plan.leaves if any(v.buffer == node for _, v in leaf.views)]
         facts = [("memory", buffer.space), ("bytes", f"{buffer.nbytes:,}"), ("used by", ", ".join(users))]
+        facts += [("layout", layout_text(buffer))] if buffer.is_placed else []
+        if buffer.space == "shared":
+            passes, fewest = bank_passes(plan, node)
+            facts.append(("passes over the banks", f"{scaled(passes)}, {scaled(fewest)} at best"))
         return {"node": node, "kind": "buffer", "title": buffer_text(buffer), "facts": facts, "related": users}
     found, above = hit
     around = [x.id for x in above]

@@ -8,6 +8,7 @@ from random import Random
 
 from ...ir.expr import ZERO, Expr
 from ...ir.plan import Plan
+from ...ir.swizzle import cells
 from ...ir.text import access_text
 from ...ir.tree import WARP_SIZE, Leaf, Loop
 from ...poly.sites import Site, sites
@@ -61,12 +62,17 @@ def steps(plan: Plan, site: Site) -> dict[str, Steps]:
 
     Pairs of elements in memory from one iteration to the next, and how many such iterations, the innermost index first: ``b`` in
     ``x[b // 32, a, b % 32]`` with 8 values of ``a`` and 96 of ``b`` takes 32 steps of 1 element, and 3 of 256.  Nothing where
-    that is not how it walks: where it shares a quotient with another loop, or the element is read from memory.
+    that is not how it walks: where it shares a quotient with another loop, or the element is read from memory.  Of a swizzled
+    array: before its units change places.
     """
-    shape = plan.buffer_of[site.storage].padded_shape if site.leaf.view(site.slot) else plan.array_of[site.storage].shape
-    if any(e is None for e in site.cell):
+    index = [e for e in site.cell if e is not None]
+    if len(index) < len(site.cell):
         return {loop.id: () for loop in site.above}
-    place = sum((e * prod(shape[axis + 1:]) for axis, e in enumerate(site.cell) if e is not None), start=ZERO)
+    if site.leaf.view(site.slot):
+        index, shape = cells(plan.buffer_of[site.storage], index, {x.id: x.range for x in site.above})
+    else:
+        shape = plan.array_of[site.storage].shape
+    place = sum((e * prod(shape[axis + 1:]) for axis, e in enumerate(index)), start=ZERO)
     inside = {name for atom, _ in place.terms if not isinstance(atom, str) for name in atom.expr.variables()}
     return {loop.id: _several(place, loop, site.above) if loop.id in inside else ((place.coefficient(loop.id), loop.extent),)
             for loop in site.above}
