@@ -11,6 +11,7 @@ import pytest
 from explorer import workloads
 from explorer.ir.plan import Plan
 from explorer.kernel.emit import emit
+from explorer.run.cpu.device import CpuDevice
 from explorer.run.nvrtc.compiler import compile_module
 from tests.kernel.plan_run import Case, Step, differences, follow
 from tests.kernel.schedules import gemm
@@ -63,6 +64,33 @@ def test_a_plain_array_stands_behind_those_that_are_aligned() -> None:
 def test_the_text(golden) -> None:
     text = emit(case(ROWS, [*gemm(*TILE, width=4), ("pipeline", "k", 2)]).plan).text
     golden(text[text.index('extern "C"'):])
+
+
+def test_every_access_is_at_its_swizzled_place() -> None:
+    """No access of a swizzled array without the exchange of its pattern: one that forgets it reads another element."""
+    for steps in (gemm(*TILE, width=4), [*gemm(*TILE), ("pipeline", "k", 3)]):
+        for how in (ROWS, PANELS):
+            text = emit(case(how, steps).plan).text
+            for name, modes in (("a_s", how["a_s"]["swizzle"]), ("b_s", how["b_s"]["swizzle"])):
+                used = re.findall(rf"(?<!float ){name}\[(\w+<\d+, float>)?", text)
+                assert len(used) >= 2
+                assert set(used) == {f"swizzled<{modes}, float>"}
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_arrays_really_begin_at_multiples_of_1024(big: bool) -> None:
+    """Statically and dynamically: a kernel that gives its arrays' addresses, modulo 1024, on both CPU devices."""
+    steps = [*gemm((64, 128, 32), (8, 8)), ("pipeline", "k", 3)] if big else gemm(*TILE)
+    made = emit(case({"b_s": ROWS["b_s"]}, steps).plan)
+    end = made.text.rindex("}")
+    told = "  if (threadIdx.x + threadIdx.y + blockIdx.x + blockIdx.y == 0) c[0] = (float)((unsigned long long)b_s % 1024);\n"
+    module = replace(made, text=f"{made.text[:end]}  __syncthreads();\n{told}{made.text[end:]}")
+    w = workloads.get("matmul")
+    for checked in (True, False):
+        device = CpuDevice(checked=checked, seeds=1)
+        (built,) = device.build_many([module])
+        for results in device.run_seeds(built, w.arrays(SIZES)):
+            assert results["c"][0, 0] == 0.0
 
 
 def test_vectors_stay_vectors() -> None:
