@@ -15,6 +15,7 @@ from explorer.run.cpu.device import CpuDevice
 from explorer.run.nvrtc.compiler import compile_module
 from tests.kernel.plan_run import Case, Step, differences, follow
 from tests.kernel.schedules import gemm
+from tests.properties.programs import define
 
 SIZES = {"M": 70, "N": 200, "K": 100}
 ROWS: dict[str, Any] = {"a_s": {"swizzle": 128}, "b_s": {"panel": 32, "swizzle": 128}}
@@ -107,3 +108,18 @@ def test_the_compiler_takes_it_and_counts_the_same_bytes(arch: str) -> None:
             module = emit(case(how, steps).plan, arch=arch)
             (kernel,) = compile_module(module, arch).kernels.values()
             assert kernel.static_shared_bytes == module.launches[0].static_shared_bytes, how
+
+
+def test_what_a_place_in_panels_repeats_has_a_name() -> None:
+    """The panel and the place within it are of one index, which holds a quotient."""
+    text = """@ex.program
+def f(x: ex.f16[16, 128], y: ex.f16[16, 49]):
+    for i in range(16):
+        for j in range(49):
+            y[i, j] = x[i, j + (3 * j + i) // 2]
+"""
+    s = define(text, "quotient.py").schedule().bind("i", "thread.x").stage("x", "f").swizzle("x_s", 64)
+    lines = emit(s.plan).text.splitlines()
+    (named,) = [line for line in lines if "const int S0_at = (3 * j + tx) / 2;" in line]
+    read = lines[lines.index(named) + 1]
+    assert "x_s[swizzled<64, __half>((((j + S0_at) / 32) * 16 + tx) * 32 + (j + S0_at) % 32)]" in read
