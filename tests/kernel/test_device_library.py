@@ -9,6 +9,7 @@ import pytest
 
 from explorer.errors import ExplorerError
 from explorer.ir.dtype import DTYPES, bf16_to_f32, f32_to_bf16
+from explorer.ir.swizzle import MODES, swizzled
 from explorer.kernel.device import library_names, library_text, reduce_lanes_scratch_elements, reduce_scratch_elements
 from explorer.kernel.module import CudaModule
 from explorer.run.cpu.device import CpuDevice
@@ -213,6 +214,19 @@ def test_atomics() -> None:
                     expected[t % 3] = combine[operation](expected[t % 3], values[b * 64 + t])
                 got = bf16_to_f32(got) if dtype == "bf16" else got
                 np.testing.assert_array_equal(got, expected.astype(got.dtype), err_msg=f"{operation} on {dtype}")
+
+
+def test_swizzled_places_are_those_of_the_plan() -> None:
+    """For every pattern and size of an element: 4096 places by the text's function and by that of the layouts."""
+    kinds = {"unsigned char": 1, "__half": 2, "float": 4, "double": 8}
+    every = [(mode, kind) for mode in MODES for kind in kinds]
+    code = "".join(f"  for (int p = 0; p < 4096; ++p) y[{n * 4096} + p] = swizzled<{mode}, {kind}>(p);\n"
+                   for n, (mode, kind) in enumerate(every))
+    text = "#include <cuda_fp16.h>\n" + library_text(["swizzle"]) + body(code, "int* __restrict__ y")
+    (built,) = CpuDevice(seeds=1).build_many([module(text, {"y": ("i32", 4096 * len(every), "out")}, 1)])
+    for results in CpuDevice(seeds=1).run_seeds(built, {}):
+        for (mode, kind), found in zip(every, results["y"].reshape(-1, 4096), strict=True):
+            np.testing.assert_array_equal(found, swizzled(np.arange(4096), mode, kinds[kind]), err_msg=f"{mode}, {kind}")
 
 
 def stored(values: np.ndarray, dtype: str) -> np.ndarray:

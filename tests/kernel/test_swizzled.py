@@ -11,9 +11,11 @@ import pytest
 from explorer import workloads
 from explorer.ir.plan import Plan
 from explorer.kernel.emit import emit
+from explorer.run.cpu.device import CpuDevice
 from explorer.run.nvrtc.compiler import compile_module
 from tests.kernel.plan_run import Case, Step, differences, follow
 from tests.kernel.schedules import gemm
+from tests.properties.programs import define
 
 SIZES = {"M": 70, "N": 200, "K": 100}
 ROWS: dict[str, Any] = {"a_s": {"swizzle": 128}, "b_s": {"panel": 32, "swizzle": 128}}
@@ -65,6 +67,33 @@ def test_the_text(golden) -> None:
     golden(text[text.index('extern "C"'):])
 
 
+def test_every_access_is_at_its_swizzled_place() -> None:
+    """No access of a swizzled array without the exchange of its pattern: one that forgets it reads another element."""
+    for steps in (gemm(*TILE, width=4), [*gemm(*TILE), ("pipeline", "k", 3)]):
+        for how in (ROWS, PANELS):
+            text = emit(case(how, steps).plan).text
+            for name, modes in (("a_s", how["a_s"]["swizzle"]), ("b_s", how["b_s"]["swizzle"])):
+                used = re.findall(rf"(?<!float ){name}\[(\w+<\d+, float>)?", text)
+                assert len(used) >= 2
+                assert set(used) == {f"swizzled<{modes}, float>"}
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_arrays_really_begin_at_multiples_of_1024(big: bool) -> None:
+    """Statically and dynamically: a kernel that gives its arrays' addresses, modulo 1024, on both CPU devices."""
+    steps = [*gemm((64, 128, 32), (8, 8)), ("pipeline", "k", 3)] if big else gemm(*TILE)
+    made = emit(case({"b_s": ROWS["b_s"]}, steps).plan)
+    end = made.text.rindex("}")
+    told = "  if (threadIdx.x + threadIdx.y + blockIdx.x + blockIdx.y == 0) c[0] = (float)((unsigned long long)b_s % 1024);\n"
+    module = replace(made, text=f"{made.text[:end]}  __syncthreads();\n{told}{made.text[end:]}")
+    w = workloads.get("matmul")
+    for checked in (True, False):
+        device = CpuDevice(checked=checked, seeds=1)
+        (built,) = device.build_many([module])
+        for results in device.run_seeds(built, w.arrays(SIZES)):
+            assert results["c"][0, 0] == 0.0
+
+
 def test_vectors_stay_vectors() -> None:
     for how in (ROWS, PANELS, PLAIN_PANELS):
         assert len(re.findall(r"\*\(vec<float, 4>\*\)&[ab]_s\[", emit(case(how, gemm(*TILE, width=4)).plan).text)) == 2
@@ -79,3 +108,18 @@ def test_the_compiler_takes_it_and_counts_the_same_bytes(arch: str) -> None:
             module = emit(case(how, steps).plan, arch=arch)
             (kernel,) = compile_module(module, arch).kernels.values()
             assert kernel.static_shared_bytes == module.launches[0].static_shared_bytes, how
+
+
+def test_what_a_place_in_panels_repeats_has_a_name() -> None:
+    """The panel and the place within it are of one index, which holds a quotient."""
+    text = """@ex.program
+def f(x: ex.f16[16, 128], y: ex.f16[16, 49]):
+    for i in range(16):
+        for j in range(49):
+            y[i, j] = x[i, j + (3 * j + i) // 2]
+"""
+    s = define(text, "quotient.py").schedule().bind("i", "thread.x").stage("x", "f").swizzle("x_s", 64)
+    lines = emit(s.plan).text.splitlines()
+    (named,) = [line for line in lines if "const int S0_at = (3 * j + tx) / 2;" in line]
+    read = lines[lines.index(named) + 1]
+    assert "x_s[swizzled<64, __half>((((j + S0_at) / 32) * 16 + tx) * 32 + (j + S0_at) % 32)]" in read

@@ -112,6 +112,15 @@ def pipelined(stages: int = 3, buffers: int = 0) -> Schedule:
     return staged().pipeline("k", stages, buffers=buffers)
 
 
+def swizzled() -> Schedule:
+    """Tiles of 8 × 16 in shared memory, copied in vectors of four, each array in a pattern of its own."""
+    s = _started(MATMUL, M=7, N=16, K=32).tile(("i", "j"), (8, 16))
+    for loop, place in (("i", "block.y"), ("j", "block.x"), ("i.i", "thread.y"), ("j.i", "thread.x")):
+        s = s.bind(loop, place)
+    s = s.contract("total").split("k", 16).stage("a", "k", vector=4).stage("b", "k", vector=4)
+    return s.swizzle("a_s", 64).swizzle("b_s", 32)
+
+
 def warps() -> Schedule:
     """A warp for each row, combined by shuffles."""
     s = _started(ROWS, M=5, N=25).bind("i", "block.x").split("k", 32).bind("k.i", "lane")
@@ -255,5 +264,5 @@ def last_block_of_neighbours() -> Schedule:
 
 GALLERY: tuple[Callable[[], Schedule], ...] = (
     staged, pipelined, warps, blocks, atomics, scanned, chained_in_threads, split, reversed_points, rfactored, vectors,
-    in_last_block, barred, loaded_early, loaded_early_where_it_is, aligned, aligned_sums)
+    in_last_block, barred, loaded_early, loaded_early_where_it_is, aligned, aligned_sums, swizzled)
 """What is correct without a mutant: the control."""

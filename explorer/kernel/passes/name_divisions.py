@@ -16,17 +16,19 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from ...ir.dtype import DType
 from ...ir.expr import Atom, Expr
 from ...ir.scalar import Read
 from ...ir.scalar import walk as scalars
+from ...ir.swizzle import cells
 from ..index import atom_text
 from ..lower import Context
 from ..nodes import Copy, Do, Let, Load, Node, Operand, Put, Ref
 from ..scalar import updates_in_place
 from ..sites import Site
-from ..traverse import exprs, map_bodies, map_exprs
+from ..traverse import exprs, map_bodies, map_exprs, parts
 
 WORTH = 12
 """Characters from which a repeated part gets a name."""
@@ -44,13 +46,13 @@ def name_divisions(body: tuple[Node, ...], context: Context) -> tuple[Node, ...]
 
 
 def _named(node: Do | Load | Put | Copy, site: Site, context: Context) -> list[Node]:
-    counts = Counter(atom for e in _written(node) for atom in _atoms(e))
+    counts = Counter(atom for e in _written(node, site) for atom in _atoms(e))
     lets: list[Let] = []
     for atom in sorted(counts, key=lambda a: (-len(atom_text(a, site.ranges)[0]), repr(a))):
         text, _, shift = atom_text(atom, site.ranges)
         if len(text) < WORTH or shift:
             continue
-        if sum(_count(e, atom) for e in _written(node)) < 2:
+        if sum(_count(e, atom) for e in _written(node, site)) < 2 or not any(_count(e, atom) for e in exprs(node)):
             continue
         name = context.low.taken.take(_wanted(site, atom))
         known = {name: Expr(((atom, 1),)).interval(site.ranges)}
@@ -61,16 +63,27 @@ def _named(node: Do | Load | Put | Copy, site: Site, context: Context) -> list[N
     return [*(replace(let, site=site) for let in lets), replace(node, site=site) if lets else node]
 
 
-def _written(node: Do | Load | Put | Copy) -> Iterator[Expr]:
+def _written(node: Do | Load | Put | Copy, site: Site) -> Iterator[Expr]:
     """The expressions as often as the text has them: an operand for each time that the value reads it."""
-    yield from exprs(node)
+    yield from _spelled(node, site)
     if isinstance(node, Do):
         again = Counter(part.slot for part in scalars(node.site.statement.value) if isinstance(part, Read))
         for slot, times in again.items():
             for _ in range(times - 1):
-                yield from exprs(node.operands[slot])
+                yield from _spelled(node.operands[slot], site)
         if node.site.statement.update and not updates_in_place(node.site.statement.update, _type(node.target)):
-            yield from exprs(node.target)
+            yield from _spelled(node.target, site)
+
+
+def _spelled(value: Any, site: Site) -> Iterator[Expr]:
+    """Every expression of a node or operand: of an element of an array in panels the place, which has more of them."""
+    found = Counter(exprs(value))
+    for part in parts(value):
+        if isinstance(part, Ref) and (buffer := part.store.placed):
+            index = [e for e in part.index if isinstance(e, Expr)]
+            found += Counter(cells(buffer, index, site.ranges)[0])
+            found -= Counter(index)
+    yield from found.elements()
 
 
 def _type(target: Operand) -> DType:
