@@ -72,12 +72,13 @@ class Overrun:
             return site.conditions
         buffer = self.low.store(site.leaf, len(site.statement.reads)).buffer
         assert buffer is not None
-        enclosing = self.enclosing(site, buffer)
+        enclosing, filled = self.enclosing(site, buffer), fills(self.low.plan)
 
         def harmless(c: Condition) -> bool:
             constraints = [constraint for named, constraint in site.named if named == c]
             return bool(constraints) and not c.variables() <= enclosing and all(
-                self.dead(site, constraint, buffer) or fills(self.low.plan).is_identity(site.leaf, site.loops, constraint) for constraint in constraints)
+                self.dead(site, constraint, buffer) or filled.is_identity(site.leaf, site.loops, constraint)
+                for constraint in constraints)
 
         return tuple(c for c in site.conditions if not harmless(c))
 
@@ -95,7 +96,8 @@ class Overrun:
         """Whether running the leaf anywhere in its boxes stays inside register and staged buffers."""
         statement, leaf = site.statement, site.leaf
         target = len(statement.reads)
-        if (leaf.mechanism != "plain" and not instruction(leaf.mechanism)) or leaf.collect or statement.inside or self.low.store(leaf, target).space != "register":
+        computes = leaf.mechanism == "plain" or instruction(leaf.mechanism) is not None
+        if not computes or leaf.collect or statement.inside or self.low.store(leaf, target).space != "register":
             return False
         for slot in range(len(statement.accesses)):
             store, view = self.low.store(leaf, slot), leaf.view(slot)

@@ -1,4 +1,4 @@
-"""Instructions of a warp or a warpgroup as the loops that they are: for the judge of the IR, and where they are run one by one."""
+"""Instructions of a warp or a warpgroup as the loops that they are: for the judge of the IR, and where each element counts."""
 
 from __future__ import annotations
 

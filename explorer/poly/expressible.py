@@ -49,7 +49,8 @@ def _registers(plan: Plan) -> Iterator[Finding]:
     """A register array for a tensor instruction, which is more than a thread has until it is spread over lanes."""
     for b in plan.buffers:
         if b.space == "register" and b.nbytes > REGISTER_BYTES:
-            user = next((leaf for leaf, _, _ in plan.leaves if leaf.mechanism == "plain" and is_product(plan.statement_of[leaf.statement])
+            user = next((leaf for leaf, _, _ in plan.leaves if leaf.mechanism == "plain"
+                         and is_product(plan.statement_of[leaf.statement])
                          and any(v.buffer == b.name for _, v in leaf.views)), None)
             hints = (f"tensorize('{user.id}') spreads it over the lanes of a warp or a warpgroup",) if user else ()
             yield _open(plan, b.scope or plan.kernels[0].id, f"{b.name} would take {b.nbytes:,} bytes of registers a thread",

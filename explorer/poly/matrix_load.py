@@ -71,8 +71,9 @@ def matrix_load(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> MatrixLoad |
     come = plan.buffer_of[source.buffer] if source else None
     if to is None or come is None or target is None or source is None or (to.space, come.space) != ("register", "shared") or (
             statement.value != Read(0) or statement.update or leaf.collect or to.dtype != come.dtype):
-        return NoLoad(f"{leaf.id} copies no fragment from shared memory", "matrices are loaded from shared memory into the registers "
-                      "of a warp", "stage the array into shared memory, and from there into registers, and tensorize first")
+        return NoLoad(f"{leaf.id} copies no fragment from shared memory",
+                      "matrices are loaded from shared memory into the registers of a warp",
+                      "stage the array into shared memory, and from there into registers, and tensorize first")
     register, lane = above[-2:] if len(above) > 1 else (None, None)
     if register is None or lane is None or lane.role != "lane" or lane.extent != LANES or lane.start or register.start or (
             register.role not in ("seq", "unroll", "tensor")) or target.index[-1] != var(register.id):

@@ -257,8 +257,8 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
         steps = iterations / prod(x.extent for x in inside if x.role == "tensor")
         tensor_us = executions * operations / tensor_flops_per_s(row, gpu) * 1e6 if row else 0.0
         lanes = places * row.lanes if row else places
-        return LeafCounts(executions, min(lanes, executions), executions * operations, requested, lanes * steps, steps, 0.0, 0.0, 0,
-                          1.0, tensor_us)
+        return LeafCounts(executions, min(lanes, executions), executions * operations, requested, lanes * steps, steps,
+                          0.0, 0.0, 0, 1.0, tensor_us)
     steps = iterations * operations + accesses
     free = {x.id for x in inside} if not statement.update else _moving(used[-1])
     beside = prod(x.extent for x in inside if x.role in ("vector", "unroll") and x.id in free)

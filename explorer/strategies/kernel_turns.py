@@ -41,8 +41,8 @@ def ridden(b: Builder, target: Gpu, decide: Decide | None) -> None:
 
 def spread(schedule: Schedule, kernel: str, target: Gpu, whole: bool = False) -> Schedule:
     """The kernel spread by the first strategy that it fits, `whole` or cut; the same schedule if there is none."""
-    for strategy in (lambda s, k: contraction(s, k, target), elementwise, lambda s, k: reduce(s, k, target), lambda s, k: s if whole else cut_long_rows(s, k, target),
-                     lambda s, k: rows(s, k, gpu=target)):
+    for strategy in (lambda s, k: contraction(s, k, target), elementwise, lambda s, k: reduce(s, k, target),
+                     lambda s, k: s if whole else cut_long_rows(s, k, target), lambda s, k: rows(s, k, gpu=target)):
         try:
             new = strategy(schedule, kernel)
         except ScheduleError:  # a form it was not made for: the next one may fit

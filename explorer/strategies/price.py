@@ -40,8 +40,8 @@ ROOFS = ("memory", "sectors", "issue", "path", "tensor")
 TERMS = ("launch", "barrier", *ROOFS)
 """What the microseconds of a kernel are for; of the last five the longest counts."""
 RULE = ("each kernel: its launches, and the longest of five times: moved bytes at the bandwidth, requested sectors at the "
-        "multiprocessors' rate, operations at theirs, those of tensor instructions at the tensor cores', and the path of one thread; "
-        "few busy threads have long paths")
+        "multiprocessors' rate, operations at theirs, those of tensor instructions at the tensor cores', and the path of one "
+        "thread; few busy threads have long paths")
 """The rule in words."""
 
 

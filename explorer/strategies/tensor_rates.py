@@ -6,8 +6,8 @@ from ..gpu.spec import Gpu
 from ..ir.instructions import Instruction, Mma
 
 HOPPER_MMA = 0.63
-"""Share of the peak that ``mma.sync`` reaches on Hopper, whose own instructions are those of a warpgroup (Luo et al., "Benchmarking
-and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", IPDPS 2024)."""
+"""Share of the peak that ``mma.sync`` reaches on Hopper, whose own instructions are those of a warpgroup (Luo et al.,
+"Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", IPDPS 2024)."""
 DOUBLE_F64 = 2.0
 """Double-precision tensor cores compute twice what the other units do (A100 and H100 datasheets)."""
 

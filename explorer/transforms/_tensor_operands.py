@@ -77,7 +77,8 @@ def operand(plan: Plan, leaf: Leaf, slot: int, tile: set[str]) -> Operand | Verd
                   "the instruction of a warp takes its factors from registers, that of a warpgroup from shared memory",
                   hint=f"accumulate('{name}')" if slot == 2 else f"stage('{name}', …, space='register') around the tile")
     used = [sorted(e.variables() & tile) for e in view.index[-2:]]
-    plain = len(used) == 2 and all(len(names) == 1 and e.coefficient(names[0]) == 1 and names[0] not in (e - var(names[0])).variables()
+    plain = len(used) == 2 and all(len(names) == 1 and e.coefficient(names[0]) == 1
+                                   and names[0] not in (e - var(names[0])).variables()
                                    for e, names in zip(view.index[-2:], used, strict=True))
     if not plain or any(e.variables() & tile for e in view.index[:-2]):
         return no(f"the index of {view.buffer} is not two loops of the tile", why="its last two axes have to be rows and columns",
@@ -171,7 +172,8 @@ def _refused(plan: Plan, leaf_id: str, made: Part) -> Verdict:
     name = made.buffer.name
     return no(f"{leaf_id} uses {name}, and is not alone in sequential loops over its tiles of "
               f"{' x '.join(map(str, made.extents))}",
-              why="the lanes that multiply share the array, and those loops with it: a row and a column become a register and a lane",
+              why="the lanes that multiply share the array, and those loops with it: a row and a column become a register and a "
+              "lane",
               hint=f"distribute the loops around {leaf_id}, and leave them sequential")
 
 

@@ -22,12 +22,12 @@ class Tensorize(Transform):
     """Compute a tile of a product by one tensor instruction, of a warp (``mma.sync``) or of a warpgroup (``wgmma``).
 
     The three innermost loops around ``c[i, j] += a[i, k] * b[k, j]`` become one instruction whose shape they have.  The
-    accumulator has to be a register array of whole tiles (`accumulate` or `contract`).  Where the factors are register arrays, too
-    (`stage` with ``space='register'``), it is an instruction of a warp, such as 16 x 8 x 16 for halves; where they are swizzled
-    arrays in shared memory, of a warpgroup's 128 threads, such as 64 x 256 x 64.  The elements of register arrays are then spread
-    over these lanes as the instruction wants them, and so are the loops that fill and store them, split by the tile first: a row
-    and a column become a register and a lane.  Which lane holds what is a fixed function (:mod:`~explorer.ir.layout`), so the
-    four questions are asked of it as of any other place.
+    accumulator has to be a register array of whole tiles (`accumulate` or `contract`).  Where the factors are register arrays,
+    too (`stage` with ``space='register'``), it is an instruction of a warp, such as 16 x 8 x 16 for halves.  Where they are
+    swizzled arrays in shared memory, it is one of a warpgroup's 128 threads, such as 64 x 256 x 64.  The elements of register
+    arrays are then spread over these lanes as the instruction wants them, and so are the loops that fill and store them, split
+    by the tile first: a row and a column become a register and a lane.  Which lane holds what is a fixed function
+    (:mod:`~explorer.ir.layout`), so the four questions are asked of it as of any other place.
 
     A register array that is too large for one thread can be `contract`-ed or staged for a product: it is the instruction that
     spreads it, and there is no kernel before.
@@ -141,14 +141,15 @@ def tile_of(plan: Plan, name: str) -> Tile | Verdict:
         return no(f"{leaf.id} is not alone in three sequential loops", why="the instruction is a whole tile",
                   hint="distribute what stands beside it, and split and reorder the loops of the tile inwards")
     if bound := next((x for x in above if x.role in ("lane", "thread.x")), None):
-        return no(f"{bound.id} binds {bound.role} around {leaf.id}", why="the lanes of a warp, or of a warpgroup, run it together",
+        return no(f"{bound.id} binds {bound.role} around {leaf.id}",
+                  why="the lanes of a warp, or of a warpgroup, run it together",
                   hint=f"bind('{bound.id}', 'seq'), and warps, or thread.y for warpgroups, instead of threads")
     for c in statement.domain:
         e = c.expr.substitute(dict(leaf.at), scope)
         if e.variables() & {x.id for x in nest} and (c.equality or e.interval(scope)[0] < 0) and (
                 not fills(plan).is_identity(leaf, above, c)):
-            return no(f"{leaf.id} does not run in all iterations of the tile", why="the instruction has no partial tiles, and beyond "
-                      "the edge its factors are not surely zeros",
+            return no(f"{leaf.id} does not run in all iterations of the tile",
+                      why="the instruction has no partial tiles, and beyond the edge its factors are not surely zeros",
                       hint="stage both factors (with zeros beyond the edge), or sizes that are multiples of the tile")
     return _operands(plan, leaf, nest)
 
@@ -199,7 +200,8 @@ def _instruction(found: list[Operand], m: int, n: int, k: int) -> Instruction | 
     a, b, c = (x.buffer.dtype for x in found)
     places = {x.buffer.space for x in found[:2]}
     if len(places) > 1:
-        return no(f"{found[0].buffer.name} is in {found[0].buffer.space} and {found[1].buffer.name} in {found[1].buffer.space} memory",
+        first, second = (x.buffer for x in found[:2])
+        return no(f"{first.name} is in {first.space} and {second.name} in {second.space} memory",
                   "both factors come from registers (a warp's instruction) or from shared memory (a warpgroup's)")
     if places == {"shared"}:
         return _of_group(found, m, n, k)
@@ -227,6 +229,7 @@ def _of_group(found: list[Operand], m: int, n: int, k: int) -> Wgmma | Verdict:
         return row
     step = STEP_BYTES // a.bytes
     depths = ", ".join(str(step * steps) for steps in range(1, 5))
+    columns = "multiples of 16 from 32 on" if c.kind == "int" else "multiples of 8"
     return no(f"the tile is {m} x {n} x {k} (rows of the first factor, columns of the second, depth)",
-              why=f"a warpgroup multiplies 64 rows, 8 to 256 columns ({'multiples of 16 from 32 on' if c.kind == 'int' else 'multiples of 8'}), "
-              f"and a depth of {depths}", hint="split the three loops so; or stage the factors into registers for a warp's instruction")
+              why=f"a warpgroup multiplies 64 rows, 8 to 256 columns ({columns}), and a depth of {depths}",
+              hint="split the three loops so; or stage the factors into registers for a warp's instruction")

@@ -41,8 +41,8 @@ def wgmma_text(row: Wgmma) -> str:
     inputs += ['"n"((int)A::transposed)', '"n"((int)B::transposed)'] if row.transposable else []
     outputs = ", ".join(f'"+{letter}"({text})' for letter, text in registers)
     return "\n".join((
-        f"// c += a * b on a tile of {row.m} x {row.n} x {step} * STEPS, by a warpgroup, factors in shared memory: done when it returns",
-        "// (PTX ISA, wgmma.mma_async; sm_90a).",
+        f"// c += a * b on a tile of {row.m} x {row.n} x {step} * STEPS, by a warpgroup, factors in shared memory.",
+        "// It is done when the function returns (PTX ISA, wgmma.mma_async; sm_90a).",
         "template <int STEPS, class A, class B>",
         f"__device__ __forceinline__ void {wgmma_name(row)}({row.c.cuda} (&c)[{count}], const A a, const B b) {{",
         "#if defined(SIMT_HOST)",

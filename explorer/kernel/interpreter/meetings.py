@@ -72,7 +72,8 @@ class TeamRunner:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.group_of = {"warp": machine.warps(), "warpgroup": machine.warpgroups(), "block": machine.block_of, "cluster": machine.cluster_of,
+        self.group_of = {"warp": machine.warps(), "warpgroup": machine.warpgroups(), "block": machine.block_of,
+                         "cluster": machine.cluster_of,
                          "grid": np.zeros_like(machine.block_of)}
         self.sizes = {scope: np.bincount(groups) for scope, groups in self.group_of.items()}
         self.here: dict[tuple[Any, int], int] = {}

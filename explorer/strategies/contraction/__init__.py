@@ -2,8 +2,8 @@
 
 A product is recognised from its accesses (:mod:`~explorer.strategies.contraction.form`), whatever the order of its operands; its
 tilings are a small space (:mod:`~explorer.strategies.contraction.shapes`), ranked by one model
-(:mod:`~explorer.strategies.contraction.model`), and built by moves (:mod:`~explorer.strategies.contraction.moves`).  Pipelines over
-several stages are ALCOP's (Huang et al., MLSys 2023).
+(:mod:`~explorer.strategies.contraction.model`), and built by moves (:mod:`~explorer.strategies.contraction.moves`).  Pipelines
+over several stages are ALCOP's (Huang et al., MLSys 2023).
 """
 
 from __future__ import annotations

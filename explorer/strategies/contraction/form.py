@@ -1,7 +1,7 @@
 """Products of matrices among a kernel's nests: recognised from accesses, whatever the names and the order of the loops.
 
-``c[b…, i, j] = sum over k… of x[b…, i, k…] * y[b…, k…, j]``, started before and used behind: loops that both factors and the
-result have are batches, a loop of the result and one factor runs over rows or columns, a loop of both factors alone over the depth.
+``c[b…, i, j] = sum over k… of x[b…, i, k…] * y[b…, k…, j]``, started before and used behind.  Loops that both factors and the
+result have are batches, a loop of the result and one factor runs over rows or columns, one of both factors alone over the depth.
 """
 
 from __future__ import annotations
@@ -130,9 +130,10 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     assert first is not None
     assert second is not None
     target_type = plan.array_of[statement.target.array].dtype
+    others = [x for x in inner if x is not k]
     return ProductForm(kernel, update.id, statement.target.array, batch, row.id, column.id, k.id,
-                       tuple(x.id for x in inner if x is not k), tuple(x.extent for x in inner if x is not k), (row.extent, column.extent, k.extent), count, first, second,
-                       target_type)
+                       tuple(x.id for x in others), tuple(x.extent for x in others),
+                       (row.extent, column.extent, k.extent), count, first, second, target_type)
 
 
 def _index(plan: Plan, leaf: Leaf, slot: int) -> tuple[Expr, ...] | None:

@@ -1,8 +1,8 @@
 """The time of a product's tiling: loads and products of a step overlap as far as stages and resident blocks allow.
 
-The terms are those of ALCOP's model (Huang et al., MLSys 2023: load, compute and the pipelining that couples them, with tiling and
-occupancy), on rates of one multiprocessor.  A multiprocessor with `r` resident blocks takes, for each step of their pipelines, the
-longest of three times:
+The terms are those of ALCOP's model (Huang et al., MLSys 2023: load, compute and the pipelining that couples them, with tiling
+and occupancy), on rates of one multiprocessor.  One with `r` resident blocks takes, for each step of their pipelines, the longest
+of three times:
 
 - *tensor*: the products of all its blocks at the rate of its instruction;
 - *load*: their tiles at what it takes in from the second-level cache;
@@ -86,7 +86,7 @@ def product_cycles(form: ProductForm, t: Tiling, gpu: Gpu) -> float | None:
     """Cycles in which a multiprocessor computes one step of a block; None where it has no way to."""
     if t.engine == "plain":
         m, n = t.rows // t.down, t.columns // t.across
-        wide = max(1, form.left.dtype.bytes // 4) * (gpu.f32_flops_per_s / gpu.f64_flops_per_s if form.accumulator.bytes == 8 else 1)
+        wide = gpu.f32_flops_per_s / gpu.f64_flops_per_s if form.accumulator.bytes == 8 else 1.0
         loads = (-(-m // 4) + -(-n // 4)) * SHARED_CYCLES
         return t.depth * -(-t.threads // 32) * max(m * n * wide / WARPS_PER_CYCLE, loads)
     row = instruction_of(form, t)

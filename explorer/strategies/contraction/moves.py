@@ -1,4 +1,4 @@
-"""A product's schedule by moves: blocks and warps, staged and pipelined factors, tensor instructions, and what follows the sums."""
+"""A product's schedule by moves: blocks and warps, staged and pipelined factors, tensor instructions, what follows the sums."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _of_threads(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str,
 
 
 def _staged(b: Builder, factor: Factor, at: str) -> str:
-    """A factor in shared memory, copied by the widest accesses that its rows allow, swizzled where that helps; the copy's name."""
+    """A factor in shared memory, copied by the widest accesses that its rows allow, swizzled where that helps."""
     before = {x.name for x in b.plan.copies}
     width = WIDEST // factor.dtype.bytes
     while width > 1 and not b.attempt("stage", factor.array, at, vector=width):

@@ -14,6 +14,8 @@ GROUP_ROWS = 64
 """Rows of a warpgroup's instruction."""
 ROW_BYTES = 128
 """Bytes of a swizzled row in shared memory: the longest that a tensor map writes and a descriptor reads."""
+COLUMNS, STAGES = (8, 16, 32, 64, 96, 128, 160, 192, 224, 256), (2, 3, 4, 5, 6, 7, 8, 10, 12)
+"""Columns of a warpgroup's tile, and stages of its pipeline, that are tried."""
 MOST_REGISTERS = 168
 """32-bit registers of a thread that an accumulator and fragments may take, of 255: addresses and loads take others."""
 
@@ -93,7 +95,7 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
         return
     if size != 2 and any(f.along == f.free for f in (form.left, form.right)):
         return
-    for groups, columns, stages in product((1, 2, 3), (8, 16, 32, 64, 96, 128, 160, 192, 224, 256), (2, 3, 4, 5, 6, 7, 8, 10, 12)):
+    for groups, columns, stages in product((1, 2, 3), COLUMNS, STAGES):
         t = Tiling("warpgroup", GROUP_ROWS * groups, columns, depth, groups, 1, stages)
         if wgmma(GROUP_ROWS, columns, depth, form.left.dtype, form.right.dtype, form.accumulator) is None:
             continue
@@ -108,7 +110,7 @@ def _of_warps(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     row, arch = warp_instruction(form), int("".join(filter(str.isdigit, gpu.arch)))
     if row is None or not row.runs_on(arch):
         return
-    depths = (32, 64) if form.left.dtype.bytes == 2 else (2 * STEP_BYTES // form.left.dtype.bytes, 4 * STEP_BYTES // form.left.dtype.bytes)
+    depths = tuple(n * STEP_BYTES // form.left.dtype.bytes for n in (2, 4))
     layouts = ((1, 1), (1, 2), (2, 1), (1, 4), (2, 2), (4, 1), (2, 4), (4, 2))
     for (down, across), m, n, depth, stages in product(layouts, (16, 32, 64), (8, 16, 32, 64), depths, (2, 3, 4)):
         if m % row.m or n % row.n or depth % row.k:
