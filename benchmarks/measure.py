@@ -11,7 +11,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -165,6 +165,7 @@ class Ours:
     tensors: dict[str, torch.Tensor]
     program: Any
     engine: CupyEngine
+    maps: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, schedule: Schedule, given: Mapping[str, torch.Tensor], gpu: str = "H200") -> Ours:
@@ -182,7 +183,17 @@ class Ours:
     def __call__(self) -> None:
         """Launch everything once."""
         for launch in self.module.launches:
-            self.engine.launch(self.program, launch, [(_Pointer(self.tensors[name]), 0) for name in launch.arguments])
+            self.engine.launch(self.program, launch, [self._argument(name) for name in launch.arguments])
+
+    def _argument(self, name: str) -> Any:
+        """A tensor, or the tensor map of one, which is made once."""
+        maps = {m.name: m for m in self.module.tensor_maps}
+        if name not in maps:
+            return _Pointer(self.tensors[name]), 0
+        if name not in self.maps:
+            array = maps[name].buffer
+            self.maps[name] = self.engine.encode(maps[name], self.module.buffer(array), _Pointer(self.tensors[array]), 0)
+        return self.maps[name]
 
     def __getitem__(self, name: str) -> torch.Tensor:
         return self.tensors[name]

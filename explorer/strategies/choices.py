@@ -127,7 +127,7 @@ def decisions(schedule: Schedule, gpu: Gpu | str | None = None, approximate: boo
             choices = spread_choices(now, kernel, target)
             left_over.extend([] if choices or _bound(now, kernel) else [kernel])
         else:
-            choices = rest_choices(now) if left_over else []
+            choices = rest_choices(now) if left_over or not all(_bound(now, k.id) for k in now.plan.kernels) else []
         if len(choices) > 1:
             found.append(Decision(stage, kernel, tuple(choices)))
         return None if stage == "row_column" else now

@@ -30,6 +30,7 @@ PROGRAMS = {
     "row and column": lambda: fused_programs.layernorm_gradient.schedule(M=64, N=256),
     "statistics": lambda: fused_programs.batchnorm_relu.schedule(B=4, C=6, P=64),
     "default": lambda: ex.workloads.get("matmul").definition.schedule(M=20, N=24, K=12),
+    "product": lambda: ex.workloads.get("matmul").definition.schedule(M=72, N=64, K=48),
     "two kernels": lambda: two_sums.schedule(M=48, N=96),
 }
 

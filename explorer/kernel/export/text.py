@@ -18,6 +18,7 @@ from ..preamble import headers
 from ..reference.program import c_name, c_type, reference_text
 from ..reference.slices import Slice, slices
 from .host import COMPARE, CONVERSIONS, INPUTS, MAIN_HEAD, MAIN_TAIL
+from .tensor_maps import ENCODE, encode_lines
 
 _DIGEST = "SHA-256 of everything below this comment: "
 _DYNAMIC_BY_DEFAULT = 48 * 1024
@@ -123,7 +124,7 @@ def export_text(
     body = "\n".join([
         "#include <cuda_runtime.h>", "#include <math.h>", "#include <stdio.h>", "#include <stdlib.h>", "#include <string.h>",
         *needed, "", _section("The kernels"), module.text.strip("\n"), "",
-        _section("The launcher: all kernels on one stream"), _launcher(module), "",
+        _section("The launcher: all kernels on one stream"), *([ENCODE] if module.tensor_maps else []), _launcher(module), "",
         _section("The reference: the loops as written, in float64, without the schedule"), "namespace self_check {", "",
         reference_text(program, slices(program) if sample else ()), "",
         _section("Inputs and comparison"), _host(program), "}  // namespace self_check", "",
@@ -186,8 +187,11 @@ def _launcher(module: CudaModule) -> str:
                   "    if (error != cudaSuccess) return error;"]
     runs = [launch for launch in module.launches if min(*launch.grid, *launch.block) > 0]
     passed = {name for launch in runs for name in launch.arguments}
+    passed |= {m.buffer for m in module.tensor_maps if m.name in passed}
     idle = [*(pointer[b.name] for b in module.buffers if b.name not in passed), *([] if runs else ["stream"])]
     lines += [f"    {' '.join(f'(void){name};' for name in idle)}  // nothing runs that uses them"] if idle else []
+    for m in module.tensor_maps:
+        lines += encode_lines(module, m, pointer) if m.name in passed else []
     inline = len(runs) <= _INLINE_LAUNCHES or any(x.cooperative for x in runs)
     lines += _inline(runs, pointer) if inline else _table(runs, pointer)
     return "\n".join([*lines, "    return error;", "}"])
@@ -240,7 +244,7 @@ def _pointers(module: CudaModule) -> dict[str, str]:
     """The launcher's parameters by their buffers: none hides a kernel, or a variable of the launcher's own."""
     names = Names({"stream", "error", "order", "at", *(x.kernel for x in module.launches)})
     names.taken |= {f"arguments_{x.kernel}" for x in module.launches}
-    return {b.name: names.take(b.name) for b in module.buffers}
+    return {x.name: names.take(x.name) for x in (*module.buffers, *module.tensor_maps)}
 
 
 # ---- the host part ----

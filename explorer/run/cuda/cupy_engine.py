@@ -19,9 +19,10 @@ import numpy as np
 
 from ...errors import DeviceError, ExplorerError, KernelFault, KernelTimeout, OutOfMemory, ResourceError
 from ...ir.tree import PORTABLE_CLUSTER
-from ...kernel.module import Buffer, Launch
+from ...kernel.module import Buffer, Launch, TensorMap
 from ..inputs import seeded as seeding
 from ..inputs.seeded import Seeded
+from .tensor_maps import encoded
 
 FLUSH_BYTES = 256 << 20
 SPIN_CLOCKS = 100_000
@@ -142,9 +143,13 @@ class CupyEngine:
                 cupy.cuda.driver.funcSetAttribute(function.ptr, _WIDE_CLUSTER, 1)
         return functions
 
-    def launch(self, program: dict[str, Any], launch: Launch, arguments: Sequence[tuple[Any, int]]) -> None:
+    def encode(self, tensor_map: TensorMap, buffer: Buffer, handle: Any, offset: int) -> Any:
+        """A tensor map of an array."""
+        return encoded(tensor_map, buffer, handle.ptr + offset)
+
+    def launch(self, program: dict[str, Any], launch: Launch, arguments: Sequence[Any]) -> None:
         """Put one launch on the stream."""
-        pointers = (np.uint64(handle.ptr + offset) for handle, offset in arguments)
+        pointers = (np.uint64(a[0].ptr + a[1]) if isinstance(a, tuple) else a for a in arguments)
         scalars = (np.int32(value) for value in launch.scalars)
         with self.stream:
             program[launch.kernel](launch.grid, launch.block, (*pointers, *scalars), shared_mem=launch.dynamic_shared_bytes,

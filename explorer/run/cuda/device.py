@@ -255,7 +255,7 @@ class CudaDevice:
         if loaded not in self._loaded:
             self.worker.call("load", built.key, built.cubin.cubin, module.launches, limit_s=self.limit_s)
             self._loaded = {entry for entry in self._loaded if entry[0] == loaded[0]} | {loaded}
-        return Job(built.key, module.buffers, module.launches, sources)
+        return Job(built.key, module.buffers, module.launches, sources, module.tensor_maps)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What the CUDA worker needs of a GPU library: sixteen operations, implemented with CuPy in `explorer.run.cuda.cupy_engine`."""
+"""What the CUDA worker needs of a GPU library: seventeen operations, implemented with CuPy in `explorer.run.cuda.cupy_engine`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...errors import ExplorerError
-from ...kernel.module import Buffer, Launch
+from ...kernel.module import Buffer, Launch, TensorMap
 from ..inputs.seeded import Seeded
 
 
@@ -55,8 +55,12 @@ class Engine(Protocol):
         """Load machine code; what comes back is the `program` of `launch`."""
         ...
 
-    def launch(self, program: Any, launch: Launch, arguments: Sequence[tuple[Any, int]]) -> None:
-        """Start one launch; arguments are handles with offsets."""
+    def encode(self, tensor_map: TensorMap, buffer: Buffer, handle: Any, offset: int) -> Any:
+        """A tensor map of an array, as `launch` takes it."""
+        ...
+
+    def launch(self, program: Any, launch: Launch, arguments: Sequence[Any]) -> None:
+        """Start one launch; arguments are pairs of a handle and an offset, and tensor maps."""
         ...
 
     def synchronize(self) -> None:

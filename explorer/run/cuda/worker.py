@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DeviceError, ExplorerError, KernelFault
-from ...kernel.module import Buffer, Launch
+from ...kernel.module import Buffer, Launch, TensorMap
 from ...system.sharing import attach
 from ..inputs.seeded import Seeded
 from .engine import Engine
@@ -39,7 +39,7 @@ class Job:
     ----------
     key : str
         Names the loaded program.
-    buffers, launches : tuple
+    buffers, launches, tensor_maps : tuple
         Of the module.
     sources : mapping of str to Source
         For each ``in`` and ``inout`` buffer.
@@ -49,6 +49,7 @@ class Job:
     buffers: tuple[Buffer, ...]
     launches: tuple[Launch, ...]
     sources: Mapping[str, Source]
+    tensor_maps: tuple[TensorMap, ...] = ()
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -163,7 +164,7 @@ class Backend:
             self._launch(arena, launch)
 
     def _launch(self, arena: Arena, launch: Launch) -> None:
-        arguments = [(arena.handles[name], GUARD_BYTES) for name in launch.arguments]
+        arguments = [arena.arguments[name] for name in launch.arguments]
         self.engine.launch(self.programs[arena.job.key], launch, arguments)
 
     @contextmanager
@@ -195,6 +196,9 @@ class Arena:
             self._fill(buffer, handle)
             if buffer.kind == "inout":
                 engine.copy(self.pristine[buffer.name], 0, handle, GUARD_BYTES, buffer.nbytes)
+        self.arguments: dict[str, Any] = {name: (handle, GUARD_BYTES) for name, handle in self.handles.items()}
+        for m in job.tensor_maps:
+            self.arguments[m.name] = engine.encode(m, self.buffer(m.buffer), self.handles[m.buffer], GUARD_BYTES)
         engine.synchronize()
 
     def buffer(self, name: str) -> Buffer:

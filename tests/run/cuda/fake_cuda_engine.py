@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from explorer.errors import ExplorerError, KernelFault, OutOfMemory
-from explorer.kernel.module import Buffer, Launch
+from explorer.kernel.module import Buffer, Launch, TensorMap
 from explorer.run.cuda.worker import Backend
 from explorer.run.inputs.seeded import Seeded
 
@@ -63,6 +63,10 @@ class NumpyEngine:
         names: dict[str, Any] = {"np": np, "time": time, "os": os, "GpuFault": GpuFault, "engine": self}
         exec(cubin.decode(), names)
         return names
+
+    def encode(self, tensor_map: TensorMap, buffer: Buffer, handle: np.ndarray, offset: int) -> tuple[np.ndarray, int]:
+        self.events.append(f"encode {tensor_map.name} of {buffer.name}")
+        return handle, offset
 
     def launch(self, program: dict[str, Any], launch: Launch, arguments: Sequence[tuple[np.ndarray, int]]) -> None:
         self.events.append(launch.kernel)
