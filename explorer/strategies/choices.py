@@ -126,8 +126,11 @@ def decisions(schedule: Schedule, gpu: Gpu | str | None = None, approximate: boo
         elif stage == "spread":
             choices = spread_choices(now, kernel, target)
             left_over.extend([] if choices or _bound(now, kernel) else [kernel])
+        elif stage == "left":
+            choices = []
+            left_over.append(kernel)
         else:
-            choices = rest_choices(now) if left_over or not all(_bound(now, k.id) for k in now.plan.kernels) else []
+            choices = rest_choices(now) if left_over else []
         if len(choices) > 1:
             found.append(Decision(stage, kernel, tuple(choices)))
         return None if stage == "row_column" else now

@@ -10,8 +10,9 @@ from ..module import CudaModule, TensorMap
 
 ENCODE = """\
 // The driver makes tensor maps (cuTensorMapEncodeTiled, found by name: no library to link beside the runtime).
-inline cudaError_t encode_tensor_map(tensor_map* map, int type, unsigned rank, const void* array, const unsigned long long* extents,
-                                     const unsigned long long* strides, const unsigned* box, int swizzle) {
+inline cudaError_t encode_tensor_map(tensor_map* map, int type, unsigned rank, const void* array,
+                                     const unsigned long long* extents, const unsigned long long* strides, const unsigned* box,
+                                     int swizzle) {
     typedef int (*Encode)(void*, int, unsigned, void*, const unsigned long long*, const unsigned long long*, const unsigned*,
                           const unsigned*, int, int, int, int);
     void* found = nullptr;

@@ -54,11 +54,11 @@ def encoded(tensor_map: TensorMap, buffer: Buffer, address: int) -> np.ndarray:
     box = (ctypes.c_uint32 * rank)(*tensor_map.box[::-1])
     steps = (ctypes.c_uint32 * rank)(*([1] * rank))
     status = _driver().cuTensorMapEncodeTiled(
-        ctypes.c_void_p(at), data_type(buffer.dtype), ctypes.c_uint32(rank), ctypes.c_void_p(address), extents, strides, box, steps,
-        0, SWIZZLES[tensor_map.swizzle], _L2_256, 0)  # no interleaving; zeros beyond the array
+        ctypes.c_void_p(at), data_type(buffer.dtype), ctypes.c_uint32(rank), ctypes.c_void_p(address), extents, strides, box,
+        steps, 0, SWIZZLES[tensor_map.swizzle], _L2_256, 0)  # no interleaving; zeros beyond the array
     if status:
-        raise DeviceError(f"The driver makes no tensor map of {buffer.name}.", status=status, why=(
-            f"error {status} for {buffer.dtype}{list(buffer.shape)} at an address {address % 128} bytes behind a multiple of 128, "
-            f"boxes of {list(tensor_map.box)}, swizzle {tensor_map.swizzle}"),
-            hint="addresses and rows are multiples of 16 bytes, a box has at most 256 elements along each dimension")
+        what = f"{buffer.dtype}{list(buffer.shape)} at an address {address % 128} bytes behind a multiple of 128"
+        raise DeviceError(f"The driver makes no tensor map of {buffer.name}.", status=status,
+                          why=f"error {status} for {what}, boxes of {list(tensor_map.box)}, swizzle {tensor_map.swizzle}",
+                          hint="addresses and rows are multiples of 16 bytes, a box has at most 256 elements along each dimension")
     return np.frombuffer(ctypes.string_at(at, BYTES), dtype=np.dtype([("words", f"V{BYTES}")]))
