@@ -231,7 +231,7 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
     inside = tuple(x for x in above if x.role != "launch")
     iterations = prod(x.extent for x in inside if not x.is_place)
     row = instruction(leaf.mechanism)
-    whole = row is not None or leaf.mechanism == MATRIX_LOAD
+    whole = row is not None or leaf.mechanism in (MATRIX_LOAD, "bulk")
     repeats = _repeats(used[-1] if whole else used[0], launch_extents(plan, kernel))
     places = prod(x.extent for x in inside if x.is_place) * repeats
     executions = max(1, _executions(statement, above, repeats) // launches)
@@ -257,8 +257,10 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
         steps = iterations / prod(x.extent for x in inside if x.role == "tensor")
         tensor_us = executions * operations / tensor_flops_per_s(row, gpu) * 1e6 if row else 0.0
         lanes = places * row.lanes if row else places
+        if leaf.mechanism == "bulk":  # whole boxes, which nobody waits for one by one
+            requested, near = float(executions * _itemsize(plan, used[0])), steps / AHEAD
         return LeafCounts(executions, min(lanes, executions), executions * operations, requested, lanes * steps, steps,
-                          0.0, 0.0, 0, 1.0, tensor_us)
+                          0.0, near, 0, 1.0, tensor_us)
     steps = iterations * operations + accesses
     free = {x.id for x in inside} if not statement.update else _moving(used[-1])
     beside = prod(x.extent for x in inside if x.role in ("vector", "unroll") and x.id in free)

@@ -60,5 +60,5 @@ def encoded(tensor_map: TensorMap, buffer: Buffer, address: int) -> np.ndarray:
         what = f"{buffer.dtype}{list(buffer.shape)} at an address {address % 128} bytes behind a multiple of 128"
         raise DeviceError(f"The driver makes no tensor map of {buffer.name}.", status=status,
                           why=f"error {status} for {what}, boxes of {list(tensor_map.box)}, swizzle {tensor_map.swizzle}",
-                          hint="addresses and rows are multiples of 16 bytes, a box has at most 256 elements along each dimension")
+                          hint="addresses and rows of 16 bytes, boxes of at most 256 elements along each dimension")
     return np.frombuffer(ctypes.string_at(at, BYTES), dtype=np.dtype([("words", f"V{BYTES}")]))

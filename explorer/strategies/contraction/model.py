@@ -2,9 +2,10 @@
 
 The terms are those of ALCOP's model (Huang et al., MLSys 2023: load, compute and the pipelining that couples them, with tiling
 and occupancy), on rates of one multiprocessor.  One with `r` resident blocks takes, for each step of their pipelines, the longest
-of three times:
+of four times:
 
 - *tensor*: the products of all its blocks at the rate of its instruction;
+- *step*: the products of one block, and its waits and barriers, in which other blocks go on;
 - *load*: their tiles at what it takes in from the second-level cache;
 - *latency*: a load's latency, over the steps that each block has in flight.
 
@@ -24,14 +25,17 @@ from ..tensor_rates import tensor_flops_per_s
 from .form import ProductForm
 from .shapes import GROUP_ROWS, Tiling, warp_instruction
 
-LOAD_BYTES_PER_CYCLE = 64.0
-"""What a multiprocessor takes in from the second-level cache while all do (57 to 70 measured on an H200)."""
+LOAD_BYTES_PER_CYCLE = 42.0
+"""What a multiprocessor takes in from the second-level cache while all do (4096 x 4096 x 4096 in tiles of 128 x 128, an H200)."""
 LATENCY_CYCLES = 900.0
 """From a copy's issue to its bytes in shared memory, from global memory (an H200, 0.5 µs)."""
-STEP_CYCLES = 60.0
-"""Of a step's waits and barriers, where one block alone computes."""
+STEP_CYCLES = {"warpgroup": 450.0, "warp": 250.0, "plain": 60.0}
+"""Of a step's waits and barriers in one block, while its tensor cores idle (an H200: 48 steps of 64 x 64 x 64 in 17 µs)."""
 STORE_BYTES_PER_CYCLE = 24.0
 """Results of a block on their way out."""
+FRAGMENTS = 0.6
+"""Share of its rate that a warp's instruction keeps where its fragments are loaded in turn with the products (an H200: 4096 x 4096
+x 4096 in tiles of 128 x 128 x 64 took 399 µs)."""
 RESERVED = 32
 """Registers of a thread beside accumulators and fragments."""
 WARPS_PER_CYCLE = 4
@@ -46,8 +50,8 @@ class ProductTime:
 
     Attributes
     ----------
-    launch_us, fill_us, tensor_us, load_us, latency_us, store_us, memory_us : float
-        Launch; start of the pipelines; the three of which the longest counts; results; global memory, which is a floor.
+    launch_us, fill_us, tensor_us, step_us, load_us, latency_us, store_us, memory_us : float
+        Launch; start of the pipelines; the four of which the longest counts; results; global memory, which is a floor.
     resident, rounds : int
         Blocks of a multiprocessor at a time, and how often the grid fills the GPU.
     """
@@ -55,6 +59,7 @@ class ProductTime:
     launch_us: float
     fill_us: float
     tensor_us: float
+    step_us: float
     load_us: float
     latency_us: float
     store_us: float
@@ -65,13 +70,13 @@ class ProductTime:
     @property
     def total_us(self) -> float:
         """All of it."""
-        steps = max(self.tensor_us, self.load_us, self.latency_us)
+        steps = max(self.tensor_us, self.step_us, self.load_us, self.latency_us)
         return self.launch_us + max(self.fill_us + steps + self.store_us, self.memory_us)
 
     @property
     def bound(self) -> str:
-        """The longest of the three."""
-        times = {"tensor": self.tensor_us, "load": self.load_us, "latency": self.latency_us}
+        """The longest of the four."""
+        times = {"tensor": self.tensor_us, "step": self.step_us, "load": self.load_us, "latency": self.latency_us}
         return max(times, key=lambda name: times[name])
 
 
@@ -93,7 +98,7 @@ def product_cycles(form: ProductForm, t: Tiling, gpu: Gpu) -> float | None:
     if row is None:
         return None
     per_cycle = tensor_flops_per_s(row, gpu) / gpu.multiprocessors / (clock_of(gpu) * 1e6) / 2
-    return t.rows * t.columns * t.depth / per_cycle
+    return t.rows * t.columns * t.depth / per_cycle / (FRAGMENTS if t.engine == "warp" else 1.0)
 
 
 def resident_blocks(form: ProductForm, t: Tiling, gpu: Gpu) -> int:
@@ -122,19 +127,19 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     cycles = clock_of(gpu)  # of a microsecond
     blocks = -(-m // t.rows) * -(-n // t.columns) * form.batches
     steps = -(-k // t.depth) * prod(form.outer_extents)
-    products = computed + STEP_CYCLES
+    alone = computed + STEP_CYCLES[t.engine]
     loaded = t.depth * (t.rows * form.left.dtype.bytes + t.columns * form.right.dtype.bytes) / LOAD_BYTES_PER_CYCLE
     waiting = LATENCY_CYCLES / max(1, t.stages - 1)
-    total = [0.0] * 5
+    total = [0.0] * 6
     left, rounds = blocks, 0
     while left > 0 and rounds < 64:
         here = min(resident, -(-left // gpu.multiprocessors))
         left -= here * gpu.multiprocessors
         rounds += 1
-        times = (LATENCY_CYCLES, steps * here * products, steps * here * loaded, steps * waiting,
+        times = (LATENCY_CYCLES, steps * here * computed, steps * alone, steps * here * loaded, steps * waiting,
                  here * t.rows * t.columns * out_bytes / STORE_BYTES_PER_CYCLE)
         total = [a + b for a, b in zip(total, times, strict=True)]
     scale = 1.0 if left <= 0 else blocks / (blocks - left)
-    fill, tensor, load, latency, store = (x * scale / cycles for x in total)
+    fill, tensor, step, load, latency, store = (x * scale / cycles for x in total)
     moved = form.batches * (m * k * form.left.dtype.bytes + k * n * form.right.dtype.bytes + m * n * out_bytes)
-    return ProductTime(LAUNCH_US, fill, tensor, load, latency, store, moved / bandwidth_of(gpu), resident, rounds)
+    return ProductTime(LAUNCH_US, fill, tensor, step, load, latency, store, moved / bandwidth_of(gpu), resident, rounds)

@@ -99,8 +99,8 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
         t = Tiling("warpgroup", GROUP_ROWS * groups, columns, depth, groups, 1, stages)
         if wgmma(GROUP_ROWS, columns, depth, form.left.dtype, form.right.dtype, form.accumulator) is None:
             continue
-        if form.right.along == form.right.free and columns > 64 and columns % 64:
-            continue  # whole panels
+        if form.right.along == form.right.free and columns * size % ROW_BYTES:
+            continue  # whole rows of the swizzle
         if _fits(t, form, gpu, MOST_REGISTERS):
             yield t
 
