@@ -34,8 +34,8 @@ STEP_CYCLES = {"warpgroup": 450.0, "warp": 250.0, "plain": 60.0}
 STORE_BYTES_PER_CYCLE = 24.0
 """Results of a block on their way out."""
 FRAGMENTS = 0.6
-"""Share of its rate that a warp's instruction keeps where its fragments are loaded in turn with the products (an H200: 4096 x 4096
-x 4096 in tiles of 128 x 128 x 64 took 399 µs)."""
+"""Share of its rate that a warp's instruction keeps where fragments are loaded in turn with the products (an H200: 4096 x 4096 x
+4096 in tiles of 128 x 128 x 64 took 399 µs)."""
 RESERVED = 32
 """Registers of a thread beside accumulators and fragments."""
 WARPS_PER_CYCLE = 4
