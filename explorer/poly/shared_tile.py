@@ -14,6 +14,7 @@ from ..ir.expr import Expr, var
 from ..ir.instructions import STEP_BYTES, Instruction, Wgmma, instruction
 from ..ir.plan import Buffer, Plan
 from ..ir.regroup import without_remainders
+from ..ir.swizzle import MODES
 from ..ir.tree import Leaf, View
 
 ROWS = 8
@@ -75,7 +76,7 @@ def shared_tile(row: Wgmma, buffer: Buffer, view: View, free: str, depth: str) -
                       "an array whose rows run along the depth")
     wide, rows = (buffer.panel or shape[-1]), shape[-2]
     if not buffer.swizzle or wide * size != buffer.swizzle:
-        return NoTile(f"the rows of {name} are not swizzled", f"swizzle('{name}')")
+        return NoTile(f"the rows of {name} are not swizzled", f"swizzle('{name}', {min(wide * size, max(MODES))})")
     if rows % ROWS or not _divides(ROWS, first):
         return NoTile(f"the tile does not begin at a multiple of {ROWS} rows of {name}")
     if transposed:

@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two loops over one tile of a register array, one around the other alone, and around nothing but a leaf."""
+    """Two loops over one tile of a register array, one around the other alone, and around nothing but leaves."""
 
     outer: str
     inner: str
@@ -152,7 +152,9 @@ def _tiled(plan: Plan, leaf_id: str, slot: int, made: Part) -> tuple[Plan, Pair]
     _, above, _ = _use(plan, leaf_id, slot)
     depth = min(n for n, x in enumerate(above) if x.id in inner)
     chain = above[depth:]
-    if any(len(x.body) != 1 for x in chain) or any(x.role not in ("seq", "unroll") for x in chain):
+    together = chain[-1].body
+    if any(len(x.body) != 1 for x in chain[:-1]) or any(x.role not in ("seq", "unroll") for x in chain) or not all(
+            isinstance(n, Leaf) and n.mechanism == "plain" and not n.collect for n in together):
         return _refused(plan, leaf_id, made)
     order = (*(x.id for x in chain if x.id not in inner), *inner)
     if order != tuple(x.id for x in chain):
@@ -190,12 +192,13 @@ def spread(plan: Plan, pair: Pair, made: Part, role: str) -> Plan:
     forward = {pair.row: layout.row.substitute(there), pair.column: layout.column.substitute(there)}
     backward = {outer.id: layout.register.substitute(elements), inner.id: layout.lane.substitute(elements)}
     scope = {**ranges(above), outer.id: (0, layout.registers - 1), inner.id: (0, layout.lanes - 1)}
-    (leaf,) = inner.body
-    assert isinstance(leaf, Leaf)
-    inside = var(outer.id), var(inner.id)
-    places = {slot: made.index(v.index, inside, var(outer.id)) for slot, v in leaf.views if v.buffer == made.buffer.name}
-    (moved,) = retime((leaf,), forward, backward, scope)
-    assert isinstance(moved, Leaf)
-    views = tuple((slot, replace(v, index=places.get(slot, v.index))) for slot, v in moved.views)
-    body = replace(inner, extent=layout.lanes, role=role, body=(replace(moved, views=views),))
+    inside, moved = (var(outer.id), var(inner.id)), list[Leaf]()
+    for leaf in inner.body:
+        assert isinstance(leaf, Leaf)
+        places = {slot: made.index(v.index, inside, var(outer.id)) for slot, v in leaf.views if v.buffer == made.buffer.name}
+        (elsewhere,) = retime((leaf,), forward, backward, scope)
+        assert isinstance(elsewhere, Leaf)
+        views = tuple((slot, replace(v, index=places.get(slot, v.index))) for slot, v in elsewhere.views)
+        moved.append(replace(elsewhere, views=views))
+    body = replace(inner, extent=layout.lanes, role=role, body=tuple(moved))
     return plan.replace_node(outer.id, replace(outer, extent=layout.registers, role="seq", body=(body,)))

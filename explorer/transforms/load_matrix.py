@@ -47,7 +47,7 @@ class LoadMatrix(Transform):
         if hit is None:
             return no(f"there is no statement {self.leaf!r}")
         leaf, above, _ = hit
-        if leaf.mechanism != "plain":
+        if leaf.mechanism == MECHANISM:
             return no(f"{leaf.id} is {leaf.mechanism} already")
         found = matrix_load(plan, leaf, above)
         return no(found.what, found.why, found.hint) if isinstance(found, NoLoad) else YES

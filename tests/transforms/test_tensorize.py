@@ -188,3 +188,36 @@ def test_it_is_offered_at_the_update() -> None:
     plan = ready(HALVES).plan
     assert list(Tensorize.candidates(plan, "S1")) == [Tensorize("S1")]
     assert not list(Tensorize.candidates(plan, "S0"))
+
+
+def test_a_register_array_for_a_product_may_be_large_until_it_is_spread() -> None:
+    s = define(PRODUCT, "large.py").schedule(M=64, N=64, K=64).tile(("i", "j"), (64, 64))
+    for loop in ("j.i", "i.i"):
+        s = s.distribute(loop, after="S1").distribute(loop, after="S0")
+    s = s.reorder(("k", "i.i.3", "j.i.3")).split("k", 16).reorder(("k", "i.i.3", "j.i.3", "k.i")).contract("acc", "register")
+    (found,) = s.judgement.obligations
+    assert "acc would take 16,384 bytes of registers a thread" in found.what
+    assert any("tensorize('S1')" in hint for hint in found.hints)
+    s = s.split("i.i.3", 16).split("j.i.3", 8).reorder(("i.i.3", "j.i.3", "i.i.3.i", "j.i.3.i", "k.i"))
+    s = s.stage("a", "k", space="register").stage("b", "k", space="register").tensorize("S1")
+    assert s.plan.buffer_of["acc"].shape == (4, 8, 4)
+    assert not s.judgement.obligations
+    assert s.run(device="cpu", time=False).correct
+
+
+def test_a_warpgroup_reads_swizzled_rows_alone() -> None:
+    s = define(PRODUCT, "group.py").schedule(M=64, N=64, K=128).tile(("i", "j"), (64, 64))
+    for loop in ("j.i", "i.i"):
+        s = s.distribute(loop, after="S1").distribute(loop, after="S0")
+    s = s.reorder(("k", "i.i.3", "j.i.3")).split("k", 64).reorder(("k", "i.i.3", "j.i.3", "k.i")).contract("acc", "register")
+    s = s.stage("a", "k").stage("b", "k")
+    with pytest.raises(TransformError, match="cannot read a_s as it lies") as refused:
+        s.tensorize("S1")
+    assert "swizzle('a_s', mode=128)" in str(refused.value.hint)
+    s = s.swizzle("a_s", 128).swizzle("b_s", 128).tensorize("S1")
+    assert "fence_proxy_async();" in s.cuda  # threads wrote what the tensor cores read by themselves
+    assert s.plan.extents["f"][3:] == (128, 1, 1)
+    assert s.run(device="cpu", time=False).correct
+    for arch in ("sm_80", "sm_100"):
+        with pytest.raises(ResourceError, match="sm_90 alone"):
+            emit(s.plan, arch=arch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -93,7 +93,7 @@ def _places(buffer: Buffer, first: int, count: int, mode: int) -> Numbers:
     lying = int(np.ravel_multi_index(begin, extents)) + np.arange(count)
     lying = swizzled(swizzled(lying, mode, buffer.dtype.bytes), buffer.swizzle, buffer.dtype.bytes)
     inside = np.clip(lying, 0, buffer.size - 1)
-    found: list[Numbers] = list(np.unravel_index(inside, extents))
+    found = [*cast("tuple[Numbers, ...]", np.unravel_index(inside, extents))]
     if len(extents) > len(shape):
         *outer, panel, row, column = found
         found = [*outer, row, panel * buffer.panel + column]

@@ -25,7 +25,7 @@ from ..tensor_rates import tensor_flops_per_s
 from .form import ProductForm
 from .shapes import GROUP_ROWS, Tiling, warp_instruction
 
-LOAD_BYTES_PER_CYCLE = 42.0
+LOAD_BYTES_PER_CYCLE = 38.0
 """What a multiprocessor takes in from the second-level cache while all do (4096 x 4096 x 4096 in tiles of 128 x 128, an H200)."""
 LATENCY_CYCLES = 900.0
 """From a copy's issue to its bytes in shared memory, from global memory (an H200, 0.5 µs)."""
@@ -84,7 +84,7 @@ def instruction_of(form: ProductForm, t: Tiling) -> Instruction | None:
     """The instruction that a tiling uses."""
     if t.engine == "warpgroup":
         return wgmma(GROUP_ROWS, t.columns // t.across, t.depth, form.left.dtype, form.right.dtype, form.accumulator)
-    return warp_instruction(form)
+    return warp_instruction(form, t.step)
 
 
 def product_cycles(form: ProductForm, t: Tiling, gpu: Gpu) -> float | None:

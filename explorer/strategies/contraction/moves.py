@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...ir.swizzle import MODES
 from ...ir.tree import Leaf, Loop
 from ...schedule import Schedule
 from .._steps import Builder, leaves_of, own_temporaries
@@ -41,10 +42,10 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling) -> Schedule:
     ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, str, str]], None]] = {
         "warpgroup": _of_groups, "warp": _of_warps, "plain": _of_threads}
     ways[t.engine](b, form, t, update)
-    _pairs(b, form)
     for temporary in own_temporaries(b.plan, form.kernel):
         if temporary not in b.plan.buffer_of:
             b.do("contract", temporary, "register")
+    _pairs(b)
     return b.schedule
 
 
@@ -116,7 +117,7 @@ def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, 
 
 def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, str]) -> None:
     """A warp's instructions on fragments, loaded from factors that threads bring by asynchronous copies."""
-    row = warp_instruction(form)
+    row = warp_instruction(form, t.step)
     assert row is not None
     rows, columns, depth = loops
     inner = _split_depth(b, t, loops)
@@ -127,6 +128,8 @@ def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, s
         inner, step = depth, inner
     b.do("contract", form.total, "register")
     copies = [_staged(b, factor, depth) for factor in (form.left, form.right)]
+    for copy in copies:  # eight rows of a fragment are read at once
+        any(b.attempt("swizzle", copy, mode) for mode in reversed(MODES))
     if t.stages > 1 and not b.attempt("pipeline", depth, t.stages):
         b.attempt("pipeline", depth, 2, asynchronous=False)
     di, dj = b.plan.fresh(f"{rows}.i"), b.plan.fresh(f"{columns}.i")
@@ -153,7 +156,7 @@ def _of_threads(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str,
 
 
 def _staged(b: Builder, factor: Factor, at: str) -> str:
-    """A factor in shared memory, copied by the widest accesses that its rows allow, swizzled where that helps."""
+    """A factor in shared memory, copied by the widest accesses that its rows allow; the copy's name."""
     before = {x.name for x in b.plan.copies}
     width = WIDEST // factor.dtype.bytes
     while width > 1 and not b.attempt("stage", factor.array, at, vector=width):
@@ -161,7 +164,6 @@ def _staged(b: Builder, factor: Factor, at: str) -> str:
     if width <= 1:
         b.do("stage", factor.array, at)
     (name,) = {x.name for x in b.plan.copies} - before
-    b.attempt("swizzle", name)
     return name
 
 
@@ -173,10 +175,10 @@ def _fragments(b: Builder, copy: str, at: str) -> str:
     return name
 
 
-def _pairs(b: Builder, form: ProductForm) -> None:
-    """What follows the sums takes the two neighbours that a lane holds together."""
+def _pairs(b: Builder) -> None:
+    """What writes results takes the two neighbours that a lane holds together."""
     for leaf, above, _ in b.plan.leaves:
-        if leaf.id == form.update or not _follows(b, form, leaf) or len(above) < 2:
+        if len(above) < 2 or not _writes_result(b, leaf):
             continue
         registers, lanes = above[-2:]
         if lanes.role == "seq" and not lanes.is_place:  # a thread's own tile: as many neighbours as 16 bytes hold
@@ -203,6 +205,6 @@ def _vectors(b: Builder, loop: Loop) -> None:
         b.schedule = keep
 
 
-def _follows(b: Builder, form: ProductForm, leaf: Leaf) -> bool:
-    """Whether a leaf uses the sums."""
-    return any(a.array == form.total for a in b.plan.statement_of[leaf.statement].reads)
+def _writes_result(b: Builder, leaf: Leaf) -> bool:
+    """Whether a leaf writes one of the user's arrays."""
+    return b.plan.array_of[b.plan.statement_of[leaf.statement].target.array].role in ("out", "inout")

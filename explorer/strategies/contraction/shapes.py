@@ -35,6 +35,8 @@ class Tiling:
         Warps, warpgroups, or threads, along rows and columns.
     stages : int
         Steps in flight, the computing one included.
+    step : int
+        Depth of one instruction of a warp; 0 for the largest there is.
     """
 
     engine: str
@@ -44,6 +46,7 @@ class Tiling:
     down: int
     across: int
     stages: int
+    step: int = 0
 
     @property
     def threads(self) -> int:
@@ -61,7 +64,7 @@ class Tiling:
             return words + (self.rows // self.down + self.columns // self.across) * max(form.left.dtype.bytes, 4) // 4
         if self.engine != "warp":
             return words
-        row = warp_instruction(form)
+        row = warp_instruction(form, self.step)
         step = row.k if row else 1
         left = self.rows // self.down * step * form.left.dtype.bytes
         return words + (left + self.columns // self.across * step * form.right.dtype.bytes) // (4 * 32)
@@ -73,9 +76,9 @@ class Tiling:
                 f"{self.stages} stages")
 
 
-def warp_instruction(form: ProductForm) -> Mma | None:
-    """The largest exact instruction of a warp for the types of a product."""
-    rows = [r for r in INSTRUCTIONS.values() if not r.significand
+def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | None:
+    """The largest exact instruction of a warp for the types of a product, of this depth and architecture if they are said."""
+    rows = [r for r in INSTRUCTIONS.values() if not r.significand and (not step or r.k == step) and (not arch or r.runs_on(arch))
             and (r.a, r.b, r.c) == (form.left.dtype, form.right.dtype, form.accumulator)]
     return max(rows, key=lambda r: r.m * r.n * r.k, default=None)
 
@@ -96,6 +99,8 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     if size != 2 and any(f.along == f.free for f in (form.left, form.right)):
         return
     for groups, columns, stages in product((1, 2, 3), COLUMNS, STAGES):
+        if groups > 2 and columns > 192:
+            continue  # 384 threads with 128 registers of sums each leave few for addresses
         t = Tiling("warpgroup", GROUP_ROWS * groups, columns, depth, groups, 1, stages)
         if wgmma(GROUP_ROWS, columns, depth, form.left.dtype, form.right.dtype, form.accumulator) is None:
             continue
@@ -107,29 +112,33 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
 
 def _of_warps(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """Those of warps."""
-    row, arch = warp_instruction(form), int("".join(filter(str.isdigit, gpu.arch)))
-    if row is None or not row.runs_on(arch):
+    row = warp_instruction(form, arch=_number(gpu))
+    if row is None:
         return
     depths = tuple(n * STEP_BYTES // form.left.dtype.bytes for n in (2, 4))
     layouts = ((1, 1), (1, 2), (2, 1), (1, 4), (2, 2), (4, 1), (2, 4), (4, 2))
     for (down, across), m, n, depth, stages in product(layouts, (16, 32, 64), (8, 16, 32, 64), depths, (2, 3, 4)):
         if m % row.m or n % row.n or depth % row.k:
             continue
-        t = Tiling("warp", m * down, n * across, depth, down, across, stages)
+        t = Tiling("warp", m * down, n * across, depth, down, across, stages, row.k)
         if _fits(t, form, gpu, MOST_REGISTERS):
             yield t
 
 
 def _of_threads(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """Those of plain arithmetic, where no instruction has the types (its exact ones: tf32 drops bits)."""
-    row, arch = warp_instruction(form), int("".join(filter(str.isdigit, gpu.arch)))
-    if row is not None and row.runs_on(arch):
+    if warp_instruction(form, arch=_number(gpu)) is not None:
         return
     grids = ((8, 16), (16, 8), (16, 16), (8, 8), (8, 32))
     for (down, across), m, n, depth, stages in product(grids, (1, 2, 4, 8), (1, 2, 4, 8), (8, 16, 32), (1, 2, 3, 4)):
         t = Tiling("plain", m * down, n * across, depth, down, across, stages)
         if _fits(t, form, gpu, MOST_REGISTERS):
             yield t
+
+
+def _number(gpu: Gpu) -> int:
+    """90 of ``sm_90``."""
+    return int("".join(filter(str.isdigit, gpu.arch)))
 
 
 def _fits(t: Tiling, form: ProductForm, gpu: Gpu, most: int) -> bool:

@@ -1,0 +1,96 @@
+"""Contraction: products are recognised in every order, tiled, built, proved and right, at whole and ragged sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+import explorer as ex
+from explorer.gpu.spec import gpu
+from explorer.kernel.emit import emit
+from explorer.run.nvrtc.compiler import compile_module
+from explorer.strategies.auto import auto
+from explorer.strategies.contraction import contraction, ranked
+from explorer.strategies.contraction.form import product_form
+from explorer.strategies.contraction.moves import build
+from explorer.strategies.contraction.shapes import Tiling
+from tests.strategies.products import biased, product
+
+ORDERS = [(a, b) for a in "nt" for b in "nt"]
+GROUPS = Tiling("warpgroup", 64, 64, 64, 1, 1, 2)
+WARPS = Tiling("warp", 32, 32, 32, 2, 2, 2)
+THREADS = Tiling("plain", 16, 16, 8, 8, 8, 2)
+
+
+def built(program: object, tiling: Tiling, **sizes: int) -> ex.Schedule:
+    written = program.schedule(**sizes)  # type: ignore[attr-defined]
+    form = product_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    return build(written, form, tiling)
+
+
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+@pytest.mark.parametrize(("m", "n", "k"), [(64, 64, 128), (72, 40, 104)])
+def test_a_warpgroup_multiplies_what_bulk_copies_bring(left: str, right: str, m: int, n: int, k: int) -> None:
+    made = built(product(ex.f16, ex.f32, left, right), GROUPS, M=m, N=n, K=k)
+    assert made.judgement.emittable
+    assert "wgmma_m64n64_f16_f16_f32<4>" in made.cuda
+    assert "bulk_copy_2d" in made.cuda
+    assert made.run(device="cpu", time=False).correct
+    (kernel,) = compile_module(emit(made.plan), "sm_90").kernels.values()
+    assert not kernel.spill_store_bytes
+
+
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+@pytest.mark.parametrize(("m", "n", "k"), [(32, 64, 64), (40, 24, 56), (37, 29, 31)])
+def test_warps_multiply_fragments_of_staged_factors(left: str, right: str, m: int, n: int, k: int) -> None:
+    made = built(product(ex.f16, ex.f32, left, right), WARPS, M=m, N=n, K=k)
+    assert made.judgement.emittable
+    assert "mma_m16n8k16_f16_f16_f32(" in made.cuda
+    assert made.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+@pytest.mark.parametrize(("m", "n", "k"), [(32, 32, 32), (37, 29, 31)])
+def test_threads_multiply_tiles_in_registers(left: str, right: str, m: int, n: int, k: int) -> None:
+    made = built(product(ex.f32, ex.f32, left, right), THREADS, M=m, N=n, K=k)
+    assert made.judgement.emittable
+    assert made.run(device="cpu", time=False).correct
+
+
+def test_what_follows_the_sums_stays_in_the_same_lanes() -> None:
+    made = built(biased, GROUPS, M=64, N=128, K=64)
+    assert made.judgement.emittable
+    assert len(made.plan.launched) == 1
+    assert made.run(device="cpu", time=False).correct
+
+
+def test_fragments_are_loaded_as_matrices() -> None:
+    text = built(product(ex.f16, ex.f32, "n", "n"), WARPS, M=64, N=64, K=64).cuda
+    assert "load_matrix<4, false>(x_r" in text
+    assert "load_matrix<2, true>(y_r" in text  # the right factor's depth runs across its rows
+
+
+def test_auto_takes_the_instructions_that_a_gpu_has() -> None:
+    written = product(ex.f16, ex.f32, "n", "n").schedule(M=1024, N=1024, K=1024)
+    names = {g: auto(written, g).cuda for g in ("H200", "A100", "T4")}
+    assert "wgmma_" in names["H200"]
+    assert "mma_m16n8k16" in names["A100"]
+    assert "wgmma_" not in names["A100"]
+    assert "mma_m16n8k8_f16_f16_f32" in names["T4"]
+
+
+def test_the_model_ranks_more_stages_before_fewer_of_the_same_time() -> None:
+    written = product(ex.f16, ex.f32, "n", "n").schedule(M=4096, N=4096, K=4096)
+    form = product_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    (first, time), *_ = ranked(form, gpu("H200"))
+    assert (first.engine, first.rows, first.columns) == ("warpgroup", 128, 256)
+    assert first.stages > 2
+    assert time.total_us > 2 * 4096**3 / gpu("H200").f16_tensor_flops_per_s * 1e6
+
+
+def test_what_is_no_product_stays() -> None:
+    softmax = ex.workloads.get("softmax").definition.schedule(M=64, N=64)
+    assert contraction(softmax) is softmax
+    thin = product(ex.f16, ex.f32, "n", "n").schedule(M=1, N=64, K=64)
+    assert contraction(thin) is thin

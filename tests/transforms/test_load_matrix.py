@@ -1,0 +1,52 @@
+"""Fragments loaded by ldmatrix: which copies are such loads, what is refused, and that a later step cannot break one."""
+
+from __future__ import annotations
+
+import pytest
+
+import explorer as ex
+from explorer.errors import TransformError
+from explorer.poly.matrix_load import MatrixLoad, matrix_load
+from explorer.strategies.contraction.form import product_form
+from explorer.strategies.contraction.moves import build
+from explorer.strategies.contraction.shapes import Tiling
+from tests.strategies.products import product
+
+
+def fragments(left: str = "n", right: str = "n") -> ex.Schedule:
+    """A product on fragments that are loaded element by element."""
+    written = product(ex.f16, ex.f32, left, right).schedule(M=32, N=32, K=32)
+    form = product_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    made = build(written, form, Tiling("warp", 32, 32, 32, 2, 2, 2))
+    return written.replay([step for step in made.steps if step.name != "load_matrix"])
+
+
+@pytest.mark.parametrize(("left", "right"), [(a, b) for a in "nt" for b in "nt"])
+def test_rows_and_columns_of_every_order(left: str, right: str) -> None:
+    """A row of 16 bytes lies along the fragment's rows, or across them: then it is transposed."""
+    s = fragments(left, right)
+    for name, transposed in (("x_r", left == "t"), ("y_r", right == "n")):
+        leaf, above, _ = s.plan.resolve(name)  # type: ignore[misc]
+        found = matrix_load(s.plan, leaf, above)
+        assert isinstance(found, MatrixLoad)
+        assert found.transposed is transposed
+        s = s.load_matrix(name)
+    assert s.run(device="cpu", time=False).correct
+
+
+def test_what_is_no_such_load() -> None:
+    s = fragments()
+    with pytest.raises(TransformError, match="copies no fragment from shared memory"):
+        s.load_matrix("x_s")
+    with pytest.raises(TransformError, match="there is no statement"):
+        s.load_matrix("nothing")
+    with pytest.raises(TransformError, match="already"):
+        s.load_matrix("x_r").load_matrix("x_r")
+
+
+def test_a_later_step_cannot_take_it_apart() -> None:
+    s = fragments().load_matrix("x_r")
+    loop = s.plan.resolve("x_r")[1][-2].id  # type: ignore[index]
+    with pytest.raises(TransformError, match="take the tile of x_r apart"):
+        s.bind(loop, "seq")
