@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import isinf
 
-from .expr import Expr, Ranges
+from .expr import Expr, Ranges, const
 from .inequality import cases
 from .operations import OPERATIONS
 from .plan import Buffer, Plan
@@ -51,13 +52,24 @@ def loop_text(loop: Loop) -> str:
 
 def leaf_text(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:
     """The line of a statement in the tree: ``S0: y[4*i + i.i] = x[4*i + i.i]  # where 4*i + i.i < 10``."""
-    statement, at, scope = plan.statement_of[leaf.statement], dict(leaf.at), ranges(above)
+    statement, at, scope = plan.statement_of[leaf.statement], dict(by_one(leaf, above).at), ranges(above)
     notes = [guard] if (guard := guard_text(statement.domain, at, scope)) else []
     notes = [f"where {guard}" for guard in notes] + [f"{name} combined by {how}" for name, how in leaf.collect]
     notes += [note] if (note := sum_note(leaf)) else []
+    notes += ["by one thread"] if leaf.mechanism == "bulk" and any(x.is_thread for x in above) else []
     text = statement_text(plan, leaf)
     text = f"{leaf.id}: {f'{leaf.mechanism} ' * (leaf.mechanism in ('async', 'bulk'))}{text}"
     return f"{text}  # {'; '.join(notes)}" if notes else text
+
+
+def by_one(leaf: Leaf, above: tuple[Loop, ...]) -> Leaf:
+    """A bulk copy as the one thread runs it that makes it, the first of each thread loop around; any other leaf as it is."""
+    first = {x.id: const(x.start) for x in above if x.is_thread} if leaf.mechanism == "bulk" else {}
+    if not first:
+        return leaf
+    scope = ranges(above)
+    views = tuple((slot, replace(v, index=tuple(e.substitute(first, scope) for e in v.index))) for slot, v in leaf.views)
+    return replace(leaf, at=tuple((d, e.substitute(first, scope)) for d, e in leaf.at), views=views)
 
 
 def sum_note(leaf: Leaf) -> str:
@@ -93,6 +105,8 @@ def statement_text(plan: Plan, leaf: Leaf) -> str:
     ``acc[8*i + i.i, j] += As[i.i, k] * B[k, j]``
     """
     statement = plan.statement_of[leaf.statement]
+    if leaf.mechanism == "bulk":
+        leaf = by_one(leaf, next(above for x, above, _ in plan.leaves if x.id == leaf.id))
     return _statement(_Writer(statement, leaf.places, dict(leaf.views), {}))
 
 

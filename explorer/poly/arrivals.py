@@ -21,7 +21,7 @@ from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves, walk
 from ..ir.tree import ranges as loop_ranges
 from .decide import Question, decide
-from .groups import Step, commits_before, path_to
+from .groups import Step, commits_before, commits_in, path_to
 from .linear import Case, Tuple, box, build_map, build_set, equal, feasible, less
 from .sites import Site, sites
 from .slots import Slot, TextOrder
@@ -50,8 +50,9 @@ def copies_in_bulk(kernel: Kernel) -> bool:
 
 
 def mbarriers(kernel: Kernel) -> int:
-    """How many mbarriers its groups take in turn."""
-    return max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"), default=0) + 2
+    """How many mbarriers its groups take in turn: two more than a wait leaves open, or one for each where there are fewer."""
+    open_ = max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"), default=0)
+    return max(min(open_ + 2, commits_in(kernel.body)), 1)
 
 
 def group_of(kernel: Kernel, node_id: str) -> Expr:
@@ -94,10 +95,10 @@ def miscounts(plan: Plan) -> Iterator[Miscount]:
     for kernel in plan.kernels:
         bulk = [s for s in sites(plan)[kernel.id] if s.leaf.mechanism == "bulk" and s.writes]
         known = waits(kernel) if bulk else ()
-        for site in bulk:
+        for site in {s.statement.name: s for s in reversed(bulk)}.values():
             if decide(_Unawaited(site, group_of(kernel, site.leaf.id), known)):
-                name = site.leaf.id
-                yield Miscount(site.leaf, (name, *(w.wait.id for w in known)),
+                name = site.statement.name
+                yield Miscount(site.leaf, (site.leaf.id, *(w.wait.id for w in known)),
                                f"no wait is for the groups of {name} alone: one goes on to a later group, or there is none",
                                "bulk copies land in any order, so that each group is waited for by itself",
                                "pipeline the bulk copies of a loop together")

@@ -18,7 +18,7 @@ from ..ir.plan import Buffer, Plan
 from ..ir.program import Array, Constraint, Statement
 from ..ir.scalar import Read
 from ..ir.swizzle import MODES, offset
-from ..ir.tree import Leaf, Loop, ranges
+from ..ir.tree import Kernel, Leaf, Loop, find, ranges
 from .lanes import misaligned
 from .pure_load import Never, not_loaded
 
@@ -90,8 +90,7 @@ def bulk(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk | Never:
         return refusal
     loops = _box_loops(plan, above)
     if not loops:
-        return Never(f"{leaf.statement} is not alone in loops over a box", "the innermost loops of a bulk copy are its box",
-                     "stage with engine='bulk' again")
+        return Never(f"{leaf.statement} stands in no loops over a box of {array.name} alone", NEIGHBOURS, OTHERWISE)
     if refusal := _thread(leaf, statement, above):
         return refusal
     scope, at = ranges(above), leaf.places
@@ -140,11 +139,19 @@ def _memory(plan: Plan, leaf: Leaf, array: Array, buffer: Buffer) -> Never | Non
         view = other.view(len(statement.reads))
         if k.id in together and view is None and statement.target.array == array.name:
             return Never(f"{other.id} writes {array.name} in the launch in which {leaf.statement} copies it",
-                         "a bulk copy sees what launches before have written", f"launch({other.id!r}), or {OTHERWISE}")
+                         "a bulk copy sees what launches before have written", f"{_apart(k, other, kernel)}; or {OTHERWISE}")
         if view is not None and view.buffer == buffer.name and other.mechanism != "bulk":
             return Never(f"{other.id} writes {buffer.name}, too, and not by a bulk copy",
                          "what threads write to shared memory is ordered with bulk copies by fences alone", OTHERWISE)
     return None
+
+
+def _apart(writes: Kernel, leaf: Leaf, copies: Kernel | None) -> str:
+    """What makes a launch of its own of what stands behind a leaf."""
+    if copies is not None and writes.id != copies.id:
+        return f"join({copies.id!r}, 'launch')"
+    top = next(n.id for n in writes.body if n.id == leaf.id or (isinstance(n, Loop) and find(n.body, leaf.id)))
+    return f"launch({writes.id!r}, after={top!r})"
 
 
 def _box_loops(plan: Plan, above: tuple[Loop, ...]) -> tuple[Loop, ...]:

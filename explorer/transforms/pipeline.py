@@ -29,8 +29,9 @@ class Pipeline(Transform):
     Asynchronous copies (``cp.async``) bypass the registers and are waited for in groups, one per iteration: at
     the top of iteration ``k`` at most ``stages - 2`` groups may still be open.  They must be pure loads from global
     to shared memory of 4, 8 or 16 bytes, with zeros beyond the edge (the rule of ALCOP: the buffer of a pipeline
-    is filled by asynchronous copies alone).  Plain copies have no such conditions and work between any two storages;
-    a loop with buffers in registers is unrolled, because registers have no addresses.
+    is filled by asynchronous copies alone).  Copies staged with the engine ``bulk`` stay bulk copies.  Plain copies have no
+    such conditions and work between any two storages; a loop with buffers in registers is unrolled, because registers have
+    no addresses.
 
     Before::
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from math import prod
 
 from ..ir.expr import Expr, rejoin, var
@@ -11,6 +12,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Access, Array, Constraint, Statement
 from ..ir.scalar import Read
+from ..ir.swizzle import MODES
 from ..ir.tree import Leaf, Loop, View, leaves, ranges
 from ..poly.mechanism import settled
 from ..poly.overapproximated import overapproximates
@@ -42,6 +44,12 @@ class Stage(Transform):
     is ``f = (r*T + t)*V + v``.  Beyond the array's edge the copy holds zeros, so its readers need no guards.  It also holds
     zeros for elements that no reader uses and that the program may not have written yet.  A reader that is an asynchronous
     copy becomes a plain one if the hardware cannot copy asynchronously from the copy's storage.
+
+    With the engine ``async`` each thread copies asynchronously (``cp.async``), with ``bulk`` one thread asks for whole boxes of
+    the array (TMA, sm_90), at most 256 elements along a dimension.  Such copies are committed and waited for right behind;
+    `pipeline` lets them run ahead.  A bulk copy needs rows of a multiple of 16 bytes, and zeros beyond the array's edge alone.
+    A swizzle exchanges units of 16 bytes within its rows (:mod:`~explorer.transforms.swizzle`), so that a column of them lies in
+    different banks; longer rows become panels of this width.
 
     Before::
 
@@ -300,6 +308,9 @@ class Stage(Transform):
             if count < 8 and step.check(plan):
                 count += 1
                 yield step
+        for name in list(names)[:4]:
+            bulk = (cls(name, node_id, engine="bulk", swizzle=mode) for mode in (*reversed(MODES), 0))
+            yield from islice((step for step in bulk if step.check(plan)), 1)
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:

@@ -12,7 +12,7 @@ from ..ir.expr import Expr, Ranges
 from ..ir.instructions import instruction
 from ..ir.plan import Plan
 from ..ir.program import Constraint
-from ..ir.text import guard_text, kernel_note, layout_text, statement_text, sum_note
+from ..ir.text import by_one, guard_text, kernel_note, layout_text, statement_text, sum_note
 from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, ranges
 from .rows import Chip, Row, code, piece
 from .style import ROLE_GLYPHS
@@ -21,7 +21,7 @@ LONGEST = 120
 """Rows that a picture shows at most; a person does not read more, and the text has them all."""
 ROLE_WORDS = {
     "seq": "sequential", "unroll": "unrolled", "vector": "vector lanes of one access",
-    "tensor": "one tensor instruction of a warp", "launch": "run by the host, one launch each",
+    "tensor": "one instruction, for a tile or a box", "launch": "run by the host, one launch each",
     **{f"block.{x}": f"spread over the blocks of the grid, axis {x}" for x in "xyz"},
     **{f"thread.{x}": f"spread over the threads of a block, axis {x}" for x in "xyz"},
     "warp": "spread over the warps of a block", "lane": "spread over the 32 lanes of a warp",
@@ -94,7 +94,7 @@ def tight_bounds(plan: Plan, loop: Loop, above: tuple[Loop, ...]) -> str:
     common: list[str] | None = None
     for leaf, path, _ in plan.leaves:
         if loop in path:
-            at = dict(leaf.at)
+            at = dict(by_one(leaf, path).at)
             found = [text for c in plan.statement_of[leaf.statement].domain if (text := _holds_on(c, at, scope, loop.id))]
             common = found if common is None else [t for t in common if t in found]
     return " and ".join(dict.fromkeys(common or []))
@@ -116,7 +116,7 @@ def _sync(sync: Sync) -> str:
 def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], depth: int) -> Row:
     statement = plan.statement_of[leaf.statement]
     text = statement_text(plan, leaf)
-    guard = guard_text(statement.domain, dict(leaf.at), ranges(above))
+    guard = guard_text(statement.domain, dict(by_one(leaf, above).at), ranges(above))
     chips = [Chip(f"Σ {how}", "thread", f"updates from different {loop} are combined by {how}", f"Σ {how} over {loop}")
              for loop, how in leaf.collect]
     if statement.update and not leaf.collect:

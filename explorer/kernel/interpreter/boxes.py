@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,9 +40,13 @@ def _known(machine: Machine, keys: list[Key], nodes: tuple[str, ...]) -> bool:
 
 def begin(threads: Threads, node: Begin, lanes: Lanes) -> None:
     """The mbarriers of the threads' blocks are ready."""
-    for block in threads.machine.block_of[lanes.index]:
+    machine, name = threads.machine, node.mbarriers.name
+    for block in machine.block_of[lanes.index]:
+        if (name, int(block), 0) in machine.boxes.open:
+            machine.hazards.report("in flight", node.ids, name, lambda: Hazard(
+                "in flight", f"{name} is made ready again while it is in use", node.ids, name))
         for slot in range(node.mbarriers.count):
-            threads.machine.boxes.begin((node.mbarriers.name, int(block), slot))
+            machine.boxes.begin((name, int(block), slot))
 
 
 def issue(threads: Threads, node: BulkCopy, lanes: Lanes, env: Env) -> None:
@@ -86,18 +90,27 @@ def _places(buffer: Buffer, first: int, count: int, mode: int) -> Numbers:
     """The elements of a shared array, row-major, on which a box falls that begins at one of them."""
     extents = panelled(buffer, [Expr()] * len(buffer.padded_shape), {})[1]
     shape = buffer.padded_shape
-    begin = [int(i) for i in np.unravel_index(first % max(buffer.size, 1), shape)]
+    begin: list[Numbers] = _unravelled(np.asarray(first % max(buffer.size, 1)), shape)
     if len(extents) > len(shape):
         *outer, row, column = begin
         begin = [*outer, column // buffer.panel, row, column % buffer.panel]
     lying = int(np.ravel_multi_index(begin, extents)) + np.arange(count)
     lying = swizzled(swizzled(lying, mode, buffer.dtype.bytes), buffer.swizzle, buffer.dtype.bytes)
     inside = np.clip(lying, 0, buffer.size - 1)
-    found = [*cast("tuple[Numbers, ...]", np.unravel_index(inside, extents))]
+    found = _unravelled(inside, extents)
     if len(extents) > len(shape):
         *outer, panel, row, column = found
         found = [*outer, row, panel * buffer.panel + column]
     return np.where(lying == inside, np.ravel_multi_index(found, shape), lying)
+
+
+def _unravelled(flat: Numbers, shape: tuple[int, ...]) -> list[Numbers]:
+    """The indices of places in an array."""
+    found: list[Numbers] = []
+    for n in reversed(shape):
+        found.insert(0, flat % n)
+        flat = flat // n
+    return found
 
 
 def arrive(threads: Threads, node: Arrive, lanes: Lanes, env: Env) -> None:
@@ -117,6 +130,16 @@ def arrive(threads: Threads, node: Arrive, lanes: Lanes, env: Env) -> None:
             machine.boxes.complete(key)
 
 
+def end_copies(machine: Machine) -> None:
+    """No copy may still be on its way when its block ends."""
+    for phase in machine.boxes.phases:
+        if phase.flights and phase.known_since is None:
+            access, to = phase.flights[0].access, phase.flights[0].to
+            machine.hazards.report("in flight", access.nodes, to.name, lambda access=access, to=to: Hazard(
+                "in flight", f"{', '.join(access.nodes)} may still copy to {to.name} when its block ends: nobody waits for it",
+                access.nodes, to.name))
+
+
 def wait(threads: Threads, node: Await, lanes: Lanes, env: Env) -> Steps:
     """Until the phases of this parity are complete."""
     machine = threads.machine
@@ -129,6 +152,6 @@ def wait(threads: Threads, node: Await, lanes: Lanes, env: Env) -> Steps:
                   missing="bulk copies of a group that nobody closes")
     for lane, key in zip(lanes.index, keys, strict=True):
         if (phase := machine.boxes.last.get(key)) is not None:
-            phase.waited.add(int(lane))
+            phase.waited[lane] = True
             if phase.known_since is None:
                 phase.known_since = int(machine.clocks.now[key[1]])

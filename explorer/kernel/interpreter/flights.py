@@ -55,9 +55,9 @@ class Phase:
 
     number: int
     block: int
+    waited: Numbers
     arrived: bool = False
     flights: list[Flight] = field(default_factory=list[Flight])
-    waited: set[int] = field(default_factory=set[int])
     known_since: int | None = None
 
 
@@ -67,6 +67,8 @@ class Boxes:
 
     Attributes
     ----------
+    threads : int
+        Of the launch.
     phases : list of Phase
         All that there were; a box is marked with the number of its own.
     open : dict
@@ -75,13 +77,14 @@ class Boxes:
         The newest one that is.
     """
 
+    threads: int
     phases: list[Phase] = field(default_factory=list[Phase])
     open: dict[Key, tuple[int, Phase]] = field(default_factory=dict[Key, tuple[int, Phase]])
     last: dict[Key, Phase] = field(default_factory=dict[Key, Phase])
 
     def begin(self, key: Key, done: int = 0) -> None:
         """A phase begins."""
-        self.phases.append(Phase(len(self.phases), key[1]))
+        self.phases.append(Phase(len(self.phases), key[1], np.zeros(self.threads, bool)))
         self.open[key] = done, self.phases[-1]
 
     def passed(self, key: Key, parity: int) -> bool:
@@ -107,8 +110,8 @@ class Boxes:
         out = np.zeros(marks.shape, bool)
         for number in np.unique(marks[marks >= 0]):
             phase = self.phases[int(number)]
-            knows = np.isin(lanes, list(phase.waited))
+            knows = phase.waited[lanes]
             if phase.known_since is not None:
-                knows |= (lanes // threads == phase.block) & (now[lanes // threads] > phase.known_since)
+                knows = knows | ((lanes // threads == phase.block) & (now[lanes // threads] > phase.known_since))
             out |= (marks == number) & ~knows
         return out

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...ir.tree import BLOCK_ROLES
 from .blocks import Blocks
+from .boxes import end_copies
 from .lanes import Env, Lanes, Numbers
 from .machine import Machine
 from .meetings import Meeting, Steps, TeamRunner
@@ -46,7 +47,10 @@ class Phases:
 
     def run(self) -> bool:
         """Whether all threads come to the end."""
-        return TeamRunner(self.machine).run(self.program)
+        ended = TeamRunner(self.machine).run(self.program)
+        if ended:
+            end_copies(self.machine)
+        return ended
 
     def program(self, lanes: Lanes) -> Steps:
         """All phases, by some threads."""

@@ -45,7 +45,7 @@ class Machine:
     watch: bool
     own: dict[tuple[str, str], Cells] = field(default_factory=dict[tuple[str, str], Cells])
     flights: list[Flight] = field(default_factory=list[Flight])
-    boxes: Boxes = field(default_factory=Boxes)
+    boxes: Boxes = field(init=False)
     accesses: list[Access] = field(default_factory=list[Access])
     scratch: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
 
@@ -61,7 +61,7 @@ class Machine:
         self.cluster_blocks = prod(cluster)
         meeting = len(self.launch.kernels) > 1 or self.cluster_blocks > 1
         self.clocks = Clocks(self.blocks, self.threads, meeting)
-        self.commits = np.zeros(flat.size, np.int64)
+        self.commits, self.boxes = np.zeros(flat.size, np.int64), Boxes(flat.size)
         for cells in self.arrays.values():
             cells.watched(self.watch and len(self.everyone) > 1)
 

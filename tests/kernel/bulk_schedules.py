@@ -1,0 +1,150 @@
+"""Schedules with bulk copies: arrays of one to five dimensions, types, swizzles, ragged edges, pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import explorer as ex
+from explorer.schedule import Schedule
+
+A, B, C, D, E = ex.sizes("A B C D E")
+
+
+@ex.program
+def line(x: ex.f32[E], y: ex.f32[E]):
+    for e in range(E):
+        y[e] = 2.0 * x[e] + 1.0
+
+
+@ex.program
+def plane(x: ex.f16[D, E], y: ex.f16[D, E]):
+    for d in range(D):
+        for e in range(E):
+            y[d, e] = x[d, e] + 1.0
+
+
+@ex.program
+def wide_plane(x: ex.f64[D, E], y: ex.f64[D, E]):
+    for d in range(D):
+        for e in range(E):
+            y[d, e] = x[d, e] + 1.0
+
+
+@ex.program
+def bytes_(x: ex.i8[D, E], y: ex.i32[D, E]):
+    for d in range(D):
+        for e in range(E):
+            y[d, e] = x[d, e] + 1
+
+
+@ex.program
+def stencil(x: ex.f32[C, D, E], y: ex.f32[C, D, E]):
+    for c in range(C):
+        for d in range(D):
+            for e in range(E):
+                y[c, d, e] = 0.0
+                for a in range(3):
+                    for b in range(3):
+                        if 0 <= d + a - 1 < D and 0 <= e + b - 1 < E:
+                            y[c, d, e] += x[c, d + a - 1, e + b - 1]
+
+
+@ex.program
+def images(x: ex.f32[B, C, D, E], y: ex.f32[B, D, E]):
+    for b in range(B):
+        for d in range(D):
+            for e in range(E):
+                y[b, d, e] = 0.0
+                for c in range(C):
+                    y[b, d, e] += x[b, c, d, e]
+
+
+@ex.program
+def five(x: ex.f32[A, B, C, D, E], y: ex.f32[A, B, C, D, E]):
+    for a in range(A):
+        for b in range(B):
+            for c in range(C):
+                for d in range(D):
+                    for e in range(E):
+                        y[a, b, c, d, e] = 3.0 * x[a, b, c, d, e]
+
+
+@ex.program
+def product(x: ex.f16[D, C], y: ex.f16[C, E], z: ex.f16[D, E]):
+    for i in range(D):
+        for j in range(E):
+            total = ex.local(ex.f32)
+            total = 0.0
+            for k in range(C):
+                total += x[i, k] * y[k, j]
+            z[i, j] = total
+
+
+def vector(n: int = 300, tile: int = 64, swizzle: int = 0) -> Schedule:
+    """One dimension; a block for each tile."""
+    s = line.schedule(E=n).split("e", tile).bind("e", "block.x").bind("e.i", "thread.x")
+    return s.stage("x", "e", engine="bulk", swizzle=swizzle)
+
+
+def tiles(definition: ex.Definition = plane, d: int = 37, e: int = 72, tile: tuple[int, int] = (16, 64), swizzle: int = 0,
+          threads: int = 16) -> Schedule:
+    """Two dimensions, a tile for each block."""
+    s = definition.schedule(D=d, E=e).split("d", tile[0]).split("e", tile[1]).reorder("d", "e", "d.i", "e.i")
+    s = s.bind("d", "block.y").bind("e", "block.x").bind("d.i", "thread.y").split("e.i", threads, "t")
+    return s.bind("t", "thread.x").stage("x", "e", engine="bulk", swizzle=swizzle)
+
+
+def window(d: int = 20, e: int = 44) -> Schedule:
+    """Three dimensions, tiles with a halo: boxes begin before the array."""
+    s = stencil.schedule(C=3, D=d, E=e).split("d", 8).split("e", 14).reorder("c", "d", "e", "d.i", "e.i")
+    s = s.bind("c", "block.z").bind("d", "block.y").bind("e", "block.x").bind("d.i", "thread.y").bind("e.i", "thread.x")
+    return s.stage("x", "e", engine="bulk")
+
+
+def sums_of_images(tile: int = 16, c: int = 5) -> Schedule:
+    """Four dimensions, of which a box has three."""
+    s = images.schedule(B=2, C=c, D=9, E=20).split("d", 4).split("e", tile).reorder("b", "d", "e", "d.i", "e.i")
+    s = s.bind("b", "block.z").bind("d", "block.y").bind("e", "block.x").bind("d.i", "thread.y").bind("e.i", "thread.x")
+    return s.stage("x", "e", engine="bulk")
+
+
+def five_dimensions() -> Schedule:
+    """Five dimensions, boxes of four."""
+    s = five.schedule(A=2, B=3, C=5, D=6, E=12).split("c", 2).split("d", 4).split("e", 8)
+    s = s.reorder("a", "c", "d", "e", "b", "c.i", "d.i", "e.i").bind("a", "block.z").bind("c", "block.y").bind("d", "block.x")
+    return s.bind("e.i", "thread.x").bind("d.i", "thread.y").stage("x", "e", engine="bulk")
+
+
+def tiled_product(stages: int = 1, c: int = 72, d: int = 20, e: int = 40, tile: tuple[int, int, int] = (8, 32, 16),
+                  swizzle: tuple[int, int] = (32, 64), slots: int = 0) -> Schedule:
+    """A product in tiles; both factors are copied for each step of the sum, in the body of thread loops."""
+    s = product.schedule(D=d, E=e, C=c).split("i", tile[0]).split("j", tile[1]).split("k", tile[2])
+    s = s.reorder("i", "j", "i.i", "j.i").bind("i", "block.y").bind("j", "block.x").bind("i.i", "thread.y")
+    s = s.contract("total", "register").bind("j.i", "thread.x")
+    s = s.stage("x", "k", engine="bulk", swizzle=swizzle[0]).stage("y", "k", engine="bulk", swizzle=swizzle[1])
+    return s.pipeline("k", stages, buffers=slots) if stages > 1 else s
+
+
+def several_tiles(stages: int = 3) -> Schedule:
+    """One block computes all tiles one after the other, so that groups of one tile follow those of the tile before."""
+    s = product.schedule(D=16, E=40, C=80).split("i", 8).split("j", 32).split("k", 16).reorder("i", "j", "i.i", "j.i")
+    s = s.bind("i.i", "thread.y").contract("total", "register").bind("j.i", "thread.x")
+    s = s.stage("x", "k", engine="bulk", swizzle=32).stage("y", "k", engine="bulk", swizzle=64)
+    return s.pipeline("k", stages) if stages > 1 else s
+
+
+SCHEDULES: dict[str, Callable[[], Schedule]] = {
+    "vector": vector, "long vector": lambda: vector(700, 512), "one tile": lambda: vector(64),
+    "a part of a tile": lambda: vector(4), "tiles": tiles, "swizzled tiles": lambda: tiles(swizzle=128),
+    "panels": lambda: tiles(d=9, e=264, tile=(8, 256), swizzle=128),
+    "f64": lambda: tiles(wide_plane, tile=(16, 16), swizzle=128),
+    "f64 64": lambda: tiles(wide_plane, tile=(16, 8), swizzle=64, threads=8),
+    "f64 32": lambda: tiles(wide_plane, tile=(16, 4), swizzle=32, threads=4, e=74),
+    "i8": lambda: tiles(bytes_, e=80, tile=(8, 32), swizzle=32),
+    "i8 128": lambda: tiles(bytes_, e=272, tile=(8, 128), swizzle=128),
+    "halo": window, "images": sums_of_images, "five dimensions": five_dimensions,
+    "product": tiled_product, "two stages": lambda: tiled_product(2), "three stages": lambda: tiled_product(3),
+    "four stages": lambda: tiled_product(4), "few steps": lambda: tiled_product(3, 24), "one step": lambda: tiled_product(2, 16),
+    "more slots": lambda: tiled_product(3, 104, slots=6),
+    "panels in a pipeline": lambda: tiled_product(3, 72, 10, 40, (8, 32, 32), (64, 32)),
+    "tile after tile": several_tiles, "tile after tile, at once": lambda: several_tiles(1)}
