@@ -7,7 +7,7 @@ line, modulo the units of a row.  These are the patterns of tensor maps and of m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from .expr import Expr, Ranges, const, quotient, rejoin, remainder
@@ -48,6 +48,20 @@ def offset(buffer: Buffer, index: Sequence[Expr], ranges: Ranges) -> Expr:
     for e, extent in zip(*cells(buffer, index, ranges), strict=True):
         place = place * extent + e
     return rejoin(place)
+
+
+def apart(buffer: Buffer, index: Sequence[Expr], ranges: Ranges,
+          unrolled: Collection[str] = ()) -> tuple[tuple[Expr, ...], Expr]:
+    """The index of an element as that of the first in its unit of 16 bytes, and how far behind it is.
+
+    A unit changes its place as a whole, so ``swizzled(first) + rest`` is the element's place, too, and neighbours are seen to be
+    neighbours.  Where the rest would be a division of its own, it stays with the first, unless its loops are `unrolled`.
+    """
+    *outer, column = index
+    unit, known = UNIT // buffer.dtype.bytes, {atom for atom, _ in column.terms}
+    rest = remainder(column, unit, ranges)
+    divided = Expr(tuple(t for t in rest.terms if t[0] not in known)).variables()
+    return ((*outer, quotient(column, unit, ranges) * unit), rest) if divided <= frozenset(unrolled) else (tuple(index), const(0))
 
 
 def swizzled(place: Any, mode: int, size: int) -> Any:

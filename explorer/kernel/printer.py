@@ -90,8 +90,10 @@ class BodyPrinter:
     def _(self, node: For) -> list[Out]:
         header = self.spell.header(node, self.ranges)
         self.ranges[node.var] = node.start, node.start + node.extent - 1
+        self.spell.unrolled |= {node.var} if node.role == "unroll" else set()
         body = self.body(node.body)
         del self.ranges[node.var]
+        self.spell.unrolled.discard(node.var)
         before = ("#pragma unroll",) if node.role == "unroll" else ()
         return [Block(header, body, node.ids, before, node.loop.id)]
 

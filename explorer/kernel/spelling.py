@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..ir.dtype import DTYPES, DType
-from ..ir.expr import Expr, Ranges
+from ..ir.expr import Expr, Ranges, const
 from ..ir.plan import Buffer
 from ..ir.program import Indirect
 from ..ir.scalar import REDUCTIONS, Read, Scalar
-from ..ir.swizzle import UNIT, cells, offset
+from ..ir.swizzle import UNIT, apart, cells, offset
 from ..poly.shared_tile import SharedTile
 from .bounds import bounds, extreme_text
 from .conditions import NEVER, Condition, condition_text, without_implied
@@ -41,6 +41,8 @@ class Speller:
         Parts of the device library.
     aligned : dict of str to int
         Shared arrays that begin at multiples of so many bytes.
+    unrolled : set of str
+        Variables of unrolled loops around what is written.
     """
 
     def __init__(self, low: Lowered) -> None:
@@ -48,6 +50,7 @@ class Speller:
         self.used: set[str] = set()
         self.library: set[str] = set()
         self.aligned: dict[str, int] = {}
+        self.unrolled: set[str] = set()
 
     # -- indices and conditions ---------------------------------------------------------------------------------
 
@@ -120,15 +123,19 @@ class Speller:
         return f"{store.name}[{horner([to_c(e, ranges) for e in affine], store.shape, wide)}]"
 
     def _place(self, buffer: Buffer, index: Sequence[Expr], ranges: Ranges) -> str:
-        """Where an element of a shared array in panels or swizzled lies: ``swizzled<128, __half>(i * 64 + k)``."""
-        text = self._before_swizzle(buffer, index, ranges)
-        if not buffer.swizzle:
-            return text
-        self.library.add("swizzle")
-        return f"swizzled<{buffer.swizzle}, {buffer.dtype.cuda}>({text})"
+        """Where an element of a shared array in panels or swizzled lies: ``swizzled<128, __half>(i * 64 + 8 * t) + v``.
 
-    def _before_swizzle(self, buffer: Buffer, index: Sequence[Expr], ranges: Ranges) -> str:
-        """The same without the swizzle."""
+        What stands behind the call is known to the compiler as neighbours, which it may load at once.
+        """
+        if not buffer.swizzle:
+            return self._in_panels(buffer, index, ranges)
+        self.library.add("swizzle")
+        first, rest = apart(buffer, index, ranges, self.unrolled)
+        behind = "" if rest == const(0) else f" + {to_c(rest, ranges)[0]}"
+        return f"swizzled<{buffer.swizzle}, {buffer.dtype.cuda}>({self._in_panels(buffer, first, ranges)}){behind}"
+
+    def _in_panels(self, buffer: Buffer, index: Sequence[Expr], ranges: Ranges) -> str:
+        """The same before the swizzle."""
         found, extents = cells(buffer, index, ranges)
         wide = is_wide(offset(buffer, index, ranges), ranges)
         return horner([to_c(e, ranges) for e in found], extents, wide)
@@ -139,7 +146,7 @@ class Speller:
         assert store.buffer is not None, "operands in shared memory are buffers of the plan"
         self.used |= {store.name, *(name for e in index for name in e.variables())}
         kind = f"{tile.swizzle}, {'true' if tile.transposed else 'false'}, {tile.panel_bytes}, {tile.step_bytes}"
-        return f"shared_tile<{kind}>(&{store.name}[{self._before_swizzle(store.buffer, index, site.ranges)}])"
+        return f"shared_tile<{kind}>(&{store.name}[{self._in_panels(store.buffer, index, site.ranges)}])"
 
     def _indirect(self, index: Indirect, site: Site, reads: Sequence[Operand]) -> Text:
         """A data-dependent index as an integer."""

@@ -10,7 +10,7 @@ import pytest
 from explorer.ir.dtype import DTYPES
 from explorer.ir.expr import const, var
 from explorer.ir.plan import Buffer
-from explorer.ir.swizzle import MODES, cells, offset, places_of, shared_bytes, swizzled
+from explorer.ir.swizzle import MODES, apart, cells, offset, places_of, shared_bytes, swizzled
 
 TYPES = ("u8", "f16", "f32", "f64")
 
@@ -87,6 +87,23 @@ def test_panels_stand_before_rows() -> None:
     assert offset(b, (var("s"), var("i"), column), ranges) == 192 * var("s") + 64 * var("t") + 8 * var("i") + var("v")
     plain = laid("f16", (8, 24))
     assert offset(plain, (var("i"), const(3)), ranges) == 24 * var("i") + 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_what_stands_behind_a_unit_keeps_its_distance(dtype: str, mode: int) -> None:
+    size = DTYPES[dtype].bytes
+    b, unit = laid(dtype, (16, mode // size), 0, mode), 16 // size
+    ranges = {"t": (0, mode // 16 - 1), "v": (0, unit - 1), "k": (0, mode // size - 1)}
+    cases = [(unit * var("t") + var("v"), ()), (var("k"), ("k",)), (var("k"), ()), (unit * var("t") + (unit - 1), ())]
+    for column, unrolled in cases:
+        (row, first), rest = apart(b, (const(0), column), ranges, unrolled)
+        assert row == const(0)
+        assert (first == column and rest == const(0)) == (column == var("k") and not unrolled)
+        for line, (t, v, k) in product(range(16), product(*(range(high + 1) for _, high in ranges.values()))):
+            at = {"t": t, "v": v, "k": k}
+            whole, begin = (line * (mode // size) + e.evaluate(at) for e in (column, first))
+            assert swizzled(whole, mode, size) == swizzled(begin, mode, size) + rest.evaluate(at)
 
 
 def test_aligned_arrays_stand_first() -> None:

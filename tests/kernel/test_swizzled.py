@@ -40,14 +40,14 @@ def case(how: dict[str, Any], steps: list[Step], **sizes: int) -> Case:
 def test_it_computes_what_the_program_says(how: dict[str, Any]) -> None:
     ring: list[Step] = [("pipeline", "k", 3)]
     cases = [case(how, [*gemm(*TILE, width=width), *more], **sizes)
-             for width, more in ((1, []), (4, []), (4, ring)) for sizes in ({}, {"M": 33, "N": 68, "K": 36})]
-    cases.append(case(how, gemm(*TILE), M=31, N=63, K=29))
+             for width, more, sizes in ((1, [], {"M": 32, "N": 64, "K": 32}), (4, [], {"M": 33, "N": 68, "K": 36}),
+                                        (4, ring, {"M": 35, "N": 72, "K": 72}))]
     cases.append(case(how, [*gemm(*TILE), *ring], M=31, N=63, K=71))
     assert not differences(cases, seeds=2)
 
 
 def test_dynamic_shared_memory_begins_at_a_multiple_of_1024() -> None:
-    big = case(ROWS, [*gemm((64, 128, 32), (8, 8), width=4), ("pipeline", "k", 3)])
+    big = case(ROWS, [*gemm((64, 128, 32), (8, 8), width=4), ("pipeline", "k", 3)], M=64, N=128, K=72)
     text = emit(big.plan).text
     assert "extern __shared__ __align__(1024) unsigned char shared_memory[];" in text
     assert "float (&b_s)[12288] = *reinterpret_cast<float (*)[12288]>(shared_memory + 24576);" in text
@@ -55,7 +55,7 @@ def test_dynamic_shared_memory_begins_at_a_multiple_of_1024() -> None:
 
 
 def test_a_plain_array_stands_behind_those_that_are_aligned() -> None:
-    mixed = case({"b_s": ROWS["b_s"]}, [*gemm((64, 128, 30), (8, 8)), ("pipeline", "k", 3)])
+    mixed = case({"b_s": ROWS["b_s"]}, [*gemm((64, 128, 30), (8, 8)), ("pipeline", "k", 3)], M=64, N=128, K=70)
     (launch,), text = emit(mixed.plan).launches, emit(mixed.plan).text
     assert "a_s)[3][64][30] = *reinterpret_cast<float (*)[3][64][30]>(shared_memory + 46080)" in text
     assert launch.dynamic_shared_bytes == 46080 + 3 * 64 * 30 * 4
@@ -108,6 +108,15 @@ def test_the_compiler_takes_it_and_counts_the_same_bytes(arch: str) -> None:
             module = emit(case(how, steps).plan, arch=arch)
             (kernel,) = compile_module(module, arch).kernels.values()
             assert kernel.static_shared_bytes == module.launches[0].static_shared_bytes, how
+
+
+def test_neighbours_stand_behind_their_unit() -> None:
+    """As the compiler sees them, who then loads them at once; those of a loop that is unrolled, too."""
+    text = emit(case(ROWS, gemm(*TILE)).plan).text
+    assert "b_s[swizzled<128, float>(((j_i / 8) * 32 + k_i) * 32 + 4 * (j_i % 8)) + j_i_i_2]" in text
+    wide = emit(case(ROWS, gemm((64, 128, 32), (8, 8))).plan).text
+    assert "* 32 + 8 * (j_i % 4) + 4 * (j_i_i_2 / 4)) + j_i_i_2 % 4]" in wide
+    assert "a_s[swizzled<128, float>((8 * i_i + i_i_i_2) * 32 + k_i)]" in wide, "a division in the loop is no gain"
 
 
 def test_what_a_place_in_panels_repeats_has_a_name() -> None:
