@@ -141,6 +141,8 @@ void simt_mbarrier_begin(void* at, int arrivals) {
     Worker& w = *worker;
     if (!w.boxes) w.boxes = (Boxes*)calloc(1, sizeof(Boxes));
     Boxes& b = *w.boxes;
+    for (int i = 0; i < b.mbarrier_count; ++i)
+        if (b.mbarriers[i].at == at) fault("mbarrier-begun", "pc=%u%s", offset_of(__builtin_return_address(0)), place_of(at).text);
     if (b.mbarrier_count == MOST_MBARRIERS) fault("request", "word=at most %d mbarriers", MOST_MBARRIERS);
     b.mbarriers[b.mbarrier_count++] = {at, 0, arrivals, arrivals, 0, add_phase(b), -1};
 }
