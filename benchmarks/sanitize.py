@@ -96,6 +96,14 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     yield "softmax, rows in registers", spine.softmax_rows(5, 132, 32)
     yield "jacobi, tiles", spine.jacobi_tiles(6, 30, 70, steps=4, rows=8, threads=32, ty=2)
     yield from tensor.schedules()
+    yield from ((f"bulk copies, {name}", make()) for name, make in bulk_copies().items())
+
+
+def bulk_copies() -> dict[str, Any]:
+    """What is tested of bulk copies on the CPU device: dimensions, types, swizzles, ragged edges, pipelines."""
+    from tests.kernel.bulk_schedules import SCHEDULES
+
+    return SCHEDULES
 
 
 def copies() -> Iterator[tuple[str, Schedule]]:
@@ -136,8 +144,11 @@ def run(engine: CupyEngine, schedule: Schedule) -> str:
         on_gpu[b.name] = memory
         if b.kind in ("in", "inout"):
             engine.write(memory, 0, np.ascontiguousarray(held[b.name]))
+    given: dict[str, Any] = {name: (memory, 0) for name, memory in on_gpu.items()}
+    for m in kernel.module.tensor_maps:
+        given[m.name] = engine.encode(m, kernel.module.buffer(m.buffer), on_gpu[m.buffer], 0)
     for launch in kernel.launches:
-        engine.launch(program, launch, [(on_gpu[name], 0) for name in launch.arguments])
+        engine.launch(program, launch, [given[name] for name in launch.arguments])
     engine.synchronize()
     outputs = {}
     for b in kernel.module.buffers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from explorer.schedule import Schedule
 from tests.properties.programs import define
@@ -119,6 +120,26 @@ def swizzled() -> Schedule:
         s = s.bind(loop, place)
     s = s.contract("total").split("k", 16).stage("a", "k", vector=4).stage("b", "k", vector=4)
     return s.swizzle("a_s", 64).swizzle("b_s", 32)
+
+
+def boxes(stages: int = 3, buffers: int = 0) -> Schedule:
+    """Tiles of 8 × 16 whose factors are copied by bulk copies, one of them swizzled, which run ahead in several stages."""
+    s = _started(MATMUL, M=7, N=20, K=40).tile(("i", "j"), (8, 16))
+    for loop, place in (("i", "block.y"), ("j", "block.x"), ("i.i", "thread.y"), ("j.i", "thread.x")):
+        s = s.bind(loop, place)
+    s = s.contract("total").split("k", 8).stage("a", "k", engine="bulk", swizzle=32).stage("b", "k", engine="bulk")
+    return s.pipeline("k", stages, buffers=buffers) if stages > 1 else s
+
+
+def half_ahead() -> Schedule:
+    """The same with one array's copies ahead, which lands in the midst of the other's groups: it cannot be written."""
+    return boxes(1).pipeline("k", 3, copies=("a_s",))
+
+
+def padded_boxes() -> Schedule:
+    """The same with rows that lie apart: no plan."""
+    s = boxes(1)
+    return replace(s, plan=replace(s.plan, buffers=tuple(replace(b, pad=4) if b.name == "b_s" else b for b in s.plan.buffers)))
 
 
 def warps() -> Schedule:
@@ -264,5 +285,5 @@ def last_block_of_neighbours() -> Schedule:
 
 GALLERY: tuple[Callable[[], Schedule], ...] = (
     staged, pipelined, warps, blocks, atomics, scanned, chained_in_threads, split, reversed_points, rfactored, vectors,
-    in_last_block, barred, loaded_early, loaded_early_where_it_is, aligned, aligned_sums, swizzled)
+    in_last_block, barred, loaded_early, loaded_early_where_it_is, aligned, aligned_sums, swizzled, boxes)
 """What is correct without a mutant: the control."""

@@ -78,6 +78,10 @@ def copying(plan: Plan, pick: random.Random) -> Transform | None:
               "threads": pick.random() < 0.8}  # fmt: skip
     if values["space"] == "register":
         values |= {"pad": 0, "vector": 1}
+    else:
+        values |= {"engine": pick.choice(("thread", "thread", "async", "bulk")), "swizzle": pick.choice((0, 0, 32, 64, 128))}
+        values |= {"pad": 0} if values["swizzle"] else {}
+        values |= {"pad": 0, "vector": 1, "threads": True} if values["engine"] == "bulk" else {}
     return known["stage"](**values)
 
 

@@ -12,6 +12,8 @@ from explorer.frontend.definition import Definition
 from explorer.ir.dtype import DTYPES
 from explorer.ir.instructions import INSTRUCTIONS
 from explorer.schedule import Schedule
+from explorer.transforms.pipeline import Pipeline
+from explorer.transforms.stage import Stage
 
 from .hostile import renamed
 from .shapes import SHAPES, two_reductions
@@ -147,7 +149,55 @@ def f(x: ex.{dtype}[M, K], y: ex.{dtype}[K, N], z: ex.{dtype}[M, N]):
     return Case("tiles in shared memory", s.swizzle("x_s", min(128, columns * DTYPES[dtype].bytes)) if pick.random() < 0.4 else s)
 
 
-PREPARED = {"rescale": maxima_in_parts, "swizzle": tiles_in_shared_memory, "tensorize": products_in_tiles}
+def boxes_of_arrays(pick: random.Random, label: str) -> Case:
+    """A product or a filter whose arrays have rows that bulk copies can take; their tiles are copied so, and may run ahead."""
+    dtype = pick.choice(("f16", "f32", "f64", "i8"))
+    size, wide = DTYPES[dtype].bytes, pick.choice((1, 2, 4))
+    if pick.random() < 0.4:
+        text = f"""@ex.program
+def f(x: ex.{dtype}[M, N], y: ex.{dtype}[M, N]):
+    for i in range(M):
+        for j in range(N):
+            y[i, j] = 0
+            for k in range(3):
+                if 0 <= j + k - 1 < N:
+                    y[i, j] += x[i, j + k - 1]
+"""
+        columns = 16 * wide // size
+        s = define(text, f"{label}.py").schedule(M=pick.choice((1, 5, 8)), N=columns * pick.choice((1, 2, 3)))
+        s = s.split("i", pick.choice((2, 4))).split("j", max(columns - 2, 2)).reorder("i", "j", "i.i", "j.i")
+        s = s.bind("i", "block.y").bind("j.i", "thread.x")
+        s = s.bind("j", "block.x") if pick.random() < 0.7 else s
+        return Case("boxes of a filter", s.stage("x", "j", engine="bulk"))
+    text = f"""@ex.program
+def f(x: ex.{dtype}[M, K], y: ex.{dtype}[K, N], z: ex.{dtype}[M, N]):
+    for i in range(M):
+        for j in range(N):
+            acc = ex.local(ex.{"i32" if dtype == "i8" else "f32" if dtype == "f16" else dtype})
+            acc = 0
+            for k in range(K):
+                acc += x[i, k] * y[k, j]
+            z[i, j] = acc
+"""
+    depth, columns, rows = 16 * wide // size, 16 * pick.choice((1, 2)) // size, pick.choice((4, 8))
+    depth = max(depth, 8) if rows * depth * size % 128 else depth
+    k = 16 // size * pick.choice((1, 2, 3, 5, 7))
+    s = define(text, f"{label}.py").schedule(M=pick.choice((3, 8, 9)), N=columns * pick.choice((1, 2)), K=k)
+    s = s.tile(("i", "j"), (rows, columns))
+    s = s.bind("j", "block.x") if pick.random() < 0.6 else s
+    s = s.bind("i.i", "thread.y").bind("j.i", "thread.x").contract("acc").split("k", depth)
+    for array in ("x", "y") if pick.random() < 0.7 else ("x",):
+        offered = [step for step in Stage.candidates(s.plan, "k") if (step.array, step.engine) == (array, "bulk")]
+        s = s.apply(offered[0]) if offered else s.stage(array, "k", engine="async", vector=max(4 // size, 1), pad=0)
+    extent = s.plan.loops["k"].extent
+    if extent > 1 and pick.random() < 0.6:
+        ahead = Pipeline("k", pick.randint(2, min(extent, 4)))
+        s = s.apply(ahead) if s.try_step(ahead)[0] else s
+    return Case("boxes of a product", s)
+
+
+PREPARED = {"pipeline": boxes_of_arrays, "rescale": maxima_in_parts, "stage": boxes_of_arrays, "swizzle": tiles_in_shared_memory,
+            "tensorize": products_in_tiles}
 """Programs for transformations that random ones hardly ever have work for."""
 
 

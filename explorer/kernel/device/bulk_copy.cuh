@@ -5,13 +5,9 @@
 // As cuTensorMapEncodeTiled makes it; on the CPU device: where the array is, its extents and the box.
 struct __align__(64) tensor_map { unsigned long long words[16]; };
 
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-#if defined(SIMT_HOST)
-    return 0;
-#else
-    return (unsigned)__cvta_generic_to_shared(p);
+#if !defined(SIMT_HOST)
+__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 #endif
-}
 
 // Make mbarriers ready for one arrival in each phase; then a barrier of the block, before anybody uses them.
 template <int N>

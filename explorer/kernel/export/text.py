@@ -244,7 +244,8 @@ def _pointers(module: CudaModule) -> dict[str, str]:
     """The launcher's parameters by their buffers: none hides a kernel, or a variable of the launcher's own."""
     names = Names({"stream", "error", "order", "at", *(x.kernel for x in module.launches)})
     names.taken |= {f"arguments_{x.kernel}" for x in module.launches}
-    return {x.name: names.take(x.name) for x in (*module.buffers, *module.tensor_maps)}
+    pointers = {b.name: names.take(b.name) for b in module.buffers}
+    return pointers | {m.name: names.take(m.name.rpartition(".")[2]) for m in module.tensor_maps}
 
 
 # ---- the host part ----

@@ -22,6 +22,14 @@ _HINTS = {
     "read-only": "declare the array as an output",
     "race": "put a barrier between the two (__syncthreads(), or __syncwarp() inside a warp), or make both atomic",
     "misaligned": "a vector access needs a multiple of its width: pad the array, or use a narrower vector",
+    "bulk-pending": "wait for the phase in which the copy's bytes are counted, or for a barrier behind such a wait, before this",
+    "bulk-unfinished": "wait for the phase of every copy before the block ends",
+    "bulk-alignment": "a box goes to a multiple of 128 bytes",
+    "bulk-shape": "a box has as many coordinates as its array has dimensions",
+    "mbarrier": "see that somebody arrives in this phase, that its copies are made, and that the wait is for this parity",
+    "mbarrier-again": "wait for the phase, and let all threads meet, before the next arrival on the same mbarrier",
+    "mbarrier-begun": "one thread makes the mbarriers ready, once",
+    "mbarrier-not-ready": "one thread makes the mbarriers ready, and a barrier of the block follows",
     "async-pending": "wait for the copy's group, and then synchronise, before this access",
     "barrier-divergence": "move the barrier out of the branch, so that every thread of the block reaches the same one",
     "warp-divergence": "every lane named in the mask must reach the same operation with the same mask",
@@ -93,6 +101,14 @@ class _Reporter:
             "race": f"two threads of {kernel} race for {element}",
             "misaligned": f"{kernel} uses a misaligned vector access" + (f" to {element}" if "array" in f else ""),
             "async-pending": f"{kernel} {verb} {element} while an asynchronous copy into it is pending",
+            "bulk-pending": f"{kernel} {verb} {element} before this thread has waited for the bulk copy to it",
+            "bulk-unfinished": f"a block of {kernel} ends while {f.get('boxes')} bulk copies are on their way",
+            "bulk-alignment": f"{kernel} copies a box to an address that is no multiple of 128",
+            "bulk-shape": f"{kernel} copies a box of {f.get('rank')} dimensions of an array with {f.get('of_map')}",
+            "mbarrier": f"{f.get('waiting')} threads of a block of {kernel} wait for a phase of {element} that never ends",
+            "mbarrier-again": f"{kernel} arrives on {element} again in one phase",
+            "mbarrier-begun": f"{kernel} makes {element} ready again",
+            "mbarrier-not-ready": f"{kernel} uses {element}, which no thread has made ready",
             "async-size": f"{kernel} asks for an asynchronous copy of {f.get('valid')} of {f.get('bytes')} bytes",
             "async-alignment": f"{kernel} copies asynchronously from an address that is no multiple of {f.get('bytes')}",
             "barrier-divergence": f"not all threads of a block of {kernel} reach the same barrier",
@@ -125,6 +141,12 @@ class _Reporter:
         if self.kind == "misaligned" and "alignment" in f:
             return (f"a {f['type'].strip(chr(39))} needs an address that is a multiple of {f['alignment']}; "
                     f"this one is {f['address_mod']} past one")
+        if self.kind == "mbarrier":
+            left = [f"{f['missing']} arrival"] * (f["missing"] != "0") + [f"{f['bytes_left']} bytes"] * (f["bytes_left"] != "0")
+            return (f"they wait for parity {f['parity']}; it is in phase {f['phase']}, which lacks {' and '.join(left)}"
+                    if left else f"they wait for parity {f['parity']}; it is in phase {f['phase']}")
+        if self.kind == "mbarrier-again":
+            return f"its phase {f['phase']} has the arrival, and lacks {f['bytes_left']} bytes"
         if self.kind == "barrier-divergence" and "ended" in f:
             return (f"{f['waiting']} threads wait at line {f['line']}, but {f['ended_count']} ended without it, "
                     f"thread {self._flat_thread(int(f['ended']))} for one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -22,6 +23,25 @@ _L2_256 = 3
 @cache
 def _driver() -> Any:
     return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+
+
+def conditions_unmet(tensor_map: TensorMap, buffer: Buffer, address: int) -> Iterator[str]:
+    """What the driver asks of a tensor map that is not so here, in words (CUDA Driver API, ``cuTensorMapEncodeTiled``)."""
+    shape, box, row = buffer.shape, tensor_map.box, tensor_map.box[-1] * buffer.dtype.bytes
+    if address % 16:
+        yield f"{buffer.name} begins {address % 16} bytes behind a multiple of 16"
+    if not 1 <= len(shape) <= 5:
+        yield f"it has {len(shape)} dimensions, not 1 to 5"
+    if not all(0 < n <= 1 << 32 for n in shape):
+        yield f"its extents {list(shape)} are not all between 1 and 2**32"
+    if odd := next((n for n in row_strides(shape, buffer.dtype.bytes) if n % 16 or n >= 1 << 40), 0):
+        yield f"its rows are {odd} bytes apart, not a multiple of 16 below 2**40"
+    if not all(0 < n <= 256 for n in box):
+        yield f"a box of {list(box)} has not 1 to 256 elements along each dimension"
+    if row % 16:
+        yield f"a row of the box has {row} bytes, not a multiple of 16"
+    if tensor_map.swizzle and row > tensor_map.swizzle:
+        yield f"a row of the box has {row} bytes, more than the swizzle's {tensor_map.swizzle}"
 
 
 def encoded(tensor_map: TensorMap, buffer: Buffer, address: int) -> np.ndarray:
@@ -57,8 +77,9 @@ def encoded(tensor_map: TensorMap, buffer: Buffer, address: int) -> np.ndarray:
         ctypes.c_void_p(at), data_type(buffer.dtype), ctypes.c_uint32(rank), ctypes.c_void_p(address), extents, strides, box,
         steps, 0, SWIZZLES[tensor_map.swizzle], _L2_256, 0)  # no interleaving; zeros beyond the array
     if status:
-        what = f"{buffer.dtype}{list(buffer.shape)} at an address {address % 128} bytes behind a multiple of 128"
-        raise DeviceError(f"The driver makes no tensor map of {buffer.name}.", status=status,
-                          why=f"error {status} for {what}, boxes of {list(tensor_map.box)}, swizzle {tensor_map.swizzle}",
-                          hint="addresses and rows of 16 bytes, boxes of at most 256 elements along each dimension")
+        unmet = "; ".join(conditions_unmet(tensor_map, buffer, address)) or "every condition that is known here holds"
+        raise DeviceError(f"The driver makes no tensor map of {buffer.name}: {unmet}.", status=status,
+                          why=f"error {status} for {buffer.dtype}{list(buffer.shape)}, boxes of {list(tensor_map.box)}, swizzle "
+                              f"{tensor_map.swizzle}",
+                          hint="stage with engine='async', which has no such conditions")
     return np.frombuffer(ctypes.string_at(at, BYTES), dtype=np.dtype([("words", f"V{BYTES}")]))

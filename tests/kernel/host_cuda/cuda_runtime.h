@@ -20,6 +20,8 @@ template <class T, class U> T simt_bits(U u) { T t; memcpy(&t, &u, sizeof(T)); r
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
+#define __grid_constant__
+#define __align__(n) __attribute__((aligned(n)))
 #define __shared__ static
 
 inline int __float_as_int(float x) { return simt_bits<int>(x); }
@@ -37,7 +39,7 @@ inline dim3 blockDim, gridDim;
 typedef int cudaError_t;
 typedef void* cudaStream_t;
 typedef double* cudaEvent_t;
-enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 };
+enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNotSupported = 801 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributeNonPortableClusterSizeAllowed };
 
@@ -88,6 +90,61 @@ inline unsigned atomicInc(unsigned* counter, unsigned most) { const unsigned old
 inline unsigned atomicAdd(unsigned* counter, unsigned by) { const unsigned old = *counter; *counter = old + by; return old; }
 // Blocks run one after the other here, so a barrier of the grid cannot be kept: it is refused as CUDA refuses a grid too large.
 inline cudaError_t cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t) { return 720; }
+
+// Tensor maps as the driver makes them of what it is told, and bulk copies that land at once: with -DSIMT_HOST.
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
+enum { cudaEnableDefault };
+struct HostMap { const char* array; unsigned long long extent[5]; int rank, bytes, box[5], swizzle; };
+inline int host_encode(void* map, int type, unsigned rank, void* array, const unsigned long long* extents,
+                       const unsigned long long* strides, const unsigned* box, const unsigned* steps, int, int swizzle, int, int) {
+    static const int sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+    HostMap m = {(const char*)array, {}, (int)rank, sizes[type], {}, swizzle ? 16 << swizzle : 0};
+    unsigned long long stride = (unsigned long long)m.bytes;
+    for (unsigned d = 0; d < rank; ++d) {
+        if (d && strides[d - 1] != stride) return 1;  // rows follow each other
+        if (steps[d] != 1 || box[d] > 256 || (d && strides[d - 1] % 16)) return 1;
+        m.extent[d] = extents[d], m.box[d] = (int)box[d], stride *= extents[d];
+    }
+    memcpy(map, &m, sizeof m);
+    return 0;
+}
+inline cudaError_t cudaGetDriverEntryPoint(const char* name, void** found, int, cudaDriverEntryPointQueryResult* status) {
+    *found = strcmp(name, "cuTensorMapEncodeTiled") ? nullptr : (void*)host_encode;
+    *status = cudaDriverEntryPointSuccess;
+    return cudaSuccess;
+}
+inline std::mutex host_phases;
+inline std::condition_variable host_phase_ended;
+inline void simt_mbarrier_begin(unsigned long long* counted, int) { *counted = 0; }  // it is the number of phases that have ended
+inline void simt_mbarrier_expect(unsigned long long*, int) {}
+inline void simt_mbarrier_arrive(unsigned long long* counted) {
+    std::lock_guard<std::mutex> lock(host_phases);
+    ++*counted;
+    host_phase_ended.notify_all();
+}
+inline void simt_mbarrier_wait(unsigned long long* counted, int parity) {
+    std::unique_lock<std::mutex> lock(host_phases);
+    host_phase_ended.wait(lock, [&] { return (int)(*counted & 1) != parity; });
+}
+inline void simt_bulk_copy(void* shared, const void* map, const int* at, int, unsigned long long*) {
+    HostMap m;
+    memcpy(&m, map, sizeof m);
+    long long count = 1;
+    for (int d = 0; d < m.rank; ++d) count *= m.box[d];
+    for (long long i = 0; i < count; ++i) {
+        long long rest = i, from = 0, stride = 1;
+        bool inside = true;
+        for (int d = 0; d < m.rank; ++d) {
+            const long long x = at[d] + rest % m.box[d];
+            rest /= m.box[d], inside = inside && x >= 0 && x < (long long)m.extent[d];
+            from += x * stride, stride *= (long long)m.extent[d];
+        }
+        size_t to = (size_t)shared + (size_t)(i * m.bytes);
+        if (m.swizzle) to ^= (to >> 7 & (size_t)(m.swizzle / 16 - 1)) << 4;
+        if (inside) memcpy((void*)to, m.array + from * m.bytes, (size_t)m.bytes);
+        else memset((void*)to, 0, (size_t)m.bytes);
+    }
+}
 
 inline void host_launch(dim3 grid, dim3 block, const std::function<void()>& kernel) {
     gridDim = grid, blockDim = block;

@@ -14,11 +14,22 @@
 
 namespace simt {
 
+struct Place { char text[320]; };  // which mbarrier it is, for a fault
+
+static Place place_of(const void* at) {
+    Place place = {};
+#if SIMT_CHECKED
+    check_place(at, place.text, sizeof place.text);
+#else
+    (void)at;
+#endif
+    return place;
+}
+
 static Mbarrier* find_mbarrier(Worker& w, const void* at, const void* pc) {
-    Boxes& b = *w.boxes;
-    for (int i = 0; i < b.mbarrier_count; ++i)
-        if (b.mbarriers[i].at == at) return &b.mbarriers[i];
-    fault("mbarrier-not-ready", "pc=%u", offset_of(pc));
+    for (int i = 0; w.boxes && i < w.boxes->mbarrier_count; ++i)
+        if (w.boxes->mbarriers[i].at == at) return &w.boxes->mbarriers[i];
+    fault("mbarrier-not-ready", "pc=%u%s", offset_of(pc), place_of(at).text);
 }
 
 static int add_phase(Boxes& b) {
@@ -109,8 +120,8 @@ void report_mbarrier(Worker& w) {
         for (unsigned k = 0; k < w.count; ++k) waiting += w.threads[k].state == AT_MBARRIER && w.threads[k].value == t.value;
         const Mbarrier& m = *find_mbarrier(w, t.value, nullptr);
         w.current = &w.threads[i];
-        fault("mbarrier", "pc=%u\tparity=%d\tphase=%u\tmissing=%d\tbytes_left=%lld\twaiting=%u", t.mask, t.argument, m.phase, m.missing,
-              m.bytes, waiting);
+        fault("mbarrier", "pc=%u\tparity=%d\tphase=%u\tmissing=%d\tbytes_left=%lld\twaiting=%u%s", t.mask, t.argument, m.phase,
+              m.missing, m.bytes, waiting, place_of(t.value).text);
     }
 }
 
@@ -130,22 +141,21 @@ void simt_mbarrier_begin(void* at, int arrivals) {
     Worker& w = *worker;
     if (!w.boxes) w.boxes = (Boxes*)calloc(1, sizeof(Boxes));
     Boxes& b = *w.boxes;
+    for (int i = 0; i < b.mbarrier_count; ++i)
+        if (b.mbarriers[i].at == at) fault("mbarrier-begun", "pc=%u%s", offset_of(__builtin_return_address(0)), place_of(at).text);
     if (b.mbarrier_count == MOST_MBARRIERS) fault("request", "word=at most %d mbarriers", MOST_MBARRIERS);
     b.mbarriers[b.mbarrier_count++] = {at, 0, arrivals, arrivals, 0, add_phase(b), -1};
 }
 
 void simt_mbarrier_expect(void* at, int bytes) {
-    Worker& w = *worker;
-    if (!w.boxes) fault("mbarrier-not-ready", "pc=%u", offset_of(__builtin_return_address(0)));
-    find_mbarrier(w, at, __builtin_return_address(0))->bytes += bytes;
+    find_mbarrier(*worker, at, __builtin_return_address(0))->bytes += bytes;
 }
 
 void simt_mbarrier_arrive(void* at) {
     Worker& w = *worker;
     const void* pc = __builtin_return_address(0);
-    if (!w.boxes) fault("mbarrier-not-ready", "pc=%u", offset_of(pc));
     Mbarrier& m = *find_mbarrier(w, at, pc);
-    if (!m.missing) fault("mbarrier-again", "pc=%u\tphase=%u\tbytes_left=%lld", offset_of(pc), m.phase, m.bytes);
+    if (!m.missing) fault("mbarrier-again", "pc=%u\tphase=%u\tbytes_left=%lld%s", offset_of(pc), m.phase, m.bytes, place_of(at).text);
     --m.missing;
     try_complete(w, m);
 }
@@ -154,7 +164,6 @@ void simt_mbarrier_wait(void* at, int parity) {
     Worker& w = *worker;
     Thread& self = *w.current;
     const void* pc = __builtin_return_address(0);
-    if (!w.boxes) fault("mbarrier-not-ready", "pc=%u", offset_of(pc));
     for (;;) {
         Mbarrier& m = *find_mbarrier(w, at, pc);
         if ((int)(m.phase & 1) != parity) {
@@ -177,9 +186,9 @@ void simt_mbarrier_wait(void* at, int parity) {
 void simt_bulk_copy(void* shared, const void* map, const int* at, int rank, void* mbarrier) {
     Worker& w = *worker;
     const void* pc = __builtin_return_address(0);
-    if (!w.boxes) fault("mbarrier-not-ready", "pc=%u", offset_of(pc));
+    const Mbarrier* counted = find_mbarrier(w, mbarrier, pc);
     Boxes& b = *w.boxes;
-    Flight f = {(char*)shared, {}, {}, 0, (int)(find_mbarrier(w, mbarrier, pc) - b.mbarriers), offset_of(pc)};
+    Flight f = {(char*)shared, {}, {}, 0, (int)(counted - b.mbarriers), offset_of(pc)};
     memcpy(&f.map, map, sizeof f.map);
     if (rank != f.map.rank) fault("bulk-shape", "pc=%u\trank=%d\tof_map=%d", offset_of(pc), rank, f.map.rank);
     f.bytes = (int)f.map.element_bytes;

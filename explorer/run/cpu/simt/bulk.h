@@ -53,5 +53,6 @@ bool knows_box(uint32_t record, unsigned thread, uint32_t since_barrier);
 uint32_t check_time();
 void check_box(char* address, int bytes, uint32_t record, const void* pc);  // the current thread asks for a box to be put there
 void check_source(const Flight&, const void* pc);
+void check_place(const void* at, char* text, size_t room);  // a shared array and a byte of it, as fields of a fault
 
 }  // namespace simt

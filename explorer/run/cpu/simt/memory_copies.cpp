@@ -1,6 +1,7 @@
 // memory_copies.cpp: asynchronous and bulk copies in the checked build: when their bytes count as written, and by whom.
 #include "runtime.h"
 #include "shadow.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,11 @@ void check_source(const Flight& f, const void* pc) {
         const long long count = (end < (long long)f.map.extent[0] ? end : (long long)f.map.extent[0]) - first;
         if (inside && count > 0) check_access(f.map.array + (from + first) * each, (int)(count * each), READ, pc);
     }
+}
+
+void check_place(const void* at, char* text, size_t room) {
+    const Region* r = find((const char*)at);
+    if (r) snprintf(text, room, "\tarray=%s\tshared=1\toffset=%lld\twrite=0", r->name, (long long)((const char*)at - r->begin));
 }
 
 void check_write(char* address, int bytes, const void* pc) { check_access(address, bytes, WRITE, pc); }

@@ -10,7 +10,10 @@ typedef struct simt_stream* cudaStream_t;
 typedef struct simt_event* cudaEvent_t;
 struct dim3_of { dim3_of(unsigned, unsigned = 1, unsigned = 1) {} };
 #define dim3(...) dim3_of(__VA_ARGS__)  // the host's has a constructor
-enum { cudaSuccess = 0 };
+enum { cudaSuccess = 0, cudaErrorInvalidValue, cudaErrorNotSupported };
+enum { cudaEnableDefault };
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** found, int flags, cudaDriverEntryPointQueryResult* status);
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributeNonPortableClusterSizeAllowed };
 const char* cudaGetErrorString(cudaError_t error);
