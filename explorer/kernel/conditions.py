@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 
-from ..ir.expr import Expr, Ranges
+from ..ir.expr import Expr, Ranges, const, var
 from ..ir.inequality import cases, free_of_quotient
 from .index import to_c
 
@@ -74,6 +74,39 @@ def conjunction(conditions: Iterable[Condition | None]) -> tuple[Condition, ...]
     """The conditions in order, each once; just :data:`NEVER` if one is refuted."""
     kept = tuple(dict.fromkeys(c for c in conditions if c is not None))
     return (NEVER,) if NEVER in kept else kept
+
+
+def anyone(conditions: Sequence[Condition], names: Iterable[str], ranges: Ranges) -> tuple[Condition, ...]:
+    """What conditions ask of the other variables, so that they hold for some values of these.
+
+    The variables are eliminated one by one: an equality with coefficient 1 is solved, the rest are bounds (Fourier and Motzkin).
+    It is exact where one of each two coefficients is 1; else, and where a condition stays more than linear, less is asked.
+    """
+    left = list(conditions)
+    for name in sorted(names):
+        low, high = ranges[name]
+        bounds = [Condition(var(name) - low), Condition(const(high) - var(name))]
+        if (solved := next((s for c in left if (s := _solved(c, name)) is not None), None)) is not None:
+            left = [Condition(c.expr.substitute({name: solved}, ranges), c.equality) for c in (*left, *bounds)]
+            continue
+        about = [c for c in left if name in c.variables()]
+        linear = [(c.expr.coefficient(name), c) for c in about if name not in _without(c.expr, name).variables()]
+        rows = [e for _, c in linear for e in ((c.expr, c.expr * -1) if c.equality else (c.expr,))] + [c.expr for c in bounds]
+        below, above = ([e for e in rows if e.coefficient(name) * sign > 0] for sign in (1, -1))
+        left = [c for c in left if c not in about]
+        left += [Condition(_without(e, name) * -f.coefficient(name) + _without(f, name) * e.coefficient(name))
+                 for e in below for f in above]
+    return conjunction(condition(c.expr, c.equality, ranges) for c in left)
+
+
+def _without(expr: Expr, name: str) -> Expr:
+    return expr - var(name) * expr.coefficient(name)
+
+
+def _solved(c: Condition, name: str) -> Expr | None:
+    """What an equality says a variable is; None where it is none, or has another factor than 1."""
+    factor, rest = c.expr.coefficient(name), _without(c.expr, name)
+    return rest * -factor if c.equality and abs(factor) == 1 and name not in rest.variables() else None
 
 
 def without_implied(conditions: Sequence[Condition], ranges: Ranges) -> tuple[Condition, ...]:

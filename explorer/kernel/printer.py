@@ -10,7 +10,7 @@ from ..ir.expr import Expr, Ranges, const
 from ..ir.instructions import Wgmma
 from ..ir.swizzle import UNIT, offset
 from ..poly.bulk import ALIGNMENT
-from .conditions import NEVER, Condition, condition, conjunction
+from .conditions import NEVER, Condition, anyone, condition, conjunction
 from .device.mma import mma_name
 from .device.wgmma import wgmma_name, wgmma_part
 from .lines import Block, Lines, Out
@@ -320,8 +320,8 @@ def cells_of(low: Lowered, node: Collect | Apply) -> tuple[Condition, ...]:
 def writers_of(low: Lowered, node: Collect | Apply) -> tuple[Condition, ...]:
     """Which thread of a group updates memory: the first one, where the group's own conditions hold and the cell exists.
 
-    Conditions on the collected places only say who contributes, so here they ask whether anyone could: at the place that is
-    best for each.  What they proved about the target's index is tested again.
+    Conditions on the collected places only say who contributes, so here they ask whether anyone does.  What they proved about
+    the target's index is tested again.
     """
     site, guards = node.site, node.guards
     loops = {loop.id: loop for loop in site.loops}
@@ -331,19 +331,9 @@ def writers_of(low: Lowered, node: Collect | Apply) -> tuple[Condition, ...]:
     first = [Condition(Expr(((name, 1),)), True) for name in sorted(names)]
     own = [c for c in guards if not (c.variables() & names)]
     if len(own) < len(guards):
-        own += [c for c in (_anyone(node, g, names) for g in guards if g.variables() & names) if c]
+        own += anyone([g for g in guards if g.variables() & names], names, site.ranges)
         extents = node.target.store.buffer.shape if node.target.store.buffer else node.target.store.shape
         for e, extent in zip(low.index(site, len(site.statement.reads)), extents, strict=True):
             if isinstance(e, Expr):
                 own += [c for c in (condition(e, False, site.ranges), condition(-e + (extent - 1), False, site.ranges)) if c]
     return tuple(dict.fromkeys([*first, *own]))
-
-
-def _anyone(node: Collect | Apply, c: Condition, names: set[str]) -> Condition | None:
-    """What a condition asks of the other variables at the best of the collected places; None where it is more than linear."""
-    places = [(name, c.expr.coefficient(name)) for name in sorted(c.variables() & names)]
-    rest = c.expr - Expr(tuple(places))
-    if c.equality or rest.variables() & names:
-        return None
-    ranges = node.site.ranges
-    return condition(rest + sum(max(k * end for end in ranges[name]) for name, k in places), False, ranges)

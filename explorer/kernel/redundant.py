@@ -2,8 +2,8 @@
 
 Dropping a condition ``E >= 0`` of a leaf makes it also run at points L of the loop boxes where E(L) < 0.  That is
 harmless when the leaf's target is a register cell, all its accesses stay inside their buffers for every point of the
-boxes, all its reads come from staged or register buffers (so nothing is read from beyond an array), and, for each
-dropped condition, one of two things holds:
+boxes, all its reads come from registers or are elements of staged copies (so nothing is read from beyond an array, or
+from shared memory that nobody has written), and, for each dropped condition, one of two things holds:
 
 *dead cell*
     E only mentions dimensions that the target's element determines; in every thread and iteration of the buffer's
@@ -31,6 +31,7 @@ from ..ir.expr import Expr, Ranges, quotient, remainder, var
 from ..ir.instructions import instruction
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Constraint, Statement
+from ..ir.tree import View
 from ..ir.tree import ranges as loop_ranges
 from ..poly.zero_fill import fills
 from .conditions import Condition
@@ -103,9 +104,22 @@ class Overrun:
             store, view = self.low.store(leaf, slot), leaf.view(slot)
             if view is None or store.buffer is None or store.space == "global":
                 return False
-            if slot < target and store.space == "shared" and view.buffer not in self.copy_of:
-                return False  # a temporary's cells beyond its elements are never written
+            if slot < target and store.space == "shared" and not self.is_copied(site, view):
+                return False
         return self.in_cells(site)
+
+    def is_copied(self, site: Site, view: View) -> bool:
+        """Whether every iteration of the loops around the leaf, run or not, names an element that a copy has.
+
+        Cells of others are never written: those of a temporary beyond its elements, and those of a pipeline's slots
+        behind the last iteration.
+        """
+        copy, scope = self.copy_of.get(view.buffer), loop_ranges(site.loops)
+        if copy is None:
+            return False
+        at = dict(zip(copy.dims, view.element, strict=True))
+        bounds = ((c, c.expr.substitute(at, scope).interval(scope)) for c in copy.domain)
+        return all(first >= 0 and (last <= 0 or not c.equality) for c, (first, last) in bounds)
 
     def in_cells(self, site: Site) -> bool:
         """Whether no iteration of the loops around the leaf, run or not, is one of a cell that its buffers lack."""

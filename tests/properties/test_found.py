@@ -537,3 +537,67 @@ def f(x: ex.f32[M, N], y: ex.f32[N]):
     assert plan is not None
     found = [f for f in judge(plan).refusals if "S0[0, 0] overwrites it, then S0[0, 1] reads" in f.why]
     assert [doubt(plan, f) for f in found] == [""]
+
+
+def test_a_prologue_may_read_the_array_where_the_loop_reads_a_copy() -> None:
+    """The judge of the IR took what the loop's copy lacks for unknown, and refused a right text (chain 9702:1504)."""
+    text = '''@ex.program
+def f(x: ex.f32[N], w: ex.f32[3], y: ex.f32[N]):
+    for i in range(N):
+        for s in range(3):
+            if 0 <= i + s - 1 < N:
+                y[i] += x[i + s - 1] * w[s]
+'''
+    s = define(text, "direct.py").schedule(N=5).accumulate("y").stage("x", "s", space="register")
+    s = s.stage("w", "s", space="register").pipeline("s", 3, asynchronous=False).contract("y_acc").stage("w", "s")
+    assert "w_r[s_pro] = w[s_pro]" in s.cuda
+    assert s.run(device="cpu").correct
+
+
+def test_a_slot_that_no_copy_fills_is_not_read() -> None:
+    """A thread without an iteration ran all the same, and read a slot of the pipeline behind the last copy (chain 9704:235)."""
+    text = '''@ex.program
+def f(x: ex.f32[N, M], y: ex.f32[N]):
+    for i in range(N):
+        for k in range(M):
+            y[i] = max(y[i], x[i, k])
+'''
+    s = define(text, "slots.py").schedule(N=1, M=2).rfactor("S0", "k").contract("y_p").stage("x", "i", pad=1).pipeline("i", 2)
+    assert s.tile(("i",), (2,)).bind("i.i", "thread.x").run(device="cpu").correct
+    s = define(text, "slots.py").schedule(N=3, M=2).accumulate("y").split("i", 4).bind("i.i", "thread.x").contract("y_acc")
+    assert s.stage("x", "i", fill=False).run(device="cpu").correct
+
+
+def test_what_nobody_contributes_to_is_not_updated() -> None:
+    """In a round without contributors the update by the identity raced with another statement's write (chain 9704:749)."""
+    text = '''@ex.program
+def f(u: ex.f32[16, 8]):
+    for i in range(1, 4, 2):
+        for k in range(i, i + 2):
+            if k + i < 6:
+                u[2 * i + 1, i] = min(u[2 * i + 1, i], u[2 * i + 1, i // 2])
+            if i // 2 == 1:
+                u[i + k, i] = 0.5 * u[i, i // 2]
+'''
+    for how in ("shuffle", "shared"):
+        s = define(text, "rounds.py").schedule().bind("k", "thread.x").collect("S0", how)
+        assert "if (k == 0 && i < 1) u[" in s.cuda
+        assert s.run(device="cpu").correct
+
+
+@pytest.mark.parametrize(("condition", "test"), [
+    ("k == i and k % 2 == b", "i % 2 == b"), ("k == i and 2 * b <= k and k < 2 * b + 2", "2 * b <= i && i <= 2 * b + 1"),
+    ("2 * k >= 2 * i + b and 2 * k < 2 * i + b + 1", "b < 1")])
+def test_a_block_without_contributors_does_not_update(condition: str, test: str) -> None:
+    """The sibling between blocks, where the update by the identity would lose another block's."""
+    text = f'''@ex.program
+def f(x: ex.f32[4], u: ex.f32[4]):
+    for b in range(2):
+        for i in range(4):
+            for k in range(4):
+                if {condition}:
+                    u[i] += x[k]
+'''
+    s = define(text, "blocks.py").schedule().bind("b", "block.x").bind("k", "thread.x").collect("u", "shuffle")
+    assert f"if (k == 0 && {test}) u[i] += u_sum" in s.cuda
+    assert s.run(device="cpu").correct

@@ -237,16 +237,17 @@ def _of_copy(space: Space, buffer: str, element: tuple[Expr, ...], region: Regio
         yield filled, copy.fill
     data = region.intersect(exists).intersect(inside)
     if not data.is_empty():
-        yield from _of_sources(space, _sources(plan, copy, at), data, plan)
+        direct, sources = _sources(plan, copy, at)
+        yield from _of_sources(space, direct, sources, data, plan)
     missing = region.subtract(exists)
     if not missing.is_empty():
         yield missing, MISSING
 
 
-def _of_sources(space: Space, sources: Sequence[tuple[str, tuple[Expr, ...]]], region: Region,
+def _of_sources(space: Space, direct: bool, sources: Sequence[tuple[str, tuple[Expr, ...]]], region: Region,
                 plan: Plan) -> Iterator[tuple[Region, Any]]:
-    """What several copies have that one copy's leaves read, each some of the elements (a prologue's may differ from the rest)."""
-    parts: list[tuple[Region, Any]] = [(region, MISSING if sources else DATA)]
+    """What an array or several copies have that one copy's leaves read, each some of the elements (a prologue's may differ)."""
+    parts: list[tuple[Region, Any]] = [(region, DATA if direct else MISSING)]
     for source in sources:
         more = list(_of_copy(space, *source, region, plan))
         parts = [(both, _agreed(one, other)) for here, one in parts for there, other in more
@@ -264,15 +265,18 @@ def _agreed(one: Any, other: Any) -> Any:
     return one if one is not DATA and other is not DATA and bool(one == other) else DATA
 
 
-def _sources(plan: Plan, copy: Statement, at: Mapping[str, Expr]) -> list[tuple[str, tuple[Expr, ...]]]:
-    """The copies that a copy's leaves read, each with the element of it; none where they read an array."""
-    found: dict[str, tuple[Expr, ...]] = {}
+def _sources(plan: Plan, copy: Statement, at: Mapping[str, Expr]) -> tuple[bool, list[tuple[str, tuple[Expr, ...]]]]:
+    """Whether a leaf of a copy reads the array itself; and the copies that others read, each with the element of it."""
+    direct, found = False, dict[tuple[str, tuple[Expr, ...]], None]()
     for leaf, _, _ in plan.leaves:
-        view = leaf.view(0) if leaf.statement == copy.name else None
+        if leaf.statement != copy.name:
+            continue
+        view, when = leaf.view(0), dict(leaf.when)
         if view is not None and view.element:
-            when = dict(leaf.when)
-            found.setdefault(view.buffer, tuple(e.substitute(when).substitute(at) for e in view.element))
-    return list(found.items())
+            found[view.buffer, tuple(e.substitute(when).substitute(at) for e in view.element)] = None
+        else:
+            direct = True
+    return direct, list(found)
 
 
 def _holds_copy(plan: Plan, copy: Statement, buffer: str) -> bool:
