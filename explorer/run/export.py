@@ -25,6 +25,7 @@ from ..system.files import place_for, write_file
 from ..transforms.approximate import as_computed
 from .inputs.arguments import NORMAL, recipes, seeded_arrays
 from .inputs.exact import KINDS
+from .nvrtc.compiler import target as compiler_target
 from .verify.outputs import SMALLEST, longest_path, rounded_to
 from .verify.reference import LIMIT, Reference, compiled
 
@@ -95,7 +96,8 @@ def exported(schedule: Schedule, *, seed: int = 0, gpu: Gpu | str | None = None,
     script = own() if own else schedule_script(program, schedule.steps)  # type: ignore[arg-type]
     trials = [Trial(fills[kind], _allowances(program, chosen, seed, kind), name) for kind, name in kinds.items()]
     return export_text(module, program, trials=trials, sample=sample,
-                       loops=loops_text(schedule.plan), script=script, target=target.name, arch=target.arch, seed=seed)
+                       loops=loops_text(schedule.plan), script=script, target=target.name,
+                       arch=compiler_target(module.text, target.arch), seed=seed)
 
 
 def _allowances(program: Program, chosen: tuple[np.ndarray, ...] | None, seed: int, kind: str) -> dict[str, Allowance]:

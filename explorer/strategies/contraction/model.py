@@ -25,7 +25,7 @@ from ..tensor_rates import tensor_flops_per_s
 from .form import ProductForm
 from .shapes import GROUP_ROWS, Tiling, warp_instruction
 
-LOAD_BYTES_PER_CYCLE = 38.0
+LOAD_BYTES_PER_CYCLE = {"warpgroup": 38.0, "warp": 38.0, "plain": 64.0}
 """What a multiprocessor takes in from the second-level cache while all do (4096 x 4096 x 4096 in tiles of 128 x 128, an H200)."""
 LATENCY_CYCLES = 900.0
 """From a copy's issue to its bytes in shared memory, from global memory (an H200, 0.5 µs)."""
@@ -92,7 +92,7 @@ def product_cycles(form: ProductForm, t: Tiling, gpu: Gpu) -> float | None:
     if t.engine == "plain":
         m, n = t.rows // t.down, t.columns // t.across
         wide = gpu.f32_flops_per_s / gpu.f64_flops_per_s if form.accumulator.bytes == 8 else 1.0
-        loads = (-(-m // 4) + -(-n // 4)) * SHARED_CYCLES
+        loads = (m + -(-n // 4)) * SHARED_CYCLES  # rows lie apart, columns side by side
         return t.depth * -(-t.threads // 32) * max(m * n * wide / WARPS_PER_CYCLE, loads)
     row = instruction_of(form, t)
     if row is None:
@@ -128,7 +128,7 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     blocks = -(-m // t.rows) * -(-n // t.columns) * form.batches
     steps = -(-k // t.depth) * prod(form.outer_extents)
     alone = computed + STEP_CYCLES[t.engine]
-    loaded = t.depth * (t.rows * form.left.dtype.bytes + t.columns * form.right.dtype.bytes) / LOAD_BYTES_PER_CYCLE
+    loaded = t.depth * (t.rows * form.left.dtype.bytes + t.columns * form.right.dtype.bytes) / LOAD_BYTES_PER_CYCLE[t.engine]
     waiting = LATENCY_CYCLES / max(1, t.stages - 1)
     total = [0.0] * 6
     left, rounds = blocks, 0
