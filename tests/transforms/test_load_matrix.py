@@ -10,6 +10,8 @@ from explorer.poly.matrix_load import MatrixLoad, matrix_load
 from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
+from explorer.transforms.load_matrix import LoadMatrix
+from tests.kernel.bulk_schedules import plane
 from tests.strategies.products import product
 
 
@@ -50,3 +52,9 @@ def test_a_later_step_cannot_take_it_apart() -> None:
     loop = s.plan.resolve("x_r")[1][-2].id  # type: ignore[index]
     with pytest.raises(TransformError, match="take the tile of x_r apart"):
         s.bind(loop, "seq")
+
+
+def test_a_register_of_its_own_is_no_fragment() -> None:
+    """A lane copies one element of shared memory into a scalar."""
+    s = plane.schedule(D=4, E=32).bind("e", "lane").stage("x", "d").stage("x_s", "e", space="register")
+    assert not [step for leaf, _, _ in s.plan.leaves for step in LoadMatrix.candidates(s.plan, leaf.id)]
