@@ -95,13 +95,12 @@ def miscounts(plan: Plan) -> Iterator[Miscount]:
     for kernel in plan.kernels:
         bulk = [s for s in sites(plan)[kernel.id] if s.leaf.mechanism == "bulk" and s.writes]
         known = waits(kernel) if bulk else ()
-        for site in {s.statement.name: s for s in reversed(bulk)}.values():
-            if decide(_Unawaited(site, group_of(kernel, site.leaf.id), known)):
-                name = site.statement.name
-                yield Miscount(site.leaf, (site.leaf.id, *(w.wait.id for w in known)),
-                               f"no wait is for the groups of {name} alone: one goes on to a later group, or there is none",
-                               "bulk copies land in any order, so that each group is waited for by itself",
-                               "pipeline the bulk copies of a loop together")
+        alone = (s for s in bulk if decide(_Unawaited(s, group_of(kernel, s.leaf.id), known)))
+        for site in {s.statement.name: s for s in alone}.values():  # one for its prologue and its body
+            yield Miscount(site.leaf, (site.leaf.id, *(w.wait.id for w in known)),
+                           f"no wait is for the groups of {site.statement.name} alone: one goes on to a later group, or there is none",
+                           "bulk copies land in any order, so that each group is waited for by itself",
+                           "pipeline the bulk copies of a loop together")
         for w in known:
             if w.group.interval(loop_ranges(w.above))[0] < 0:
                 yield Miscount(bulk[0].leaf, (w.wait.id,), f"{w.wait.id} may run before there is a group that it waits for",

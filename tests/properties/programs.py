@@ -87,7 +87,15 @@ def maxima_in_parts(pick: random.Random, label: str) -> Case:
 
 def products_in_tiles(pick: random.Random, label: str) -> Case:
     """A product of matrices in tiles of a tensor instruction, all three of them in registers; some are one already."""
-    done = pick.random() < 0.4
+    return _product_in_tiles(pick, label, done=pick.random() < 0.4, shared=0.3)
+
+
+def fragments_of_shared_tiles(pick: random.Random, label: str) -> Case:
+    """A product by a tensor instruction whose fragments come from shared memory."""
+    return _product_in_tiles(pick, label, done=True, shared=0.8)
+
+
+def _product_in_tiles(pick: random.Random, label: str, *, done: bool, shared: float) -> Case:
     row = pick.choice([row for row in INSTRUCTIONS.values() if not row.significand])
     turned = pick.random() < 0.5
     text = f"""@ex.program
@@ -107,9 +115,9 @@ def f(a: ex.{row.a}[M, K], b: ex.{row.b}[{'N, K' if turned else 'K, N'}], c: ex.
         s = s.distribute(loop, after="S1").distribute(loop, after="S0")
     s = s.reorder(("k", "i.i.3", "j.i.3")).split("k", row.k).reorder(("k", "i.i.3", "j.i.3", "k.i")).contract("acc", "register")
     for array in pick.sample(("a", "b"), 2):
-        shared = pick.random() < 0.3
-        s = s.stage(array, "k") if shared else s
-        s = s.stage(f"{array}_s" if shared else array, "k", space="register")
+        through = pick.random() < shared
+        s = s.stage(array, "k") if through else s
+        s = s.stage(f"{array}_s" if through else array, "k", space="register")
     return Case("products in tiles", s.tensorize("S1") if done else s)
 
 
@@ -196,8 +204,8 @@ def f(x: ex.{dtype}[M, K], y: ex.{dtype}[K, N], z: ex.{dtype}[M, N]):
     return Case("boxes of a product", s)
 
 
-PREPARED = {"pipeline": boxes_of_arrays, "rescale": maxima_in_parts, "stage": boxes_of_arrays, "swizzle": tiles_in_shared_memory,
-            "tensorize": products_in_tiles}
+PREPARED = {"load_matrix": fragments_of_shared_tiles, "pipeline": boxes_of_arrays, "rescale": maxima_in_parts,
+            "stage": boxes_of_arrays, "swizzle": tiles_in_shared_memory, "tensorize": products_in_tiles}
 """Programs for transformations that random ones hardly ever have work for."""
 
 

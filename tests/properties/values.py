@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby, product
 
 from explorer.ir.plan import Plan, block_extents
 from explorer.ir.program import Program, Statement
 from explorer.ir.tree import WARP_SIZE, Kernel, Leaf
+from explorer.poly.mechanism import ASYNCHRONOUS
 
 from .walk import (
     Execution,
@@ -76,6 +78,20 @@ def _played(plan: Plan, runs: list[Execution], backwards: bool) -> _Machine:
     return machine
 
 
+@dataclass(frozen=True)
+class _Flight:
+    """An asynchronous copy that no wait has let through, and the number of its group."""
+
+    cell: tuple
+    instance: Instance
+    group: int
+    bulk: bool
+
+    def landed(self, groups: int) -> bool:
+        """Whether a wait has let it through that counts the first so many groups; a bulk copy lands for its own wait alone."""
+        return self.group == groups - 1 if self.bulk else self.group < groups
+
+
 class _Machine:
     def __init__(self, plan: Plan, through: Mapping[Instance, Instance]) -> None:
         self.plan, self.expected, self.through = plan, intended(plan.program), through
@@ -84,14 +100,14 @@ class _Machine:
         self.carried: dict[Instance, Writes] = {}
         self.wrong: set[Instance] = set()
         self.unordered: set[tuple[Instance, Instance]] = set()
-        self.open: list[tuple[tuple, Instance]] = []
-        self.groups: list[list[tuple[tuple, Instance]]] = []
+        self.commits = 0
+        self.in_flight: list[_Flight] = []
 
     def enter_block(self) -> None:
         """Registers and shared memory end with a block of a launch."""
         own = {b.name for b in self.plan.buffers if b.space != "global"}
         self.memory = {c: v for c, v in self.memory.items() if c[0] not in own}
-        self.open, self.groups = [], []
+        self.commits, self.in_flight = 0, []
 
     def step(self, together: list[Execution]) -> None:
         """All threads at one time."""
@@ -110,29 +126,25 @@ class _Machine:
 
     def sync(self, kind: str, pending: int) -> None:
         if kind == "commit":
-            self.groups.append(self.open)
-            self.open = []
+            self.commits += 1
             return
-        while len(self.groups) > pending:
-            for at, instance in self.groups.pop(0):
-                self.memory[at] = [instance]
-        for at, _ in self.in_flight():
-            self.memory[at] = [POISON]  # it may land at any moment
-
-    def in_flight(self) -> Iterator[tuple[tuple, Instance]]:
-        """Asynchronous copies that no wait has let through, and their cells."""
-        return (copy for group in (*self.groups, self.open) for copy in group)
+        for copy in self.in_flight:
+            if copy.landed(self.commits - pending):
+                self.memory[copy.cell] = [copy.instance]
+        self.in_flight = [copy for copy in self.in_flight if not copy.landed(self.commits - pending)]
+        for copy in self.in_flight:
+            self.memory[copy.cell] = [POISON]  # it may land at any moment
 
     def write(self, run: Execution) -> None:
         statement = self.plan.statement_of[run.instance[0]]
         at = cell(self.plan, run, len(statement.reads))
         assert run.leaf is not None
-        self.unordered.update((copy, run.instance) for cell_of, copy in self.in_flight() if cell_of == at)
+        self.unordered.update((copy.instance, run.instance) for copy in self.in_flight if copy.cell == at)
         if statement.name in self.copies and is_inside(statement, run.instance[1]):
             self.carried[run.instance] = self.origin(self.memory.get(cell(self.plan, run, 0), ()))
-        if run.leaf.mechanism == "async":
+        if run.leaf.mechanism in ASYNCHRONOUS:
             self.memory[at] = [POISON]
-            self.open.append((at, run.instance))
+            self.in_flight.append(_Flight(at, run.instance, self.commits, run.leaf.mechanism == "bulk"))
             return
         self.memory[at] = [*(self.memory.get(at, []) if statement.update else []), run.instance]
 

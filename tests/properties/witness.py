@@ -225,6 +225,8 @@ def _keeps(plan: Plan, run: Execution, finding: Finding) -> bool:
     viewed = run.leaf.view(len(statement.reads)) is not None
     if viewed and role in ("out", "inout"):
         return True
+    if run.leaf.mechanism == "bulk":
+        return True  # what box it is, or which wait it has: no matter of instances
     source = run.leaf.view(0)
     come = plan.buffer_of[source.buffer].space if source else "global"
     size = plan.array_of[statement.target.array].dtype.bytes

@@ -32,7 +32,7 @@ _PIP = "pip install cupy-cuda13x nvidia-cuda-nvrtc nvidia-cuda-runtime"
 # Instructions that exist only in an architecture-specific target: wgmma and setmaxnreg in sm_90a, tcgen05 in sm_100a.
 _SPECIFIC = re.compile(r"\b(wgmma\.|setmaxnreg\.|tcgen05\.)")
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
-_MISSING_HEADER = re.compile(r"could not open source file \"([^\"]+)\"")
+_MISSING_HEADER = re.compile(r"(?:could not|cannot) open source file \"([^\"]+)\"")
 
 
 @dataclass(frozen=True)
@@ -189,23 +189,27 @@ def _compile_all(work: Sequence[tuple[str, str]], options: Sequence[str], name: 
     flags = {arch: (f"-arch={target(text, arch)}", *_OPTIONS, *options) for text, arch in work}
     keys = {arch: _key(text, flags[arch], version, name) for text, arch in work}
     outcomes = {arch: cubin_cache.load(keys[arch]) for _, arch in work}
-    missing = [(text, arch) for text, arch in work if not _complete(outcomes[arch])]
+    missing = [(text, arch) for text, arch in work if not _lasting(outcomes[arch])]
     if missing:
         folders = tuple(f"-I{folder}" for folder in include_folders())
         jobs = [(name, text, (*flags[arch], *folders)) for text, arch in missing]
         for (_, arch), outcome in zip(missing, _run_compiler(jobs, limit_s), strict=True):
             outcomes[arch] = outcome
-            if _complete(outcome):
+            if _lasting(outcome):
                 cubin_cache.store(keys[arch], outcome)
     return {arch: _result(outcomes[arch] or (False, b"", "", ""), text, target(text, arch), nodes_at) for text, arch in work}
 
 
-def _complete(outcome: cubin_cache.Outcome | None) -> bool:
-    """Whether the log says what every kernel of the PTX needs: ptxas does not, where something else has done its work."""
+def _lasting(outcome: cubin_cache.Outcome | None) -> bool:
+    """Whether the outcome follows from the text alone, and so may be kept.
+
+    The log says what every kernel of the PTX needs; ptxas does not, where something else has done its work.  A header that could
+    not be opened is a matter of the machine.
+    """
     if outcome is None:
         return False
     accepted, _, ptx, log = outcome
-    return not accepted or set(_ENTRY.findall(ptx)) <= resources(log).keys()
+    return set(_ENTRY.findall(ptx)) <= resources(log).keys() if accepted else not _MISSING_HEADER.search(log)
 
 
 def _run_compiler(jobs: list[tuple[str, str, tuple[str, ...]]], limit_s: float) -> list[tuple[bool, bytes, str, str]]:
@@ -225,7 +229,7 @@ def _result(outcome: tuple[bool, bytes, str, str], text: str, arch: str,
             nodes_at: Callable[[int], tuple[str, ...]] | None) -> Cubin | CompileError:
     """What the compiler said as machine code or as an error with its lines."""
     accepted, cubin, ptx, log = outcome
-    if accepted and not _complete(outcome):
+    if accepted and not _lasting(outcome):
         raise DeviceError(f"The compiler did not say what the kernels need on {arch}.", why=log or "its log is empty",
                           hint="compile with CUDA_CACHE_DISABLE=1: a cache of machine code keeps no logs")
     if accepted:

@@ -200,6 +200,12 @@ def test_errors_are_kept_too(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(nvrtc, "_compiler", None)
 
 
+def test_a_header_that_could_not_be_opened_is_looked_for_again(own_cache: Path) -> None:
+    with pytest.raises(CompileError, match="no_such_header"):
+        compile_text('#include "no_such_header.h"\n')
+    assert not list(own_cache.glob("*/outcome.z"))
+
+
 def test_a_damaged_cache_only_means_compiling_again(own_cache: Path) -> None:
     first = compile_module(MODULE)
     (path,) = own_cache.glob("*/outcome.z")
