@@ -76,8 +76,9 @@ def matrix_load(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> MatrixLoad |
                       "stage the array into shared memory, and from there into registers, and tensorize first")
     register, lane = above[-2:] if len(above) > 1 else (None, None)
     if register is None or lane is None or lane.role != "lane" or lane.extent != LANES or lane.start or register.start or (
-            register.role not in ("seq", "unroll", "tensor")) or target.index[-1:] != (var(register.id),):
-        return NoLoad(f"{leaf.id} does not stand in loops over the registers and the lanes of a fragment",
+            register.role not in ("seq", "unroll", "tensor")) or {len(register.body), len(lane.body)} != {1} or (target.index[-1:], register.extent) != (
+                (var(register.id),), to.shape[-1]):
+        return NoLoad(f"{leaf.id} does not stand alone in loops over the registers and the lanes of a fragment",
                       "a whole warp loads the matrices together", "tensorize the product first")
     scope, at, own = ranges(above), dict(leaf.at), {register.id, lane.id}
     for c in (*statement.domain, *statement.inside):

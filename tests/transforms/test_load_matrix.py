@@ -52,6 +52,15 @@ def test_a_later_step_cannot_take_it_apart() -> None:
     loop = s.plan.resolve("x_r")[1][-2].id  # type: ignore[index]
     with pytest.raises(TransformError, match="take the tile of x_r apart"):
         s.bind(loop, "seq")
+    with pytest.raises(TransformError, match="take the tile of x_r apart"):
+        s.stage("x_s", s.plan.resolve("x_r")[1][-1].id)  # type: ignore[index]
+
+
+def test_a_part_of_a_fragment_is_none() -> None:
+    s = fragments()
+    s = s.cut(s.plan.resolve("x_r")[1][-2].id, 2)  # type: ignore[index]
+    with pytest.raises(TransformError, match="registers and the lanes of a fragment"):
+        s.load_matrix("x_r")
 
 
 def test_a_register_of_its_own_is_no_fragment() -> None:
