@@ -9,6 +9,7 @@ from ..gpu.spec import Gpu, target_gpu
 from ..ir.tree import Loop, walk
 from ..schedule import Schedule
 from ._steps import Builder
+from .contraction import used_by_products
 from .default import default
 from .guard import guarded
 from .kernel_turns import Decide, cut, prepared, ridden, spread
@@ -16,13 +17,15 @@ from .producers import chained, produced_in_place
 from .stitch import stitch
 from .stitching.graph import Graph
 from .stitching.passes import in_one_pass
+from .stitching.search import Search
 
 
 @spoken(TransformError, "auto(schedule)")
 def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = True, decide: Decide | None = None) -> Schedule:
     """A fast schedule for a memory-bound program, without tuning.
 
-    0. A result's start and updates come under the same loops (:mod:`explorer.strategies.fuse_reduction`).
+    0. A result's start and updates come under the same loops (:mod:`explorer.strategies.fuse_reduction`); products of matrices
+       that share a nest with other statements become kernels (:mod:`explorer.strategies.contraction.apart`).
     1. Column sums that stand behind a row nest are fused into it (:mod:`explorer.strategies.row_column`).
     2. Element-wise nests whose results only other nests read are computed there; nests that read what others have computed are
        stitched with them (:mod:`explorer.strategies.stitch`).
@@ -66,20 +69,27 @@ def by_rules(schedule: Schedule, target: Gpu, approximate: bool = True, decide: 
     b = prepared(schedule, approximate)
     ridden(b, target, decide)
     if chained(b.schedule):
-        b.schedule = produced_in_place(b.schedule)
+        b.schedule = produced_in_place(b.schedule, but=used_by_products(b.schedule))
     if chained(b.schedule):
-        with suppress(ScheduleError):  # not a chain that it knows
-            b.schedule = stitch(b.schedule, gpu=target)
+        _stitch(b, target)
     b.schedule = in_one_pass(b.schedule)
     if _shares(b):
-        with suppress(ScheduleError):
-            b.schedule = stitch(b.schedule, gpu=target)
+        _stitch(b, target)
     cut(b)
     for kernel in [k.id for k in b.plan.kernels]:
         own = decide("spread", b.schedule, kernel) if decide else None
         b.schedule = spread(b.schedule, kernel, target) if own is None else own
     own = decide("rest", b.schedule, "") if decide else None
     return default(b.schedule) if own is None else own
+
+
+def _stitch(b: Builder, target: Gpu) -> None:
+    """Stitch the program; where there are several kernels already, each of those with several nests."""
+    several = [k.id for k in b.plan.kernels if sum(isinstance(n, Loop) for n in k.body) > 1]
+    for kernel in several if len(b.plan.kernels) > 1 else [""]:
+        with suppress(ScheduleError):  # not a chain that it knows
+            found = Search(b.schedule, target, kernel).made({}).schedule if kernel else stitch(b.schedule, gpu=target)
+            b.schedule = found or b.schedule
 
 
 def _shares(b: Builder) -> bool:

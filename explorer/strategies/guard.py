@@ -27,6 +27,7 @@ from ..ir.plan import Plan, initial
 from ..ir.tree import Loop, walk
 from ..schedule import Schedule
 from ._steps import Builder
+from .contraction import used_by_products
 from .counts import reuses, work
 from .default import THREADS, default, rest
 from .kernel_turns import Decide, cut, prepared, ridden, spread
@@ -142,7 +143,7 @@ class _Apart:
         b = prepared(schedule, self.approximate, gathered)
         ridden(b, self.target, self.decide)
         if chained(b.schedule):
-            b.schedule = produced_in_place(b.schedule, 1.0)
+            b.schedule = produced_in_place(b.schedule, 1.0, used_by_products(b.schedule))
         _alone(b)
         for kernel in [k.id for k in b.plan.kernels if _open(b.plan, k.id)]:
             b.schedule = self._chain(b.schedule, kernel)

@@ -25,7 +25,7 @@ def chained(schedule: Schedule) -> bool:
     return False
 
 
-def produced_in_place(schedule: Schedule, factor: float = GROWTH) -> Schedule:
+def produced_in_place(schedule: Schedule, factor: float = GROWTH, but: frozenset[str] = frozenset()) -> Schedule:
     """Compute every element-wise result that one statement reads once where that statement reads it.
 
     Panamera calls this reduction propagation: the producer takes the loops of the reduction, roles and all.  It saves a write and
@@ -36,6 +36,10 @@ def produced_in_place(schedule: Schedule, factor: float = GROWTH) -> Schedule:
     ----------
     schedule : Schedule
         A program as written.
+    factor : float
+        So much the operations may grow.
+    but : set of str
+        Arrays that stay.
 
     Returns
     -------
@@ -43,7 +47,7 @@ def produced_in_place(schedule: Schedule, factor: float = GROWTH) -> Schedule:
         Legal; the same schedule where there is no such producer.
     """
     b = Builder(schedule)
-    for name in _crossing(schedule):
+    for name in (n for n in _crossing(schedule) if n not in but):
         reads = [r for s in b.plan.program.statements for r in s.reads if r.array == name]
         writes = [s for s in b.plan.program.statements if s.target.array == name]
         once = len(reads) == 1 and len(writes) == 1 and not writes[0].update and not _held(b.plan, writes[0].name, name)

@@ -21,7 +21,7 @@ H200 = ex.gpu("H200")
 IN_CI = 12
 """Random programs of the slice that runs with the tests; ``benchmarks/never_worse.py`` takes 200."""
 BUSY = {"depthwise_pointwise": 1 << 20, "depthwise_pointwise_planes": 1 << 20, "two_products": 1 << 17, "three_products": 1 << 16,
-        "atax": 1 << 14, "bicg": 1 << 14, "recurrent": 1 << 14, "recurrent_in_parts": 1 << 14, "swiglu": 1 << 19,
+        "atax": 1 << 14, "bicg": 1 << 14, "recurrent": 1 << 14, "recurrent_in_parts": 1 << 14, "swiglu": 1 << 13,
         "swiglu_end": 1 << 20, "cast_sum": 1 << 13, "whole_sum": 1 << 13, "cast_sum_apart": 1 << 13, "transformer": 1 << 14}
 """Busy threads that each program's longest kernel has at least."""
 
@@ -58,9 +58,11 @@ def test_workloads_are_never_worse(name: str) -> None:
         held(schedule, auto(schedule))
 
 
-def test_products_are_kernels_of_their_own_with_a_thread_for_each_result() -> None:
+def test_products_are_kernels_of_their_own_with_a_tile_or_a_thread_for_each_result() -> None:
     made = auto(two_products.schedule(M=512, N=384, K=256, P=320))
-    assert [k.counts.busy for k in price(made.plan, H200).kernels] == [512 * 384, 512 * 320]
+    first, second = price(made.plan, H200).kernels
+    assert first.counts.blocks >= 96, "a sum that another product reads is added up in registers, in tiles"
+    assert second.counts.busy == 512 * 320
 
 
 def test_what_one_statement_reads_many_times_is_not_computed_there() -> None:

@@ -15,7 +15,9 @@ from math import log
 from ...errors import ScheduleError
 from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
-from .form import ProductForm, product_form
+from .apart import products_apart as products_apart
+from .apart import used_by_products as used_by_products
+from .form import NARROW, ProductForm, product_form
 from .model import ProductTime, product_time
 from .moves import build
 from .shapes import Tiling, tilings
@@ -24,8 +26,6 @@ TRIED = 8
 """Tilings that are tried, the cheapest first, until one can be built."""
 SAME = 0.02
 """Times nearer to each other than this share are not told apart: more threads, then more stages come first."""
-NARROW = 8
-"""Rows and columns from which on a product is no row of sums, which other strategies do better."""
 
 
 @lru_cache(maxsize=256)

@@ -16,6 +16,9 @@ from ...poly.tensor import is_product
 from ...schedule import Schedule
 from .._steps import chain, leaves_of
 
+NARROW = 8
+"""Rows and columns from which on a product is no row of sums, which other strategies do better."""
+
 
 @dataclass(frozen=True)
 class Factor:

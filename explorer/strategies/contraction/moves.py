@@ -45,7 +45,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling) -> Schedule:
     for temporary in own_temporaries(b.plan, form.kernel):
         if temporary not in b.plan.buffer_of:
             b.do("contract", temporary, "register")
-    _pairs(b)
+    _pairs(b, form.kernel)
     return b.schedule
 
 
@@ -175,10 +175,10 @@ def _fragments(b: Builder, copy: str, at: str) -> str:
     return name
 
 
-def _pairs(b: Builder) -> None:
+def _pairs(b: Builder, kernel: str) -> None:
     """What writes results takes the two neighbours that a lane holds together."""
-    for leaf, above, _ in b.plan.leaves:
-        if len(above) < 2 or not _writes_result(b, leaf):
+    for leaf, above, owner in b.plan.leaves:
+        if owner.id != kernel or len(above) < 2 or not _writes_result(b, leaf):
             continue
         registers, lanes = above[-2:]
         if lanes.role == "seq" and not lanes.is_place:  # a thread's own tile: as many neighbours as 16 bytes hold
@@ -206,5 +206,5 @@ def _vectors(b: Builder, loop: Loop) -> None:
 
 
 def _writes_result(b: Builder, leaf: Leaf) -> bool:
-    """Whether a leaf writes one of the user's arrays."""
-    return b.plan.array_of[b.plan.statement_of[leaf.statement].target.array].role in ("out", "inout")
+    """Whether a leaf writes to global memory."""
+    return leaf.view(len(b.plan.statement_of[leaf.statement].reads)) is None

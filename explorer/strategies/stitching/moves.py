@@ -39,6 +39,12 @@ def separate(b: Builder, kernel: str, groups: Sequence[Sequence[str]]) -> list[s
         If a loop cannot be distributed between two groups, or statements cannot be reordered.
     """
     number = {value: n for n, group in enumerate(groups) for value in group}
+    leaves = [leaf for node in body_of(b, kernel) for leaf in leaves_of(node)]
+    return separate_leaves(b, kernel, {x.id: number[b.plan.statement_of[x.statement].target.array] for x in leaves})
+
+
+def separate_leaves(b: Builder, kernel: str, number: Mapping[str, int]) -> list[str]:
+    """One kernel for each group of statements, as :func:`separate` does it; `number` says of each leaf which group is its own."""
     moves = Builder(b.schedule, judged=False)
     for node in body_of(b, kernel):
         _distribute(moves, node, number)
@@ -59,6 +65,11 @@ def separate(b: Builder, kernel: str, groups: Sequence[Sequence[str]]) -> list[s
 def join_nests(b: Builder, kernel: str, but: Set[str] = frozenset()) -> None:
     """Fuse the parallel loops of a kernel's nests, `but` some, from outside in, as far as they are alike and that is legal."""
     _join(b, lambda b: body_of(b, kernel), but)
+
+
+def join_inside(b: Builder, kernel: str) -> None:
+    """The same for the nests under the loops that are around all of a kernel."""
+    _join(b, chain_body(b, kernel))
 
 
 def demand_fusion(b: Builder, producer: str, consumer: str) -> None:
@@ -159,13 +170,13 @@ def _joinable(b: Builder, body: tuple[Node, ...]) -> Iterator[Pair]:
             yield first.id, second.id
 
 
-def _numbers(b: Builder, node: Node, number: Mapping[str, int]) -> set[int]:
-    return {number[b.plan.statement_of[leaf.statement].target.array] for leaf in leaves_of(node)}
+def _numbers(node: Node, number: Mapping[str, int]) -> set[int]:
+    return {number[leaf.id] for leaf in leaves_of(node)}
 
 
 def _distribute(b: Builder, node: Node, number: Mapping[str, int]) -> None:
     """Take the loops below a node apart until each holds one group, innermost first."""
-    if not isinstance(node, Loop) or len(_numbers(b, node, number)) < 2:
+    if not isinstance(node, Loop) or len(_numbers(node, number)) < 2:
         return
     for inner in node.body:
         _distribute(b, inner, number)
@@ -185,7 +196,7 @@ def _around(b: Builder, node: str) -> tuple[Node, ...]:
 
 def _changes(b: Builder, body: tuple[Node, ...], number: Mapping[str, int]) -> list[str]:
     """The nodes behind which another group begins."""
-    owner = [min(_numbers(b, n, number)) for n in body]
+    owner = [min(_numbers(n, number)) for n in body]
     return [n.id for n, here, then in zip(body, owner, owner[1:], strict=False) if here != then]
 
 
@@ -194,7 +205,7 @@ def _arrange(b: Builder, holder: str, number: Mapping[str, int]) -> None:
     def nodes() -> tuple[Node, ...]:
         return b.plan.loops[holder].body if holder in b.plan.loops else body_of(b, holder)
 
-    wanted = [n.id for n in sorted(nodes(), key=lambda n: min(_numbers(b, n, number)))]
+    wanted = [n.id for n in sorted(nodes(), key=lambda n: min(_numbers(n, number)))]
     for place in reversed(range(len(wanted))):
         here = [n.id for n in nodes()]
         if here[place] != wanted[place]:

@@ -1,0 +1,159 @@
+"""Products among other nests: each gets a kernel of its own, with what follows it element by element.
+
+``for i: (for j: total = sum over k …; row[j] = total + r[i, j]); square = sum over j …; for j: y[i, j] = …`` computes a product,
+and something else of its rows.  Taken apart, the product is a kernel in tiles whose last statement is ``row``, and the rest is a
+kernel over rows.  Where the loops inside allow it, other nests that go over the product's elements one by one come with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...errors import ScheduleError
+from ...ir.expr import Expr
+from ...ir.plan import Plan
+from ...ir.tree import Leaf, Loop
+from ...poly.tensor import is_product
+from ...schedule import Schedule
+from .._steps import Builder, leaves_of
+from ..stitching.moves import body_of, join_inside, separate_leaves
+from .form import NARROW, product_form
+
+FIRST, PRODUCT, LAST = range(3)
+"""Kernels: of what the product needs, of the product, of the rest."""
+
+
+def products_apart(schedule: Schedule) -> Schedule:
+    """Give each product that shares a kernel with other statements one of its own.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Nothing of it is spread.
+
+    Returns
+    -------
+    Schedule
+        Legal; the same schedule where there is no such product.
+    """
+    b = Builder(schedule)
+    for update in [leaf.id for leaf, _, _ in b.plan.leaves if is_product(b.plan.statement_of[leaf.statement])]:
+        keep = b.schedule
+        if not any(_taken(b, update, followed) for followed in (True, False)):
+            b.schedule = keep
+    return b.schedule
+
+
+def used_by_products(schedule: Schedule) -> frozenset[str]:
+    """Arrays that the kernels of products use, where there are others beside: each is written and read as the program says."""
+    plan = schedule.plan
+    if len(plan.kernels) < 2:
+        return frozenset()
+    products = {k.id for k in plan.kernels if product_form(schedule, k.id) is not None}
+    return frozenset(a.array for leaf, _, k in plan.leaves if k.id in products
+                     for a in plan.statement_of[leaf.statement].accesses)
+
+
+def _taken(b: Builder, update: str, followed: bool) -> bool:
+    """Take one product apart, with or without other nests that follow it; whether a product came of it."""
+    tile, kernel = _tile(b.plan, update), b.plan.kernel_of(update)
+    assert kernel is not None
+    if tile is None or any(x.role != "seq" for _, above, k in b.plan.leaves if k.id == kernel.id for x in above):
+        return False
+    number = _numbered(b, update, tile, kernel.id, followed)
+    if set(number.values()) == {PRODUCT}:
+        return False
+    keep = b.schedule
+    try:
+        separate_leaves(b, kernel.id, number)
+        own = b.plan.kernel_of(update)
+        assert own is not None
+        join_inside(b, own.id)
+        _accumulated(b, update, number)
+        form = product_form(b.schedule, own.id)
+    except ScheduleError:
+        form = None
+    if form is None or min(form.extents[:2]) < NARROW:
+        b.schedule = keep
+        return False
+    return True
+
+
+def _accumulated(b: Builder, update: str, number: dict[str, int]) -> None:
+    """A sum that others read too gets a temporary that is the product's own."""
+    total = b.plan.statement_of[_leaf(b.plan, update).statement].target.array
+    others = [leaf for leaf, _, _ in b.plan.leaves if number.get(leaf.id) != PRODUCT]
+    if any(a.array == total for leaf in others for a in b.plan.statement_of[leaf.statement].accesses):
+        b.do("accumulate", total)
+
+
+def _tile(plan: Plan, update: str) -> Loop | None:
+    """The innermost loop over a sum's elements, with all that is done for one of them inside; None where there are not two."""
+    hit = plan.find(update)
+    assert hit is not None
+    leaf, above = hit
+    assert isinstance(leaf, Leaf)
+    kept = _walked(plan, leaf)
+    around = [x for x in above if x.id in kept]
+    if len(around) < 2 or tuple(around) != above[: len(around)] or len(around) == len(above):
+        return None
+    return around[-1]
+
+
+def _numbered(b: Builder, update: str, tile: Loop, kernel: str, followed: bool) -> dict[str, int]:
+    """Which kernel each statement goes to."""
+    plan, inside = b.plan, {leaf.id for leaf in leaves_of(tile)}
+    leaves = [leaf for node in body_of(b, kernel) for leaf in leaves_of(node)]
+    statement = {leaf.id: plan.statement_of[leaf.statement] for leaf in leaves}
+    here, total = [leaf.id for leaf in leaves].index(update), _leaf(plan, update)
+    element, made = _walked(plan, total), {plan.statement_of[total.statement].target.array}
+    number, late = {update: PRODUCT}, set[str]()
+    for n, leaf in enumerate(leaves):
+        s = statement[leaf.id]
+        if s.update or not (leaf.id in inside or (followed and n > here)):
+            follows = False
+        elif leaf.id in inside:
+            follows = element <= _walked(plan, leaf) and not late & {a.array for a in s.accesses}
+        else:
+            follows = _one_by_one(plan, leaf, made, len(element)) and not late & {a.array for a in s.accesses}
+        if follows:
+            number[leaf.id] = PRODUCT
+            made.add(s.target.array)
+        elif n > here:
+            late.add(s.target.array)
+    needed = {r.array for leaf, n in number.items() if n == PRODUCT for r in statement[leaf].reads}
+    for leaf in reversed(leaves[:here]):
+        s = statement[leaf.id]
+        if leaf.id not in number and s.target.array in needed - made:
+            number[leaf.id] = FIRST
+            needed |= {r.array for r in s.reads}
+    return {leaf.id: number.get(leaf.id, LAST) for leaf in leaves}
+
+
+def _one_by_one(plan: Plan, leaf: Leaf, made: set[str], axes: int) -> bool:
+    """Whether a statement of another nest makes one element of each of some arrays, over as many loops as they have."""
+    s, hit = plan.statement_of[leaf.statement], plan.find(leaf.id)
+    assert hit is not None
+    loops, read = {x.id for x in hit[1]}, [r for r in s.reads if r.array in made]
+    return len(loops) == axes and bool(read) and _walked(plan, leaf) == loops and all(
+        _variables(leaf, r.index) == loops for r in read)
+
+
+def _walked(plan: Plan, leaf: Leaf) -> frozenset[str]:
+    """The loops that move the element a statement writes."""
+    return _variables(leaf, plan.statement_of[leaf.statement].target.index)
+
+
+def _variables(leaf: Leaf, index: tuple[object, ...]) -> frozenset[str]:
+    at = dict(leaf.at)
+
+    def each() -> Iterator[str]:
+        for e in index:
+            if isinstance(e, Expr):
+                yield from e.substitute(at).variables()
+
+    return frozenset(each())
+
+
+def _leaf(plan: Plan, name: str) -> Leaf:
+    return next(leaf for leaf, _, _ in plan.leaves if leaf.id == name)
