@@ -6,10 +6,7 @@ boxes, all its reads come from registers or are elements of staged copies (so no
 from shared memory that nobody has written), and, for each dropped condition, one of two things holds:
 
 *dead cell*
-    E only mentions dimensions that the target's element determines; in every thread and iteration of the buffer's
-    scope a cell stands for one element (the same function of the cell for every leaf that uses the buffer); and every
-    leaf that reads the buffer runs under a condition that implies E at the element it reads.  So an extra run only
-    touches a cell that nobody reads.
+    An extra run only touches a cell that nobody reads (:mod:`~explorer.poly.dead_cells`).
 
 *identity*
     The leaf is an update, and where E(L) < 0 its value is the identity of its reduction: each read it needs comes from
@@ -27,12 +24,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..ir.expr import Expr, Ranges, quotient, remainder, var
 from ..ir.instructions import instruction
 from ..ir.plan import Buffer, Plan
-from ..ir.program import Constraint, Statement
+from ..ir.program import Statement
 from ..ir.tree import View
 from ..ir.tree import ranges as loop_ranges
+from ..poly.dead_cells import dead_cells
 from ..poly.zero_fill import fills
 from .conditions import Condition
 from .sites import Lowered, Site
@@ -59,7 +56,6 @@ class Overrun:
             view.buffer: site.statement for site in sites.values() if site.statement.origin == "copy"
             if (view := site.leaf.view(len(site.statement.reads)))
         }
-        self.element_of: dict[str, tuple[Expr, ...] | None] = {}
         self.answers: dict[str, tuple[Condition, ...]] = {}
 
     def kept(self, site: Site) -> tuple[Condition, ...]:
@@ -73,12 +69,12 @@ class Overrun:
             return site.conditions
         buffer = self.low.store(site.leaf, len(site.statement.reads)).buffer
         assert buffer is not None
-        enclosing, filled = self.enclosing(site, buffer), fills(self.low.plan)
+        enclosing, filled, unread = self.enclosing(site, buffer), fills(self.low.plan), dead_cells(self.low.plan)
 
         def harmless(c: Condition) -> bool:
             constraints = [constraint for named, constraint in site.named if named == c]
             return bool(constraints) and not c.variables() <= enclosing and all(
-                self.dead(site, constraint, buffer) or filled.is_identity(site.leaf, site.loops, constraint)
+                unread.dead(site.leaf, constraint) or filled.is_identity(site.leaf, site.loops, constraint)
                 for constraint in constraints)
 
         return tuple(c for c in site.conditions if not harmless(c))
@@ -191,92 +187,3 @@ class Overrun:
         """Keep the guards of these leaves."""
         self.refused |= names
         self.answers.clear()
-
-    # -- dead cells ---------------------------------------------------------------------------------------------
-
-    def dead(self, site: Site, constraint: Constraint, buffer: Buffer) -> bool:
-        """Whether every point that violates the constraint only touches a cell nobody reads."""
-        target = len(site.statement.reads)
-        by_element = _over_element(site.statement, target, constraint.expr)
-        if by_element is None or self.element(buffer) is None:
-            return False
-        for user, slot in self.users[buffer.name]:
-            reads = slot < len(user.statement.reads) or user.statement.update is not None
-            if reads and not _has_implying(user.statement, slot, by_element, constraint.equality):
-                return False
-        return True
-
-    def element(self, buffer: Buffer) -> tuple[Expr, ...] | None:
-        """The logical element that a cell stands for, over ``#0, #1 …`` (the cell), places and the scope's loops.
-
-        None if it is not one function for all leaves that use the buffer.
-        """
-        if buffer.name not in self.element_of:
-            self.element_of[buffer.name] = self._element(buffer)
-        return self.element_of[buffer.name]
-
-    def _element(self, buffer: Buffer) -> tuple[Expr, ...] | None:
-        found: set[tuple[str, tuple[Expr, ...]]] = set()
-        for site, slot in self.users[buffer.name]:
-            view, access = site.leaf.view(slot), site.statement.accesses[slot]
-            if view is None or view.element or not access.affine:
-                return None
-            solved = solve_cell([self.low.in_c(e, site.loops) for e in view.index], site.ranges)
-            if solved is None:
-                return None
-            cells = {f"#{d}": (0, n - 1) for d, n in enumerate(buffer.shape)}
-            index = tuple(e.substitute(site.at, site.ranges).substitute(solved, {**site.ranges, **cells})
-                          for e in access.index if isinstance(e, Expr))
-            places = {self.low.variable[loop.id] for loop in site.loops if loop.is_place}
-            fixed = places | self.enclosing(site, buffer) | cells.keys()
-            if any(not e.variables() <= fixed for e in index):
-                return None
-            found.add((access.array, index))
-        return next(iter(found))[1] if len(found) == 1 else None
-
-
-def _over_element(statement: Statement, slot: int, expr: Expr) -> Expr | None:
-    """`expr` over the coordinates ``#0, #1 …`` of the element that access `slot` touches, or None if these do not fix it."""
-    position: dict[str, Expr] = {}
-    for d, e in enumerate(statement.accesses[slot].index):
-        if isinstance(e, Expr) and len(e.terms) == 1 and isinstance(e.terms[0][0], str) and e.terms[0][1] == 1:
-            position.setdefault(e.terms[0][0], var(f"#{d}") - e.const)
-    return expr.substitute(position) if expr.variables() <= position.keys() else None
-
-
-def _has_implying(statement: Statement, slot: int, wanted: Expr, equality: bool) -> bool:
-    """Whether the statement's domain implies ``wanted >= 0`` (``== 0``) at the element that access `slot` touches."""
-    for c in statement.domain:
-        own = _over_element(statement, slot, c.expr)
-        if own is None:
-            continue
-        if own == wanted and (c.equality or not equality):
-            return True
-        difference = wanted - own
-        if not equality and not difference.terms and difference.const >= 0:
-            return True
-    return False
-
-
-def solve_cell(index: Sequence[Expr], ranges: Ranges) -> dict[str, Expr] | None:
-    """Loop variables as expressions of the cell ``#0, #1 …`` they index, or None if the index does not determine them.
-
-    Each component must be a mixed-radix number of variables (``4*a + b`` with ``0 <= b < 4``), each variable in one
-    component.
-    """
-    solved: dict[str, Expr] = {}
-    for d, e in enumerate(index):
-        rest = var(f"#{d}") - e.const
-        reach = 1
-        for atom, c in sorted(e.terms, key=lambda t: t[1]):
-            if not isinstance(atom, str) or c < reach or c % reach or atom in solved:
-                return None
-            low, high = ranges[atom]
-            if low != 0:
-                return None
-            solved[atom] = remainder(quotient(rest, c), high + 1)
-            reach = c * (high + 1)
-        if e.terms:
-            top = max(e.terms, key=lambda t: t[1])
-            solved[str(top[0])] = quotient(rest, top[1])
-    return solved

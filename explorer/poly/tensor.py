@@ -8,9 +8,10 @@ from ..ir.expr import ZERO, Expr, quotient, remainder, var
 from ..ir.instructions import Instruction, Wgmma, instruction
 from ..ir.layout import Layout
 from ..ir.plan import Plan
-from ..ir.program import Statement
+from ..ir.program import Constraint, Statement
 from ..ir.scalar import Call, Read
 from ..ir.tree import WARP_SIZE, Leaf, Loop, ranges
+from .dead_cells import dead_cells
 from .matrix_load import MECHANISM, NoLoad, matrix_load
 from .shared_tile import NoTile, shared_tile
 from .zero_fill import fills
@@ -53,6 +54,16 @@ def is_product(statement: Statement) -> bool:
     return statement.update == "sum" and len(statement.reads) == 2 and statement.value == Call("mul", (Read(0), Read(1)))
 
 
+def is_harmless(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], constraint: Constraint) -> bool:
+    """Whether an update changes nothing that is read where the constraint, of its domain, fails.
+
+    It adds the identity there; or it reads staged copies, which have elements there too, and adds to cells that nobody reads.
+    """
+    views = [leaf.view(slot) for slot in range(len(plan.statement_of[leaf.statement].reads))]
+    staged = all(view is not None and view.element for view in views)
+    return fills(plan).is_identity(leaf, above, constraint) or (staged and dead_cells(plan).dead(leaf, constraint))
+
+
 def misshapen_tiles(plan: Plan) -> Iterator[tuple[str, str]]:
     """Leaves that are marked as tensor instructions and are none, and why: a step that makes one is not taken."""
     for leaf, above, kernel in plan.leaves:
@@ -82,7 +93,7 @@ def _misshapen(plan: Plan, row: Instruction, leaf: Leaf, above: tuple[Loop, ...]
             yield f"operand {slot} has to be a register array of the tile, as the instruction's layout has it"
     for c in plan.statement_of[leaf.statement].domain:
         e = c.expr.substitute(dict(leaf.at), scope)
-        if e.variables() & inside and (c.equality or e.interval(scope)[0] < 0) and not fills(plan).is_identity(leaf, above, c):
+        if e.variables() & inside and (c.equality or e.interval(scope)[0] < 0) and not is_harmless(plan, leaf, above, c):
             yield "a tile is computed as a whole, and a condition asks for a part of one"
             return
     if leaf.collect or any(x.role in ("lane", "thread.x") for x in above):

@@ -11,8 +11,7 @@ from ..ir.instructions import INSTRUCTIONS, STEP_BYTES, Instruction, Wgmma, grou
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, View, ranges
 from ..poly.shared_tile import NoTile, shared_tile
-from ..poly.tensor import is_product
-from ..poly.zero_fill import fills
+from ..poly.tensor import is_harmless, is_product
 from ._tensor_operands import Operand, Pair, Part, in_tiles, operand, part, spread
 from .base import Transform
 
@@ -147,7 +146,7 @@ def tile_of(plan: Plan, name: str) -> Tile | Verdict:
     for c in statement.domain:
         e = c.expr.substitute(dict(leaf.at), scope)
         if e.variables() & {x.id for x in nest} and (c.equality or e.interval(scope)[0] < 0) and (
-                not fills(plan).is_identity(leaf, above, c)):
+                not is_harmless(plan, leaf, above, c)):
             return no(f"{leaf.id} does not run in all iterations of the tile",
                       why="the instruction has no partial tiles, and beyond the edge its factors are not surely zeros",
                       hint="stage both factors (with zeros beyond the edge), or sizes that are multiples of the tile")

@@ -11,7 +11,7 @@ from explorer.ir.expr import const, quotient, remainder, var
 from explorer.ir.plan import Plan
 from explorer.ir.scalar import Call, Literal
 from explorer.kernel.emit import emit
-from explorer.kernel.redundant import solve_cell
+from explorer.poly.dead_cells import solve_cell
 from tests.kernel.plan_run import Case, differences, follow
 from tests.kernel.schedules import gemm, grid
 
