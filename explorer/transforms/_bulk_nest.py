@@ -30,31 +30,36 @@ def bulk_nest(plan: Plan, name: str, path: tuple[Loop, ...], outer: tuple[Loop, 
     of the array beside each other: it begins with rows of a panel.  The first thread of each thread loop in `path` makes it.
     """
     whole, loops, inner = True, list[Loop](), list[Loop]()
-    at, when = list[tuple[str, Expr]](), list[tuple[str, Expr]]()
-    for axis in reversed(range(len(found.extents))):
-        n, (_, step), d = found.extents[axis], found.places[axis], f"{name}[{axis}]"
-        limit = panel if axis == len(found.extents) - 1 else MOST_ELEMENTS
-        part = next(x for x in range(min(n, limit), 0, -1) if n % x == 0) if whole and step == 1 else 1
-        value = ZERO
-        if part < n:
-            place = Loop(plan.fresh(f"{name}.{axis}"), n // part, (), "unroll" if n // part <= UNROLL_LIMIT else "seq")
-            loops.insert(0, place)
-            value = var(place.id) * part
-            when.append((place.id, quotient(var(d), part)))
-        if part > 1:
-            element = Loop(plan.fresh(f"{name}.{axis}.i" if part < n else f"{name}.{axis}"), part, (), "tensor")
-            inner.insert(0, element)
-            value = value + var(element.id)
-            when.append((element.id, remainder(var(d), part, {d: (0, n - 1)})))
-        at.insert(0, (d, value))
-        last = axis == len(found.extents) - 2 and found.extents[-1] > panel  # panels follow each other behind their rows
-        whole = whole and (part == n or axis == len(found.extents) - 1) and not last
+    at, when, place = [ZERO] * len(found.extents), list[tuple[str, Expr]](), len(found.places)
+    for axis, run in reversed(list(enumerate(found.apart))):
+        d, stride, last = f"{name}[{axis}]", 1, axis == len(found.extents) - 1
+        for position, n in reversed(list(enumerate(run))):
+            place -= 1
+            own = f"{name}.{axis}" if len(run) == 1 else f"{name}.{axis}.{position}"
+            mine = remainder(quotient(var(d), stride), n, {d: (0, prod(run) - 1)}) if position else quotient(var(d), stride)
+            limit = panel if last else MOST_ELEMENTS
+            part = next(x for x in range(min(n, limit), 0, -1) if n % x == 0) if whole and found.places[place][1] == 1 else 1
+            if part < n:
+                outside = Loop(plan.fresh(own), n // part, (), "unroll" if n // part <= UNROLL_LIMIT else "seq")
+                loops.insert(0, outside)
+                at[axis] = at[axis] + var(outside.id) * (part * stride)
+                when.append((outside.id, quotient(mine, part)))
+            if part > 1:
+                element = Loop(plan.fresh(f"{own}.i" if part < n else own), part, (), "tensor")
+                inner.insert(0, element)
+                at[axis] = at[axis] + var(element.id) * stride
+                when.append((element.id, remainder(mine, part, {d: (0, prod(run) - 1)})))
+            stride *= n
+            whole = whole and (part == n or last)
+        if axis == len(found.extents) - 2 and found.extents[-1] > panel:
+            whole = False  # panels follow each other behind their rows
     if found.extents:
-        at[0] = (at[0][0], at[0][1] + _others(path) * found.extents[0])
+        at[0] = at[0] + _others(path) * found.extents[0]
     when += [(x.id, const(x.start)) for x in path if x.is_thread]
     scope_at = [(f"{name}.{x.id}", var(x.id)) for x in outer]
     scope_when = [(x.id, var(f"{name}.{x.id}")) for x in outer]
-    return CopyNest((*loops, *inner), (*scope_at, *at), tuple(sorted((*scope_when, *when))), len(found.extents))
+    box = tuple((f"{name}[{axis}]", e) for axis, e in enumerate(at))
+    return CopyNest((*loops, *inner), (*scope_at, *box), tuple(sorted((*scope_when, *when))), len(found.extents))
 
 
 def _others(path: tuple[Loop, ...]) -> Expr:

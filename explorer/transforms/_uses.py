@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
-from ..ir.expr import ZERO, Atom, Expr, Quotient, Ranges, const, quotient, remainder
+from ..ir.expr import ZERO, Atom, Expr, Quotient, Ranges, const, quotient, rejoin, remainder
 from ..ir.finding import Verdict, no
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Access, Indirect, Statement
@@ -121,17 +121,27 @@ class Box:
         First element, all axes of the array, over the outer variables.
     cells : tuple of tuple of Expr
         For each index, its cell.
+    runs : tuple of tuple of int
+        For each dimension the extents of those that it joins, in their order; nothing where none is joined.  `places` has one
+        entry for each of these.
     """
 
     extents: tuple[int, ...]
     places: tuple[tuple[int, int], ...]
     offset: tuple[Expr, ...]
     cells: tuple[tuple[Expr, ...], ...]
+    runs: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def apart(self) -> tuple[tuple[int, ...], ...]:
+        """For each dimension the extents of those that it joins: its own where it joins none."""
+        return self.runs or tuple((n,) for n in self.extents)
 
     def element(self, coordinates: Sequence[Expr]) -> tuple[Expr, ...]:
         """The array's element that a cell holds (the offset's variables are the outer ones)."""
         out = list(self.offset)
-        for (axis, step), coordinate in zip(self.places, coordinates, strict=True):
+        single = [e for whole, run in zip(coordinates, self.apart, strict=True) for e in _taken_apart(whole, run)]
+        for (axis, step), coordinate in zip(self.places, single, strict=True):
             if step:
                 out[axis] = out[axis] + coordinate * step
         return tuple(out)
@@ -156,6 +166,31 @@ class Box:
             for cell in cells:
                 cell[d] = cell[d] - first
         return Box(tuple(extents), self.places, tuple(offset), tuple(map(tuple, cells)))
+
+    def joined(self, scopes: Sequence[Ranges], last: bool = True) -> Box:
+        """The box with neighbouring dimensions as one, where every index has them as quotient and remainder of one number.
+
+        A tile of 4 x 16 pixels that a loop of 64 runs through is 64 rows then.  The last dimension stays by itself unless `last`.
+        """
+        runs, first, end = list[tuple[int, ...]](), 0, len(self.extents) - (not last)
+        while first < len(self.extents):
+            stop = next((n for n in range(end, first + 1, -1) if self._is_one(first, n, scopes)), first + 1)
+            runs.append(self.extents[first:stop])
+            first = stop
+        if len(runs) == len(self.extents):
+            return self
+        starts = [sum(map(len, runs[:n])) for n in range(len(runs))]
+        cells = tuple(tuple(rejoin(row_major(cell[at:at + len(run)], run), scope) for at, run in zip(starts, runs, strict=True))
+                      for cell, scope in zip(self.cells, scopes, strict=True))
+        return Box(tuple(map(prod, runs)), self.places, self.offset, cells, tuple(runs))
+
+    def _is_one(self, first: int, stop: int, scopes: Sequence[Ranges]) -> bool:
+        """Whether some neighbouring dimensions are parts of one number in every index."""
+        for cell, scope in zip(self.cells, scopes, strict=True):
+            whole = rejoin(row_major(cell[first:stop], self.extents[first:stop]), scope)
+            if not all(_divided(e) for e in cell[first:stop]) or _divided(whole):
+                return False
+        return True
 
     def padded(self) -> Box:
         """The box with at least one dimension, of one cell, so that its coordinate can tell the thread that fills it."""
@@ -204,6 +239,16 @@ def box(indices: Sequence[tuple[Expr, ...]], scopes: Sequence[Ranges], inner: Se
         extents += [n for _, n in kept]
         places += [(axis, step) for step, _ in kept]
     return Box(tuple(extents), tuple(places), tuple(offset), tuple(map(tuple, cells)))
+
+
+def _divided(expr: Expr) -> bool:
+    """Whether a quotient or a remainder stands in it."""
+    return any(not isinstance(atom, str) for atom, _ in expr.terms)
+
+
+def _taken_apart(whole: Expr, run: Sequence[int]) -> tuple[Expr, ...]:
+    """The coordinates of dimensions that are joined."""
+    return coordinates(whole, run) if len(run) > 1 else (whole,)
 
 
 def row_major(index: Sequence[Expr], shape: Sequence[int]) -> Expr:

@@ -35,7 +35,8 @@ class Stage(Transform):
 
     Each index is the sum of a part over the loops outside of the scope and a part over the loops inside.  The copied box is
     the exact range of the inner part over all reads, and its offset is the outer part.  Gaps of equal strides are not copied,
-    and the box has at most twice the elements of the array.  A shared copy is one contiguous run of the array in two cases:
+    and the box has at most twice the elements of the array.  Neighbouring dimensions that every reader has as quotient and
+    remainder of one number are one dimension of the copy, as a coalesced loop over a tile is.  A shared copy is one contiguous run of the array in two cases:
     if the indices of coalesced loops are no such sums but the element's linear address is, and if whole rows follow each
     other that no vector divides.
 
@@ -154,6 +155,7 @@ class Stage(Transform):
         whole = plan.array_of[copy_into(plan, source) or source].shape
         found = found.clipped(whole if len(found.offset) == len(whole) else (prod(whole),), around[0], self.vector)
         found = found.padded() if self.space == "shared" and self.threads else found
+        found = found.joined(around, last=self.engine != "bulk")
         outer = tuple(x for x in path if not (self.space == "shared" and x.is_thread))
         made = self._rebuild(plan, path, outer, own, reads, source, found)
         if isinstance(made, Verdict) or not overapproximates(made[0], made[0].copies[-1].name):

@@ -32,6 +32,16 @@ from tests.transforms.programs import (
 from tests.transforms.storage import refusal, rewritten, right
 
 M, N, K = ex.sizes("M N K")
+
+
+@ex.program
+def blocks_of_rows(x: ex.f32[M, N, K], y: ex.f32[M, N, K]):
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                y[i, j, k] = x[i, j, k]
+
+
 TILES = (("split", "i", 4), ("split", "j", 4), ("split", "k", 3), ("interchange", "i.i", "j"), ("bind", "i", "block.x"),
          ("bind", "j", "block.y"),
          ("bind", "i.i", "thread.y"), ("bind", "j.i", "thread.x"), ("contract", "acc"))
@@ -202,6 +212,18 @@ def test_warps_and_lanes_share_the_copy() -> None:
     right(stencil1d(70), ("split", "i", 64), ("split", "i.i", 32), ("bind", "i", "block.x"), ("bind", "i.i", "warp"),
           ("bind", "i.i.i", "lane"),
           ("stage", "x", "i"))
+
+
+@pytest.mark.parametrize("engine", ["thread", "bulk"])
+def test_a_tile_that_one_loop_runs_through_is_one_dimension(engine: str) -> None:
+    s = blocks_of_rows.schedule(M=10, N=20, K=8).split("i", 4).split("j", 8)
+    s = s.reorder(("i", "j", "i.i", "j.i")).coalesce(("i.i", "j.i")).stage("x", "j", engine=engine)
+    (copy,) = s.plan.buffers
+    assert copy.shape == (32, 8)
+    assert "x_s[i_i][k]" in s.cuda
+    if engine == "bulk":
+        assert "bulk_copy_3d<8, 8, 4>(" in s.cuda
+    assert s.run(device="cpu", time=False).correct
 
 
 def test_data_dependent_reads_are_refused() -> None:
