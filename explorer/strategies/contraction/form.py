@@ -1,12 +1,15 @@
 """Products of matrices among a kernel's nests: recognised from accesses, whatever the names and the order of the loops.
 
-``c[b…, i, j] = sum over k… of x[b…, i, k…] * y[b…, k…, j]``, started before and used behind.  Loops that both factors and the
-result have are batches, a loop of the result and one factor runs over rows or columns, one of both factors alone over the depth.
+``c[b…, i…, j…] = sum over k… of x[b…, i…, k…] * y[b…, k…, j…]``, started before and used behind.  Loops that both factors and the
+result have are batches, loops of the result and one factor run over rows or columns, those of both factors alone over the depth.
+A loop over rows may share an axis of its factor with a loop over the depth, as the pixels of a convolution do with the filter's:
+``x[n, p + r, q + s, c]`` is a matrix whose rows are all of n, p and q, for each of r and s another one (an implicit product).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from ...ir.dtype import DType
 from ...ir.expr import Expr
@@ -28,19 +31,25 @@ class Factor:
     ----------
     array : str
     dtype : DType
-    free : str
-        The loop over its rows (of the left factor) or columns (of the right one).
+    free : tuple of str
+        The loops over its rows (of the left factor) or columns (of the right one), outermost first.
     along : str
-        The loop along which its elements follow each other in memory; "" where that is another loop than these.
+        The loop along which its elements follow each other in memory; "" where that is another loop than these and the depth.
     pitch : int
         Bytes from one row of the array to the next.
+    nbytes : int
+        Of the array.
+    even : bool
+        Whether one iteration of each loop is one element of an axis, so that a tile is a box without gaps.
     """
 
     array: str
     dtype: DType
-    free: str
+    free: tuple[str, ...]
     along: str
     pitch: int
+    nbytes: int
+    even: bool
 
 
 @dataclass(frozen=True)
@@ -56,12 +65,16 @@ class ProductForm:
         The temporary that it adds into.
     batch : tuple of str
         Loops around, outermost first, that neither run over rows nor over columns.
-    rows, columns, depth : str
-        Loops.
+    rows, columns : tuple of str
+        Loops, outermost first.
+    row_extents, column_extents : tuple of int
+        Theirs.
+    depth : str
+        The loop that is divided into steps.
     outer_depth, outer_extents : tuple of str, and of int
         Further loops over the depth.
     extents : tuple of int
-        Of rows, columns and depth.
+        Of all rows, all columns and the depth.
     batches : int
         Iterations of the loops in `batch`.
     left, right : Factor
@@ -72,8 +85,10 @@ class ProductForm:
     update: str
     total: str
     batch: tuple[str, ...]
-    rows: str
-    columns: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    row_extents: tuple[int, ...]
+    column_extents: tuple[int, ...]
     depth: str
     outer_depth: tuple[str, ...]
     outer_extents: tuple[int, ...]
@@ -120,23 +135,22 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     depth = [x for x in inner if x.id in used[0] & used[1]]
     if not rows or not columns or not depth or len(depth) < len(inner):
         return None
-    row, column = _best(rows, plan, update, 0), _best(columns, plan, update, 1)
-    k = _deepest(depth, plan, update)
-    batch = tuple(x.id for x in around if x not in (row, column))
-    count = 1
-    for x in around:
-        count *= x.extent if x.id in batch else 1
-    factors = [_factor(plan, update, slot, free.id, k.id) for slot, free in ((0, row), (1, column))]
+    steps = [x for x in depth if all(_alone(plan, update, slot, x.id, free) for slot, free in ((0, rows), (1, columns)))]
+    if not steps:
+        return None
+    k = _deepest(steps, plan, update)
+    factors = [_factor(plan, update, slot, tuple(x.id for x in free), k.id) for slot, free in ((0, rows), (1, columns))]
     if None in factors:
         return None
     first, second = factors
     assert first is not None
     assert second is not None
-    target_type = plan.array_of[statement.target.array].dtype
-    others = [x for x in inner if x is not k]
-    return ProductForm(kernel, update.id, statement.target.array, batch, row.id, column.id, k.id,
-                       tuple(x.id for x in others), tuple(x.extent for x in others),
-                       (row.extent, column.extent, k.extent), count, first, second, target_type)
+    others, batch = [x for x in inner if x is not k], [x for x in around if x not in rows and x not in columns]
+    heights, widths = tuple(x.extent for x in rows), tuple(x.extent for x in columns)
+    return ProductForm(kernel, update.id, statement.target.array, tuple(x.id for x in batch), first.free, second.free, heights,
+                       widths, k.id, tuple(x.id for x in others), tuple(x.extent for x in others),
+                       (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
+                       plan.array_of[statement.target.array].dtype)
 
 
 def _index(plan: Plan, leaf: Leaf, slot: int) -> tuple[Expr, ...] | None:
@@ -158,27 +172,31 @@ def _strides(plan: Plan, leaf: Leaf, slot: int) -> dict[str, int]:
     return out
 
 
-def _best(loops: list[Loop], plan: Plan, leaf: Leaf, slot: int) -> Loop:
-    """Of several loops over rows the one with most iterations; the inner one of as many."""
-    return max(enumerate(loops), key=lambda x: (x[1].extent, x[0]))[1]
-
-
 def _deepest(loops: list[Loop], plan: Plan, leaf: Leaf) -> Loop:
     """Of several loops over the depth the one with most iterations; of as many the one along memory."""
     along = [_strides(plan, leaf, slot) for slot in (0, 1)]
     return max(loops, key=lambda x: (x.extent, sum(s.get(x.id) == 1 for s in along)))
 
 
-def _factor(plan: Plan, leaf: Leaf, slot: int, free: str, depth: str) -> Factor | None:
+def _alone(plan: Plan, leaf: Leaf, slot: int, depth: str, free: list[Loop]) -> bool:
+    """Whether a loop over the depth walks an axis that no loop of the tile shares."""
+    index = _index(plan, leaf, slot) or ()
+    mine = [e.variables() for e in index if depth in e.variables()]
+    return len(mine) == 1 and not mine[0] & {x.id for x in free}
+
+
+def _factor(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: str) -> Factor | None:
     """A factor with how it lies in memory; None where a loop of the tile does not walk it by whole steps."""
     array = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array]
     index = _index(plan, leaf, slot)
     if index is None or any(not isinstance(atom, str) for e in index for atom, _ in e.terms):
         return None
-    if any(sum(name in e.variables() for e in index) != 1 for name in (free, depth)):
+    tile = (*free, depth)
+    if any(sum(name in e.variables() for e in index) != 1 for name in tile):
         return None
-    if any({free, depth} <= e.variables() for e in index):
+    if any(len(e.variables() & frozenset(tile)) > 1 for e in index):
         return None
     steps = _strides(plan, leaf, slot)
-    along = next((name for name in (depth, free) if steps.get(name) == 1), "")
-    return Factor(array.name, array.dtype, free, along, array.shape[-1] * array.dtype.bytes)
+    along = next((name for name in (depth, *free) if steps.get(name) == 1), "")
+    even = all(e.coefficient(name) in (0, 1) for e in index for name in tile)
+    return Factor(array.name, array.dtype, free, along, array.shape[-1] * array.dtype.bytes, array.nbytes, even)

@@ -23,7 +23,7 @@ from ..price import clock_of
 from ..stitching.rates import LAUNCH_US, bandwidth_of
 from ..tensor_rates import tensor_flops_per_s
 from .form import ProductForm
-from .shapes import GROUP_ROWS, Tiling, warp_instruction
+from .shapes import GROUP_ROWS, Tiling, boxes, number_of, warp_instruction
 
 LOAD_BYTES_PER_CYCLE = {"warpgroup": 38.0, "warp": 38.0, "plain": 64.0}
 """What a multiprocessor takes in from the second-level cache while all do (4096 x 4096 x 4096 in tiles of 128 x 128, an H200)."""
@@ -125,7 +125,8 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
         return None
     m, n, k = form.extents
     cycles = clock_of(gpu)  # of a microsecond
-    blocks = -(-m // t.rows) * -(-n // t.columns) * form.batches
+    across, down = boxes(form, t)
+    blocks = number_of(form.row_extents, across) * number_of(form.column_extents, down) * form.batches
     steps = -(-k // t.depth) * prod(form.outer_extents)
     alone = computed + STEP_CYCLES[t.engine]
     loaded = t.depth * (t.rows * form.left.dtype.bytes + t.columns * form.right.dtype.bytes) / LOAD_BYTES_PER_CYCLE[t.engine]
@@ -141,5 +142,5 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
         total = [a + b for a, b in zip(total, times, strict=True)]
     scale = 1.0 if left <= 0 else blocks / (blocks - left)
     fill, tensor, step, load, latency, store = (x * scale / cycles for x in total)
-    moved = form.batches * (m * k * form.left.dtype.bytes + k * n * form.right.dtype.bytes + m * n * out_bytes)
+    moved = form.left.nbytes + form.right.nbytes + form.batches * m * n * out_bytes
     return ProductTime(LAUNCH_US, fill, tensor, step, load, latency, store, moved / bandwidth_of(gpu), resident, rounds)

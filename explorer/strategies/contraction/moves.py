@@ -9,7 +9,7 @@ from ...ir.tree import Leaf, Loop
 from ...schedule import Schedule
 from .._steps import Builder, leaves_of, own_temporaries
 from .form import Factor, ProductForm
-from .shapes import ROW_BYTES, Tiling, warp_instruction
+from .shapes import ROW_BYTES, Tiling, boxes, warp_instruction
 
 BLOCK_AXES = ("block.x", "block.y", "block.z")
 WIDEST = 16
@@ -51,24 +51,30 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling) -> Schedule:
 
 def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, str]:
     """Loops over blocks and warps bound; the loops over a warp's rows and columns."""
-    i, j, plan = form.rows, form.columns, b.plan
-    di, dj = plan.fresh(f"{i}.w"), plan.fresh(f"{j}.w")
-    b.do("split", i, t.rows, inner=di)
-    b.do("split", j, t.columns, inner=dj)
+    tiles, outer, inner = boxes(form, t), list[tuple[str, ...]](), list[list[str]]()
+    for loops, box in zip((form.rows, form.columns), tiles, strict=True):
+        inside = list[str]()
+        for loop, size in zip(loops, box, strict=True):
+            if size > 1 or len(loops) == 1:
+                inside.append(b.plan.fresh(f"{loop}.w"))
+                b.do("split", loop, size, inner=inside[-1])
+        outer.append(loops)
+        inner.append(inside)
+    b.attempt("reorder", (*form.batch, *outer[0], *outer[1], *inner[0], *inner[1]))
+    for group in (*inner, *outer, form.batch):
+        if len(group) > 1:
+            b.do("coalesce", tuple(group))
+    (di, *_), (dj, *_) = inner
     ri, rj = di, dj
     if t.down > 1:
-        ri = b.plan.fresh(f"{i}.t")
+        ri = b.plan.fresh(f"{form.rows[-1]}.t")
         b.do("split", di, t.rows // t.down, inner=ri)
     if t.across > 1 or t.engine != "warpgroup":
-        rj = b.plan.fresh(f"{j}.t")
+        rj = b.plan.fresh(f"{form.columns[-1]}.t")
         b.do("split", dj, t.columns // t.across, inner=rj)
-    order = tuple(dict.fromkeys((*form.batch, i, j, di, dj, ri, rj)))
-    order = (*(x for x in order if x not in (ri, rj)), ri, rj)
-    b.attempt("reorder", order)
-    batch = list(form.batch)
-    if len(batch) > 1:
-        b.do("coalesce", tuple(batch))
-    for loop, role in (*((x, "block.z") for x in batch[:1]), (i, "block.y"), (j, "block.x")):
+    order = tuple(dict.fromkeys((di, dj, ri, rj)))
+    b.attempt("reorder", (*(x for x in order if x not in (ri, rj)), ri, rj))
+    for loop, role in (*((x, "block.z") for x in form.batch[:1]), (form.rows[0], "block.y"), (form.columns[0], "block.x")):
         b.do("bind", loop, role)
     if t.down > 1:
         b.do("bind", di, "thread.y")
@@ -95,21 +101,26 @@ def _apart(b: Builder, form: ProductForm, tile: tuple[str, str]) -> tuple[str, s
     return rows, columns, form.depth
 
 
-def _split_depth(b: Builder, t: Tiling, loops: tuple[str, str, str]) -> str:
-    """The depth in steps; the loop within one."""
-    rows, columns, depth = loops
+def _split_depth(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]) -> tuple[str, str]:
+    """All loops over the depth as one over its steps, and the loop within a step, inside of the other `loops`."""
+    *tile, depth = loops
     inner = b.plan.fresh(f"{depth}.i")
-    b.do("split", depth, t.depth, inner=inner).do("reorder", (depth, rows, columns, inner))
-    return inner
+    b.do("split", depth, t.depth, inner=inner)
+    if tile:
+        b.do("reorder", (depth, *tile, inner))
+    if not form.outer_depth:
+        return depth, inner
+    b.do("coalesce", (*form.outer_depth, depth))
+    return form.outer_depth[0], inner
 
 
 def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, str]) -> None:
     """A warpgroup's instructions on factors that bulk copies bring."""
-    _, _, depth = loops
-    _split_depth(b, t, loops)
+    depth, _ = _split_depth(b, form, t, loops)
     b.do("contract", form.total, "register")
     for factor in (form.left, form.right):
-        b.do("stage", factor.array, depth, engine="bulk", swizzle=ROW_BYTES)
+        row = t.depth * factor.dtype.bytes if factor.along == form.depth else ROW_BYTES
+        b.do("stage", factor.array, depth, engine="bulk", swizzle=min(row, ROW_BYTES))
     if t.stages > 1:
         b.do("pipeline", depth, t.stages)
     b.do("tensorize", form.update)
@@ -119,8 +130,8 @@ def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, s
     """A warp's instructions on fragments, loaded from factors that threads bring by asynchronous copies."""
     row = warp_instruction(form, t.step)
     assert row is not None
-    rows, columns, depth = loops
-    inner = _split_depth(b, t, loops)
+    rows, columns, _ = loops
+    depth, inner = _split_depth(b, form, t, loops)
     if b.extent(inner) > row.k:
         step = b.plan.fresh(f"{inner}.i")
         b.do("split", inner, row.k, inner=step).do("reorder", (inner, rows, columns, step))
@@ -144,8 +155,7 @@ def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, s
 def _of_threads(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, str]) -> None:
     """Arithmetic of threads on factors that they bring by asynchronous copies; each has a tile of the results in registers."""
     rows, columns, depth = loops
-    inner = b.plan.fresh(f"{depth}.i")
-    b.do("split", depth, t.depth, inner=inner)
+    depth, inner = _split_depth(b, form, t, (depth,))
     b.do("contract", form.total, "register")
     for factor in (form.left, form.right):
         _staged(b, factor, depth)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
+from math import prod
 
 from ...gpu.spec import Gpu
 from ...ir.instructions import INSTRUCTIONS, STEP_BYTES, Mma, wgmma
+from ...ir.swizzle import MODES
 from .form import ProductForm
 
 GROUP_ROWS = 64
@@ -92,11 +95,13 @@ def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
 
 def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """Those of warpgroups: on Hopper, where rows in global memory are multiples of 16 bytes (tensor maps)."""
-    size = form.left.dtype.bytes
+    size, factors = form.left.dtype.bytes, (form.left, form.right)
     depth = ROW_BYTES // size
-    if gpu.arch != "sm_90" or any(f.pitch % 16 or not f.along for f in (form.left, form.right)):
+    if all(f.along == form.depth for f in factors):  # shorter rows where the whole depth is one
+        depth = next((n // size for n in MODES if form.extents[2] * size <= n), depth)
+    if gpu.arch != "sm_90" or any(f.pitch % 16 or not f.along or not f.even for f in factors):
         return
-    if size != 2 and any(f.along == f.free for f in (form.left, form.right)):
+    if size != 2 and any(f.along in f.free for f in factors):
         return
     for groups, columns, stages in product((1, 2, 3), COLUMNS, STAGES):
         if groups > 2 and columns > 192:
@@ -104,7 +109,8 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
         t = Tiling("warpgroup", GROUP_ROWS * groups, columns, depth, groups, 1, stages)
         if wgmma(GROUP_ROWS, columns, depth, form.left.dtype, form.right.dtype, form.accumulator) is None:
             continue
-        if form.right.along == form.right.free and columns * size % ROW_BYTES:
+        tiles = zip(factors, boxes(form, t), strict=True)
+        if any(f.along in f.free and (box[-1] * size % ROW_BYTES or prod(box[:-1]) > 1) for f, box in tiles):
             continue  # whole rows of the swizzle
         if _fits(t, form, gpu, MOST_REGISTERS):
             yield t
@@ -136,6 +142,28 @@ def _of_threads(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
             yield t
 
 
+def boxes(form: ProductForm, t: Tiling) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many iterations of each loop over rows, and over columns, a tile of a block takes."""
+    return box_of(form.row_extents, t.rows), box_of(form.column_extents, t.columns)
+
+
+@lru_cache(maxsize=4096)
+def box_of(extents: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """The box of so many iterations that covers loops of these extents with least waste; of such the longest along the last ones.
+
+    Eight of 56 rows and eight of 56 columns leave nothing over, where 64 of 56 columns would leave 8 of 64.
+    """
+    if len(extents) == 1:
+        return (size,)
+    found = [(*box_of(extents[:-1], size // last), last) for last in range(1, size + 1) if size % last == 0]
+    return min(found, key=lambda box: (number_of(extents, box), *(-n for n in reversed(box))))
+
+
+def number_of(extents: tuple[int, ...], box: tuple[int, ...]) -> int:
+    """Boxes that cover loops of these extents."""
+    return prod(-(-n // size) for n, size in zip(extents, box, strict=True))
+
+
 def _number(gpu: Gpu) -> int:
     """90 of ``sm_90``."""
     return int("".join(filter(str.isdigit, gpu.arch)))
@@ -144,4 +172,4 @@ def _number(gpu: Gpu) -> int:
 def _fits(t: Tiling, form: ProductForm, gpu: Gpu, most: int) -> bool:
     """Whether a block has the shared memory and a thread the registers."""
     return t.shared_bytes(form) + 1024 <= gpu.shared_bytes_per_block_optin and t.registers(form) <= most and t.stages - 1 <= -(
-        -form.extents[2] // t.depth)
+        -form.extents[2] // t.depth) * prod(form.outer_extents)

@@ -1,0 +1,117 @@
+"""Convolutions as products: recognised, tiled in boxes of pixels, proved and right, at ragged sizes and with padding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import explorer as ex
+from benchmarks import product_programs
+from explorer.gpu.spec import gpu
+from explorer.kernel.emit import emit
+from explorer.run.nvrtc.compiler import compile_module
+from explorer.strategies.auto import auto
+from explorer.strategies.contraction import contraction, ranked
+from explorer.strategies.contraction.form import ProductForm, product_form
+from explorer.strategies.contraction.model import product_time
+from explorer.strategies.contraction.moves import build
+from explorer.strategies.contraction.shapes import Tiling, box_of, number_of
+
+GROUPS = Tiling("warpgroup", 64, 64, 64, 1, 1, 2)
+TWO_GROUPS = Tiling("warpgroup", 128, 64, 64, 2, 1, 3)
+WARPS = Tiling("warp", 32, 32, 32, 2, 2, 2, 16)
+
+
+def written(program: str = "conv_nhwc", stride: int = 1, **sizes: int) -> ex.Schedule:
+    """A convolution of B x H x W pixels of C channels with K filters of R x S, padded by A."""
+    p, q = ((sizes[n] + 2 * sizes["A"] - sizes[f]) // stride + 1 for n, f in (("H", "R"), ("W", "S")))
+    whole = {"P": p, "Q": q, "T": stride, "D": sizes["C"], "E": sizes["K"]} | sizes
+    return getattr(product_programs, program).schedule(**whole)
+
+
+def form_of(schedule: ex.Schedule) -> ProductForm:
+    form = product_form(schedule, schedule.plan.kernels[0].id)
+    assert form is not None
+    return form
+
+
+@pytest.mark.parametrize(("tiling", "sizes"), [
+    (GROUPS, {"B": 2, "H": 7, "W": 7, "C": 64, "K": 64, "R": 3, "S": 3, "A": 1}),
+    (GROUPS, {"B": 1, "H": 9, "W": 6, "C": 72, "K": 40, "R": 2, "S": 3, "A": 0}),
+    (TWO_GROUPS, {"B": 3, "H": 5, "W": 9, "C": 40, "K": 72, "R": 5, "S": 1, "A": 2}),
+    (GROUPS, {"B": 2, "H": 7, "W": 7, "C": 128, "K": 64, "R": 1, "S": 1, "A": 0}),
+])
+def test_a_bulk_copy_brings_a_box_of_pixels_and_the_padding(tiling: Tiling, sizes: dict[str, int]) -> None:
+    schedule = written(**sizes)
+    made = build(schedule, form_of(schedule), tiling)
+    assert made.judgement.emittable
+    assert "wgmma_m64n64_f16_f16_f32<4>" in made.cuda
+    assert "bulk_copy_4d" in made.cuda
+    assert made.run(device="cpu", time=False).correct
+    (kernel,) = compile_module(emit(made.plan), "sm_90").kernels.values()
+    assert not kernel.spill_store_bytes
+
+
+@pytest.mark.parametrize(("stride", "sizes"), [
+    (1, {"B": 2, "H": 7, "W": 9, "C": 40, "K": 24, "R": 3, "S": 3, "A": 1}),
+    (2, {"B": 2, "H": 9, "W": 11, "C": 16, "K": 40, "R": 3, "S": 3, "A": 1}),
+])
+def test_warps_take_pixels_from_staged_boxes(stride: int, sizes: dict[str, int]) -> None:
+    schedule = written(stride=stride, **sizes)
+    made = build(schedule, form_of(schedule), WARPS)
+    assert made.judgement.emittable
+    assert "mma_m16n8k16_f16_f16_f32(" in made.cuda
+    assert "load_matrix<" in made.cuda
+    assert made.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize("channels", [16, 32])
+def test_few_channels_are_shorter_rows(channels: int) -> None:
+    schedule = written(B=2, H=8, W=8, C=channels, K=64, R=3, S=3, A=1)
+    form = form_of(schedule)
+    tiling = next(t for t, _ in ranked(form, gpu("H200")) if t.engine == "warpgroup")
+    assert tiling.depth == channels
+    made = build(schedule, form, replace(tiling, stages=3))
+    assert made.judgement.emittable
+    assert f"shared_tile<{2 * channels}," in made.cuda
+    assert made.run(device="cpu", time=False).correct
+
+
+def test_rows_are_all_pixels_and_the_depth_is_one_loop() -> None:
+    schedule = written(B=32, H=56, W=56, C=64, K=64, R=3, S=3, A=1)
+    form = form_of(schedule)
+    assert (form.rows, form.columns, form.depth, form.outer_depth) == (("n", "h", "w"), ("k",), "d", ("r", "s"))
+    made = build(schedule, form, TWO_GROUPS)
+    assert "for (int r = 0; r < 9; ++r)" in made.cuda  # nine filter elements in steps of one pipeline
+
+
+def test_tiles_leave_as_little_over_as_they_can() -> None:
+    assert box_of((32, 56, 56), 64) == (1, 8, 8)
+    assert box_of((32, 14, 14), 128) == (32, 2, 2)
+    assert number_of((32, 14, 14), box_of((32, 14, 14), 128)) * 128 == 32 * 14 * 14
+    assert box_of((1, 14, 14), 64) == (1, 4, 16)
+    assert box_of((4096,), 192) == (192,)
+
+
+def test_the_model_counts_what_tiles_leave_over() -> None:
+    target = gpu("H200")
+    sizes = {"B": 1, "C": 256, "K": 256, "R": 3, "S": 3, "A": 1}
+    whole, ragged = (form_of(written(H=n, W=n, **sizes)) for n in (256, 257))
+    tiling = Tiling("warpgroup", 128, 256, 64, 2, 1, 3)
+    less, more = product_time(whole, tiling, target), product_time(ragged, tiling, target)
+    assert less is not None
+    assert more is not None
+    assert more.tensor_us / less.tensor_us > 1.08  # 561 tiles for 512, 0.8 % more pixels
+
+
+def test_auto_takes_it() -> None:
+    schedule = written(B=32, H=28, W=28, C=128, K=128, R=3, S=3, A=1)
+    assert "wgmma_" in auto(schedule, "H200").cuda
+    assert "mma_m16n8k16" in auto(schedule, "A100").cuda
+
+
+def test_what_has_one_filter_for_each_channel_is_no_product() -> None:
+    sizes = {"B": 1, "C": 32, "H": 8, "W": 8, "R": 3, "S": 3, "P": 8, "Q": 8, "T": 1, "A": 1}
+    schedule = product_programs.depthwise_nhwc.schedule(**sizes)
+    assert contraction(schedule) is schedule
