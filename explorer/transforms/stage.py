@@ -36,9 +36,9 @@ class Stage(Transform):
     Each index is the sum of a part over the loops outside of the scope and a part over the loops inside.  The copied box is
     the exact range of the inner part over all reads, and its offset is the outer part.  Gaps of equal strides are not copied,
     and the box has at most twice the elements of the array.  Neighbouring dimensions that every reader has as quotient and
-    remainder of one number are one dimension of the copy, as a coalesced loop over a tile is.  A shared copy is one contiguous run of the array in two cases:
-    if the indices of coalesced loops are no such sums but the element's linear address is, and if whole rows follow each
-    other that no vector divides.
+    remainder of one number are one dimension of the copy, as a coalesced loop over a tile is.  A shared copy is one contiguous
+    run of the array in two cases: if the indices of coalesced loops are no such sums but the element's linear address is, and if
+    whole rows follow each other that no vector divides.
 
     Thread loops are inside of the scope for ``shared`` (one copy per block) and outside for ``register`` (one per thread).
     Shared copies are distributed over the block's T threads, V = `vector` elements at a time: element ``f`` of the flat box

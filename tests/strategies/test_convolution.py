@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,11 @@ TWO_GROUPS = Tiling("warpgroup", 128, 64, 64, 2, 1, 3)
 WARPS = Tiling("warp", 32, 32, 32, 2, 2, 2, 16)
 
 
-def written(program: str = "conv_nhwc", stride: int = 1, **sizes: int) -> ex.Schedule:
+def written(stride: int = 1, program: Any = product_programs.conv_nhwc, **sizes: int) -> ex.Schedule:
     """A convolution of B x H x W pixels of C channels with K filters of R x S, padded by A."""
     p, q = ((sizes[n] + 2 * sizes["A"] - sizes[f]) // stride + 1 for n, f in (("H", "R"), ("W", "S")))
     whole = {"P": p, "Q": q, "T": stride, "D": sizes["C"], "E": sizes["K"]} | sizes
-    return getattr(product_programs, program).schedule(**whole)
+    return program.schedule(**whole)
 
 
 def form_of(schedule: ex.Schedule) -> ProductForm:
