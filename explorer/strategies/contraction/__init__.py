@@ -2,8 +2,9 @@
 
 A product is recognised from its accesses (:mod:`~explorer.strategies.contraction.form`), whatever the order of its operands; its
 tilings are a small space (:mod:`~explorer.strategies.contraction.shapes`), ranked by one model
-(:mod:`~explorer.strategies.contraction.model`), and built by moves (:mod:`~explorer.strategies.contraction.moves`).  Pipelines
-over several stages are ALCOP's (Huang et al., MLSys 2023).
+(:mod:`~explorer.strategies.contraction.model`), and built by moves (:mod:`~explorer.strategies.contraction.moves`), the depth in
+slices where tiles are few (:mod:`~explorer.strategies.contraction.slices`).  Products among other nests come apart first
+(:mod:`~explorer.strategies.contraction.apart`).  Pipelines over several stages are ALCOP's (Huang et al., MLSys 2023).
 """
 
 from __future__ import annotations
@@ -20,26 +21,40 @@ from .apart import used_by_products as used_by_products
 from .form import NARROW, ProductForm, product_form
 from .model import ProductTime, product_time
 from .moves import build
-from .shapes import Tiling, tilings
+from .shapes import Tiling, sliced, tilings
 
 TRIED = 8
 """Tilings that are tried, the cheapest first, until one can be built."""
 SAME = 0.02
 """Times nearer to each other than this share are not told apart: more threads, then more stages come first."""
+WORTH = 1.05
+"""The depth is sliced where that saves more than 5 %."""
 
 
 @lru_cache(maxsize=256)
 def ranked(form: ProductForm, gpu: Gpu) -> tuple[tuple[Tiling, ProductTime], ...]:
     """The tilings of a product, the cheapest first."""
-    priced = [(t, us) for t in tilings(form, gpu) if (us := product_time(form, t, gpu)) is not None]
+    priced = [found for t in tilings(form, gpu) for found in _priced(form, t, gpu)]
     least = min((us.total_us for _, us in priced), default=1.0)
 
     def order(found: tuple[Tiling, ProductTime]) -> tuple[object, ...]:
         t, us = found
-        alike = int(log(us.total_us / least) / SAME)
-        return alike, -t.threads * (t.engine != "plain"), -t.stages, us.total_us, str(t)
+        alike = int(log(us.total_us * (WORTH if t.slices > 1 else 1.0) / least) / SAME)
+        return alike, t.slices > 1, -t.threads * (t.engine != "plain"), -t.stages, us.total_us, str(t)
 
     return tuple(sorted(priced, key=order))
+
+
+def _priced(form: ProductForm, t: Tiling, gpu: Gpu) -> Iterator[tuple[Tiling, ProductTime]]:
+    """A tiling, and of those that slice its depth the cheapest, if that is cheaper."""
+    whole = product_time(form, t, gpu)
+    if whole is None:
+        return
+    yield t, whole
+    slices = [(s, us) for s in sliced(t, form, gpu) if (us := product_time(form, s, gpu)) is not None]
+    best = min(slices, key=lambda found: found[1].total_us, default=(t, whole))
+    if best[1].total_us < whole.total_us:
+        yield best
 
 
 def contraction(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, tiling: Tiling | None = None) -> Schedule:
@@ -71,7 +86,7 @@ def contraction(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, ti
     if form is None or (tiling is None and min(form.extents[:2]) < NARROW):
         return schedule
     if tiling is not None:
-        return build(schedule, form, tiling)
+        return build(schedule, form, tiling, gpu)
     return next(_built(schedule, form, gpu), schedule)
 
 
@@ -79,7 +94,7 @@ def _built(schedule: Schedule, form: ProductForm, gpu: Gpu) -> Iterator[Schedule
     """The schedules of the cheapest tilings that can be built."""
     for t, _ in ranked(form, gpu)[:TRIED]:
         try:
-            made = build(schedule, form, t)
+            made = build(schedule, form, t, gpu)
         except ScheduleError:
             continue
         if made.judgement.legal:

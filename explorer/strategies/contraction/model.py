@@ -10,6 +10,7 @@ of four times:
 - *latency*: a load's latency, over the steps that each block has in flight.
 
 To these a block adds the start of its pipeline and its results' way out.  The grid takes as many rounds as its blocks need.
+Slices of the depth are more blocks with fewer steps; their sums are written, and read by one more launch.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from math import prod
 from ...gpu.spec import Gpu
 from ...ir.instructions import Instruction, wgmma
 from ..price import clock_of
-from ..stitching.rates import LAUNCH_US, bandwidth_of
+from ..stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
 from ..tensor_rates import tensor_flops_per_s
 from .form import ProductForm
-from .shapes import GROUP_ROWS, Tiling, boxes, number_of, warp_instruction
+from .shapes import GROUP_ROWS, Tiling, warp_instruction
 
 LOAD_BYTES_PER_CYCLE = {"warpgroup": 38.0, "warp": 38.0, "plain": 64.0}
 """What a multiprocessor takes in from the second-level cache while all do (4096 x 4096 x 4096 in tiles of 128 x 128, an H200)."""
@@ -40,6 +41,8 @@ RESERVED = 32
 """Registers of a thread beside accumulators and fragments."""
 WARPS_PER_CYCLE = 4
 """Instructions of warps that a multiprocessor issues in a cycle."""
+CACHED = 0.5
+"""Share of the second-level cache that keeps a workspace between two launches."""
 SHARED_CYCLES = 2.0
 """Of a warp's load of 16 bytes a thread from shared memory, where some threads read the same."""
 
@@ -54,6 +57,8 @@ class ProductTime:
         Launch; start of the pipelines; the four of which the longest counts; results; global memory, which is a floor.
     resident, rounds : int
         Blocks of a multiprocessor at a time, and how often the grid fills the GPU.
+    join_us : float
+        The launch that adds the slices' sums up.
     """
 
     launch_us: float
@@ -66,12 +71,13 @@ class ProductTime:
     memory_us: float
     resident: int
     rounds: int
+    join_us: float = 0.0
 
     @property
     def total_us(self) -> float:
         """All of it."""
         steps = max(self.tensor_us, self.step_us, self.load_us, self.latency_us)
-        return self.launch_us + max(self.fill_us + steps + self.store_us, self.memory_us)
+        return self.launch_us + max(self.fill_us + steps + self.store_us, self.memory_us) + self.join_us
 
     @property
     def bound(self) -> str:
@@ -123,11 +129,12 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     computed, resident = product_cycles(form, t, gpu), resident_blocks(form, t, gpu)
     if computed is None or not resident:
         return None
-    m, n, k = form.extents
+    m, n, _ = form.extents
     cycles = clock_of(gpu)  # of a microsecond
-    across, down = boxes(form, t)
-    blocks = number_of(form.row_extents, across) * number_of(form.column_extents, down) * form.batches
-    steps = -(-k // t.depth) * prod(form.outer_extents)
+    blocks, results = t.blocks(form), form.batches * m * n * out_bytes
+    written = form.batches * m * n * t.slices * form.accumulator.bytes if t.slices > 1 else results
+    out_bytes = form.accumulator.bytes if t.slices > 1 else out_bytes
+    steps = t.chunk(form) // t.depth * prod(form.outer_extents)
     alone = computed + STEP_CYCLES[t.engine]
     loaded = t.depth * (t.rows * form.left.dtype.bytes + t.columns * form.right.dtype.bytes) / LOAD_BYTES_PER_CYCLE[t.engine]
     waiting = LATENCY_CYCLES / max(1, t.stages - 1)
@@ -142,5 +149,13 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
         total = [a + b for a, b in zip(total, times, strict=True)]
     scale = 1.0 if left <= 0 else blocks / (blocks - left)
     fill, tensor, step, load, latency, store = (x * scale / cycles for x in total)
-    moved = form.left.nbytes + form.right.nbytes + form.batches * m * n * out_bytes
-    return ProductTime(LAUNCH_US, fill, tensor, step, load, latency, store, moved / bandwidth_of(gpu), resident, rounds)
+    moved = form.left.nbytes + form.right.nbytes + written
+    return ProductTime(LAUNCH_US, fill, tensor, step, load, latency, store, moved / bandwidth_of(gpu), resident, rounds,
+                       _join_us(written, results, gpu) if t.slices > 1 else 0.0)
+
+
+def _join_us(written: int, results: int, gpu: Gpu) -> float:
+    """The launch that reads the slices' sums, from the second-level cache as far as that has room, and writes the results."""
+    cached = min(written, (gpu.l2_bytes or 0) * CACHED)
+    near = cached / (LOAD_BYTES_PER_CYCLE["warp"] * gpu.multiprocessors * clock_of(gpu))
+    return LAUNCH_US + LATENCY_US + near + (written - cached + results) / bandwidth_of(gpu)

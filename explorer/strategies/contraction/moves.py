@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...gpu.spec import Gpu
 from ...ir.swizzle import MODES
 from ...ir.tree import Leaf, Loop
 from ...schedule import Schedule
 from .._steps import Builder, leaves_of, own_temporaries
+from ..reductions import reduce
 from .form import Factor, ProductForm
 from .shapes import ROW_BYTES, Tiling, boxes, warp_instruction
+from .slices import sliced_apart
 
 BLOCK_AXES = ("block.x", "block.y", "block.z")
 WIDEST = 16
 """Bytes of one copy of a thread."""
 
 
-def build(schedule: Schedule, form: ProductForm, t: Tiling) -> Schedule:
+def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = None) -> Schedule:
     """The schedule of a tiling.
 
     Parameters
@@ -25,6 +28,8 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling) -> Schedule:
         With the kernel as :func:`~explorer.strategies.contraction.form.product_form` found it.
     form : ProductForm
     t : Tiling
+    gpu : Gpu, optional
+        Over which the sums of slices are spread; by default the H200.
 
     Returns
     -------
@@ -36,7 +41,9 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling) -> Schedule:
     TransformError, IllegalSchedule
         If the product does not allow it.
     """
-    b = Builder(schedule, judged=False)
+    b, adding = Builder(schedule, judged=False), ""
+    if t.slices > 1:
+        form, adding = sliced_apart(b, form, t.chunk(form))
     tile = _blocks(b, form, t)
     update = _apart(b, form, tile)
     ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, str, str]], None]] = {
@@ -46,7 +53,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling) -> Schedule:
         if temporary not in b.plan.buffer_of:
             b.do("contract", temporary, "register")
     _pairs(b, form.kernel)
-    return b.schedule
+    return reduce(b.schedule, adding, gpu) if adding else b.schedule
 
 
 def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, str]:

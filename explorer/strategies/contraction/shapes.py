@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -19,6 +19,8 @@ ROW_BYTES = 128
 """Bytes of a swizzled row in shared memory: the longest that a tensor map writes and a descriptor reads."""
 COLUMNS, STAGES = (8, 16, 32, 64, 96, 128, 160, 192, 224, 256), (2, 3, 4, 5, 6, 7, 8, 10, 12)
 """Columns of a warpgroup's tile, and stages of its pipeline, that are tried."""
+FEW, LEAST_STEPS = 2, 4
+"""Blocks for each multiprocessor up to which slices of the depth are looked at, and steps that a slice has at least."""
 MOST_REGISTERS = 168
 """32-bit registers of a thread that an accumulator and fragments may take, of 255: addresses and loads take others."""
 
@@ -40,6 +42,8 @@ class Tiling:
         Steps in flight, the computing one included.
     step : int
         Depth of one instruction of a warp; 0 for the largest there is.
+    slices : int
+        Parts of the depth, each of which has blocks of its own; a second launch adds their sums up.
     """
 
     engine: str
@@ -50,11 +54,21 @@ class Tiling:
     across: int
     stages: int
     step: int = 0
+    slices: int = 1
 
     @property
     def threads(self) -> int:
         """Of a block."""
         return self.down * self.across * {"warpgroup": 128, "warp": 32, "plain": 1}[self.engine]
+
+    def chunk(self, form: ProductForm) -> int:
+        """Depth of a slice: whole steps, but for the last one."""
+        return -(-form.extents[2] // (self.depth * self.slices)) * self.depth
+
+    def blocks(self, form: ProductForm) -> int:
+        """Of the grid."""
+        across, down = boxes(form, self)
+        return number_of(form.row_extents, across) * number_of(form.column_extents, down) * form.batches * self.slices
 
     def shared_bytes(self, form: ProductForm) -> int:
         """What its slots take."""
@@ -76,7 +90,7 @@ class Tiling:
         kind = {"warpgroup": "wgmma", "warp": "mma.sync", "plain": "fma"}[self.engine]
         who = {"warpgroup": "warpgroups", "warp": "warps", "plain": "threads"}[self.engine]
         return (f"{kind}, {self.rows} x {self.columns} x {self.depth} a block, {self.down} x {self.across} {who}, "
-                f"{self.stages} stages")
+                f"{self.stages} stages" + f", depth in {self.slices} slices" * (self.slices > 1))
 
 
 def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | None:
@@ -91,6 +105,18 @@ def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     yield from _of_groups(form, gpu)
     yield from _of_warps(form, gpu)
     yield from _of_threads(form, gpu)
+
+
+def sliced(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
+    """The same tiling with the depth in slices, where the blocks of a grid without do not go round the GPU a few times."""
+    blocks, steps, others = t.blocks(form), -(-form.extents[2] // t.depth), prod(form.outer_extents)
+    if blocks > FEW * gpu.multiprocessors:
+        return
+    wanted = (2, 3, 4, 6, 8, *(n * gpu.multiprocessors // blocks for n in (1, 2, 3, 4, 6, 8)))
+    lengths = {-(-steps // n) for n in wanted if 1 < n <= steps}
+    for length in sorted(lengths):
+        if length < steps and length * others >= max(LEAST_STEPS, t.stages - 1):
+            yield replace(t, slices=-(-steps // length))
 
 
 def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:

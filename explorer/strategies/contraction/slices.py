@@ -1,0 +1,64 @@
+"""The depth of a product in slices: each is a product of its own, and a second launch adds their sums up (split-K).
+
+Few tiles leave multiprocessors idle, however deep a product is.  Sliced, ``total[i, j] = sum over k`` becomes partial sums
+``total_p[s, i, j]`` in global memory, a product with a batch more; and a reduction over ``s``, with what followed the sums.  They
+are added in one order: the result is the same in every run.
+"""
+
+from __future__ import annotations
+
+from ...errors import TransformError
+from .._steps import Builder, leaves_of
+from ..stitching.moves import separate_leaves
+from .form import ProductForm, product_form
+
+
+def sliced_apart(b: Builder, form: ProductForm, chunk: int) -> tuple[ProductForm, str]:
+    """Cut the depth into slices, `chunk` deep each; the product of the slices, and the kernel that adds them up.
+
+    Before::
+
+        for i in 0…M
+            for j in 0…N
+                total[i, j] = 0
+                for k in 0…K
+                    total[i, j] += a[i, k] * b[k, j]
+                c[i, j] = total[i, j]
+
+    After::
+
+        for i in 0…M
+            for j in 0…N
+                for k in 0…K / chunk
+                    total_p_acc[k, i, j] = 0
+                    for k.s in 0…chunk
+                        total_p_acc[k, i, j] += a[i, chunk*k + k.s] * b[chunk*k + k.s, j]
+                    total_p[k, i, j] = total_p_acc[k, i, j]
+        for i.2 in 0…M
+            for j.2 in 0…N
+                total[i.2, j.2] = 0
+                for k.c in 0…K / chunk
+                    total[i.2, j.2] += total_p[k.c, i.2, j.2]
+                c[i.2, j.2] = total[i.2, j.2]
+
+    Raises
+    ------
+    TransformError, IllegalSchedule
+        If the product does not allow it.
+    """
+    inner, hit = b.plan.fresh(f"{form.depth}.s"), b.plan.find(form.update)
+    assert hit is not None
+    depths = [x.id for x in hit[1] if x.id in (form.depth, *form.outer_depth)]
+    b.do("split", form.depth, chunk, inner=inner)
+    if depths[0] != form.depth:
+        b.do("reorder", (form.depth, *(inner if x == form.depth else x for x in depths)))
+    b.do("rfactor", form.update, form.depth, axes=(0,))
+    own = {leaf.id for leaf in leaves_of(b.plan.loops[form.depth])}
+    kernels = separate_leaves(b, form.kernel, {leaf.id: int(leaf.id not in own) for leaf, _, k in b.plan.leaves
+                                               if k.id == form.kernel})
+    parts = next(b.plan.statement_of[leaf.statement].target.array for leaf, _, _ in b.plan.leaves if leaf.id == form.update)
+    b.do("accumulate", parts)
+    found = product_form(b.schedule, form.kernel)
+    if found is None or found.depth != inner or len(kernels) != 2:
+        raise TransformError(f"the slices of {form.depth} are no products of their own", hint="one slice")
+    return found, kernels[1]
