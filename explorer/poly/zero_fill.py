@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.expr import Expr, Ranges
+from ..ir.expr import Expr, Ranges, const
 from ..ir.memo import per_program
 from ..ir.operations import OPERATIONS
 from ..ir.plan import Plan
@@ -65,8 +65,10 @@ class Fills:
         statement, scope = self.plan.statement_of[leaf.statement], ranges(above)
         if statement.update is None or constraint.equality:
             return False
-        failing = constraint.expr.substitute(dict(leaf.at), scope)
-        elements = {slot: (self.copy_of.get(view.buffer), view.element) for slot, view in leaf.views}
+        fixed = {x.id: const(x.start) for x in above if x.extent == 1}
+        failing = constraint.expr.substitute(dict(leaf.at), scope).substitute(fixed, scope)
+        elements = {slot: (self.copy_of.get(view.buffer), tuple(e.substitute(fixed, scope) for e in view.element))
+                    for slot, view in leaf.views}
         value = self._fold(statement.value, statement, elements, failing, scope)
         view = leaf.view(len(statement.reads))
         target = self.plan.buffer_of[view.buffer].dtype if view else self.plan.array_of[statement.target.array].dtype

@@ -28,6 +28,8 @@ class Wanted(Protocol):
     def engine(self) -> str: ...
     @property
     def swizzle(self) -> int: ...
+    @property
+    def loops(self) -> tuple[str, ...]: ...
 
 
 def misfit(copy: Wanted) -> Verdict | None:
@@ -42,6 +44,9 @@ def misfit(copy: Wanted) -> Verdict | None:
                   "space='shared', or engine='thread' and swizzle=0")
     if copy.swizzle and copy.pad:
         return no("a swizzled array has no padding", "the patterns are those of whole rows", "pad=0")
+    if copy.engine == "bulk" and copy.loops:
+        return no("a bulk copy has no cell for each iteration", "it moves a box of the array",
+                  "leave `loops` out, or engine='thread'")
     if copy.engine == "bulk" and (copy.vector != 1 or copy.pad or not copy.threads):
         return no("a bulk copy has no vectors, no padding and no threads to choose",
                   "it moves a whole box, which one thread asks for", "vector=1, pad=0 and threads=True, or engine='async'")

@@ -17,14 +17,16 @@ from ..ir.tree import Leaf, Loop, View, leaves, ranges
 from ..poly.mechanism import settled
 from ..poly.overapproximated import overapproximates
 from ._bulk_nest import bulk_nest, panel_width
+from ._copies import cell_of, copy_into, filling, readers
 from ._copy_nest import CopyNest, copy_nest
 from ._domain import bounds, dim_ranges
 from ._engine import ENGINES, misfit, not_moved
+from ._iterations import Iterations, iterations
 from ._landing import inserted
 from ._masks import wanted
 from ._nest import with_role
 from ._room import no_room
-from ._uses import Box, Use, box, coordinates, put_buffer, row_major, uses, with_view
+from ._uses import Box, Use, box, coordinates, put_buffer, row_major, with_view
 from .base import Transform
 from .vectorize import WIDTHS, Vectorize
 
@@ -45,6 +47,9 @@ class Stage(Transform):
     is ``f = (r*T + t)*V + v``.  Beyond the array's edge the copy holds zeros, so its readers need no guards.  It also holds
     zeros for elements that no reader uses and that the program may not have written yet.  A reader that is an asynchronous
     copy becomes a plain one if the hardware cannot copy asynchronously from the copy's storage.
+
+    With `loops` the copy has a cell for each of their iterations instead, zeros in those that the reader does not run: rows and
+    columns of a matrix whose elements are not a box of the array (im2col).
 
     With the engine ``async`` each thread copies asynchronously (``cp.async``), with ``bulk`` one thread asks for whole boxes of
     the array (TMA, sm_90), at most 256 elements along a dimension.  Such copies are committed and waited for right behind;
@@ -92,6 +97,8 @@ class Stage(Transform):
     engine: str = field(default="thread", metadata={"kind": "choice", "choices": ENGINES, "help": "what moves a shared copy"})
     swizzle: int = field(default=0, metadata={"kind": "int", "min": 0, "max": 128,
                                               "help": "bytes of a row of the shared copy's swizzle: 32, 64 or 128; 0 for none"})
+    loops: tuple[str, ...] = field(default=(), metadata={
+        "kind": "loops", "help": "a cell for each iteration of these loops, in this order (default: one for each element)"})
 
     def check(self, plan: Plan) -> Verdict:
         if self.space not in ("shared", "register"):
@@ -143,6 +150,21 @@ class Stage(Transform):
         around = [{**ranges(u.above), **ranges(own)} for u in reads]
         if (refusal := self._placed(path, reads, indices)) is not None:
             return refusal
+        found = self._cells(plan, path, reads, source, indices, around, inner)
+        if isinstance(found, Verdict):
+            return found
+        outer = tuple(x for x in path if not (self.space == "shared" and x.is_thread))
+        made = self._rebuild(plan, path, outer, own, reads, source, found, masked=bool(self.loops))
+        if isinstance(made, Verdict) or not overapproximates(made[0], made[0].copies[-1].name):
+            return made
+        masked = self._rebuild(plan, path, outer, own, reads, source, found, masked=True)
+        return made if isinstance(masked, Verdict) or overapproximates(masked[0], masked[0].copies[-1].name) else masked
+
+    def _cells(self, plan: Plan, path: tuple[Loop, ...], reads: tuple[Use, ...], source: str, indices: list[tuple[Expr, ...]],
+               around: list[dict[str, tuple[int, int]]], inner: list[list[str]]) -> Box | Iterations | Verdict:
+        """What the copy has cells for: the elements of a box, or the iterations of the loops that are asked for."""
+        if self.loops:
+            return iterations(self.array, self.loops, reads, indices, inner)
         found = box(indices, around, inner)
         shape = plan.array_of[self.array].shape if source == self.array in plan.array_of else ()
         if self.space == "shared" and all(shape) and shape and (isinstance(found, str) or self._breaks(found)):
@@ -151,17 +173,11 @@ class Stage(Transform):
             found = run if isinstance(run, Box) and (isinstance(found, str) or len(run.extents) == 1) else found
         if isinstance(found, str):
             return no(f"the part of {self.array} that {self._where(path)} reads is not a box", found,
-                      "stage it at another loop, or undo the skew or coalesce of these loops")
+                      "stage it at another loop, or undo the skew or coalesce of these loops, or say `loops`")
         whole = plan.array_of[copy_into(plan, source) or source].shape
         found = found.clipped(whole if len(found.offset) == len(whole) else (prod(whole),), around[0], self.vector)
         found = found.padded() if self.space == "shared" and self.threads else found
-        found = found.joined(around, last=self.engine != "bulk")
-        outer = tuple(x for x in path if not (self.space == "shared" and x.is_thread))
-        made = self._rebuild(plan, path, outer, own, reads, source, found)
-        if isinstance(made, Verdict) or not overapproximates(made[0], made[0].copies[-1].name):
-            return made
-        masked = self._rebuild(plan, path, outer, own, reads, source, found, masked=True)
-        return made if isinstance(masked, Verdict) or overapproximates(masked[0], masked[0].copies[-1].name) else masked
+        return found.joined(around, last=self.engine != "bulk")
 
     def _breaks(self, found: Box) -> bool:
         """Whether vectors would end in the midst of a row."""
@@ -239,7 +255,7 @@ class Stage(Transform):
         return None
 
     def _rebuild(self, plan: Plan, path: tuple[Loop, ...], scope: tuple[Loop, ...], own: tuple[Loop, ...], reads: tuple[Use, ...],
-                 source: str, found: Box, masked: bool = False) -> tuple[Plan, str] | Verdict:
+                 source: str, found: Box | Iterations, masked: bool = False) -> tuple[Plan, str] | Verdict:
         filled_by = copy_into(plan, source)
         buffer, source = source, filled_by or source
         original, outer = plan.array_of[source], (*scope, *own)
@@ -268,7 +284,7 @@ class Stage(Transform):
             return no(f"the copy of {self.array} has rows of {row * size} bytes",
                       f"a row of the swizzle, of {self.swizzle} bytes, does not divide them",
                       "a smaller swizzle, or tile sizes that it divides")
-        nest = (bulk_nest(plan, name, path, outer, found, wide) if self.engine == "bulk" else
+        nest = (bulk_nest(plan, name, path, outer, found, wide) if self.engine == "bulk" and isinstance(found, Box) else
                 copy_nest(plan, name, path, outer, found.extents, self.vector, self.space == "shared" and self.threads, self.at))
         if isinstance(nest, Verdict):
             return nest
@@ -322,46 +338,13 @@ class Stage(Transform):
         return YES
 
 
-def readers(plan: Plan, array: str) -> tuple[Use, ...]:
-    """The reads of an array; for a staged copy, the reads that go through it."""
-    if array in plan.program.array_of:
-        return tuple(u for u in uses(plan, array) if not u.writes)
-    return tuple(Use(leaf, above, kernel, plan.statement_of[leaf.statement], slot) for leaf, above, kernel in plan.leaves
-                 for slot, v in leaf.views if v.buffer == array and slot < len(plan.statement_of[leaf.statement].reads))
-
-
-def copy_into(plan: Plan, buffer: str) -> str:
-    """The copy statement that fills a buffer, or empty."""
-    found = _filling(plan, buffer)
-    return found.statement if found else ""
-
-
-def _filling(plan: Plan, buffer: str) -> Leaf | None:
-    """The last leaf that fills the buffer: behind a pipeline's prologue, whose slots are written without a remainder."""
-    copies = {c.name for c in plan.copies}
-    found = [leaf for leaf, _, _ in plan.leaves if leaf.statement in copies and (v := leaf.view(1)) and v.buffer == buffer]
-    return found[-1] if found else None
-
-
-def cell_of(plan: Plan, buffer: str, element: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The cell in which a copy keeps a logical element: its box coordinates, behind the slot of a pipelined buffer."""
-    leaf = _filling(plan, buffer)
-    assert leaf is not None
-    view = leaf.view(1)
-    assert view is not None
-    rank = plan.array_of[leaf.statement].given
-    values = dict(zip(plan.statement_of[leaf.statement].dims, element, strict=True))
-    slots = [e.substitute(dict(leaf.when)).substitute(values) for e in view.index[: len(view.index) - rank]]
-    return (*slots, *element[len(element) - rank:])
-
-
 def _copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], index: tuple[Expr, ...], source: str,
                path: tuple[Loop, ...]) -> Leaf:
     """The leaf of a copy: its place, the cell it fills, and where its source is a copy's buffer, the cell it reads."""
     at, scope = dict(nest.at), {**ranges(path), **ranges(nest.loops)}
     own = tuple(at[d] for d in dims)
     leaf = with_view(Leaf(name, name, nest.at, nest.when), 1, View(name, own[len(own) - nest.rank:], own))
-    if _filling(plan, source) is None:
+    if filling(plan, source) is None:
         return leaf
     element = tuple(e.substitute(at, scope) for e in index)
     return with_view(leaf, 0, View(source, tuple(e.simplify(scope) for e in cell_of(plan, source, element)), element))

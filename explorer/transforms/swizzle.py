@@ -11,10 +11,10 @@ from ..ir.swizzle import MODES, ROWS
 from ..ir.tree import Leaf, Loop, leaves, ranges
 from ..poly.lanes import contiguous
 from ..poly.traffic import bank_passes
+from ._copies import copy_into
 from ._room import no_room
 from ._uses import put_buffer
 from .base import Transform
-from .stage import copy_into
 
 
 @dataclass(frozen=True)

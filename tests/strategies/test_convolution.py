@@ -19,6 +19,22 @@ from explorer.strategies.contraction.model import product_time
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling, box_of, number_of
 
+B, C, L, K, R, Q = ex.sizes("B C L K R Q")
+
+
+@ex.program
+def one_dimension(x: ex.f32[B, C, L], f: ex.f32[K, C, R], y: ex.f32[B, K, Q]):
+    for b in range(B):
+        for k in range(K):
+            for q in range(Q):
+                total = ex.local(ex.f32)
+                total = 0.0
+                for c in range(C):
+                    for r in range(R):
+                        total += x[b, c, q + r] * f[k, c, r]
+                y[b, k, q] = total
+
+
 GROUPS = Tiling("warpgroup", 64, 64, 64, 1, 1, 2)
 TWO_GROUPS = Tiling("warpgroup", 128, 64, 64, 2, 1, 3)
 WARPS = Tiling("warp", 32, 32, 32, 2, 2, 2, 16)
@@ -76,6 +92,36 @@ def test_few_channels_are_shorter_rows(channels: int) -> None:
     made = build(schedule, form, replace(tiling, stages=3))
     assert made.judgement.emittable
     assert f"shared_tile<{2 * channels}," in made.cuda
+    assert made.run(device="cpu", time=False).correct
+
+
+def test_images_whose_pixels_lie_along_memory() -> None:
+    schedule = written(program=product_programs.conv, B=2, H=7, W=9, C=40, K=24, R=3, S=3, A=1)
+    made = build(schedule, form_of(schedule), WARPS)
+    assert made.judgement.emittable
+    assert "load_matrix<4, true>(x_r" in made.cuda  # pixels are a fragment's columns in memory
+    assert made.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize(("program", "order"), [(product_programs.conv, ("d", "r", "s")),
+                                                (product_programs.conv_nhwc, ("r", "s", "d"))], ids=["nchw", "nhwc"])
+def test_three_channels_are_gathered_with_the_filter(program: Any, order: tuple[str, ...]) -> None:
+    schedule = written(program=program, stride=2, B=2, H=12, W=10, C=3, K=24, R=5, S=7, A=3)
+    form = form_of(schedule)
+    assert form.gathered == order
+    assert form.extents[2] == 3 * 5 * 7
+    made = build(schedule, form, WARPS)
+    assert made.judgement.emittable
+    assert "load_matrix<4, false>(x_r" in made.cuda
+    assert made.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize("channels", [2, 12])
+def test_threads_compute_convolutions_in_f32(channels: int) -> None:
+    schedule = one_dimension.schedule(B=2, C=channels, L=37, K=24, R=5, Q=33)
+    made = build(schedule, form_of(schedule), Tiling("plain", 16, 16, 8, 8, 8, 2))
+    assert bool(form_of(schedule).gathered) == (channels == 2)
+    assert made.judgement.emittable
     assert made.run(device="cpu", time=False).correct
 
 

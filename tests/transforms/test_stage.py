@@ -42,6 +42,17 @@ def blocks_of_rows(x: ex.f32[M, N, K], y: ex.f32[M, N, K]):
                 y[i, j, k] = x[i, j, k]
 
 
+@ex.program
+def strided_sums(x: ex.f32[M, N], w: ex.f32[M, K], y: ex.f32[K]):
+    for p in range(K):
+        total = ex.local(ex.f32)
+        total = 0.0
+        for i in range(M):
+            for k in range(K):
+                total += x[i, 3 * p + k] * w[i, k]
+        y[p] = total
+
+
 TILES = (("split", "i", 4), ("split", "j", 4), ("split", "k", 3), ("interchange", "i.i", "j"), ("bind", "i", "block.x"),
          ("bind", "j", "block.y"),
          ("bind", "i.i", "thread.y"), ("bind", "j.i", "thread.x"), ("contract", "acc"))
@@ -224,6 +235,28 @@ def test_a_tile_that_one_loop_runs_through_is_one_dimension(engine: str) -> None
     if engine == "bulk":
         assert "bulk_copy_3d<8, 8, 4>(" in s.cuda
     assert s.run(device="cpu", time=False).correct
+
+
+def test_a_cell_for_each_iteration_where_elements_are_no_box() -> None:
+    s = strided_sums.schedule(M=11, N=40, K=6).split("p", 4)
+    s = s.distribute("p.i", after="S1").distribute("p.i", after="S0").reorder(("i", "k", "p.i.3"))
+    s = s.coalesce(("i", "k")).split("i", 5, inner="i.k").reorder(("i", "p.i.3", "i.k")).contract("total", "register")
+    with pytest.raises(ex.TransformError, match="mixes variables inside and outside"):
+        s.stage("w", "i", space="register").stage("x", "i")
+    made = s.stage("x", "i", loops=("p.i.3", "i.k"))
+    (copy,) = (b for b in made.plan.buffers if b.name == "x_s")
+    assert copy.shape == (4, 5)
+    assert "x_s[p_i_3][i_k]" in made.cuda
+    assert made.run(device="cpu", time=False).correct
+    turned = s.stage("x", "i", loops=("i.k", "p.i.3"))
+    assert "x_s[i_k][p_i_3]" in turned.cuda
+    assert turned.run(device="cpu", time=False).correct
+    for named, words in ((("i.k",), "another element of x in each iteration of p.i.3"), (("p.i.3", "i.k", "p"), "p is no loop"),
+                         (("i.k", "i.k", "p.i.3"), "named twice")):
+        with pytest.raises(ex.TransformError, match=words):
+            s.stage("x", "i", loops=named)
+    with pytest.raises(ex.TransformError, match="no cell for each iteration"):
+        s.stage("x", "i", engine="bulk", loops=("p.i.3", "i.k"))
 
 
 def test_data_dependent_reads_are_refused() -> None:

@@ -8,7 +8,7 @@ A loop over rows may share an axis of its factor with a loop over the depth, as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ...ir.dtype import DType
@@ -19,6 +19,8 @@ from ...poly.tensor import is_product
 from ...schedule import Schedule
 from .._steps import chain, leaves_of
 
+SHORT = 8
+"""Iterations of a loop over the depth with which an instruction would multiply more zeros than elements."""
 NARROW = 8
 """Rows and columns from which on a product is no row of sums, which other strategies do better."""
 
@@ -41,6 +43,8 @@ class Factor:
         Of the array.
     even : bool
         Whether one iteration of each loop is one element of an axis, so that a tile is a box without gaps.
+    vector : int
+        Elements that one access of a thread can copy.
     """
 
     array: str
@@ -50,6 +54,7 @@ class Factor:
     pitch: int
     nbytes: int
     even: bool
+    vector: int
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,9 @@ class ProductForm:
         Iterations of the loops in `batch`.
     left, right : Factor
     accumulator : DType
+    gathered : tuple of str
+        All loops over the depth, outermost first, where they are taken as one, whose name is `depth`: a step of it takes elements
+        from several of them, and a copy gathers what is no box.  Nothing where `depth` alone is long enough.
     """
 
     kernel: str
@@ -97,6 +105,12 @@ class ProductForm:
     left: Factor
     right: Factor
     accumulator: DType
+    gathered: tuple[str, ...] = ()
+
+    @property
+    def depths(self) -> tuple[str, ...]:
+        """All loops over the depth, in the order in which they are nested for the product."""
+        return self.gathered or (*self.outer_depth, self.depth)
 
 
 def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
@@ -136,21 +150,23 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     if not rows or not columns or not depth or len(depth) < len(inner):
         return None
     steps = [x for x in depth if all(_alone(plan, update, slot, x.id, free) for slot, free in ((0, rows), (1, columns)))]
-    if not steps:
-        return None
-    k = _deepest(steps, plan, update)
-    factors = [_factor(plan, update, slot, tuple(x.id for x in free), k.id) for slot, free in ((0, rows), (1, columns))]
-    if None in factors:
-        return None
+    k = _deepest(steps or depth, plan, update)
+    free = [tuple(x.id for x in loops) for loops in (rows, columns)]
+    factors = [_factor(plan, update, slot, loops, k.id) for slot, loops in enumerate(free)] if steps else [None, None]
+    gathered = ()
+    if len(depth) > 1 and (None in factors or k.extent < SHORT):
+        gathered, k = tuple(x.id for x in depth), replace(depth[0], extent=prod(x.extent for x in depth))
+        factors = [_scattered(plan, update, slot, loops, depth) for slot, loops in enumerate(free)]
     first, second = factors
-    assert first is not None
-    assert second is not None
-    others, batch = [x for x in inner if x is not k], [x for x in around if x not in rows and x not in columns]
+    if first is None or second is None:
+        return None
+    others = [x for x in inner if not gathered and x is not k]
+    batch = [x for x in around if x not in rows and x not in columns]
     heights, widths = tuple(x.extent for x in rows), tuple(x.extent for x in columns)
     return ProductForm(kernel, update.id, statement.target.array, tuple(x.id for x in batch), first.free, second.free, heights,
                        widths, k.id, tuple(x.id for x in others), tuple(x.extent for x in others),
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
-                       plan.array_of[statement.target.array].dtype)
+                       plan.array_of[statement.target.array].dtype, gathered)
 
 
 def _index(plan: Plan, leaf: Leaf, slot: int) -> tuple[Expr, ...] | None:
@@ -199,4 +215,26 @@ def _factor(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: str
     steps = _strides(plan, leaf, slot)
     along = next((name for name in (depth, *free) if steps.get(name) == 1), "")
     even = all(e.coefficient(name) in (0, 1) for e in index for name in tile)
-    return Factor(array.name, array.dtype, free, along, array.shape[-1] * array.dtype.bytes, array.nbytes, even)
+    return Factor(array.name, array.dtype, free, along, array.shape[-1] * array.dtype.bytes, array.nbytes, even,
+                  _vector(plan, leaf, slot, {along}))
+
+
+def _scattered(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: list[Loop]) -> Factor:
+    """A factor whose elements are gathered over all loops over the depth, unless they are one run of memory."""
+    array = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array]
+    steps, runs = _strides(plan, leaf, slot), [prod(x.extent for x in depth[n + 1:]) for n in range(len(depth))]
+    along = depth[0].id if [steps.get(x.id) for x in depth] == runs else ""
+    return Factor(array.name, array.dtype, free, along, array.shape[-1] * array.dtype.bytes, array.nbytes, False,
+                  _vector(plan, leaf, slot, {x.id for x in depth}) if along else 1)
+
+
+def _vector(plan: Plan, leaf: Leaf, slot: int, run: set[str]) -> int:
+    """Elements of one access along the loops of a run: as many as 16 bytes hold, if all runs begin at a multiple of them."""
+    index, steps = _index(plan, leaf, slot) or (), _strides(plan, leaf, slot)
+    array = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array]
+    still = {name for name in steps if plan.loops[name].extent == 1}
+    start = sum(e.const * prod(array.shape[axis + 1:]) for axis, e in enumerate(index))
+    size = 16 // array.dtype.bytes if any(steps.get(name) == 1 for name in run) else 1
+    while size > 1 and (start % size or any(step % size for name, step in steps.items() if name not in run | still)):
+        size //= 2
+    return size

@@ -28,6 +28,9 @@ from .shapes import GROUP_ROWS, Tiling, warp_instruction
 
 LOAD_BYTES_PER_CYCLE = {"warpgroup": 38.0, "warp": 38.0, "plain": 64.0}
 """What a multiprocessor takes in from the second-level cache while all do (4096 x 4096 x 4096 in tiles of 128 x 128, an H200)."""
+COPY_CYCLES = {True: 2.0, False: 4.0}
+"""Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by
+what a multiprocessor issues (counted in the text, not measured)."""
 LATENCY_CYCLES = 900.0
 """From a copy's issue to its bytes in shared memory, from global memory (an H200, 0.5 µs)."""
 STEP_CYCLES = {"warpgroup": 450.0, "warp": 250.0, "plain": 60.0}
@@ -137,6 +140,9 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     steps = t.chunk(form) // t.depth * prod(form.outer_extents)
     alone = computed + STEP_CYCLES[t.engine]
     loaded = t.depth * (t.rows * form.left.dtype.bytes + t.columns * form.right.dtype.bytes) / LOAD_BYTES_PER_CYCLE[t.engine]
+    if t.engine != "warpgroup":
+        sides = ((form.left, t.rows), (form.right, t.columns))
+        loaded = max(loaded, sum(t.depth * n / f.vector / 32 * COPY_CYCLES[f.vector * f.dtype.bytes >= 4] for f, n in sides))
     waiting = LATENCY_CYCLES / max(1, t.stages - 1)
     total = [0.0] * 6
     left, rounds = blocks, 0

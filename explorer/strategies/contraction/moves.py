@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...gpu.spec import Gpu
+from ...ir.expr import Expr
 from ...ir.swizzle import MODES
 from ...ir.tree import Leaf, Loop
 from ...schedule import Schedule
 from .._steps import Builder, leaves_of, own_temporaries
 from ..reductions import reduce
-from .form import Factor, ProductForm
+from .form import ProductForm
 from .shapes import ROW_BYTES, Tiling, boxes, warp_instruction
 from .slices import sliced_apart
 
@@ -102,9 +103,11 @@ def _apart(b: Builder, form: ProductForm, tile: tuple[str, str]) -> tuple[str, s
     hit = b.plan.find(form.update)
     assert hit is not None
     nest = [x.id for x in hit[1]]
-    depths = [x for x in nest if x in (form.depth, *form.outer_depth)]
+    depths = [x for x in nest if x in form.depths]
     rows, columns = nest[nest.index(depths[0]) - 2: nest.index(depths[0])]
-    b.do("reorder", (*form.outer_depth, form.depth, rows, columns))
+    b.do("reorder", (*form.depths, rows, columns))
+    if form.gathered:
+        b.do("coalesce", form.gathered)
     return rows, columns, form.depth
 
 
@@ -139,13 +142,13 @@ def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, s
     assert row is not None
     rows, columns, _ = loops
     depth, inner = _split_depth(b, form, t, loops)
+    b.do("contract", form.total, "register")
+    copies = [_staged(b, form, slot, depth) for slot in (0, 1)]
     if b.extent(inner) > row.k:
         step = b.plan.fresh(f"{inner}.i")
         b.do("split", inner, row.k, inner=step).do("reorder", (inner, rows, columns, step))
     else:
         inner, step = depth, inner
-    b.do("contract", form.total, "register")
-    copies = [_staged(b, factor, depth) for factor in (form.left, form.right)]
     for copy in copies:  # eight rows of a fragment are read at once
         any(b.attempt("swizzle", copy, mode) for mode in reversed(MODES))
     if t.stages > 1 and not b.attempt("pipeline", depth, t.stages):
@@ -164,24 +167,36 @@ def _of_threads(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str,
     rows, columns, depth = loops
     depth, inner = _split_depth(b, form, t, (depth,))
     b.do("contract", form.total, "register")
-    for factor in (form.left, form.right):
-        _staged(b, factor, depth)
+    for slot in (0, 1):
+        _staged(b, form, slot, depth)
     for loop in (inner, rows, columns):
         b.do("unroll", loop)
     if t.stages > 1 and not b.attempt("pipeline", depth, t.stages):
         b.attempt("pipeline", depth, 2, asynchronous=False)
 
 
-def _staged(b: Builder, factor: Factor, at: str) -> str:
-    """A factor in shared memory, copied by the widest accesses that its rows allow; the copy's name."""
-    before = {x.name for x in b.plan.copies}
-    width = WIDEST // factor.dtype.bytes
-    while width > 1 and not b.attempt("stage", factor.array, at, vector=width):
+def _staged(b: Builder, form: ProductForm, slot: int, at: str) -> str:
+    """A factor in shared memory, copied by the widest accesses that its rows allow, or gathered; the copy's name."""
+    before, factor = {x.name for x in b.plan.copies}, (form.left, form.right)[slot]
+    width = WIDEST // factor.dtype.bytes if factor.along or not form.gathered else 0
+    while width and not b.attempt("stage", factor.array, at, vector=width):
         width //= 2
-    if width <= 1:
-        b.do("stage", factor.array, at)
+    if not width:
+        b.do("stage", factor.array, at, loops=_read_in(b, form, slot, at))
     (name,) = {x.name for x in b.plan.copies} - before
     return name
+
+
+def _read_in(b: Builder, form: ProductForm, slot: int, at: str) -> tuple[str, ...]:
+    """The loops of a block within a step that a factor's elements depend on."""
+    hit = b.plan.find(form.update)
+    assert hit is not None
+    leaf, above = hit
+    assert isinstance(leaf, Leaf)
+    access = b.plan.statement_of[leaf.statement].accesses[slot]
+    used = frozenset[str]().union(*(e.substitute(leaf.places).variables() for e in access.index if isinstance(e, Expr)))
+    below = [x.id for x in above].index(at)
+    return tuple(x.id for n, x in enumerate(above) if x.id in used and (n > below or x.is_thread))
 
 
 def _fragments(b: Builder, copy: str, at: str) -> str:

@@ -110,7 +110,7 @@ def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
 def sliced(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """The same tiling with the depth in slices, where the blocks of a grid without do not go round the GPU a few times."""
     blocks, steps, others = t.blocks(form), -(-form.extents[2] // t.depth), prod(form.outer_extents)
-    if blocks > FEW * gpu.multiprocessors:
+    if form.gathered or blocks > FEW * gpu.multiprocessors:
         return
     wanted = (2, 3, 4, 6, 8, *(n * gpu.multiprocessors // blocks for n in (1, 2, 3, 4, 6, 8)))
     lengths = {-(-steps // n) for n in wanted if 1 < n <= steps}
@@ -149,7 +149,8 @@ def _of_warps(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
         return
     depths = tuple(n * STEP_BYTES // form.left.dtype.bytes for n in (2, 4))
     layouts = ((1, 1), (1, 2), (2, 1), (1, 4), (2, 2), (4, 1), (2, 4), (4, 2))
-    for (down, across), m, n, depth, stages in product(layouts, (16, 32, 64), (8, 16, 32, 64), depths, (2, 3, 4)):
+    ahead = (2, 3, 4) if all(f.vector * f.dtype.bytes >= 4 for f in (form.left, form.right)) else (2,)  # else through registers
+    for (down, across), m, n, depth, stages in product(layouts, (16, 32, 64), (8, 16, 32, 64), depths, ahead):
         if m % row.m or n % row.n or depth % row.k:
             continue
         t = Tiling("warp", m * down, n * across, depth, down, across, stages, row.k)

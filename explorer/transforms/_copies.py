@@ -1,0 +1,41 @@
+"""Staged copies of a plan: who reads them, what fills them, and where they keep an element."""
+
+from __future__ import annotations
+
+from ..ir.expr import Expr
+from ..ir.plan import Plan
+from ..ir.tree import Leaf
+from ._uses import Use, uses
+
+
+def readers(plan: Plan, array: str) -> tuple[Use, ...]:
+    """The reads of an array; for a staged copy, the reads that go through it."""
+    if array in plan.program.array_of:
+        return tuple(u for u in uses(plan, array) if not u.writes)
+    return tuple(Use(leaf, above, kernel, plan.statement_of[leaf.statement], slot) for leaf, above, kernel in plan.leaves
+                 for slot, v in leaf.views if v.buffer == array and slot < len(plan.statement_of[leaf.statement].reads))
+
+
+def copy_into(plan: Plan, buffer: str) -> str:
+    """The copy statement that fills a buffer, or empty."""
+    found = filling(plan, buffer)
+    return found.statement if found else ""
+
+
+def filling(plan: Plan, buffer: str) -> Leaf | None:
+    """The last leaf that fills the buffer: behind a pipeline's prologue, whose slots are written without a remainder."""
+    copies = {c.name for c in plan.copies}
+    found = [leaf for leaf, _, _ in plan.leaves if leaf.statement in copies and (v := leaf.view(1)) and v.buffer == buffer]
+    return found[-1] if found else None
+
+
+def cell_of(plan: Plan, buffer: str, element: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The cell in which a copy keeps a logical element: its box coordinates, behind the slot of a pipelined buffer."""
+    leaf = filling(plan, buffer)
+    assert leaf is not None
+    view = leaf.view(1)
+    assert view is not None
+    rank = plan.array_of[leaf.statement].given
+    values = dict(zip(plan.statement_of[leaf.statement].dims, element, strict=True))
+    slots = [e.substitute(dict(leaf.when)).substitute(values) for e in view.index[: len(view.index) - rank]]
+    return (*slots, *element[len(element) - rank:])
