@@ -95,6 +95,14 @@ def test_few_channels_are_shorter_rows(channels: int) -> None:
     assert made.run(device="cpu", time=False).correct
 
 
+def test_channels_in_slices_for_few_pixels() -> None:
+    schedule = written(B=1, H=6, W=7, C=64, K=24, R=3, S=3, A=1)
+    made = contraction(schedule, tiling=replace(WARPS, slices=2))
+    assert made.judgement.emittable
+    assert len(made.plan.launched) == 2
+    assert made.run(device="cpu", time=False).correct
+
+
 def test_images_whose_pixels_lie_along_memory() -> None:
     schedule = written(program=product_programs.conv, B=2, H=7, W=9, C=40, K=24, R=3, S=3, A=1)
     made = build(schedule, form_of(schedule), WARPS)
