@@ -9,11 +9,14 @@ function is made from the row.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from .dtype import DTYPES, DType
 from .layout import GROUP, LANES, Layout, fragment, group_accumulator
+
+
+_ASYNC = "_async"
 
 
 @dataclass(frozen=True)
@@ -111,9 +114,11 @@ STEP_BYTES, MOST_STEPS = 32, 4
 
 @dataclass(frozen=True)
 class Wgmma:
-    """Some ``wgmma.mma_async`` in a row, up to their completion: a tile of 64 x N x (steps times what 32 bytes hold).
+    """Some ``wgmma.mma_async`` in a row: a tile of 64 x N x (steps times what 32 bytes hold).
 
-    They are issued together, are one group, and are waited for: to the threads it is one synchronous instruction.
+    They are issued together and are one group.  It is waited for at once, so that to the threads it is one synchronous
+    instruction; or it stays in flight up to a wait further on: until then nobody may use its accumulator, except for another one
+    of this shape, nor write what it reads.
 
     Attributes
     ----------
@@ -125,6 +130,8 @@ class Wgmma:
         Types as PTX names them, in the order of D, A, B.
     transposable : bool
         Whether a factor may have its depth along the rows: elements of 16 bits can.
+    in_flight : bool
+        Whether it is not waited for at once.
     """
 
     n: int
@@ -134,6 +141,7 @@ class Wgmma:
     c: DType
     types: str
     transposable: bool
+    in_flight: bool = False
 
     m = 64
     arch = 90
@@ -153,8 +161,8 @@ class Wgmma:
 
     @property
     def name(self) -> str:
-        """``m64n256k64_f16_f16_f32``."""
-        return f"{self.shape}_{self.a}_{self.b}_{self.c}"
+        """``m64n256k64_f16_f16_f32``, with ``_async`` behind where it stays in flight."""
+        return f"{self.shape}_{self.a}_{self.b}_{self.c}{_ASYNC if self.in_flight else ''}"
 
     @property
     def ptx(self) -> str:
@@ -204,13 +212,24 @@ def instruction(mechanism: str) -> Instruction | None:
     """The instruction that a leaf's mechanism names, or None."""
     if mechanism in INSTRUCTIONS:
         return INSTRUCTIONS[mechanism]
-    shape, _, types = mechanism.partition("_")
+    shape, _, types = mechanism.removesuffix(_ASYNC).partition("_")
     found, names = _SHAPE.fullmatch(shape), types.split("_")
     if not found or len(names) != 3 or not set(names) <= DTYPES.keys():
         return None
     m, n, k = map(int, found.groups())
     a, b, c = (DTYPES[name] for name in names)
-    return wgmma(m, n, k, a, b, c)
+    row = wgmma(m, n, k, a, b, c)
+    return row if row is None or not mechanism.endswith(_ASYNC) else flying(row)
+
+
+def flying(row: Wgmma) -> Wgmma | None:
+    """The same instructions, left in flight; None for accumulators that are packed for them, and unpacked behind."""
+    return replace(row, in_flight=True) if row.c.bytes >= 4 else None
+
+
+def stays_in_flight(mechanism: str) -> bool:
+    """Whether a mechanism is that of products that are not waited for at once."""
+    return mechanism.endswith(_ASYNC)
 
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")

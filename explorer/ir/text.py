@@ -81,7 +81,7 @@ def sync_text(sync: Sync) -> str:
     """The line of a synchronisation that the schedule states: ``wait until 1 group of copies is open``."""
     if sync.kind == "commit":
         return "commit"
-    return f"wait {sync.pending}"
+    return f"wait {'for products ' if sync.kind == 'wait_products' else ''}{sync.pending}"
 
 
 def buffer_text(buffer: Buffer) -> str:

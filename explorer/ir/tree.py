@@ -101,7 +101,8 @@ class Sync:
     Attributes
     ----------
     kind : str
-        ``"commit"`` closes a group of asynchronous copies; ``"wait"`` blocks until at most `pending` groups are open.
+        ``"commit"`` closes a group of asynchronous copies; ``"wait"`` blocks until at most `pending` groups are open;
+        ``"wait_products"`` until at most `pending` products of the warpgroup are in flight.
     """
 
     id: str

@@ -18,17 +18,18 @@ from typing import Any
 
 from ..errors import IllegalSchedule
 from ..ir.expr import Expr
-from ..ir.instructions import instruction
+from ..ir.instructions import instruction, stays_in_flight
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves
 from ..ir.tree import Node as Planned
+from ..poly.groups import PRODUCTS
 from ..poly.matrix_load import MECHANISM, MatrixLoad, matrix_load
 from ..poly.shared_tile import read_by_tiles, tiles_of, written_by_threads
 from .accesses import copied_slot, inside_conditions, instance, operands, ref
 from .async_copy import moved
 from .bulk_copy import Launched, begin, copy, synchronisation
 from .conditions import NEVER
-from .nodes import Barrier, Collect, Copy, Declare, For, If, LoadMatrix, Multiply, Node, Ref, Way
+from .nodes import Barrier, Collect, Copy, Declare, For, If, LoadMatrix, Multiply, Node, Ref, WaitProducts, Way
 from .redundant import Overrun
 from .scratch import Scratch
 from .sites import Lowered, Site
@@ -135,7 +136,7 @@ def _node(c: Context, node: Planned, above: tuple[Loop, ...]) -> tuple[Node, ...
     if isinstance(node, Leaf):
         return _leaf(c, node, above)
     if isinstance(node, Sync):
-        return synchronisation(c, node, above)
+        return (_wait_for_products(c, node, above),) if node.kind == PRODUCTS.wait else synchronisation(c, node, above)
     if node.extent <= 0:
         return ()
     if not c.low.is_counter(node):
@@ -195,6 +196,14 @@ def _multiply(c: Context, inner: Leaf, loops: list[Loop], above: tuple[Loop, ...
     tiles = tiles_of(c.low.plan, inner, row, (rows.id, columns.id, depth.id))
     node = Multiply(site, row, target, factors, (rows, columns, depth), tiles, ids)
     return (If(site.conditions, (node,)),) if site.conditions else (node,)
+
+
+def _wait_for_products(c: Context, node: Sync, above: tuple[Loop, ...]) -> WaitProducts:
+    """A wait, with the accumulators that products in flight may add into there."""
+    around = {"", c.low.kernel.id, *(x.id for x in above)}
+    products = (c.sites[leaf.id] for leaf, _ in leaves(c.low.kernel.body) if stays_in_flight(leaf.mechanism))
+    stores = dict.fromkeys(ref(c.low, site, 2).store for site in products)
+    return WaitProducts(node.pending, tuple(s for s in stores if s.buffer is None or s.buffer.scope in around), (node.id,))
 
 
 def _copy(c: Context, site: Site, ids: tuple[str, ...], first: dict[str, Expr] | None = None) -> Copy:

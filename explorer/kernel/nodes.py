@@ -18,7 +18,7 @@ from ..ir.instructions import Instruction
 from ..ir.tree import Loop
 from ..poly.shared_tile import SharedTile
 from .conditions import Condition
-from .nodes_async import Arrive, Await, Begin, BulkCopy, Commit, Copy, Mbarriers, TensorMap, Wait
+from .nodes_async import Arrive, Await, Begin, BulkCopy, Commit, Copy, Mbarriers, TensorMap, Wait, WaitProducts
 from .operands import AnyOf, Get, Held, Local, Number, Operand, Ref
 from .sites import Site, Store
 
@@ -296,8 +296,8 @@ class Apply:
 
 
 Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | BulkCopy | Multiply | LoadMatrix | Begin | Commit | Arrive
-        | Wait | Await | Barrier | Collect | Contribute | Combine | Apply)
+        | Wait | WaitProducts | Await | Barrier | Collect | Contribute | Combine | Apply)
 
 __all__ = ["AnyOf", "Apply", "Arrive", "Await", "Barrier", "Begin", "BulkCopy", "Collect", "Combine", "Commit", "Contribute",
            "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "LoadMatrix", "Local", "Mask", "Mbarriers",
-           "Multiply", "Node", "Number", "Operand", "Put", "Ref", "TensorMap", "Wait", "Way"]
+           "Multiply", "Node", "Number", "Operand", "Put", "Ref", "TensorMap", "Wait", "WaitProducts", "Way"]

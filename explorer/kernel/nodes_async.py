@@ -43,6 +43,18 @@ class Wait:
     ids: tuple[str, ...] = ()
 
 
+# -- products in flight: a warpgroup waits for its own ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WaitProducts:
+    """Until at most `pending` of the warpgroup's products are in flight, which add into some `accumulators`."""
+
+    pending: int
+    accumulators: tuple[Store, ...]
+    ids: tuple[str, ...] = ()
+
+
 # -- bulk copies: one thread asks, all threads wait --------------------------------------------------------------------------
 
 

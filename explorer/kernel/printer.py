@@ -41,6 +41,7 @@ from .nodes import (
     Node,
     Put,
     Wait,
+    WaitProducts,
     Way,
 )
 from .scalar import PRIMARY
@@ -204,6 +205,12 @@ class BodyPrinter:
     def _(self, node: Wait) -> list[Out]:
         self.spell.library.add("async_copy")
         return [Lines((f"async_wait<{node.pending}>();  // {', '.join(node.ids[:1])}",), node.ids)]
+
+    @node.register
+    def _(self, node: WaitProducts) -> list[Out]:
+        self.spell.library.add("wgmma_wait")
+        names = ", ".join(store.name for store in node.accumulators)
+        return [Lines((f"wgmma_wait<{node.pending}>({names});  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
     def _(self, node: BulkCopy) -> list[Out]:

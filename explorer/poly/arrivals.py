@@ -21,7 +21,7 @@ from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves, walk
 from ..ir.tree import ranges as loop_ranges
 from .decide import Question, decide
-from .groups import Step, commits_before, commits_in, path_to
+from .groups import Step, closed_before, closed_in, path_to
 from .linear import Case, Tuple, box, build_map, build_set, equal, feasible, less
 from .sites import Site, sites
 from .slots import Slot, TextOrder
@@ -52,12 +52,12 @@ def copies_in_bulk(kernel: Kernel) -> bool:
 def mbarriers(kernel: Kernel) -> int:
     """How many mbarriers its groups take in turn: two more than a wait leaves open, or one for each where there are fewer."""
     open_ = max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"), default=0)
-    return max(min(open_ + 2, commits_in(kernel.body)), 1)
+    return max(min(open_ + 2, closed_in(kernel.body)), 1)
 
 
 def group_of(kernel: Kernel, node_id: str) -> Expr:
     """The group to which a copy belongs, or which a commit closes, over the variables of the loops around it."""
-    return commits_before(kernel, path_to(kernel, node_id))
+    return closed_before(path_to(kernel, node_id))
 
 
 def awaited(kernel: Kernel, wait: Sync) -> Expr:

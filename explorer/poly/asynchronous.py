@@ -23,7 +23,7 @@ from .decide import OPEN, Maybe, Question, decide
 from .deduce import Facts, deduce
 from .events import Event, common_loops, earlier, either, events, same_cell, witness
 from .flow_text import cell_text, element, instance
-from .groups import Landing, commits_before, landings, path_to
+from .groups import Landing, closed_before, landings, path_to
 from .last_writer import Link, link, loop_ranges
 from .linear import Case, Cases, at_least, at_most, equal, feasible, less
 from .mechanism import ASYNCHRONOUS, misjudged
@@ -82,7 +82,7 @@ def _check_pair(kernel: Kernel, copy: Event, reader: Event) -> Finding | None:
     if by is None:
         return None
     path = path_to(kernel, a.leaf.id)
-    group = commits_before(kernel, path)
+    group = closed_before(path)
     early = decide(_NotLanded(by, group, tuple(landings(kernel, b.leaf.id))))
     return _finding(kernel, a, b, *early) if early else None
 
@@ -90,8 +90,8 @@ def _check_pair(kernel: Kernel, copy: Event, reader: Event) -> Finding | None:
 def _check_rewrite(plan: Plan, everything: tuple[Event, ...], copy: Event, other: Event) -> Finding | None:
     """A later write of a cell that the copy may not have read, or written, yet; of those that read, where the value is used."""
     kernel, a, b = plan.kernels[copy.launch], copy.site, other.site
-    group, after = commits_before(kernel, path_to(kernel, a.leaf.id)), earlier(copy, other, "a", "b")
-    question = _StillOpen(a, b, after, group, tuple(landings(kernel, b.leaf.id)))
+    group, after = closed_before(path_to(kernel, a.leaf.id)), earlier(copy, other, "a", "b")
+    question = StillOpen(a, b, after, group, tuple(landings(kernel, b.leaf.id)))
     early = decide(question)
     if early and not a.writes:
         early = decide(replace(question, used=_used(plan, everything, copy.site.leaf.id)))
@@ -158,7 +158,7 @@ class _NotLanded(Question["Points | None"]):
 
 
 @dataclass(frozen=True)
-class _StillOpen(Question["Points | None"]):
+class StillOpen(Question["Points | None"]):
     """The smallest pair of a copy and a later access of one of its cells, in one block, whose group no wait has let through.
 
     Where it is said what is `used`, of copies that supply somebody.

@@ -25,11 +25,13 @@ from math import prod
 
 from ..ir.expr import ZERO, Expr, var
 from ..ir.finding import Finding, Instance
+from ..ir.instructions import stays_in_flight
 from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop
 from .arrivals import copies_in_bulk, reuses
 from .decide import Meet, decide
+from .groups import COPIES, PRODUCTS
 from .isl import Undecided, alone, smallest
 from .linear import Case, Cases, Condition, build_map, differ, equal, less
 from .sites import Site, launch_extents, sites, thread_weights
@@ -172,14 +174,14 @@ def _pair_questions(a: Site, b: Site, order: TextOrder) -> Iterator[Question]:
 def _ordered(first: Site, second: Site, relation: tuple, order: TextOrder, positions: frozenset[Slot]) -> Iterator[Question]:
     """The question itself; what a ``cp.async`` does ends at its own thread's wait, so a barrier must follow that wait as well.
 
-    What a bulk copy does ends at a wait of every thread (:mod:`~explorer.poly.asynchronous`): nothing has to stand behind it.
+    So it is with a product in flight and its warpgroup's wait.  What a bulk copy does ends at a wait of every thread (:mod:`~explorer.poly.asynchronous`): nothing has to stand behind it.
     """
     if first.leaf.mechanism == "bulk":
         return
     yield Question(first, second, relation, positions)
-    if first.leaf.mechanism == "async":
-        for after_wait in order.after_waits(second):
-            yield Question(first, second, relation, after_wait)
+    queue = COPIES if first.leaf.mechanism == "async" else PRODUCTS if stays_in_flight(first.leaf.mechanism) else None
+    for after_wait in order.after_waits(second, queue.wait) if queue else ():
+        yield Question(first, second, relation, after_wait)
 
 
 def _common(a: tuple[Loop, ...], b: tuple[Loop, ...]) -> tuple[Loop, ...]:

@@ -1,8 +1,9 @@
-"""Groups of asynchronous copies: how many are committed before a point of the text, and how many have landed there.
+"""Groups of asynchronous work: how many are closed before a point of the text, and how many are complete there.
 
 A commit closes the group of the copies issued since the last one; ``wait(pending=n)`` returns when all but the `n`
 youngest committed groups have landed (CUDA C++ Programming Guide, "Asynchronous Data Copies", and PTX
-``cp.async.wait_group``).  Commits and waits run unconditionally in loops with integer boxes, so
+``cp.async.wait_group``).  A warpgroup's products that stay in flight are counted alike, each a group of its own (PTX,
+``wgmma.wait_group``).  What closes groups, and waits, runs unconditionally in loops with integer boxes, so
 
 - the number of commits before a point of the text is an *affine* function of the loops around it: a loop contributes
   its variable times the commits in one of its iterations;
@@ -16,7 +17,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..ir.expr import ZERO, Expr, const, var
-from ..ir.tree import Kernel, Loop, Node, Sync, walk
+from ..ir.instructions import stays_in_flight
+from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, walk
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A kind of asynchronous work that completes group by group.
+
+    Attributes
+    ----------
+    wait : str
+        The kind of the synchronisations that wait for it.
+    """
+
+    wait: str
+
+    def closes(self, node: Leaf | Sync) -> bool:
+        """Whether a node closes a group."""
+        if self == PRODUCTS:
+            return isinstance(node, Leaf) and stays_in_flight(node.mechanism)
+        return isinstance(node, Sync) and node.kind == "commit"
+
+
+COPIES, PRODUCTS = Queue("wait"), Queue("wait_products")
 
 
 @dataclass(frozen=True)
@@ -59,44 +83,49 @@ def path_to(kernel: Kernel, node_id: str) -> tuple[Step, ...]:
     return found
 
 
-def commits_in(nodes: tuple[Node, ...]) -> int:
-    """Commits that one thread runs in these nodes; a place loop is one iteration for each thread."""
+def closed_in(nodes: tuple[Node, ...], queue: Queue = COPIES) -> int:
+    """Groups that one thread closes in these nodes; a place loop is one iteration for each thread, an instruction's loops none."""
     total = 0
     for node in nodes:
-        if isinstance(node, Sync) and node.kind == "commit":
+        if isinstance(node, Loop):
+            total += (1 if _is_once(node) else node.extent) * closed_in(node.body, queue)
+        elif queue.closes(node):
             total += 1
-        elif isinstance(node, Loop):
-            total += (1 if node.is_place else node.extent) * commits_in(node.body)
     return total
 
 
-def commits_before(kernel: Kernel, path: tuple[Step, ...]) -> Expr:
-    """How many commits run before the node at the end of the path, over the variables of the loops on it."""
+def closed_before(path: tuple[Step, ...], queue: Queue = COPIES) -> Expr:
+    """How many groups are closed before the node at the end of the path, over the variables of the loops on it."""
     total = ZERO
     for step in path:
         loop = step.loop
-        if loop is not None and not loop.is_place and loop.role != "launch":
-            total = total + (var(loop.id) - loop.start) * commits_in(loop.body)
-        total = total + commits_in(step.body[: step.index])
+        if loop is not None and not _is_once(loop) and loop.role != "launch":
+            total = total + (var(loop.id) - loop.start) * closed_in(loop.body, queue)
+        total = total + closed_in(step.body[: step.index], queue)
     return total
 
 
-def landings(kernel: Kernel, reader: str) -> Iterator[Landing]:
+def _is_once(loop: Loop) -> bool:
+    """Whether a thread runs the body once: a place, or a loop over the elements of one instruction."""
+    return loop.is_place or loop.role == "tensor"
+
+
+def landings(kernel: Kernel, reader: str, queue: Queue = COPIES) -> Iterator[Landing]:
     """All alternatives for the last run of each wait before a leaf."""
     path = path_to(kernel, reader)
     for node in walk(kernel.body):
-        if isinstance(node, Sync) and node.kind == "wait":
-            yield from _last_runs(kernel, path, path_to(kernel, node.id), node.pending)
+        if isinstance(node, Sync) and node.kind == queue.wait:
+            yield from _last_runs(path, path_to(kernel, node.id), node.pending, queue)
 
 
-def _last_runs(kernel: Kernel, reader: tuple[Step, ...], wait: tuple[Step, ...], pending: int) -> Iterator[Landing]:
+def _last_runs(reader: tuple[Step, ...], wait: tuple[Step, ...], pending: int, queue: Queue) -> Iterator[Landing]:
     """The wait's runs: earlier in the same iterations, or one back in each common loop."""
     if any(s.loop is not None and s.loop.extent < 1 for s in wait):
         return
     common = 0
     while common < min(len(reader), len(wait)) - 1 and reader[common].index == wait[common].index:
         common += 1
-    total = commits_before(kernel, wait) - pending
+    total = closed_before(wait, queue) - pending
     inner = {s.loop.id: const(s.loop.start + s.loop.extent - 1) for s in wait[common + 1:] if s.loop}
     if reader[common].index > wait[common].index:
         yield Landing((), total.substitute(inner))

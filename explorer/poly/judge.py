@@ -63,6 +63,7 @@ def judge(plan: Plan) -> Judgement:
     from .barriers import check_races
     from .flow import check_flow
     from .joins import check_joins
+    from .products import check_products
     from .replicas import check_replicas
 
     question = "cover"
@@ -71,7 +72,7 @@ def judge(plan: Plan) -> Judgement:
             placed = place_leaves(plan)
             questions = (("cover", lambda: check_cover(plan, placed)), ("order", lambda: check_order(plan, placed)),
                          ("order", lambda: check_joins(plan)), ("flow", lambda: check_flow(plan)),
-                         ("flow", lambda: check_async(plan)))  # fmt: skip
+                         ("flow", lambda: check_async(plan)), ("flow", lambda: check_products(plan)))  # fmt: skip
             for question, ask in questions:  # noqa: B007 the one that was asked last is named below
                 cancel.check()
                 if refusals := ask():

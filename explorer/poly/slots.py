@@ -71,8 +71,8 @@ class TextOrder:
         """Positions on every way from `first` in one iteration of the loop to `second` in the next."""
         return frozenset(s for s in self.slots if loop in s.inside and (s.order > first or s.order < second))
 
-    def after_waits(self, sink: Site) -> tuple[frozenset[Slot], ...]:
-        """What must hold a barrier so that one stands between the last wait before `sink`, on any way to it, and `sink`.
+    def after_waits(self, sink: Site, kind: str) -> tuple[frozenset[Slot], ...]:
+        """What must hold a barrier so that one stands between the last wait of a kind before `sink`, on any way to it, and `sink`.
 
         The walk goes outwards from the sink.  A wait earlier in the same body ends it; a wait later in a loop's body
         is the last one for every iteration but the first, so the walk goes on for the first.
@@ -82,7 +82,7 @@ class TextOrder:
         bodies: list[tuple[str, tuple[Node, ...]]] = [(self.kernel.id, self.kernel.body)]
         bodies += [(loop.id, _loop_in(self.kernel.body, loop.id).body) for loop in sink.above]
         for parent, body in reversed(bodies):
-            numbers = list(self._waits(body))
+            numbers = list(self._waits(body, kind))
             if earlier := [n for n in numbers if n < here]:
                 return (*found, self.between(max(earlier), here))
             is_time_loop = parent != self.kernel.id and not _loop_in(self.kernel.body, parent).is_place
@@ -90,11 +90,11 @@ class TextOrder:
                 found.append(self.around(parent, max(numbers), here))
         return tuple(found)
 
-    def _waits(self, nodes: Iterable[Node]) -> Iterator[int]:
+    def _waits(self, nodes: Iterable[Node], kind: str) -> Iterator[int]:
         for node in nodes:
             if isinstance(node, Loop):
-                yield from self._waits(node.body) if node.extent > 0 else ()
-            elif isinstance(node, Sync) and node.kind == "wait":
+                yield from self._waits(node.body, kind) if node.extent > 0 else ()
+            elif isinstance(node, Sync) and node.kind == kind:
                 yield self.wait_number[node.id]
 
 

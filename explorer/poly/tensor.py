@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..ir.expr import ZERO, Expr, quotient, remainder, var
-from ..ir.instructions import Instruction, Wgmma, instruction
+from ..ir.instructions import Instruction, Wgmma, instruction, stays_in_flight
 from ..ir.layout import Layout
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
@@ -93,8 +93,13 @@ def _misshapen(plan: Plan, row: Instruction, leaf: Leaf, above: tuple[Loop, ...]
             yield f"operand {slot} has to be a register array of the tile, as the instruction's layout has it"
     for c in plan.statement_of[leaf.statement].domain:
         e = c.expr.substitute(dict(leaf.at), scope)
-        if e.variables() & inside and (c.equality or e.interval(scope)[0] < 0) and not is_harmless(plan, leaf, above, c):
+        if (not c.equality and e.interval(scope)[0] >= 0) or is_harmless(plan, leaf, above, c):
+            continue
+        if e.variables() & inside:
             yield "a tile is computed as a whole, and a condition asks for a part of one"
+            return
+        if stays_in_flight(leaf.mechanism):
+            yield "products in flight are counted, and a condition keeps some from running"
             return
     if leaf.collect or any(x.role in ("lane", "thread.x") for x in above):
         yield f"all {row.lanes} lanes run it together"

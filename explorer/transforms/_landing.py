@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, Node, Sync, leaves
+from ..poly.groups import PRODUCTS
 from ..poly.mechanism import ASYNCHRONOUS
 
 
@@ -46,7 +47,7 @@ def without_landings(body: tuple[Node, ...], ahead: tuple[Node, ...]) -> tuple[N
     rest = tuple(n for n in body if n not in ahead)
     if any(_asynchronous(n) for n in rest):
         return rest
-    return tuple(n for n in rest if not isinstance(n, Sync))
+    return tuple(n for n in rest if not isinstance(n, Sync) or n.kind == PRODUCTS.wait)
 
 
 def _asynchronous(node: Node) -> tuple[Leaf, ...]:

@@ -8,7 +8,8 @@ import pytest
 
 from explorer.ir.plan import Plan
 from explorer.ir.tree import Loop, Sync
-from explorer.poly.asynchronous import check_async, commits_before, path_to
+from explorer.poly.asynchronous import check_async
+from explorer.poly.groups import closed_before, path_to
 from tests.poly import plans
 from tests.poly.brute import reads_in_flight, thread_runs
 from tests.properties.programs import define
@@ -81,7 +82,7 @@ def test_commit_numbers_are_affine_in_the_loops():
     """The affine count equals the number of commits that a thread has really run."""
     plan = plans.matmul(m=4, n=4, k=20, ahead=2, buffers=3, mechanism="async")
     kernel, done = plan.kernels[0], 0
-    number = {leaf.id: commits_before(kernel, path_to(kernel, leaf.id)) for leaf, _, _ in plan.leaves}
+    number = {leaf.id: closed_before(path_to(kernel, leaf.id)) for leaf, _, _ in plan.leaves}
     for run in thread_runs(plan, kernel, (0, 0, 0), 0):
         done += run.sync is not None and run.sync.kind == "commit"
         if run.leaf is not None:

@@ -9,8 +9,8 @@ from .mma import register_operands
 
 
 def wgmma_name(row: Wgmma) -> str:
-    """What the function is called, whatever the number of steps: ``wgmma_m64n256_f16_f16_f32``."""
-    return f"wgmma_m{row.m}n{row.n}_{row.a}_{row.b}_{row.c}"
+    """What the function is called, whatever the number of steps: ``wgmma_m64n256_f16_f16_f32``, with ``_async`` behind in flight."""
+    return f"wgmma_m{row.m}n{row.n}_{row.a}_{row.b}_{row.c}{'_async' if row.in_flight else ''}"
 
 
 def wgmma_part(row: Wgmma) -> str:
@@ -42,11 +42,11 @@ def wgmma_text(row: Wgmma) -> str:
     outputs = ", ".join(f'"+{letter}"({text})' for letter, text in registers)
     return "\n".join((
         f"// c += a * b on a tile of {row.m} x {row.n} x {step} * STEPS, by a warpgroup, factors in shared memory.",
-        "// It is done when the function returns (PTX ISA, wgmma.mma_async; sm_90a).",
+        f"// It is {'in flight' if row.in_flight else 'done'} when the function returns (PTX ISA, wgmma.mma_async; sm_90a).",
         "template <int STEPS, class A, class B>",
         f"__device__ __forceinline__ void {wgmma_name(row)}({row.c.cuda} (&c)[{count}], const A a, const B b) {{",
         "#if defined(SIMT_HOST)",
-        f"    simt_wgmma<{row.n}, {step}, STEPS, {row.a.cuda}, {row.b.cuda}>(c, a, b, __builtin_LINE());",
+        f"    simt_wgmma{'_async' if row.in_flight else ''}<{row.n}, {step}, STEPS, {row.a.cuda}, {row.b.cuda}>(c, a, b, __builtin_LINE());",
         "#else",
         *([f"    unsigned c_[{len(registers)}];\n    memcpy(c_, c, sizeof c_);"] if packed else []),
         '    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");',
@@ -58,7 +58,7 @@ def wgmma_text(row: Wgmma) -> str:
         f"                     : {outputs}",
         f"                     : {', '.join(inputs)} : \"memory\");",
         '    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");',
-        f'    asm volatile("wgmma.wait_group.sync.aligned 0;" : {outputs} :: "memory");',
+        *([] if row.in_flight else [f'    asm volatile("wgmma.wait_group.sync.aligned 0;" : {outputs} :: "memory");']),
         *(["    memcpy(c, c_, sizeof c_);"] if packed else []),
         "#endif",
         "}",

@@ -10,7 +10,7 @@ import numpy as np
 from ...ir.dtype import DType
 from ...ir.operations import OPERATIONS
 from ...ir.scalar import REDUCTIONS
-from ..nodes import Await, Barrier, Collect, Combine, Contribute, Do, For, If, Multiply, Node, Ref, Way
+from ..nodes import Await, Barrier, Collect, Combine, Contribute, Do, For, If, Multiply, Node, Ref, WaitProducts, Way
 from ..traverse import walk
 from . import boxes, fragments
 from .flights import Access
@@ -30,6 +30,7 @@ class Blocks(Threads):
         self._waits: dict[int, bool] = {}
         self.values: dict[int, Numbers] = {}
         self.fragments: dict[tuple[int, Ref], fragments.Fragment] = {}
+        self.products: dict[int, list[fragments.Product]] = {}
 
     def steps(self, nodes: Sequence[Node], lanes: Lanes, env: Env) -> Steps:
         """The nodes in order, with a pause wherever threads meet."""
@@ -51,7 +52,7 @@ class Blocks(Threads):
     def waits(self, node: Node) -> bool:
         """Whether threads meet in the node."""
         if id(node) not in self._waits:
-            self._waits[id(node)] = any(isinstance(n, (Await, Barrier, Collect, Combine, Multiply))
+            self._waits[id(node)] = any(isinstance(n, (Await, Barrier, Collect, Combine, Multiply, WaitProducts))
                                         or (isinstance(n, (Do, Contribute)) and _taken(n)) for n in walk((node,)))
         return self._waits[id(node)]
 
@@ -66,7 +67,10 @@ class Blocks(Threads):
         elif isinstance(node, Multiply):
             fragments.collect(self, node, lanes, env)
             yield Meeting((self.prefix, id(node)), fragments.scope(node), lanes,
-                          lambda group: fragments.multiply(self, node, group), node.ids)
+                          lambda group: fragments.multiply(self, Access(node, node.site, env), group), node.ids)
+        elif isinstance(node, WaitProducts):
+            yield Meeting((self.prefix, id(node)), "warpgroup", lanes,
+                          lambda group: fragments.wait(self, node.pending, group), node.ids)
         elif isinstance(node, Await):
             yield from boxes.wait(self, node, lanes, env)
         elif isinstance(node, Combine):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...ir.expr import Expr, const
-from ...ir.instructions import Wgmma
+from ...ir.instructions import Wgmma, stays_in_flight
 from ...ir.layout import Layout
 from ...ir.tree import Loop
 from ..nodes import Multiply, Ref
@@ -95,21 +95,89 @@ def _grid(first: Numbers, steps: tuple[int, int], shape: tuple[int, int]) -> Num
     return first.reshape(-1)[:, None, None] + rows[:, None] + columns
 
 
-def multiply(blocks: Blocks, node: Multiply, group: int) -> None:
-    """``c += a @ b`` of the tile that a warp or a warpgroup holds."""
-    machine, lanes = blocks.machine, node.instruction.lanes
+@dataclass
+class Product:
+    """The product of a warp or a warpgroup, with where its operands are; in flight until it is `done` and waited for."""
+
+    access: Access
+    threads: Numbers
+    held: dict[Ref, Fragment]
+    tiles: dict[Ref, Fragment]
+    done: bool = False
+
+    @property
+    def node(self) -> Multiply:
+        """The instruction."""
+        assert isinstance(self.access.node, Multiply)
+        return self.access.node
+
+    def compute(self, blocks: Blocks) -> None:
+        """``c += a @ b``, of what the operands are now."""
+        node, layout = self.node, layouts(self.node)
+        matrices = {ref: _matrix(fragment, layout[ref]) for ref, fragment in self.held.items()}
+        for ref, _, shape in _tiles(node):
+            tile = self.tiles[ref]
+            matrices[ref] = tile.cells.load(_grid(tile.where, tile.steps, shape)[0])
+        left, right, total = (_wide(matrices[ref]) for ref in (*node.operands, node.target))
+        wide, result, at = blocks.dtype(node.site).wide, self.held[node.target], _places(layout[node.target])
+        out = rounded(left.astype(total.dtype) @ right.astype(total.dtype) + total, wide, blocks.exact)
+        row, column = layout[node.target].row.evaluate(at), layout[node.target].column.evaluate(at)
+        result.cells.store(result.where, out[row, column])
+        self.done = True
+
+    def mark(self, on: bool) -> None:
+        """The accumulator is, or is no longer, one that nobody else may use."""
+        fragment = self.held[self.node.target]
+        if fragment.cells.flight is None:
+            fragment.cells.flight = np.full(fragment.cells.data.size, -1)
+        fragment.cells.flight[fragment.where] = self.threads[:, None] if on else -1
+
+
+def multiply(blocks: Blocks, access: Access, group: int) -> None:
+    """The product of the tile that a warp or a warpgroup holds: at once, or some time before its wait."""
+    machine, node = blocks.machine, access.node
+    assert isinstance(node, Multiply)
     threads = np.flatnonzero((machine.warpgroups() if scope(node) == "warpgroup" else machine.warps()) == group)
-    assert len(threads) == lanes, "blocks are whole warps, or warpgroups, where lanes are bound"
-    held = layouts(node)
-    matrices = {ref: _matrix(blocks.fragments[id(node), ref], threads, layout) for ref, layout in held.items()}
-    for ref, _, shape in _tiles(node):
-        tile = blocks.fragments[id(node), ref]
-        matrices[ref] = tile.cells.load(_grid(tile.where[threads[:1]], tile.steps, shape)[0])
-    left, right, total = (_wide(matrices[ref]) for ref in (*node.operands, node.target))
-    wide, layout, fragment = blocks.dtype(node.site).wide, held[node.target], blocks.fragments[id(node), node.target]
-    out = rounded(left.astype(total.dtype) @ right.astype(total.dtype) + total, wide, blocks.exact)
-    at = _places(layout)
-    fragment.cells.store(fragment.where[threads], out[layout.row.evaluate(at), layout.column.evaluate(at)])
+    assert len(threads) == node.instruction.lanes, "blocks are whole warps, or warpgroups, where lanes are bound"
+
+    def own(ref: Ref, of: Numbers) -> Fragment:
+        found = blocks.fragments[id(node), ref]
+        return replace(found, where=found.where[of])
+
+    product = Product(access, threads, {ref: own(ref, threads) for ref in layouts(node)},
+                      {ref: own(ref, threads[:1]) for ref, _, _ in _tiles(node)})
+    if not stays_in_flight(node.site.leaf.mechanism):
+        product.compute(blocks)
+        return
+    if machine.order.early:
+        product.compute(blocks)
+    if machine.watch:
+        product.mark(True)
+    blocks.products.setdefault(group, []).append(product)
+
+
+def wait(blocks: Blocks, pending: int, group: int) -> None:
+    """All but the youngest products of a warpgroup are complete."""
+    flying = blocks.products.get(group, [])
+    for product in flying[: max(len(flying) - pending, 0)]:
+        if not product.done:
+            product.compute(blocks)
+        if blocks.machine.watch:
+            product.mark(False)
+            _read_again(blocks, product)
+    del flying[: max(len(flying) - pending, 0)]
+    if blocks.machine.watch:
+        for product in flying:  # one of the same accumulator
+            product.mark(True)
+
+
+def _read_again(blocks: Blocks, product: Product) -> None:
+    """Up to its wait a product may still read its factors."""
+    for ref, _, shape in _tiles(product.node):
+        tile = product.tiles[ref]
+        every = _grid(tile.where, tile.steps, shape).reshape(-1)
+        for reader in product.threads[[0, -1]]:
+            blocks.machine.note(product.access, tile.cells, every, np.full(len(every), reader), writes=False)
 
 
 def _places(layout: Layout) -> dict[str, Numbers]:
@@ -121,9 +189,9 @@ def _wide(matrix: Numbers) -> Numbers:
     return matrix.astype(np.float64 if matrix.dtype.kind == "f" else np.int64)
 
 
-def _matrix(fragment: Fragment, threads: Numbers, layout: Layout) -> Numbers:
+def _matrix(fragment: Fragment, layout: Layout) -> Numbers:
     """The matrix of which each lane holds some elements."""
-    at, data = _places(layout), fragment.cells.load(fragment.where[threads])
+    at, data = _places(layout), fragment.cells.load(fragment.where)
     out = np.zeros((layout.rows, layout.columns), data.dtype)
     out[layout.row.evaluate(at), layout.column.evaluate(at)] = data
     return out

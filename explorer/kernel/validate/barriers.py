@@ -14,11 +14,12 @@ from typing import Any
 
 from ...ir.expr import var
 from ...ir.finding import Finding
+from ...ir.instructions import stays_in_flight
 from ...poly.linear import Condition as Row
 from ...poly.linear import differ, equal, less
 from ...poly.slots import meets_whole_block
 from ..conditions import Condition
-from ..nodes import Barrier, Collect, Combine, Copy, For, Wait
+from ..nodes import Barrier, Collect, Combine, Copy, Do, For, Wait, WaitProducts
 from .boxes import Boxed
 from .leaves import finding
 from .points import Coordinates
@@ -107,7 +108,7 @@ class Text:
 
     def __init__(self, steps: Sequence[Step], meetings: Sequence[Meeting]) -> None:
         self.steps, self.meetings = steps, meetings
-        self.waits = tuple(s for s in steps if isinstance(s.node, Wait))
+        self.waits = {kind: tuple(s for s in steps if isinstance(s.node, kind)) for kind in (Wait, WaitProducts)}
 
     def between(self, first: int, last: int, around: Sequence[Around]) -> bool:
         """Whether a meeting surely stands between two numbers, for whoever is inside of these loops and branches."""
@@ -127,11 +128,11 @@ class Text:
         here = around[: list(around).index(loop) + 1]
         return any(loop in m.step.around and _surely(m, here) for m in self.meetings)
 
-    def behind_waits(self, b: Touch) -> bool:
-        """Whether a meeting stands between the last wait before `b`, on any way to it, and `b`."""
+    def behind_waits(self, b: Touch, kind: type) -> bool:
+        """Whether a meeting stands between the last wait of a kind before `b`, on any way to it, and `b`."""
         loops: list[Round | None] = [*b.step.loops[::-1], None]
         for loop in loops:
-            inside = [w for w in self.waits if loop is None or loop in w.loops]
+            inside = [w for w in self.waits[kind] if loop is None or loop in w.loops]
             if earlier := [w.number for w in inside if w.number < b.number]:
                 return self.between(max(earlier), b.number, b.step.around)
             if inside and loop is not None:
@@ -168,7 +169,8 @@ def _races(text: Text, a: Touch, b: Touch, coordinates: Coordinates) -> bool:
     def open_(x: Touch, y: Touch, ordered: bool) -> bool:
         if isinstance(x.step.node, Boxed):
             return False  # every thread waits for it itself: see `waits`
-        return not ordered or (isinstance(x.step.node, Copy) and not text.behind_waits(y))
+        kind = Wait if isinstance(x.step.node, Copy) else WaitProducts if _stays_in_flight(x) else None
+        return not ordered or (kind is not None and not text.behind_waits(y, kind))
 
     asked: list[tuple[Touch, Touch, Callable[[], tuple[Row, ...]]]] = []
     if open_(first, second, text.between(first.number, second.number, inner)):
@@ -186,6 +188,11 @@ def _races(text: Text, a: Touch, b: Touch, coordinates: Coordinates) -> bool:
     block = tuple(equal(var(n), "a", var(n), "b") for n in coordinates.shared)
     threads = differ(coordinates.thread, "a", coordinates.thread, "b")
     return any(conflict(x, y, (*block, *rows()), threads) for x, y, rows in asked)
+
+
+def _stays_in_flight(x: Touch) -> bool:
+    """Whether a product that is not waited for at once touches it."""
+    return isinstance(x.step.node, Do) and stays_in_flight(x.step.node.site.leaf.mechanism)
 
 
 def _same(loop: Round) -> Row:

@@ -1,4 +1,4 @@
-"""Commits and waits run where the plan has them, as often, around the same copies and uses, and count the same groups.
+"""Commits and waits run where the plan has them, as often, around the same copies, products and uses, and count the same groups.
 
 For copies of each thread (``cp.async``) the hardware counts.  For bulk copies the text does: which mbarrier a copy, an arrival
 and a wait use, and for which phase, has to be what the plan's number of the group says (:mod:`explorer.poly.arrivals`).
@@ -6,18 +6,20 @@ and a wait use, and for which phase, has to be what the plan's number of the gro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...ir.expr import Expr, const, quotient, remainder, var
 from ...ir.finding import Finding
+from ...ir.instructions import stays_in_flight
 from ...ir.tree import Loop, Sync
 from ...poly.arrivals import awaited, group_of, mbarriers
+from ...poly.groups import PRODUCTS
 from ...poly.linear import Condition as Row
 from ...poly.linear import equal, feasible, less
 from ...poly.mechanism import ASYNCHRONOUS
 from ..conditions import Condition
-from ..nodes import Arrive, Await, Begin, Commit, Wait
+from ..nodes import Arrive, Await, Begin, Commit, Wait, WaitProducts
 from .barriers import Text, meetings
 from .boxes import Boxed
 from .leaves import finding
@@ -37,12 +39,17 @@ def check_waits(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates
     mechanism = {name: w.accesses[-1].leaf.mechanism for name, w in wanted.items()}
     bulk = any(m == "bulk" for m in mechanism.values())
     own = any(m == "async" for m in mechanism.values()) or not bulk
-    if any(isinstance(n, Sync) for n, _, _ in planned):
+    copies = {name: [w.accesses[-1].cells] for name, w in wanted.items() if mechanism[name] in ASYNCHRONOUS}
+    flying = {name: [a.cells for a in w.accesses] for name, w in wanted.items() if stays_in_flight(mechanism[name])}
+    if any(isinstance(n, Sync) and n.kind != PRODUCTS.wait for n, _, _ in planned):
         if own:
-            yield from _counted(wanted, steps, coordinates, planned, Commit, Wait)
-            yield from _unconditional(steps, coordinates)
+            yield from _counted(wanted, steps, coordinates, planned, {Commit: "commit", Wait: "wait"}, copies)
+            yield from _unconditional(steps, coordinates, ())
         if bulk:
-            yield from _counted(wanted, steps, coordinates, planned, Arrive, Await)
+            yield from _counted(wanted, steps, coordinates, planned, {Arrive: "commit", Await: "wait"}, copies)
+    if flying or any(isinstance(s.node, WaitProducts) for s in steps):
+        yield from _counted(wanted, steps, coordinates, planned, {WaitProducts: PRODUCTS.wait}, flying)
+        yield from _unconditional(steps, coordinates, flying)
     if bulk or any(isinstance(s.node, (Begin, Arrive, Await, Boxed)) for s in steps):
         syncs = {n.id: (n, loops) for n, loops, _ in planned if isinstance(n, Sync)}
         yield from _Phases(wanted, steps, coordinates, syncs).findings()
@@ -63,20 +70,21 @@ def _planned(coordinates: Coordinates, nodes: Any, above: tuple[Loop, ...], name
 
 
 def _counted(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates, planned: Sequence[Planned],
-             commit: type, wait: type) -> Iterator[Finding]:
+             kinds: Mapping[type, str], asynchronous: Mapping[str, Sequence[tuple[str, bool]]]) -> Iterator[Finding]:
+    """The text's synchronisations of some `kinds` around the `asynchronous` leaves and whoever uses the cells that are named there."""
     kernel = coordinates.low.kernel.id
-    asynchronous = {name for name, w in wanted.items() if w.accesses[-1].leaf.mechanism in ASYNCHRONOUS}
-    buffers = {wanted[name].accesses[-1].cells for name in asynchronous}
+    buffers = {cells for named in asynchronous.values() for cells in named}
     users = {name for name, w in wanted.items() if any(a.cells in buffers for a in w.accesses)}
-    pending = {n.id: n.pending for n, _, _ in planned if isinstance(n, Sync)}
+    syncs = [n for n, _, _ in planned if isinstance(n, Sync) and n.kind in kinds.values()]
+    pending = {n.id: n.pending for n in syncs}
     expected: list[Entry] = [(n.kind if isinstance(n, Sync) else "leaf", n.id, names) for n, _, names in planned
-                             if isinstance(n, Sync) or n.id in users]
+                             if (n in syncs if isinstance(n, Sync) else n.id in users)]
     found: list[Entry] = []
     for step in steps:
         loops, name = tuple(a.node.var for a in step.loops), next(iter(step.node.ids), "")
-        if isinstance(step.node, (commit, wait)):
-            right = not isinstance(step.node, Wait) or step.node.pending == pending.get(name)
-            found.append(("commit" if isinstance(step.node, commit) else "wait" if right else "weak wait", name, loops))
+        if kind := kinds.get(type(step.node)):
+            right = not isinstance(step.node, (Wait, WaitProducts)) or step.node.pending == pending.get(name)
+            found.append((kind if right else f"weak {kind}", name, loops))
         elif step.leaf in users and is_placed(step.node):
             found.append(("leaf", step.leaf, loops))
     if [x for x in found if x[0] != "leaf"] != [x for x in expected if x[0] != "leaf"]:
@@ -85,13 +93,16 @@ def _counted(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: C
     ran = {x[1] for x in found}
     mine = list(dict.fromkeys(x[1] for x in found))
     if [x[1] for x in expected if x[1] in ran and x[1] in mine] != mine:
-        yield finding("flow", kernel, "has its copies on the other side of a commit or a wait", None)
+        yield finding("flow", kernel, "has copies, products or uses on the other side of a commit or a wait", None)
 
 
-def _unconditional(steps: Sequence[Step], coordinates: Coordinates) -> Iterator[Finding]:
-    syncs = (s for s in steps if isinstance(s.node, (Commit, Wait)))
-    if any(s.branches or any(a.node.limits for a in s.loops) for s in syncs):
-        yield finding("flow", coordinates.low.kernel.id, "counts groups of copies under a condition", None)
+def _unconditional(steps: Sequence[Step], coordinates: Coordinates, products: Collection[str]) -> Iterator[Finding]:
+    """Neither what counts groups nor what is counted may be skipped; who has which element of a product's tile is no condition."""
+    for s in steps:
+        counts, counted = isinstance(s.node, (Commit, Wait, WaitProducts)), s.leaf in products
+        if (counts and s.branches) or (counted and len(s.branches) > 1) or ((counts or counted) and any(a.node.limits for a in s.loops)):
+            yield finding("flow", coordinates.low.kernel.id, "counts groups of asynchronous work under a condition", None)
+            return
 
 
 class _Phases:

@@ -128,7 +128,8 @@ def _flights(data: Pipeline, theme: Theme, rows: dict[int, int]) -> list[Spec]:
 
 def _syncs(data: Pipeline, theme: Theme, row: int) -> list[Spec]:
     """Commits, waits and barriers on a row of their own."""
-    signs = {"commit": ("triangle-up", theme.copy), "wait": ("triangle-down", theme.vector), "barrier": ("diamond", theme.soft)}
+    signs = {"commit": ("triangle-up", theme.copy), "wait": ("triangle-down", theme.vector),
+             "wait_products": ("triangle-left", theme.vector), "barrier": ("diamond", theme.soft)}
     out = []
     for kind, (symbol, colour) in signs.items():
         some = [m for m in data.marks if m.kind == kind]
@@ -214,7 +215,7 @@ def _note(data: Pipeline) -> str:
     else:
         parts.append("each iteration waits for its own copy; pipeline it to let the next copy run during the computation")
     if data.marks:
-        signs = {"commit": "▲ commit", "wait": "▼ wait", "barrier": "◆ barrier"}
+        signs = {"commit": "▲ commit", "wait": "▼ wait", "wait_products": "◀ wait for products", "barrier": "◆ barrier"}
         parts.append(", ".join(signs[k] for k in dict.fromkeys(m.kind for m in data.marks)))
     if data.shown < data.extent:
         parts.append(f"{data.shown} of {data.extent} iterations are drawn")

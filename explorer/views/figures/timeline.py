@@ -121,7 +121,7 @@ class Timeline:
         if node.kind == "commit":
             self._groups.append(self._open)
             self._open = []
-        else:
+        elif node.kind == "wait":
             for i in (i for g in self._groups[: max(len(self._groups) - node.pending, 0)] for i in g):
                 if self.bars[i].landed is None:
                     self.bars[i] = replace(self.bars[i], landed=self.now)
@@ -138,6 +138,8 @@ class Timeline:
 def _says(sync: Sync) -> str:
     if sync.kind == "commit":
         return "commit: the copies issued since the last one are a group"
+    if sync.kind == "wait_products":
+        return f"wait until at most {sync.pending} products are in flight" if sync.pending else "wait for all products"
     return (
         f"wait until at most {sync.pending} group{'s' * (sync.pending != 1)} of copies are in flight"
         if sync.pending

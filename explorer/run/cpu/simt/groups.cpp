@@ -30,7 +30,7 @@ bool resume_block(Worker& w) {
 
 void release_worker(Worker& w) {
     while (Fiber* f = w.free_fibers) w.free_fibers = f->next, free(f);
-    for (Thread& t : w.threads) free(t.async.copies);
+    for (Thread& t : w.threads) free(t.async.copies), release_products(t);
     release_boxes(w);
     munmap(w.stacks, (size_t)MAX_THREADS * STACK_BYTES);
 }
@@ -104,7 +104,7 @@ static void run_in_groups(Worker& model, const Launch& launch, void** arguments,
     }
     for (uint64_t b = 0; b < count; ++b) {
         while (Fiber* f = all[b].free_fibers) all[b].free_fibers = f->next, free(f);
-        for (unsigned i = 0; i < all[b].count; ++i) free(all[b].threads[i].async.copies);
+        for (unsigned i = 0; i < all[b].count; ++i) free(all[b].threads[i].async.copies), release_products(all[b].threads[i]);
         release_boxes(all[b]);
     }
     free(all), free(gathered), free(mail.all);

@@ -2,6 +2,7 @@
 #include "report.cpp"
 #include "scheduler.cpp"
 #include "bulk.cpp"
+#include "products.cpp"
 #include "groups.cpp"
 #if SIMT_CHECKED
 #include "memory_check.cpp"

@@ -42,6 +42,9 @@ enum WarpOperation : uint8_t { SYNC, EXCHANGE, GATHER, VOTE };
 struct AsyncCopy { char* to; const char* from; int bytes, valid; int group; };
 struct AsyncQueue { AsyncCopy* copies; int count, capacity; int group; };  // `group`: the one being filled
 
+struct Product { void (*run)(const void*); alignas(8) unsigned char what[64]; };
+struct ProductQueue { Product* all; int first, count, capacity; };  // those in flight stand from `first` on
+
 struct Thread {
     void* stack_pointer;  // where to resume
     Index index;
@@ -53,6 +56,7 @@ struct Thread {
     void *value, *all;    // what a lane gives; where it wants what all lanes give
     unsigned result;
     AsyncQueue async;
+    ProductQueue products;
 };
 
 struct Worker {           // one operating-system thread and the block it runs
@@ -95,6 +99,10 @@ void shuffle(Worker&, uint16_t* order, unsigned count);
 uint64_t next_random(Worker&);
 extern char* stack_arena;          // of the checked build's one worker
 extern size_t stack_arena_bytes;
+
+// products.cpp
+void forget_products(Thread&);   // a block begins
+void release_products(Thread&);
 
 // report.cpp
 [[noreturn]] void fault(const char* kind, const char* format, ...);   // fields are key=value, separated by tabs

@@ -155,6 +155,7 @@ static void begin_block(Worker& w, const Launch& launch, uint64_t block, void** 
         t.state = UNSTARTED;
         t.index = index;
         t.async.count = t.async.group = 0;
+        forget_products(t);
         w.order[i] = (uint16_t)(w.order_kind == 1 ? w.count - 1 - i : i);
         if (++index.x == launch.block.x && (index.x = 0, ++index.y == launch.block.y)) index.y = 0, ++index.z;
     }

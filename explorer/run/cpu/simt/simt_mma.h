@@ -53,28 +53,49 @@ inline const char* simt_tile_element(const TILE& tile, int step, int free, int d
     return (const char*)(at ^ ((at / 128 % (TILE::swizzle / 16)) * 16));
 }
 
+template <class C, int NC, class LEFT, class RIGHT>
+struct SimtProduct { C* c; LEFT a; RIGHT b; };
+
 template <int N, int K, int STEPS, class A, class B, class C, int NC, class LEFT, class RIGHT>
-inline void simt_wgmma(C (&c)[NC], const LEFT& a, const RIGHT& b, int line) {
-    static_assert(NC == N / 2, "fragments of the tile");
+inline void simt_wgmma_now(const void* what) {
+    const SimtProduct<C, NC, LEFT, RIGHT>& p = *(const SimtProduct<C, NC, LEFT, RIGHT>*)what;
     typedef typename simt_mma_wide<A>::type wide;
-    char mine = 0, all[32];
-    simt_warp_gather(0xffffffffu, &mine, 1, all, line);  // no lane reads before all of its warp have come
     const int thread = (int)((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 128);
     const int lane = thread % 32;
     for (int half = 0; half < 2; ++half) {
         const int row = thread / 32 * 16 + lane / 4 + 8 * half;
         wide left[STEPS * K];
         for (int k = 0; k < STEPS * K; ++k)
-            left[k] = (wide)*(const A*)simt_tile_element(a, k / K, row, k % K, (int)sizeof(A));
+            left[k] = (wide)*(const A*)simt_tile_element(p.a, k / K, row, k % K, (int)sizeof(A));
         for (int i = 0; i < NC; ++i) {
             if (i / 2 % 2 != half) continue;
             const int column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
-            wide sum = (wide)c[i];
+            wide sum = (wide)p.c[i];
             for (int k = 0; k < STEPS * K; ++k)
-                sum += left[k] * (wide)*(const B*)simt_tile_element(b, k / K, column, k % K, (int)sizeof(B));
-            c[i] = (C)sum;
+                sum += left[k] * (wide)*(const B*)simt_tile_element(p.b, k / K, column, k % K, (int)sizeof(B));
+            p.c[i] = (C)sum;
         }
     }
+}
+
+template <int N, int K, int STEPS, class A, class B, class C, int NC, class LEFT, class RIGHT>
+inline void simt_wgmma(C (&c)[NC], const LEFT& a, const RIGHT& b, int line) {
+    static_assert(NC == N / 2, "fragments of the tile");
+    char mine = 0, all[32];
+    simt_warp_gather(0xffffffffu, &mine, 1, all, line);  // no lane reads before all of its warp have come
+    const SimtProduct<C, NC, LEFT, RIGHT> product = {c, a, b};
+    simt_wgmma_now<N, K, STEPS, A, B, C, NC, LEFT, RIGHT>(&product);
+}
+
+// In flight up to a wait: a thread reads both tiles, and adds to its accumulator, no sooner than there.
+template <int N, int K, int STEPS, class A, class B, class C, int NC, class LEFT, class RIGHT>
+inline void simt_wgmma_async(C (&c)[NC], const LEFT& a, const RIGHT& b, int line) {
+    static_assert(NC == N / 2, "fragments of the tile");
+    char mine = 0, all[32];
+    simt_warp_gather(0xffffffffu, &mine, 1, all, line);
+    const SimtProduct<C, NC, LEFT, RIGHT> product = {c, a, b};
+    static_assert(sizeof product <= 64, "what a product in flight keeps");
+    simt_product_issue(simt_wgmma_now<N, K, STEPS, A, B, C, NC, LEFT, RIGHT>, &product, (int)sizeof product);
 }
 
 // ldmatrix on the CPU device: all lanes tell where their rows begin, then each reads its part of others' rows.

@@ -1,0 +1,22 @@
+// Products of a warpgroup that stay in flight.  Until a wait has let one through, nobody may use its accumulator, except for another
+// product of this shape, nor write what it reads (PTX ISA, "wgmma.mma_async"; sm_90a).
+#if !defined(SIMT_HOST)
+// What the accumulator holds is known from here on.
+__device__ __forceinline__ void accumulated(float& one) { asm volatile("" : "+f"(one) :: "memory"); }
+__device__ __forceinline__ void accumulated(int& one) { asm volatile("" : "+r"(one) :: "memory"); }
+template <class T, int N>
+__device__ __forceinline__ void accumulated(T (&all)[N]) {
+    #pragma unroll
+    for (int i = 0; i < N; ++i) accumulated(all[i]);
+}
+#endif
+// Until at most PENDING of this warpgroup's products are in flight.
+template <int PENDING, class... T>
+__device__ __forceinline__ void wgmma_wait(T&... accumulators) {
+#if defined(SIMT_HOST)
+    simt_product_wait(PENDING);
+#else
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+    (accumulated(accumulators), ...);
+#endif
+}

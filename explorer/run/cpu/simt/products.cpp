@@ -1,0 +1,34 @@
+// products.cpp: products of a warpgroup in flight.  Each thread computes its own elements of the accumulator when it waits: what it
+// reads is read as late as the rules allow.
+#include "runtime.h"
+#include <stdlib.h>
+#include <string.h>
+
+namespace simt {
+
+void forget_products(Thread& t) { t.products.first = t.products.count = 0; }
+
+void release_products(Thread& t) { free(t.products.all); }
+
+}  // namespace simt
+
+using namespace simt;
+
+extern "C" {
+void simt_product_issue(void (*run)(const void*), const void* what, int bytes) {
+    ProductQueue& q = worker->current->products;
+    if (q.first == q.count) q.first = q.count = 0;
+    if (q.count == q.capacity) q.all = (Product*)realloc(q.all, (size_t)(q.capacity = q.capacity * 2 + 8) * sizeof(Product));
+    Product& p = q.all[q.count++];
+    p.run = run;
+    memcpy(p.what, what, (size_t)bytes);
+}
+
+void simt_product_wait(int pending) {
+    ProductQueue& q = worker->current->products;
+    while (q.count - q.first > pending) {
+        const Product product = q.all[q.first++];  // on the thread's own stack, which checked code may read
+        product.run(product.what);
+    }
+}
+}
