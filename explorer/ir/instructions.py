@@ -15,7 +15,6 @@ from functools import cache
 from .dtype import DTYPES, DType
 from .layout import GROUP, LANES, Layout, fragment, group_accumulator
 
-
 _ASYNC = "_async"
 
 

@@ -97,8 +97,9 @@ def miscounts(plan: Plan) -> Iterator[Miscount]:
         known = waits(kernel) if bulk else ()
         alone = (s for s in bulk if decide(_Unawaited(s, group_of(kernel, s.leaf.id), known)))
         for site in {s.statement.name: s for s in alone}.values():  # one for its prologue and its body
+            name = site.statement.name
             yield Miscount(site.leaf, (site.leaf.id, *(w.wait.id for w in known)),
-                           f"no wait is for the groups of {site.statement.name} alone: one goes on to a later group, or there is none",
+                           f"no wait is for the groups of {name} alone: one goes on to a later group, or there is none",
                            "bulk copies land in any order, so that each group is waited for by itself",
                            "pipeline the bulk copies of a loop together")
         for w in known:

@@ -179,12 +179,12 @@ class StillOpen(Question["Points | None"]):
         alike = [(e, f) for e, f in (*same_cell(a, b), *blocks) if not (e == f and e.is_constant)]
         return tuple(equal(e, "a", f, "b") for e, f in (*alike, *launches))
 
-    def by_intervals(self) -> Maybe[Points | None]:
+    def by_intervals(self) -> Maybe[Points | None]:  # noqa: D102
         facts = deduce(self._same, loop_ranges(self.a, "a") | loop_ranges(self.b, "b"))
         ways = [facts and facts.given(case) for case in self.after]
         return None if all(way is None or _let_through(way, self.group, self.alternatives) for way in ways) else OPEN
 
-    def by_isl(self) -> Points | None:
+    def by_isl(self) -> Points | None:  # noqa: D102
         a, b = self.a, self.b
         held = (*a.conditions("a"), *b.conditions("b"), *self._same)
         if not (cases := tuple((*held, *case) for case in self.after if feasible((a.loops("a"), b.loops("b")), (*held, *case)))):

@@ -174,7 +174,8 @@ def _pair_questions(a: Site, b: Site, order: TextOrder) -> Iterator[Question]:
 def _ordered(first: Site, second: Site, relation: tuple, order: TextOrder, positions: frozenset[Slot]) -> Iterator[Question]:
     """The question itself; what a ``cp.async`` does ends at its own thread's wait, so a barrier must follow that wait as well.
 
-    So it is with a product in flight and its warpgroup's wait.  What a bulk copy does ends at a wait of every thread (:mod:`~explorer.poly.asynchronous`): nothing has to stand behind it.
+    So it is with a product in flight and its warpgroup's wait.
+    What a bulk copy does ends at a wait of every thread (:mod:`~explorer.poly.asynchronous`): nothing has to stand behind it.
     """
     if first.leaf.mechanism == "bulk":
         return

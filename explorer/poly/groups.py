@@ -84,7 +84,7 @@ def path_to(kernel: Kernel, node_id: str) -> tuple[Step, ...]:
 
 
 def closed_in(nodes: tuple[Node, ...], queue: Queue = COPIES) -> int:
-    """Groups that one thread closes in these nodes; a place loop is one iteration for each thread, an instruction's loops none."""
+    """Groups that one thread closes in these nodes; places and the loops of an instruction are one iteration for it."""
     total = 0
     for node in nodes:
         if isinstance(node, Loop):

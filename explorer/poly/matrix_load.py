@@ -75,9 +75,8 @@ def matrix_load(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> MatrixLoad |
                       "matrices are loaded from shared memory into the registers of a warp",
                       "stage the array into shared memory, and from there into registers, and tensorize first")
     register, lane = above[-2:] if len(above) > 1 else (None, None)
-    if register is None or lane is None or lane.role != "lane" or lane.extent != LANES or lane.start or register.start or (
-            register.role not in ("seq", "unroll", "tensor")) or {len(register.body), len(lane.body)} != {1} or (target.index[-1:], register.extent) != (
-                (var(register.id),), to.shape[-1]):
+    if register is None or lane is None or not _of_a_fragment(register, lane) or (
+            (target.index[-1:], register.extent) != ((var(register.id),), to.shape[-1])):
         return NoLoad(f"{leaf.id} does not stand alone in loops over the registers and the lanes of a fragment",
                       "a whole warp loads the matrices together", "tensorize the product first")
     scope, at, own = ranges(above), dict(leaf.at), {register.id, lane.id}
@@ -101,6 +100,12 @@ def matrix_load(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> MatrixLoad |
             return MatrixLoad(count, transposed, register.id, lane.id, rows)
     return NoLoad(f"the lanes of {leaf.id} do not share rows of 16 bytes of {come.name}",
                   f"its elements lie at [{', '.join(map(str, source.index))}]")
+
+
+def _of_a_fragment(register: Loop, lane: Loop) -> bool:
+    """Whether two loops, with nothing else in them, can run over the registers and the lanes of a fragment."""
+    whole = lane.role == "lane" and lane.extent == LANES and not lane.start and not register.start
+    return whole and register.role in ("seq", "unroll", "tensor") and len(register.body) == len(lane.body) == 1
 
 
 def _rows(index: tuple[Expr, ...], register: str, lane: str, packed: int, count: int, transposed: bool) -> tuple[Expr, ...]:

@@ -1,8 +1,8 @@
 """Products in flight: is every one complete before its accumulator is used, and before what it reads is written again?
 
-A warpgroup's product (``wgmma.mma_async``) reads its factors in shared memory, and reads and writes its accumulator, at any moment
-up to a wait that lets it through.  Products are counted as groups of copies are (:mod:`~explorer.poly.groups`), each a group of
-its own, so that the questions are exact:
+A warpgroup's product (``wgmma.mma_async``) reads its factors in shared memory, and reads and writes its accumulator, at any
+moment up to a wait that lets it through.  Products are counted as groups of copies are (:mod:`~explorer.poly.groups`), each a
+group of its own, so that the questions are exact:
 
 - another access of an element of its accumulator, unless by a product of the same shape, which the hardware keeps in order
   (PTX ISA, "wgmma.mma_async", "wgmma.fence"), comes after a wait that lets it through;
@@ -38,7 +38,8 @@ def check_products(plan: Plan) -> tuple[Finding, ...]:
     """
     everything = events(plan)
     products = [e for e in everything if stays_in_flight(e.site.leaf.mechanism)]
-    pairs = ((p, o) for p in products for o in everything if p.launch == o.launch and p.site.cells == o.site.cells and _matters(p, o))
+    pairs = ((p, o) for p in products for o in everything
+             if p.launch == o.launch and p.site.cells == o.site.cells and _matters(p, o))
     return tuple(filter(None, (_check(plan.kernels[p.launch], p, o) for p, o in pairs)))
 
 

@@ -72,7 +72,7 @@ class TextOrder:
         return frozenset(s for s in self.slots if loop in s.inside and (s.order > first or s.order < second))
 
     def after_waits(self, sink: Site, kind: str) -> tuple[frozenset[Slot], ...]:
-        """What must hold a barrier so that one stands between the last wait of a kind before `sink`, on any way to it, and `sink`.
+        """What must hold a barrier so that one stands between the last wait of a kind before `sink`, on any way, and `sink`.
 
         The walk goes outwards from the sink.  A wait earlier in the same body ends it; a wait later in a loop's body
         is the last one for every iteration but the first, so the walk goes on for the first.

@@ -94,6 +94,6 @@ def test_plain_copies_that_run_ahead_stay_before_the_product() -> None:
     steps = [replace(step, engine="thread", vector=8) if step.name == "stage" else
              replace(step, asynchronous=False) if step.name == "pipeline" else step for step in tiled().steps]
     plain = product(ex.f16, ex.f32, "n", "n").schedule(M=72, N=40, K=328).replay(steps)
-    with pytest.raises(IllegalSchedule, match="may write x_s.* while S1"):
+    with pytest.raises(IllegalSchedule, match="while S1"):
         plain.overlap("k")
     assert plain.overlap("k", steps=0).run(device="cpu", time=False).correct

@@ -9,7 +9,7 @@ from .mma import register_operands
 
 
 def wgmma_name(row: Wgmma) -> str:
-    """What the function is called, whatever the number of steps: ``wgmma_m64n256_f16_f16_f32``, with ``_async`` behind in flight."""
+    """What the function is called, whatever the number of steps: ``wgmma_m64n256_f16_f16_f32``, or ``…_async``."""
     return f"wgmma_m{row.m}n{row.n}_{row.a}_{row.b}_{row.c}{'_async' if row.in_flight else ''}"
 
 
@@ -32,6 +32,7 @@ def wgmma_text(row: Wgmma) -> str:
     """
     count, step = row.accumulator.registers, STEP_BYTES // row.a.bytes
     registers = register_operands("c", row.c, count)
+    twin = f"simt_{'wgmma_async' if row.in_flight else 'wgmma'}"
     packed = row.c.bytes < 4
     c = ", ".join(f"%{n}" for n in range(len(registers)))
     left, right = len(registers), len(registers) + 1
@@ -46,7 +47,7 @@ def wgmma_text(row: Wgmma) -> str:
         "template <int STEPS, class A, class B>",
         f"__device__ __forceinline__ void {wgmma_name(row)}({row.c.cuda} (&c)[{count}], const A a, const B b) {{",
         "#if defined(SIMT_HOST)",
-        f"    simt_wgmma{'_async' if row.in_flight else ''}<{row.n}, {step}, STEPS, {row.a.cuda}, {row.b.cuda}>(c, a, b, __builtin_LINE());",
+        f"    {twin}<{row.n}, {step}, STEPS, {row.a.cuda}, {row.b.cuda}>(c, a, b, __builtin_LINE());",
         "#else",
         *([f"    unsigned c_[{len(registers)}];\n    memcpy(c_, c, sizeof c_);"] if packed else []),
         '    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");',

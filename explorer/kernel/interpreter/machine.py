@@ -190,8 +190,8 @@ class Machine:
         n = int(np.flatnonzero(cells.flight[where] >= 0)[0])
         element, at, owner = cells.element(int(where[n])), self.instance(access, int(lanes[n])), int(cells.flight[where[n]])
         self.hazards.report("in flight", access.nodes, cells.name, lambda: Hazard(
-            "in flight", f"{at} {'writes' if writes else 'reads'} {_cell(cells, element)} while an asynchronous copy or product of "
-            f"thread {self.place(owner)} is on its way there", access.nodes, cells.name, element, None, at))
+            "in flight", f"{at} {'writes' if writes else 'reads'} {_cell(cells, element)} while an asynchronous copy or product "
+            f"of thread {self.place(owner)} is on its way there", access.nodes, cells.name, element, None, at))
 
     def _unseen(self, access: Access, cells: Cells, where: Numbers, lanes: Numbers, writes: bool) -> None:
         element, at, thread = cells.element(int(where[0])), self.instance(access, int(lanes[0])), self.place(int(lanes[0]))

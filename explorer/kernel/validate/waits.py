@@ -71,7 +71,7 @@ def _planned(coordinates: Coordinates, nodes: Any, above: tuple[Loop, ...], name
 
 def _counted(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates, planned: Sequence[Planned],
              kinds: Mapping[type, str], asynchronous: Mapping[str, Sequence[tuple[str, bool]]]) -> Iterator[Finding]:
-    """The text's synchronisations of some `kinds` around the `asynchronous` leaves and whoever uses the cells that are named there."""
+    """Synchronisations of some `kinds`, around the `asynchronous` leaves and whoever uses the cells that are named there."""
     kernel = coordinates.low.kernel.id
     buffers = {cells for named in asynchronous.values() for cells in named}
     users = {name for name, w in wanted.items() if any(a.cells in buffers for a in w.accesses)}
@@ -97,10 +97,11 @@ def _counted(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: C
 
 
 def _unconditional(steps: Sequence[Step], coordinates: Coordinates, products: Collection[str]) -> Iterator[Finding]:
-    """Neither what counts groups nor what is counted may be skipped; who has which element of a product's tile is no condition."""
+    """Neither what counts groups nor a product that is counted may be skipped."""
     for s in steps:
         counts, counted = isinstance(s.node, (Commit, Wait, WaitProducts)), s.leaf in products
-        if (counts and s.branches) or (counted and len(s.branches) > 1) or ((counts or counted) and any(a.node.limits for a in s.loops)):
+        around = len(s.branches) - counted  # which lane has an element of the product's tile is no condition
+        if (counts or counted) and (around or any(a.node.limits for a in s.loops)):
             yield finding("flow", coordinates.low.kernel.id, "counts groups of asynchronous work under a condition", None)
             return
 
