@@ -130,10 +130,10 @@ class Pipeline(Transform):
         return _slotted(new, filled, slots, above)
 
     def _started(self, node: Node) -> Node:
-        """The copy, asynchronous or not; a bulk copy stays one."""
+        """The copy, asynchronous or not; a bulk copy stays one, and so do loads of matrices."""
         if isinstance(node, Loop):
             return replace(node, body=tuple(self._started(n) for n in node.body))
-        if not isinstance(node, Leaf) or node.mechanism == "bulk":
+        if not isinstance(node, Leaf) or node.mechanism not in ("plain", "async"):
             return node
         return replace(node, mechanism="async" if self.asynchronous else "plain")
 

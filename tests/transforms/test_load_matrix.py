@@ -56,6 +56,14 @@ def test_a_later_step_cannot_take_it_apart() -> None:
         s.stage("x_s", s.plan.resolve("x_r")[1][-1].id)  # type: ignore[index]
 
 
+def test_fragments_loaded_ahead_stay_such_loads() -> None:
+    s = fragments().load_matrix("x_r").load_matrix("y_r")
+    loop = next(x.id for x in s.plan.resolve("x_r")[1][::-1] if x.role == "seq" and x.extent > 1)  # type: ignore[index]
+    s = s.pipeline(loop, 2, copies=("x_r", "y_r"), asynchronous=False)
+    assert s.cuda.count("load_matrix<") > 4
+    assert s.run(device="cpu", time=False).correct
+
+
 def test_a_part_of_a_fragment_is_none() -> None:
     s = fragments()
     s = s.cut(s.plan.resolve("x_r")[1][-2].id, 2)  # type: ignore[index]

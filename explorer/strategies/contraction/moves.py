@@ -134,6 +134,8 @@ def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, 
     if t.stages > 1:
         b.do("pipeline", depth, t.stages)
     b.do("tensorize", form.update)
+    if t.stages > 1:
+        b.attempt("overlap", depth)
 
 
 def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, str]) -> None:
