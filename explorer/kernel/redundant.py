@@ -27,9 +27,7 @@ from dataclasses import replace
 from ..ir.instructions import instruction
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Statement
-from ..ir.tree import View
-from ..ir.tree import ranges as loop_ranges
-from ..poly.dead_cells import dead_cells
+from ..poly.dead_cells import dead_cells, in_cells, of_a_copy
 from ..poly.zero_fill import fills
 from .conditions import Condition
 from .sites import Lowered, Site
@@ -52,10 +50,6 @@ class Overrun:
         for site in sites.values():
             for slot, view in site.leaf.views:
                 self.users.setdefault(view.buffer, []).append((site, slot % len(site.statement.accesses)))
-        self.copy_of = {
-            view.buffer: site.statement for site in sites.values() if site.statement.origin == "copy"
-            if (view := site.leaf.view(len(site.statement.reads)))
-        }
         self.answers: dict[str, tuple[Condition, ...]] = {}
 
     def kept(self, site: Site) -> tuple[Condition, ...]:
@@ -100,32 +94,9 @@ class Overrun:
             store, view = self.low.store(leaf, slot), leaf.view(slot)
             if view is None or store.buffer is None or store.space == "global":
                 return False
-            if slot < target and store.space == "shared" and not self.is_copied(site, view):
+            if slot < target and store.space == "shared" and not of_a_copy(self.low.plan, leaf, site.loops, slot):
                 return False
-        return self.in_cells(site)
-
-    def is_copied(self, site: Site, view: View) -> bool:
-        """Whether every iteration of the loops around the leaf, run or not, names an element that a copy has.
-
-        Cells of others are never written: those of a temporary beyond its elements, and those of a pipeline's slots
-        behind the last iteration.
-        """
-        copy, scope = self.copy_of.get(view.buffer), loop_ranges(site.loops)
-        if copy is None:
-            return False
-        at = dict(zip(copy.dims, view.element, strict=True))
-        bounds = ((c, c.expr.substitute(at, scope).interval(scope)) for c in copy.domain)
-        return all(first >= 0 and (last <= 0 or not c.equality) for c, (first, last) in bounds)
-
-    def in_cells(self, site: Site) -> bool:
-        """Whether no iteration of the loops around the leaf, run or not, is one of a cell that its buffers lack."""
-        scope = loop_ranges(site.loops)
-        for _, view in site.leaf.views:
-            shape = self.low.plan.buffer_of[view.buffer].shape
-            bounds = [e.interval(scope) for e in view.index]
-            if any(first < 0 or last >= n for (first, last), n in zip(bounds, shape, strict=True)):
-                return False
-        return True
+        return in_cells(self.low.plan, leaf, site.loops)
 
     def fill_is_used(self, copy: Site) -> bool:
         """Whether anybody may ask for what a copy gives where its `inside` fails: by running too often, or to copy it again."""

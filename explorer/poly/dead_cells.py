@@ -17,6 +17,7 @@ from ..ir.plan import Buffer, Plan
 from ..ir.program import Constraint, Statement
 from ..ir.tree import WARP_SIZE, Kernel, Leaf, Loop, View, ranges
 from .linear import Tuple, box, differ, feasible
+from .plan_facts import plan_copy
 
 Use = tuple[Leaf, tuple[Loop, ...], Kernel, int]
 """A leaf that uses an array, the loops around it, its kernel, and which access of it."""
@@ -26,6 +27,32 @@ Use = tuple[Leaf, tuple[Loop, ...], Kernel, int]
 def dead_cells(plan: Plan) -> DeadCells:
     """The cells of a plan's register arrays, and who reads them."""
     return DeadCells(plan)
+
+
+def in_cells(plan: Plan, leaf: Leaf, above: Sequence[Loop]) -> bool:
+    """Whether no iteration of the loops around a leaf, run or not, is one of a cell that its buffers lack."""
+    scope = ranges(above)
+    for _, view in leaf.views:
+        bounds = (e.interval(scope) for e in view.index)
+        if any(first < 0 or last >= n for (first, last), n in zip(bounds, plan.buffer_of[view.buffer].shape, strict=True)):
+            return False
+    return True
+
+
+def of_a_copy(plan: Plan, leaf: Leaf, above: Sequence[Loop], slot: int) -> bool:
+    """Whether a leaf reads a staged copy, and every iteration of the loops around it, run or not, names an element that that has.
+
+    Cells of others are never written: those of a temporary beyond its elements, and those of a pipeline's slots behind the last
+    iteration.
+    """
+    view = leaf.view(slot)
+    name = plan_copy(plan, view.buffer) if view else None
+    if view is None or not name:
+        return False
+    copy, scope = plan.statement_of[name], ranges(above)
+    at = dict(zip(copy.dims, view.element, strict=True))
+    bounds = ((c, c.expr.substitute(at, scope).interval(scope)) for c in copy.domain)
+    return all(first >= 0 and (last <= 0 or not c.equality) for c, (first, last) in bounds)
 
 
 class DeadCells:

@@ -11,7 +11,7 @@ from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from ..ir.scalar import Call, Read
 from ..ir.tree import WARP_SIZE, Leaf, Loop, ranges
-from .dead_cells import dead_cells
+from .dead_cells import dead_cells, in_cells, of_a_copy
 from .matrix_load import MECHANISM, NoLoad, matrix_load
 from .shared_tile import NoTile, shared_tile
 from .zero_fill import fills
@@ -57,10 +57,11 @@ def is_product(statement: Statement) -> bool:
 def is_harmless(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], constraint: Constraint) -> bool:
     """Whether an update changes nothing that is read where the constraint, of its domain, fails.
 
-    It adds the identity there; or it reads staged copies, which have elements there too, and adds to cells that nobody reads.
+    It only uses cells that there are, and adds the identity there, or adds to cells that nobody reads.
     """
-    views = [leaf.view(slot) for slot in range(len(plan.statement_of[leaf.statement].reads))]
-    staged = all(view is not None and view.element for view in views)
+    if not in_cells(plan, leaf, above):
+        return False
+    staged = all(of_a_copy(plan, leaf, above, slot) for slot in range(len(plan.statement_of[leaf.statement].reads)))
     return fills(plan).is_identity(leaf, above, constraint) or (staged and dead_cells(plan).dead(leaf, constraint))
 
 

@@ -12,6 +12,7 @@ from explorer.frontend.definition import Definition
 from explorer.ir.dtype import DTYPES
 from explorer.ir.instructions import INSTRUCTIONS
 from explorer.schedule import Schedule
+from explorer.transforms.overlap import Overlap
 from explorer.transforms.pipeline import Pipeline
 from explorer.transforms.stage import Stage
 
@@ -204,7 +205,43 @@ def f(x: ex.{dtype}[M, K], y: ex.{dtype}[K, N], z: ex.{dtype}[M, N]):
     return Case("boxes of a product", s)
 
 
+def products_of_warpgroups(pick: random.Random, label: str) -> Case:
+    """A product by a warpgroup's instructions, whose factors bulk copies bring some steps ahead; some products are in flight."""
+    dtype = pick.choice(("f16", "bf16", "i8"))
+    total, depth = ("i32", 128) if dtype == "i8" else ("f32", 64)
+    text = f"""@ex.program
+def f(a: ex.{dtype}[M, K], b: ex.{dtype}[N, K], c: ex.{total}[M, N]):
+    for i in range(M):
+        for j in range(N):
+            acc = ex.local(ex.{total})
+            acc = 0
+            for k in range(K):
+                acc += a[i, k] * b[j, k]
+            c[i, j] = acc
+"""
+    steps, columns, rows = pick.choice((1, 2, 3, 4)), pick.choice((8, 8, 16)), pick.choice((1, 2))
+    k = steps * depth - (pick.choice((0, 16)) if steps > 1 else 0)
+    s = define(text, f"{label}.py").schedule(M=pick.choice((64, 72, 100)), N=columns * pick.choice((1, 2)), K=k)
+    s = s.tile(("i", "j"), (64 * rows, columns))
+    if rows > 1:
+        s = s.split("i.i", 64).bind("i.i", "thread.y")
+    inner = "i.i.i" if rows > 1 else "i.i"
+    for loop in ("j.i", inner):
+        s = s.distribute(loop, after="S1").distribute(loop, after="S0")
+    s = s.reorder(("k", f"{inner}.3", "j.i.3")).split("k", depth).reorder(("k", f"{inner}.3", "j.i.3", "k.i"))
+    s = s.contract("acc", "register")
+    for array in ("a", "b"):
+        s = s.stage(array, "k", engine="bulk", swizzle=128)
+    extent = s.plan.loops["k"].extent
+    ahead = Pipeline("k", pick.randint(2, min(extent, 3) + 1), buffers=pick.choice((0, 0, 3, 4)))
+    s = s.apply(ahead) if s.try_step(ahead)[0] else s
+    s = s.tensorize("S1")
+    step = Overlap("k", pick.choice((0, 1, 1, 2)))
+    return Case("products of warpgroups", s.apply(step) if pick.random() < 0.3 and s.try_step(step)[0] else s)
+
+
 PREPARED = {"load_matrix": fragments_of_shared_tiles, "pipeline": boxes_of_arrays, "rescale": maxima_in_parts,
+            "overlap": products_of_warpgroups,
             "stage": boxes_of_arrays, "swizzle": tiles_in_shared_memory, "tensorize": products_in_tiles}
 """Programs for transformations that random ones hardly ever have work for."""
 

@@ -33,7 +33,7 @@ def built(program: object, tiling: Tiling, **sizes: int) -> ex.Schedule:
 def test_a_warpgroup_multiplies_what_bulk_copies_bring(left: str, right: str, m: int, n: int, k: int) -> None:
     made = built(product(ex.f16, ex.f32, left, right), GROUPS, M=m, N=n, K=k)
     assert made.judgement.emittable
-    assert "wgmma_m64n64_f16_f16_f32<4>" in made.cuda
+    assert "wgmma_m64n64_f16_f16_f32_async<4>" in made.cuda
     assert "bulk_copy_2d" in made.cuda
     assert made.run(device="cpu", time=False).correct
     (kernel,) = compile_module(emit(made.plan), "sm_90").kernels.values()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from ...ir.expr import Expr, var
+from ...poly.dead_cells import in_cells
 from ..accesses import is_move
 from ..conditions import Condition
 from ..lanes import WORD, partial
@@ -146,7 +147,7 @@ def _simple(context: Context, site: Site, lanes: For | None) -> bool:
     s, low = site.statement, context.low
     if site.leaf.mechanism != "plain" or low.keeps_more(site):
         return False
-    if low.store(site.leaf, len(s.reads)).space != "register" or not context.overrun.in_cells(site):
+    if low.store(site.leaf, len(s.reads)).space != "register" or not in_cells(low.plan, site.leaf, site.loops):
         return False
     if not is_move(low, site):
         return not s.inside
