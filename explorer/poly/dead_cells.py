@@ -29,7 +29,7 @@ def dead_cells(plan: Plan) -> DeadCells:
     return DeadCells(plan)
 
 
-def in_cells(plan: Plan, leaf: Leaf, above: Sequence[Loop]) -> bool:
+def in_cells(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> bool:
     """Whether no iteration of the loops around a leaf, run or not, is one of a cell that its buffers lack."""
     scope = ranges(above)
     for _, view in leaf.views:
@@ -39,7 +39,7 @@ def in_cells(plan: Plan, leaf: Leaf, above: Sequence[Loop]) -> bool:
     return True
 
 
-def of_a_copy(plan: Plan, leaf: Leaf, above: Sequence[Loop], slot: int) -> bool:
+def of_a_copy(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], slot: int) -> bool:
     """Whether a leaf reads a staged copy, and every iteration of the loops around it, run or not, names an element that that has.
 
     Cells of others are never written: those of a temporary beyond its elements, and those of a pipeline's slots behind the last

@@ -82,7 +82,7 @@ def _counted(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: C
     found: list[Entry] = []
     for step in steps:
         loops, name = tuple(a.node.var for a in step.loops), next(iter(step.node.ids), "")
-        if kind := kinds.get(type(step.node)):
+        if kind := next((word for sort, word in kinds.items() if isinstance(step.node, sort)), ""):
             right = not isinstance(step.node, (Wait, WaitProducts)) or step.node.pending == pending.get(name)
             found.append((kind if right else f"weak {kind}", name, loops))
         elif step.leaf in users and is_placed(step.node):
