@@ -23,8 +23,8 @@ from .model import ProductTime, product_time
 from .moves import build
 from .shapes import Tiling, sliced, tilings
 
-TRIED = 8
-"""Tilings that are tried, the cheapest first, until one can be built."""
+TRIED, ELSE = 8, 2
+"""Tilings that are tried, the cheapest first, until one can be built; and of each engine at least."""
 SAME = 0.02
 """Times nearer to each other than this share are not told apart: more threads, then more stages come first."""
 WORTH = 1.05
@@ -91,8 +91,10 @@ def contraction(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, ti
 
 
 def _built(schedule: Schedule, form: ProductForm, gpu: Gpu) -> Iterator[Schedule]:
-    """The schedules of the cheapest tilings that can be built."""
-    for t, _ in ranked(form, gpu)[:TRIED]:
+    """The schedules of the cheapest tilings that can be built; what one engine cannot bring, another one may."""
+    every = [t for t, _ in ranked(form, gpu)]
+    others = [[t for t in every if t.engine == engine][:ELSE] for engine in dict.fromkeys(t.engine for t in every)]
+    for t in dict.fromkeys((*every[:TRIED], *(t for several in others for t in several))):
         try:
             made = build(schedule, form, t, gpu)
         except ScheduleError:
