@@ -24,8 +24,8 @@ from .sites import Lowered, Site, Store
 
 FIRST = 90
 """Compute capability, times ten, of the first GPUs with bulk tensor copies (PTX ISA, "cp.async.bulk.tensor": sm_90)."""
-Key = tuple[str, tuple[int, ...], int]
-"""An array, a box and a swizzle."""
+Key = tuple[object, ...]
+"""An array and how the hardware sees it, a box with its steps, and a swizzle."""
 
 
 def require_bulk(plan: Plan, arch: str) -> None:
@@ -72,14 +72,18 @@ class Launched:
             low.taken.taken |= taken.taken
 
     def _map(self, found: Bulk, stores: Mapping[tuple[str, str], Store], taken: Names) -> None:
-        key = found.array, found.box, found.swizzle
+        key = _key(found)
         if key not in self.maps:
             store = stores["array", found.array]
-            self.maps[key] = TensorMap(taken.take(f"{store.name}_map"), store, found.box, found.swizzle)
+            self.maps[key] = TensorMap(taken.take(f"{store.name}_map"), store, found.axes, found.box, found.steps, found.swizzle)
 
     def map(self, found: Bulk) -> TensorMap:
         """The tensor map of a copy."""
-        return self.maps[found.array, found.box, found.swizzle]
+        return self.maps[_key(found)]
+
+
+def _key(found: Bulk) -> Key:
+    return found.array, found.axes, found.box, found.steps, found.swizzle
 
 
 def moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk:

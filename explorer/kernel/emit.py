@@ -232,7 +232,8 @@ def _buffer_name(key: tuple[str, str], plan: Plan) -> str:
 
 def _maps(plan: Plan, functions: list[Function]) -> tuple[TensorMap, ...]:
     """What the host describes to the hardware, each once; launches name it."""
-    return tuple(TensorMap(_map_name(f, m), _array_of(plan, m), m.box, m.swizzle) for f in functions for m in f.maps)
+    return tuple(TensorMap(_map_name(f, m), _array_of(plan, m), m.shape, m.box, m.steps, m.swizzle)
+                 for f in functions for m in f.maps)
 
 
 def _map_name(function: Function, m: Mapped) -> str:

@@ -51,16 +51,27 @@ class TensorMap:
         By which launches name it.
     buffer : str
         The array.
+    shape : tuple of int
+        The array's extents as the hardware sees it: axes that a box runs through as one are one.
     box : tuple of int
-        Elements that one bulk copy moves, along each dimension of the array.
+        Elements that one bulk copy moves, along each dimension.
+    steps : tuple of int
+        From one of them to the next, in elements of the array.
     swizzle : int
         Bytes of a row of the pattern in which they lie in shared memory, 32, 64 or 128; 0 for none.
     """
 
     name: str
     buffer: str
+    shape: tuple[int, ...]
     box: tuple[int, ...]
+    steps: tuple[int, ...]
     swizzle: int
+
+    @property
+    def spans(self) -> tuple[int, ...]:
+        """Elements of the array that a box reaches over."""
+        return tuple(n * step for n, step in zip(self.box, self.steps, strict=True))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from ..ir.dtype import DTYPES
 from ..ir.expr import Expr
@@ -81,16 +82,27 @@ class TensorMap:
         C identifier of the parameter.
     store : Store
         The array.
+    axes : tuple of tuple of int
+        Its dimensions as the hardware sees it: the extents of the axes that each joins.
     box : tuple of int
-        Elements that one copy moves, along each dimension of the array.
+        Elements that one copy moves, along each dimension.
+    steps : tuple of int
+        From one of them to the next, in elements of the array.
     swizzle : int
         As :attr:`~explorer.ir.plan.Buffer.swizzle`.
     """
 
     name: str
     store: Store
+    axes: tuple[tuple[int, ...], ...]
     box: tuple[int, ...]
+    steps: tuple[int, ...]
     swizzle: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the array as the hardware sees it."""
+        return tuple(map(prod, self.axes))
 
     @property
     def array(self) -> str:

@@ -9,11 +9,12 @@ the box.  What is found here is what is printed, so that a leaf is judged as the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import takewhile
 from math import prod
 
-from ..ir.expr import ZERO, Expr, Ranges, const, var
+from ..ir.expr import ZERO, Expr, Ranges, const, rejoin, var
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Array, Constraint, Statement
 from ..ir.scalar import Read
@@ -30,6 +31,8 @@ GRAIN = 16
 """Bytes that divide the strides of the array and the rows of the box (the same)."""
 ALIGNMENT = 128
 """Bytes that divide the place in shared memory to which a box is copied (PTX ISA, ``cp.async.bulk.tensor``)."""
+MOST_STEP = 8
+"""Elements of the array from one of the box to the next (the same)."""
 MOST_INDEX = 2**31 - 1
 """Coordinates are 32-bit integers (the same)."""
 NEIGHBOURS = "a bulk copy moves a box of neighbouring elements"
@@ -44,10 +47,14 @@ class Bulk:
     ----------
     array : str
         Where the box lies.
+    axes : tuple of tuple of int
+        The array as the hardware sees it: for each dimension the extents of the axes that it joins.
     loops : tuple of Loop
         Those over its elements, outermost first.
     box : tuple of int
-        Its elements along each dimension of the array.
+        Its elements along each dimension.
+    steps : tuple of int
+        From one element of the box to the next along each dimension, in elements of the array.
     first : tuple of Expr
         Its first element, over the variables of the loops around it; it may lie beyond the array.
     cell : tuple of Expr
@@ -59,8 +66,10 @@ class Bulk:
     """
 
     array: str
+    axes: tuple[tuple[int, ...], ...]
     loops: tuple[Loop, ...]
     box: tuple[int, ...]
+    steps: tuple[int, ...]
     first: tuple[Expr, ...]
     cell: tuple[Expr, ...]
     when: tuple[Constraint, ...]
@@ -86,7 +95,7 @@ def bulk(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk | Never:
     array, buffer = plan.array_of[access.array], plan.buffer_of[view.buffer]
     if not access.affine:
         return Never(f"{leaf.statement} reads {array.name} at a data-dependent element", "a bulk copy moves a box", OTHERWISE)
-    if refusal := _array(array) or _memory(plan, leaf, array, buffer):
+    if refusal := _memory(plan, leaf, array, buffer):
         return refusal
     loops = _box_loops(plan, above)
     if not loops:
@@ -100,15 +109,19 @@ def bulk(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk | Never:
         return when
     first = {**start, **{x.id: const(0) for x in loops}}
     index = [e.substitute(at, scope).substitute(start, scope) for e in access.index if isinstance(e, Expr)]
-    box = _box(array, index, loops, scope)
-    if isinstance(box, Never):
-        return box
+    axes, index = _seen(array, index, loops, scope)
+    if refusal := _array(array, tuple(map(prod, axes))):
+        return refusal
+    found = _box(array, index, loops, scope)
+    if isinstance(found, Never):
+        return found
+    box, steps = found
     if refusal := _edges(statement, leaf, array, access.index):
         return refusal
     cell = tuple(e.substitute(start, scope) for e in view.index)
-    if refusal := _shape(array, buffer, box) or _place(leaf, buffer, cell, loops, scope):
+    if refusal := _shape(array, buffer, box, steps) or _place(leaf, buffer, cell, loops, scope):
         return refusal
-    return Bulk(array.name, loops, box, tuple(e.substitute(first, scope) for e in index),
+    return Bulk(array.name, axes, loops, box, steps, tuple(e.substitute(first, scope) for e in index),
                 tuple(e.substitute(first, scope) for e in cell), when, buffer.swizzle)
 
 
@@ -117,9 +130,35 @@ def row_bytes(shape: Sequence[int], size: int) -> list[int]:
     return [prod(shape[axis + 1:]) * size for axis in range(len(shape) - 1)]
 
 
-def _array(array: Array) -> Never | None:
-    """What a tensor map cannot describe."""
-    name, shape, size = array.name, array.shape, array.dtype.bytes
+def _seen(array: Array, index: Sequence[Expr], loops: Sequence[Loop],
+          scope: Ranges) -> tuple[tuple[tuple[int, ...], ...], list[Expr]]:
+    """The array with some axes as one, and the index in it.
+
+    Axes that a loop of the box runs through together are one, and so is one of a single element with its neighbour.  What is
+    beyond the array is then beyond one of its axes, and the other way round.
+    """
+    names, axes, found = {x.id for x in loops}, list[tuple[int, ...]](), list[Expr]()
+    for n, e in zip(array.shape, index, strict=True):
+        if found:
+            whole, (low, high) = rejoin(found[-1] * n + e, scope), e.interval(scope)
+            apart = _divisions(found[-1], names) and _divisions(e, names)
+            single = (prod(axes[-1]) == 1 and found[-1] == ZERO) or (n == 1 and e == ZERO)
+            if single or (apart and low >= 0 and high < n and _divisions(whole, names) < _divisions(found[-1], names) + apart):
+                axes[-1], found[-1] = (*axes[-1], n), whole
+                continue
+        axes.append((n,))
+        found.append(e)
+    return tuple(axes), found
+
+
+def _divisions(e: Expr, names: AbstractSet[str]) -> int:
+    """How many quotients and remainders of some loops there are in a sum."""
+    return sum(not isinstance(atom, str) and bool(atom.expr.variables() & names) for atom, _ in e.terms)
+
+
+def _array(array: Array, shape: Sequence[int]) -> Never | None:
+    """What a tensor map cannot describe, of the array as it sees it."""
+    name, size = array.name, array.dtype.bytes
     if not shape or len(shape) > MOST_AXES:
         return Never(f"{name} has {len(shape)} dimensions", f"a tensor map has 1 to {MOST_AXES}", OTHERWISE)
     if not all(shape) or max(shape) > MOST_INDEX:
@@ -191,22 +230,25 @@ def _uniform(statement: Statement, leaf: Leaf, start: dict[str, Expr], loops: Se
     return tuple(found)
 
 
-def _box(array: Array, index: Sequence[Expr], loops: Sequence[Loop], scope: Ranges) -> tuple[int, ...] | Never:
-    """The extents of the box: each dimension of the array is run through by one of the loops, or by none, in their order."""
-    left, box = list(loops), list[int]()
+def _box(array: Array, index: Sequence[Expr], loops: Sequence[Loop],
+         scope: Ranges) -> tuple[tuple[int, ...], tuple[int, ...]] | Never:
+    """The extents of the box and its steps: each dimension is run through by one of the loops, or by none, in their order."""
+    left, box, steps = list(loops), list[int](), list[int]()
     names = {x.id for x in loops}
     for e in index:
         moved = (e - e.substitute({name: ZERO for name in names}, scope)).simplify(scope)
         if moved == ZERO:
             box.append(1)
-        elif left and moved == var(left[0].id):
+            steps.append(1)
+        elif left and (step := moved.coefficient(left[0].id)) > 0 and moved == var(left[0].id) * step:
             box.append(left.pop(0).extent)
+            steps.append(step)
         else:
             return Never(f"what is copied of {array.name} is no box: its index {e} is not a place and a loop of the box",
                          NEIGHBOURS, OTHERWISE)
     if left:
         return Never(f"{left[0].id} is no dimension of {array.name}", NEIGHBOURS, OTHERWISE)
-    return tuple(box)
+    return tuple(box), tuple(steps)
 
 
 def _edges(statement: Statement, leaf: Leaf, array: Array, index: Sequence[object]) -> Never | None:
@@ -218,12 +260,15 @@ def _edges(statement: Statement, leaf: Leaf, array: Array, index: Sequence[objec
                  "a bulk copy brings zeros for what lies beyond the array alone", OTHERWISE)
 
 
-def _shape(array: Array, buffer: Buffer, box: Sequence[int]) -> Never | None:
+def _shape(array: Array, buffer: Buffer, box: Sequence[int], steps: Sequence[int]) -> Never | None:
     """What the engine cannot move at once."""
     shown, row = " x ".join(map(str, box)), box[-1] * array.dtype.bytes
-    if max(box) > MOST_ELEMENTS:
-        return Never(f"the box of {buffer.name} has {shown} elements", f"it has at most {MOST_ELEMENTS} along a dimension",
+    if max(n * step for n, step in zip(box, steps, strict=True)) > MOST_ELEMENTS:
+        return Never(f"the box of {buffer.name} has {shown} elements", f"it spans at most {MOST_ELEMENTS} along a dimension",
                      "stage with engine='bulk' again, which divides it")
+    if steps[-1] > 1 or max(steps) > MOST_STEP:
+        return Never(f"the elements of {buffer.name} are {' x '.join(map(str, steps))} apart in {array.name}",
+                     f"a tensor map has steps of at most {MOST_STEP}, and none within rows", OTHERWISE)
     if row % GRAIN:
         return Never(f"a row of the box of {buffer.name} has {row} bytes", f"{GRAIN} has to divide that",
                      f"tile sizes whose rows have a multiple of {GRAIN} bytes, or {OTHERWISE}")

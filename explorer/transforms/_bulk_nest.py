@@ -7,7 +7,7 @@ from math import prod
 from ..ir.expr import ZERO, Expr, const, quotient, remainder, var
 from ..ir.plan import Plan
 from ..ir.tree import Loop, ranges
-from ..poly.bulk import GRAIN, MOST_ELEMENTS
+from ..poly.bulk import GRAIN, MOST_ELEMENTS, MOST_STEP
 from ._copy_nest import UNROLL_LIMIT, CopyNest
 from ._uses import Box
 
@@ -38,7 +38,9 @@ def bulk_nest(plan: Plan, name: str, path: tuple[Loop, ...], outer: tuple[Loop, 
             own = f"{name}.{axis}" if len(run) == 1 else f"{name}.{axis}.{position}"
             mine = remainder(quotient(var(d), stride), n, {d: (0, prod(run) - 1)}) if position else quotient(var(d), stride)
             limit = panel if last else MOST_ELEMENTS
-            part = next(x for x in range(min(n, limit), 0, -1) if n % x == 0) if whole and found.places[place][1] == 1 else 1
+            step = found.places[place][1]
+            most = min(n, limit, MOST_ELEMENTS // step) if whole and 1 <= step <= (1 if last else MOST_STEP) else 1
+            part = next(x for x in range(most, 0, -1) if n % x == 0)
             if part < n:
                 outside = Loop(plan.fresh(own), n // part, (), "unroll" if n // part <= UNROLL_LIMIT else "seq")
                 loops.insert(0, outside)

@@ -32,6 +32,11 @@ class Iterations:
         return tuple(x.extent for x in self.loops)
 
     @property
+    def axes(self) -> tuple[tuple[int, ...], ...]:
+        """None of the array's is taken as one with another."""
+        return ()
+
+    @property
     def cells(self) -> tuple[tuple[Expr, ...], ...]:
         """The one reader's cell."""
         return (tuple(var(x.id) - x.start for x in self.loops),)

@@ -124,6 +124,8 @@ class Box:
     runs : tuple of tuple of int
         For each dimension the extents of those that it joins, in their order; nothing where none is joined.  `places` has one
         entry for each of these.
+    axes : tuple of tuple of int
+        Where axes of the array are taken as one: for each of those that are left the extents of the axes in it.
     """
 
     extents: tuple[int, ...]
@@ -131,6 +133,7 @@ class Box:
     offset: tuple[Expr, ...]
     cells: tuple[tuple[Expr, ...], ...]
     runs: tuple[tuple[int, ...], ...] = ()
+    axes: tuple[tuple[int, ...], ...] = ()
 
     @property
     def apart(self) -> tuple[tuple[int, ...], ...]:
@@ -165,7 +168,7 @@ class Box:
             extents[d], offset[axis] = size, offset[axis] + first
             for cell in cells:
                 cell[d] = cell[d] - first
-        return Box(tuple(extents), self.places, tuple(offset), tuple(map(tuple, cells)))
+        return replace(self, extents=tuple(extents), offset=tuple(offset), cells=tuple(map(tuple, cells)))
 
     def joined(self, scopes: Sequence[Ranges], last: bool = True) -> Box:
         """The box with neighbouring dimensions as one, where every index has them as quotient and remainder of one number.
@@ -182,7 +185,7 @@ class Box:
         starts = [sum(map(len, runs[:n])) for n in range(len(runs))]
         cells = tuple(tuple(rejoin(row_major(cell[at:at + len(run)], run), scope) for at, run in zip(starts, runs, strict=True))
                       for cell, scope in zip(self.cells, scopes, strict=True))
-        return Box(tuple(map(prod, runs)), self.places, self.offset, cells, tuple(runs))
+        return replace(self, extents=tuple(map(prod, runs)), cells=cells, runs=tuple(runs))
 
     def _is_one(self, first: int, stop: int, scopes: Sequence[Ranges]) -> bool:
         """Whether some neighbouring dimensions are parts of one number in every index."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from math import prod
 
 from ..ir.expr import Expr, rejoin, var
 from ..ir.finding import YES, Verdict, no
@@ -16,6 +15,7 @@ from ..ir.swizzle import MODES
 from ..ir.tree import Leaf, Loop, View, leaves, ranges
 from ..poly.mechanism import settled
 from ..poly.overapproximated import overapproximates
+from ._axes import extents_of, walked_as_one
 from ._bulk_nest import bulk_nest, panel_width
 from ._copies import cell_of, copy_into, filling, readers
 from ._copy_nest import CopyNest, copy_nest
@@ -38,9 +38,10 @@ class Stage(Transform):
     Each index is the sum of a part over the loops outside of the scope and a part over the loops inside.  The copied box is
     the exact range of the inner part over all reads, and its offset is the outer part.  Gaps of equal strides are not copied,
     and the box has at most twice the elements of the array.  Neighbouring dimensions that every reader has as quotient and
-    remainder of one number are one dimension of the copy, as a coalesced loop over a tile is.  A shared copy is one contiguous
-    run of the array in two cases: if the indices of coalesced loops are no such sums but the element's linear address is, and if
-    whole rows follow each other that no vector divides.
+    remainder of one number are one dimension of the copy, as a coalesced loop over a tile is.  For a shared copy axes of the
+    array that a coalesced loop walks as one are one axis.  It is one contiguous run of the array in two cases: if the indices of
+    coalesced loops are no such sums but the element's linear address is, and if whole rows follow each other that no vector
+    divides.
 
     Thread loops are inside of the scope for ``shared`` (one copy per block) and outside for ``register`` (one per thread).
     Shared copies are distributed over the block's T threads, V = `vector` elements at a time: element ``f`` of the flat box
@@ -53,7 +54,8 @@ class Stage(Transform):
 
     With the engine ``async`` each thread copies asynchronously (``cp.async``), with ``bulk`` one thread asks for whole boxes of
     the array (TMA, sm_90), at most 256 elements along a dimension.  Such copies are committed and waited for right behind;
-    `pipeline` lets them run ahead.  A bulk copy needs rows of a multiple of 16 bytes, and zeros beyond the array's edge alone.
+    `pipeline` lets them run ahead.  A bulk copy needs rows of a multiple of 16 bytes, and zeros beyond the array's edge alone;
+    of its other axes it may take every second to eighth element.
     A swizzle exchanges units of 16 bytes within its rows (:mod:`~explorer.transforms.swizzle`), so that a column of them lies in
     different banks; longer rows become panels of this width.
 
@@ -167,15 +169,21 @@ class Stage(Transform):
             return iterations(self.array, self.loops, reads, indices, inner)
         found = box(indices, around, inner)
         shape = plan.array_of[self.array].shape if source == self.array in plan.array_of else ()
-        if self.space == "shared" and all(shape) and shape and (isinstance(found, str) or self._breaks(found)):
+        shared = self.space == "shared" and all(shape) and bool(shape)
+        if shared and isinstance(found, str):
+            axes, joined = walked_as_one(indices, shape, around, inner)
+            if len(axes) < len(shape) and isinstance(part := box(joined, around, inner), Box):
+                found = replace(part, axes=axes)
+        if shared and (isinstance(found, str) or self._breaks(found)):
             places = [(rejoin(row_major(index, shape), scope),) for index, scope in zip(indices, around, strict=True)]
             run = box(places, around, inner)
-            found = run if isinstance(run, Box) and (isinstance(found, str) or len(run.extents) == 1) else found
+            if isinstance(run, Box) and (isinstance(found, str) or len(run.extents) == 1):
+                found = replace(run, axes=(shape,))
         if isinstance(found, str):
             return no(f"the part of {self.array} that {self._where(path)} reads is not a box", found,
                       "stage it at another loop, or undo the skew or coalesce of these loops, or say `loops`")
         whole = plan.array_of[copy_into(plan, source) or source].shape
-        found = found.clipped(whole if len(found.offset) == len(whole) else (prod(whole),), around[0], self.vector)
+        found = found.clipped(extents_of(found.axes) if found.axes else whole, around[0], self.vector)
         found = found.padded() if self.space == "shared" and self.threads else found
         return found.joined(around, last=self.engine != "bulk")
 
@@ -264,8 +272,9 @@ class Stage(Transform):
         box_dims = tuple(f"{name}[{axis}]" for axis in range(len(found.extents)))
         to_dims = {x.id: var(d) for x, d in zip(outer, scope_dims, strict=True)}
         index, sums = tuple(e.substitute(to_dims) for e in found.element([var(d) for d in box_dims])), dict[Expr, Expr]()
-        if len(index) < len(original.shape):
-            (place,), index = index, coordinates(index[0], original.shape)
+        if found.axes:
+            place = row_major(index, extents_of(found.axes))
+            index = tuple(e for whole, joined in zip(index, found.axes, strict=True) for e in coordinates(whole, joined))
             sums = {row_major(index, original.shape): place}
         domain = [c for d, x in zip(scope_dims, outer, strict=True) for c in bounds(d, x.start, x.extent)]
         domain += [c for d, n in zip(box_dims, found.extents, strict=True) for c in bounds(d, 0, n)]

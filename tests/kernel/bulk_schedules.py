@@ -70,6 +70,22 @@ def five(x: ex.f32[A, B, C, D, E], y: ex.f32[A, B, C, D, E]):
 
 
 @ex.program
+def every_other(x: ex.f32[C, D, E], y: ex.f32[C, A, E]):
+    for c in range(C):
+        for a in range(A):
+            for e in range(E):
+                y[c, a, e] = x[c, 2 * a + 1, e]
+
+
+@ex.program
+def planes(x: ex.f32[C, D, E], y: ex.f32[C, D, E]):
+    for c in range(C):
+        for d in range(D):
+            for e in range(E):
+                y[c, d, e] = x[c, d, e] + 1.0
+
+
+@ex.program
 def product(x: ex.f16[D, C], y: ex.f16[C, E], z: ex.f16[D, E]):
     for i in range(D):
         for j in range(E):
@@ -115,6 +131,19 @@ def five_dimensions() -> Schedule:
     return s.bind("e.i", "thread.x").bind("d.i", "thread.y").stage("x", "e", engine="bulk")
 
 
+def rows_apart(a: int = 10) -> Schedule:
+    """Every other row of a plane is one of a box."""
+    s = every_other.schedule(C=3, A=a, D=2 * a, E=44).split("a", 4).split("e", 16).reorder("c", "a", "e", "a.i", "e.i")
+    s = s.bind("c", "block.z").bind("a", "block.y").bind("e", "block.x").bind("a.i", "thread.y").bind("e.i", "thread.x")
+    return s.stage("x", "e", engine="bulk")
+
+
+def rows_as_one(d: int = 6, e: int = 44) -> Schedule:
+    """Boxes begin and end within rows of a plane, which the hardware sees as one row."""
+    s = planes.schedule(C=3, D=d, E=e).coalesce(("d", "e")).split("d", 64).bind("c", "block.y").bind("d", "block.x")
+    return s.bind("d.i", "thread.x").stage("x", "d", engine="bulk")
+
+
 def tiled_product(stages: int = 1, c: int = 72, d: int = 20, e: int = 40, tile: tuple[int, int, int] = (8, 32, 16),
                   swizzle: tuple[int, int] = (32, 64), slots: int = 0) -> Schedule:
     """A product in tiles; both factors are copied for each step of the sum, in the body of thread loops."""
@@ -143,6 +172,7 @@ SCHEDULES: dict[str, Callable[[], Schedule]] = {
     "i8": lambda: tiles(bytes_, e=80, tile=(8, 32), swizzle=32),
     "i8 128": lambda: tiles(bytes_, e=272, tile=(8, 128), swizzle=128),
     "halo": window, "images": sums_of_images, "five dimensions": five_dimensions,
+    "rows apart": rows_apart, "rows as one": rows_as_one,
     "product": tiled_product, "two stages": lambda: tiled_product(2), "three stages": lambda: tiled_product(3),
     "four stages": lambda: tiled_product(4), "few steps": lambda: tiled_product(3, 24), "one step": lambda: tiled_product(2, 16),
     "more slots": lambda: tiled_product(3, 104, slots=6),

@@ -38,7 +38,8 @@ def test_the_fast_build_computes_the_same() -> None:
 
 
 @pytest.mark.parametrize("name", [
-    "long vector", "panels", "halo", "five dimensions", "product", "three stages", "tile after tile"])
+    "long vector", "panels", "halo", "five dimensions", "rows apart", "rows as one", "product", "three stages",
+    "tile after tile"])
 def test_the_interpreter_does_what_the_text_does(name: str) -> None:
     s = SCHEDULES[name]()
     arrays, wanted = seeded_arrays(s.source, 1), as_computed(s.source, s.plan.program)
@@ -90,7 +91,8 @@ def test_no_thread_is_two_phases_behind() -> None:
     assert any("ends the phase behind the one that threads may still wait for" in found for said in dropped for found in said)
 
 
-@pytest.mark.parametrize("name", ["vector", "swizzled tiles", "f64 32", "halo", "images", "five dimensions", "three stages"])
+@pytest.mark.parametrize("name", ["vector", "swizzled tiles", "f64 32", "halo", "images", "five dimensions", "rows apart",
+                                  "rows as one", "three stages"])
 def test_the_compiler_takes_it_and_counts_the_same_bytes(name: str) -> None:
     module = emit(SCHEDULES[name]().plan, arch="sm_90")
     (kernel,) = compile_module(module, "sm_90").kernels.values()

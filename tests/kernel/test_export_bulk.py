@@ -13,7 +13,7 @@ from tests.kernel.host_run import host_run, host_warnings
 MORE = ("-DSIMT_HOST=1",)
 
 
-@pytest.mark.parametrize("name", ["vector", "f64", "i8", "halo", "five dimensions", "two stages"])
+@pytest.mark.parametrize("name", ["vector", "f64", "i8", "halo", "five dimensions", "rows apart", "rows as one", "two stages"])
 def test_the_file_makes_its_tensor_maps_and_is_right(name: str, tmp_path: Path) -> None:
     done = host_run(exported(SCHEDULES[name]()), tmp_path, more=MORE)
     assert done.returncode == 0, done.stdout

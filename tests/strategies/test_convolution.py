@@ -57,7 +57,6 @@ def form_of(schedule: ex.Schedule) -> ProductForm:
     (GROUPS, {"B": 2, "H": 7, "W": 7, "C": 64, "K": 64, "R": 3, "S": 3, "A": 1}),
     (GROUPS, {"B": 1, "H": 9, "W": 6, "C": 72, "K": 40, "R": 2, "S": 3, "A": 0}),
     (TWO_GROUPS, {"B": 3, "H": 5, "W": 9, "C": 40, "K": 72, "R": 5, "S": 1, "A": 2}),
-    (GROUPS, {"B": 2, "H": 7, "W": 7, "C": 128, "K": 64, "R": 1, "S": 1, "A": 0}),
 ])
 def test_a_bulk_copy_brings_a_box_of_pixels_and_the_padding(tiling: Tiling, sizes: dict[str, int]) -> None:
     schedule = written(**sizes)
@@ -80,6 +79,29 @@ def test_warps_take_pixels_from_staged_boxes(stride: int, sizes: dict[str, int])
     assert made.judgement.emittable
     assert "mma_m16n8k16_f16_f16_f32(" in made.cuda
     assert "load_matrix<" in made.cuda
+    assert made.run(device="cpu", time=False).correct
+
+
+def test_every_other_pixel_is_a_step_of_the_box() -> None:
+    schedule = written(stride=2, B=2, H=9, W=11, C=64, K=64, R=3, S=3, A=1)
+    made = build(schedule, form_of(schedule), GROUPS)
+    assert made.judgement.emittable
+    (pixels,) = (m for m in emit(made.plan).tensor_maps if m.buffer == "x")
+    assert (pixels.box, pixels.steps, pixels.spans) == ((1, 8, 8, 64), (1, 2, 2, 1), (1, 16, 16, 64))
+    assert made.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize(("program", "rows", "copy"), [
+    (product_programs.conv_nhwc, ("n",), "bulk_copy_2d<64, 64>(&x_s[0], x_map, 0, 64 * n,"),
+    (product_programs.conv, ("n", "h"), "bulk_copy_3d<64, 64, 1>(&x_s[0], x_map, 64 * (n % 2), 0, n / 2,"),
+], ids=["nhwc", "nchw"])
+def test_pixels_without_a_filter_are_rows_of_a_plain_matrix(program: Any, rows: tuple[str, ...], copy: str) -> None:
+    schedule = written(program=program, B=2, H=8, W=10, C=64, K=72, R=1, S=1, A=0)
+    form = form_of(schedule)
+    assert form.rows == rows
+    made = build(schedule, form, GROUPS)
+    assert made.judgement.emittable
+    assert copy in made.cuda
     assert made.run(device="cpu", time=False).correct
 
 

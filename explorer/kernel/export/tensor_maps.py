@@ -12,7 +12,7 @@ ENCODE = """\
 // The driver makes tensor maps (cuTensorMapEncodeTiled, found by name: no library to link beside the runtime).
 inline cudaError_t encode_tensor_map(tensor_map* map, int type, unsigned rank, const void* array,
                                      const unsigned long long* extents, const unsigned long long* strides, const unsigned* box,
-                                     int swizzle) {
+                                     const unsigned* steps, int swizzle) {
     typedef int (*Encode)(void*, int, unsigned, void*, const unsigned long long*, const unsigned long long*, const unsigned*,
                           const unsigned*, int, int, int, int);
     void* found = nullptr;
@@ -24,7 +24,6 @@ inline cudaError_t encode_tensor_map(tensor_map* map, int type, unsigned rank, c
 #endif
     if (error != cudaSuccess) return error;
     if (status != cudaDriverEntryPointSuccess || !found) return cudaErrorNotSupported;
-    const unsigned steps[5] = {1, 1, 1, 1, 1};
     const int no = ((Encode)found)(map, type, rank, (void*)array, extents, strides, box, steps, 0, swizzle, 3, 0);
     return no ? cudaErrorInvalidValue : cudaSuccess;
 }
@@ -49,11 +48,12 @@ def row_strides(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
 def encode_lines(module: CudaModule, tensor_map: TensorMap, pointer: Mapping[str, str]) -> list[str]:
     """The lines of a launcher that make one tensor map."""
     buffer, name = module.buffer(tensor_map.buffer), pointer[tensor_map.name]
-    strides = row_strides(buffer.shape, buffer.dtype.bytes) or (0,)
+    strides = row_strides(tensor_map.shape, buffer.dtype.bytes) or (0,)
     return [f"    tensor_map {name};",
-            f"    const unsigned long long {name}_extents[] = {{{', '.join(map(str, buffer.shape[::-1]))}}};",
+            f"    const unsigned long long {name}_extents[] = {{{', '.join(map(str, tensor_map.shape[::-1]))}}};",
             f"    const unsigned long long {name}_strides[] = {{{', '.join(map(str, strides))}}};",
-            f"    const unsigned {name}_box[] = {{{', '.join(map(str, tensor_map.box[::-1]))}}};",
-            f"    error = encode_tensor_map(&{name}, {data_type(buffer.dtype)}, {len(buffer.shape)}, {pointer[buffer.name]}, "
-            f"{name}_extents, {name}_strides, {name}_box, {SWIZZLES[tensor_map.swizzle]});",
+            f"    const unsigned {name}_box[] = {{{', '.join(map(str, tensor_map.spans[::-1]))}}};",
+            f"    const unsigned {name}_steps[] = {{{', '.join(map(str, tensor_map.steps[::-1]))}}};",
+            f"    error = encode_tensor_map(&{name}, {data_type(buffer.dtype)}, {len(tensor_map.shape)}, {pointer[buffer.name]}, "
+            f"{name}_extents, {name}_strides, {name}_box, {name}_steps, {SWIZZLES[tensor_map.swizzle]});",
             "    if (error != cudaSuccess) return error;"]

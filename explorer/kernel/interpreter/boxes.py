@@ -57,13 +57,13 @@ def issue(threads: Threads, node: BulkCopy, lanes: Lanes, env: Env) -> None:
         return
     to, source = machine.cells(node.to.store)[0], machine.cells(node.map.store)[0]
     first = [lanes.each(threads.number(e, lanes, env)) for e in node.first]
-    inside = [np.arange(n) for n in node.map.box]
+    inside = [np.arange(n) * step for n, step in zip(node.map.box, node.map.steps, strict=True)]
     base, own = threads.place(access, node.to, lanes)[1], lanes.each(threads.copies(node.to, lanes, to))
     for n, (lane, key) in enumerate(zip(lanes.index, keys, strict=True)):
         index = np.meshgrid(*(f[n] + i for f, i in zip(first, inside, strict=True)), indexing="ij")
         valid = np.ones(node.map.box, bool)
         comes = np.zeros(node.map.box, np.int64)
-        for i, extent in zip(index, node.map.store.shape, strict=True):
+        for i, extent in zip(index, node.map.shape, strict=True):
             valid &= (i >= 0) & (i < extent)
             comes = comes * extent + np.clip(i, 0, extent - 1)
         assert node.to.store.buffer is not None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ...ir.expr import ZERO, Expr, Ranges, const, quotient, remainder, var
 from ...ir.swizzle import cells, offset
@@ -25,19 +27,29 @@ def unfolded(low: Lowered, node: BulkCopy) -> Node:
     counters = [low.variable[x.id] for x in node.loops]
     names = [*counters, *(f"{counters[-1] if counters else ''}+{n}" for n in range(len(node.map.box)))]
     index, place, loops = list[Expr](), ZERO, list[tuple[str, int]]()
-    for first, n in zip(node.first, node.map.box, strict=True):
+    for first, n, by in zip(node.first, node.map.box, node.map.steps, strict=True):
         step = var(names[len(loops)]) if n > 1 else ZERO
         loops += [(names[len(loops)], n)] if n > 1 else []
-        index.append(first + step)
+        index.append(first + step * by)
         place = place * n + step
-    shape, ranges = node.map.store.shape, {**node.site.ranges, **{name: (0, n - 1) for name, n in loops}}
+    shape, ranges = node.map.shape, {**node.site.ranges, **{name: (0, n - 1) for name, n in loops}}
     inside = tuple(c for e, n in zip(index, shape, strict=True) for c in (Condition(e), Condition(-e + (n - 1))))
     to = Ref(node.to.store, _element(node.to.store, node.to, place, ranges))
-    out: Node = Boxed(node.site, to, Ref(node.map.store, tuple(index)), node.map.store.dtype.bytes, 1, inside, (), node.ids,
-                      node.counted, node.slot, node.map.swizzle)
+    source = Ref(node.map.store, _apart(index, node.map.axes))
+    out: Node = Boxed(node.site, to, source, source.store.dtype.bytes, 1, inside, (), node.ids, node.counted, node.slot,
+                      node.map.swizzle)
     for number, (name, n) in reversed(list(enumerate(loops))):
         out = For(name, 0, n, (out,), "unroll", node.loops[min(number, len(node.loops) - 1)])
     return out
+
+
+def _apart(index: Sequence[Expr], axes: Sequence[Sequence[int]]) -> tuple[Expr, ...]:
+    """The element of the array, of which the hardware sees some axes as one."""
+    out = list[Expr]()
+    for e, joined in zip(index, axes, strict=True):
+        inside = [prod(joined[axis + 1:]) for axis in range(len(joined))]
+        out += [quotient(e, n) if axis == 0 else remainder(quotient(e, n), joined[axis]) for axis, n in enumerate(inside)]
+    return tuple(out)
 
 
 def _element(store: Store, first: Ref, behind: Expr, ranges: Ranges) -> tuple[Expr, ...]:

@@ -9,12 +9,14 @@ A loop over rows may share an axis of its factor with a loop over the depth, as 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod
+from itertools import pairwise
+from math import gcd, prod
 
 from ...ir.dtype import DType
-from ...ir.expr import Expr
+from ...ir.expr import Expr, const, var
 from ...ir.plan import Plan
 from ...ir.tree import Leaf, Loop
+from ...poly.bulk import MOST_STEP
 from ...poly.tensor import is_product
 from ...schedule import Schedule
 from .._steps import chain, leaves_of
@@ -42,7 +44,7 @@ class Factor:
     nbytes : int
         Of the array.
     even : bool
-        Whether one iteration of each loop is one element of an axis, so that a tile is a box without gaps.
+        Whether a bulk copy brings a tile: from one iteration of a loop to the next are few elements of an axis, in a row one.
     vector : int
         Elements that one access of a thread can copy.
     """
@@ -84,6 +86,8 @@ class ProductForm:
         Iterations of the loops in `batch`.
     left, right : Factor
     accumulator : DType
+    flat : tuple of tuple of str
+        Loops over rows, or over columns, that walk their factor as one loop would: they are one, with the first one's name.
     gathered : tuple of str
         All loops over the depth, outermost first, where they are taken as one, whose name is `depth`: a step of it takes elements
         from several of them, and a copy gathers what is no box.  Nothing where `depth` alone is long enough.
@@ -105,6 +109,7 @@ class ProductForm:
     left: Factor
     right: Factor
     accumulator: DType
+    flat: tuple[tuple[str, ...], ...] = ()
     gathered: tuple[str, ...] = ()
 
     @property
@@ -149,6 +154,7 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     depth = [x for x in inner if x.id in used[0] & used[1]]
     if not rows or not columns or not depth or len(depth) < len(inner):
         return None
+    batch = [x for x in around if x not in rows and x not in columns]
     steps = [x for x in depth if all(_alone(plan, update, slot, x.id, free) for slot, free in ((0, rows), (1, columns)))]
     k = _deepest(steps or depth, plan, update)
     free = [tuple(x.id for x in loops) for loops in (rows, columns)]
@@ -160,13 +166,16 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     first, second = factors
     if first is None or second is None:
         return None
+    flat = tuple(run for slot, loops in enumerate((rows, columns)) for run in _runs(plan, update, slot, loops, around))
+    if not gathered:
+        first, second = _flattened(plan, update, 0, first, flat), _flattened(plan, update, 1, second, flat)
+        rows, columns = _merged(rows, flat), _merged(columns, flat)
     others = [x for x in inner if not gathered and x is not k]
-    batch = [x for x in around if x not in rows and x not in columns]
     heights, widths = tuple(x.extent for x in rows), tuple(x.extent for x in columns)
     return ProductForm(kernel, update.id, statement.target.array, tuple(x.id for x in batch), first.free, second.free, heights,
                        widths, k.id, tuple(x.id for x in others), tuple(x.extent for x in others),
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
-                       plan.array_of[statement.target.array].dtype, gathered)
+                       plan.array_of[statement.target.array].dtype, () if gathered else flat, gathered)
 
 
 def _index(plan: Plan, leaf: Leaf, slot: int) -> tuple[Expr, ...] | None:
@@ -194,6 +203,41 @@ def _deepest(loops: list[Loop], plan: Plan, leaf: Leaf) -> Loop:
     return max(loops, key=lambda x: (x.extent, sum(s.get(x.id) == 1 for s in along)))
 
 
+def _runs(plan: Plan, leaf: Leaf, slot: int, loops: list[Loop], around: list[Loop]) -> list[tuple[str, ...]]:
+    """Loops side by side that walk a factor as one loop would: over whole axes of it, with no other loop and no condition."""
+    steps, index = _strides(plan, leaf, slot), _index(plan, leaf, slot) or ()
+    still = {name: const(0) for name in steps if plan.loops[name].extent == 1 and not plan.loops[name].start}
+    scope = {x.id: x.range for x in plan.loops.values()}
+    asked = [c.expr.substitute(leaf.places) for c in plan.statement_of[leaf.statement].domain]
+    held = frozenset[str]().union(*(e.variables() for e in asked if e.interval(scope)[0] < 0))
+    plain = {x.id for x in loops if any(e.substitute(still) == var(x.id) for e in index) and x.id not in held}
+    out: list[tuple[str, ...]] = []
+    for x, y in pairwise(around):
+        if {x.id, y.id} <= plain and steps[x.id] == steps[y.id] * y.extent:
+            before = out.pop() if out and out[-1][-1] == x.id else (x.id,)
+            out.append((*before, y.id))
+    return out
+
+
+def _merged(loops: list[Loop], flat: tuple[tuple[str, ...], ...]) -> list[Loop]:
+    """The loops with those of a run as one."""
+    later, size = {name for run in flat for name in run[1:]}, {x.id: x.extent for x in loops}
+    runs = {run[0]: prod(size[name] for name in run) for run in flat if run[0] in size}
+    return [replace(x, extent=runs.get(x.id, x.extent)) for x in loops if x.id not in later]
+
+
+def _flattened(plan: Plan, leaf: Leaf, slot: int, factor: Factor, flat: tuple[tuple[str, ...], ...]) -> Factor:
+    """The factor with loops that are one, and bytes that divide what its axes are apart, of those that are left."""
+    first = {name: run[0] for run in flat for name in run}
+    inside = {name for run in flat for name in run[:-1]}
+    array, index = plan.array_of[factor.array], _index(plan, leaf, slot) or ()
+    apart = [prod(array.shape[axis + 1:]) * array.dtype.bytes for axis, (n, e) in enumerate(zip(array.shape, index, strict=True))
+             if n > 1 and not e.variables() & inside]
+    free = tuple(dict.fromkeys(first.get(name, name) for name in factor.free))
+    pitch = gcd(*(n for n in apart if n > array.dtype.bytes))
+    return replace(factor, free=free, along=first.get(factor.along, factor.along), pitch=pitch)
+
+
 def _alone(plan: Plan, leaf: Leaf, slot: int, depth: str, free: list[Loop]) -> bool:
     """Whether a loop over the depth walks an axis that no loop of the tile shares."""
     index = _index(plan, leaf, slot) or ()
@@ -214,7 +258,7 @@ def _factor(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: str
         return None
     steps = _strides(plan, leaf, slot)
     along = next((name for name in (depth, *free) if steps.get(name) == 1), "")
-    even = all(e.coefficient(name) in (0, 1) for e in index for name in tile)
+    even = all(0 <= e.coefficient(name) <= (MOST_STEP if e is not index[-1] else 1) for e in index for name in tile)
     return Factor(array.name, array.dtype, free, along, array.shape[-1] * array.dtype.bytes, array.nbytes, even,
                   _vector(plan, leaf, slot, {along}))
 

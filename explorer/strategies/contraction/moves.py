@@ -59,6 +59,8 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
 
 def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, str]:
     """Loops over blocks and warps bound; the loops over a warp's rows and columns."""
+    for run in form.flat:
+        b.do("coalesce", run)
     tiles, outer, inner = boxes(form, t), list[tuple[str, ...]](), list[list[str]]()
     for loops, box in zip((form.rows, form.columns), tiles, strict=True):
         inside = list[str]()

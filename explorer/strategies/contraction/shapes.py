@@ -170,8 +170,15 @@ def _of_threads(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
 
 
 def boxes(form: ProductForm, t: Tiling) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many iterations of each loop over rows, and over columns, a tile of a block takes."""
-    return box_of(form.row_extents, t.rows), box_of(form.column_extents, t.columns)
+    """How many iterations of each loop over rows, and over columns, a tile of a block takes.
+
+    Where a warpgroup reads rows of memory across the depth, they are whole rows of the swizzle: all along one loop.
+    """
+    sides = ((form.left, form.row_extents, t.rows), (form.right, form.column_extents, t.columns))
+    down, across = (
+        (*(1 for _ in extents[1:]), size) if t.engine == "warpgroup" and f.along == f.free[-1] else box_of(extents, size)
+        for f, extents, size in sides)
+    return down, across
 
 
 @lru_cache(maxsize=4096)

@@ -94,16 +94,16 @@ inline cudaError_t cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**, 
 // Tensor maps as the driver makes them of what it is told, and bulk copies that land at once: with -DSIMT_HOST.
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
 enum { cudaEnableDefault };
-struct HostMap { const char* array; unsigned long long extent[5]; int rank, bytes, box[5], swizzle; };
+struct HostMap { const char* array; unsigned long long extent[5]; int rank, bytes, box[5], step[5], swizzle; };
 inline int host_encode(void* map, int type, unsigned rank, void* array, const unsigned long long* extents,
                        const unsigned long long* strides, const unsigned* box, const unsigned* steps, int, int swizzle, int, int) {
     static const int sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
-    HostMap m = {(const char*)array, {}, (int)rank, sizes[type], {}, swizzle ? 16 << swizzle : 0};
+    HostMap m = {(const char*)array, {}, (int)rank, sizes[type], {}, {}, swizzle ? 16 << swizzle : 0};
     unsigned long long stride = (unsigned long long)m.bytes;
     for (unsigned d = 0; d < rank; ++d) {
         if (d && strides[d - 1] != stride) return 1;  // rows follow each other
-        if (steps[d] != 1 || box[d] > 256 || (d && strides[d - 1] % 16)) return 1;
-        m.extent[d] = extents[d], m.box[d] = (int)box[d], stride *= extents[d];
+        if (!steps[d] || steps[d] > 8 || (!d && steps[d] != 1) || box[d] > 256 || (d && strides[d - 1] % 16)) return 1;
+        m.extent[d] = extents[d], m.step[d] = (int)steps[d], m.box[d] = (int)((box[d] + steps[d] - 1) / steps[d]), stride *= extents[d];
     }
     memcpy(map, &m, sizeof m);
     return 0;
@@ -135,7 +135,7 @@ inline void simt_bulk_copy(void* shared, const void* map, const int* at, int, un
         long long rest = i, from = 0, stride = 1;
         bool inside = true;
         for (int d = 0; d < m.rank; ++d) {
-            const long long x = at[d] + rest % m.box[d];
+            const long long x = at[d] + rest % m.box[d] * m.step[d];
             rest /= m.box[d], inside = inside && x >= 0 && x < (long long)m.extent[d];
             from += x * stride, stride *= (long long)m.extent[d];
         }

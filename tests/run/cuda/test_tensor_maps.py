@@ -15,7 +15,7 @@ from explorer.run.cuda import tensor_maps
 from explorer.run.cuda.tensor_maps import conditions_unmet, encoded
 
 X = Buffer("x", DTYPES["f16"], (3, 20, 72), "in")
-MAP = TensorMap("k.x_map", "x", (1, 8, 64), 128)
+MAP = TensorMap("k.x_map", "x", (3, 20, 72), (1, 8, 64), (1, 1, 1), 128)
 
 
 class Driver:
@@ -39,6 +39,9 @@ def test_what_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     dtype, rank, address, extents, strides, box, steps, interleave, swizzle, l2, fill = driver.asked
     assert (dtype, rank, address, extents, strides) == (6, 3, 4096, [72, 20, 3], [144, 2880])
     assert (box, steps, interleave, swizzle, l2, fill) == ([64, 8, 1], [1, 1, 1], 0, 3, 3, 0)
+    encoded(replace(MAP, shape=(60, 72), box=(8, 64), steps=(2, 1)), X, 4096)  # every other row, of all planes as one
+    _, rank, _, extents, strides, box, steps, *_ = driver.asked
+    assert (rank, extents, strides, box, steps) == (2, [72, 60], [144], [64, 16], [1, 2])
 
 
 @pytest.mark.parametrize(("m", "buffer", "address", "words"), [
@@ -46,9 +49,11 @@ def test_what_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     (replace(MAP, box=(1, 300, 64)), X, 0, "a box of [1, 300, 64] has not 1 to 256 elements along each dimension"),
     (replace(MAP, box=(1, 8, 66)), X, 0, "a row of the box has 132 bytes, not a multiple of 16"),
     (replace(MAP, swizzle=64), X, 0, "a row of the box has 128 bytes, more than the swizzle's 64"),
-    (MAP, replace(X, shape=(3, 20, 70)), 0, "its rows are 140 bytes apart, not a multiple of 16 below 2**40"),
-    (MAP, replace(X, shape=(3, 0, 72)), 0, "its extents [3, 0, 72] are not all between 1 and 2**32"),
-    (replace(MAP, box=(1,) * 6), replace(X, shape=(1,) * 5 + (8,)), 0, "it has 6 dimensions, not 1 to 5"),
+    (replace(MAP, steps=(1, 9, 1)), X, 0, "its steps [1, 9, 1] are not at most 8, and 1 within rows"),
+    (replace(MAP, steps=(1, 1, 2), box=(1, 8, 32)), X, 0, "its steps [1, 1, 2] are not at most 8, and 1 within rows"),
+    (replace(MAP, shape=(3, 20, 70)), X, 0, "its rows are 140 bytes apart, not a multiple of 16 below 2**40"),
+    (replace(MAP, shape=(3, 0, 72)), X, 0, "its extents [3, 0, 72] are not all between 1 and 2**32"),
+    (replace(MAP, box=(1,) * 6, steps=(1,) * 6, shape=(1,) * 5 + (8,)), X, 0, "it has 6 dimensions, not 1 to 5"),
 ])
 def test_the_condition_that_failed_is_named(m: TensorMap, buffer: Buffer, address: int, words: str,
                                             monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ static void land_box(Worker& w, const Flight& f) {
         bool inside = true;
         long long from = 0, stride = map.extent[0], rest = row;
         for (int d = 1; d < map.rank; ++d) {
-            const long long at = f.at[d] + rest % map.box[d];
+            const long long at = f.at[d] + rest % map.box[d] * map.step[d];
             rest /= map.box[d];
             inside = inside && at >= 0 && at < (long long)map.extent[d];
             from += at * stride;

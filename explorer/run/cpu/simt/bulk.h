@@ -12,7 +12,7 @@ struct BoxMap {
     int rank;
     unsigned element_bytes;
     uint64_t extent[5];
-    int box[5];
+    int box[5], step[5];
     unsigned swizzle;
 };
 static_assert(sizeof(BoxMap) <= 128, "a tensor map");

@@ -7,7 +7,7 @@
 //     data DESCRIPTOR BYTES           a file with the arrays, mapped shared
 //     buffers N, then: NAME KIND ELEMENT_BYTES ELEMENTS OFFSET RESULT_OFFSET
 //     shared N, then: NAME KERNEL OFFSET BYTES      (KERNEL "*": any; a leading "+": the dynamic array)
-//     maps N, then: BUFFER ELEMENT_BYTES RANK SWIZZLE, and of each dimension, innermost first: EXTENT BOX
+//     maps N, then: BUFFER ELEMENT_BYTES RANK SWIZZLE, and of each dimension, innermost first: EXTENT BOX STEP
 //     launches N, then: KERNEL gx gy gz bx by bz DYNAMIC_BYTES COOPERATIVE cx cy cz ARGUMENTS buffer... SCALARS value...
 //         (an argument beyond the buffers is a tensor map)
 // Answer, on standard output: "ok", preceded by one "sample MICROSECONDS" per repeat; or one "fault" line (report.cpp).
@@ -211,7 +211,7 @@ static void read_map(int position) {
     maps[position].buffer = (int)number();
     m.element_bytes = (unsigned)number(), m.rank = (int)number(), m.swizzle = (unsigned)number();
     if (m.rank < 1 || m.rank > 5) bad_request("1 to 5 dimensions");
-    for (int d = 0; d < m.rank; ++d) m.extent[d] = (uint64_t)number(), m.box[d] = (int)number();
+    for (int d = 0; d < m.rank; ++d) m.extent[d] = (uint64_t)number(), m.box[d] = (int)number(), m.step[d] = (int)number();
 }
 
 static void read_launch(Launch& l, int position) {

@@ -28,7 +28,7 @@ void check_source(const Flight& f, const void* pc) {
         long long from = 0, stride = (long long)f.map.extent[0], rest = row;
         bool inside = true;
         for (int d = 1; d < f.map.rank; ++d) {
-            const long long at = f.at[d] + rest % f.map.box[d];
+            const long long at = f.at[d] + rest % f.map.box[d] * f.map.step[d];
             rest /= f.map.box[d];
             inside = inside && at >= 0 && at < (long long)f.map.extent[d];
             from += at * stride, stride *= (long long)f.map.extent[d];
