@@ -20,7 +20,7 @@ from ..schedule import Schedule
 from . import row_column, rows
 from ._steps import Builder, chain, own_temporaries
 from .contraction import contraction, ranked
-from .contraction.form import product_form
+from .contraction.groups import ready_form
 from .default import THREADS, default
 from .elementwise import THREADS as FLAT
 from .elementwise import each_of, elementwise, is_elementwise
@@ -150,7 +150,7 @@ def _around(*values: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def _contractions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
-    form = product_form(schedule, kernel)
+    _, form = ready_form(schedule, kernel)
     if form is None:
         return []
     return [Choice("spread", kernel, str(t), us.total_us, partial(contraction, kernel=kernel, gpu=gpu, tiling=t))

@@ -15,11 +15,45 @@ from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.auto import auto
 from explorer.strategies.contraction import contraction, ranked
 from explorer.strategies.contraction.form import ProductForm, product_form
+from explorer.strategies.contraction.groups import in_groups
 from explorer.strategies.contraction.model import product_time
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling, box_of, number_of
 
-B, C, L, K, R, Q = ex.sizes("B C L K R Q")
+B, C, L, K, R, Q, M, N, P = ex.sizes("B C L K R Q M N P")
+
+
+@ex.program
+def dilated(x: ex.f16[B, L, M, C], f: ex.f16[K, 3, 3, C], y: ex.f16[B, P, Q, K]):
+    for b in range(B):
+        for p in range(P):
+            for q in range(Q):
+                for k in range(K):
+                    total = ex.local(ex.f32)
+                    total = 0.0
+                    for r in range(3):
+                        for s in range(3):
+                            for c in range(C):
+                                total += x[b, p + 2 * r, q + 2 * s, c] * f[k, r, s, c]
+                    y[b, p, q, k] = total
+
+
+@ex.program
+def volumes(x: ex.f16[B, N, L, M, C], f: ex.f16[K, 3, 3, 3, C], y: ex.f16[B, N, L, M, K]):
+    for b in range(B):
+        for n in range(N):
+            for j in range(L):
+                for m in range(M):
+                    for k in range(K):
+                        total = ex.local(ex.f32)
+                        total = 0.0
+                        for u in range(3):
+                            for r in range(3):
+                                for s in range(3):
+                                    for c in range(C):
+                                        if 0 <= n + u - 1 < N and 0 <= j + r - 1 < L and 0 <= m + s - 1 < M:
+                                            total += x[b, n + u - 1, j + r - 1, m + s - 1, c] * f[k, u, r, s, c]
+                        y[b, n, j, m, k] = total
 
 
 @ex.program
@@ -122,6 +156,29 @@ def test_channels_in_slices_for_few_pixels() -> None:
     made = contraction(schedule, tiling=replace(WARPS, slices=2))
     assert made.judgement.emittable
     assert len(made.plan.launched) == 2
+    assert made.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize("tiling", [replace(GROUPS, columns=32, depth=32), WARPS], ids=["warpgroup", "warp"])
+def test_groups_are_batches(tiling: Tiling) -> None:
+    schedule = written(B=1, H=6, W=7, C=64, D=32, K=64, E=32, R=3, S=3, A=1)
+    assert product_form(schedule, schedule.plan.kernels[0].id) is None
+    made = contraction(schedule, tiling=tiling)
+    assert made.judgement.emittable
+    assert made.plan.loops["k"].role == "block.z"
+    assert made.run(device="cpu", time=False).correct
+    assert all(32 % t.columns == 0 for t, _ in ranked(form_of(in_groups(schedule, "conv_nhwc")), gpu("H200")))
+
+
+@pytest.mark.parametrize(("program", "sizes"), [
+    (dilated, {"B": 2, "L": 9, "M": 10, "C": 64, "K": 64, "P": 5, "Q": 6}),
+    (volumes, {"B": 1, "N": 4, "L": 5, "M": 6, "C": 64, "K": 40}),
+], ids=["dilated", "three dimensions"])
+def test_filters_with_holes_and_volumes(program: Any, sizes: dict[str, int]) -> None:
+    schedule = program.schedule(**sizes)
+    made = build(schedule, form_of(schedule), GROUPS)
+    assert made.judgement.emittable
+    assert "wgmma_m64n64" in made.cuda
     assert made.run(device="cpu", time=False).correct
 
 

@@ -18,7 +18,8 @@ from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
 from .apart import products_apart as products_apart
 from .apart import used_by_products as used_by_products
-from .form import NARROW, ProductForm, product_form
+from .form import NARROW, ProductForm
+from .groups import ready_form
 from .model import ProductTime, product_time
 from .moves import build
 from .shapes import Tiling, sliced, tilings
@@ -82,12 +83,12 @@ def contraction(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, ti
         If the tiling that is asked for cannot be built.
     """
     kernel, gpu = kernel or schedule.plan.kernels[0].id, gpu or default_gpu()
-    form = product_form(schedule, kernel)
+    ready, form = ready_form(schedule, kernel)
     if form is None or (tiling is None and min(form.extents[:2]) < NARROW):
         return schedule
     if tiling is not None:
-        return build(schedule, form, tiling, gpu)
-    return next(_built(schedule, form, gpu), schedule)
+        return build(ready, form, tiling, gpu)
+    return next(_built(ready, form, gpu), schedule)
 
 
 def _built(schedule: Schedule, form: ProductForm, gpu: Gpu) -> Iterator[Schedule]:

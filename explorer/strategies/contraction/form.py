@@ -15,7 +15,7 @@ from math import gcd, prod
 from ...ir.dtype import DType
 from ...ir.expr import Expr, const, var
 from ...ir.plan import Plan
-from ...ir.tree import Leaf, Loop
+from ...ir.tree import Leaf, Loop, ranges
 from ...poly.bulk import MOST_STEP
 from ...poly.tensor import is_product
 from ...schedule import Schedule
@@ -88,6 +88,8 @@ class ProductForm:
     accumulator : DType
     flat : tuple of tuple of str
         Loops over rows, or over columns, that walk their factor as one loop would: they are one, with the first one's name.
+    grouped : bool
+        Whether the left factor is another one for each so many columns, so that tiles have to divide these.
     gathered : tuple of str
         All loops over the depth, outermost first, where they are taken as one, whose name is `depth`: a step of it takes elements
         from several of them, and a copy gathers what is no box.  Nothing where `depth` alone is long enough.
@@ -111,6 +113,7 @@ class ProductForm:
     accumulator: DType
     flat: tuple[tuple[str, ...], ...] = ()
     gathered: tuple[str, ...] = ()
+    grouped: bool = False
 
     @property
     def depths(self) -> tuple[str, ...]:
@@ -175,13 +178,21 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     return ProductForm(kernel, update.id, statement.target.array, tuple(x.id for x in batch), first.free, second.free, heights,
                        widths, k.id, tuple(x.id for x in others), tuple(x.extent for x in others),
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
-                       plan.array_of[statement.target.array].dtype, () if gathered else flat, gathered)
+                       plan.array_of[statement.target.array].dtype, () if gathered else flat, gathered,
+                       any(x.id in e.substitute(update.places).variables() for x in columns for e in _access(plan, update, 0)))
+
+
+def _access(plan: Plan, leaf: Leaf, slot: int) -> list[Expr]:
+    """The index of an access as it is written."""
+    return [e for e in plan.statement_of[leaf.statement].accesses[slot].index if isinstance(e, Expr)]
 
 
 def _index(plan: Plan, leaf: Leaf, slot: int) -> tuple[Expr, ...] | None:
     """The element of an access over the loops around, or None where it is data-dependent."""
-    at, access = dict(leaf.at), plan.statement_of[leaf.statement].accesses[slot]
-    found = [e.substitute(at) if isinstance(e, Expr) else None for e in access.index]
+    hit, access = plan.find(leaf.id), plan.statement_of[leaf.statement].accesses[slot]
+    assert hit is not None
+    at, scope = dict(leaf.at), ranges(hit[1])
+    found = [e.substitute(at, scope) if isinstance(e, Expr) else None for e in access.index]
     return None if None in found else tuple(e for e in found if e is not None)
 
 

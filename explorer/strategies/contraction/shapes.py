@@ -102,9 +102,8 @@ def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | N
 
 def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """The tilings that fit a GPU and this product."""
-    yield from _of_groups(form, gpu)
-    yield from _of_warps(form, gpu)
-    yield from _of_threads(form, gpu)
+    for find in (_of_groups, _of_warps, _of_threads):
+        yield from (t for t in find(form, gpu) if not form.grouped or not form.extents[1] % t.columns)
 
 
 def sliced(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
