@@ -8,18 +8,36 @@ would show, as it does in every convolution that pads with zeros.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..ir.expr import Expr, Ranges, const
+from ..ir.expr import Expr, Ranges, const, var
 from ..ir.memo import per_program
 from ..ir.operations import OPERATIONS
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from ..ir.scalar import REDUCTIONS, Call, Cast, Literal, Read, Scalar, argument_types
 from ..ir.tree import Leaf, Loop, ranges
+from .linear import Tuple, at_least, at_most, box, feasible
+
+
+def _fails_with(inside: Expr, failing: Expr, scope: Ranges) -> bool:
+    """Whether one condition, ``inside >= 0``, fails wherever another one does."""
+    if (inside - failing).interval(scope)[1] <= 0:
+        return True
+    names = inside.variables() | failing.variables()
+    known = tuple(sorted((name, *scope[name]) for name in names if name in scope))
+    return len(known) == len(names) and _never_apart(inside, failing, known)
+
+
+@lru_cache(maxsize=4096)
+def _never_apart(inside: Expr, failing: Expr, known: tuple[tuple[str, int, int], ...]) -> bool:
+    """The same, exactly: quotients that were put together in different ways do not cancel term by term."""
+    everywhere = box(((var(name), low, high - low + 1) for name, low, high in known), "e")
+    at = (Tuple("", "e", tuple(name for name, _, _ in known)),)
+    return not feasible(at, (*everywhere, at_least(inside, "e", 0), at_most(failing, "e", -1)))
 
 
 class Data:
@@ -103,7 +121,7 @@ class Fills:
         if any(c.equality or c.expr.substitute(at, scope).interval(scope)[0] < 0 for c in copy.domain):
             return None
         for c in copy.inside:
-            if not c.equality and (c.expr.substitute(at, scope) - failing).interval(scope)[1] <= 0:
+            if not c.equality and _fails_with(c.expr.substitute(at, scope), failing, scope):
                 return self.plan.array_of[copy.target.array].dtype.wide.numpy.type(copy.fill)
         values: list[Any] = []
         for leaf, _, _ in self.plan.leaves:

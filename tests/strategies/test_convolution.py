@@ -9,6 +9,7 @@ import pytest
 
 import explorer as ex
 from benchmarks import product_programs
+from benchmarks.product_cases import CONVS, CONVS_GROUPED, CONVS_LAST
 from explorer.gpu.spec import gpu
 from explorer.kernel.emit import emit
 from explorer.run.nvrtc.compiler import compile_module
@@ -18,7 +19,7 @@ from explorer.strategies.contraction.form import ProductForm, product_form
 from explorer.strategies.contraction.groups import in_groups
 from explorer.strategies.contraction.model import product_time
 from explorer.strategies.contraction.moves import build
-from explorer.strategies.contraction.shapes import Tiling, box_of, number_of
+from explorer.strategies.contraction.shapes import Tiling, box_of, boxes, number_of
 
 B, C, L, K, R, Q, M, N, P = ex.sizes("B C L K R Q M N P")
 
@@ -182,9 +183,12 @@ def test_filters_with_holes_and_volumes(program: Any, sizes: dict[str, int]) -> 
     assert made.run(device="cpu", time=False).correct
 
 
-def test_images_whose_pixels_lie_along_memory() -> None:
-    schedule = written(program=product_programs.conv, B=2, H=7, W=9, C=40, K=24, R=3, S=3, A=1)
-    made = build(schedule, form_of(schedule), WARPS)
+@pytest.mark.parametrize(("height", "width", "box"), [(5, 13, (1, 2, 16)), (8, 4, (1, 8, 4))])
+def test_images_whose_pixels_lie_along_memory(height: int, width: int, box: tuple[int, ...]) -> None:
+    schedule = written(program=product_programs.conv, B=2, H=height, W=width, C=40, K=24, R=3, S=3, A=1)
+    form = form_of(schedule)
+    assert boxes(form, WARPS)[0] == box  # of one image: channels lie between the pixels of two
+    made = build(schedule, form, WARPS)
     assert made.judgement.emittable
     assert "load_matrix<4, true>(x_r" in made.cuda  # pixels are a fragment's columns in memory
     assert made.run(device="cpu", time=False).correct
@@ -243,6 +247,16 @@ def test_auto_takes_it() -> None:
     schedule = written(B=32, H=28, W=28, C=128, K=128, R=3, S=3, A=1)
     assert "wgmma_" in auto(schedule, "H200").cuda
     assert "mma_m16n8k16" in auto(schedule, "A100").cuda
+
+
+@pytest.mark.parametrize(("name", "instruction"), [
+    ("r50-3x3-14", "mma_"), ("r50-1x1-56", "wgmma_"), ("r50-7x7-224-nhwc", "mma_"), ("r50-3x3-28-nhwc", "wgmma_"),
+    ("rx50-256-28-nhwc", "wgmma_")])
+def test_layers_of_networks_are_tensor_instructions(name: str, instruction: str) -> None:
+    (case,) = (c for c in (*CONVS, *CONVS_LAST, *CONVS_GROUPED) if c.name == name)
+    schedule = auto(getattr(product_programs, case.program).schedule(**case.sizes), "H200")
+    assert f" {instruction}m" in schedule.cuda
+    assert all(not k.spill_store_bytes for k in compile_module(emit(schedule.plan), "sm_90").kernels.values())
 
 
 def test_what_has_one_filter_for_each_channel_is_no_product() -> None:

@@ -8,6 +8,7 @@ A loop over rows may share an axis of its factor with a loop over the depth, as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd, prod
@@ -47,6 +48,8 @@ class Factor:
         Whether a bulk copy brings a tile: from one iteration of a loop to the next are few elements of an axis, in a row one.
     vector : int
         Elements that one access of a thread can copy.
+    beside : tuple of bool
+        For each of `free` whether it lies on the same side of the depth in memory as the last one: only these make one tile.
     """
 
     array: str
@@ -57,6 +60,7 @@ class Factor:
     nbytes: int
     even: bool
     vector: int
+    beside: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
@@ -245,8 +249,9 @@ def _flattened(plan: Plan, leaf: Leaf, slot: int, factor: Factor, flat: tuple[tu
     apart = [prod(array.shape[axis + 1:]) * array.dtype.bytes for axis, (n, e) in enumerate(zip(array.shape, index, strict=True))
              if n > 1 and not e.variables() & inside]
     free = tuple(dict.fromkeys(first.get(name, name) for name in factor.free))
+    beside = tuple(x for name, x in zip(factor.free, factor.beside, strict=True) if name in free)
     pitch = gcd(*(n for n in apart if n > array.dtype.bytes))
-    return replace(factor, free=free, along=first.get(factor.along, factor.along), pitch=pitch)
+    return replace(factor, free=free, along=first.get(factor.along, factor.along), pitch=pitch, beside=beside)
 
 
 def _alone(plan: Plan, leaf: Leaf, slot: int, depth: str, free: list[Loop]) -> bool:
@@ -271,7 +276,7 @@ def _factor(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: str
     along = next((name for name in (depth, *free) if steps.get(name) == 1), "")
     even = all(0 <= e.coefficient(name) <= (MOST_STEP if e is not index[-1] else 1) for e in index for name in tile)
     return Factor(array.name, array.dtype, free, along, array.shape[-1] * array.dtype.bytes, array.nbytes, even,
-                  _vector(plan, leaf, slot, {along}))
+                  _vector(plan, leaf, slot, {along}), _beside(index, free, depth))
 
 
 def _scattered(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: list[Loop]) -> Factor:
@@ -280,7 +285,13 @@ def _scattered(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: 
     steps, runs = _strides(plan, leaf, slot), [prod(x.extent for x in depth[n + 1:]) for n in range(len(depth))]
     along = depth[0].id if [steps.get(x.id) for x in depth] == runs else ""
     return Factor(array.name, array.dtype, free, along, array.shape[-1] * array.dtype.bytes, array.nbytes, False,
-                  _vector(plan, leaf, slot, {x.id for x in depth}) if along else 1)
+                  _vector(plan, leaf, slot, {x.id for x in depth}) if along else 1, (True,) * len(free))
+
+
+def _beside(index: Sequence[Expr], free: Sequence[str], depth: str) -> tuple[bool, ...]:
+    """Which loops walk axes on the same side of the depth's as the last one does."""
+    axis = {name: n for n, e in enumerate(index) for name in e.variables() & {*free, depth}}
+    return tuple((axis[name] > axis[depth]) == (axis[free[-1]] > axis[depth]) for name in free)
 
 
 def _vector(plan: Plan, leaf: Leaf, slot: int, run: set[str]) -> int:

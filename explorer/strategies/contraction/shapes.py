@@ -174,18 +174,22 @@ def boxes(form: ProductForm, t: Tiling) -> tuple[tuple[int, ...], tuple[int, ...
     Where a warpgroup reads rows of memory across the depth, they are whole rows of the swizzle: all along one loop.
     """
     sides = ((form.left, form.row_extents, t.rows), (form.right, form.column_extents, t.columns))
-    down, across = (
-        (*(1 for _ in extents[1:]), size) if t.engine == "warpgroup" and f.along == f.free[-1] else box_of(extents, size)
-        for f, extents, size in sides)
-    return down, across
+    rows, columns = (
+        (*(1 for _ in extents[1:]), size) if t.engine == "warpgroup" and f.along == f.free[-1] else
+        box_of(extents, size, f.beside) for f, extents, size in sides)
+    return rows, columns
 
 
 @lru_cache(maxsize=4096)
-def box_of(extents: tuple[int, ...], size: int) -> tuple[int, ...]:
+def box_of(extents: tuple[int, ...], size: int, may: tuple[bool, ...] = ()) -> tuple[int, ...]:
     """The box of so many iterations that covers loops of these extents with least waste; of such the longest along the last ones.
 
-    Eight of 56 rows and eight of 56 columns leave nothing over, where 64 of 56 columns would leave 8 of 64.
+    Eight of 56 rows and eight of 56 columns leave nothing over, where 64 of 56 columns would leave 8 of 64.  With `may`, only
+    these of the loops are in a box.
     """
+    if not all(may):
+        chosen = iter(box_of(tuple(n for n, ok in zip(extents, may, strict=True) if ok), size))
+        return tuple(next(chosen) if ok else 1 for ok in may)
     if len(extents) == 1:
         return (size,)
     found = [(*box_of(extents[:-1], size // last), last) for last in range(1, size + 1) if size % last == 0]
