@@ -12,6 +12,7 @@ from ...schedule import Schedule
 from .._steps import Builder, leaves_of, own_temporaries
 from ..reductions import reduce
 from .form import ProductForm
+from .results import outlined, stored
 from .shapes import ROW_BYTES, Tiling, boxes, warp_instruction
 from .slices import sliced_apart
 
@@ -47,12 +48,15 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
         form, adding = sliced_apart(b, form, t.chunk(form))
     tile = _blocks(b, form, t)
     update = _apart(b, form, tile)
+    result = outlined(b, form.update) if t.through else ""
     ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, str, str]], None]] = {
         "warpgroup": _of_groups, "warp": _of_warps, "plain": _of_threads}
     ways[t.engine](b, form, t, update)
     for temporary in own_temporaries(b.plan, form.kernel):
-        if temporary not in b.plan.buffer_of:
+        if temporary not in b.plan.buffer_of and not (result and temporary == b.plan.statement_of[result].reads[0].array):
             b.do("contract", temporary, "register")
+    if result:
+        stored(b, result, "thread.x" if t.engine == "warpgroup" else "lane")
     _pairs(b, form.kernel)
     return reduce(b.schedule, adding, gpu) if adding else b.schedule
 
@@ -242,5 +246,7 @@ def _vectors(b: Builder, loop: Loop) -> None:
 
 
 def _writes_result(b: Builder, leaf: Leaf) -> bool:
-    """Whether a leaf writes to global memory."""
-    return leaf.view(len(b.plan.statement_of[leaf.statement].reads)) is None
+    """Whether a leaf writes to global memory, or what is stored from there to shared memory."""
+    view = leaf.view(len(b.plan.statement_of[leaf.statement].reads))
+    copies = {c.name for c in b.plan.copies}
+    return view is None or (b.plan.buffer_of[view.buffer].space == "shared" and leaf.statement not in copies)

@@ -44,6 +44,8 @@ class Tiling:
         Depth of one instruction of a warp; 0 for the largest there is.
     slices : int
         Parts of the depth, each of which has blocks of its own; a second launch adds their sums up.
+    through : bool
+        Whether results go through shared memory on their way out.
     """
 
     engine: str
@@ -55,6 +57,7 @@ class Tiling:
     stages: int
     step: int = 0
     slices: int = 1
+    through: bool = False
 
     @property
     def threads(self) -> int:
@@ -71,8 +74,9 @@ class Tiling:
         return number_of(form.row_extents, across) * number_of(form.column_extents, down) * form.batches * self.slices
 
     def shared_bytes(self, form: ProductForm) -> int:
-        """What its slots take."""
-        return self.stages * self.depth * (self.rows * form.left.dtype.bytes + self.columns * form.right.dtype.bytes)
+        """What its slots take, and results on their way."""
+        slots = self.stages * self.depth * (self.rows * form.left.dtype.bytes + self.columns * form.right.dtype.bytes)
+        return slots + self.through * self.rows * self.columns * form.left.dtype.bytes
 
     def registers(self, form: ProductForm) -> int:
         """32-bit registers of a thread for accumulators and, where there are, fragments."""
@@ -90,7 +94,8 @@ class Tiling:
         kind = {"warpgroup": "wgmma", "warp": "mma.sync", "plain": "fma"}[self.engine]
         who = {"warpgroup": "warpgroups", "warp": "warps", "plain": "threads"}[self.engine]
         return (f"{kind}, {self.rows} x {self.columns} x {self.depth} a block, {self.down} x {self.across} {who}, "
-                f"{self.stages} stages" + f", depth in {self.slices} slices" * (self.slices > 1))
+                f"{self.stages} stages" + f", depth in {self.slices} slices" * (self.slices > 1)
+                + ", results through shared memory" * self.through)
 
 
 def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | None:
@@ -103,11 +108,18 @@ def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | N
 def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """The tilings that fit a GPU and this product."""
     for find in (_of_groups, _of_warps, _of_threads):
-        yield from (t for t in find(form, gpu) if not form.grouped or not form.extents[1] % t.columns)
+        for t in find(form, gpu):
+            if form.grouped and form.extents[1] % t.columns:
+                continue
+            yield t
+            if t.engine != "plain" and form.lines and _fits(through := replace(t, through=True), form, gpu, MOST_REGISTERS):
+                yield through
 
 
 def sliced(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """The same tiling with the depth in slices, where the blocks of a grid without do not go round the GPU a few times."""
+    if t.through:
+        return  # sums of slices are f32: the pairs that lanes hold are whole sectors
     blocks, steps, others = t.blocks(form), -(-form.extents[2] // t.depth), prod(form.outer_extents)
     if form.gathered or blocks > FEW * gpu.multiprocessors:
         return

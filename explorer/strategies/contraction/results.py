@@ -1,0 +1,71 @@
+"""Results on their way out through shared memory: lanes leave what they hold there, and store neighbours side by side.
+
+A lane of a tensor instruction holds pairs of neighbours, so that a warp's store writes halves of sectors.  With the results in
+shared memory, a temporary of their own (`outline`), each lane stores 16 bytes, and a warp whole lines.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ...ir.expr import Expr
+from ...ir.layout import GROUP, LANES
+from .._steps import Builder
+
+WIDEST = 16
+"""Bytes of one store."""
+
+
+def outlined(b: Builder, update: str) -> str:
+    """Give the last result behind the sums a temporary, and its store a nest of its own; the store, or "" where there is none."""
+    kernel = b.plan.kernel_of(update)
+    assert kernel is not None
+    inside = [(leaf, above) for leaf, above, k in b.plan.leaves if k is kernel]
+    leaf, above = inside[-1]
+    statement = b.plan.statement_of[leaf.statement]
+    if b.plan.array_of[statement.target.array].role not in ("out", "inout") or len(above) < 2 or above[-1].body[-1] is not leaf:
+        return ""
+    known = set(b.plan.statement_of)
+    if not b.attempt("outline", leaf.id):
+        return ""
+    (name,) = set(b.plan.statement_of) - known
+    b.do("distribute", above[-1].id, after=leaf.id)
+    body = b.plan.loops[above[-2].id].body
+    b.do("distribute", above[-2].id, after=body[-2].id)
+    return name
+
+
+def stored(b: Builder, name: str, role: str) -> None:
+    """The store's temporary in shared memory, its loops spread over the lanes of a warp or a warpgroup."""
+    temporary = b.plan.statement_of[name].reads[0].array
+    b.do("contract", temporary, "shared")
+    hit = b.plan.resolve(name)
+    assert hit is not None
+    _, above, _ = hit
+    outer, inner = (x.id for x in above[-2:])
+    if _step(b, name, outer) == 1:
+        b.do("reorder", (inner, outer))
+        outer, inner = inner, outer
+    width = WIDEST // b.plan.array_of[temporary].dtype.bytes
+    while width > 1 and b.extent(inner) % width:
+        width //= 2
+    vector, lanes = b.plan.fresh(f"{inner}.v"), GROUP if role == "thread.x" else LANES
+    if width > 1 and b.extent(inner) > width:
+        b.do("split", inner, width, inner=vector)
+    b.do("coalesce", (outer, inner))
+    lane = b.plan.fresh(f"{outer}.l")
+    b.do("split", outer, lanes, inner=lane).do("bind", lane, role)
+    if width > 1:
+        b.attempt("vectorize", vector)
+    b.attempt("swizzle", temporary)
+
+
+def _step(b: Builder, name: str, loop: str) -> int:
+    """Elements of the result from one iteration of a loop to the next."""
+    hit = b.plan.resolve(name)
+    assert hit is not None
+    at, target = dict(hit[0].at), b.plan.statement_of[name].target
+    shape = b.plan.array_of[target.array].shape
+    strides = [prod(shape[n + 1:]) for n in range(len(shape))]
+    index = [e.substitute(at) for e in target.index if isinstance(e, Expr)]
+    return sum(c * stride for e, stride in zip(index, strides, strict=True) for atom, c in e.terms if atom == loop)
