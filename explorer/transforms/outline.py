@@ -54,7 +54,8 @@ class Outline(Transform):
             return no(f"there is no statement {self.leaf!r}")
         statement = plan.statement_of[hit[0].statement]
         if statement.name in {c.name for c in plan.copies}:
-            return no(f"{statement.name} is a copy already", "a copy has no value of its own", "outline the statement that it serves")
+            return no(f"{statement.name} is a copy already", "a copy has no value of its own",
+                      "outline the statement that it serves")
         if statement.update:
             return no(f"{statement.name} updates {statement.target.array}", "each of its terms would need a copy",
                       f"rfactor('{statement.name}', …) gives partial results a temporary")
@@ -90,9 +91,11 @@ class Outline(Transform):
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Outline]:
         hit = plan.resolve(node_id)
-        if hit and hit[0].id == node_id and plan.array_of[plan.statement_of[hit[0].statement].target.array].role != "temporary":
-            if (step := cls(node_id)).check(plan):
-                yield step
+        if hit is None or hit[0].id != node_id:
+            return
+        result = plan.array_of[plan.statement_of[hit[0].statement].target.array].role != "temporary"
+        if result and (step := cls(node_id)).check(plan):
+            yield step
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:

@@ -27,9 +27,11 @@ from .form import ProductForm
 from .shapes import GROUP_ROWS, Tiling, warp_instruction
 
 LOAD_BYTES_PER_CYCLE = {"warpgroup": 41.0, "warp": 38.0, "plain": 64.0}
-"""What a multiprocessor takes in from the second-level cache while all do.  This and the other constants of warpgroups were fitted
-to the times of 14 products, of 64 to 50,176 rows, in up to 45 tilings each, on an H200: they are 14 % off, and the tiling that the
-model takes for cheapest is the fastest for 11 of the products, and 3, 4 and 28 % slower for the others."""
+"""What a multiprocessor takes in from the second-level cache while all do.
+
+This and the other constants of warpgroups were fitted to the times of 14 products, of 64 to 50,176 rows, in up to 45 tilings each,
+on an H200.  They are 14 % off; the tiling that the model takes for cheapest is the fastest for 11 of the products, and 3, 4 and
+28 % slower than that for the others."""
 COPY_CYCLES = {True: 2.0, False: 4.0}
 """Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by
 what a multiprocessor issues (counted in the text, not measured)."""
