@@ -41,7 +41,7 @@ def ranked(form: ProductForm, gpu: Gpu) -> tuple[tuple[Tiling, ProductTime], ...
     def order(found: tuple[Tiling, ProductTime]) -> tuple[object, ...]:
         t, us = found
         alike = int(log(us.total_us * (WORTH if t.slices > 1 else 1.0) / least) / SAME)
-        return alike, t.slices > 1, -t.threads * (t.engine != "plain"), -t.stages, us.total_us, str(t)
+        return alike, t.slices > 1, -t.threads * us.resident * (t.engine != "plain"), -t.stages, us.total_us, str(t)
 
     return tuple(sorted(priced, key=order))
 

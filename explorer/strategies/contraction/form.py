@@ -22,6 +22,8 @@ from ...poly.tensor import is_product
 from ...schedule import Schedule
 from .._steps import chain, leaves_of
 
+PAIRED, VECTOR_BYTES = 2, 16
+"""Bytes of results of which the pairs that lanes hold are half a sector for a row; and of the widest store of a thread."""
 SHORT = 8
 """Iterations of a loop over the depth with which an instruction would multiply more zeros than elements."""
 NARROW = 8
@@ -97,6 +99,9 @@ class ProductForm:
     gathered : tuple of str
         All loops over the depth, outermost first, where they are taken as one, whose name is `depth`: a step of it takes elements
         from several of them, and a copy gathers what is no box.  Nothing where `depth` alone is long enough.
+    lines : bool
+        Whether results have 2 bytes and follow each other along the columns, in rows that begin at multiples of 16 bytes: pairs
+        that lanes hold are half a sector, and 16 bytes from shared memory a part of a line.
     """
 
     kernel: str
@@ -118,6 +123,7 @@ class ProductForm:
     flat: tuple[tuple[str, ...], ...] = ()
     gathered: tuple[str, ...] = ()
     grouped: bool = False
+    lines: bool = False
 
     @property
     def depths(self) -> tuple[str, ...]:
@@ -156,6 +162,7 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     if not inner or any(len(x.body) != 1 for x in inner):
         return None
     result = used[2] | {x.id for x in around}  # a scalar temporary stands for one element of each of the loops around
+    wide = [x.id for x in around if x.id in used[1] and x.id not in used[0]]
     rows = [x for x in around if x.id in used[0] and x.id not in used[1] and x.id in result]
     columns = [x for x in around if x.id in used[1] and x.id not in used[0] and x.id in result]
     depth = [x for x in inner if x.id in used[0] & used[1]]
@@ -183,7 +190,19 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
                        widths, k.id, tuple(x.id for x in others), tuple(x.extent for x in others),
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
                        plan.array_of[statement.target.array].dtype, () if gathered else flat, gathered,
-                       any(x.id in e.substitute(update.places).variables() for x in columns for e in _access(plan, update, 0)))
+                       any(x.id in e.substitute(update.places).variables() for x in columns for e in _access(plan, update, 0)),
+                       _in_lines(plan, [*leaves_of(body[0])][-1], wide))
+
+
+def _in_lines(plan: Plan, leaf: Leaf, columns: Sequence[str]) -> bool:
+    """Whether the last leaf's results have neighbours along columns, and rows of whole vectors (:attr:`ProductForm.lines`)."""
+    statement = plan.statement_of[leaf.statement]
+    array, slot = plan.array_of[statement.target.array], len(statement.reads)
+    if array.role == "temporary" or array.dtype.bytes != PAIRED or _index(plan, leaf, slot) is None:
+        return False
+    steps = _strides(plan, leaf, slot)
+    along = [name for name in columns if steps.get(name) == 1]
+    return bool(along) and all(step * array.dtype.bytes % VECTOR_BYTES == 0 for name, step in steps.items() if name not in along)
 
 
 def _access(plan: Plan, leaf: Leaf, slot: int) -> list[Expr]:

@@ -20,39 +20,65 @@ from math import prod
 
 from ...gpu.spec import Gpu
 from ...ir.instructions import Instruction, wgmma
+from ...ir.tree import WARP_SIZE
 from ..price import clock_of
 from ..stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
 from ..tensor_rates import tensor_flops_per_s
 from .form import ProductForm
 from .shapes import GROUP_ROWS, Tiling, warp_instruction
 
-LOAD_BYTES_PER_CYCLE = {"warpgroup": 41.0, "warp": 38.0, "plain": 64.0}
-"""What a multiprocessor takes in from the second-level cache while all do.
 
-This and the other constants of warpgroups were fitted to the times of 14 products, of 64 to 50,176 rows, in up to 45 tilings each,
-on an H200.  They are 14 % off; the tiling that the model takes for cheapest is the fastest for 11 of the products, and 3, 4 and
-28 % slower than that for the others."""
+@dataclass(frozen=True)
+class Rates:
+    """What one multiprocessor does with an engine (:class:`~explorer.strategies.contraction.shapes.Tiling`), in cycles and bytes.
+
+    Attributes
+    ----------
+    load : float
+        Bytes a cycle that it takes in from the second-level cache while all do.
+    fill : float
+        Cycles from a block's start to its first step.
+    latency : float
+        From a copy's issue to its bytes in shared memory, while others' are on their way.
+    late : float
+        Stages of a pipeline that hide none of it: the computing one, and what of the next one has gone by at the copies' issue.
+    step, least_step : float
+        Waits and barriers of a step beside its product; and of a step with them, however small that is.
+    share : float
+        Of its instruction's rate, where the operands are loaded in turn with the products.
+    stored, through : float
+        Bytes of results a cycle: for each byte of an element, where lanes write what they hold; through shared memory.
+    """
+
+    load: float
+    fill: float
+    latency: float
+    late: float
+    step: float
+    least_step: float
+    share: float
+    stored: float
+    through: float
+
+
+RATES = {
+    "warpgroup": Rates(41.0, 1600.0, 1600.0, 1.22, 250.0, 540.0, 1.0, 2.7, 13.7),
+    "warp": Rates(36.0, 2440.0, 1540.0, 0.8, 370.0, 440.0, 0.46, 3.4, 8.7),
+    "plain": Rates(64.0, 900.0, 900.0, 1.0, 60.0, 0.0, 1.0, 24.0, 24.0),
+}
+"""Fitted to times on an H200, of f16 products of 64 to 50,176 rows.
+
+Of warpgroups: 14 products in up to 45 tilings each, to 14 %; the tiling that the model takes for cheapest is the fastest for 11
+of them, and 3, 4 and 28 % slower than that for the others.  Of warps: 10 products in 54 to 76 tilings, to 13 %; the fastest for 5,
+1 to 2 % slower for four, 11 % for one.
+"""
 COPY_CYCLES = {True: 2.0, False: 4.0}
 """Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by
 what a multiprocessor issues (counted in the text, not measured)."""
-LATENCY_CYCLES = {"warpgroup": 1600.0, "warp": 900.0, "plain": 900.0}
-"""From a copy's issue to its bytes in shared memory, from global memory, while others' copies are on their way."""
-LATE = {"warpgroup": 1.22, "warp": 1.0, "plain": 1.0}
-"""Stages of a pipeline that hide no latency: the computing one, and what of the next one has gone by when copies are issued."""
-STEP_CYCLES = {"warpgroup": 250.0, "warp": 250.0, "plain": 60.0}
-"""Of a step's waits and barriers in one block."""
-LEAST_STEP_CYCLES = {"warpgroup": 540.0, "warp": 0.0, "plain": 0.0}
-"""Of a step, however small its product: from its wait to the next one's."""
-STORE_BYTES_PER_CYCLE = 24.0
-"""Results of a block on their way out, where threads write 16 bytes each."""
-LANES_BYTES_PER_CYCLE, THROUGH_BYTES_PER_CYCLE = 2.7, 13.7
-"""Results of tensor instructions on their way out: for each byte of an element where lanes write the pairs that they hold (halves
-of sectors for elements of 2 bytes), and where they go through shared memory."""
-FRAGMENTS = 0.6
-"""Share of its rate that a warp's instruction keeps where fragments are loaded in turn with the products (an H200: 4096 x 4096 x
-4096 in tiles of 128 x 128 x 64 took 399 µs)."""
 RESERVED = 32
 """Registers of a thread beside accumulators and fragments."""
+TENSOR_CORES = 4
+"""Of a multiprocessor; a warp keeps one of them busy."""
 WARPS_PER_CYCLE = 4
 """Instructions of warps that a multiprocessor issues in a cycle."""
 CACHED = 0.5
@@ -118,7 +144,7 @@ def product_cycles(form: ProductForm, t: Tiling, gpu: Gpu) -> float | None:
     if row is None:
         return None
     per_cycle = tensor_flops_per_s(row, gpu) / gpu.multiprocessors / (clock_of(gpu) * 1e6) / 2
-    return t.rows * t.columns * t.depth / per_cycle / (FRAGMENTS if t.engine == "warp" else 1.0)
+    return t.rows * t.columns * t.depth / per_cycle / RATES[t.engine].share
 
 
 def resident_blocks(form: ProductForm, t: Tiling, gpu: Gpu) -> int:
@@ -140,6 +166,7 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     out_bytes : int
         Of an element of the result.
     """
+    rates = RATES[t.engine]
     computed, resident = product_cycles(form, t, gpu), resident_blocks(form, t, gpu)
     if computed is None or not resident:
         return None
@@ -149,20 +176,21 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     written = form.batches * m * n * t.slices * form.accumulator.bytes if t.slices > 1 else results
     out_bytes = form.accumulator.bytes if t.slices > 1 else out_bytes
     steps = t.chunk(form) // t.depth * prod(form.outer_extents)
-    alone = max(computed + STEP_CYCLES[t.engine], LEAST_STEP_CYCLES[t.engine])
-    loaded = t.depth * (t.rows * form.left.dtype.bytes + t.columns * form.right.dtype.bytes) / LOAD_BYTES_PER_CYCLE[t.engine]
+    few = max(1.0, TENSOR_CORES * WARP_SIZE / t.threads) if t.engine == "warp" else 1.0
+    alone = max(computed * few + rates.step, rates.least_step)
+    loaded = t.depth * (t.rows * form.left.dtype.bytes + t.columns * form.right.dtype.bytes) / rates.load
     if t.engine != "warpgroup":
         sides = ((form.left, t.rows), (form.right, t.columns))
         loaded = max(loaded, sum(t.depth * n / f.vector / 32 * COPY_CYCLES[f.vector * f.dtype.bytes >= 4] for f, n in sides))
-    fill, waiting = LATENCY_CYCLES[t.engine], LATENCY_CYCLES[t.engine] / max(0.5, t.stages - LATE[t.engine])
-    stored = t.rows * t.columns * out_bytes / store_rate(t, out_bytes)
+    waiting = rates.latency / max(0.5, t.stages - rates.late)
+    stored = t.rows * t.columns * out_bytes / _store_rate(t, out_bytes)
     total = [0.0] * 6
     left, rounds = blocks, 0
     while left > 0 and rounds < 64:
         here = min(resident, -(-left // gpu.multiprocessors))
         left -= here * gpu.multiprocessors
         rounds += 1
-        times = (fill, steps * here * computed, steps * alone, steps * here * loaded, steps * waiting, here * stored)
+        times = (rates.fill, steps * here * computed, steps * alone, steps * here * loaded, steps * waiting, here * stored)
         total = [a + b for a, b in zip(total, times, strict=True)]
     scale = 1.0 if left <= 0 else blocks / (blocks - left)
     filled, tensor, step, load, latency, store = (x * scale / cycles for x in total)
@@ -171,15 +199,14 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
                        _join_us(written, results, gpu) if t.slices > 1 else 0.0)
 
 
-def store_rate(t: Tiling, out_bytes: int) -> float:
+def _store_rate(t: Tiling, out_bytes: int) -> float:
     """Bytes of results that a multiprocessor writes in a cycle."""
-    if t.engine == "plain":
-        return STORE_BYTES_PER_CYCLE
-    return THROUGH_BYTES_PER_CYCLE if t.through else min(LANES_BYTES_PER_CYCLE * out_bytes, THROUGH_BYTES_PER_CYCLE)
+    rates = RATES[t.engine]
+    return rates.through if t.through else min(rates.stored * out_bytes, rates.through)
 
 
 def _join_us(written: int, results: int, gpu: Gpu) -> float:
     """The launch that reads the slices' sums, from the second-level cache as far as that has room, and writes the results."""
     cached = min(written, (gpu.l2_bytes or 0) * CACHED)
-    near = cached / (LOAD_BYTES_PER_CYCLE["warp"] * gpu.multiprocessors * clock_of(gpu))
+    near = cached / (RATES["warp"].load * gpu.multiprocessors * clock_of(gpu))
     return LAUNCH_US + LATENCY_US + near + (written - cached + results) / bandwidth_of(gpu)
