@@ -27,7 +27,7 @@ from .shapes import Tiling, sliced, tilings
 TRIED, ELSE = 8, 2
 """Tilings that are tried, the cheapest first, until one can be built; and of each engine at least."""
 SAME = 0.02
-"""Times nearer to each other than this share are not told apart: more threads, then more stages come first."""
+"""Times nearer to each other than this share are not told apart: more threads at a time, then more stages come first."""
 WORTH = 1.05
 """The depth is sliced where that saves more than 5 %."""
 

@@ -69,8 +69,8 @@ RATES = {
 """Fitted to times on an H200, of f16 products of 64 to 50,176 rows.
 
 Of warpgroups: 14 products in up to 45 tilings each, to 14 %; the tiling that the model takes for cheapest is the fastest for 11
-of them, and 3, 4 and 28 % slower than that for the others.  Of warps: 10 products in 54 to 76 tilings, to 13 %; the fastest for 5,
-1 to 2 % slower for four, 11 % for one.
+of them, and 3, 4 and 28 % slower than that for the others.  Of warps: 10 products in 54 to 76 tilings, to 13 %; the fastest for
+5, 1 to 2 % slower for four, 11 % for one.
 """
 COPY_CYCLES = {True: 2.0, False: 4.0}
 """Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by
