@@ -224,6 +224,13 @@ def test_rows_are_all_pixels_and_the_depth_is_one_loop() -> None:
     assert "for (int r = 0; r < 9; ++r)" in made.cuda  # nine filter elements in steps of one pipeline
 
 
+def test_steps_go_through_memory_in_its_order() -> None:
+    sizes = {"B": 2, "H": 8, "W": 8, "C": 64, "K": 64, "R": 3, "S": 3, "A": 1}
+    last, first = (form_of(written(program=p, **sizes)) for p in (product_programs.conv_nhwc, product_programs.conv))
+    assert last.depths == ("r", "s", "d")
+    assert first.depths == ("d", "r", "s")
+
+
 def test_tiles_leave_as_little_over_as_they_can() -> None:
     assert box_of((32, 56, 56), 64) == (1, 8, 8)
     assert box_of((32, 14, 14), 128) == (32, 2, 2)

@@ -4,7 +4,9 @@ A product is recognised from its accesses (:mod:`~explorer.strategies.contractio
 tilings are a small space (:mod:`~explorer.strategies.contraction.shapes`), ranked by one model
 (:mod:`~explorer.strategies.contraction.model`), and built by moves (:mod:`~explorer.strategies.contraction.moves`), the depth in
 slices where tiles are few (:mod:`~explorer.strategies.contraction.slices`).  Products among other nests come apart first
-(:mod:`~explorer.strategies.contraction.apart`).  Pipelines over several stages are ALCOP's (Huang et al., MLSys 2023).
+(:mod:`~explorer.strategies.contraction.apart`).  A convolution is a product whose tiles are boxes of pixels (implicit: no matrix
+of windows is in memory), one for each of its groups (:mod:`~explorer.strategies.contraction.groups`).  Pipelines over several
+stages are ALCOP's (Huang et al., MLSys 2023).
 """
 
 from __future__ import annotations

@@ -96,6 +96,9 @@ class ProductForm:
         Loops over rows, or over columns, that walk their factor as one loop would: they are one, with the first one's name.
     grouped : bool
         Whether the left factor is another one for each so many columns, so that tiles have to divide these.
+    depths : tuple of str
+        All loops over the depth in the order in which a product runs through them: the longest strides outermost, so that what
+        lies between the elements of one step belongs to the next ones.
     gathered : tuple of str
         All loops over the depth, outermost first, where they are taken as one, whose name is `depth`: a step of it takes elements
         from several of them, and a copy gathers what is no box.  Nothing where `depth` alone is long enough.
@@ -120,15 +123,11 @@ class ProductForm:
     left: Factor
     right: Factor
     accumulator: DType
+    depths: tuple[str, ...]
     flat: tuple[tuple[str, ...], ...] = ()
     gathered: tuple[str, ...] = ()
     grouped: bool = False
     lines: bool = False
-
-    @property
-    def depths(self) -> tuple[str, ...]:
-        """All loops over the depth, in the order in which they are nested for the product."""
-        return self.gathered or (*self.outer_depth, self.depth)
 
 
 def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
@@ -186,12 +185,12 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
         rows, columns = _merged(rows, flat), _merged(columns, flat)
     others = [x for x in inner if not gathered and x is not k]
     heights, widths = tuple(x.extent for x in rows), tuple(x.extent for x in columns)
+    grouped = any(x.id in e.substitute(update.places).variables() for x in columns for e in _access(plan, update, 0))
     return ProductForm(kernel, update.id, statement.target.array, tuple(x.id for x in batch), first.free, second.free, heights,
                        widths, k.id, tuple(x.id for x in others), tuple(x.extent for x in others),
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
-                       plan.array_of[statement.target.array].dtype, () if gathered else flat, gathered,
-                       any(x.id in e.substitute(update.places).variables() for x in columns for e in _access(plan, update, 0)),
-                       _in_lines(plan, [*leaves_of(body[0])][-1], wide))
+                       plan.array_of[statement.target.array].dtype, gathered or _by_stride(plan, update, inner),
+                       () if gathered else flat, gathered, grouped, _in_lines(plan, [*leaves_of(body[0])][-1], wide))
 
 
 def _in_lines(plan: Plan, leaf: Leaf, columns: Sequence[str]) -> bool:
@@ -271,6 +270,12 @@ def _flattened(plan: Plan, leaf: Leaf, slot: int, factor: Factor, flat: tuple[tu
     beside = tuple(x for name, x in zip(factor.free, factor.beside, strict=True) if name in free)
     pitch = gcd(*(n for n in apart if n > array.dtype.bytes))
     return replace(factor, free=free, along=first.get(factor.along, factor.along), pitch=pitch, beside=beside)
+
+
+def _by_stride(plan: Plan, leaf: Leaf, loops: list[Loop]) -> tuple[str, ...]:
+    """Loops by how far apart in memory their iterations are, the farthest first."""
+    left, right = (_strides(plan, leaf, slot) for slot in (0, 1))
+    return tuple(x.id for x in sorted(loops, key=lambda x: -abs(left.get(x.id, 0)) - abs(right.get(x.id, 0))))
 
 
 def _alone(plan: Plan, leaf: Leaf, slot: int, depth: str, free: list[Loop]) -> bool:

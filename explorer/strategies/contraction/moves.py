@@ -122,12 +122,12 @@ def _split_depth(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...
     *tile, depth = loops
     inner = b.plan.fresh(f"{depth}.i")
     b.do("split", depth, t.depth, inner=inner)
-    if tile:
-        b.do("reorder", (depth, *tile, inner))
-    if not form.outer_depth:
-        return depth, inner
-    b.do("coalesce", (*form.outer_depth, depth))
-    return form.outer_depth[0], inner
+    steps = form.depths if form.outer_depth else (depth,)
+    if tile or steps[-1] != depth:
+        b.do("reorder", (*steps, *tile, inner))
+    if form.outer_depth:
+        b.do("coalesce", steps)
+    return steps[0], inner
 
 
 def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, str]) -> None:
