@@ -90,6 +90,7 @@ def form_of(schedule: ex.Schedule) -> ProductForm:
 
 @pytest.mark.parametrize(("tiling", "sizes"), [
     (GROUPS, {"B": 2, "H": 7, "W": 7, "C": 64, "K": 64, "R": 3, "S": 3, "A": 1}),
+    (replace(GROUPS, through=True), {"B": 2, "H": 7, "W": 7, "C": 64, "K": 72, "R": 3, "S": 3, "A": 1}),
     (GROUPS, {"B": 1, "H": 9, "W": 6, "C": 72, "K": 40, "R": 2, "S": 3, "A": 0}),
     (TWO_GROUPS, {"B": 3, "H": 5, "W": 9, "C": 40, "K": 72, "R": 5, "S": 1, "A": 2}),
 ])
