@@ -75,6 +75,9 @@ of them, and 3, 4 and 28 % slower than that for the others.  Of warps: 10 produc
 COPY_CYCLES = {True: 2.0, False: 4.0}
 """Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by
 what a multiprocessor issues (counted in the text, not measured)."""
+LINE_BYTES, STRADDLING = 128, 1.5
+"""Of a line of the second-level cache, and how much longer boxes take whose rows of so many bytes lie in two of them (1000 x 1504 x
+776 took 11.2 µs where 512 x 3072 x 768 took 8.0, in as many blocks)."""
 RESERVED = 32
 """Registers of a thread beside accumulators and fragments."""
 TENSOR_CORES = 4
@@ -96,7 +99,7 @@ class ProductTime:
     launch_us, fill_us, tensor_us, step_us, load_us, latency_us, store_us, memory_us : float
         Launch; start of the pipelines; the four of which the longest counts; results; global memory, which is a floor.
     resident, rounds : int
-        Blocks of a multiprocessor at a time, and how often the grid fills the GPU.
+        Blocks of a multiprocessor at a time, where there are so many, and how often the grid fills the GPU.
     join_us : float
         The launch that adds the slices' sums up.
     """
@@ -166,21 +169,22 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     out_bytes : int
         Of an element of the result.
     """
-    rates = RATES[t.engine]
-    computed, resident = product_cycles(form, t, gpu), resident_blocks(form, t, gpu)
+    rates, blocks = RATES[t.engine], t.blocks(form)
+    computed, resident = product_cycles(form, t, gpu), min(resident_blocks(form, t, gpu), -(-blocks // gpu.multiprocessors))
     if computed is None or not resident:
         return None
     m, n, _ = form.extents
     cycles = clock_of(gpu)  # of a microsecond
-    blocks, results = t.blocks(form), form.batches * m * n * out_bytes
+    results = form.batches * m * n * out_bytes
     written = form.batches * m * n * t.slices * form.accumulator.bytes if t.slices > 1 else results
     out_bytes = form.accumulator.bytes if t.slices > 1 else out_bytes
     steps = t.chunk(form) // t.depth * prod(form.outer_extents)
     few = max(1.0, TENSOR_CORES * WARP_SIZE / t.threads) if t.engine == "warp" else 1.0
     alone = max(computed * few + rates.step, rates.least_step)
-    loaded = t.depth * (t.rows * form.left.dtype.bytes + t.columns * form.right.dtype.bytes) / rates.load
+    sides = ((form.left, t.rows), (form.right, t.columns))
+    lines = (n * f.dtype.bytes * (STRADDLING if f.pitch % LINE_BYTES and t.engine == "warpgroup" else 1.0) for f, n in sides)
+    loaded = t.depth * sum(lines) / rates.load
     if t.engine != "warpgroup":
-        sides = ((form.left, t.rows), (form.right, t.columns))
         loaded = max(loaded, sum(t.depth * n / f.vector / 32 * COPY_CYCLES[f.vector * f.dtype.bytes >= 4] for f, n in sides))
     waiting = rates.latency / max(0.5, t.stages - rates.late)
     stored = t.rows * t.columns * out_bytes / _store_rate(t, out_bytes)
