@@ -1,4 +1,8 @@
-"""Products of matrices by tensor instructions: one tile a warp, factors from global memory or in pipelined shared memory."""
+"""Products of matrices by tensor instructions.
+
+One tile a warp, factors from global memory or in pipelined shared memory; and what `contraction` makes of products in every
+order.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,16 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import product_programs
+from product_cases import Conv
+
 import explorer as ex
 from explorer.ir.instructions import INSTRUCTIONS, Mma
 from explorer.schedule import Schedule
+from explorer.strategies.auto import auto
+from explorer.strategies.contraction.form import product_form
+from explorer.strategies.contraction.moves import build
+from explorer.strategies.contraction.shapes import Tiling
 
 M, N, K = ex.sizes("M N K")
 
@@ -48,6 +59,23 @@ def tiles(row: Mma, m: int, n: int, k: int, *, across: int = 2, down: int = 2, s
     return s.stage(x, "k", space="register").stage(y, "k", space="register").tensorize("S1")
 
 
+TILINGS = (
+    Tiling("warpgroup", 128, 64, 64, 2, 1, 3, through=True),
+    Tiling("warpgroup", 64, 64, 64, 1, 1, 2),
+    Tiling("warpgroup", 64, 64, 64, 1, 1, 2, slices=2),
+    Tiling("warp", 64, 64, 32, 2, 2, 3, 16, through=True),
+)
+"""Bulk copies with products in flight, results through shared memory or not, and the depth in slices."""
+
+
+def tiled(program: str, t: Tiling, **sizes: int) -> Schedule:
+    """One of the programs of products in a tiling."""
+    written = getattr(product_programs, program).schedule(**sizes)
+    form = product_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    return build(written, form, t)
+
+
 def schedules() -> Iterator[tuple[str, Schedule]]:
     """Name and schedule."""
     for row in INSTRUCTIONS.values():
@@ -55,3 +83,11 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
             yield f"products by {row.name}", tiles(row, 2 * row.m, 4 * row.n, 3 * row.k)
     for stages in (2, 3):
         yield f"products by m16n8k16, {stages} stages", tiles(INSTRUCTIONS["m16n8k16_f16_f16_f32"], 64, 64, 128, stages=stages)
+    for order in ("nn", "nt", "tn", "tt"):
+        for t in TILINGS:
+            yield f"products, {order}, {t}", tiled(f"product_{order}", t, M=200, N=136, K=328)
+    yield "batches of products", tiled("batched_nt", TILINGS[0], Z=3, M=72, N=200, K=136)
+    yield "a product and what follows", tiled("bias_gelu", TILINGS[0], M=136, N=200, K=200)
+    for stride in (1, 2):
+        case = Conv("tiny", 2, 64, 14, 14, 64, 3, 3, stride, 1, 1, True)
+        yield f"a convolution of stride {stride}", auto(product_programs.conv_nhwc.schedule(**case.sizes))
