@@ -121,7 +121,12 @@ def bulk(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk | Never:
     cell = tuple(e.substitute(start, scope) for e in view.index)
     if refusal := _shape(array, buffer, box, steps) or _place(leaf, buffer, cell, loops, scope):
         return refusal
-    return Bulk(array.name, axes, loops, box, steps, tuple(e.substitute(first, scope) for e in index),
+    begins = tuple(e.substitute(first, scope) for e in index)
+    if odd := misaligned(begins[-1], max(GRAIN // array.dtype.bytes, 1)):
+        return Never(f"boxes of {array.name} begin at column {begins[-1]}, of elements of {array.dtype.bytes} bytes",
+                     f"{GRAIN} bytes have to divide their place in a row, and do not divide {odd}",
+                     f"tiles of a multiple of {GRAIN} bytes, and neighbours on other axes than the last; or {OTHERWISE}")
+    return Bulk(array.name, axes, loops, box, steps, begins,
                 tuple(e.substitute(first, scope) for e in cell), when, buffer.swizzle)
 
 

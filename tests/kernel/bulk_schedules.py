@@ -45,8 +45,8 @@ def stencil(x: ex.f32[C, D, E], y: ex.f32[C, D, E]):
                 y[c, d, e] = 0.0
                 for a in range(3):
                     for b in range(3):
-                        if 0 <= d + a - 1 < D and 0 <= e + b - 1 < E:
-                            y[c, d, e] += x[c, d + a - 1, e + b - 1]
+                        if 0 <= d + a - 1 < D and 0 <= c + b - 1 < C:
+                            y[c, d, e] += x[c + b - 1, d + a - 1, e]
 
 
 @ex.program
@@ -112,7 +112,7 @@ def tiles(definition: ex.Definition = plane, d: int = 37, e: int = 72, tile: tup
 
 def window(d: int = 20, e: int = 44) -> Schedule:
     """Three dimensions, tiles with a halo: boxes begin before the array."""
-    s = stencil.schedule(C=3, D=d, E=e).split("d", 8).split("e", 14).reorder("c", "d", "e", "d.i", "e.i")
+    s = stencil.schedule(C=3, D=d, E=e).split("d", 8).split("e", 16).reorder("c", "d", "e", "d.i", "e.i")
     s = s.bind("c", "block.z").bind("d", "block.y").bind("e", "block.x").bind("d.i", "thread.y").bind("e.i", "thread.x")
     return s.stage("x", "e", engine="bulk")
 

@@ -23,7 +23,7 @@ def test_a_wrong_map_is_noticed(tmp_path: Path) -> None:
     text = exported(SCHEDULES["halo"]())
     for old, new, status in (("x_map_extents[] = {44, 20, 3}", "x_map_extents[] = {43, 20, 3}", 2),
                              ("x_map_extents[] = {44, 20, 3}", "x_map_extents[] = {44, 19, 3}", 2),
-                             ("x_map_box[] = {16, 10, 1}", "x_map_box[] = {16, 9, 1}", 1)):
+                             ("x_map_box[] = {16, 10, 3}", "x_map_box[] = {16, 9, 3}", 1)):
         assert old in text
         assert host_run(text.replace(old, new), tmp_path, more=MORE).returncode == status, new
 

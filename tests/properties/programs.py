@@ -169,12 +169,12 @@ def f(x: ex.{dtype}[M, N], y: ex.{dtype}[M, N]):
         for j in range(N):
             y[i, j] = 0
             for k in range(3):
-                if 0 <= j + k - 1 < N:
-                    y[i, j] += x[i, j + k - 1]
+                if 0 <= i + k - 1 < M:
+                    y[i, j] += x[i + k - 1, j]
 """
         columns = 16 * wide // size
         s = define(text, f"{label}.py").schedule(M=pick.choice((1, 5, 8)), N=columns * pick.choice((1, 2, 3)))
-        s = s.split("i", pick.choice((2, 4))).split("j", max(columns - 2, 2)).reorder("i", "j", "i.i", "j.i")
+        s = s.split("i", pick.choice((2, 4))).split("j", columns).reorder("i", "j", "i.i", "j.i")
         s = s.bind("i", "block.y").bind("j.i", "thread.x")
         s = s.bind("j", "block.x") if pick.random() < 0.7 else s
         return Case("boxes of a filter", s.stage("x", "j", engine="bulk"))

@@ -91,6 +91,8 @@ REFUSED: dict[str, tuple[Callable[[], Schedule], str]] = {
     "data-dependent elements": (lambda: picked.schedule(D=4, E=8).stage("x", "d", engine="bulk"), "data-dependent"),
     "gaps": (lambda: strided.schedule(E=64).split("e", 16).stage("x", "e", engine="bulk"),
              "stands in no loops over a box of x alone"),
+    "boxes that begin anywhere": (lambda: shifted.schedule(E=64).split("e", 16).stage("x", "e", engine="bulk"),
+                                  "boxes of x begin at column 16*e + 1"),
     "no zeros": (lambda: unfilled(), "copies a part of a box"),
     "a sum's copy": (lambda: window().stage("x_s", "d.i", engine="bulk"), "copies from shared memory"),
     "what the launch writes": (lambda: twice.schedule(E=64).split("e", 16).split("f", 16).stage("t", "f", engine="bulk"),
@@ -118,6 +120,12 @@ def picked(x: ex.f32[D, E], i: ex.i32[E], y: ex.f32[D, E]):
 def strided(x: ex.f32[2 * E], y: ex.f32[E]):
     for e in range(E):
         y[e] = x[2 * e]
+
+
+@ex.program
+def shifted(x: ex.f32[E + 1], y: ex.f32[E]):
+    for e in range(E):
+        y[e] = x[e + 1]
 
 
 @ex.program

@@ -53,6 +53,7 @@ MISTAKES: dict[str, tuple[Callable[[], Schedule], tuple[str, str], tuple[str, ..
     "no barrier before a slot is filled again": (steady, (f"    __syncthreads();\n    {STEADY_WAIT}", f"    {STEADY_WAIT}"),
                                                  ("race", "bulk-pending")),
     "a place of 64 bytes": (tiles, ("&x_s[0][0]", "&x_s[0][32]"), ("bulk-alignment",)),
+    "a place between 16 bytes": (several_tiles, ("x_map, 16 * k_pro", "x_map, 16 * k_pro + 1"), ("bulk-column",)),
     "a box too far": (several_tiles, ("&x_s[128 * k_pro]", "&x_s[128 * k_pro + 256]"), ("out-of-bounds",)),
 }
 

@@ -194,6 +194,7 @@ void simt_bulk_copy(void* shared, const void* map, const int* at, int rank, void
     f.bytes = (int)f.map.element_bytes;
     for (int d = 0; d < rank; ++d) f.at[d] = at[d], f.bytes *= f.map.box[d];
     if ((uintptr_t)shared % 128) fault("bulk-alignment", "pc=%u", offset_of(pc));
+    if (at[0] * (int)f.map.element_bytes % 16) fault("bulk-column", "pc=%u\tat=%d", offset_of(pc), at[0]);
 #if SIMT_CHECKED
     check_box(f.to, f.bytes, (uint32_t)b.mbarriers[f.mbarrier].record, pc);
     check_source(f, pc);
