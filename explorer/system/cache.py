@@ -205,7 +205,7 @@ def _begin(parent: Path) -> Path:
     if parent.is_dir():
         if not os.access(parent, os.R_OK | os.W_OK | os.X_OK):
             parent.chmod(0o700)
-    elif parent.parent.is_dir() and (parent.exists() or parent.is_symlink()):
+    elif parent.is_symlink() or (parent.exists() and not parent.is_dir()):  # another process may have made it just now
         parent.rename(parent.with_name(f"{parent.name}.aside-{os.urandom(6).hex()}"))
     parent.mkdir(parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=_MAKING, dir=parent))

@@ -251,3 +251,20 @@ def test_caches_forget_and_prune_their_own(tmp_path: Path, monkeypatch: pytest.M
     assert built.is_dir()
     assert BUILDS.forget() == 1
     assert not built.exists()
+
+
+def test_a_folder_that_another_process_makes_just_now_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is missing when one process looks, and there, with an entry being made, when it looks again."""
+    parent, is_dir = tmp_path / "cache" / "ab", Path.is_dir
+    (tmp_path / "cache").mkdir()
+
+    def late(path: Path) -> bool:
+        found = is_dir(path)
+        if path == parent and not found:
+            (parent / "entry").mkdir(parents=True)
+        return found
+
+    monkeypatch.setattr(Path, "is_dir", late)
+    work = cache._begin(parent)
+    assert (parent / "entry").is_dir()
+    assert work.parent == parent

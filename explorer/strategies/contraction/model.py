@@ -76,8 +76,8 @@ COPY_CYCLES = {True: 2.0, False: 4.0}
 """Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by
 what a multiprocessor issues (counted in the text, not measured)."""
 LINE_BYTES, STRADDLING = 128, 1.5
-"""Of a line of the second-level cache, and how much longer boxes take whose rows of so many bytes lie in two of them (1000 x 1504 x
-776 took 11.2 µs where 512 x 3072 x 768 took 8.0, in as many blocks)."""
+"""Of a line of the second-level cache, and how much longer boxes take whose rows of so many bytes lie in two of them (1000 x 1504
+x 776 took 11.2 µs where 512 x 3072 x 768 took 8.0, in as many blocks)."""
 RESERVED = 32
 """Registers of a thread beside accumulators and fragments."""
 TENSOR_CORES = 4
