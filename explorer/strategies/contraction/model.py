@@ -37,7 +37,7 @@ class Rates:
     load : float
         Bytes a cycle that it takes in from the second-level cache while all do.
     fill : float
-        Cycles from a block's start to its first step.
+        Cycles of a block's start and end in which it does nothing: others that are resident do.
     latency : float
         From a copy's issue to its bytes in shared memory, while others' are on their way.
     late : float
@@ -62,15 +62,15 @@ class Rates:
 
 
 RATES = {
-    "warpgroup": Rates(41.0, 1600.0, 1600.0, 1.22, 250.0, 540.0, 1.0, 2.7, 13.7),
-    "warp": Rates(36.0, 2440.0, 1540.0, 0.8, 370.0, 440.0, 0.46, 3.4, 8.7),
+    "warpgroup": Rates(44.0, 3000.0, 1930.0, 1.0, 150.0, 480.0, 1.0, 3.0, 17.5),
+    "warp": Rates(34.0, 2630.0, 1530.0, 0.8, 400.0, 290.0, 0.52, 2.5, 5.4),
     "plain": Rates(64.0, 900.0, 900.0, 1.0, 60.0, 0.0, 1.0, 24.0, 24.0),
 }
 """Fitted to times on an H200, of f16 products of 64 to 50,176 rows.
 
-Of warpgroups: 14 products in up to 45 tilings each, to 14 %; the tiling that the model takes for cheapest is the fastest for 11
-of them, and 3, 4 and 28 % slower than that for the others.  Of warps: 10 products in 54 to 76 tilings, to 13 %; the fastest for
-5, 1 to 2 % slower for four, 11 % for one.
+Of warpgroups: 14 products in up to 45 tilings each, to 14 %; the tiling that the model takes for cheapest is the fastest for 12
+of them, and 3 and 4 % slower than that for the others.  Of warps: 10 products in 54 to 76 tilings, to 14 %; the fastest for 5,
+1 to 2 % slower for three, 7 and 11 % for two.
 """
 COPY_CYCLES = {True: 2.0, False: 4.0}
 """Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by
@@ -194,7 +194,7 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
         here = min(resident, -(-left // gpu.multiprocessors))
         left -= here * gpu.multiprocessors
         rounds += 1
-        times = (rates.fill, steps * here * computed, steps * alone, steps * here * loaded, steps * waiting, here * stored)
+        times = (rates.fill / here, steps * here * computed, steps * alone, steps * here * loaded, steps * waiting, here * stored)
         total = [a + b for a, b in zip(total, times, strict=True)]
     scale = 1.0 if left <= 0 else blocks / (blocks - left)
     filled, tensor, step, load, latency, store = (x * scale / cycles for x in total)
