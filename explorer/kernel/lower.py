@@ -195,7 +195,9 @@ def _multiply(c: Context, inner: Leaf, loops: list[Loop], above: tuple[Loop, ...
     assert row is not None, "a leaf in tensor loops is an instruction, or the plan was not judged"
     tiles = tiles_of(c.low.plan, inner, row, (rows.id, columns.id, depth.id))
     node = Multiply(site, row, target, factors, (rows, columns, depth), tiles, ids)
-    return (If(site.conditions, (node,)),) if site.conditions else (node,)
+    inside = {c.low.variable[x.id] for x in loops}  # of its elements only what changes nothing may be left out: it is a whole tile
+    conditions = tuple(x for x in site.conditions if not x.variables() & inside)
+    return (If(conditions, (node,)),) if conditions else (node,)
 
 
 def _wait_for_products(c: Context, node: Sync, above: tuple[Loop, ...]) -> WaitProducts:

@@ -43,8 +43,8 @@ class Outline(Transform):
 
     name = "outline"
     group = "Producers"
-    aliases = ("cache_write", "stage_mem", "buffer_result")
-    elsewhere = {"TVM": "cache_write", "Exo": "stage_mem"}
+    aliases = ("cache_write", "buffer_result")
+    elsewhere = {"TVM": "cache_write"}
 
     leaf: str = field(metadata={"kind": "leaf", "help": "the statement that writes the result"})
 

@@ -82,7 +82,7 @@ class Stage(Transform):
     name = "stage"
     group = "Storage"
     aliases = ("cache_read", "stage_mem", "prefetch", "add_prefetch", "promote", "local_copy", "compute_at_copy")
-    elsewhere = {"Halide": "compute_at, store_in", "TVM": "cache_read, cache_write", "Exo": "stage_mem",
+    elsewhere = {"Halide": "compute_at, store_in", "TVM": "cache_read", "Exo": "stage_mem",
                  "loopy": "add_prefetch"}
 
     array: str = field(metadata={"kind": "array", "help": "the array that is read (or a staged copy of one)"})

@@ -198,7 +198,7 @@ def test_every_kind_of_question_about_copies_is_told_by_each_of_its_ways(staged:
     assert {("Broken", "by_intervals"), ("Broken", "by_points"), ("NotLanded", "by_intervals"), ("StillOpen", "by_intervals"),
             ("InProgram", "by_intervals"), ("First", "by_intervals")} <= {key for key, n in found.items() if n > 1}
     refused = Counter(type(question).__name__ for question, exact in staged.items() if exact is not None)
-    assert min(refused[kind] for kind in ("_Broken", "_NotLanded", "_StillOpen", "_First")) > 1
+    assert min(refused[kind] for kind in ("_Broken", "_NotLanded", "StillOpen", "_First")) > 1
 
 
 def _reached(original: Callable[..., bool]) -> Callable[..., bool]:
@@ -223,7 +223,7 @@ MUTANTS = {
     "a wait lets one group more through": Patch("explorer.poly.asynchronous", "_let_through", _reached),
     "a wait has always run": Patch("explorer.poly.asynchronous", "_let_through", _every_run),
     "a later iteration writes nothing again": Patch(
-        "explorer.poly.asynchronous", "_StillOpen.by_intervals",
+        "explorer.poly.asynchronous", "StillOpen.by_intervals",
         lambda original: lambda q: original(replace(q, after=q.after[1:]))),
     "a write comes first wherever it stands": Patch(
         "explorer.poly.initial", "_First._precedes",

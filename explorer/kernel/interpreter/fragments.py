@@ -54,7 +54,8 @@ def collect(blocks: Blocks, node: Multiply, lanes: Lanes, env: Env) -> None:
         parts = [blocks.where(access, element, lanes)[:2] for element in elements]
         cells, where = parts[0][0], np.stack([p[1] for p in parts], axis=1)
         if machine.watch:
-            machine.unknown(access, cells, where.reshape(-1), np.repeat(lanes.index, layout.registers))
+            asked = _exist(blocks, node, layout, lanes, env) if ref is node.target else np.ones(where.shape, bool)
+            machine.unknown(access, cells, where[asked], np.repeat(lanes.index, layout.registers).reshape(where.shape)[asked])
         key = id(node), ref
         if key not in blocks.fragments:
             blocks.fragments[key] = Fragment(cells, np.zeros((len(machine.everyone), layout.registers), np.int64))
@@ -73,6 +74,20 @@ def collect(blocks: Blocks, node: Multiply, lanes: Lanes, env: Env) -> None:
                 reader = np.repeat(by[n], every.shape[1])
                 machine.note(access, cells, every[n], reader, writes=False)
                 machine.unknown(access, cells, every[n], reader)
+
+
+def _exist(blocks: Blocks, node: Multiply, layout: Layout, lanes: Lanes, env: Env) -> Numbers:
+    """Which elements of the accumulator, for each lane and register, are of the program: the others of a tile are nobody's."""
+    rows, columns, depth = (blocks.low.variable[x.id] for x in node.loops)
+    out = np.ones((len(lanes), layout.registers), bool)
+    conditions = [c for c in node.site.conditions if depth not in c.variables()]
+    lane = blocks.machine.thread_of % layout.lanes
+    for register in range(layout.registers) if conditions else ():
+        at = {"lane": lane, "register": np.full_like(lane, register)}
+        here = {**env, rows: layout.row.evaluate(at), columns: layout.column.evaluate(at)}
+        for c in conditions:
+            out[:, register] &= lanes.each(blocks.holds((c,), lanes, here))
+    return out
 
 
 def _tiles(node: Multiply) -> Sequence[tuple[Ref, tuple[Loop, Loop], tuple[int, int]]]:
