@@ -195,7 +195,7 @@ def _multiply(c: Context, inner: Leaf, loops: list[Loop], above: tuple[Loop, ...
     assert row is not None, "a leaf in tensor loops is an instruction, or the plan was not judged"
     tiles = tiles_of(c.low.plan, inner, row, (rows.id, columns.id, depth.id))
     node = Multiply(site, row, target, factors, (rows, columns, depth), tiles, ids)
-    inside = {c.low.variable[x.id] for x in loops}  # of its elements only what changes nothing may be left out: it is a whole tile
+    inside = {c.low.variable[x.id] for x in loops}  # it is a whole tile: a condition on its elements was judged to change nothing
     conditions = tuple(x for x in site.conditions if not x.variables() & inside)
     return (If(conditions, (node,)),) if conditions else (node,)
 

@@ -28,7 +28,8 @@ def test_every_alias_leads_to_its_move(name: str) -> None:
     ("Exo: mult_loops", "coalesce"), ("Halide: fuse", "coalesce"), ("TVM: fuse", "coalesce"), ("Exo: fuse", "fuse"),
     ("halide: compute_with", "fuse"), ("  OpenMP :collapse ", "coalesce"), ("Clay: split", "distribute"),
     ("Clay: stripmine", "split"),
-    ("loopy: add_prefetch", "stage"), ("TVM: cache_read", "stage"), ("TVM: cache_write", "outline"), ("Clay: peel", "cut"), ("isl: band_tile", "split"),
+    ("loopy: add_prefetch", "stage"), ("TVM: cache_read", "stage"), ("TVM: cache_write", "outline"),
+    ("Clay: peel", "cut"), ("isl: band_tile", "split"),
 ])
 def test_other_dialects(words: str, ours: str) -> None:
     assert ex.help(words).startswith(f"{ours} — ")
