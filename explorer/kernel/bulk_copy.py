@@ -63,7 +63,7 @@ class Launched:
         taken.taken |= {name for low in self.lows for name in low.taken.taken}
         for low in self.lows:
             for leaf, above in leaves(low.kernel.body):
-                if leaf.mechanism == "bulk":
+                if leaf.mechanism == "bulk" and all(x.extent > 0 for x in above):  # one that never runs needs no map
                     self._map(moved(low.plan, leaf, above), low.stores, taken)
         for low in self.lows:
             if copies_in_bulk(low.kernel):

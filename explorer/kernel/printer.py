@@ -234,6 +234,7 @@ class BodyPrinter:
 
     @node.register
     def _(self, node: Begin) -> list[Out]:
+        self.spell.library.add("bulk_copy")
         return [Lines((f"mbarrier_begin({node.mbarriers.name});  // one for each group of bulk copies on its way",), node.ids)]
 
     @node.register

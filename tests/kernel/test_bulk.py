@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import explorer as ex
 from explorer.errors import ResourceError, ScheduleError
 from explorer.kernel import passes
 from explorer.kernel.emit import emit
@@ -112,3 +113,27 @@ def test_what_was_not_judged_is_not_written() -> None:
     broken = broken.replace_node("x_s.1", *broken.loops["x_s.1"].body)
     with pytest.raises((ScheduleError, KeyError)):
         emit(broken)
+
+
+A, B = ex.sizes("A B")
+
+
+@ex.program
+def mirrored(x: ex.f64[A + 2, B + 2], y: ex.f64[A, B]):
+    t = ex.local(ex.f64, A, B)
+    for i in range(A):
+        for j in range(B):
+            t[i, j] = x[i, j] + x[i + 1, j]
+    for i in range(A):
+        for j in range(B):
+            y[i, j] = abs(t[i, B - 1 - j])
+
+
+def test_a_copy_that_never_runs_needs_no_map() -> None:
+    """Its groups are counted all the same, by a text that compiles."""
+    s = mirrored.schedule(A=0, B=4).bind("i_2", "lane").unroll("j").stage("x", "i", engine="bulk", swizzle=32).outline("S1")
+    s = s.interchange("i_2", "j_2").stage("y_t", "j_2").pipeline("j_2", 3)
+    kernel = s.cuda[s.cuda.index('extern "C"'):]
+    assert "tensor_map" not in kernel
+    assert "mbarrier_begin(arrived)" in kernel
+    assert s.run(device="cpu", time=False).correct
