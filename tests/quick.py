@@ -5,6 +5,9 @@
     python -m pytest -n 0 --cpu-times /tmp/times.jsonl
     python -m tests.quick /tmp/times.jsonl
 
+After new tests it is enough to measure those that are not listed (``-m "not slow"``) and to give ``--add``: what is listed
+stays so.
+
 Test functions (with all their parameters) stay quick in the order of their processor time, until these sum up to `BUDGET_S`.
 Files of which nothing is quick are listed as a whole: they are not even imported.
 """
@@ -21,8 +24,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tests" / "slow.txt"
-BUDGET_S = 50.0
-"""Processor time of all quick tests: less than half a minute on two cores, beside finding and importing them."""
+BUDGET_S = 45.0
+"""Processor time of all quick tests: about half a minute on two cores, beside finding and importing them."""
 ALWAYS = ("tests/browser/", "tests/test_notebooks.py")
 """Slow by nature: a browser, and kernels of notebooks."""
 HEAD = "# Written by python -m tests.quick: seconds of processor time, and the test (all its parameters) or file that is slow.\n"
@@ -85,11 +88,13 @@ def chosen(times: Mapping[str, float], budget_s: float = BUDGET_S) -> dict[str, 
 
 def main() -> None:
     """Write the list."""
+    *options, measured = sys.argv[1:]
+    before = listed() if options == ["--add"] else {}
     times: dict[str, float] = defaultdict(float)
-    for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines():
+    for line in Path(measured).read_text(encoding="utf-8").splitlines():
         name, seconds = json.loads(line)
         times[name] += seconds
-    rows = sorted(chosen(times).items(), key=lambda row: row[0])
+    rows = sorted((before | chosen(times)).items(), key=lambda row: row[0])
     LIST.write_text(HEAD + "".join(f"{seconds:6.1f} {name}\n" for name, seconds in rows), encoding="utf-8")
 
 
