@@ -14,10 +14,11 @@ from ..errors import ResourceError, ScheduleError
 from ..ir.expr import Expr, quotient, remainder, var
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, Sync, leaves
-from ..poly.arrivals import awaited, copies_in_bulk, group_of, mbarriers
+from ..poly.arrivals import copies_in_bulk, mbarriers
 from ..poly.bulk import Bulk, bulk
+from ..poly.filled import counted as groups_of
 from ..poly.pure_load import Never
-from .conditions import Condition, condition, conjunction
+from .conditions import NEVER, Condition, condition, conjunction
 from .names import Names
 from .nodes import Arrive, Await, Barrier, Begin, BulkCopy, Commit, If, Mbarriers, Node, Ref, TensorMap, Wait
 from .sites import Lowered, Site, Store
@@ -67,7 +68,7 @@ class Launched:
                     self._map(moved(low.plan, leaf, above), low.stores, taken)
         for low in self.lows:
             if copies_in_bulk(low.kernel):
-                self.mbarriers[low.kernel.id] = Mbarriers(taken.take("arrived"), mbarriers(low.kernel))
+                self.mbarriers[low.kernel.id] = Mbarriers(taken.take("arrived"), mbarriers(low.plan, low.kernel))
         for low in self.lows:
             low.taken.taken |= taken.taken
 
@@ -146,7 +147,7 @@ def copy(c: Known, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
         return low.in_c(e, site.loops).simplify(site.ranges)
 
     counted = c.bulk.mbarriers[low.kernel.id]
-    group = low.in_c(group_of(low.kernel, inner.id), site.loops)
+    group = low.in_c(groups_of(low.plan, low.kernel).group_of(inner.id), site.loops)
     to = Ref(low.store(inner, len(site.statement.reads)), tuple(map(told, found.cell)))
     ids = (inner.id, *(x.id for x in found.loops), *(x.id for x in above if not low.is_counter(x)))
     node = BulkCopy(site, c.bulk.map(found), tuple(map(told, found.first)), to, found.loops, counted,
@@ -171,18 +172,22 @@ def _when(low: Lowered, site: Site, found: Bulk) -> tuple[Condition, ...] | None
 
 
 def synchronisation(c: Known, node: Sync, above: tuple[Loop, ...]) -> tuple[Node, ...]:
-    """A commit or a wait of the schedule: for the copies of each thread, for bulk copies, or for both."""
+    """A commit or a wait of the schedule: for the copies of each thread, for bulk copies, or for both.
+
+    A group of no bulk copies is none for the mbarriers (:mod:`~explorer.poly.filled`).
+    """
     low, counted = c.low, c.bulk.mbarriers.get(c.low.kernel.id)
     own = any(leaf.mechanism == "async" for leaf, _ in leaves(low.kernel.body))
     out: list[Node] = []
     if own or counted is None:
         out.append(Commit((node.id,)) if node.kind == "commit" else Wait(node.pending, (node.id,)))
     if counted is not None:
-        ranges = low.ranges(above)
-        group = low.in_c(group_of(low.kernel, node.id) if node.kind == "commit" else awaited(low.kernel, node), above)
+        ranges, groups = low.ranges(above), groups_of(low.plan, low.kernel)
+        group = low.in_c(groups.group_of(node.id) if node.kind == "commit" else groups.awaited(node), above)
         slot = remainder(group, counted.count, ranges)
         if node.kind == "commit":
-            out.append(by_first(low, Arrive(counted, slot, (node.id,))))
+            when = conjunction([condition(low.in_c(e, above), False, ranges) for e in groups.closes(node.id)])
+            out += () if when == (NEVER,) else (by_first(low, Arrive(counted, slot, (node.id,)), when),)
         else:
             out.append(Await(counted, slot, remainder(quotient(group, counted.count, ranges), 2, ranges), (node.id,)))
     return tuple(out)

@@ -2,7 +2,7 @@
 
 A bulk copy lands by itself, whatever was issued before it; its group completes a phase of an mbarrier on which every thread waits
 (PTX ISA, "mbarrier").  Group ``g`` has the mbarrier ``g % n`` of `n`, in the phase with parity ``g // n % 2``; numbers of groups
-are affine in the loops (:mod:`~explorer.poly.groups`).  So that this counts right,
+are affine in the loops, and those without a copy are not counted (:mod:`~explorer.poly.filled`).  So that this counts right,
 
 - every group in which a copy is made has a wait for just this group, not for a later one;
 - a thread that waits for group ``g`` has gone on before group ``g + n`` is closed, else it would take one phase for the other: a
@@ -21,8 +21,9 @@ from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves, walk
 from ..ir.tree import ranges as loop_ranges
 from .decide import Question, decide
-from .groups import Step, closed_before, closed_in, path_to
-from .linear import Case, Tuple, box, build_map, build_set, equal, feasible, less
+from .filled import counted
+from .groups import Step, path_to
+from .linear import Case, Tuple, at_least, box, build_map, build_set, equal, feasible, less
 from .sites import Site, sites
 from .slots import Slot, TextOrder
 
@@ -49,26 +50,17 @@ def copies_in_bulk(kernel: Kernel) -> bool:
     return any(leaf.mechanism == "bulk" for leaf, _ in leaves(kernel.body))
 
 
-def mbarriers(kernel: Kernel) -> int:
+def mbarriers(plan: Plan, kernel: Kernel) -> int:
     """How many mbarriers its groups take in turn: two more than a wait leaves open, or one for each where there are fewer."""
     open_ = max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"), default=0)
-    return max(min(open_ + 2, closed_in(kernel.body)), 1)
+    return max(min(open_ + 2, counted(plan, kernel).all), 1)
 
 
-def group_of(kernel: Kernel, node_id: str) -> Expr:
-    """The group to which a copy belongs, or which a commit closes, over the variables of the loops around it."""
-    return closed_before(path_to(kernel, node_id))
-
-
-def awaited(kernel: Kernel, wait: Sync) -> Expr:
-    """The youngest group that a wait lets through: the one that it is for."""
-    return group_of(kernel, wait.id) - (wait.pending + 1)
-
-
-def waits(kernel: Kernel) -> tuple[Awaited, ...]:
+def waits(plan: Plan, kernel: Kernel) -> tuple[Awaited, ...]:
     """The waits that ever run."""
+    groups = counted(plan, kernel)
     found = [(n, path_to(kernel, n.id)) for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"]
-    return tuple(Awaited(n, awaited(kernel, n), loops) for n, path in found
+    return tuple(Awaited(n, groups.awaited(n), loops) for n, path in found
                  for loops in (_loops(path),) if all(x.extent > 0 for x in loops))
 
 
@@ -94,8 +86,10 @@ def miscounts(plan: Plan) -> Iterator[Miscount]:
     """Bulk copies whose groups have no wait of their own, and waits that go back to a group, or come before the first one."""
     for kernel in plan.kernels:
         bulk = [s for s in sites(plan)[kernel.id] if s.leaf.mechanism == "bulk" and s.writes]
-        known = waits(kernel) if bulk else ()
-        alone = (s for s in bulk if decide(_Unawaited(s, group_of(kernel, s.leaf.id), known)))
+        if not bulk:
+            continue
+        known, groups = waits(plan, kernel), counted(plan, kernel)
+        alone = (s for s in bulk if decide(_Unawaited(s, groups.group_of(s.leaf.id), known)))
         for site in {s.statement.name: s for s in alone}.values():  # one for its prologue and its body
             name = site.statement.name
             yield Miscount(site.leaf, (site.leaf.id, *(w.wait.id for w in known)),
@@ -148,16 +142,16 @@ def _goes_back(kernel: Kernel, a: Awaited, b: Awaited) -> bool:
 # -- is an mbarrier free when it is used again? --------------------------------------------------------------------------
 
 
-def reuses(kernel: Kernel, order: TextOrder) -> Iterator[frozenset[Slot]]:
+def reuses(plan: Plan, kernel: Kernel, order: TextOrder) -> Iterator[frozenset[Slot]]:
     """Positions of which one must have a barrier, so that no thread still waits where an mbarrier begins its phase after next."""
-    count = mbarriers(kernel)
-    for w in waits(kernel):
+    count, groups = mbarriers(plan, kernel), counted(plan, kernel)
+    for w in waits(plan, kernel):
         for commit in (n for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "commit"):
-            closing = Awaited(commit, group_of(kernel, commit.id), _loops(path_to(kernel, commit.id)))
+            closing = Awaited(commit, groups.group_of(commit.id), _loops(path_to(kernel, commit.id)))
             first, second = order.wait_number[w.wait.id], order.wait_number[commit.id]
-            again = equal(w.group + count, "a", closing.group, "b")
+            again = (equal(w.group + count, "a", closing.group, "b"), *(at_least(e, "b", 0) for e in groups.closes(commit.id)))
             for way in _ways(w.above, closing.above, first < second):
-                if feasible((w.loops("a"), closing.loops("b")), (*w.box("a"), *closing.box("b"), again, *way.same)):
+                if feasible((w.loops("a"), closing.loops("b")), (*w.box("a"), *closing.box("b"), *again, *way.same)):
                     yield (order.between(first, second) if not way.carried else order.inside(way.carried) if way.later
                            else order.around(way.carried, first, second))
 

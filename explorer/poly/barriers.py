@@ -112,7 +112,7 @@ def barriers(plan: Plan, kernel: Kernel) -> Barriers:
             needed.append(positions)
         elif answer is not None:
             races.append(_race(plan, q, launch))
-    for positions in reuses(kernel, order) if copies_in_bulk(kernel) else ():
+    for positions in reuses(plan, kernel, order) if copies_in_bulk(kernel) else ():
         assert positions, "a barrier can stand in every body that is no vector's"
         if not any(s.given and s.always for s in positions):
             needed.append(frozenset(s for s in positions if not s.given))

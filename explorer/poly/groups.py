@@ -88,7 +88,7 @@ def closed_in(nodes: tuple[Node, ...], queue: Queue = COPIES) -> int:
     total = 0
     for node in nodes:
         if isinstance(node, Loop):
-            total += (1 if _is_once(node) else node.extent) * closed_in(node.body, queue)
+            total += (1 if is_once(node) else node.extent) * closed_in(node.body, queue)
         elif queue.closes(node):
             total += 1
     return total
@@ -99,13 +99,13 @@ def closed_before(path: tuple[Step, ...], queue: Queue = COPIES) -> Expr:
     total = ZERO
     for step in path:
         loop = step.loop
-        if loop is not None and not _is_once(loop) and loop.role != "launch":
+        if loop is not None and not is_once(loop) and loop.role != "launch":
             total = total + (var(loop.id) - loop.start) * closed_in(loop.body, queue)
         total = total + closed_in(step.body[: step.index], queue)
     return total
 
 
-def _is_once(loop: Loop) -> bool:
+def is_once(loop: Loop) -> bool:
     """Whether a thread runs the body once: a place, or a loop over the elements of one instruction."""
     return loop.is_place or loop.role == "tensor"
 

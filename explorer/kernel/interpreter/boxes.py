@@ -125,6 +125,11 @@ def arrive(threads: Threads, node: Arrive, lanes: Lanes, env: Env) -> None:
             machine.hazards.report("in flight", node.ids, key[0], lambda key=key: Hazard(
                 "in flight", f"{', '.join(node.ids)} closes a group on {key[0]}[{key[2]}] while copies of the group before may "
                 "still be on their way", node.ids, key[0], (key[2],)))
+        before = machine.boxes.last.get(key)
+        if before is not None and before.known_since is None:
+            machine.hazards.report("in flight", node.ids, key[0], lambda key=key: Hazard(
+                "in flight", f"{', '.join(node.ids)} arrives on {key[0]}[{key[2]}] again, and nobody has waited for the phase "
+                "before", node.ids, key[0], (key[2],)))
         phase.arrived = True
         if machine.order.early or not phase.flights:
             machine.boxes.complete(key)

@@ -12,11 +12,12 @@ from typing import Any
 from ...ir.expr import Expr, const, quotient, remainder, var
 from ...ir.finding import Finding
 from ...ir.instructions import stays_in_flight
-from ...ir.tree import Loop, Sync
-from ...poly.arrivals import awaited, group_of, mbarriers
+from ...ir.tree import Loop, Sync, ranges
+from ...poly.arrivals import mbarriers
+from ...poly.filled import counted
 from ...poly.groups import PRODUCTS
 from ...poly.linear import Condition as Row
-from ...poly.linear import equal, feasible, less
+from ...poly.linear import at_least, equal, feasible, less
 from ...poly.mechanism import ASYNCHRONOUS
 from ..conditions import Condition
 from ..nodes import Arrive, Await, Begin, Commit, Wait, WaitProducts
@@ -46,7 +47,11 @@ def check_waits(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates
             yield from _counted(wanted, steps, coordinates, planned, {Commit: "commit", Wait: "wait"}, copies)
             yield from _unconditional(steps, coordinates, ())
         if bulk:
-            yield from _counted(wanted, steps, coordinates, planned, {Arrive: "commit", Await: "wait"}, copies)
+            groups = counted(coordinates.low.plan, kernel)
+            empty = {n.id for n, above, _ in planned if isinstance(n, Sync) and n.kind == "commit"
+                     and not _ever(groups.closes(n.id), above)}
+            closed = [x for x in planned if x[0].id not in empty]
+            yield from _counted(wanted, steps, coordinates, closed, {Arrive: "commit", Await: "wait"}, copies)
     if flying or any(isinstance(s.node, WaitProducts) for s in steps):
         yield from _counted(wanted, steps, coordinates, planned, {WaitProducts: PRODUCTS.wait}, flying)
         yield from _unconditional(steps, coordinates, flying)
@@ -67,6 +72,11 @@ def _planned(coordinates: Coordinates, nodes: Any, above: tuple[Loop, ...], name
         elif node.extent > 0:
             inner = (*names, low.variable[node.id]) if low.is_counter(node) else names
             yield from _planned(coordinates, node.body, (*above, node), inner)
+
+
+def _ever(closes: Sequence[Expr], above: tuple[Loop, ...]) -> bool:
+    """Whether all of these are at least 0 in some iteration."""
+    return all(e.interval(ranges(above))[1] >= 0 for e in closes)
 
 
 def _counted(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates, planned: Sequence[Planned],
@@ -121,7 +131,8 @@ class _Phases:
     def __init__(self, wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates,
                  syncs: Mapping[str, tuple[Sync, tuple[Loop, ...]]]) -> None:
         self.wanted, self.steps, self.coordinates, self.syncs = wanted, steps, coordinates, syncs
-        self.kernel, self.count = coordinates.low.kernel, mbarriers(coordinates.low.kernel)
+        low, self.kernel = coordinates.low, coordinates.low.kernel
+        self.count, self.groups = mbarriers(low.plan, low.kernel), counted(low.plan, low.kernel)
         self.first = tuple(Condition(var(name), True) for name in coordinates.threads)
 
     def findings(self) -> Iterator[Finding]:
@@ -138,19 +149,29 @@ class _Phases:
             if isinstance(s.node, Await) and not self.same(s, s.node.parity, self.parity(group, s)):
                 yield finding("flow", name, "waits for another phase of the mbarrier", s)
             threads = () if isinstance(s.node, Await) else self.first
-            if not isinstance(s.node, Boxed) and not self.runs(s, threads):
-                yield finding("flow", name, "is not run by the threads that should, in every iteration", s)
+            if not isinstance(s.node, Boxed) and not self.runs(s, (*threads, *self.filled(s))):
+                yield finding("flow", name, "is not run by the threads that should, in every iteration with a group", s)
         yield from self.reused([s for s in using if isinstance(s.node, Await)], [s for s in using if isinstance(s.node, Arrive)])
 
     def group(self, step: Step) -> Expr | None:
         """The number of the group that a step is of, in the kernel's variables."""
         if isinstance(step.node, Boxed):
-            return self.wanted[step.leaf].expr(group_of(self.kernel, step.leaf))
+            return self.wanted[step.leaf].expr(self.groups.group_of(step.leaf))
         sync, loops = self.syncs.get(next(iter(step.node.ids), ""), (None, ()))
         if sync is None:
             return None
-        number = awaited(self.kernel, sync) if sync.kind == "wait" else group_of(self.kernel, sync.id)
-        return self.coordinates.low.in_c(number, loops).substitute(self.coordinates.values)
+        return self.told(self.groups.awaited(sync) if sync.kind == "wait" else self.groups.group_of(sync.id), loops)
+
+    def filled(self, step: Step) -> tuple[Condition, ...]:
+        """Where an arrival closes a group in which something is copied, in the kernel's variables."""
+        if not isinstance(step.node, Arrive):
+            return ()
+        name = next(iter(step.node.ids))
+        return tuple(Condition(self.told(e, self.syncs[name][1])) for e in self.groups.closes(name))
+
+    def told(self, e: Expr, loops: tuple[Loop, ...]) -> Expr:
+        """A number in the kernel's variables."""
+        return self.coordinates.low.in_c(e, loops).substitute(self.coordinates.values)
 
     def parity(self, group: Expr, step: Step) -> Expr:
         """The parity of the phase in which the group is counted."""
@@ -210,7 +231,8 @@ class _Phases:
             return True
         again = equal(first + self.count, "a", second, "b")
         block = tuple(equal(var(n), "a", var(n), "b") for n in self.coordinates.shared)
-        return feasible((w.space.side("a"), a.space.side("b")), (*w.space.rows("a"), *a.space.rows("b"), again, *block, *rows))
+        held = (*w.space.rows("a"), *a.space.rows("b"), *(at_least(c.expr, "b", 0) for c in self.filled(a)))
+        return feasible((w.space.side("a"), a.space.side("b")), (*held, again, *block, *rows))
 
 
 def _same(loop: Round) -> Row:

@@ -37,6 +37,7 @@ def steady() -> Schedule:
 EARLY = ("bulk-pending", "uninitialised")
 """A thread that does not wait reads before the copy has landed, or before anybody has asked for it."""
 WAIT, ARRIVE = "mbarrier_wait(arrived[0], 0);", "mbarrier_arrive(arrived[0]);"
+EMPTY = "mbarrier_arrive(arrived[2]);"
 STEADY_WAIT = "mbarrier_wait(arrived[k % 3], k / 3)"
 MISTAKES: dict[str, tuple[Callable[[], Schedule], tuple[str, str], tuple[str, ...]]] = {
     "no wait": (vector, (WAIT, ";"), EARLY),
@@ -47,7 +48,9 @@ MISTAKES: dict[str, tuple[Callable[[], Schedule], tuple[str, str], tuple[str, ..
     "an arrival too many": (steady, ("mbarrier_arrive(arrived[k_pro]);", "mbarrier_arrive(arrived[k_pro]); " * 2),
                             ("mbarrier-again", "bulk-pending")),
     "more bytes expected than come": (vector, (ARRIVE, f"mbarrier_expect(arrived[0], 4); {ARRIVE}"), ("mbarrier",)),
-    "a copy beyond the last one": (steady, ("if (k < 3)", "if (k < 4)"), ("bulk-unfinished",)),
+    "a copy beyond the last one": (steady, ("&& k < 3)", "&& k < 4)"), ("bulk-unfinished",)),
+    "a group that nobody waits for": (steady, (STEADY_WAIT, f"if (!i_i && !j_i && k == 4) {{ {EMPTY} {EMPTY} }} {STEADY_WAIT}"),
+                                      ("mbarrier-unwaited",)),
     "every thread arrives": (vector, (f"  {WAIT}", f"  {ARRIVE}\n  {WAIT}"), ("mbarrier-again", *EARLY)),
     "not ready": (vector, ("    mbarrier_begin(arrived);", "    ;"), ("mbarrier-not-ready",)),
     "no barrier before a slot is filled again": (steady, (f"    __syncthreads();\n    {STEADY_WAIT}", f"    {STEADY_WAIT}"),

@@ -156,6 +156,10 @@ void simt_mbarrier_arrive(void* at) {
     const void* pc = __builtin_return_address(0);
     Mbarrier& m = *find_mbarrier(w, at, pc);
     if (!m.missing) fault("mbarrier-again", "pc=%u\tphase=%u\tbytes_left=%lld%s", offset_of(pc), m.phase, m.bytes, place_of(at).text);
+#if SIMT_CHECKED
+    if (m.last_record >= 0 && !w.boxes->phases[m.last_record].known_at)
+        fault("mbarrier-unwaited", "pc=%u\tphase=%u%s", offset_of(pc), m.phase - 1, place_of(at).text);
+#endif
     --m.missing;
     try_complete(w, m);
 }

@@ -1,0 +1,101 @@
+"""Groups of bulk copies are numbered without those in which nothing is copied; enumeration of what one thread does agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from explorer.errors import KernelFault
+from explorer.ir.plan import Plan
+from explorer.ir.tree import Leaf, Loop, Node, Sync
+from explorer.kernel import bulk_copy
+from explorer.kernel.emit import emit
+from explorer.kernel.interpreter import execute
+from explorer.kernel.launches import plan_ir
+from explorer.kernel.passes import names
+from explorer.kernel.validate import waits
+from explorer.poly import arrivals
+from explorer.poly.arrivals import copies_in_bulk
+from explorer.poly.filled import Counted, counted
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
+from tests.kernel.bulk_schedules import SCHEDULES, several_tiles, tiled_product
+from tests.mutants.test_ir_judged import faults
+
+Point = dict[str, int]
+
+
+def run(nodes: tuple[Node, ...], point: Point) -> Iterator[tuple[Leaf | Sync, Point]]:
+    """What one thread of one block comes by, in order; a box is copied once."""
+    for node in nodes:
+        if not isinstance(node, Loop):
+            yield node, point
+        elif node.is_place or node.role == "tensor":
+            yield from run(node.body, {**point, node.id: node.start}) if node.extent else ()
+        else:
+            for value in range(node.start, node.start + node.extent):
+                yield from run(node.body, {**point, node.id: value})
+
+
+def copies(plan: Plan, leaf: Leaf, point: Point) -> bool:
+    """Whether the leaf copies a box there."""
+    dims = {name: e.evaluate(point) for name, e in leaf.at}
+    return leaf.mechanism == "bulk" and all(c.holds(dims) for c in plan.statement_of[leaf.statement].domain)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_numbers_are_those_of_the_groups_with_copies(name: str) -> None:
+    plan = SCHEDULES[name]().plan
+    for kernel in (k for k in plan.kernels if copies_in_bulk(k)):
+        groups, number, ordinal = counted(plan, kernel), 0, list[int | None]()
+        filled = False
+        for node, point in run(kernel.body, {}):
+            if isinstance(node, Leaf) and copies(plan, node, point):
+                filled = True
+                assert groups.group_of(node.id).evaluate(point) == number
+            elif isinstance(node, Sync) and node.kind == "commit":
+                assert all(e.evaluate(point) >= 0 for e in groups.closes(node.id)) == filled
+                assert not filled or groups.group_of(node.id).evaluate(point) == number
+                ordinal.append(number if filled else None)
+                number, filled = number + filled, False
+            elif isinstance(node, Sync):
+                assert groups.awaited(node).evaluate(point) == ordinal[len(ordinal) - node.pending - 1]
+        assert groups.all == number
+
+
+def everything(_: Plan, kernel: object) -> Counted:
+    """Every group is counted."""
+    return Counted(kernel)  # type: ignore[arg-type]
+
+
+def count_all(patch: pytest.MonkeyPatch) -> None:
+    """Let groups without copies arrive, too."""
+    patch.setattr(arrivals, "counted", everything)
+    patch.setattr(bulk_copy, "groups_of", everything)
+    patch.setattr(waits, "counted", everything)
+
+
+def test_an_arrival_for_an_empty_group_is_noticed_by_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = several_tiles(4)
+    right, arrays = plan_ir(s.plan), seeded_arrays(s.source, 1)
+    assert faults(right) == []
+    assert not execute(right, arrays).hazards
+    with monkeypatch.context() as patch:
+        count_all(patch)
+        wrong, module = plan_ir(s.plan), emit(s.plan, after=names()[-1])
+    assert "uses the mbarrier of another group" in " ".join(faults(wrong))
+    assert "nobody has waited for the phase before" in str(execute(wrong, arrays).hazards[0])
+    device = CpuDevice()
+    with pytest.raises(KernelFault, match="nobody has waited for its phase") as found:
+        device.run(device.build(module), arrays)
+    assert found.value.kind == "mbarrier-unwaited"
+
+
+def test_where_numbers_are_not_affine_every_group_is_counted() -> None:
+    """A wait for the group before the last one, which is of the iteration before or is not there."""
+    plan = tiled_product(3).plan
+    kernel = plan.kernels[0]
+    assert counted(plan, kernel).cut
+    odd = plan.replace_node("k.wait", Sync("k.wait", "wait", 0))
+    assert not counted(odd, odd.kernels[0]).cut
