@@ -57,6 +57,7 @@ class LeafCounts:
 
     Attributes
     ----------
+    leaf : str
     executions : int
         How often it runs, in all threads.
     busy : int
@@ -64,6 +65,8 @@ class LeafCounts:
     operations : int
         Arithmetic of all executions.
     requested_bytes : float
+    requests : float
+        By whole warps, of global memory.
     issued : float
         Operations and accesses of all lanes, those included that idle in a warp that works.
     steps : float
@@ -78,10 +81,12 @@ class LeafCounts:
         Microseconds of all tensor cores, where it is a tensor instruction: its operations are not issued one by one.
     """
 
+    leaf: str
     executions: int
     busy: int
     operations: int
     requested_bytes: float
+    requests: float
     issued: float
     steps: float
     waits: float
@@ -235,7 +240,7 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
     repeats = _repeats(used[-1] if whole else used[0], launch_extents(plan, kernel))
     places = prod(x.extent for x in inside if x.is_place) * repeats
     executions = max(1, _executions(statement, above, repeats) // launches)
-    requested = accesses = waits = near = 0.0
+    requested = requests = accesses = waits = near = 0.0
     for site in used:
         known = facts.get((leaf.id, site.slot))
         if known is None or (leaf.id, site.slot) in again:
@@ -244,6 +249,7 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
         turns = _turns(site)
         accesses += turns / wide
         requested += known.bytes / launches * turns / max(1, iterations)
+        requests += known.requests / launches * turns / max(1, iterations) * (site.space == "global")
         if site.space == "global" and site.reads:
             lanes = prod(x.extent for x in inside if x.role == "vector")  # in flight together, if they are not one access
             ahead = min(MOST_AHEAD, max(AHEAD, prod(x.extent for x in inside if x.role == "unroll")))
@@ -259,8 +265,8 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
         lanes = places * row.lanes if row else places
         if leaf.mechanism == "bulk":  # whole boxes, which nobody waits for one by one
             requested, near = float(executions * _itemsize(plan, used[0])), steps / AHEAD
-        return LeafCounts(executions, min(lanes, executions), executions * operations, requested, lanes * steps, steps,
-                          0.0, near, 0, 1.0, tensor_us)
+        return LeafCounts(leaf.id, executions, min(lanes, executions), executions * operations, requested, 0.0, lanes * steps,
+                          steps, 0.0, near, 0, 1.0, tensor_us)
     steps = iterations * operations + accesses
     free = {x.id for x in inside} if not statement.update else _moving(used[-1])
     beside = prod(x.extent for x in inside if x.role in ("vector", "unroll") and x.id in free)
@@ -268,9 +274,9 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
     grid = dict(zip(BLOCK_ROLES, plan.extents[kernel.id][:3], strict=True))
     blocks = prod(spread.values())
     lanes = max(places, min(gpu.warp_size, _warped(plan, kernel, gpu)) * blocks)
-    return LeafCounts(executions, min(places, executions), executions * operations, requested, lanes * steps,
-                      steps / min(beside, BESIDE), waits, near,
-                      iterations if leaf.collect else 0, prod(spread.get(r, n) for r, n in grid.items()) / prod(grid.values()))
+    return LeafCounts(leaf.id, executions, min(places, executions), executions * operations, requested, requests,
+                      lanes * steps, steps / min(beside, BESIDE), waits, near, iterations if leaf.collect else 0,
+                      prod(spread.get(r, n) for r, n in grid.items()) / prod(grid.values()))
 
 
 def _again(used: tuple[Site, ...]) -> frozenset[tuple[str, int]]:

@@ -4,12 +4,16 @@ A kernel takes its launches and, for each of them, the longest of five times, no
 Waterman, D. Patterson, "Roofline", CACM 52(4), 2009, with a roof more for each level; :mod:`explorer.strategies.counts` counts):
 
 - *memory*: the moved bytes at the GPU's bandwidth;
-- *sectors*: the requested bytes at what the busy multiprocessors take in from the second-level cache;
+- *sectors*: the requested bytes at what the busy multiprocessors take in from the second-level cache, and the requests for them;
 - *issue*: operations and accesses of all lanes at what the busy multiprocessors issue;
 - *tensor*: operations of tensor instructions at what the busy multiprocessors' tensor cores compute;
 - *path*: what one thread does one after the other, times the rounds in which the blocks are resident.  Few busy threads have
   long paths: this is what a schedule of 16 threads pays (J. D. C. Little, "A proof for the queuing formula L = λW", Operations
   Research 9(3), 1961).
+
+A kernel whose copies bring another tile in each iteration of a loop computes in steps, which overlap as far as its stages and
+blocks allow: what is in them is priced by the terms of :mod:`explorer.strategies.pipelines.terms`, with the start of its
+pipelines and its results' way out, and is one of the times of which the longest counts.
 
 The price ranks plans that differ by tenths or by factors.  Families of schedules rank their own parameters, which differ by
 less, by models of their own; those rank, this is what is shown.
@@ -23,7 +27,10 @@ from ..gpu.spec import Gpu
 from ..ir.memo import per_program
 from ..ir.plan import Plan, initial
 from ..ir.program import Program
-from .counts import KernelCounts, counted, least_bytes, longest, work
+from ..ir.tree import Kernel
+from .counts import KernelCounts, LeafCounts, counted, least_bytes, longest, work
+from .pipelines.facts import stepped_time, steppings
+from .pipelines.terms import Stepped
 from .rows.model import CLOCK_HZ
 from .stitching.rates import ALONE_BYTES_PER_CYCLE, GRID_US, JOIN_US, LAUNCH_US, ROW_US, bandwidth_of
 
@@ -34,14 +41,21 @@ STEP_CYCLES = 4
 microbenchmarking", 2018; the same up to Hopper)."""
 MEMORY_US, CACHE_US = 0.6, 0.15
 """From a load's issue to its value, of a memory and a second-level cache that are not busy."""
+REQUEST_CYCLES = 2
+"""Of a warp's request to global memory, however few its bytes: 128 bytes take as many at what the first-level cache gives (64
+bytes a cycle, as above).  One of shared memory takes one; f32 products of 4096 x 4096 x 4096, a thread an element, were 1.5
+times as fast from tiles in shared memory on an RTX A6000 (S. Boehm, "How to optimize a CUDA matmul kernel", 2022)."""
 STARTS_US = {"": LAUNCH_US, "grid": GRID_US}
 """A launch, and a barrier of the whole grid; other ways to join a kernel cost what a launch that joins parts does."""
 ROOFS = ("memory", "sectors", "issue", "path", "tensor")
-TERMS = ("launch", "barrier", *ROOFS)
-"""What the microseconds of a kernel are for; of the last five the longest counts."""
+IN_STEPS = ("fill", "step", "load", "latency", "banks", "store")
+TERMS = ("launch", "barrier", *ROOFS, *IN_STEPS)
+"""What the microseconds of a kernel are for: of :data:`ROOFS` the longest counts, or where a kernel computes in steps those of
+them and of :data:`IN_STEPS` that add up."""
 RULE = ("each kernel: its launches, and the longest of five times: moved bytes at the bandwidth, requested sectors at the "
         "multiprocessors' rate, operations at theirs, those of tensor instructions at the tensor cores', and the path of one "
-        "thread; few busy threads have long paths")
+        "thread; few busy threads have long paths; in a loop whose copies bring tiles, the longest of a step's products, copies, "
+        "waits and latency, as far as stages and resident blocks do not hide it")
 """The rule in words."""
 
 
@@ -55,7 +69,9 @@ class KernelPrice:
     launch_us : float
         Of all its launches, or of the barriers of the grid that it stands behind.
     memory_us, sectors_us, issue_us, path_us, tensor_us : float
-        Of all its launches, too.
+        Of all its launches, too; but for memory, of what is outside of its steps.
+    steps : Stepped or None
+        Of one launch, where it computes in steps.
     """
 
     counts: KernelCounts
@@ -65,6 +81,7 @@ class KernelPrice:
     issue_us: float
     path_us: float
     tensor_us: float = 0.0
+    steps: Stepped | None = None
 
     @property
     def roofs(self) -> tuple[float, ...]:
@@ -72,14 +89,22 @@ class KernelPrice:
         return self.memory_us, self.sectors_us, self.issue_us, self.path_us, self.tensor_us
 
     @property
+    def parts(self) -> tuple[tuple[str, float], ...]:
+        """What counts beside the launches, and how long each takes: one roof, or the terms of the steps."""
+        roof = max(self.roofs)
+        if self.steps is None or self.counts.launches * self.steps.total_us <= roof:
+            return ((ROOFS[self.roofs.index(roof)], roof),)
+        return tuple((name, self.counts.launches * us) for name, us in self.steps.parts)
+
+    @property
     def bound(self) -> str:
-        """The term that counts."""
-        return ROOFS[self.roofs.index(max(self.roofs))]
+        """The longest of them."""
+        return max(self.parts, key=lambda part: part[1])[0]
 
     @property
     def total_us(self) -> float:
-        """Launches, and the longest of the others."""
-        return self.launch_us + max(self.roofs)
+        """Launches, and these."""
+        return self.launch_us + sum(us for _, us in self.parts)
 
 
 @dataclass(frozen=True)
@@ -101,11 +126,12 @@ class Price:
 
     @property
     def terms(self) -> tuple[tuple[str, float], ...]:
-        """The total by what it is for: launches, and of each kernel the term that counts."""
+        """The total by what it is for: launches, and of each kernel the terms that count."""
         sums: dict[str, float] = dict.fromkeys(TERMS, 0.0)
         for k in self.kernels:
             sums["barrier" if k.counts.join == "grid" else "launch"] += k.launch_us
-            sums[k.bound] += k.total_us - k.launch_us
+            for name, us in k.parts:
+                sums[name] += us
         return tuple(sums.items())
 
     @property
@@ -146,7 +172,7 @@ class Price:
 @per_program(512)
 def price(plan: Plan, gpu: Gpu, but: frozenset[str] = frozenset()) -> Price:
     """The price of a plan on a GPU, with what it was counted from; of its kernels `but` some."""
-    return Price(tuple(_price(counted(plan, k, gpu), gpu) for k in plan.kernels if k.id not in but))
+    return Price(tuple(_price(plan, k, gpu) for k in plan.kernels if k.id not in but))
 
 
 def floor_us(program: Program, gpu: Gpu) -> float:
@@ -172,13 +198,22 @@ def clock_of(gpu: Gpu) -> float:
     return (gpu.clock_hz or CLOCK_HZ) / 1e6
 
 
-def _price(c: KernelCounts, gpu: Gpu) -> KernelPrice:
-    clock = clock_of(gpu)
+def _price(plan: Plan, kernel: Kernel, gpu: Gpu) -> KernelPrice:
+    c, clock = counted(plan, kernel, gpu), clock_of(gpu)
+    found = steppings(plan, kernel)
+    inside = {use.leaf.id for s in found for use in (*s.copies, *s.uses)}
+    leaves = [x for x in c.leaves if x.leaf not in inside]
     active = min(gpu.multiprocessors, c.blocks)
     rounds = max(1.0, c.blocks / (gpu.multiprocessors * c.resident(gpu)))
     path = sum(x.share * (x.waits * MEMORY_US + x.near_waits * CACHE_US + x.meetings * ROW_US + x.steps * STEP_CYCLES / clock)
-               for x in c.leaves)
+               for x in leaves)
     return KernelPrice(c, c.launches * STARTS_US.get(c.join, JOIN_US), c.launches * c.moved_bytes / bandwidth_of(gpu),
-                       c.launches * sum(x.requested_bytes for x in c.leaves) / (active * ALONE_BYTES_PER_CYCLE * clock),
-                       c.launches * sum(x.issued for x in c.leaves) / (active * LANES * clock), c.launches * rounds * path,
-                       c.launches * sum(x.tensor_us for x in c.leaves) * gpu.multiprocessors / active)
+                       c.launches * sum(map(_taken, leaves)) / (active * clock),
+                       c.launches * sum(x.issued for x in leaves) / (active * LANES * clock), c.launches * rounds * path,
+                       c.launches * sum(x.tensor_us for x in leaves) * gpu.multiprocessors / active,
+                       stepped_time(plan, kernel, found, c, gpu, clock) if found else None)
+
+
+def _taken(x: LeafCounts) -> float:
+    """Cycles in which a multiprocessor serves the requests of a statement."""
+    return max(x.requested_bytes / ALONE_BYTES_PER_CYCLE, x.requests * REQUEST_CYCLES)

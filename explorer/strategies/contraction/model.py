@@ -1,15 +1,6 @@
-"""The time of a product's tiling: loads and products of a step overlap as far as stages and resident blocks allow.
+"""The time of a product's tiling, before there is a plan: terms of :mod:`~explorer.strategies.pipelines.terms`, from its tiles.
 
-The terms are those of ALCOP's model (Huang et al., MLSys 2023: load, compute and the pipelining that couples them, with tiling
-and occupancy), on rates of one multiprocessor.  One with `r` resident blocks takes, for each step of their pipelines, the longest
-of four times:
-
-- *tensor*: the products of all its blocks at the rate of its instruction;
-- *step*: the products of one block, and its waits and barriers, in which other blocks go on;
-- *load*: their tiles at what it takes in from the second-level cache;
-- *latency*: a load's latency, over the steps that each block has in flight.
-
-To these a block adds the start of its pipeline and its results' way out.  The grid takes as many rounds as its blocks need.
+The price of the plan that is built of it has the same terms, counted from the plan (:mod:`explorer.strategies.pipelines.facts`).
 Slices of the depth are more blocks with fewer steps; their sums are written, and read by one more launch.
 """
 
@@ -20,74 +11,16 @@ from math import prod
 
 from ...gpu.spec import Gpu
 from ...ir.instructions import Instruction, wgmma
-from ...ir.tree import WARP_SIZE
+from ..pipelines.rates import COPY_CYCLES, LINE_BYTES, RATES, RESERVED, SHARED_CYCLES, STRADDLING, WARPS_PER_CYCLE
+from ..pipelines.terms import Step, stepped
 from ..price import clock_of
 from ..stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
 from ..tensor_rates import tensor_flops_per_s
 from .form import ProductForm
 from .shapes import GROUP_ROWS, Tiling, warp_instruction
 
-
-@dataclass(frozen=True)
-class Rates:
-    """What one multiprocessor does with an engine (:class:`~explorer.strategies.contraction.shapes.Tiling`), in cycles and bytes.
-
-    Attributes
-    ----------
-    load : float
-        Bytes a cycle that it takes in from the second-level cache while all do.
-    fill : float
-        Cycles of a block's start and end in which it does nothing: others that are resident do.
-    latency : float
-        From a copy's issue to its bytes in shared memory, while others' are on their way.
-    late : float
-        Stages of a pipeline that hide none of it: the computing one, and what of the next one has gone by at the copies' issue.
-    step, least_step : float
-        Waits and barriers of a step beside its product; and of a step with them, however small that is.
-    share : float
-        Of its instruction's rate, where the operands are loaded in turn with the products.
-    stored, through : float
-        Bytes of results a cycle: for each byte of an element, where lanes write what they hold; through shared memory.
-    """
-
-    load: float
-    fill: float
-    latency: float
-    late: float
-    step: float
-    least_step: float
-    share: float
-    stored: float
-    through: float
-
-
-RATES = {
-    "warpgroup": Rates(44.0, 3000.0, 1930.0, 1.0, 150.0, 480.0, 1.0, 3.0, 17.5),
-    "warp": Rates(34.0, 2630.0, 1530.0, 0.8, 400.0, 290.0, 0.52, 2.5, 5.4),
-    "plain": Rates(64.0, 900.0, 900.0, 1.0, 60.0, 0.0, 1.0, 24.0, 24.0),
-}
-"""Fitted to times on an H200, of f16 products of 64 to 50,176 rows.
-
-Of warpgroups: 14 products in up to 45 tilings each, to 14 %; the tiling that the model takes for cheapest is the fastest for 12
-of them, and 3 and 4 % slower than that for the others.  Of warps: 10 products in 54 to 76 tilings, to 14 %; the fastest for 5,
-1 to 2 % slower for three, 7 and 11 % for two.
-"""
-COPY_CYCLES = {True: 2.0, False: 4.0}
-"""Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by
-what a multiprocessor issues (counted in the text, not measured)."""
-LINE_BYTES, STRADDLING = 128, 1.5
-"""Of a line of the second-level cache, and how much longer boxes take whose rows of so many bytes lie in two of them (1000 x 1504
-x 776 took 11.2 µs where 512 x 3072 x 768 took 8.0, in as many blocks)."""
-RESERVED = 32
-"""Registers of a thread beside accumulators and fragments."""
-TENSOR_CORES = 4
-"""Of a multiprocessor; a warp keeps one of them busy."""
-WARPS_PER_CYCLE = 4
-"""Instructions of warps that a multiprocessor issues in a cycle."""
 CACHED = 0.5
 """Share of the second-level cache that keeps a workspace between two launches."""
-SHARED_CYCLES = 2.0
-"""Of a warp's load of 16 bytes a thread from shared memory, where some threads read the same."""
 
 
 @dataclass(frozen=True)
@@ -179,28 +112,18 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     written = form.batches * m * n * t.slices * form.accumulator.bytes if t.slices > 1 else results
     out_bytes = form.accumulator.bytes if t.slices > 1 else out_bytes
     steps = t.chunk(form) // t.depth * prod(form.outer_extents)
-    few = max(1.0, TENSOR_CORES * WARP_SIZE / t.threads) if t.engine == "warp" else 1.0
-    alone = max(computed * few + rates.step, rates.least_step)
     sides = ((form.left, t.rows), (form.right, t.columns))
     lines = (n * f.dtype.bytes * (STRADDLING if f.pitch % LINE_BYTES and t.engine == "warpgroup" else 1.0) for f, n in sides)
     loaded = t.depth * sum(lines) / rates.load
     if t.engine != "warpgroup":
         loaded = max(loaded, sum(t.depth * n / f.vector / 32 * COPY_CYCLES[f.vector * f.dtype.bytes >= 4] for f, n in sides))
-    waiting = rates.latency / max(0.5, t.stages - rates.late)
     stored = t.rows * t.columns * out_bytes / _store_rate(t, out_bytes)
-    total = [0.0] * 6
-    left, rounds = blocks, 0
-    while left > 0 and rounds < 64:
-        here = min(resident, -(-left // gpu.multiprocessors))
-        left -= here * gpu.multiprocessors
-        rounds += 1
-        times = (rates.fill / here, steps * here * computed, steps * alone, steps * here * loaded, steps * waiting, here * stored)
-        total = [a + b for a, b in zip(total, times, strict=True)]
-    scale = 1.0 if left <= 0 else blocks / (blocks - left)
-    filled, tensor, step, load, latency, store = (x * scale / cycles for x in total)
+    step = Step(t.engine, steps, t.stages, computed, 0.0, 0.0, loaded)
+    whole = stepped((step,), stored, blocks, t.threads, resident, gpu.multiprocessors, cycles)
+    ((_, us),) = whole.steps
     moved = form.left.nbytes + form.right.nbytes + written
-    return ProductTime(LAUNCH_US, filled, tensor, step, load, latency, store, moved / bandwidth_of(gpu), resident, rounds,
-                       _join_us(written, results, gpu) if t.slices > 1 else 0.0)
+    return ProductTime(LAUNCH_US, whole.fill, us.tensor, us.step, us.load, us.latency, whole.store, moved / bandwidth_of(gpu),
+                       resident, whole.rounds, _join_us(written, results, gpu) if t.slices > 1 else 0.0)
 
 
 def _store_rate(t: Tiling, out_bytes: int) -> float:

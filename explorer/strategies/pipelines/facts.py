@@ -1,0 +1,292 @@
+"""The steps of a kernel, read off its plan: which loop steps, what a step of a block copies and computes, and its stages.
+
+A loop steps if a copy below it brings another tile from global memory to shared memory in each of its iterations, for statements
+below it too.  Nothing is known here of how the plan came about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from ...gpu.spec import Gpu
+from ...ir.instructions import Instruction, Wgmma, instruction
+from ...ir.plan import Plan
+from ...ir.program import Statement
+from ...ir.tree import WARP_SIZE, Kernel, Leaf, Loop
+from ...poly.matrix_load import MECHANISM as MATRIX_LOAD
+from ...poly.mechanism import ASYNCHRONOUS
+from ...poly.sites import Site, launch_extents, sites
+from ...poly.tensor import is_product
+from ...poly.traffic import WORD_BYTES, AccessFacts, traffic
+from ..counts import KernelCounts, additions
+from ..tensor_rates import tensor_flops_per_s
+from .rates import (
+    AHEAD_SHARE,
+    COPY_CYCLES,
+    LINE_BYTES,
+    RATES,
+    RESERVED,
+    SHARED_CYCLES,
+    STRADDLING,
+    WARPS_PER_CYCLE,
+)
+from .terms import Step, Stepped, stepped
+
+ALIGNMENT_BYTES = 1024
+"""Of shared memory that a block loses to where its tiles begin."""
+GRANULE = 8
+"""Registers are given to threads by as many (CUDA occupancy calculator)."""
+WIDEST = 16
+"""Bytes of a thread's widest access."""
+Nest = tuple[Leaf, tuple[Loop, ...]]
+
+
+@dataclass(frozen=True)
+class Use:
+    """A leaf below a stepping loop.
+
+    Attributes
+    ----------
+    leaf : Leaf
+    statement : Statement
+    inside : tuple of Loop
+        Its loops that are not steps of the block: of places within a block, and of time within a step.
+    repeats : int
+        Places of a block that do the same.
+    used : tuple of Site
+        Its accesses.
+    """
+
+    leaf: Leaf
+    statement: Statement
+    inside: tuple[Loop, ...]
+    repeats: int
+    used: tuple[Site, ...]
+
+    @property
+    def times(self) -> int:
+        """How often a block runs it in a step."""
+        return prod(x.extent for x in self.inside) * self.repeats
+
+    @property
+    def turns(self) -> int:
+        """How often one thread runs it in a step."""
+        return prod(x.extent for x in self.inside if not x.is_place)
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """A loop that steps.
+
+    Attributes
+    ----------
+    loop : str
+    count : int
+        Steps of a block: iterations of this loop and of those in time around it.
+    stages : int
+        Slots of its copies, of which the fewest count.
+    copies, uses : tuple of Use
+        What brings tiles, and what else is below.
+    """
+
+    loop: str
+    count: int
+    stages: int
+    copies: tuple[Use, ...]
+    uses: tuple[Use, ...]
+
+    @property
+    def instructions(self) -> tuple[tuple[Use, Instruction], ...]:
+        """The tensor instructions below it."""
+        return tuple((use, row) for use in self.uses if (row := instruction(use.leaf.mechanism)))
+
+    @property
+    def engine(self) -> str:
+        """Whose products it makes: ``"warpgroup"``, ``"warp"`` or ``"plain"``."""
+        rows = [row for _, row in self.instructions]
+        return "plain" if not rows else "warpgroup" if any(isinstance(r, Wgmma) for r in rows) else "warp"
+
+
+def steppings(plan: Plan, kernel: Kernel) -> tuple[Stepping, ...]:
+    """The loops of a kernel that step, in order of the text; of nested ones each has the leaves that no inner one has."""
+    here = [(leaf, above) for leaf, above, k in plan.leaves if k.id == kernel.id]
+    loop_of = {leaf.id: loop for leaf, above in here if (loop := _steps_of(plan, leaf, above, here))}
+    stepping = set(loop_of.values())
+    below: dict[str, list[Nest]] = {}
+    for leaf, above in here:
+        loop = loop_of.get(leaf.id) or next((x.id for x in reversed(above) if x.id in stepping), "")
+        if loop:
+            below.setdefault(loop, []).append((leaf, above))
+    return tuple(_stepping(plan, kernel, loop, nests, loop_of) for loop, nests in below.items())
+
+
+def stepped_time(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], counts: KernelCounts, gpu: Gpu,
+                 clock: float) -> Stepped:
+    """The time of a launch of a kernel with loops that step.
+
+    Parameters
+    ----------
+    plan : Plan
+    kernel : Kernel
+    found : tuple of Stepping
+        At least one.
+    counts : KernelCounts
+    gpu : Gpu
+    clock : float
+        Cycles of a microsecond.
+    """
+    facts = {(a.leaf, a.slot): a for a in traffic(plan, kernel.id)}
+    steps = tuple(_step(plan, s, facts, counts, gpu, clock) for s in found)
+    return stepped(steps, _stored(plan, kernel, found, counts), counts.blocks, counts.threads,
+                   resident_blocks(plan, kernel, counts, gpu), gpu.multiprocessors, clock)
+
+
+def resident_blocks(plan: Plan, kernel: Kernel, counts: KernelCounts, gpu: Gpu) -> int:
+    """Blocks that a multiprocessor holds at a time, by threads, shared memory, and the registers that plans know of.
+
+    Fragments that are loaded ahead count once: they take the place of what compilers load early by themselves (in tiles of 128 x
+    128 x 32 two blocks were resident with them, as without, on an H200).
+    """
+    used = {view.buffer for leaf, _, k in plan.leaves if k.id == kernel.id for _, view in leaf.views}
+    held = sum(-(-plan.buffer_of[name].nbytes // (WORD_BYTES * _slots(plan, name))) for name in used
+               if plan.buffer_of[name].space == "register")
+    words = min(-(-(held + RESERVED) // GRANULE) * GRANULE, gpu.max_registers_per_thread)
+    room = counts.shared_bytes + gpu.reserved_shared_bytes_per_block + ALIGNMENT_BYTES
+    return max(1, min(gpu.registers_per_sm // (words * counts.threads), gpu.shared_bytes_per_sm // room,
+                      gpu.max_threads_per_sm // counts.threads, gpu.max_blocks_per_sm))
+
+
+def _steps_of(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], here: list[Nest]) -> str:
+    """The loop in whose iterations a leaf copies tiles from global memory to shared memory; "" where it is no such copy."""
+    statement = plan.statement_of[leaf.statement]
+    view = leaf.view(len(statement.reads))
+    if view is None or plan.buffer_of[view.buffer].space != "shared" or len(statement.reads) != 1 or leaf.view(0):
+        return ""
+    used = frozenset[str]().union(*(e.variables() for _, e in leaf.at))
+    readers = [{x.id for x in loops} for other, loops in here if other.id != leaf.id and any(
+        v.buffer == view.buffer and slot < len(plan.statement_of[other.statement].reads) for slot, v in other.views)]
+    return next((x.id for x in reversed(above) if x.role == "seq" and x.id in used and any(x.id in r for r in readers)), "")
+
+
+def _stepping(plan: Plan, kernel: Kernel, loop: str, nests: list[Nest], loop_of: dict[str, str]) -> Stepping:
+    around = next(above for _, above in nests if any(x.id == loop for x in above))
+    place = [x.id for x in around].index(loop)
+    steps = [x for x in around[: place + 1] if not x.is_place and x.role != "launch"]
+    launch, outer = launch_extents(plan, kernel), {x.id for x in steps}
+    copies, uses = list[Use](), list[Use]()
+    for leaf, above in nests:
+        used = tuple(s for s in sites(plan)[kernel.id] if s.leaf.id == leaf.id)
+        whole = leaf.mechanism == "bulk"  # by one thread, wherever it stands
+        inside = tuple(x for x in above if x.id not in outer and x.role != "launch" and not (x.is_place if whole else x.is_block))
+        shared = used[-1] if leaf.mechanism else used[0]
+        repeats = prod(n for n, at in zip(launch[3:], shared.place[3:], strict=True) if at is None)
+        alone = repeats if instruction(leaf.mechanism) is None and leaf.mechanism not in (MATRIX_LOAD, "bulk") else 1
+        use = Use(leaf, plan.statement_of[leaf.statement], inside, alone, used)
+        (copies if loop_of.get(leaf.id) == loop else uses).append(use)
+    slots = [_slots(plan, use.used[-1].storage) for use in copies]
+    return Stepping(loop, prod(x.extent for x in steps), min(slots), tuple(copies), tuple(uses))
+
+
+def _slots(plan: Plan, name: str) -> int:
+    """Slots of a buffer: 1 where it has no dimension for them."""
+    shape = plan.buffer_of[name].shape
+    return shape[0] if any(c.name == name for c in plan.copies) and len(shape) > plan.array_of[name].given else 1
+
+
+def _step(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], counts: KernelCounts, gpu: Gpu,
+          clock: float) -> Step:
+    """What one step of one block takes."""
+    engine, warps = s.engine, counts.threads / WARP_SIZE
+    cycles = gpu.multiprocessors * clock * 1e6  # of a second, on all multiprocessors
+    tensor = sum(2 * use.times / tensor_flops_per_s(row, gpu) * cycles for use, row in s.instructions)
+    share = max(RATES[engine].share, AHEAD_SHARE if engine == "warp" and _ahead(plan, s) else 0.0)
+    issue = banks = 0.0
+    for use in s.uses:
+        if instruction(use.leaf.mechanism):
+            continue
+        to_registers = use.used[-1].space == "register" and use.statement in plan.copies
+        if not to_registers:
+            wide = gpu.f32_flops_per_s / gpu.f64_flops_per_s if _bytes(plan, use.used[-1]) == 8 else 1.0
+            issue += use.times * _operations(use.statement) * wide / WARP_SIZE / WARPS_PER_CYCLE
+        for site in use.used:
+            if site.space == "shared" and to_registers and (known := facts.get((use.leaf.id, site.slot))):
+                banks += known.requests * _words(known, use.leaf) * known.conflicts / (counts.blocks * s.count)
+            elif site.space == "shared":
+                banks += _passes(plan, use, site, facts) * warps
+    waited = engine == "warpgroup" and not any(isinstance(row, Wgmma) and row.in_flight for _, row in s.instructions)
+    return Step(engine, s.count, s.stages, tensor / share, issue, banks, _load(plan, s, counts), waited)
+
+
+def _words(known: AccessFacts, leaf: Leaf) -> float:
+    """Words of a lane that a request takes: a share of one in a matrix load, which brings several requests' elements together."""
+    words = known.width_bytes / WORD_BYTES
+    return words if leaf.mechanism == MATRIX_LOAD else max(1.0, words)
+
+
+def _ahead(plan: Plan, s: Stepping) -> bool:
+    """Whether the fragments of a product are loaded during the one before it: their registers have slots."""
+    named = {view.buffer for use, _ in s.instructions for slot, view in use.leaf.views if slot < len(use.statement.reads)}
+    return any(plan.buffer_of[name].space == "register" and _slots(plan, name) > 1 for name in named)
+
+
+@lru_cache(maxsize=4096)
+def _operations(statement: Statement) -> int:
+    """Instructions of one execution: a product that is added is one."""
+    return 1 if is_product(statement) else additions(statement.value) + bool(statement.update)
+
+
+def _bytes(plan: Plan, site: Site) -> int:
+    """Of an element of what a site accesses."""
+    staged = site.leaf.view(site.slot) is not None
+    return (plan.buffer_of if staged else plan.array_of)[site.storage].dtype.bytes
+
+
+def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
+    """Cycles in which a multiprocessor takes in the tiles of a step: their bytes, and the instructions that copy them."""
+    taken = issued = 0.0
+    for use in s.copies:
+        source, item = use.used[0], _bytes(plan, use.used[-1])
+        bulk, array = use.leaf.mechanism == "bulk", plan.array_of[source.storage]
+        straddling = bulk and array.shape[-1] * item % LINE_BYTES
+        taken += use.times * item * (STRADDLING if straddling else 1.0)
+        if not bulk:
+            vector = prod(x.extent for x in use.inside if x.role == "vector")
+            issued += use.times / vector / WARP_SIZE * COPY_CYCLES[use.leaf.mechanism in ASYNCHRONOUS]
+    return max(taken / RATES[s.engine].load, issued)
+
+
+def _passes(plan: Plan, use: Use, site: Site, facts: dict[tuple[str, int], AccessFacts]) -> float:
+    """Cycles of one warp's accesses to shared memory in a step.
+
+    What does not move with an unrolled loop stays in registers, and neighbours along one are loaded together.
+    """
+    moving = {v for e in site.cell if e is not None for v in e.variables()}
+    inside = [x for x in use.inside if not x.is_place]
+    loops = [x for x in inside if x.role not in ("unroll", "vector")]
+    last = max((n for n, x in enumerate(loops) if x.id in moving), default=-1)
+    written_out = [x for x in inside if x.role in ("unroll", "vector") and x.id in moving]
+    turns = prod(x.extent for x in (*loops[: last + 1], *written_out))
+    item, final = _bytes(plan, site), site.cell[-1]
+    wide = max((x.extent for x in written_out if final is not None and final.coefficient(x.id) == 1), default=1)
+    together = min(wide, WIDEST // max(item, WORD_BYTES))
+    if together > 1:
+        return turns / together * SHARED_CYCLES
+    known = facts.get((use.leaf.id, site.slot))
+    return turns * max(1.0, known.conflicts if known else 1.0)
+
+
+def _stored(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], counts: KernelCounts) -> float:
+    """Cycles in which a multiprocessor writes a block's results."""
+    inside = {use.leaf.id for s in found for use in (*s.copies, *s.uses)}
+    rates, cycles = RATES[found[0].engine], 0.0
+    for (leaf, _, _), known in zip([x for x in plan.leaves if x[2].id == kernel.id], counts.leaves, strict=True):
+        used = [s for s in sites(plan)[kernel.id] if s.leaf.id == leaf.id]
+        if leaf.id in inside or used[-1].space != "global":
+            continue
+        item = _bytes(plan, used[-1])
+        through = any(s.space == "shared" for s in used[:-1])
+        rate = rates.through if through else min(rates.stored * item, rates.through)
+        cycles += known.executions * item / counts.blocks / rate
+    return cycles

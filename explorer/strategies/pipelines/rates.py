@@ -1,0 +1,74 @@
+"""What one multiprocessor does with the steps of an engine, in cycles and bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What one multiprocessor does with an engine: instructions of a warpgroup, of a warp, or plain arithmetic.
+
+    Attributes
+    ----------
+    load : float
+        Bytes a cycle that it takes in from the second-level cache while all do.
+    fill : float
+        Cycles of a block's start and end in which it does nothing: others that are resident do.
+    latency : float
+        From a copy's issue to its bytes in shared memory, while others' are on their way.
+    late : float
+        Stages of a pipeline that hide none of it: the computing one, and what of the next one has gone by at the copies' issue.
+    step, least_step : float
+        Waits and barriers of a step beside its product; and of a step with them, however small that is.
+    share : float
+        Of its instruction's rate, where the operands are loaded in turn with the products.
+    stored, through : float
+        Bytes of results a cycle: for each byte of an element, where lanes write what they hold; through shared memory.
+    """
+
+    load: float
+    fill: float
+    latency: float
+    late: float
+    step: float
+    least_step: float
+    share: float
+    stored: float
+    through: float
+
+
+RATES = {
+    "warpgroup": Rates(44.0, 3000.0, 1930.0, 1.0, 150.0, 480.0, 1.0, 3.0, 17.5),
+    "warp": Rates(34.0, 2630.0, 1530.0, 0.8, 400.0, 290.0, 0.52, 2.5, 5.4),
+    "plain": Rates(64.0, 900.0, 900.0, 1.0, 60.0, 0.0, 1.0, 24.0, 24.0),
+}
+"""Fitted to times on an H200, of f16 products of 64 to 50,176 rows.
+
+Of warpgroups: 14 products in up to 45 tilings each, to 14 %; the tiling that the model takes for cheapest is the fastest for 12
+of them, and 3 and 4 % slower than that for the others.  Of warps: 10 products in 54 to 76 tilings, to 14 %; the fastest for 5,
+1 to 2 % slower for three, 7 and 11 % for two.
+"""
+WAITED = 200.0
+"""Cycles more of a step whose warpgroup waits for its products at once: 4096 x 4096 x 4096 in tiles of 128 x 256 x 64 took 240 µs
+so, and 211 with products in flight (H200)."""
+QUIET = 460.0
+"""Cycles from a copy's issue to its first bytes where the block's other copies have landed: 4096 x 4096 x 4096 by instructions of
+warps in tiles of 128 x 128 x 32 took 566 µs with one stage (H200)."""
+AHEAD_SHARE = 0.57
+"""Of a warp's instruction's rate where the fragments of the next product are loaded during this one: 10 % more than in turn (the
+same with three stages took 402 and 445 µs)."""
+COPY_CYCLES = {True: 2.0, False: 4.0}
+"""Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by
+what a multiprocessor issues (counted in the text, not measured)."""
+LINE_BYTES, STRADDLING = 128, 1.5
+"""Of a line of the second-level cache, and how much longer boxes take whose rows of so many bytes lie in two of them (1000 x 1504
+x 776 took 11.2 µs where 512 x 3072 x 768 took 8.0, in as many blocks)."""
+RESERVED = 32
+"""Registers of a thread beside accumulators and fragments."""
+TENSOR_CORES = 4
+"""Of a multiprocessor; a warp keeps one of them busy."""
+WARPS_PER_CYCLE = 4
+"""Instructions of warps that a multiprocessor issues in a cycle."""
+SHARED_CYCLES = 2.0
+"""Of a warp's load of 16 bytes a thread from shared memory, where some threads read the same."""

@@ -1,0 +1,166 @@
+"""The time of a grid whose blocks compute in steps: loads and products overlap as far as stages and resident blocks allow.
+
+A multiprocessor with `r` resident blocks takes, for each step of their pipelines, the longest of six times:
+
+- *tensor*: the products of all its blocks at the rate of their instruction;
+- *issue*: their other instructions at what it issues;
+- *banks*: their passes over the banks of shared memory;
+- *load*: their tiles at what it takes in from the second-level cache;
+- *step*: the products of one block, and its waits and barriers, in which other blocks go on;
+- *latency*: a load's latency, over the steps that each block has in flight; with one, the load and the step one after the other.
+
+To these a block adds the start of its pipeline (*fill*) and its results' way out (*store*).  The grid takes as many rounds as its
+blocks need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from ...ir.tree import WARP_SIZE
+from .rates import QUIET, RATES, TENSOR_CORES, WAITED
+
+ROUNDS = 64
+"""Rounds that are looked at one by one; the others take as long as these on average."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step of one block takes, in cycles of a multiprocessor that has nothing else to do.
+
+    Attributes
+    ----------
+    engine : str
+        In :data:`~explorer.strategies.pipelines.rates.RATES`.
+    count : int
+        Steps of a block.
+    stages : int
+        Steps in flight, the computing one included.
+    tensor, issue, banks, load : float
+        Products; other instructions; passes over the banks of shared memory; copies.
+    waited : bool
+        Whether a warpgroup waits for its products at once.
+    """
+
+    engine: str
+    count: int
+    stages: int
+    tensor: float
+    issue: float
+    banks: float
+    load: float
+    waited: bool = False
+
+    def alone(self, threads: int) -> float:
+        """Cycles in which a block of so many threads computes one step, with its waits and barriers."""
+        rates = RATES[self.engine]
+        few = max(1.0, TENSOR_CORES * WARP_SIZE / threads) if self.engine == "warp" else 1.0
+        computed = max(self.tensor * few, self.banks, self.issue if self.engine == "plain" else 0.0)
+        others = 0.0 if self.engine == "plain" else self.issue
+        return max(computed + others + rates.step + WAITED * self.waited, rates.least_step)
+
+    def times(self, blocks: int, threads: int) -> Cycles:
+        """Of all steps of so many resident blocks."""
+        alone, rates = self.alone(threads), RATES[self.engine]
+        waiting = rates.latency / max(0.5, self.stages - rates.late) if self.stages > 1 else QUIET + self.load + alone
+        each = (self.tensor * blocks, self.issue * blocks, self.banks * blocks, self.load * blocks, alone, waiting)
+        return Cycles(*(x * self.count for x in each))
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """The six times of a step, of which the longest counts: in cycles, or in microseconds."""
+
+    tensor: float = 0.0
+    issue: float = 0.0
+    banks: float = 0.0
+    load: float = 0.0
+    step: float = 0.0
+    latency: float = 0.0
+
+    @property
+    def bound(self) -> str:
+        """The longest."""
+        return max((f.name for f in fields(self)), key=lambda name: getattr(self, name))
+
+    @property
+    def longest(self) -> float:
+        """Its time."""
+        return getattr(self, self.bound)
+
+    def plus(self, other: Cycles) -> Cycles:
+        """Both one after the other."""
+        return Cycles(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def scaled(self, factor: float) -> Cycles:
+        """All of them so many times."""
+        return Cycles(*(getattr(self, f.name) * factor for f in fields(self)))
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """The time of a grid whose blocks compute in steps.
+
+    Attributes
+    ----------
+    fill, store : float
+        Microseconds of the pipelines' starts, and of the results' way out.
+    steps : tuple of (Step, Cycles)
+        Each nest of steps with its times, in microseconds.
+    resident, rounds : int
+        Blocks of a multiprocessor at a time, where there are so many, and how often the grid fills the GPU.
+    """
+
+    fill: float
+    store: float
+    steps: tuple[tuple[Step, Cycles], ...]
+    resident: int
+    rounds: int
+
+    @property
+    def parts(self) -> tuple[tuple[str, float], ...]:
+        """The terms that count; they add up to the total."""
+        found: dict[str, float] = {"fill": self.fill}
+        for _, us in self.steps:
+            found[us.bound] = found.get(us.bound, 0.0) + us.longest
+        return (*found.items(), ("store", self.store))
+
+    @property
+    def total_us(self) -> float:
+        """Their sum."""
+        return sum(us for _, us in self.parts)
+
+
+def stepped(steps: Sequence[Step], stored: float, blocks: int, threads: int, resident: int, multiprocessors: int,
+            clock: float) -> Stepped:
+    """The time of a grid.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        One after the other, of each block.
+    stored : float
+        Cycles in which a multiprocessor writes a block's results.
+    blocks, threads : int
+        Of the grid, and of a block.
+    resident : int
+        Blocks that a multiprocessor holds at most.
+    multiprocessors : int
+    clock : float
+        Cycles of a microsecond.
+    """
+    rates = RATES[steps[0].engine]
+    resident = max(1, min(resident, -(-blocks // multiprocessors)))
+    fill = store = 0.0
+    totals = [Cycles() for _ in steps]
+    left, rounds = blocks, 0
+    while left > 0 and rounds < ROUNDS:
+        here = min(resident, -(-left // multiprocessors))
+        left -= here * multiprocessors
+        rounds += 1
+        fill, store = fill + rates.fill / here, store + here * stored
+        totals = [total.plus(s.times(here, threads)) for total, s in zip(totals, steps, strict=True)]
+    scale = (1.0 if left <= 0 else blocks / (blocks - left)) / clock
+    times = tuple((s, total.scaled(scale)) for s, total in zip(steps, totals, strict=True))
+    return Stepped(fill * scale, store * scale, times, resident, rounds)

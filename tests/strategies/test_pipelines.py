@@ -1,0 +1,154 @@
+"""Steps of kernels: what is read off plans, and that prices tell the stages of a product apart, in the order of their times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+import explorer as ex
+from explorer.schedule import Schedule
+from explorer.strategies.contraction.form import product_form
+from explorer.strategies.contraction.model import product_time
+from explorer.strategies.contraction.moves import build
+from explorer.strategies.contraction.shapes import Tiling
+from explorer.strategies.pipelines.facts import steppings
+from explorer.strategies.pipelines.terms import Step, stepped
+from explorer.strategies.price import KernelPrice, price
+
+H200 = ex.gpu("H200")
+SIZES = {"M": 4096, "N": 4096, "K": 4096}
+PLAIN, WARP = Tiling("plain", 128, 128, 16, 16, 16, 1), Tiling("warp", 128, 128, 32, 2, 4, 1, 16)
+GROUP = Tiling("warpgroup", 128, 256, 64, 2, 1, 1)
+M, N, K = ex.sizes("M N K")
+
+
+@ex.program
+def matmul(a: ex.f16[M, K], b: ex.f16[K, N], c: ex.f16[M, N]):
+    for i in range(M):
+        for j in range(N):
+            total = ex.local(ex.f32)
+            total = 0.0
+            for k in range(K):
+                total += a[i, k] * b[k, j]
+            c[i, j] = total
+
+
+def made(t: Tiling, without: tuple[str, ...] = ()) -> Schedule:
+    start = matmul.schedule(**SIZES)
+    form = product_form(start, start.plan.kernels[0].id)
+    assert form is not None
+    return start.replay([step for step in build(start, form, t).steps if step.name not in without])
+
+
+def by_thread(rows: str, columns: str) -> Schedule:
+    s = matmul.schedule(**SIZES).tile(["i", "j"], [16, 16]).bind("i", "block.y").bind("j", "block.x")
+    return s.bind("i.i", rows).bind("j.i", columns).contract("total")
+
+
+def shared_tiles() -> Schedule:
+    return by_thread("thread.y", "thread.x").split("k", 16).stage("a", "k").stage("b", "k")
+
+
+RUNGS: dict[str, tuple[Callable[[], Schedule], str]] = {
+    "a thread an element": (lambda: by_thread("thread.x", "thread.y"), "sectors"),
+    "coalesced": (lambda: by_thread("thread.y", "thread.x"), "sectors"),
+    "tiles in shared memory": (shared_tiles, "banks"),
+    "tiles in registers": (lambda: made(PLAIN), "issue"),
+    "mma.sync": (lambda: made(WARP, ("load_matrix", "swizzle")), "banks"),
+    "ldmatrix and swizzle": (lambda: made(WARP), "latency"),
+    "three stages": (lambda: made(replace(WARP, stages=3)), "tensor"),
+    "wgmma and bulk copies": (lambda: made(GROUP), "latency"),
+    "three stages of these": (lambda: made(replace(GROUP, stages=3), ("overlap",)), "step"),
+    "products in flight": (lambda: made(replace(GROUP, stages=3)), "step"),
+    "results through shared memory": (lambda: made(replace(GROUP, stages=3, through=True)), "step"),
+}
+
+
+def priced(s: Schedule) -> KernelPrice:
+    (kernel,) = price(s.plan, H200).kernels
+    return kernel
+
+
+def test_each_rung_of_the_ladder_is_cheaper_than_the_one_before() -> None:
+    found = {name: priced(rung()) for name, (rung, _) in RUNGS.items()}
+    times = [k.total_us for k in found.values()]
+    assert all(then < 0.95 * first for first, then in pairwise(times)), times
+    assert {name: k.bound for name, k in found.items()} == {name: bound for name, (_, bound) in RUNGS.items()}
+
+
+def test_the_price_of_the_last_rungs_is_near_what_was_measured() -> None:
+    """Times of an H200: docs/strategies.md, and of ``mma.sync`` with one and three stages."""
+    for name, measured in (("ldmatrix and swizzle", 566), ("three stages", 445), ("three stages of these", 240),
+                           ("products in flight", 211), ("results through shared memory", 194)):
+        assert measured / 1.15 < priced(RUNGS[name][0]()).total_us < measured * 1.15, name
+
+
+@pytest.mark.parametrize("t", [
+    WARP, replace(WARP, stages=3), replace(WARP, rows=64, columns=64, stages=4), replace(GROUP, stages=3),
+    replace(GROUP, columns=128, stages=5), replace(GROUP, stages=3, through=True)], ids=str)
+def test_a_tiling_and_its_plan_have_one_time(t: Tiling) -> None:
+    form = product_form(matmul.schedule(**SIZES), matmul.schedule(**SIZES).plan.kernels[0].id)
+    assert form is not None
+    told = product_time(form, t, H200)
+    assert told is not None
+    assert told.total_us == pytest.approx(priced(made(t)).total_us, rel=0.01)
+
+
+def test_what_a_step_is_is_read_off_the_plan() -> None:
+    plan = made(replace(WARP, stages=3)).plan
+    (found,) = steppings(plan, plan.kernels[0])
+    assert (found.loop, found.count, found.stages, found.engine) == ("k", 128, 3, "warp")
+    assert {use.leaf.id: use.times for use in found.copies} == {"a_s": 128 * 32, "b_s": 32 * 128}
+    assert [use.times for use, _ in found.instructions] == [128 * 128 * 32]
+
+
+def test_a_bulk_copy_is_made_once_for_all_warpgroups() -> None:
+    plan = made(replace(GROUP, stages=3)).plan
+    (found,) = steppings(plan, plan.kernels[0])
+    assert {use.leaf.id: use.times for use in found.copies} == {"a_s": 128 * 64, "b_s": 64 * 256}
+
+
+def test_a_copy_that_is_made_once_is_no_step() -> None:
+    s = by_thread("thread.y", "thread.x").stage("b", "j.i")
+    assert not steppings(s.plan, s.plan.kernels[0])
+    assert priced(s).steps is None
+
+
+def test_what_a_kernel_without_steps_takes_is_its_longest_roof() -> None:
+    kernel = priced(by_thread("thread.y", "thread.x"))
+    assert kernel.parts == (("sectors", kernel.sectors_us),)
+    assert kernel.total_us == kernel.launch_us + max(kernel.roofs)
+
+
+def test_the_terms_add_up_to_the_price() -> None:
+    for rung, _ in RUNGS.values():
+        whole = price(rung().plan, H200)
+        assert sum(us for _, us in whole.terms) == pytest.approx(whole.total_us)
+
+
+def test_stages_hide_latency_until_something_else_is_longer() -> None:
+    def time(stages: int) -> tuple[float, str]:
+        found = stepped((Step("warpgroup", 64, stages, 100.0, 0.0, 0.0, 100.0),), 0.0, 132, 256, 1, 132, 1000.0)
+        ((_, us),) = found.steps
+        return us.longest, us.bound
+
+    times = [time(n) for n in (2, 3, 4, 5, 6, 7)]
+    assert [bound for _, bound in times] == ["latency"] * 4 + ["step"] * 2
+    assert times[0][0] == pytest.approx(2 * times[1][0]) == pytest.approx(4 * times[3][0])
+
+
+def test_other_blocks_go_on_while_one_waits() -> None:
+    step = Step("warp", 64, 1, 100.0, 0.0, 0.0, 0.0)
+    one, two = (stepped((step,), 0.0, 264, 256, r, 132, 1000.0) for r in (1, 2))
+    assert (one.rounds, two.rounds) == (2, 1)
+    assert two.total_us < 0.6 * one.total_us
+
+
+def test_fragments_that_are_loaded_ahead_cost_less() -> None:
+    s = made(replace(WARP, stages=3))
+    ahead = s.pipeline("k.i", 2, asynchronous=False)
+    assert priced(ahead).steps.resident == priced(s).steps.resident == 2  # type: ignore[union-attr]
+    assert priced(ahead).total_us < priced(s).total_us
