@@ -19,6 +19,8 @@ from .slices import sliced_apart
 BLOCK_AXES = ("block.x", "block.y", "block.z")
 WIDEST = 16
 """Bytes of one copy of a thread."""
+GROUPED = 8
+"""Rows of tiles that blocks share at a time: 132 blocks then read some 8 + 17 tiles of factors, not 1 + 132."""
 
 
 def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = None) -> Schedule:
@@ -88,13 +90,23 @@ def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, str]:
         b.do("split", dj, t.columns // t.across, inner=rj)
     order = tuple(dict.fromkeys((di, dj, ri, rj)))
     b.attempt("reorder", (*(x for x in order if x not in (ri, rj)), ri, rj))
-    for loop, role in (*((x, "block.z") for x in form.batch[:1]), (form.rows[0], "block.y"), (form.columns[0], "block.x")):
-        b.do("bind", loop, role)
+    grid = (*form.batch[:1], form.rows[0], form.columns[0])
+    if t.persistent:
+        b.do("persist", grid, t.persistent, **tile_order(b.extent(form.rows[0])))
+    else:
+        for loop, role in zip(grid, reversed(BLOCK_AXES[: len(grid)]), strict=True):
+            b.do("bind", loop, role)
     if t.down > 1:
         b.do("bind", di, "thread.y")
     if t.engine != "warpgroup":  # even a single warp: its lanes take part in copies
         b.do("bind", dj, "warp" if t.engine == "warp" else "thread.x")
     return ri, rj
+
+
+def tile_order(rows: int) -> dict[str, object]:
+    """How tiles of so many rows follow each other: groups of about `GROUPED` rows, all of them whole."""
+    whole = next((n for n in sorted(range(2, 2 * GROUPED), key=lambda n: abs(n - GROUPED)) if rows % n == 0), 1)
+    return {"order": "rows"} if whole == 1 else {"order": "grouped", "rows": whole} if whole < rows else {"order": "columns"}
 
 
 def _apart(b: Builder, form: ProductForm, tile: tuple[str, str]) -> tuple[str, str, str]:

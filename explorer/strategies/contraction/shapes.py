@@ -46,6 +46,8 @@ class Tiling:
         Parts of the depth, each of which has blocks of its own; a second launch adds their sums up.
     through : bool
         Whether results go through shared memory on their way out.
+    persistent : int
+        Blocks that take tiles one after the other; 0 for a block for each tile.
     """
 
     engine: str
@@ -58,6 +60,7 @@ class Tiling:
     step: int = 0
     slices: int = 1
     through: bool = False
+    persistent: int = 0
 
     @property
     def threads(self) -> int:
@@ -95,7 +98,8 @@ class Tiling:
         who = {"warpgroup": "warpgroups", "warp": "warps", "plain": "threads"}[self.engine]
         return (f"{kind}, {self.rows} x {self.columns} x {self.depth} a block, {self.down} x {self.across} {who}, "
                 f"{self.stages} stages" + f", depth in {self.slices} slices" * (self.slices > 1)
-                + ", results through shared memory" * self.through)
+                + ", results through shared memory" * self.through
+                + f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0))
 
 
 def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | None:
