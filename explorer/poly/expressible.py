@@ -12,7 +12,7 @@ from math import prod
 from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.rounding import SUMS
-from ..ir.tree import MOST_CLUSTER, Kernel, Leaf, Loop
+from ..ir.tree import MOST_CLUSTER, Kernel, Leaf, Loop, walk
 from .arrivals import miscounts
 from .tensor import is_product
 
@@ -88,7 +88,24 @@ def _groups(plan: Plan) -> Iterator[Finding]:
         yield Finding("obligation", m.what, m.why, kind="kernel", nodes=m.nodes, lines=(line,) if line else (), hints=(m.hint,))
 
 
+def _hosted(plan: Plan, kernel: Kernel) -> Iterator[Finding]:
+    """A loop that the host runs, beside which its kernel holds something else: every launch would do that too."""
+    body, holder = kernel.body, kernel.id
+    while len(body) == 1 and isinstance(only := body[0], Loop) and only.role == "launch":
+        body, holder = only.body, only.id
+    for loop in (n for n in walk(body) if isinstance(n, Loop) and n.role == "launch"):
+        outer = holder == kernel.id
+        here = [n.id for n in body]
+        where = here.index(loop.id) if outer and loop.id in here else -1
+        after = ([loop.id] if 0 <= where < len(here) - 1 else []) + ([here[where - 1]] if where > 0 else [])
+        hints = (f"launch('{kernel.id}', after='{x}')" for x in after)
+        yield _open(plan, loop.id, f"the host runs {loop.id}, but {holder} holds more than this loop",
+                    "each of its iterations is a launch of the whole kernel", *hints, f"bind('{loop.id}', 'seq')")
+
+
 def _launches(plan: Plan) -> Iterator[Finding]:
+    for kernel in plan.kernels:
+        yield from _hosted(plan, kernel)
     for group in plan.launched:
         kernel = group[0]
         block = plan.extents[kernel.id][3:]

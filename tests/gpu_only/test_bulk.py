@@ -7,16 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-import explorer as ex
 from explorer.kernel.emit import emit
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.cuda.device import CudaDevice, available
 from explorer.run.inputs.arguments import seeded_arrays
 from explorer.schedule import Schedule
-from tests.kernel.bulk_schedules import SCHEDULES, several_tiles, tiled_product, tiles, vector, window
+from tests.kernel.bulk_schedules import BYTES, SCHEDULES, rows_of, several_tiles, tiled_product, tiles, vector, window
 
 pytestmark = pytest.mark.gpu
-SIZES = ex.sizes("D E")
 
 
 @pytest.fixture(scope="module")
@@ -35,34 +33,16 @@ def same(device: CudaDevice, schedule: Schedule, seed: int = 1) -> None:
         assert got.view(np.uint8).tobytes() == expected[name].view(np.uint8).tobytes(), name
 
 
-def moved(dtype: str, d: int, e: int, tile: tuple[int, int], swizzle: int, threads: int) -> Schedule:
-    """Elements just moved through shared memory, by a definition for this type."""
-    kind = getattr(ex, dtype)
-
-    @ex.program
-    def through(x: kind[SIZES[0], SIZES[1]], y: kind[SIZES[0], SIZES[1]]):
-        for i in range(SIZES[0]):
-            for j in range(SIZES[1]):
-                y[i, j] = x[i, j]
-
-    s = through.schedule(D=d, E=e).split("i", tile[0]).split("j", tile[1]).reorder("i", "j", "i.i", "j.i")
-    s = s.bind("i", "block.y").bind("j", "block.x").bind("i.i", "thread.y").split("j.i", threads, "t").bind("t", "thread.x")
-    return s.stage("x", "j", engine="bulk", swizzle=swizzle)
-
-
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_small_schedules(device: CudaDevice, name: str) -> None:
     same(device, SCHEDULES[name]())
 
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
-@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64", "i8", "u8", "i32", "i64"])
+@pytest.mark.parametrize("dtype", BYTES)
 def test_types_and_swizzles(device: CudaDevice, dtype: str, swizzle: int) -> None:
-    """Rows of just the swizzle's bytes, and four times as many; edges that hang over both ways."""
-    size = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "i32": 4, "i64": 8}[dtype]
-    row = (swizzle or 64) // size
-    for columns in (row, 4 * row):
-        same(device, moved(dtype, 37, 3 * columns + 16 // size, (16, columns), swizzle, min(row, 16)))
+    for schedule in rows_of(dtype, swizzle):
+        same(device, schedule)
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])

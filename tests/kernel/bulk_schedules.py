@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import explorer as ex
 from explorer.schedule import Schedule
+from tests.frontend.support import body
 
 A, B, C, D, E = ex.sizes("A B C D E")
 
@@ -160,6 +161,25 @@ def several_tiles(stages: int = 3) -> Schedule:
     s = s.bind("i.i", "thread.y").contract("total", "register").bind("j.i", "thread.x")
     s = s.stage("x", "k", engine="bulk", swizzle=32).stage("y", "k", engine="bulk", swizzle=64)
     return s.pipeline("k", stages) if stages > 1 else s
+
+
+BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "i32": 4, "i64": 8}
+
+
+def moved(dtype: str, rows: int, columns: int, tile: tuple[int, int], swizzle: int, threads: int) -> Schedule:
+    """Elements just moved through shared memory, by a definition for this type."""
+    through = body("for i in range(M):\n    for j in range(N):\n        y[i, j] = x[i, j]",
+                   f"x: ex.{dtype}[M, N], y: ex.{dtype}[M, N]")
+    s = through.schedule(M=rows, N=columns).split("i", tile[0]).split("j", tile[1]).reorder("i", "j", "i.i", "j.i")
+    s = s.bind("i", "block.y").bind("j", "block.x").bind("i.i", "thread.y").split("j.i", threads, "t").bind("t", "thread.x")
+    return s.stage("x", "j", engine="bulk", swizzle=swizzle)
+
+
+def rows_of(dtype: str, swizzle: int) -> tuple[Schedule, ...]:
+    """Rows of just the swizzle's bytes, and four times as many; edges that hang over both ways."""
+    size = BYTES[dtype]
+    row = (swizzle or 64) // size
+    return tuple(moved(dtype, 37, 3 * n + 16 // size, (16, n), swizzle, min(row, 16)) for n in (row, 4 * row))
 
 
 SCHEDULES: dict[str, Callable[[], Schedule]] = {

@@ -16,7 +16,7 @@ from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.transforms.approximate import as_computed
-from tests.kernel.bulk_schedules import SCHEDULES, several_tiles, tiled_product, tiles, vector
+from tests.kernel.bulk_schedules import BYTES, SCHEDULES, rows_of, several_tiles, tiled_product, tiles, vector
 from tests.kernel.plan_run import Case, differences
 from tests.mutants.ir import ir_mutants, no_barrier
 from tests.mutants.test_ir_judged import faults
@@ -90,6 +90,15 @@ def test_no_thread_is_two_phases_behind() -> None:
     assert faults(ir) == []
     dropped = [faults(m.ir) for m in ir_mutants(ir, {"no barrier": no_barrier})]
     assert any("ends the phase behind the one that threads may still wait for" in found for said in dropped for found in said)
+
+
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+@pytest.mark.parametrize("dtype", BYTES)
+def test_rows_of_every_type_and_swizzle(dtype: str, swizzle: int) -> None:
+    """What tests/gpu_only runs on a GPU has a text here; rows of just the swizzle's bytes run."""
+    rows, wide = rows_of(dtype, swizzle)
+    assert {m.swizzle for s in (rows, wide) for m in emit(s.plan).tensor_maps} == {swizzle}
+    assert rows.run(device="cpu", time=False).correct
 
 
 @pytest.mark.parametrize("name", ["vector", "swizzled tiles", "f64 32", "halo", "images", "five dimensions", "rows apart",

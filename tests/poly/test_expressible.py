@@ -49,3 +49,30 @@ def test_counters_and_words_have_limits(how: str, limit: str, said: str, monkeyp
     (finding,) = expressible.check_expressible(plan)
     assert said in finding.what
     assert finding.hints[0].startswith("join(")
+
+
+@ex.program
+def largest(x: ex.f32[M, N], y: ex.f32[1]):
+    y[0] = -ex.inf
+    for i in range(M):
+        for k in range(N):
+            y[0] = max(y[0], x[i, k])
+
+
+def hosted() -> ex.Schedule:
+    return largest.schedule(M=2, N=6).launch("largest", after="S0").bind("i", "launch")
+
+
+def test_a_loop_of_the_host_is_alone_in_its_kernel() -> None:
+    """A combination of all parts was printed into each launch, and read parts that later ones write (chain 730463:38)."""
+    s = hosted().rfactor("S1", "i")
+    assert only(s) == "the host runs i, but largest.2 holds more than this loop"
+    (hint, _) = s.obligations[0].hints
+    assert hint == "launch('largest.2', after='i')"
+    assert s.launch("largest.2", after="i").run(device="cpu", time=False).correct
+    assert not hosted().obligations
+
+
+def test_what_an_accumulator_leaves_is_no_part_of_each_launch() -> None:
+    assert "largest.2 holds more" in only(hosted().accumulate("y"))
+    assert "largest.2 holds more" in only(hosted().stage("x", "largest.2"))
