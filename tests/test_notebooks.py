@@ -53,7 +53,7 @@ def solved(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 def test_there_are_a_tour_and_lessons() -> None:
     assert [p.stem for p in PATHS] == ["00_tour", "01_coalescing", "02_fusion", "03_binding", "04_pipelining", "05_reductions",
-                                        "06_stitching"]
+                                        "06_stitching", "07_tensor_cores"]
 
 
 @pytest.mark.parametrize("path", [p for p in PATHS if p.stem != "00_tour"], ids=lambda p: p.stem)

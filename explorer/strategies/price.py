@@ -160,13 +160,18 @@ class Price:
         return max(self.kernels, key=lambda k: k.total_us).counts.busy if self.kernels else 0
 
     def __str__(self) -> str:
-        lines = [f"{self.total_us:.4g} µs: " + ", ".join(f"{name} {us:.3g}" for name, us in self.terms if us >= 0.005)]
+        lines = [f"{_text(self.total_us, 4)} µs: " + ", ".join(f"{name} {_text(us, 3)}" for name, us in self.terms if us >= 0.005)]
         for k in self.kernels:
             c = k.counts
-            lines.append(f"  {c.kernel}: {k.total_us:.4g} µs ({k.bound}); {c.blocks:,} blocks of {c.threads}, {c.busy:,} threads "
+            lines.append(f"  {c.kernel}: {_text(k.total_us, 4)} µs ({k.bound}); {c.blocks:,} blocks of {c.threads}, {c.busy:,} threads "
                          f"busy; {c.moved_bytes:,} B moved, {c.operations:,} operations"
                          + f", {c.launches} launches" * (c.launches > 1))
         return "\n".join(lines)
+
+
+def _text(us: float, digits: int) -> str:
+    """A number in so many digits, or as many as it has before the point."""
+    return f"{us:,.0f}" if us >= 10 ** (digits - 1) else f"{us:.{digits}g}"
 
 
 @per_program(512)

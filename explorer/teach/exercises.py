@@ -21,9 +21,12 @@ from math import prod
 from typing import Any
 
 from ..errors import CompilerMissing, ExplorerError, ScheduleError
+from ..gpu.spec import catalogue
+from ..gpu.units import time_text
 from ..poly.mechanism import ASYNCHRONOUS
 from ..poly.traffic import AccessFacts
 from ..schedule import Schedule
+from ..strategies.price import price
 from ..views.style import mark, page, table
 from .tables import moved
 
@@ -225,6 +228,17 @@ def moves(at_most: float) -> Goal:
     return Goal(f"the kernels move at most {at_most:g} times the compulsory bytes", measure)
 
 
+def priced(at_most_us: float, gpu: str = "H200", **sizes: int) -> Goal:
+    """The price of its plan on a GPU is at most so many microseconds; with sizes, of the same steps at these."""
+    at = f" at {', '.join(f'{n}={v}' for n, v in sizes.items())}" if sizes else ""
+
+    def measure(schedule: Schedule) -> Measured:
+        found = price((schedule.at(**sizes) if sizes else schedule).plan, catalogue()[gpu]).total_us
+        return found <= at_most_us, time_text(found)
+
+    return Goal(f"a price on the {gpu} of at most {time_text(at_most_us)}{at}", measure)
+
+
 def launched(at_most: int) -> Goal:
     """So many launches at most; kernels that join one (in the last block, behind a barrier of the grid) do not count."""
     def measure(schedule: Schedule) -> Measured:
@@ -334,4 +348,4 @@ def _accesses(schedule: Schedule, space: str, array: str = "") -> list[AccessFac
 
 
 __all__ = ["Exercise", "Goal", "Line", "Report", "asynchronous", "bank_passes", "barriers", "blocks", "deterministic", "kernels",
-           "lanes", "launched", "moves", "off_global", "sectors", "slots", "threads", "traffic", "unstored", "wide"]
+           "lanes", "launched", "moves", "off_global", "priced", "sectors", "slots", "threads", "traffic", "unstored", "wide"]

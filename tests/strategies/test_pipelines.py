@@ -40,7 +40,7 @@ def made(t: Tiling, without: tuple[str, ...] = ()) -> Schedule:
     start = matmul.schedule(**SIZES)
     form = product_form(start, start.plan.kernels[0].id)
     assert form is not None
-    return start.replay([step for step in build(start, form, t).steps if step.name not in without])
+    return start.replay(tuple(step for step in build(start, form, t).steps if step.name not in without))
 
 
 def by_thread(rows: str, columns: str) -> Schedule:

@@ -11,6 +11,7 @@ const FIGURES = {
   domain: "Domain",
   memory: "Memory",
   pipeline: "Pipeline",
+  timeline: "Timeline",
   roofline: "Roofline",
   occupancy: "Occupancy",
   partials: "Partials",

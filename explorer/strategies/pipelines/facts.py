@@ -38,6 +38,8 @@ ALIGNMENT_BYTES = 1024
 """Of shared memory that a block loses to where its tiles begin."""
 GRANULE = 8
 """Registers are given to threads by as many (CUDA occupancy calculator)."""
+WHOLE = 0.9
+"""Share of the sectors of a store that is filled, from which on results go out as whole lines."""
 WIDEST = 16
 """Bytes of a thread's widest access."""
 Nest = tuple[Leaf, tuple[Loop, ...]]
@@ -139,7 +141,7 @@ def stepped_time(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], counts
     """
     facts = {(a.leaf, a.slot): a for a in traffic(plan, kernel.id)}
     steps = tuple(_step(plan, s, facts, counts, gpu, clock) for s in found)
-    return stepped(steps, _stored(plan, kernel, found, counts), counts.blocks, counts.threads,
+    return stepped(steps, _stored(plan, kernel, found, facts, counts), counts.blocks, counts.threads,
                    resident_blocks(plan, kernel, counts, gpu), gpu.multiprocessors, clock)
 
 
@@ -277,7 +279,8 @@ def _passes(plan: Plan, use: Use, site: Site, facts: dict[tuple[str, int], Acces
     return turns * max(1.0, known.conflicts if known else 1.0)
 
 
-def _stored(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], counts: KernelCounts) -> float:
+def _stored(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], facts: dict[tuple[str, int], AccessFacts],
+            counts: KernelCounts) -> float:
     """Cycles in which a multiprocessor writes a block's results."""
     inside = {use.leaf.id for s in found for use in (*s.copies, *s.uses)}
     rates, cycles = RATES[found[0].engine], 0.0
@@ -286,7 +289,8 @@ def _stored(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], counts: Ker
         if leaf.id in inside or used[-1].space != "global":
             continue
         item = _bytes(plan, used[-1])
-        through = any(s.space == "shared" for s in used[:-1])
+        write = facts.get((leaf.id, used[-1].slot))
+        through = any(s.space == "shared" for s in used[:-1]) and write is not None and write.efficiency > WHOLE
         rate = rates.through if through else min(rates.stored * item, rates.through)
         cycles += known.executions * item / counts.blocks / rate
     return cycles

@@ -129,6 +129,27 @@ class Plots:
         """
         return self._draw("pipeline", loop, {"iterations": iterations}, theme, finding)
 
+    @spoken(FigureError, "s.plot.timeline()")
+    def timeline(self, loop: str | None = None, *, steps: int | None = None, gpu: str | None = None,
+                 theme: str = "light") -> Picture:
+        """Copies, waits, products and stores of one block on the clock, as the price of the plan has them.
+
+        Parameters
+        ----------
+        loop : str, optional
+            The loop whose steps are followed.
+        steps : int, optional
+            How many to draw.
+        gpu : str, optional
+            Whose multiprocessors the blocks run on.
+
+        Raises
+        ------
+        FigureError
+            If an option does not fit.
+        """
+        return self._draw("timeline", loop, {"steps": steps, "gpu": gpu}, theme)
+
     @spoken(FigureError, "s.plot.roofline()")
     def roofline(self, *, gpu: str | None = None, run: Run | None = None, theme: str = "light") -> Picture:
         """Arithmetic intensity under the roof of a GPU; with `run`, the measured point.
@@ -205,4 +226,4 @@ class Plots:
         return picture(self.schedule, name, options, node=node, finding=finding, run=run, theme=theme, strict=True)
 
     def __repr__(self) -> str:
-        return "schedule.plot: .domain() .memory('A') .pipeline() .roofline() .occupancy() .partials() .dependences()"
+        return "schedule.plot: .domain() .memory('A') .pipeline() .timeline() .roofline() .occupancy() .partials() .dependences()"

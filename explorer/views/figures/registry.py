@@ -40,6 +40,8 @@ FIGURES: dict[str, Entry] = {
         ),
         Entry("memory", "Memory", "what one access of a warp asks of memory, and which elements a block touches", "memory_draw"),
         Entry("pipeline", "Pipeline", "copies and computation over time, and how long each buffer holds a tile", "pipeline_draw"),
+        Entry("timeline", "Timeline", "copies, waits, products and stores of one block on the clock, as the price has them",
+              "gantt_draw"),
         Entry("roofline", "Roofline", "arithmetic intensity against the limits of a GPU, with the measured point", "roofline"),
         Entry("occupancy", "Occupancy", "how many blocks fit on a multiprocessor, and what limits them", "occupancy"),
         Entry("partials", "Partials", "how many partial results a reduction has on its way, how they are joined, and idle lanes",
