@@ -261,7 +261,8 @@ class Dispatcher:
         schedule, node, run, gpu = session.schedule, session.selected, session.history.state.run, session.gpu
         options = asked if isinstance(asked, Mapping) else {}
         step = read_call(str(message["call"])) if message.get("call") else None
-        self._later(serial, "figure", lambda: answers.figure(schedule, name, options, node, run, gpu, step, message.get("have")))
+        have, times = message.get("have"), (*session.history.times(gpu.name), *self._searching.times(gpu.name))
+        self._later(serial, "figure", lambda: answers.figure(schedule, name, options, node, run, gpu, step, have, times))
 
     def _on_ir(self, serial: int, message: Mapping[str, Any]) -> None:
         schedule, gpu, name = self.session.schedule, self.session.gpu, str(message.get("after", ""))

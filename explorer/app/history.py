@@ -202,6 +202,13 @@ class History:
             ids.append(following)
         return ids
 
+    def times(self, gpu: str) -> tuple[tuple[tuple[Transform, ...], float], ...]:
+        """Steps and microseconds of the schedules of the program that is shown, at its sizes, that were right on this GPU."""
+        source = self.state.schedule.source
+        ran = [(s.schedule, s.run) for s in self.states.values() if s.run is not None and s.schedule.source == source]
+        right = [(s, run.timing) for s, run in ran if run.timing and run.device == gpu and run.correct is not False]
+        return tuple((s.steps, timing.net_us) for s, timing in right)
+
     def change(self, state: str, **changes: object) -> State:
         """Replace some of a state's title, notes, run and architectures."""
         self.states[state] = replace(self.get(state), **changes)  # type: ignore[arg-type]

@@ -14,7 +14,9 @@ from ..run.search.measured import search
 from ..run.search.result import Trial
 from ..schedule import Schedule
 from ..system.cancel import Cancel
+from ..views.figures.ablation import timed
 from .context import Context
+from .devices import installed_gpu
 from .panes.search import MOST, Found, search_pane
 from .protocol_plans import SearchPane
 from .session import Session
@@ -34,7 +36,7 @@ class Searching:
         self._task: Task | None = None
         self._stop = Cancel()
         self._of: Schedule | None = None
-        self._gpu = ""
+        self._gpu = self._on = ""
 
     @property
     def pane(self) -> SearchPane:
@@ -47,6 +49,12 @@ class Searching:
     def busy(self) -> bool:
         """Whether a search goes on."""
         return self._task is not None and self._task.running
+
+    def times(self, gpu: str) -> tuple[tuple[tuple[Any, ...], float], ...]:
+        """Steps and microseconds of the variants measured so far, if they are of the program shown and ran on this GPU."""
+        found: Found | None = self._task.progress.result if self._task else None
+        here = self._of is not None and self._of.source == self._context.session.schedule.source
+        return timed(found.trials) if found is not None and here and self._on == gpu else ()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no search goes on; False if it took longer."""
@@ -80,6 +88,7 @@ class Searching:
             return Found(result.trials, len(result.trials), result)
 
         self._of, self._stop, self._gpu = schedule, stop, gpu.name if device == "cpu" else ""
+        self._on = "" if device == "cpu" else installed_gpu()
         self._task = Task(work, lambda _: self._reported(serial))
         self._show(serial)
         self._task.start()

@@ -160,11 +160,12 @@ class Price:
         return max(self.kernels, key=lambda k: k.total_us).counts.busy if self.kernels else 0
 
     def __str__(self) -> str:
-        lines = [f"{_text(self.total_us, 4)} µs: " + ", ".join(f"{name} {_text(us, 3)}" for name, us in self.terms if us >= 0.005)]
+        terms = ", ".join(f"{name} {_text(us, 3)}" for name, us in self.terms if us >= 0.005)
+        lines = [f"{_text(self.total_us, 4)} µs: {terms}"]
         for k in self.kernels:
             c = k.counts
-            lines.append(f"  {c.kernel}: {_text(k.total_us, 4)} µs ({k.bound}); {c.blocks:,} blocks of {c.threads}, {c.busy:,} threads "
-                         f"busy; {c.moved_bytes:,} B moved, {c.operations:,} operations"
+            lines.append(f"  {c.kernel}: {_text(k.total_us, 4)} µs ({k.bound}); {c.blocks:,} blocks of {c.threads}, "
+                         f"{c.busy:,} threads busy; {c.moved_bytes:,} B moved, {c.operations:,} operations"
                          + f", {c.launches} launches" * (c.launches > 1))
         return "\n".join(lines)
 

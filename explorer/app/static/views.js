@@ -12,6 +12,7 @@ const FIGURES = {
   memory: "Memory",
   pipeline: "Pipeline",
   timeline: "Timeline",
+  ablation: "Ablation",
   roofline: "Roofline",
   occupancy: "Occupancy",
   partials: "Partials",
@@ -87,6 +88,12 @@ export class Views {
   }
 
   #changed(panes) {
+    const timed = panes.search?.trials.filter((trial) => trial.time_us !== null).length ?? this.timed;
+    if (timed !== this.timed) {
+      this.timed = timed; /* the times of a search stand in the ablation as they come */
+      this.figures.get("ablation").spoil();
+      if (this.tabs.current === "ablation") this.#opened();
+    }
     if (!panes.loops && !panes.cuda && !panes.history && !panes.target && !(panes.run && panes.run.status !== "running")) return;
     for (const figure of this.figures.values()) {
       if (panes.loops) figure.forget();

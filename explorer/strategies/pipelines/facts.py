@@ -91,6 +91,9 @@ class Stepping:
         Slots of its copies, of which the fewest count.
     copies, uses : tuple of Use
         What brings tiles, and what else is below.
+    ahead, in_flight : bool
+        Whether the fragments of a warp's product are loaded during the one before it; whether a warpgroup's products stay in
+        flight while its next steps begin.
     """
 
     loop: str
@@ -98,6 +101,8 @@ class Stepping:
     stages: int
     copies: tuple[Use, ...]
     uses: tuple[Use, ...]
+    ahead: bool = False
+    in_flight: bool = False
 
     @property
     def instructions(self) -> tuple[tuple[Use, Instruction], ...]:
@@ -188,7 +193,9 @@ def _stepping(plan: Plan, kernel: Kernel, loop: str, nests: list[Nest], loop_of:
         use = Use(leaf, plan.statement_of[leaf.statement], inside, alone, used)
         (copies if loop_of.get(leaf.id) == loop else uses).append(use)
     slots = [_slots(plan, use.used[-1].storage) for use in copies]
-    return Stepping(loop, prod(x.extent for x in steps), min(slots), tuple(copies), tuple(uses))
+    rows = [(use, row) for use in uses if (row := instruction(use.leaf.mechanism))]
+    return Stepping(loop, prod(x.extent for x in steps), min(slots), tuple(copies), tuple(uses), _ahead(plan, rows),
+                    any(isinstance(row, Wgmma) and row.in_flight for _, row in rows))
 
 
 def _slots(plan: Plan, name: str) -> int:
@@ -203,7 +210,7 @@ def _step(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], co
     engine, warps = s.engine, counts.threads / WARP_SIZE
     cycles = gpu.multiprocessors * clock * 1e6  # of a second, on all multiprocessors
     tensor = sum(2 * use.times / tensor_flops_per_s(row, gpu) * cycles for use, row in s.instructions)
-    share = max(RATES[engine].share, AHEAD_SHARE if engine == "warp" and _ahead(plan, s) else 0.0)
+    share = max(RATES[engine].share, AHEAD_SHARE if engine == "warp" and s.ahead else 0.0)
     issue = banks = 0.0
     for use in s.uses:
         if instruction(use.leaf.mechanism):
@@ -217,7 +224,7 @@ def _step(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], co
                 banks += known.requests * _words(known, use.leaf) * known.conflicts / (counts.blocks * s.count)
             elif site.space == "shared":
                 banks += _passes(plan, use, site, facts) * warps
-    waited = engine == "warpgroup" and not any(isinstance(row, Wgmma) and row.in_flight for _, row in s.instructions)
+    waited = engine == "warpgroup" and not s.in_flight
     return Step(engine, s.count, s.stages, tensor / share, issue, banks, _load(plan, s, counts), waited)
 
 
@@ -227,9 +234,9 @@ def _words(known: AccessFacts, leaf: Leaf) -> float:
     return words if leaf.mechanism == MATRIX_LOAD else max(1.0, words)
 
 
-def _ahead(plan: Plan, s: Stepping) -> bool:
+def _ahead(plan: Plan, rows: list[tuple[Use, Instruction]]) -> bool:
     """Whether the fragments of a product are loaded during the one before it: their registers have slots."""
-    named = {view.buffer for use, _ in s.instructions for slot, view in use.leaf.views if slot < len(use.statement.reads)}
+    named = {view.buffer for use, _ in rows for slot, view in use.leaf.views if slot < len(use.statement.reads)}
     return any(plan.buffer_of[name].space == "register" and _slots(plan, name) > 1 for name in named)
 
 

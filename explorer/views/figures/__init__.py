@@ -5,6 +5,6 @@ table of the same content.  :data:`FIGURES` lists them; :func:`picture` draws on
 """
 
 from .picture import Picture
-from .registry import FIGURES, Entry, figure_data, picture
+from .registry import FIGURES, Entry, Measured, figure_data, picture
 
-__all__ = ["FIGURES", "Entry", "Picture", "figure_data", "picture"]
+__all__ = ["FIGURES", "Entry", "Measured", "Picture", "figure_data", "picture"]

@@ -17,12 +17,15 @@ TARGET = "target"
 
 @dataclass(frozen=True)
 class Look:
-    """What stands beside the schedule: the selected node, a refusal to show, a run with measurements, the GPU planned for."""
+    """What stands beside the schedule: the selected node, a refusal to show, a run with measurements, the GPU planned for, and
+    what else has been measured of its program on that GPU: steps, with microseconds.
+    """
 
     node: str | None = None
     finding: Finding | None = None
     run: Run | None = None
     target: Gpu | None = None
+    measured: tuple[tuple[tuple[Any, ...], float], ...] = ()
 
 
 @dataclass(frozen=True)

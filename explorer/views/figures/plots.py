@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import FigureError, shown, spoken
+from ...gpu.spec import default_gpu
 from ...ir.finding import Finding
 from ...schedule import Schedule
 
 if TYPE_CHECKING:
     from ...run.result import Run
+    from ...run.search.result import SearchResult
     from .picture import Picture
 
 
@@ -150,6 +152,29 @@ class Plots:
         """
         return self._draw("timeline", loop, {"steps": steps, "gpu": gpu}, theme)
 
+    @spoken(FigureError, "s.plot.ablation()")
+    def ablation(self, loop: str | None = None, *, stages: int | None = None, gpu: str | None = None,
+                 measured: SearchResult | None = None, theme: str = "light") -> Picture:
+        """The price of a pipeline with each number of stages, with and without its second level.
+
+        Parameters
+        ----------
+        loop : str, optional
+            The loop that is pipelined, or could be.
+        stages : int, optional
+            How many are looked at.
+        gpu : str, optional
+            By which the plans are priced.
+        measured : SearchResult, optional
+            A search of the same program, whose times stand beside the prices if they are of this GPU.
+
+        Raises
+        ------
+        FigureError
+            If an option does not fit.
+        """
+        return self._draw("ablation", loop, {"stages": stages, "gpu": gpu}, theme, measured=measured)
+
     @spoken(FigureError, "s.plot.roofline()")
     def roofline(self, *, gpu: str | None = None, run: Run | None = None, theme: str = "light") -> Picture:
         """Arithmetic intensity under the roof of a GPU; with `run`, the measured point.
@@ -204,15 +229,18 @@ class Plots:
         return self._draw("dependences", None, {"kind": kind}, theme, finding)
 
     def _draw(self, name: str, node: str | None, options: Mapping[str, Any], theme: str, finding: Finding | None = None,
-              run: Run | None = None) -> Picture:
+              run: Run | None = None, measured: SearchResult | None = None) -> Picture:
         from ...run.result import Run
+        from ...run.search.result import SearchResult
+        from .ablation import timed
         from .palette import THEMES
         from .registry import picture
 
-        for called, value, kind in (("finding", finding, Finding), ("run", run, Run)):
+        hints = {Finding: "error.finding of a refusal", Run: "what schedule.run() gives",
+                 SearchResult: "what schedule.search() gives"}
+        for called, value, kind in (("finding", finding, Finding), ("run", run, Run), ("measured", measured, SearchResult)):
             if value is not None and not isinstance(value, kind):
-                raise FigureError(f"{called} is a {kind.__name__}, not {shown(value)}",
-                                  hint="error.finding of a refusal" if kind is Finding else "what schedule.run() gives")
+                raise FigureError(f"{called} is a {kind.__name__}, not {shown(value)}", hint=hints[kind])
         if not isinstance(theme, str) or theme not in THEMES:
             raise FigureError(f"there is no theme {shown(theme)}", hint='"light" or "dark"')
         plan = self.schedule.plan
@@ -223,7 +251,11 @@ class Plots:
                 f"nothing in this schedule is called {shown(node)}",
                 hint=", ".join([*plan.loops, *plan.statement_of, *plan.buffer_of][:12]),
             )
-        return picture(self.schedule, name, options, node=node, finding=finding, run=run, theme=theme, strict=True)
+        of = named if isinstance(named := options.get("gpu"), str) else default_gpu().name
+        times = timed(measured.trials) if measured is not None and measured.device == of else ()
+        return picture(self.schedule, name, options, node=node, finding=finding, run=run, theme=theme, strict=True,
+                       measured=times)
 
     def __repr__(self) -> str:
-        return "schedule.plot: .domain() .memory('A') .pipeline() .timeline() .roofline() .occupancy() .partials() .dependences()"
+        return ("schedule.plot: .domain() .memory('A') .pipeline() .timeline() .ablation() .roofline() .occupancy() .partials() "
+                ".dependences()")

@@ -18,6 +18,9 @@ from .palette import STATIC, THEMES
 from .picture import Drawing, Picture
 from .svg import render
 
+Measured = tuple[tuple[tuple[Any, ...], float], ...]
+"""Steps of schedules, and how long these took."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -42,6 +45,8 @@ FIGURES: dict[str, Entry] = {
         Entry("pipeline", "Pipeline", "copies and computation over time, and how long each buffer holds a tile", "pipeline_draw"),
         Entry("timeline", "Timeline", "copies, waits, products and stores of one block on the clock, as the price has them",
               "gantt_draw"),
+        Entry("ablation", "Ablation", "the price of a pipeline with each number of stages, with and without its second level",
+              "ablation_draw"),
         Entry("roofline", "Roofline", "arithmetic intensity against the limits of a GPU, with the measured point", "roofline"),
         Entry("occupancy", "Occupancy", "how many blocks fit on a multiprocessor, and what limits them", "occupancy"),
         Entry("partials", "Partials", "how many partial results a reduction has on its way, how they are joined, and idle lanes",
@@ -59,7 +64,7 @@ FIGURES: dict[str, Entry] = {
 
 def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = None, *, node: str | None = None,
             finding: Finding | None = None, run: Run | None = None, target: Gpu | None = None, theme: str = "light",
-            strict: bool = False) -> Picture:  # fmt: skip
+            strict: bool = False, measured: Measured = ()) -> Picture:  # fmt: skip
     """One figure of a schedule.
 
     Parameters
@@ -81,6 +86,8 @@ def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = N
     theme : {"light", "dark"}
     strict : bool
         Refuse unknown options and values instead of taking the defaults.
+    measured : tuple of (tuple of Transform, float)
+        Other schedules of the program by their steps, with microseconds on `target`.
 
     Raises
     ------
@@ -92,7 +99,7 @@ def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = N
         near = get_close_matches(name, list(FIGURES), 1)
         raise FigureError(f"no figure is called {name!r}", hint=f"did you mean {near[0]!r}?" if near else ", ".join(FIGURES))
     given = {k: v for k, v in (options or {}).items() if v is not None}
-    look = Look(given.pop("node", node), finding, run, target)
+    look = Look(given.pop("node", node), finding, run, target, measured)
     colours = THEMES.get(str(given.pop("theme", theme)), THEMES["light"])
     asked = Asked(given, strict)
     drawing: Drawing | str = import_module(f"{__package__}.{entry.module}").make(schedule, asked, look)
@@ -112,6 +119,7 @@ def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = N
 
 def figure_data(schedule: Schedule, name: str, options: Mapping[str, Any] | None = None, *, node: str | None = None,
                 finding: Finding | None = None, run: Run | None = None, target: Gpu | None = None,
-                theme: str = "light") -> dict[str, Any]:  # fmt: skip
+                theme: str = "light", measured: Measured = ()) -> dict[str, Any]:  # fmt: skip
     """:func:`picture` as the plain data that the front end is sent."""
-    return picture(schedule, name, options, node=node, finding=finding, run=run, target=target, theme=theme).data
+    return picture(schedule, name, options, node=node, finding=finding, run=run, target=target, theme=theme,
+                   measured=measured).data

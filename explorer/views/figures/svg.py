@@ -233,7 +233,7 @@ def _bars(t: dict[str, Any], x: Place, y: Place) -> list[str]:
 def _heat(t: dict[str, Any], x: Place, y: Place) -> list[str]:
     (xs, ys), looks, top = (t["x"], t["y"]), {}, t["zmax"] or 1
     dx = abs(x(xs[1]) - x(xs[0])) if len(xs) > 1 else 14.0
-    dy = abs(y(ys[1]) - y(ys[0])) if len(ys) > 1 else 14.0
+    dy = abs(y(ys[1]) - y(ys[0])) if len(ys) > 1 else abs(y(ys[0] + t["dy"]) - y(ys[0])) if "dy" in t else 14.0
     stops = t["colorscale"]
     for row, cells in zip(ys, t["z"], strict=True):
         for column, z in zip(xs, cells, strict=True):
