@@ -33,7 +33,9 @@ def settle(scalar: Scalar, context: DType, reads: list[DType]) -> Scalar:
     if isinstance(scalar, Literal):
         return _settled(scalar, context)
     if isinstance(scalar, Cast):
-        return Cast(scalar.dtype, settle(scalar.arg, scalar.dtype.wide, reads))
+        arg = settle(scalar.arg, scalar.dtype.wide, reads)
+        same = isinstance(arg, Read) and reads[arg.slot].wide == scalar.dtype  # f32 of an f16 element: it is evaluated as that
+        return arg if same else Cast(scalar.dtype, arg)
     if not isinstance(scalar, Call):
         return scalar
     own = operand_type(scalar, reads)

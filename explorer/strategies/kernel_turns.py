@@ -9,7 +9,7 @@ from ..gpu.spec import Gpu
 from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
 from ._steps import Builder, leaves_of
-from .contraction import contraction, products_apart
+from .contraction import contraction, products_apart, products_summed
 from .elementwise import elementwise
 from .fuse_reduction import fuse_reduction
 from .reductions import reduce
@@ -23,7 +23,7 @@ Decide = Callable[[str, Schedule, str], Schedule | None]
 
 def prepared(schedule: Schedule, approximate: bool, gathered: bool = True) -> Builder:
     """The program with its results' nests gathered, products apart and, where that is allowed, approximate functions."""
-    b = Builder(products_apart(fuse_reduction(schedule) if gathered else schedule))
+    b = Builder(products_apart(products_summed(fuse_reduction(schedule) if gathered else schedule)))
     if approximate:
         b.judged = False  # another way to compute the same value at the same place
         for leaf, _, _ in b.plan.leaves:

@@ -3,7 +3,8 @@
 A product is recognised from its accesses (:mod:`~explorer.strategies.contraction.form`), whatever the order of its operands; its
 tilings are a small space (:mod:`~explorer.strategies.contraction.shapes`), ranked by one model
 (:mod:`~explorer.strategies.contraction.model`), and built by moves (:mod:`~explorer.strategies.contraction.moves`), the depth in
-slices where tiles are few (:mod:`~explorer.strategies.contraction.slices`).  Products among other nests come apart first
+slices where tiles are few (:mod:`~explorer.strategies.contraction.slices`).  Sums straight into an output, in any order of the
+loops, get a temporary first (:mod:`~explorer.strategies.contraction.outputs`); products among other nests come apart
 (:mod:`~explorer.strategies.contraction.apart`).  A convolution is a product whose tiles are boxes of pixels (implicit: no matrix
 of windows is in memory), one for each of its groups (:mod:`~explorer.strategies.contraction.groups`).  Pipelines over several
 stages are ALCOP's (Huang et al., MLSys 2023).
@@ -24,6 +25,7 @@ from .form import NARROW, ProductForm
 from .groups import ready_form
 from .model import ProductTime, product_time
 from .moves import build
+from .outputs import products_summed as products_summed
 from .shapes import Tiling, sliced, tilings
 
 TRIED, ELSE = 8, 2

@@ -38,7 +38,9 @@ def products_apart(schedule: Schedule) -> Schedule:
     """
     b = Builder(schedule)
     for update in [leaf.id for leaf, _, _ in b.plan.leaves if is_product(b.plan.statement_of[leaf.statement])]:
-        keep = b.schedule
+        keep, kernel = b.schedule, b.plan.kernel_of(update)
+        if kernel is not None and product_form(b.schedule, kernel.id) is not None:
+            continue
         if not any(_taken(b, update, followed) for followed in (True, False)):
             b.schedule = keep
     return b.schedule

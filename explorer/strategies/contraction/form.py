@@ -143,12 +143,15 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     body = next(k.body for k in plan.kernels if k.id == kernel)
     nest = chain(body[0]) if len(body) == 1 else []
     updates = [leaf for leaf in leaves_of(body[0]) if plan.statement_of[leaf.statement].update] if nest else []
-    if len(updates) != 1 or any(x.role != "seq" for x in nest):
+    sums = [leaf for leaf in updates if is_product(plan.statement_of[leaf.statement])]
+    if len(sums) != 1 or any(x.role != "seq" for x in nest):
         return None
-    (update,) = updates
+    (update,) = sums
+    if any(leaf is not update and leaf not in nest[-1].body for leaf in updates):
+        return None
     statement, hit = plan.statement_of[update.statement], plan.find(update.id)
     assert hit is not None
-    if not is_product(statement) or plan.array_of[statement.target.array].role != "temporary":
+    if plan.array_of[statement.target.array].role != "temporary":
         return None
     above = hit[1]
     indices = [_index(plan, update, slot) for slot in range(3)]

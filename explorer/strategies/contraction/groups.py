@@ -6,13 +6,18 @@ from ...ir.expr import Expr, Quotient
 from ...schedule import Schedule
 from .._steps import Builder, chain, leaves_of
 from .form import ProductForm, product_form
+from .outputs import summed_apart
 
 
 def ready_form(schedule: Schedule, kernel: str) -> tuple[Schedule, ProductForm | None]:
-    """The product that a kernel is, as it is or with its groups apart, and the schedule in which it is one."""
-    form = product_form(schedule, kernel)
-    divided = schedule if form else in_groups(schedule, kernel)
-    return divided, form or (None if divided is schedule else product_form(divided, kernel))
+    """The product that a kernel is, and the schedule in which it is one: as it is, its sum or its groups apart, or both."""
+    if form := product_form(schedule, kernel):
+        return schedule, form
+    summed = summed_apart(schedule, kernel)
+    for made in (summed, in_groups(schedule, kernel), in_groups(summed, kernel)):
+        if made is not schedule and (form := product_form(made, kernel)):
+            return made, form
+    return schedule, None
 
 
 def in_groups(schedule: Schedule, kernel: str) -> Schedule:
