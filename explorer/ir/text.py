@@ -79,8 +79,10 @@ def sum_note(leaf: Leaf) -> str:
 
 def sync_text(sync: Sync) -> str:
     """The line of a synchronisation that the schedule states: ``wait until 1 group of copies is open``."""
-    if sync.kind == "commit":
-        return "commit"
+    if sync.kind in ("commit", "release"):
+        return sync.kind
+    if sync.kind == "acquire":
+        return f"acquire {sync.pending}"
     return f"wait {'for products ' if sync.kind == 'wait_products' else ''}{sync.pending}"
 
 

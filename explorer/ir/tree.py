@@ -102,7 +102,9 @@ class Sync:
     ----------
     kind : str
         ``"commit"`` closes a group of asynchronous copies; ``"wait"`` blocks until at most `pending` groups are open;
-        ``"wait_products"`` until at most `pending` products of the warpgroup are in flight.
+        ``"wait_products"`` until at most `pending` products of the warpgroup are in flight.  Where a kernel has roles,
+        ``"release"`` says that the consumers have read what they waited for so far, and ``"acquire"`` lets the producer wait
+        until all but the last `pending` releases before it have happened.
     """
 
     id: str
@@ -179,12 +181,20 @@ class Kernel:
         the same, but those blocks are a cluster, and its last one goes on behind the cluster's barrier.
     resident : int
         Blocks that a multiprocessor should hold at least, which bounds a thread's registers; 0 leaves them to the compiler.
+    registers : int
+        Of a consumer's thread, where a producer gives some of its own away; 0 where all threads have as many.
     """
 
     id: str
     body: tuple[Node, ...]
     join: str = ""
     resident: int = 0
+    registers: int = 0
+
+    @cached_property
+    def has_roles(self) -> bool:
+        """Whether a warp beside the block's threads issues the bulk copies: see :mod:`~explorer.poly.roles`."""
+        return any(isinstance(n, Sync) and n.kind in ("acquire", "release") for n in walk(self.body))
 
     @property
     def by_one(self) -> bool:

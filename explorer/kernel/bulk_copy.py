@@ -8,19 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Protocol
 
 from ..errors import ResourceError, ScheduleError
 from ..ir.expr import Expr, quotient, remainder, var
 from ..ir.plan import Plan
-from ..ir.tree import Leaf, Loop, Sync, leaves
+from ..ir.tree import WARP_SIZE, Leaf, Loop, Sync, leaves
 from ..poly.arrivals import copies_in_bulk, mbarriers
 from ..poly.bulk import Bulk, bulk
 from ..poly.filled import counted as groups_of
+from ..poly.groups import RELEASES, closed_before, path_to
 from ..poly.pure_load import Never
 from .conditions import NEVER, Condition, condition, conjunction
 from .names import Names
-from .nodes import Arrive, Await, Barrier, Begin, BulkCopy, Commit, If, Mbarriers, Node, Ref, TensorMap, Wait
+from .nodes import Acquire, Arrive, Await, Barrier, Begin, BulkCopy, Commit, If, Mbarriers, Node, Ref, Release, TensorMap, Wait
 from .sites import Lowered, Site, Store
 
 FIRST = 90
@@ -36,7 +38,11 @@ def require_bulk(plan: Plan, arch: str) -> None:
     ------
     ResourceError
     """
-    if int(re.sub(r"\D", "", arch) or 0) >= FIRST:
+    number = int(re.sub(r"\D", "", arch) or 0)
+    if number != FIRST and (kernel := next((k for k in plan.kernels if k.registers), None)):
+        raise ResourceError(f"{arch} moves no registers between warpgroups, as {kernel.id} does.",
+                            why=f"setmaxnreg is written for sm_{FIRST} alone", hint="specialise with registers=0")
+    if number >= FIRST:
         return
     for leaf, _, _ in plan.leaves:
         if leaf.mechanism == "bulk":
@@ -49,6 +55,8 @@ def require_bulk(plan: Plan, arch: str) -> None:
 class Launched:
     """What the bulk copies of a launch share: a tensor map for each array, box and swizzle, and each kernel's mbarriers.
 
+    Those on which consumers release slots are apart, one arrival for each of their warps.
+
     Parameters
     ----------
     lows : sequence of Lowered
@@ -58,6 +66,7 @@ class Launched:
     lows: Sequence[Lowered]
     maps: dict[Key, TensorMap] = field(init=False, default_factory=dict[Key, TensorMap])
     mbarriers: dict[str, Mbarriers] = field(init=False, default_factory=dict[str, Mbarriers])
+    released: dict[str, Mbarriers] = field(init=False, default_factory=dict[str, Mbarriers])
 
     def __post_init__(self) -> None:
         taken = Names()
@@ -69,6 +78,9 @@ class Launched:
         for low in self.lows:
             if copies_in_bulk(low.kernel):
                 self.mbarriers[low.kernel.id] = Mbarriers(taken.take("arrived"), mbarriers(low.plan, low.kernel))
+            if low.kernel.has_roles:
+                self.released[low.kernel.id] = Mbarriers(taken.take("released"), mbarriers(low.plan, low.kernel),
+                                                         prod(low.block) // WARP_SIZE)
         for low in self.lows:
             low.taken.taken |= taken.taken
 
@@ -129,7 +141,8 @@ def begin(c: Known) -> tuple[Node, ...]:
     low, counted = c.low, c.bulk.mbarriers.get(c.low.kernel.id)
     if counted is None:
         return ()
-    return by_first(low, Begin(counted)), *((Barrier(),) if first_thread(low) else ())
+    made = [counted, *filter(None, [c.bulk.released.get(low.kernel.id)])]
+    return *(by_first(low, Begin(m)) for m in made), *((Barrier(),) if first_thread(low) else ())
 
 
 def copy(c: Known, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
@@ -177,6 +190,8 @@ def synchronisation(c: Known, node: Sync, above: tuple[Loop, ...]) -> tuple[Node
     A group of no bulk copies is none for the mbarriers (:mod:`~explorer.poly.filled`).
     """
     low, counted = c.low, c.bulk.mbarriers.get(c.low.kernel.id)
+    if node.kind in ("acquire", "release"):
+        return (_of_slots(low, node, above, c.bulk.released[low.kernel.id]),)
     own = any(leaf.mechanism == "async" for leaf, _ in leaves(low.kernel.body))
     out: list[Node] = []
     if own or counted is None:
@@ -191,3 +206,17 @@ def synchronisation(c: Known, node: Sync, above: tuple[Loop, ...]) -> tuple[Node
         else:
             out.append(Await(counted, slot, remainder(quotient(group, counted.count, ranges), 2, ranges), (node.id,)))
     return tuple(out)
+
+
+def _of_slots(low: Lowered, node: Sync, above: tuple[Loop, ...], released: Mbarriers) -> Node:
+    """A release by consumers, or the producer's wait for one; before the first releases there is nothing to wait for.
+
+    Phases of an mbarrier that has just been made ready look as if the one before them were complete.
+    """
+    ranges, n = low.ranges(above), released.count
+    number = low.in_c(closed_before(path_to(low.kernel, node.id), RELEASES), above)
+    if node.kind == "release":
+        return Release(released, remainder(number, n, ranges), (node.id,))
+    wanted = number - (node.pending + 1) + 2 * n  # so that it is not negative
+    return by_first(low, Acquire(released, remainder(wanted, n, ranges), remainder(quotient(wanted, n, ranges), 2, ranges),
+                                 (node.id,)))

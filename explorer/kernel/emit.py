@@ -10,6 +10,7 @@ from typing import Any
 
 from ..ir.plan import Plan
 from ..ir.tree import THREAD_ROLES, Kernel
+from ..poly.roles import with_producer
 from .async_copy import for_arch
 from .launches import exact_barriers, launch_ir
 from .lines import Lines, Out, Printer, code
@@ -21,6 +22,7 @@ from .phases import Phase, joined, slots_store
 from .preamble import preamble
 from .printer import BodyPrinter, Written
 from .resources import carve, require_tensor
+from .roles import apart
 from .sites import Lowered, Store
 from .validate import require_proved
 
@@ -53,8 +55,8 @@ class Function:
 
     @property
     def block(self) -> tuple[int, int, int]:
-        """Threads of its blocks."""
-        return self.lows[0].block
+        """Threads of its blocks, a producer's included."""
+        return with_producer(self.kernels[0], self.lows[0].block)
 
     @property
     def cluster(self) -> tuple[int, int, int]:
@@ -128,13 +130,13 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
     contexts, bodies, stores, scratch = launch.contexts, launch.bodies, launch.stores, launch.scratch
     if proved:
         require_proved(launch)
-    texts = [BodyPrinter(c.low).written(body) for c, body in zip(contexts, bodies, strict=True)]
+    texts = [BodyPrinter(c.low).written(apart(c.low, body)) for c, body in zip(contexts, bodies, strict=True)]
     shared = [slots_store(s) if s.slots else s for s in stores.values() if s.slots or s.space == "shared"]
     library, used = (frozenset[str]().union(*(getattr(t, what) for t in texts)) for what in ("library", "used"))
     aligned = {name: most for t in texts for name, n in t.aligned.items()
                for most in (max(n, *(other.aligned.get(name, 0) for other in texts)),)}
     bulk = launch.bulk
-    shared += [m.store for m in bulk.mbarriers.values()]
+    shared += [m.store for m in (*bulk.mbarriers.values(), *bulk.released.values())]
     declarations, static_bytes, dynamic_bytes = carve(shared, [*scratch.values()], aligned)
     lows, maps = tuple(c.low for c in contexts), tuple(bulk.maps.values())
     declared = [Lines((line,)) for line in declarations]
@@ -160,7 +162,8 @@ def _roles(context: Context, text: Written) -> list[Out]:
     declared: list[Out] = [Lines((line,), ids) for line, ids in low.role_declarations(text.used)]
     sizes = zip(THREAD_ROLES, low.block, strict=True)
     known = {low.role_name[role]: size for role, size in sizes if role in low.role_name}
-    bounds = [f"{name} < {size}" for name, size in known.items() if name in text.used & _limited(context)]
+    several = low.role_name.get("thread.y") if low.kernel.has_roles else None  # the producer is one row more
+    bounds = [f"{name} < {size}" for name, size in known.items() if name in text.used & _limited(context) and name != several]
     return [*declared, *([Lines((f"__builtin_assume({' && '.join(bounds)});  // the block's size",))] if bounds else [])]
 
 
@@ -179,8 +182,8 @@ def _all_text(function: Function) -> str:
 
 def _print(printer: Printer, function: Function, min_blocks: int) -> None:
     first = len(printer.lines) + 1
-    threads, min_blocks = prod(function.block), function.kernels[0].resident or min_blocks
-    bounds = f"{threads}, {min_blocks}" if min_blocks else str(threads)
+    threads, min_blocks = prod(function.block), function.kernels[0].resident or min_blocks or function.kernels[0].registers > 0
+    bounds = f"{threads}, {int(min_blocks)}" if min_blocks else str(threads)
     pointers = [_pointer(function, key, s) for key, s in function.parameters]
     counters = [f"const int{f' {name}' if name in function.used else ''}" for low in function.lows for loop in low.launch_loops
                 for name in (low.variable[loop.id],)]

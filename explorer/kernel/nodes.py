@@ -18,7 +18,20 @@ from ..ir.instructions import Instruction
 from ..ir.tree import Loop
 from ..poly.shared_tile import SharedTile
 from .conditions import Condition
-from .nodes_async import Arrive, Await, Begin, BulkCopy, Commit, Copy, Mbarriers, TensorMap, Wait, WaitProducts
+from .nodes_async import (
+    Acquire,
+    Arrive,
+    Await,
+    Begin,
+    BulkCopy,
+    Commit,
+    Copy,
+    Mbarriers,
+    Release,
+    TensorMap,
+    Wait,
+    WaitProducts,
+)
 from .operands import AnyOf, Get, Held, Local, Number, Operand, Ref
 from .sites import Site, Store
 
@@ -296,8 +309,9 @@ class Apply:
 
 
 Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | BulkCopy | Multiply | LoadMatrix | Begin | Commit | Arrive
-        | Wait | WaitProducts | Await | Barrier | Collect | Contribute | Combine | Apply)
+        | Acquire | Release | Wait | WaitProducts | Await | Barrier | Collect | Contribute | Combine | Apply)
 
-__all__ = ["AnyOf", "Apply", "Arrive", "Await", "Barrier", "Begin", "BulkCopy", "Collect", "Combine", "Commit", "Contribute",
-           "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "LoadMatrix", "Local", "Mask", "Mbarriers",
-           "Multiply", "Node", "Number", "Operand", "Put", "Ref", "TensorMap", "Wait", "WaitProducts", "Way"]
+__all__ = ["Acquire", "AnyOf", "Apply", "Arrive", "Await", "Barrier", "Begin", "BulkCopy", "Collect", "Combine", "Commit",
+           "Contribute", "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "LoadMatrix", "Local", "Mask",
+           "Mbarriers", "Multiply", "Node", "Number", "Operand", "Put", "Ref", "Release", "TensorMap", "Wait", "WaitProducts",
+           "Way"]

@@ -61,10 +61,11 @@ class WaitProducts:
 
 @dataclass(frozen=True)
 class Mbarriers:
-    """Objects in shared memory that groups of bulk copies take in turn: one arrival and all bytes complete a phase."""
+    """Objects in shared memory that groups take in turn: all arrivals, and all bytes of bulk copies, complete a phase."""
 
     name: str
     count: int
+    arrivals: int = 1
 
     @property
     def store(self) -> Store:
@@ -165,3 +166,26 @@ class Await:
     slot: Expr
     parity: Expr
     ids: tuple[str, ...] = ()
+
+
+# -- roles: a producer asks for copies, consumers release their slots -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Acquire:
+    """The producer waits until the mbarrier's phase of this parity is complete: the consumers have released a slot."""
+
+    mbarriers: Mbarriers
+    slot: Expr
+    parity: Expr
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Release:
+    """The threads of each warp of the consumers have read a slot: one arrival for each warp."""
+
+    mbarriers: Mbarriers
+    slot: Expr
+    ids: tuple[str, ...] = ()
+

@@ -15,6 +15,7 @@ from .device.mma import mma_name
 from .device.wgmma import wgmma_name, wgmma_part
 from .lines import Block, Lines, Out
 from .nodes import (
+    Acquire,
     Apply,
     Arrive,
     Await,
@@ -40,10 +41,12 @@ from .nodes import (
     Multiply,
     Node,
     Put,
+    Release,
     Wait,
     WaitProducts,
     Way,
 )
+from .roles import Roles
 from .scalar import PRIMARY
 from .sites import Lowered
 from .spelling import Speller
@@ -70,18 +73,19 @@ class BodyPrinter:
     def __init__(self, low: Lowered) -> None:
         self.low, self.spell = low, Speller(low)
         self.ranges = dict(low.ranges((), boxes=False))
+        self.meet = 0
 
-    def body(self, nodes: Sequence[Node]) -> tuple[Out, ...]:
+    def body(self, nodes: Sequence[Node | Roles]) -> tuple[Out, ...]:
         """The nodes in order."""
         return tuple(out for node in nodes for out in self.node(node))
 
-    def written(self, nodes: Sequence[Node]) -> Written:
+    def written(self, nodes: Sequence[Node | Roles]) -> Written:
         """The whole body."""
         lines = self.body(nodes)
         return Written(lines, frozenset(self.spell.used), frozenset(self.spell.library), self.spell.aligned)
 
     @singledispatchmethod
-    def node(self, node: Node) -> list[Out]:
+    def node(self, node: Node | Roles) -> list[Out]:
         """The text of one node."""
         raise TypeError(f"the printer has no text for a {type(node).__name__} node")
 
@@ -102,6 +106,17 @@ class BodyPrinter:
     def _(self, node: If) -> list[Out]:
         test = self.spell.conditions(node.conditions, self.ranges)
         return [Block(f"if ({test})", self.body(node.body), node.ids, otherwise=self.body(node.otherwise))]
+
+    @node.register
+    def _(self, node: Roles) -> list[Out]:
+        self.spell.library.add("roles")
+        given, taken = ((Lines((f"registers_{verb}<{n}>();",)),) if n else ()
+                        for verb, n in (("give", node.given), ("take", node.taken)))
+        producer: tuple[Out, ...] = (*given, Block("if (threadIdx.x == 0)", self.body(node.producer), comment="one thread of it"))
+        self.meet = node.threads
+        consumers: tuple[Out, ...] = (*taken, *self.body(node.consumers))
+        self.meet = 0
+        return [Block(f"if (threadIdx.y == {node.row})", producer, node.ids, comment="the producer", otherwise=consumers)]
 
     # -- statements ---------------------------------------------------------------------------------------------
 
@@ -235,7 +250,10 @@ class BodyPrinter:
     @node.register
     def _(self, node: Begin) -> list[Out]:
         self.spell.library.add("bulk_copy")
-        return [Lines((f"mbarrier_begin({node.mbarriers.name});  // one for each group of bulk copies on its way",), node.ids)]
+        arguments, each = node.mbarriers.name, "one for each group of bulk copies on its way"
+        if node.mbarriers.arrivals > 1:
+            arguments, each = f"{arguments}, {node.mbarriers.arrivals}", "one for each slot, an arrival of each warp"
+        return [Lines((f"mbarrier_begin({arguments});  // {each}",), node.ids)]
 
     @node.register
     def _(self, node: Arrive) -> list[Out]:
@@ -243,13 +261,20 @@ class BodyPrinter:
         return [Lines((f"mbarrier_arrive({slot});  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
-    def _(self, node: Await) -> list[Out]:
+    def _(self, node: Release) -> list[Out]:
+        self.spell.library.add("roles")
+        slot = self._slot(node.mbarriers, node.slot, self.ranges)
+        return [Lines((f"mbarrier_release({slot});  // {', '.join(node.ids[:1])}",), node.ids)]
+
+    @node.register
+    def _(self, node: Await | Acquire) -> list[Out]:
         slot, parity = self._slot(node.mbarriers, node.slot, self.ranges), self.spell.expr(node.parity, self.ranges)[0]
         return [Lines((f"mbarrier_wait({slot}, {parity});  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
     def _(self, node: Barrier) -> list[Out]:
-        barrier = f"__syncthreads();{f'  // {node.comment}' if node.comment else ''}"
+        call = f"barrier_of<1, {self.meet}>()" if self.meet else "__syncthreads()"
+        barrier = f"{call};{f'  // {node.comment}' if node.comment else ''}"
         if not node.proxy:
             return [Lines((barrier,), node.ids)]
         self.spell.library.add("fence_proxy_async")

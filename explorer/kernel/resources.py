@@ -11,6 +11,7 @@ from ..ir.instructions import INSTRUCTIONS, Wgmma, instruction
 from ..ir.plan import Plan
 from ..ir.swizzle import ALIGNMENT, UNIT, places_of, shared_bytes
 from ..ir.tree import Kernel, leaves
+from ..poly.roles import with_producer
 from .sites import Store
 
 STATIC_SHARED_LIMIT = 48 * 1024
@@ -55,7 +56,7 @@ def resources(plan: Plan, kernel: Kernel) -> Resources:
     shared = shared_bytes(buffers)
     registers = sum(-(-b.nbytes // 4) for b in buffers if b.space == "register")
     extents = plan.extents[kernel.id]
-    return Resources(kernel.id, extents[3:], extents[:3], shared, registers)
+    return Resources(kernel.id, with_producer(kernel, extents[3:]), extents[:3], shared, registers)
 
 
 def require_tensor(plan: Plan, arch: str) -> None:

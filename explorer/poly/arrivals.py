@@ -51,7 +51,12 @@ def copies_in_bulk(kernel: Kernel) -> bool:
 
 
 def mbarriers(plan: Plan, kernel: Kernel) -> int:
-    """How many mbarriers its groups take in turn: two more than a wait leaves open, or one for each where there are fewer."""
+    """How many mbarriers its groups take in turn: two more than a wait leaves open, or one for each where there are fewer.
+
+    Where the kernel has roles, one more than the releases that its producer runs ahead of (:mod:`~explorer.poly.roles`).
+    """
+    if kernel.has_roles:
+        return max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "acquire"), default=0) + 1
     open_ = max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"), default=0)
     return max(min(open_ + 2, counted(plan, kernel).all), 1)
 

@@ -57,7 +57,8 @@ def check_async(plan: Plan) -> tuple[Finding, ...]:
     reads = (_check_pair(kernels[c.launch], c, o) for c, o in pairs if c.site.writes and _reads_copy(plan, c, o))
     if early := tuple(filter(None, reads)):
         return early
-    again = (_check_rewrite(plan, everything, c, o) for c, o in pairs if o.site.writes and c.site.cells == o.site.cells)
+    again = (_check_rewrite(plan, everything, c, o) for c, o in pairs if o.site.writes and c.site.cells == o.site.cells
+             and not (o.site.leaf.mechanism == "bulk" and kernels[o.launch].has_roles))  # the producer waits for nothing: `roles`
     return tuple(filter(None, again))
 
 

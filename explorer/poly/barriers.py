@@ -112,7 +112,7 @@ def barriers(plan: Plan, kernel: Kernel) -> Barriers:
             needed.append(positions)
         elif answer is not None:
             races.append(_race(plan, q, launch))
-    for positions in reuses(plan, kernel, order) if copies_in_bulk(kernel) else ():
+    for positions in reuses(plan, kernel, order) if copies_in_bulk(kernel) and not kernel.has_roles else ():
         assert positions, "a barrier can stand in every body that is no vector's"
         if not any(s.given and s.always for s in positions):
             needed.append(frozenset(s for s in positions if not s.given))
@@ -148,6 +148,8 @@ def _questions(plan: Plan, kernel: Kernel, order: TextOrder) -> Iterator[Questio
     for group in by_storage.values():
         for i, a in enumerate(group):
             for b in group[i:]:
+                if kernel.has_roles and "bulk" in (a.leaf.mechanism, b.leaf.mechanism):
+                    continue  # mbarriers alone order the producer with consumers: see `roles`
                 if (a.writes or b.writes) and not (a.atomic and a.atomic == b.atomic):
                     yield from _pair_questions(a, b, order)
 

@@ -129,7 +129,7 @@ class _Segment:
 @per_program(256)
 def counted(plan: Plan, kernel: Kernel) -> Counted:
     """The groups of bulk copies that a kernel of a plan counts."""
-    if not _at_home(kernel):
+    if kernel.has_roles or not _at_home(kernel):  # where there are roles, every group is waited for
         return Counted(kernel)
     cut = {loop.id: count for loop in walk(kernel.body) if isinstance(loop, Loop)
            for count in (_filled(plan, loop, kernel),) if count < loop.extent}

@@ -3,7 +3,8 @@
 A commit closes the group of the copies issued since the last one; ``wait(pending=n)`` returns when all but the `n`
 youngest committed groups have landed (CUDA C++ Programming Guide, "Asynchronous Data Copies", and PTX
 ``cp.async.wait_group``).  A warpgroup's products that stay in flight are counted alike, each a group of its own (PTX,
-``wgmma.wait_group``).  What closes groups, and waits, runs unconditionally in loops with integer boxes, so
+``wgmma.wait_group``), and so are releases of slots by consumers for a producer (:mod:`~explorer.poly.roles`).  What closes
+groups, and waits, runs unconditionally in loops with integer boxes, so
 
 - the number of commits before a point of the text is an *affine* function of the loops around it: a loop contributes
   its variable times the commits in one of its iterations;
@@ -37,10 +38,12 @@ class Queue:
         """Whether a node closes a group."""
         if self == PRODUCTS:
             return isinstance(node, Leaf) and stays_in_flight(node.mechanism)
+        if self == RELEASES:
+            return isinstance(node, Sync) and node.kind == "release"
         return isinstance(node, Sync) and node.kind == "commit"
 
 
-COPIES, PRODUCTS = Queue("wait"), Queue("wait_products")
+COPIES, PRODUCTS, RELEASES = Queue("wait"), Queue("wait_products"), Queue("acquire")
 
 
 @dataclass(frozen=True)

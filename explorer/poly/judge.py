@@ -65,6 +65,7 @@ def judge(plan: Plan) -> Judgement:
     from .joins import check_joins
     from .products import check_products
     from .replicas import check_replicas
+    from .roles import check_roles
 
     question = "cover"
     try:
@@ -72,7 +73,8 @@ def judge(plan: Plan) -> Judgement:
             placed = place_leaves(plan)
             questions = (("cover", lambda: check_cover(plan, placed)), ("order", lambda: check_order(plan, placed)),
                          ("order", lambda: check_joins(plan)), ("flow", lambda: check_flow(plan)),
-                         ("flow", lambda: check_async(plan)), ("flow", lambda: check_products(plan)))  # fmt: skip
+                         ("flow", lambda: check_async(plan)), ("flow", lambda: check_products(plan)),
+                         ("flow", lambda: check_roles(plan)))  # fmt: skip
             for question, ask in questions:  # noqa: B007 the one that was asked last is named below
                 cancel.check()
                 if refusals := ask():

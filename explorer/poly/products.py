@@ -39,7 +39,8 @@ def check_products(plan: Plan) -> tuple[Finding, ...]:
     everything = events(plan)
     products = [e for e in everything if stays_in_flight(e.site.leaf.mechanism)]
     pairs = ((p, o) for p in products for o in everything
-             if p.launch == o.launch and p.site.cells == o.site.cells and _matters(p, o))
+             if p.launch == o.launch and p.site.cells == o.site.cells and _matters(p, o)
+             and not (o.site.leaf.mechanism == "bulk" and plan.kernels[o.launch].has_roles))  # see `roles`
     return tuple(filter(None, (_check(plan.kernels[p.launch], p, o) for p, o in pairs)))
 
 

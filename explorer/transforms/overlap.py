@@ -21,7 +21,7 @@ class Overlap(Transform):
     As `tensorize` makes it, a product is waited for at once, and the tensor cores idle while threads wait for the next copies and
     for each other.  Here a step issues its products, and then waits until at most those of the last `steps` steps are in flight;
     behind the loop all are waited for.  Copies that run ahead in the loop go behind that wait, since they overwrite what the
-    oldest products have read.
+    oldest products have read; copies of a producer (`specialise`) stay, and slots are released `steps` later.
 
     Legal where nobody uses the accumulator in between, and where what the products read is overwritten behind such a wait and a
     barrier alone: *flow* and *races* ask.  With `steps` of 1 a pipeline of as many stages as before does.
@@ -71,6 +71,9 @@ class Overlap(Transform):
         if not products:
             return no(f"no product of a warpgroup stands in {loop.id}", "only these are asynchronous (wgmma, sm_90a)",
                       "stage both factors into shared memory and tensorize their product in tiles of 64 rows")
+        if early := next((n for n in loop.body if isinstance(n, Sync) and n.kind == "acquire" and n.pending < self.steps), None):
+            return no(f"{early.id} leaves {early.pending} slots that are not released, and {self.steps} steps hold theirs",
+                      "a slot is released when its product is complete", "specialise with more stages")
         for leaf, row in products:
             if flying(row) is None:
                 return no(f"{leaf.id} adds into {row.c}, which is packed before it and unpacked behind",
@@ -81,12 +84,13 @@ class Overlap(Transform):
         loop = get_loop(plan, self.loop)
         assert isinstance(loop, Loop)
         last = max(n for n, node in enumerate(loop.body) if _products(node))
-        ahead = [n for n, node in enumerate(loop.body[:last]) if _runs_ahead(node)]
+        ahead = [] if _has_producer(loop) else [n for n, node in enumerate(loop.body[:last]) if _runs_ahead(node)]
         stays = tuple(map(_in_flight, (node for n, node in enumerate(loop.body[: last + 1]) if n not in ahead)))
         pending = self.steps * closed_in(stays, PRODUCTS)
         wait = Sync(plan.fresh(f"{loop.id}.products"), PRODUCTS.wait, pending)
         end = Sync(plan.fresh(f"{loop.id}.done"), PRODUCTS.wait)
-        body = (*stays, wait, *(loop.body[n] for n in ahead), *loop.body[last + 1:])
+        body = tuple(replace(n, pending=n.pending - self.steps) if isinstance(n, Sync) and n.kind == "acquire" else n
+                     for n in (*stays, wait, *(loop.body[n] for n in ahead), *loop.body[last + 1:]))
         return plan.replace_node(loop.id, replace(loop, body=body), *((end,) if pending else ()))
 
     @classmethod
@@ -103,6 +107,11 @@ def _products(node: Node) -> list[tuple[Leaf, Wgmma]]:
     """Products of a warpgroup that are waited for at once."""
     found = ((leaf, instruction(leaf.mechanism)) for leaf, _ in leaves((node,)))
     return [(leaf, row) for leaf, row in found if isinstance(row, Wgmma) and not row.in_flight]
+
+
+def _has_producer(loop: Loop) -> bool:
+    """Whether the loop's copies are a producer's, which runs ahead by itself."""
+    return any(isinstance(n, Sync) and n.kind == "acquire" for n in loop.body)
 
 
 def _in_flight(node: Node) -> Node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from ..ir.expr import remainder, var
+from ..ir.expr import ZERO, Expr, remainder, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, Node, Sync, View, leaves, ranges, retime, walk
@@ -127,7 +127,7 @@ class Pipeline(Transform):
             steady = [Sync(plan.fresh(f"{loop.id}.wait"), "wait", self.stages - 2), *steady,
                       Sync(plan.fresh(f"{loop.id}.commit"), "commit")]
         new = plan.replace_node(loop.id, replace(early, body=tuple(first)), replace(loop, role=role, body=(*steady, *rest)))
-        return _slotted(new, filled, slots, above)
+        return slotted(new, filled, slots, above)
 
     def _started(self, node: Node) -> Node:
         """The copy, asynchronous or not; a bulk copy stays one, and so do loads of matrices."""
@@ -203,10 +203,11 @@ def _leaf_ids(node: Node, names: dict[str, str]) -> Node:
     return replace(node, id=names[node.id])
 
 
-def _slotted(plan: Plan, filled: dict[str, int], slots: int, above: tuple[Loop, ...]) -> Plan:
+def slotted(plan: Plan, filled: dict[str, int], slots: int, above: tuple[Loop, ...], before: Expr = ZERO) -> Plan:
     """Give the filled buffers a leading dimension, and every access of them its slot.
 
-    `filled` says which coordinate of a buffer's logical elements is the pipelined loop's value.
+    `filled` says which coordinate of a buffer's logical elements is the pipelined loop's value; to that comes what is used
+    `before`, over the loops around it.
     """
     for name in filled:
         buffer = plan.buffer_of[name]
@@ -214,10 +215,10 @@ def _slotted(plan: Plan, filled: dict[str, int], slots: int, above: tuple[Loop, 
         plan = put_buffer(plan, replace(buffer, shape=(slots, *buffer.shape), scope=holder))
     around = {leaf.id: ranges(loops) for leaf, loops, _ in plan.leaves}
 
-    def slotted(leaf: Leaf, view: View) -> View:
+    def in_slot(leaf: Leaf, view: View) -> View:
         if view.buffer not in filled:
             return view
         value = view.element[filled[view.buffer]]
-        return replace(view, index=(remainder(value, slots, around[leaf.id]), *view.index))
+        return replace(view, index=(remainder(value + before, slots, around[leaf.id]), *view.index))
 
-    return plan.map_leaves(lambda leaf: replace(leaf, views=tuple((s, slotted(leaf, v)) for s, v in leaf.views)))
+    return plan.map_leaves(lambda leaf: replace(leaf, views=tuple((s, in_slot(leaf, v)) for s, v in leaf.views)))

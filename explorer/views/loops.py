@@ -109,6 +109,10 @@ def _holds_on(constraint: Constraint, at: dict[str, Expr], scope: Ranges, loop: 
 def _sync(sync: Sync) -> str:
     if sync.kind == "commit":
         return "commit: the copies above are one group"
+    if sync.kind == "release":
+        return "release: consumers have read the slot"
+    if sync.kind == "acquire":
+        return f"producer waits until all slots but the last {sync.pending} are released"
     if sync.kind == "wait_products":
         return "wait for the products" + (f", except the last {sync.pending}" if sync.pending else "")
     but = f", except the last {sync.pending} group{'s' * (sync.pending > 1)}" if sync.pending else ""

@@ -9,14 +9,14 @@ struct __align__(64) tensor_map { unsigned long long words[16]; };
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 #endif
 
-// Make mbarriers ready for one arrival in each phase; then a barrier of the block, before anybody uses them.
+// Make mbarriers ready for so many arrivals in each phase; then a barrier of the block, before anybody uses them.
 template <int N>
-__device__ __forceinline__ void mbarrier_begin(unsigned long long (&all)[N]) {
+__device__ __forceinline__ void mbarrier_begin(unsigned long long (&all)[N], int arrivals = 1) {
 #if defined(SIMT_HOST)
-    for (int i = 0; i < N; ++i) simt_mbarrier_begin(&all[i], 1);
+    for (int i = 0; i < N; ++i) simt_mbarrier_begin(&all[i], arrivals);
 #else
     for (int i = 0; i < N; ++i)
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&all[i])) : "memory");
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&all[i])), "r"(arrivals) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");  // the copies' engine sees them, too
 #endif
 }

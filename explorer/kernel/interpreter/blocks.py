@@ -10,7 +10,23 @@ import numpy as np
 from ...ir.dtype import DType
 from ...ir.operations import OPERATIONS
 from ...ir.scalar import REDUCTIONS
-from ..nodes import Await, Barrier, Collect, Combine, Contribute, Do, For, If, Multiply, Node, Ref, WaitProducts, Way
+from ..nodes import (
+    Acquire,
+    Await,
+    Barrier,
+    Collect,
+    Combine,
+    Contribute,
+    Do,
+    For,
+    If,
+    Multiply,
+    Node,
+    Ref,
+    Release,
+    WaitProducts,
+    Way,
+)
 from ..traverse import walk
 from . import boxes, fragments
 from .flights import Access
@@ -19,6 +35,9 @@ from .machine import Machine
 from .meetings import Meeting, Steps
 from .memory import held_as, poison
 from .threads import Threads
+
+_MEETING = (Acquire, Await, Barrier, Collect, Combine, Multiply, Release, WaitProducts)
+"""Nodes in which threads wait for each other."""
 
 
 class Blocks(Threads):
@@ -52,8 +71,8 @@ class Blocks(Threads):
     def waits(self, node: Node) -> bool:
         """Whether threads meet in the node."""
         if id(node) not in self._waits:
-            self._waits[id(node)] = any(isinstance(n, (Await, Barrier, Collect, Combine, Multiply, WaitProducts))
-                                        or (isinstance(n, (Do, Contribute)) and _taken(n)) for n in walk((node,)))
+            self._waits[id(node)] = any(isinstance(n, _MEETING) or (isinstance(n, (Do, Contribute)) and _taken(n))
+                                        for n in walk((node,)))
         return self._waits[id(node)]
 
     def meet(self, node: Node, lanes: Lanes, env: Env) -> Steps:
@@ -71,8 +90,10 @@ class Blocks(Threads):
         elif isinstance(node, WaitProducts):
             yield Meeting((self.prefix, id(node)), "warpgroup", lanes,
                           lambda group: fragments.wait(self, node.pending, group), node.ids)
-        elif isinstance(node, Await):
+        elif isinstance(node, (Acquire, Await)):
             yield from boxes.wait(self, node, lanes, env)
+        elif isinstance(node, Release):
+            yield from boxes.release(self, node, lanes, env)
         elif isinstance(node, Combine):
             yield from self.combine_lanes(node, lanes, env)
         else:

@@ -11,7 +11,8 @@ from ...ir.expr import Expr
 from ...ir.plan import Buffer
 from ...ir.swizzle import cells as panelled
 from ...ir.swizzle import swizzled
-from ..nodes import Arrive, Await, Begin, BulkCopy, Mbarriers
+from ...ir.tree import WARP_SIZE
+from ..nodes import Acquire, Arrive, Await, Begin, BulkCopy, Mbarriers, Release
 from .flights import Access, Flight, Key
 from .lanes import Env, Lanes, Numbers
 from .machine import Machine
@@ -46,6 +47,7 @@ def begin(threads: Threads, node: Begin, lanes: Lanes) -> None:
             machine.hazards.report("in flight", node.ids, name, lambda: Hazard(
                 "in flight", f"{name} is made ready again while it is in use", node.ids, name))
         for slot in range(node.mbarriers.count):
+            machine.boxes.arrivals[name, int(block), slot] = node.mbarriers.arrivals
             machine.boxes.begin((name, int(block), slot))
 
 
@@ -77,7 +79,8 @@ def issue(threads: Threads, node: BulkCopy, lanes: Lanes, env: Env) -> None:
         phase = machine.boxes.open[key][1]
         if machine.watch:
             machine.note(access, source, flight.comes[flight.valid], by[flight.valid], writes=False)
-            machine.note(access, to, flight.where, by, writes=True, kept=False)
+            if not threads.low.kernel.has_roles:  # else releases order it behind all reads (`poly.roles`)
+                machine.note(access, to, flight.where, by, writes=True, kept=False)
             if to.phase is None:
                 to.phase = np.full(to.data.size, -1)
             to.phase[flight.where] = phase.number
@@ -113,8 +116,17 @@ def _unravelled(flat: Numbers, shape: tuple[int, ...]) -> list[Numbers]:
     return found
 
 
-def arrive(threads: Threads, node: Arrive, lanes: Lanes, env: Env) -> None:
-    """The threads have asked for all boxes of a group."""
+def release(threads: Threads, node: Release, lanes: Lanes, env: Env) -> Steps:
+    """Each warp has read a slot: one arrival, when all of its lanes have come."""
+    machine = threads.machine
+    yield Meeting(id(node), "warp", lanes, nodes=node.ids)
+    first = lanes.among(machine.thread_of[lanes.index] % WARP_SIZE == 0)
+    if len(first):
+        arrive(threads, node, first, env)
+
+
+def arrive(threads: Threads, node: Arrive | Release, lanes: Lanes, env: Env) -> None:
+    """The threads have asked for all boxes of a group, or released a slot."""
     machine = threads.machine
     keys = _keys(threads, node.mbarriers, node.slot, lanes, env)
     if not _known(machine, keys, node.ids):
@@ -130,7 +142,9 @@ def arrive(threads: Threads, node: Arrive, lanes: Lanes, env: Env) -> None:
             machine.hazards.report("in flight", node.ids, key[0], lambda key=key: Hazard(
                 "in flight", f"{', '.join(node.ids)} arrives on {key[0]}[{key[2]}] again, and nobody has waited for the phase "
                 "before", node.ids, key[0], (key[2],)))
-        phase.arrived = True
+        phase.missing -= 1
+        if not phase.arrived:
+            continue
         if machine.order.early or not phase.flights:
             machine.boxes.complete(key)
 
@@ -145,7 +159,7 @@ def end_copies(machine: Machine) -> None:
                 access.nodes, to.name))
 
 
-def wait(threads: Threads, node: Await, lanes: Lanes, env: Env) -> Steps:
+def wait(threads: Threads, node: Await | Acquire, lanes: Lanes, env: Env) -> Steps:
     """Until the phases of this parity are complete."""
     machine = threads.machine
     keys = _keys(threads, node.mbarriers, node.slot, lanes, env)
@@ -153,8 +167,9 @@ def wait(threads: Threads, node: Await, lanes: Lanes, env: Env) -> Steps:
         return
     parities = [int(p) for p in lanes.each(threads.number(node.parity, lanes, env))]
     once = list(dict.fromkeys(zip(keys, parities, strict=True)))
+    missing = "slots that nobody releases" if isinstance(node, Acquire) else "bulk copies of a group that nobody closes"
     yield Meeting(id(node), "parts", lanes, nodes=node.ids, ready=lambda: all([machine.boxes.passed(*x) for x in once]),
-                  missing="bulk copies of a group that nobody closes")
+                  missing=missing)
     for lane, key in zip(lanes.index, keys, strict=True):
         if (phase := machine.boxes.last.get(key)) is not None:
             phase.waited[lane] = True

@@ -56,9 +56,14 @@ class Phase:
     number: int
     block: int
     waited: Numbers
-    arrived: bool = False
+    missing: int = 1
     flights: list[Flight] = field(default_factory=list[Flight])
     known_since: int | None = None
+
+    @property
+    def arrived(self) -> bool:
+        """Whether nobody is missing."""
+        return self.missing <= 0
 
 
 @dataclass
@@ -75,16 +80,19 @@ class Boxes:
         How many phases of an mbarrier are complete, and the one that is not.
     last : dict
         The newest one that is.
+    arrivals : dict
+        How many complete a phase, where it is not one.
     """
 
     threads: int
     phases: list[Phase] = field(default_factory=list[Phase])
     open: dict[Key, tuple[int, Phase]] = field(default_factory=dict[Key, tuple[int, Phase]])
     last: dict[Key, Phase] = field(default_factory=dict[Key, Phase])
+    arrivals: dict[Key, int] = field(default_factory=dict[Key, int])
 
     def begin(self, key: Key, done: int = 0) -> None:
         """A phase begins."""
-        self.phases.append(Phase(len(self.phases), key[1], np.zeros(self.threads, bool)))
+        self.phases.append(Phase(len(self.phases), key[1], np.zeros(self.threads, bool), self.arrivals.get(key, 1)))
         self.open[key] = done, self.phases[-1]
 
     def passed(self, key: Key, parity: int) -> bool:

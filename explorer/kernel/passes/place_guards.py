@@ -25,7 +25,22 @@ from ...ir.tree import leaves
 from ..bounds import bounds, is_linear
 from ..conditions import Condition
 from ..lower import Context
-from ..nodes import Apply, Await, Barrier, Collect, Combine, Commit, Contribute, Declare, For, If, Node, Wait, WaitProducts
+from ..nodes import (
+    Apply,
+    Await,
+    Barrier,
+    Collect,
+    Combine,
+    Commit,
+    Contribute,
+    Declare,
+    For,
+    If,
+    Node,
+    Release,
+    Wait,
+    WaitProducts,
+)
 from ..traverse import with_ids
 
 
@@ -72,7 +87,7 @@ def _pieces(node: Node, above: tuple[For, ...], context: Context) -> list[Piece]
         return [Piece((node,), () if node.clustered else node.guards, barrier=True, absorbs=not node.clustered)]
     if isinstance(node, (Barrier, Combine)):
         return [Piece((node,), barrier=True, neutral=True)]
-    if isinstance(node, (Commit, Wait, WaitProducts, Await)):
+    if isinstance(node, (Commit, Wait, WaitProducts, Await, Release)):
         return [Piece((node,), barrier=True, neutral=True, counted=True)]
     return [Piece((node,), neutral=isinstance(node, Declare))]
 

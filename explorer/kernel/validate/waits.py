@@ -20,7 +20,7 @@ from ...poly.linear import Condition as Row
 from ...poly.linear import at_least, equal, feasible, less
 from ...poly.mechanism import ASYNCHRONOUS
 from ..conditions import Condition
-from ..nodes import Arrive, Await, Begin, Commit, Wait, WaitProducts
+from ..nodes import Arrive, Await, Barrier, Begin, Commit, Wait, WaitProducts
 from .barriers import Text, meetings
 from .boxes import Boxed
 from .leaves import finding
@@ -36,7 +36,7 @@ Entry = tuple[str, str, tuple[str, ...]]
 def check_waits(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates) -> Iterator[Finding]:
     """A finding for everything that is counted otherwise than in the plan."""
     kernel = coordinates.low.kernel
-    planned = tuple(_planned(coordinates, kernel.body, (), ()))
+    planned = tuple(planned_nodes(coordinates, kernel.body, (), ()))
     mechanism = {name: w.accesses[-1].leaf.mechanism for name, w in wanted.items()}
     bulk = any(m == "bulk" for m in mechanism.values())
     own = any(m == "async" for m in mechanism.values()) or not bulk
@@ -44,26 +44,26 @@ def check_waits(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates
     flying = {name: [a.cells for a in w.accesses] for name, w in wanted.items() if stays_in_flight(mechanism[name])}
     if any(isinstance(n, Sync) and n.kind != PRODUCTS.wait for n, _, _ in planned):
         if own:
-            yield from _counted(wanted, steps, coordinates, planned, {Commit: "commit", Wait: "wait"}, copies)
+            yield from in_order(wanted, steps, coordinates, planned, {Commit: "commit", Wait: "wait"}, copies)
             yield from _unconditional(steps, coordinates, ())
         if bulk:
             groups = counted(coordinates.low.plan, kernel)
             empty = {n.id for n, above, _ in planned if isinstance(n, Sync) and n.kind == "commit"
                      and not _ever(groups.closes(n.id), above)}
             closed = [x for x in planned if x[0].id not in empty]
-            yield from _counted(wanted, steps, coordinates, closed, {Arrive: "commit", Await: "wait"}, copies)
+            yield from in_order(wanted, steps, coordinates, closed, {Arrive: "commit", Await: "wait"}, copies)
     if flying or any(isinstance(s.node, WaitProducts) for s in steps):
-        yield from _counted(wanted, steps, coordinates, planned, {WaitProducts: PRODUCTS.wait}, flying)
+        yield from in_order(wanted, steps, coordinates, planned, {WaitProducts: PRODUCTS.wait}, flying)
         yield from _unconditional(steps, coordinates, flying)
     if bulk or any(isinstance(s.node, (Begin, Arrive, Await, Boxed)) for s in steps):
         syncs = {n.id: (n, loops) for n, loops, _ in planned if isinstance(n, Sync)}
-        yield from _Phases(wanted, steps, coordinates, syncs).findings()
+        yield from Phases(wanted, steps, coordinates, syncs).findings()
 
 
 Planned = tuple[Any, tuple[Loop, ...], tuple[str, ...]]
 
 
-def _planned(coordinates: Coordinates, nodes: Any, above: tuple[Loop, ...], names: tuple[str, ...]) -> Iterator[Planned]:
+def planned_nodes(coordinates: Coordinates, nodes: Any, above: tuple[Loop, ...], names: tuple[str, ...]) -> Iterator[Planned]:
     """The plan's leaves and synchronisations that ever run, in order, with the loops around them and those of the text."""
     low = coordinates.low
     for node in nodes:
@@ -71,7 +71,7 @@ def _planned(coordinates: Coordinates, nodes: Any, above: tuple[Loop, ...], name
             yield node, above, names
         elif node.extent > 0:
             inner = (*names, low.variable[node.id]) if low.is_counter(node) else names
-            yield from _planned(coordinates, node.body, (*above, node), inner)
+            yield from planned_nodes(coordinates, node.body, (*above, node), inner)
 
 
 def _ever(closes: Sequence[Expr], above: tuple[Loop, ...]) -> bool:
@@ -79,7 +79,7 @@ def _ever(closes: Sequence[Expr], above: tuple[Loop, ...]) -> bool:
     return all(e.interval(ranges(above))[1] >= 0 for e in closes)
 
 
-def _counted(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates, planned: Sequence[Planned],
+def in_order(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates, planned: Sequence[Planned],
              kinds: Mapping[type, str], asynchronous: Mapping[str, Sequence[tuple[str, bool]]]) -> Iterator[Finding]:
     """Synchronisations of some `kinds`, around the `asynchronous` leaves and whoever uses the cells that are named there."""
     kernel = coordinates.low.kernel.id
@@ -116,7 +116,7 @@ def _unconditional(steps: Sequence[Step], coordinates: Coordinates, products: Co
             return
 
 
-class _Phases:
+class Phases:
     """The questions about mbarriers.
 
     Parameters
@@ -133,7 +133,7 @@ class _Phases:
         self.wanted, self.steps, self.coordinates, self.syncs = wanted, steps, coordinates, syncs
         low, self.kernel = coordinates.low, coordinates.low.kernel
         self.count, self.groups = mbarriers(low.plan, low.kernel), counted(low.plan, low.kernel)
-        self.first = tuple(Condition(var(name), True) for name in coordinates.threads)
+        self.first, self.arrivals = tuple(Condition(var(name), True) for name in coordinates.threads), 1
 
     def findings(self) -> Iterator[Finding]:
         """Whatever is counted on another mbarrier, in another phase, or by other threads than the plan's groups say."""
@@ -151,7 +151,9 @@ class _Phases:
             threads = () if isinstance(s.node, Await) else self.first
             if not isinstance(s.node, Boxed) and not self.runs(s, (*threads, *self.filled(s))):
                 yield finding("flow", name, "is not run by the threads that should, in every iteration with a group", s)
-        yield from self.reused([s for s in using if isinstance(s.node, Await)], [s for s in using if isinstance(s.node, Arrive)])
+        if not self.kernel.has_roles:  # else releases stand between, in the plan: see `poly.roles`
+            yield from self.reused([s for s in using if isinstance(s.node, Await)],
+                                   [s for s in using if isinstance(s.node, Arrive)])
 
     def group(self, step: Step) -> Expr | None:
         """The number of the group that a step is of, in the kernel's variables."""
@@ -190,14 +192,20 @@ class _Phases:
 
     def begun(self, using: Sequence[Step]) -> Iterator[Finding]:
         """The mbarriers are made ready once, all of them, by the first thread, and all threads meet before they are used."""
-        made = [s for s in self.steps if isinstance(s.node, Begin)]
-        named = {s.node.counted if isinstance(s.node, Boxed) else s.node.mbarriers for s in (*using, *made)}
+        every = [s for s in self.steps if isinstance(s.node, Begin)]
+        named = {s.node.counted if isinstance(s.node, Boxed) else s.node.mbarriers for s in using or every}
+        made = [s for s in every if s.node.mbarriers in named or not self.kernel.has_roles]
+        named |= {s.node.mbarriers for s in made}
         if len(made) != 1 or made[0].loops or not self.runs(made[0], self.first) or len(named) != 1:
             yield finding("flow", self.kernel.id, "does not make its mbarriers ready once", made[0] if made else None)
             return
-        if made[0].node.mbarriers.count != self.count:
-            yield finding("flow", self.kernel.id, "has another number of mbarriers than its groups need", made[0])
+        if (made[0].node.mbarriers.count, made[0].node.mbarriers.arrivals) != (self.count, self.arrivals):
+            what = "has another number of mbarriers, or of arrivals on them, than its groups need"
+            yield finding("flow", self.kernel.id, what, made[0])
         text = Text(self.steps, tuple(meetings(self.steps, self.wanted, self.coordinates)))
+        if self.kernel.has_roles:  # threads part behind the first one: all others are consumers' alone
+            first = min((s.number for s in self.steps if not isinstance(s.node, (Begin, Barrier))), default=0)
+            text = Text(self.steps, tuple(m for m in text.meetings if m.number < first and not m.step.around))
         if self.coordinates.threads and not all(text.between(made[0].number, s.number, ()) for s in using):
             yield finding("race", self.kernel.id, "uses mbarriers before all threads know that they are ready", made[0])
 

@@ -31,7 +31,8 @@ from .shapes import Tiling, sliced, tilings
 TRIED, ELSE = 8, 2
 """Tilings that are tried, the cheapest first, until one can be built; and of each engine at least."""
 SAME = 0.02
-"""Times nearer to each other than this share are not told apart: more threads at a time, then more stages come first."""
+"""Times nearer to each other than this share are not told apart: fewer mechanisms, then more threads at a time and more stages
+come first."""
 WORTH = 1.05
 """The depth is sliced where that saves more than 5 %."""
 
@@ -45,7 +46,7 @@ def ranked(form: ProductForm, gpu: Gpu) -> tuple[tuple[Tiling, ProductTime], ...
     def order(found: tuple[Tiling, ProductTime]) -> tuple[object, ...]:
         t, us = found
         alike = int(log(us.total_us * (WORTH if t.slices > 1 else 1.0) / least) / SAME)
-        return alike, t.slices > 1, -t.threads * us.resident * (t.engine != "plain"), -t.stages, us.total_us, str(t)
+        return alike, t.slices > 1, t.producer, -t.threads * us.resident * (t.engine != "plain"), -t.stages, us.total_us, str(t)
 
     return tuple(sorted(priced, key=order))
 

@@ -86,9 +86,9 @@ def product_cycles(form: ProductForm, t: Tiling, gpu: Gpu) -> float | None:
 def resident_blocks(form: ProductForm, t: Tiling, gpu: Gpu) -> int:
     """Blocks that a multiprocessor holds at a time."""
     words = -(-(t.registers(form) + RESERVED) // 8) * 8
-    by_registers = gpu.registers_per_sm // (min(words, gpu.max_registers_per_thread) * t.threads)
+    by_registers = 1 if t.taken(form) else gpu.registers_per_sm // (min(words, gpu.max_registers_per_thread) * t.launched)
     by_shared = gpu.shared_bytes_per_sm // (t.shared_bytes(form) + gpu.reserved_shared_bytes_per_block + 1024)
-    return max(0, min(by_registers, by_shared, gpu.max_threads_per_sm // t.threads, gpu.max_blocks_per_sm))
+    return max(0, min(by_registers, by_shared, gpu.max_threads_per_sm // t.launched, gpu.max_blocks_per_sm))
 
 
 def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> ProductTime | None:
@@ -102,7 +102,7 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     out_bytes : int
         Of an element of the result.
     """
-    rates, blocks = RATES[t.engine], t.blocks(form)
+    rates, blocks, turns = RATES[t.engine], t.persistent or t.blocks(form), t.turns(form)
     computed, resident = product_cycles(form, t, gpu), min(resident_blocks(form, t, gpu), -(-blocks // gpu.multiprocessors))
     if computed is None or not resident:
         return None
@@ -118,8 +118,8 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     if t.engine != "warpgroup":
         loaded = max(loaded, sum(t.depth * n / f.vector / 32 * COPY_CYCLES[f.vector * f.dtype.bytes >= 4] for f, n in sides))
     stored = t.rows * t.columns * out_bytes / _store_rate(t, out_bytes)
-    step = Step(t.engine, steps, t.stages, computed, 0.0, 0.0, loaded)
-    whole = stepped((step,), stored, blocks, t.threads, resident, gpu.multiprocessors, cycles)
+    step = Step(t.engine, steps * turns, t.stages, computed, 0.0, 0.0, loaded)
+    whole = stepped((step,), stored * turns, blocks, t.threads, resident, gpu.multiprocessors, cycles, 1 if t.producer else turns)
     ((_, us),) = whole.steps
     moved = form.left.nbytes + form.right.nbytes + written
     return ProductTime(LAUNCH_US, whole.fill, us.tensor, us.step, us.load, us.latency, whole.store, moved / bandwidth_of(gpu),

@@ -149,9 +149,11 @@ def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, 
     for factor in (form.left, form.right):
         row = t.depth * factor.dtype.bytes if factor.along == form.depth else ROW_BYTES
         b.do("stage", factor.array, depth, engine="bulk", swizzle=min(row, ROW_BYTES))
-    if t.stages > 1:
+    if t.stages > 1 and not t.producer:
         b.do("pipeline", depth, t.stages)
     b.do("tensorize", form.update)
+    if t.producer:
+        b.do("specialise", depth, t.stages, registers=t.taken(form))
     if t.stages > 1:
         b.attempt("overlap", depth)
 

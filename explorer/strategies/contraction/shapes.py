@@ -10,7 +10,9 @@ from math import prod
 
 from ...gpu.spec import Gpu
 from ...ir.instructions import INSTRUCTIONS, STEP_BYTES, Mma, wgmma
+from ...ir.layout import GROUP
 from ...ir.swizzle import MODES
+from ...poly.roles import UNIT, shares
 from .form import ProductForm
 
 GROUP_ROWS = 64
@@ -21,6 +23,8 @@ COLUMNS, STAGES = (8, 16, 32, 64, 96, 128, 160, 192, 224, 256), (2, 3, 4, 5, 6, 
 """Columns of a warpgroup's tile, and stages of its pipeline, that are tried."""
 FEW, LEAST_STEPS = 2, 4
 """Blocks for each multiprocessor up to which slices of the depth are looked at, and steps that a slice has at least."""
+GIVEN, SHORT = 32, 64
+"""Registers that a producer's thread keeps at least, and what a thread that computes uses beside its sums (texts for an H200)."""
 MOST_REGISTERS = 168
 """32-bit registers of a thread that an accumulator and fragments may take, of 255: addresses and loads take others."""
 
@@ -48,6 +52,8 @@ class Tiling:
         Whether results go through shared memory on their way out.
     persistent : int
         Blocks that take tiles one after the other; 0 for a block for each tile.
+    producer : bool
+        Whether a warp beside the others issues the bulk copies, ahead of tiles too.
     """
 
     engine: str
@@ -61,11 +67,28 @@ class Tiling:
     slices: int = 1
     through: bool = False
     persistent: int = 0
+    producer: bool = False
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Of a block, those that compute."""
         return self.down * self.across * {"warpgroup": 128, "warp": 32, "plain": 1}[self.engine]
+
+    @property
+    def launched(self) -> int:
+        """Threads of a block, a producer's included."""
+        return self.threads + GROUP * self.producer
+
+    def taken(self, form: ProductForm) -> int:
+        """Registers that a thread takes of a producer's, where its own share is short of them; 0 where it is not."""
+        rows = self.threads // GROUP
+        if not self.producer or self.registers(form) + SHORT <= shares(rows, 0)[0]:
+            return 0
+        return (shares(rows, 0)[0] * (rows + 1) - GIVEN) // rows // UNIT * UNIT
+
+    def turns(self, form: ProductForm) -> int:
+        """Tiles that a block takes one after the other."""
+        return -(-self.blocks(form) // self.persistent) if self.persistent else 1
 
     def chunk(self, form: ProductForm) -> int:
         """Depth of a slice: whole steps, but for the last one."""
@@ -99,7 +122,8 @@ class Tiling:
         return (f"{kind}, {self.rows} x {self.columns} x {self.depth} a block, {self.down} x {self.across} {who}, "
                 f"{self.stages} stages" + f", depth in {self.slices} slices" * (self.slices > 1)
                 + ", results through shared memory" * self.through
-                + f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0))
+                + f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0)
+                + ", a warp that copies" * self.producer)
 
 
 def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | None:
@@ -116,13 +140,21 @@ def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
             if form.grouped and form.extents[1] % t.columns:
                 continue
             yield t
+            yield from _in_turn(t, form, gpu)
             if t.engine != "plain" and form.lines and _fits(through := replace(t, through=True), form, gpu, MOST_REGISTERS):
                 yield through
+                yield from _in_turn(through, form, gpu)
+
+
+def _in_turn(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
+    """The same tiling with a block for each multiprocessor, whose producer goes on with the next tile while others store."""
+    if t.engine == "warpgroup" and t.blocks(form) > gpu.multiprocessors and t.threads + GROUP <= gpu.max_threads_per_block:
+        yield replace(t, persistent=gpu.multiprocessors, producer=True)
 
 
 def sliced(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """The same tiling with the depth in slices, where the blocks of a grid without do not go round the GPU a few times."""
-    if t.through:
+    if t.through or t.producer:
         return  # sums of slices are f32: the pairs that lanes hold are whole sectors
     blocks, steps, others = t.blocks(form), -(-form.extents[2] // t.depth), prod(form.outer_extents)
     if form.gathered or blocks > FEW * gpu.multiprocessors:

@@ -17,6 +17,7 @@ from ...ir.program import Statement
 from ...ir.tree import WARP_SIZE, Kernel, Leaf, Loop
 from ...poly.matrix_load import MECHANISM as MATRIX_LOAD
 from ...poly.mechanism import ASYNCHRONOUS
+from ...poly.roles import with_producer
 from ...poly.sites import Site, launch_extents, sites
 from ...poly.tensor import is_product
 from ...poly.traffic import WORD_BYTES, AccessFacts, traffic
@@ -147,7 +148,12 @@ def stepped_time(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], counts
     facts = {(a.leaf, a.slot): a for a in traffic(plan, kernel.id)}
     steps = tuple(_step(plan, s, facts, counts, gpu, clock) for s in found)
     return stepped(steps, _stored(plan, kernel, found, facts, counts), counts.blocks, counts.threads,
-                   resident_blocks(plan, kernel, counts, gpu), gpu.multiprocessors, clock)
+                   resident_blocks(plan, kernel, counts, gpu), gpu.multiprocessors, clock, _starts(plan, kernel, found))
+
+
+def _starts(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...]) -> int:
+    """How often a block starts its pipelines: in each iteration around them, where no producer runs ahead of these too."""
+    return 1 if kernel.has_roles else max(s.count // plan.loops[s.loop].extent if s.stages > 1 else 1 for s in found)
 
 
 def resident_blocks(plan: Plan, kernel: Kernel, counts: KernelCounts, gpu: Gpu) -> int:
@@ -160,9 +166,11 @@ def resident_blocks(plan: Plan, kernel: Kernel, counts: KernelCounts, gpu: Gpu) 
     held = sum(-(-plan.buffer_of[name].nbytes // (WORD_BYTES * _slots(plan, name))) for name in used
                if plan.buffer_of[name].space == "register")
     words = min(-(-(held + RESERVED) // GRANULE) * GRANULE, gpu.max_registers_per_thread)
+    threads = prod(with_producer(kernel, plan.extents[kernel.id][3:])) if kernel.has_roles else counts.threads
     room = counts.shared_bytes + gpu.reserved_shared_bytes_per_block + ALIGNMENT_BYTES
-    return max(1, min(gpu.registers_per_sm // (words * counts.threads), gpu.shared_bytes_per_sm // room,
-                      gpu.max_threads_per_sm // counts.threads, gpu.max_blocks_per_sm))
+    by_registers = 1 if kernel.registers else gpu.registers_per_sm // (words * threads)
+    return max(1, min(by_registers, gpu.shared_bytes_per_sm // room,
+                      gpu.max_threads_per_sm // threads, gpu.max_blocks_per_sm))
 
 
 def _steps_of(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], here: list[Nest]) -> str:

@@ -133,7 +133,7 @@ class Stepped:
 
 
 def stepped(steps: Sequence[Step], stored: float, blocks: int, threads: int, resident: int, multiprocessors: int,
-            clock: float) -> Stepped:
+            clock: float, starts: int = 1) -> Stepped:
     """The time of a grid.
 
     Parameters
@@ -149,6 +149,8 @@ def stepped(steps: Sequence[Step], stored: float, blocks: int, threads: int, res
     multiprocessors : int
     clock : float
         Cycles of a microsecond.
+    starts : int
+        How often a block starts its pipeline: for each tile that it takes, where no producer carries it on.
     """
     rates = RATES[steps[0].engine]
     resident = max(1, min(resident, -(-blocks // multiprocessors)))
@@ -159,7 +161,7 @@ def stepped(steps: Sequence[Step], stored: float, blocks: int, threads: int, res
         here = min(resident, -(-left // multiprocessors))
         left -= here * multiprocessors
         rounds += 1
-        fill, store = fill + rates.fill / here, store + here * stored
+        fill, store = fill + starts * rates.fill / here, store + here * stored
         totals = [total.plus(s.times(here, threads)) for total, s in zip(totals, steps, strict=True)]
     scale = (1.0 if left <= 0 else blocks / (blocks - left)) / clock
     times = tuple((s, total.scaled(scale)) for s, total in zip(steps, totals, strict=True))

@@ -138,6 +138,10 @@ class Timeline:
 def _says(sync: Sync) -> str:
     if sync.kind == "commit":
         return "commit: the copies issued since the last one are a group"
+    if sync.kind == "release":
+        return "release: consumers have read the slot"
+    if sync.kind == "acquire":
+        return f"the producer waits until at most the last {sync.pending} slots are not released"
     if sync.kind == "wait_products":
         return f"wait until at most {sync.pending} products are in flight" if sync.pending else "wait for all products"
     return (

@@ -45,6 +45,11 @@ static void try_complete(Worker& w, Mbarrier& m) {
     ++m.phase;
     m.missing = m.arrivals;
     m.last_record = m.record, m.record = add_phase(*w.boxes);
+#if SIMT_CHECKED
+    uint32_t* const kept = m.last_until;
+    m.last_until = m.until, m.until = kept;
+    memset(m.until, 0, MAX_THREADS * sizeof(uint32_t));
+#endif
     for (unsigned i = 0; i < w.count; ++i)
         if (w.threads[i].state == AT_MBARRIER && w.threads[i].value == m.at) w.threads[i].state = READY;
 }
@@ -104,7 +109,7 @@ void forget_boxes(Worker& w) {
 
 void release_boxes(Worker& w) {
     if (!w.boxes) return;
-    free(w.boxes->flights), free(w.boxes->phases), free(w.boxes);
+    free(w.boxes->flights), free(w.boxes->phases), free(w.boxes->clocks), free(w.boxes);
     w.boxes = nullptr;
 }
 
@@ -128,7 +133,8 @@ void report_mbarrier(Worker& w) {
 #if SIMT_CHECKED
 bool knows_box(uint32_t record, unsigned thread, uint32_t since_barrier) {
     const KnownPhase& p = worker->boxes->phases[record];
-    return (p.waited[thread / 64] >> thread % 64 & 1) || (p.known_at && p.known_at < since_barrier);
+    return (p.waited[thread / 64] >> thread % 64 & 1) || (p.known_at && p.known_at < since_barrier) ||
+           (p.known_at && check_seen(thread, p.known_by, p.known_at));
 }
 #endif
 
@@ -144,7 +150,13 @@ void simt_mbarrier_begin(void* at, int arrivals) {
     for (int i = 0; i < b.mbarrier_count; ++i)
         if (b.mbarriers[i].at == at) fault("mbarrier-begun", "pc=%u%s", offset_of(__builtin_return_address(0)), place_of(at).text);
     if (b.mbarrier_count == MOST_MBARRIERS) fault("request", "word=at most %d mbarriers", MOST_MBARRIERS);
-    b.mbarriers[b.mbarrier_count++] = {at, 0, arrivals, arrivals, 0, add_phase(b), -1};
+    uint32_t* until = nullptr;
+#if SIMT_CHECKED
+    if (!b.clocks) b.clocks = (uint32_t*)malloc(MOST_MBARRIERS * 2 * MAX_THREADS * sizeof(uint32_t));
+    until = b.clocks + b.mbarrier_count * 2 * MAX_THREADS;
+    memset(until, 0, 2 * MAX_THREADS * sizeof(uint32_t));
+#endif
+    b.mbarriers[b.mbarrier_count++] = {at, 0, arrivals, arrivals, 0, add_phase(b), -1, until, until + (until ? MAX_THREADS : 0)};
 }
 
 void simt_mbarrier_expect(void* at, int bytes) {
@@ -159,6 +171,7 @@ void simt_mbarrier_arrive(void* at) {
 #if SIMT_CHECKED
     if (m.last_record >= 0 && !w.boxes->phases[m.last_record].known_at)
         fault("mbarrier-unwaited", "pc=%u\tphase=%u%s", offset_of(pc), m.phase - 1, place_of(at).text);
+    check_arrival(m.until);
 #endif
     --m.missing;
     try_complete(w, m);
@@ -176,7 +189,8 @@ void simt_mbarrier_wait(void* at, int parity) {
                 KnownPhase& p = w.boxes->phases[m.last_record];
                 const unsigned thread = (unsigned)(&self - w.threads);
                 p.waited[thread / 64] |= 1ull << thread % 64;
-                if (!p.known_at) p.known_at = check_time();
+                if (!p.known_at) p.known_at = check_time(), p.known_by = thread;
+                check_awaited(m.last_until);
             }
 #endif
             return;

@@ -23,6 +23,7 @@ struct Mbarrier {
     int arrivals, missing;
     long long bytes;      // expected, and not landed
     int record, last_record;  // of the phase that goes on, and of the one before
+    uint32_t *until, *last_until;  // of each thread: what those that arrived know of it (the checked build)
 };
 
 struct Flight {
@@ -33,12 +34,14 @@ struct Flight {
     uint32_t pc;
 };
 
-struct KnownPhase { uint64_t waited[MAX_THREADS / 64]; uint32_t known_at; };  // which threads have waited for it, and since when
+// Which threads have waited for it, since when, and who was the first.
+struct KnownPhase { uint64_t waited[MAX_THREADS / 64]; uint32_t known_at, known_by; };
 
 struct Boxes {
     Mbarrier mbarriers[MOST_MBARRIERS];
     Flight* flights;
     KnownPhase* phases;
+    uint32_t* clocks;         // room for `until` and `last_until` of every mbarrier
     int mbarrier_count, flight_count, flight_capacity, phase_count, phase_capacity;
 };
 
@@ -49,6 +52,7 @@ void release_boxes(Worker&);
 void report_mbarrier(Worker&);              // returns where no thread waits for a phase
 
 // memory_check.cpp
+bool check_seen(unsigned thread, unsigned other, uint32_t time);  // whether what the other had done then is known to a thread
 bool knows_box(uint32_t record, unsigned thread, uint32_t since_barrier);
 uint32_t check_time();
 void check_box(char* address, int bytes, uint32_t record, const void* pc);  // the current thread asks for a box to be put there

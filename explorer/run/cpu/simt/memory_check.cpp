@@ -25,6 +25,8 @@ static int shared_known_count;
 static uint32_t now = 1, block_epoch, block_serial, last_serial;
 static uint32_t thread_clock[MAX_THREADS], thread_fence[MAX_THREADS], thread_fence_epoch[MAX_THREADS], block_fence;
 static uint32_t seen_by_warp[MAX_WARPS][WARP][WARP];
+static uint32_t seen_by[MAX_THREADS][MAX_THREADS];  // through mbarriers and barriers of some threads
+static bool any_seen_by;
 static char *reservation, *reservation_end;
 
 // ---- ordering between blocks: what a fence and an atomic publish, and what a later atomic and a fence acquire ----
@@ -87,6 +89,7 @@ static bool ordered(const Stamp& before, const Stamp& current, bool shared) {
     if (!before.clock || before.thread == BOX) return true;
     if (before.block != current.block) return shared || seen(before);
     if (before.epoch != current.epoch || before.thread == current.thread) return true;
+    if (any_seen_by && before.clock < seen_by[current.thread][before.thread]) return true;
     if (before.thread / WARP != current.thread / WARP) return false;
     return before.clock < seen_by_warp[current.thread / WARP][current.thread % WARP][before.thread % WARP];
 }
@@ -228,6 +231,8 @@ void check_warp_sync(unsigned warp, unsigned mask) {
 }
 
 void check_begin_block(Worker& w) {
+    for (unsigned t = 0; any_seen_by && t < w.count; ++t) memset(seen_by[t], 0, w.count * sizeof seen_by[t][0]);
+    any_seen_by = false;
     block_serial = ++last_serial;
     block_epoch = ++now;
     block_fence = acquired_count = 0;

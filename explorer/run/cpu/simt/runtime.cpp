@@ -6,6 +6,7 @@
 #include "groups.cpp"
 #if SIMT_CHECKED
 #include "memory_check.cpp"
+#include "memory_known.cpp"
 #include "memory_copies.cpp"
 #include "memory_turns.cpp"
 #include "sanitizer.cpp"

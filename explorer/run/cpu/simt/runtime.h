@@ -36,7 +36,8 @@ struct Boxes;
 struct Handed { uint64_t block; long long offset; int bytes; const void* pc; unsigned char value[16]; };
 struct Mail { Handed* all; size_t count, capacity; bool locked; };
 
-enum State : uint8_t { UNSTARTED, READY, AT_BARRIER, AT_WARP, AT_GRID, AT_MBARRIER, DONE };
+enum State : uint8_t { UNSTARTED, READY, AT_BARRIER, AT_WARP, AT_GRID, AT_MBARRIER, AT_PART, DONE };
+constexpr int MOST_PARTS = 16;  // barriers of a block (PTX ISA, "bar")
 enum WarpOperation : uint8_t { SYNC, EXCHANGE, GATHER, VOTE };
 
 struct AsyncCopy { char* to; const char* from; int bytes, valid; int group; };
@@ -65,6 +66,7 @@ struct Worker {           // one operating-system thread and the block it runs
     unsigned warp_live[MAX_WARPS], warp_waiting[MAX_WARPS];
     unsigned count, next_unstarted, done, waiting_at_barrier, waiting_at_grid;
     int barrier_line, barrier_how, barrier_total;
+    unsigned waiting_at_part[MOST_PARTS];
     unsigned barrier_first;
     Thread* current;
     void* scheduler_stack_pointer;
@@ -114,6 +116,9 @@ uint32_t offset_of(const void* program_counter);                      // into th
 void check_begin_launch(const Launch&);
 void check_begin_block(Worker&);
 void check_barrier();
+void check_part(int number);       // the threads that wait at this barrier have met
+void check_arrival(uint32_t* until);       // what the current thread knows to be done is known behind an mbarrier's phase
+void check_awaited(const uint32_t* until);  // and by the current thread from now on
 void check_grid_barrier();
 void check_leave_block(Worker&);   // its shared memory is kept until check_return_to_block
 void check_return_to_block(Worker&);

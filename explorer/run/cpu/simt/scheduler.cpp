@@ -119,6 +119,10 @@ static void start_fiber(Worker& w) {
     report_mbarrier(w);
     for (unsigned i = 0; i < w.count; ++i) {
         const Thread& t = w.threads[i];
+        if (t.state == AT_PART) fault("deadlock", "line=%d\tfirst=%u\twaiting=%u", t.line, i, w.waiting_at_part[t.argument]);
+    }
+    for (unsigned i = 0; i < w.count; ++i) {
+        const Thread& t = w.threads[i];
         if (t.state != AT_WARP) continue;
         const unsigned missing = t.mask & w.warp_live[i / WARP];
         unsigned lane = 0;
@@ -147,6 +151,7 @@ static void announce(const Worker& w) {  // what the text knows about the block
 static void begin_block(Worker& w, const Launch& launch, uint64_t block, void** arguments) {
     w.count = launch.threads();
     w.next_unstarted = w.done = w.waiting_at_barrier = w.waiting_at_grid = 0;
+    memset(w.waiting_at_part, 0, sizeof w.waiting_at_part);
     w.launch = &launch, w.arguments = arguments, w.block = block;
     forget_boxes(w);
     Index index = {0, 0, 0};
@@ -225,6 +230,22 @@ static int barrier(int how, int predicate, int line) {
     if (w.order_kind) leave(w);  // the last to arrive need not be the first to go on
 #endif
     return total;
+}
+
+// Some threads of the block, so many, meet at a barrier with a number.
+static void barrier_of(int number, unsigned threads, int line) {
+    Worker& w = *worker;
+    Thread& self = *w.current;
+    self.state = AT_PART;
+    self.argument = number, self.line = line;
+    if (++w.waiting_at_part[number] < threads) return leave(w);
+    w.waiting_at_part[number] = 0;
+#if SIMT_CHECKED
+    check_part(number);
+#endif
+    for (unsigned i = 0; i < w.count; ++i)
+        if (w.threads[i].state == AT_PART && w.threads[i].argument == number) w.threads[i].state = READY;
+    if (w.order_kind) leave(w);  // the last to arrive need not be the first to go on
 }
 
 // ---- warps ----
@@ -317,6 +338,7 @@ using namespace simt;
 
 extern "C" {
 void simt_barrier(int line) { barrier(3, 0, line); }
+void simt_barrier_of(int number, int threads, int line) { barrier_of(number, (unsigned)threads, line); }
 int simt_barrier_vote(int how, int predicate, int line) { return barrier(how, predicate, line); }
 
 void simt_warp_sync(unsigned mask, int line) {
