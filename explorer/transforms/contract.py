@@ -12,6 +12,7 @@ from ..ir.plan import Buffer, Plan
 from ..ir.tree import Leaf, Loop, View, ranges
 from ..poly.agree import cells_agree
 from ..poly.judge import judge
+from ._home_cells import Cell, home_cells
 from ._read_cells import only_read
 from ._room import no_room
 from ._uses import (
@@ -28,10 +29,6 @@ from ._uses import (
     without_unused,
 )
 from .base import Transform
-
-Cell = tuple[tuple[int, ...], tuple[Expr, ...]]
-"""Extents of a buffer, and one access's cell in it."""
-
 
 @dataclass(frozen=True)
 class Contract(Transform):
@@ -177,6 +174,8 @@ class Contract(Transform):
                 options.append(cells)
         if not isinstance(boxed, Verdict):
             options.append(boxed)
+        if (home := home_cells(found, len(scope))) is not None:
+            options.append(home)
         if options:
             return list(dict.fromkeys(options))
         cells = [register_cell(u.index(), u.above[len(scope):]) for u in found]

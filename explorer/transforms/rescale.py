@@ -9,7 +9,6 @@ import numpy as np
 
 from ..ir.expr import Expr, var
 from ..ir.finding import YES, Verdict, no
-from ..ir.operations import APPROXIMATE
 from ..ir.plan import Plan
 from ..ir.program import Access, Program, Statement
 from ..ir.scalar import Call, IndexValue, Literal, Read, Scalar, rebuild, walk
@@ -18,11 +17,9 @@ from ..poly.dependence import analyse
 from ..poly.isl import Relation
 from ..poly.relations import access
 from ._reduction import Updates
+from ._weights import EXPONENTIALS
 from .base import Transform
 from .rfactor import Rfactor, factor_verdict, factored
-
-EXPONENTIALS = ("exp", APPROXIMATE["exp"])
-
 
 @dataclass(frozen=True)
 class Rescale(Transform):
@@ -191,9 +188,9 @@ def _alike(u: Updates, a: Scalar, m: Statement) -> Verdict | None:
     if len(m.dims) != len(s.dims):
         return no(f"{m.name} does not run over the loops of {s.name}", "maxima of other values could let sums overflow")
     names = {d: var(e) for d, e in zip(s.dims, m.dims, strict=True)}
-    if _text(a, s, names) != _text(m.value, m, {}):
+    if value_text(a, s, names) != value_text(m.value, m, {}):
         return no(f"{m.name} is not the maximum of what {s.name} raises e to",
-                  f"{s.name}: exp({_text(a, s, {})} - …), {m.name}: max of {_text(m.value, m, {})}",
+                  f"{s.name}: exp({value_text(a, s, {})} - …), {m.name}: max of {value_text(m.value, m, {})}",
                   "a part's sum could overflow")
     here = {(c.expr.substitute(names), c.equality) for c in s.domain}
     if here != {(c.expr, c.equality) for c in m.domain}:
@@ -206,7 +203,7 @@ def _alike(u: Updates, a: Scalar, m: Statement) -> Verdict | None:
     return None
 
 
-def _text(value: Scalar, s: Statement, names: Mapping[str, Expr]) -> str:
+def value_text(value: Scalar, s: Statement, names: Mapping[str, Expr]) -> str:
     """A value with its reads written out, dimensions renamed."""
     def named(node: Scalar) -> str:
         if isinstance(node, Read):
