@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..ir.expr import Expr, quotient, remainder, var
+from ..ir.expr import Expr, Quotient, quotient, remainder, var
 from ..ir.finding import Verdict, no
 from ..ir.plan import Plan
 from ..ir.program import Access, Array, Constraint, Program, Statement
@@ -30,8 +30,10 @@ class Part:
         The one of these whose iterations are the parts.
     dim : str
         The dimension that the parts are of.
+    size : int
+        How many of its values are one.
     last : Expr or None
-        ``last // size`` is an element's last part, over its dimensions; None where all elements have all parts.
+        ``last // Chain.size`` is an element's last part, over its dimensions; None where all elements have all parts.
     element : tuple of Expr
         The element of the maximum, over this statement's dimensions.
     """
@@ -41,6 +43,7 @@ class Part:
     above: tuple[Loop, ...]
     loop: Loop
     dim: str
+    size: int
     last: Expr | None
     element: tuple[Expr, ...]
 
@@ -53,7 +56,18 @@ class Part:
 
 @dataclass(frozen=True)
 class Chain:
-    """A maximum and its sums, each with its parts of `size` values, `count` of them at most."""
+    """A maximum and its sums in parts.
+
+    Attributes
+    ----------
+    weights : Weights
+    maximum : Part
+    sums : tuple of Part
+    size : int
+        How many values of those that the maximum is taken of are one part.
+    count : int
+        The most parts of an element.
+    """
 
     weights: Weights
     maximum: Part
@@ -78,50 +92,66 @@ def parts_of(plan: Plan, weights: Weights, loop: Loop, dim: str, size: int) -> C
     if stored:
         return no(f"{', '.join(sorted(stored))} has storage already", "each part gets an element of its own",
                   "contract arrays after this, with fold")
-    (leaf, above) = next((leaf, above) for leaf, above, _ in plan.leaves if leaf.statement == m.name)
-    last, most = _last(m, leaf, above, loop, dim)
+    above = next(above for leaf, above, _ in plan.leaves if leaf.statement == m.name)
+    values = _parts(weights.base.at[dim], size)
+    if values is None:
+        return no(f"{weights.base.at[dim]} is not one loop in parts")
+    last, most = _last(plan, weights, above[: above.index(loop)], values[0])
     found = list[Part]()
     for s in (m, *weights.sums):
         part = _part(plan, weights, s, dim, size, last)
         if isinstance(part, Verdict):
             return part
         found.append(part)
-    count = max(loop.extent, most // size + 1)
-    return Chain(weights, found[0], tuple(found[1:]), size, count)
+    return Chain(weights, found[0], tuple(found[1:]), values[1], max(loop.extent, most // values[1] + 1))
 
 
-def _last(m: Statement, leaf: Leaf, above: Sequence[Loop], loop: Loop, dim: str) -> tuple[Expr | None, int]:
+def _parts(e: Expr, size: int) -> tuple[str, int] | None:
+    """The variable and the number of its values in a part, if an expression is a variable, or parts of one."""
+    if len(e.terms) != 1 or e.const or e.terms[0][1] != 1:
+        return None
+    atom = e.terms[0][0]
+    if isinstance(atom, str):
+        return atom, size
+    plain = isinstance(atom, Quotient) and len(atom.expr.terms) == 1 and atom.expr == var(str(atom.expr.terms[0][0]))
+    return (str(atom.expr.terms[0][0]), atom.by * size) if plain else None
+
+
+def _last(plan: Plan, weights: Weights, outside: tuple[Loop, ...], dim: str) -> tuple[Expr | None, int]:
     """The last value that any element has in an iteration of the loops outside, over the maximum's dimensions; and the largest."""
-    outside = {x.id for x in above[: list(above).index(loop)] if x.is_block or not x.is_place}
-    scope, when = ranges(tuple(above)), dict(leaf.when)
-    for c in m.domain:
+    base = weights.base.statement
+    leaf, above = next((leaf, above) for leaf, above, _ in plan.leaves if leaf.statement == base.name)
+    kept = {x.id for x in outside if x.is_block or not x.is_place} & {x.id for x in above}
+    scope, when = ranges(above), dict(leaf.when)
+    back = {e.terms[0][0]: var(d) for d, e in weights.base.at.items() if len(e.terms) == 1 and e == var(str(e.terms[0][0]))}
+    names = {str(old): new for old, new in back.items()}
+    for c in base.domain:
         e = c.expr + var(dim)
-        if c.equality or c.expr.coefficient(dim) != -1 or dim in e.variables() or not e.variables():
+        if c.equality or c.expr.coefficient(dim) != -1 or dim in e.variables() or not e.variables() or (
+                not e.variables() <= names.keys()):
             continue
         here = e.substitute(dict(leaf.at), scope)
-        kept = Expr(tuple((a, n) for a, n in here.terms if (Expr(((a, 1),))).variables() <= outside))
-        rest = Expr(tuple(t for t in here.terms if t not in kept.terms), here.const)
-        high = kept + rest.interval(scope)[1]
-        return high.substitute({x: when[x] for x in outside}), high.interval(scope)[1]
+        fixed = Expr(tuple((a, n) for a, n in here.terms if Expr(((a, 1),)).variables() <= kept))
+        rest = Expr(tuple(t for t in here.terms if t not in fixed.terms), here.const)
+        high = fixed + rest.interval(scope)[1]
+        return high.substitute({x: when[x] for x in kept}).substitute(names), high.interval(scope)[1]
     return None, 0
 
 
 def _part(plan: Plan, weights: Weights, s: Statement, dim: str, size: int, last: Expr | None) -> Part | Verdict:
     where = weights.where.get(s.name) or {d: var(d) for d in s.dims}
-    e = where[dim]
-    mine = next((d for d in s.dims if e == var(d)), None)
-    found = [(leaf, above) for leaf, above, _ in plan.leaves if leaf.statement == s.name]
-    if mine is None or len(found) != 1:
-        return no(f"{s.name} does not go through the values of {weights.maximum.target.array} in one loop", f"it takes value {e}",
-                  "do this before cut or pipeline")
-    leaf, above = found[0]
-    wanted = quotient(var(mine), size, dim_ranges(s)) if size > 1 else var(mine)
+    values, found = _parts(where[dim], size), [(leaf, above) for leaf, above, _ in plan.leaves if leaf.statement == s.name]
+    if values is None or len(found) != 1:
+        return no(f"{s.name} does not go through the values of {weights.maximum.target.array} in one loop",
+                  f"it takes value {where[dim]}", "do this before cut or pipeline")
+    (mine, size), (leaf, above) = values, found[0]
+    wanted = quotient(var(mine), size)
     loop = next((x for x in above if dict(leaf.when)[x.id] == wanted and not x.start), None)
     if loop is None or loop.role not in ("seq", "unroll"):
         return no(f"no loop of {s.name} runs through parts of {size} values of {mine} one after the other",
                   f"its loops are {', '.join(x.id for x in above)}", f"split('{mine}', {size})")
     element = tuple(x.substitute(where) for x in weights.maximum.target.index if isinstance(x, Expr))
-    part = Part(s, leaf, above, loop, mine, last.substitute(where) if last is not None else None, element)
+    part = Part(s, leaf, above, loop, mine, size, last.substitute(where) if last is not None else None, element)
     free = set(part.dims)
     _, around_it = program_leaf(plan.program, s.name)
     outer = [x.id for x in around_it]
@@ -164,8 +194,7 @@ class _Rewrite:
         """A temporary with an axis for the parts."""
         old = self.plan.array_of[like]
         name = self.plan.fresh(f"{like}_{suffix}")
-        given = old.given + 1 if old.given >= 0 else -1
-        new = Array(name, old.dtype, (*old.shape, self.chain.count + more), "temporary", given)
+        new = Array(name, old.dtype, (self.chain.count + more, *old.shape), "temporary")
         self.plan = replace(self.plan, program=replace(self.plan.program, arrays=(*self.plan.program.arrays, new)))
         return name
 
@@ -175,22 +204,22 @@ class _Rewrite:
         peak = weights.maximum.target.array
         if s.name in starts:
             value = lowest if s.name == weights.start.name else s.value
-            return replace(s, value=value, target=replace(s.target, array=self.run[s.target.array], index=(*s.target.index, Expr())))
+            return replace(s, value=value, target=replace(s.target, array=self.run[s.target.array], index=(Expr(), *s.target.index)))
         mine = next((p for p in (chain.maximum, *chain.sums) if p.statement.name == s.name), None)
         reads = list(s.reads)
         for slot, r in enumerate(s.reads):
             if r.array == peak:
                 dim = weights.where[s.name][chain.maximum.dim]
-                reads[slot] = Access(self.run[peak], (*r.index, self._number(dim) + 1), r.kind)
+                reads[slot] = Access(self.run[peak], (quotient(dim, chain.maximum.size) + 1, *r.index), r.kind)
             elif r.array in self.run:
-                reads[slot] = Access(self.run[r.array], (*r.index, self._count(r)), r.kind)
+                reads[slot] = Access(self.run[r.array], (self._count(r), *r.index), r.kind)
         target = s.target
         if mine is not None:
-            target = replace(target, array=self.run[target.array], index=(*target.index, self._number(var(mine.dim)) + 1))
-        return replace(s, reads=tuple(reads), target=target)
-
-    def _number(self, e: Expr) -> Expr:
-        return e // self.chain.size if self.chain.size > 1 else e
+            target = replace(target, array=self.run[target.array], index=(quotient(var(mine.dim), mine.size) + 1, *target.index))
+        domain = s.domain
+        if mine is chain.maximum and mine.last is not None and weights.base.statement is not weights.maximum:
+            domain = (*domain, Constraint(mine.last - var(mine.dim) * chain.size))  # further parts have no values
+        return replace(s, reads=tuple(reads), target=target, domain=domain)
 
     def _count(self, read: Access) -> Expr:
         """How many parts the element has that something reads."""
@@ -202,7 +231,7 @@ class _Rewrite:
             e = read.index[axis]
             assert isinstance(e, Expr)
             at[d] = e - offset
-        return self._number(part.last.substitute(at)) + 1
+        return quotient(part.last.substitute(at), self.chain.size) + 1
 
     def _carry(self, part: Part) -> None:
         """The statements that begin a part with what the parts before it have left, and for the maximum how far it has grown."""
@@ -226,18 +255,18 @@ class _Rewrite:
         dims = (*part.dims, t, *extra)
 
         def made(tag: str, array: str, at: Expr, value: Call | Read, *reads: Access) -> Statement:
-            return Statement(self.plan.fresh(f"{s.name}_{tag}"), dims, tuple(domain), Access(array, (*index, at), "write"), value,
+            return Statement(self.plan.fresh(f"{s.name}_{tag}"), dims, tuple(domain), Access(array, (at, *index), "write"), value,
                              reads, origin="carry", line=s.line)
 
-        so_far = Access(name, (*index, now))
+        so_far = Access(name, (now, *index))
         if part is chain.maximum:
             op = next(n.op for x in chain.weights.shifted for n in walk(self.plan.statement_of[x].value)
                       if isinstance(n, Call) and n.op in EXPONENTIALS)
             grown = Call(op, (Call("sub", (Read(0), Read(1))),))
             first = (made("before", self.before, now, Read(0), so_far), made("start", name, now + 1, Read(0), so_far))
-            last = (made("scale", self.scale, now, grown, Access(self.before, (*index, now)), Access(name, (*index, now + 1))),)
+            last = (made("scale", self.scale, now, grown, Access(self.before, (now, *index)), Access(name, (now + 1, *index))),)
         else:
-            scale = Access(self.scale, (*part.element, now))
+            scale = Access(self.scale, (now, *part.element))
             first, last = (made("start", name, now + 1, Call("mul", (Read(0), Read(1))), so_far, scale),), ()
         self._placed(part, t, extra, first, last)
 
@@ -245,7 +274,7 @@ class _Rewrite:
         """The statements in the program, and in the plan: at the begin and the end of the loop over the parts."""
         s, program = part.statement, self.plan.program
         at = {**{d: var(d) for d in part.dims}, t: var(part.dim)}
-        body = _split(program, part.dim, self.chain) if part.dim not in self.split else program.body
+        body = _split(program, part, self.chain.count) if part.dim not in self.split else program.body
         self.split.add(part.dim)
         loops = tuple(Loop(z, n, ()) for z, n in extra.items())
         own = Leaf("", "", tuple({**at, **{z: var(z) for z in extra}}.items()), ((part.dim, var(t)), *((z, var(z)) for z in extra)))
@@ -256,7 +285,18 @@ class _Rewrite:
         listed = (*program.statements[:n], *first, program.statements[n], *last, *program.statements[n + 1:])
         plan = replace(self.plan, program=replace(program, statements=listed, body=body))
 
-        when, scope, depth = dict(part.leaf.when), ranges(part.above), part.above.index(part.loop)
+        hit = plan.find(part.loop.id)
+        assert hit is not None and isinstance(hit[0], Loop)
+        child = _child(hit[0], s.name)
+        self.plan = plan.replace_node(part.loop.id, replace(hit[0], extent=self.chain.count))
+        for before, statements in ((True, first), (False, last)):
+            nest = self._nest(part, t, extra, statements)
+            self.plan = self.plan.map_bodies(lambda nodes, at=before, new=nest: (  # type: ignore[misc]
+                around(nodes, child, new if at else (), () if at else new)))
+
+    def _nest(self, part: Part, t: str, extra: dict[str, int], statements: tuple[Statement, ...]) -> tuple[Node, ...]:
+        """A nest of the plan for statements that run once for each element and part."""
+        plan, when, depth = self.plan, dict(part.leaf.when), part.above.index(part.loop)
         names: dict[str, str] = {}
         inner = list[Loop]()
         for x in part.above[depth + 1:]:
@@ -264,32 +304,27 @@ class _Rewrite:
                 names[x.id] = plan.fresh(f"{x.id}.t", frozenset(names.values()))
                 inner.append(replace(x, id=names[x.id], body=(), role="unroll" if x.role == "vector" else x.role))
         new = {old: var(name) for old, name in names.items()}
-        places = {d: dict(part.leaf.at)[d].substitute(new, scope) for d in part.dims}
+        places = {d: dict(part.leaf.at)[d].substitute(new, ranges(part.above)) for d in part.dims}
         values = {names.get(x.id, x.id): when[x.id] for x in (*part.above[:depth], *(x for x in part.above if x.id in names))}
         zs = {z: plan.fresh(f"{z}.l") for z in extra}
         leaf = Leaf("", "", tuple({**places, t: var(part.loop.id), **{z: var(name) for z, name in zs.items()}}.items()),
                     tuple(sorted({**values, part.loop.id: var(t), **{name: var(z) for z, name in zs.items()}}.items())))
-        loops = (*inner, *(Loop(zs[z], n, ()) for z, n in extra.items()))
-        hit = plan.find(part.loop.id)
-        assert hit is not None and isinstance(hit[0], Loop)
-        child = _child(hit[0], s.name)
-        plan = plan.replace_node(part.loop.id, replace(hit[0], extent=self.chain.count))
-        self.plan = plan.map_bodies(lambda nodes: around(nodes, child, _nest(loops, leaf, first), _nest(loops, leaf, last)))
+        return _nest((*inner, *(Loop(zs[z], n, ()) for z, n in extra.items())), leaf, statements)
 
 
-def _split(program: Program, dim: str, chain: Chain) -> tuple[Node, ...]:
+def _split(program: Program, part: Part, count: int) -> tuple[Node, ...]:
     """The program as written with its loop over a dimension in parts."""
-    hit = find(program.body, dim)
+    hit, dim = find(program.body, part.dim), part.dim
     assert hit is not None
     loop, above = hit
     assert isinstance(loop, Loop)
-    if chain.size == 1:
-        return _replaced(program.body, replace(loop, extent=chain.count))
+    if part.size == 1:
+        return _replaced(program.body, replace(loop, extent=count))
     inner = f"{dim}.i"
-    scope = {**ranges(above), dim: (0, chain.count - 1), inner: (0, chain.size - 1)}
-    body = retime(loop.body, {dim: var(dim) * chain.size + var(inner)},
-                  {dim: quotient(var(dim), chain.size), inner: remainder(var(dim), chain.size)}, scope)
-    return _replaced(program.body, replace(loop, extent=chain.count, body=(Loop(inner, chain.size, body),)))
+    scope = {**ranges(above), dim: (0, count - 1), inner: (0, part.size - 1)}
+    body = retime(loop.body, {dim: var(dim) * part.size + var(inner)},
+                  {dim: quotient(var(dim), part.size), inner: remainder(var(dim), part.size)}, scope)
+    return _replaced(program.body, replace(loop, extent=count, body=(Loop(inner, part.size, body),)))
 
 
 def _replaced(nodes: tuple[Node, ...], loop: Loop) -> tuple[Node, ...]:

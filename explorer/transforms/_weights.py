@@ -23,6 +23,21 @@ Where = dict[str, Expr]
 
 
 @dataclass(frozen=True)
+class Base:
+    """What takes the values of a maximum: its own update, or that of partial maxima that it joins.
+
+    Attributes
+    ----------
+    statement : Statement
+    at : Where
+        The dimensions of the joining statement over this one's.
+    """
+
+    statement: Statement
+    at: Where
+
+
+@dataclass(frozen=True)
 class Weights:
     """What hangs on a maximum.
 
@@ -30,6 +45,8 @@ class Weights:
     ----------
     maximum, start : Statement
         The update, and what starts it.
+    base : Base
+        The values that it is the maximum of.
     shifted : dict of str to int
         Statements whose value is ``exp(a - m)``, perhaps times others; the slot that reads ``m``.
     where : dict of str to Where
@@ -42,13 +59,28 @@ class Weights:
 
     maximum: Statement
     start: Statement
+    base: Base
     shifted: dict[str, int]
     where: dict[str, Where]
     sums: tuple[Statement, ...]
     starts: dict[str, str]
 
 
-def weights_of(plan: Plan, maximum: Statement, shift_of: Mapping[str, tuple[Scalar, int]]) -> Weights | Verdict:
+def base_of(plan: Plan, maximum: Statement) -> Base:
+    """The statement that takes the values of a maximum, behind partial maxima that `rfactor` made."""
+    found = Base(maximum, {d: var(d) for d in maximum.dims})
+    while (s := found.statement).origin == "combine" and s.value == Read(0) and s.reads[0].affine:
+        makers = [x for x in plan.program.statements if x.target.array == s.reads[0].array and x.update == "max"]
+        places = axes(s.reads[0])
+        if len(makers) != 1 or set(places) != set(s.dims):
+            break
+        index = makers[0].target.index
+        here = {d: e - offset for d, (axis, offset) in places.items() if isinstance(e := index[axis], Expr)}
+        found = Base(makers[0], {d: e.substitute(here) for d, e in found.at.items()})
+    return found
+
+
+def weights_of(plan: Plan, maximum: Statement, base: Base, shift_of: Mapping[str, tuple[Scalar, int]]) -> Weights | Verdict:
     """Everything that hangs on a maximum, or why that is not only weights and their sums.
 
     Parameters
@@ -56,6 +88,8 @@ def weights_of(plan: Plan, maximum: Statement, shift_of: Mapping[str, tuple[Scal
     plan : Plan
     maximum : Statement
         The update that makes it.
+    base : Base
+        What takes its values.
     shift_of : mapping
         For each statement that reads it as ``exp(a - m)``: ``a``, and the slot.
     """
@@ -77,7 +111,8 @@ def weights_of(plan: Plan, maximum: Statement, shift_of: Mapping[str, tuple[Scal
             if s.name not in shift_of or heavy or len(read) > 1:
                 return no(f"{s.name} uses {peak} otherwise than in exp(a - {peak})", f"{s.text or s.name}",
                           "what runs along is the difference to the maximum; the maximum itself is known at the end alone")
-            where[s.name] = {d: var(e) for d, e in zip(maximum.dims, s.dims, strict=False)}
+            names = {d: var(e) for d, e in zip(base.statement.dims, s.dims, strict=False)}
+            where[s.name] = {d: e.substitute(names) for d, e in base.at.items()}
         else:
             found = _linear(s, heavy, made, where)
             if isinstance(found, Verdict):
@@ -100,7 +135,7 @@ def weights_of(plan: Plan, maximum: Statement, shift_of: Mapping[str, tuple[Scal
             return begun
         starts[s.target.array] = begun.name
     late = _read_early(plan, {peak, *made, *starts})
-    return late if late is not None else Weights(maximum, start, {n: shift_of[n][1] for n in where if n in shift_of},
+    return late if late is not None else Weights(maximum, start, base, {n: shift_of[n][1] for n in where if n in shift_of},
                                                  where, tuple(sums), starts)
 
 

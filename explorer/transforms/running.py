@@ -12,7 +12,7 @@ from ..ir.program import Statement
 from ..ir.scalar import Scalar
 from ..ir.tree import Loop
 from ._running_parts import Chain, chained, parts_of
-from ._weights import Weights, weights_of
+from ._weights import Base, Weights, base_of, weights_of
 from .base import Transform
 from .rescale import exponential, value_text
 
@@ -56,15 +56,15 @@ class Running(Transform):
 
         for i in 0…M
             for k in 0…N / 64
-                peak_before[i, k] = peak_run[i, k]
-                peak_run[i, k + 1] = peak_run[i, k]
+                peak_before[k, i] = peak_run[k, i]
+                peak_run[k + 1, i] = peak_run[k, i]
                 for k.i in 0…64
-                    peak_run[i, k + 1] max= x[i, 64*k + k.i]
-                scale[i, k] = exp(peak_before[i, k] - peak_run[i, k + 1])
+                    peak_run[k + 1, i] max= x[i, 64*k + k.i]
+                peak_scale[k, i] = exp(peak_before[k, i] - peak_run[k + 1, i])
             for k_2 in 0…N / 64
-                total_run[i, k_2 + 1] = total_run[i, k_2] * scale[i, k_2]
+                total_run[k_2 + 1, i] = total_run[k_2, i] * peak_scale[k_2, i]
                 for k_2.i in 0…64
-                    total_run[i, k_2 + 1] += exp(x[i, 64*k_2 + k_2.i] - peak_run[i, k_2 + 1])
+                    total_run[k_2 + 1, i] += exp(x[i, 64*k_2 + k_2.i] - peak_run[k_2 + 1, i])
 
     References
     ----------
@@ -124,23 +124,25 @@ def _found(plan: Plan, name: str) -> Weights | Verdict:
     if m is None or m.update != "max" or m.name not in plan.program.statement_of:
         return no(f"{name} is no maximum that one statement takes", "its sums are scaled by how far it has grown",
                   "rfactor for sums that hang on nothing")
+    base = base_of(plan, m)
     shifted = {s.name: e for s in plan.program.statements if (e := exponential(s)) is not None}
     mine = {n: e for n, e in shifted.items() if plan.statement_of[n].reads[e[1]].array == m.target.array}
     for n, (a, slot) in mine.items():
-        if (refusal := _other_values(m, plan.statement_of[n], a, slot)) is not None:
+        if (refusal := _other_values(m, base, plan.statement_of[n], a, slot)) is not None:
             return refusal
-    return weights_of(plan, m, mine)
+    return weights_of(plan, m, base, mine)
 
 
-def _other_values(m: Statement, s: Statement, a: Scalar, slot: int) -> Verdict | None:
+def _other_values(m: Statement, base: Base, s: Statement, a: Scalar, slot: int) -> Verdict | None:
     """A refusal where a statement does not raise e to the values of the maximum."""
-    names = {d: var(e) for d, e in zip(m.dims, s.dims, strict=False)}
-    index = tuple(e.substitute(names) if isinstance(e, Expr) else e for e in m.target.index)
-    same = len(m.dims) == len(s.dims) and index == s.reads[slot].index and value_text(a, s, {}) == value_text(m.value, m, names)
-    here = {(c.expr.substitute(names), c.equality) for c in m.domain}
+    b = base.statement
+    names = {d: var(e) for d, e in zip(b.dims, s.dims, strict=False)}
+    index = tuple(e.substitute(base.at).substitute(names) if isinstance(e, Expr) else e for e in m.target.index)
+    same = len(b.dims) == len(s.dims) and index == s.reads[slot].index and value_text(a, s, {}) == value_text(b.value, b, names)
+    here = {(c.expr.substitute(names), c.equality) for c in b.domain}
     if not same or here != {(c.expr, c.equality) for c in s.domain}:
-        return no(f"{m.name} is not the maximum of what {s.name} raises e to",
-                  f"{s.name}: exp({value_text(a, s, {})} - …), {m.name}: max of {value_text(m.value, m, {})}",
+        return no(f"{b.name} is not the maximum of what {s.name} raises e to",
+                  f"{s.name}: exp({value_text(a, s, {})} - …), {b.name}: max of {value_text(b.value, b, {})}",
                   "a sum could overflow")
     return None
 
