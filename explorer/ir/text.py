@@ -203,7 +203,8 @@ class _Writer:
     def access(self, slot: int) -> str:
         access = self.statement.accesses[slot]
         if view := self.views.get(slot):
-            return self._element(view.buffer, [index_text(e) for e in view.index])
+            element = self._element(view.buffer, [index_text(e) for e in view.index])
+            return element if view.lane is None else f"{element}@lane({index_text(view.lane)})"
         return self._element(access.array, [self.index(e) for e in self._own(access)])
 
     def _own(self, access: Access) -> tuple[Expr | Indirect, ...]:

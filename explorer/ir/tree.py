@@ -37,11 +37,13 @@ class View:
 
     `element` (staged copies only) is the logical element, one for every iteration of the scope the copy was made
     for: the copy statement's instance that supplies the value.  It stays when `index` is folded onto fewer cells.
+    `lane` (reads of registers only) is the lane of the warp whose register it is, where that is not the reader's own.
     """
 
     buffer: str
     index: tuple[Expr, ...]
     element: tuple[Expr, ...] = ()
+    lane: Expr | None = None
 
 
 @cached_hash
@@ -288,7 +290,8 @@ def retime(nodes: tuple[Node, ...], forward: Mapping[str, Expr], backward: Mappi
             at = tuple((dim, e.substitute(forward, scope)) for dim, e in node.at)
             views = tuple(
                 (slot, replace(v, index=tuple(e.substitute(forward, scope) for e in v.index),
-                               element=tuple(e.substitute(forward, scope) for e in v.element)))
+                               element=tuple(e.substitute(forward, scope) for e in v.element),
+                               lane=v.lane.substitute(forward, scope) if v.lane is not None else None))
                 for slot, v in node.views
             )
             old = dict(node.when)

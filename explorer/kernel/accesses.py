@@ -22,7 +22,7 @@ def ref(low: Lowered, site: Site, slot: int, lane: Mapping[str, Expr] | None = N
     store, index = low.store(site.leaf, slot), low.index(site, slot, lane)
     affine = tuple(e for e in index if isinstance(e, Expr))
     if len(affine) < len(index) or store.slots or store.space != "global":
-        return Ref(store, index, lanes=lanes)
+        return Ref(store, index, lanes=lanes, of_lane=low.other_lane(site, slot))
     others = (e for other in range(len(site.statement.accesses)) if other != slot for e in low.index(site, other, lane))
     used = {atom for e in others if isinstance(e, Expr) for atom, _ in e.terms}
     flat = low.offset(site, slot, lane)

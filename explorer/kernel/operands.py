@@ -26,12 +26,15 @@ class Ref:
         One for each axis; just the row-major offset where it is `flat`.
     flat : bool
     lanes : int
+    of_lane : Expr or None
+        The lane of the warp whose register it is, where that may be another one: it is read by a shuffle.
     """
 
     store: Store
     index: tuple[Expr | Indirect, ...]
     flat: bool = False
     lanes: int = 1
+    of_lane: Expr | None = None
 
 
 @dataclass(frozen=True)

@@ -318,6 +318,11 @@ class Lowered:
                                  if any(not isinstance(a, str) for a, _ in e.terms)})
         return tuple(e.substitute(whole, site.ranges) if isinstance(e, Expr) else e for e in access.index)
 
+    def other_lane(self, site: Site, slot: int) -> Expr | None:
+        """The lane whose register one access reads, over C variables; None for the thread's own."""
+        view = site.leaf.view(slot)
+        return self.in_c(view.lane, site.loops) if view is not None and view.lane is not None else None
+
     def offset(self, site: Site, slot: int, lane: Mapping[str, Expr] | None = None) -> Expr | None:
         """Row-major offset of an element of an array, put together before the loops were taken apart; None for a view.
 

@@ -116,7 +116,8 @@ class Speller:
         if store.placed:
             return f"{store.name}[{self._place(store.placed, affine, ranges)}]"
         if store.slots or store.space != "global":
-            return store.name + subscripts(affine, ranges)
+            text = store.name + subscripts(affine, ranges)
+            return text if ref.of_lane is None else f"__shfl_sync(0xffffffffu, {text}, {self.expr(ref.of_lane, ranges)[0]})"
         if ref.flat:
             return f"{store.name}[{to_c(affine[0], ranges)[0]}]"
         wide = is_wide(linear(affine, store.shape), ranges)

@@ -172,6 +172,8 @@ def _leaf_sites(leaf: Leaf, above: tuple[Loop, ...], statement: Statement, space
             storage, space = use.array, "global"
             cell = tuple(e.substitute(at, scope) if isinstance(e, Expr) else None for e in use.index)
         where = _target_place(place, leaf, above, space) if target else place
+        if view and view.lane is not None:  # a shuffle: the lane that has the register takes part in it
+            where = (*where[:4], view.lane, *where[5:])
         if held:  # the lane that has the element, whoever asks
             where = (*place[:5 - len(held[slot])], *held[slot], *place[5:])
         elif leaf.mechanism == MECHANISM and not target:  # a lane names a row, of which others get parts

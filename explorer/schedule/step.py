@@ -8,6 +8,7 @@ from ..errors import Undecided
 from ..ir.finding import Verdict
 from ..ir.plan import Plan
 from ..poly.judge import judge
+from ..poly.lane_reads import broken_shuffles
 from ..poly.mechanism import broken_boxes
 from ..poly.tensor import misshapen_tiles
 from ..system import cancel
@@ -57,6 +58,9 @@ def taken(plan: Plan, step: Step, judge_it: bool = True) -> tuple[Verdict, Plan 
         leaf, why = broken
         return Verdict(f"{step} would take the tile of {leaf} apart, which is a tensor instruction", why,
                        "do this before tensorize"), None
+    if broken := next(broken_shuffles(new), None):
+        leaf, why = broken
+        return Verdict(f"{step} would break a shuffle of {leaf}", why, "do this before shuffle"), None
     if broken := next(broken_boxes(new), None):
         leaf, why = broken
         return Verdict(f"{step} would take the box of {leaf.id} apart, which is a bulk copy: {why.what}", why.why,

@@ -6,7 +6,7 @@ same lane, but the two run through their registers in different orders.  The wri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..ir.expr import Expr, var
 from ..ir.tree import Loop, ranges
@@ -16,8 +16,8 @@ Cell = tuple[tuple[int, ...], tuple[Expr, ...]]
 """Extents of a buffer, and one access's cell in it."""
 
 
-def home_cells(found: Sequence[Use], depth: int) -> tuple[Cell, ...] | None:
-    """Extents and cell of every access; None where no writer's loops follow from the element.
+def home_cells(found: Sequence[Use], depth: int) -> Iterator[tuple[Use, tuple[Cell, ...]]]:
+    """Each writer whose loops follow from the element, those in most loops first; extents and cell of every access by its loops.
 
     Parameters
     ----------
@@ -25,20 +25,15 @@ def home_cells(found: Sequence[Use], depth: int) -> tuple[Cell, ...] | None:
         All accesses of an array.
     depth : int
         How many loops around them are outside of the buffer's scope.
-
-    Returns
-    -------
-    tuple of (tuple of int, tuple of Expr) or None
     """
     for home in sorted((u for u in found if u.writes), key=lambda u: -len(u.above)):
         if (cells := _cells(home, found, depth)) is not None:
-            return cells
-    return None
+            yield home, cells
 
 
 def _cells(home: Use, found: Sequence[Use], depth: int) -> tuple[Cell, ...] | None:
     """The same, with the cells that one writer's loops number."""
-    when, axes = dict(home.leaf.when), _axes(home)
+    when, axes = dict(home.leaf.when), axes_of(home)
     moved = {name for e in home.index() for name in e.variables()}
     own: list[Loop] = [x for x in home.above[depth:] if not x.is_place and x.extent > 1 and x.id in moved]
     if any(x.id not in when or not when[x.id].variables() <= axes.keys() for x in own):
@@ -54,7 +49,7 @@ def _cells(home: Use, found: Sequence[Use], depth: int) -> tuple[Cell, ...] | No
     return tuple((shape, tuple(e - low for e, low in zip(cell, lows, strict=True))) for cell in cells)
 
 
-def _axes(u: Use) -> dict[str, tuple[int, int]]:
+def axes_of(u: Use) -> dict[str, tuple[int, int]]:
     """For each dimension of a statement that is an index of its target by itself: the axis, and what is added to it."""
     out: dict[str, tuple[int, int]] = {}
     for axis, e in enumerate(u.access.index):

@@ -124,7 +124,7 @@ class Contract(Transform):
             last = n == len(options) - 1
             if (last and n == 0) or (n == 0 and _matched(found, scope)) or cells_agree(new, self._buffer(plan, found)):
                 new = only_read(new, self._buffer(plan, found)) if cells[0] else new
-                return _folded(new, self._buffer(plan, found)) if self.fold else new
+                return folded(new, self._buffer(plan, found)) if self.fold else new
         return self._stored(plan, found, scope, options[0])
 
     def _buffer(self, plan: Plan, found: tuple[Use, ...]) -> str:
@@ -174,8 +174,8 @@ class Contract(Transform):
                 options.append(cells)
         if not isinstance(boxed, Verdict):
             options.append(boxed)
-        if (home := home_cells(found, len(scope))) is not None:
-            options.append(home)
+        if first := next(home_cells(found, len(scope)), None):
+            options.append(first[1])
         if options:
             return list(dict.fromkeys(options))
         cells = [register_cell(u.index(), u.above[len(scope):]) for u in found]
@@ -270,7 +270,7 @@ def _matched(found: tuple[Use, ...], scope: tuple[Loop, ...]) -> bool:
 
 
 @per_program(64)
-def _folded(plan: Plan, name: str) -> Plan:
+def folded(plan: Plan, name: str) -> Plan:
     """The plan in which each dimension of a buffer, the outer ones first, is a ring of few cells in which every value survives.
 
     More cells than lie between two that live at one time always do; so the number is searched by halving, and each is judged.

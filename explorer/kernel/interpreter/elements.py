@@ -9,6 +9,7 @@ import numpy as np
 
 from ...ir.expr import Expr
 from ...ir.program import Indirect
+from ...ir.tree import WARP_SIZE
 from ..conditions import Condition
 from ..index import linear
 from ..nodes import AnyOf, Held, Operand, Ref
@@ -89,10 +90,16 @@ class Elements:
         value = self.scalar(access, index.value, lanes, reads)
         return lanes.each(value).astype(np.int64)
 
-    def copies(self, o: Operand, lanes: Lanes, cells: Cells) -> Any:
+    def copies(self, o: Operand, lanes: Lanes, cells: Cells, env: Env) -> Any:
         """Where the threads' own copies of the storage begin."""
         own = self.machine.cells(o.local if isinstance(o, Held) else o.store)[1]
-        return 0 if own is None else np.asarray(lanes.of(own)) * cells.size
+        if own is None or not isinstance(o, Ref) or o.of_lane is None:
+            return 0 if own is None else np.asarray(lanes.of(own)) * cells.size
+        return np.asarray(own)[self.asked(o.of_lane, lanes, env)] * cells.size
+
+    def asked(self, lane: Expr, lanes: Lanes, env: Env) -> Numbers:
+        """The threads whose registers some threads read by a shuffle: other lanes of their warps."""
+        return lanes.index // WARP_SIZE * WARP_SIZE + lanes.each(self.number(lane, lanes, env))
 
     def where(self, access: Access, o: Operand, lanes: Lanes, reads: Reads = (),
               valid: Any = True) -> tuple[Cells, Numbers, Numbers]:
@@ -103,7 +110,7 @@ class Elements:
             good = good & self.in_axes(o, lanes, access.env)
         if not good.all():
             self.machine.outside(access, cells, flat, ~good & valid, lanes.by(flat))
-        base = self.copies(o, lanes, cells)
+        base = self.copies(o, lanes, cells, access.env)
         base = base[:, None] if np.ndim(base) and flat.ndim > 1 else base
         if valid is not True:
             good = good & valid
@@ -124,7 +131,8 @@ class Elements:
         """What an operand holds where that is `valid`, and whether it is known; `used` is not just moved."""
         cells, where, good = self.where(access, o, lanes, reads, valid)
         if self.machine.watch:
-            some, by = where[good], lanes.by(where)[good]
+            other = o.of_lane if isinstance(o, Ref) else None
+            some, by = where[good], (lanes.by(where) if other is None else self.asked(other, lanes, access.env))[good]
             if some.size:
                 self.machine.note(access, cells, some, by, writes=False)
                 if used:

@@ -162,7 +162,8 @@ def moved(value: Value, solved: Mapping[str, Expr]) -> Value:
     match value:
         case Cell(ref, step):
             index = tuple(e.substitute(solved) if isinstance(e, Expr) else e for e in ref.index)
-            return Cell(replace(ref, index=index), step)
+            other = ref.of_lane.substitute(solved) if ref.of_lane is not None else None
+            return Cell(replace(ref, index=index, of_lane=other), step)
         case Made(step, at):
             return Made(step, {name: e.substitute(solved) for name, e in at.items()})
         case Fixed():

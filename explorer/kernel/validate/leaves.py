@@ -231,6 +231,8 @@ class Leaves:
                 if not use.reads or use.cells != access.cells:
                     continue
                 shared = self._lifetime(access.storage, w, other)
+                if (view := use.leaf.view(use.slot)) is not None and view.lane is not None:  # another lane asks for it
+                    shared -= w.coordinates.at("thread.x").variables()
                 apart = {name: var(f"{name}'") for name in other.ranges if name not in shared}
                 ranges = dict(run.space.ranges) | {f"{name}'": r for name, r in other.ranges.items() if name not in shared}
                 conj = tuple(Condition(c.expr.substitute(apart), c.equality) for c in other.case)

@@ -171,10 +171,24 @@ def wrong_read(run: Instances, slot: int, region: Region) -> str:
                     return f"reads {ref.store.name} instead of {access.storage}"
                 if not same_cell(run.space, here, ref, cell, ref.store):
                     return f"reads another element of {access.storage} than the schedule says"
+                if what := _wrong_lane(run, slot, ref, here):
+                    return what
             case Made(step, at):
                 target = _target(run.leaves, step, at)
                 if target is None or target[0] != access.cells or not _equal(run.space, here, target[1], cell):
                     return f"reads what {step.leaf} has computed instead of an element of {access.storage}"
+    return ""
+
+
+def _wrong_lane(run: Instances, slot: int, ref: Ref, region: Region) -> str:
+    """Why a read does not ask the lane that has the wanted register; empty where it does."""
+    view, w = run.wanted.accesses[slot].leaf.view(slot), run.wanted
+    wanted = w.coordinates.low.other_lane(run.step.node.site, slot) if view is not None else None
+    if wanted is None and ref.of_lane is None:
+        return ""
+    if wanted is None or ref.of_lane is None or not _equal(
+            run.space, region, (ref.of_lane.substitute(w.coordinates.values),), (wanted.substitute(w.coordinates.values),)):
+        return f"asks another lane for {w.accesses[slot].storage} than the schedule says"
     return ""
 
 

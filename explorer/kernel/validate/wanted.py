@@ -83,7 +83,8 @@ class Wanted:
     @cached_property
     def case(self) -> Conj:
         """When an instance of it runs here."""
-        site = self.accesses[-1 if instruction(self.accesses[0].leaf.mechanism) else 0]  # where the accumulator's element is
+        leaf = self.accesses[0].leaf  # of an instruction, where the accumulator's element is; of a shuffle, who asks
+        site = self.accesses[-1 if instruction(leaf.mechanism) or any(v.lane is not None for _, v in leaf.views) else 0]
         boxes = [Condition(e) for x in self.above for e in (self.values[x.id] - x.start,
                                                             -self.values[x.id] + (x.start + x.extent - 1))]
         guards = [Condition(self.expr(c.expr), c.equality) for c in site.guards]
