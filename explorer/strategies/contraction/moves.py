@@ -59,7 +59,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
             b.do("contract", temporary, "register")
     if result:
         stored(b, result, "thread.x" if t.engine == "warpgroup" else "lane")
-    _pairs(b, form.kernel)
+    pairs(b, form.kernel)
     return reduce(b.schedule, adding, gpu) if adding else b.schedule
 
 
@@ -229,7 +229,7 @@ def _fragments(b: Builder, copy: str, at: str) -> str:
     return name
 
 
-def _pairs(b: Builder, kernel: str) -> None:
+def pairs(b: Builder, kernel: str) -> None:
     """What writes results takes the two neighbours that a lane holds together."""
     for leaf, above, owner in b.plan.leaves:
         if owner.id != kernel or len(above) < 2 or not _writes_result(b, leaf):

@@ -1,0 +1,85 @@
+"""Attention in one kernel: tiles of keys in one loop, scores and weights in the fragments of tensor instructions.
+
+Flash attention (Dao et al., NeurIPS 2022) as a schedule.  Two products with a maximum and a sum of exponentials between them are
+recognised from their accesses (:mod:`~explorer.strategies.attention.form`), and built by moves
+(:mod:`~explorer.strategies.attention.moves`): `running` for the algebra, `replicate` and `shuffle` for what lanes share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...errors import ScheduleError
+from ...gpu.spec import Gpu, default_gpu
+from ...schedule import Schedule
+from .form import AttentionForm, ready_form
+from .moves import Tiling, build, step_of
+
+ROWS_OF_WARP = (32, 16)
+KEYS = (128, 64, 32, 16)
+REGISTERS = 200
+"""Of a thread's 255, so many are taken for fragments: the rest is for addresses and what is computed."""
+
+
+def tilings(form: AttentionForm, gpu: Gpu) -> Iterator[Tiling]:
+    """Tilings whose tiles fit into registers and shared memory, those that move least for their work first."""
+    rows, keys, depth, columns = form.extents
+    found = list[tuple[tuple[float, ...], Tiling]]()
+    for own in ROWS_OF_WARP:
+        for warps in (4, 8, 2, 1):
+            for tile in KEYS:
+                stages = 2 if keys > tile else 1
+                shared = 2 * (own * warps * depth + stages * tile * (depth + columns))
+                held = own // 16 * (columns // 2 + depth // 4 + tile // 2 + tile // 4)
+                wide = own * warps > 2 * max(rows, 16) or tile > 2 * max(keys, 16)
+                if shared > gpu.shared_bytes_per_block_optin or held > REGISTERS or (wide and (own * warps, tile) != (16, 16)):
+                    continue
+                moved = 1 / own + 1 / (own * warps) + 4 / tile
+                found.append(((moved, abs(warps - 4)), Tiling(own * warps, warps, tile, stages)))
+    yield from (t for _, t in sorted(found, key=lambda x: x[0]))
+
+
+def attention(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, tiling: Tiling | None = None,
+              approximate: bool = True) -> Schedule:
+    """Give two products with a softmax between them one kernel on tensor cores.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    kernel : str
+        Which kernel (default: the first); nothing of it is spread.
+    gpu : Gpu, optional
+        By default the H200.
+    tiling : Tiling, optional
+        By default the first that can be built.
+    approximate : bool
+        Whether the exponentials may use the special-function unit.
+
+    Returns
+    -------
+    Schedule
+        Legal; the same schedule where the kernel is no attention, or the GPU has no instruction for its types.
+
+    Raises
+    ------
+    ScheduleError
+        If the tiling that is asked for cannot be built.
+    """
+    kernel, gpu = kernel or schedule.plan.kernels[0].id, gpu or default_gpu()
+    ready = ready_form(schedule, kernel)
+    if ready is None or not step_of(ready[1]).runs_on(int("".join(filter(str.isdigit, gpu.arch)))):
+        return schedule
+    if tiling is not None:
+        return build(*ready, tiling, approximate)
+    return next(_built(*ready, gpu, approximate), schedule)
+
+
+def _built(schedule: Schedule, form: AttentionForm, gpu: Gpu, approximate: bool) -> Iterator[Schedule]:
+    """The schedules of the tilings that can be built."""
+    for t in list(tilings(form, gpu))[:4]:
+        try:
+            made = build(schedule, form, t, approximate)
+        except ScheduleError:
+            continue
+        if made.judgement.legal:
+            yield made
