@@ -96,14 +96,14 @@ def parts_of(plan: Plan, weights: Weights, loop: Loop, dim: str, size: int) -> C
     values = _parts(weights.base.at[dim], size)
     if values is None:
         return no(f"{weights.base.at[dim]} is not one loop in parts")
-    last, most = _last(plan, weights, above[: above.index(loop)], values[0])
+    last = _last(plan, weights, above[: above.index(loop)], values[0], loop.extent * values[1])
     found = list[Part]()
     for s in (m, *weights.sums):
         part = _part(plan, weights, s, dim, size, last)
         if isinstance(part, Verdict):
             return part
         found.append(part)
-    return Chain(weights, found[0], tuple(found[1:]), values[1], max(loop.extent, most // values[1] + 1))
+    return Chain(weights, found[0], tuple(found[1:]), values[1], loop.extent)
 
 
 def _parts(e: Expr, size: int) -> tuple[str, int] | None:
@@ -117,8 +117,12 @@ def _parts(e: Expr, size: int) -> tuple[str, int] | None:
     return (str(atom.expr.terms[0][0]), atom.by * size) if plain else None
 
 
-def _last(plan: Plan, weights: Weights, outside: tuple[Loop, ...], dim: str) -> tuple[Expr | None, int]:
-    """The last value that any element has in an iteration of the loops outside, over the maximum's dimensions; and the largest."""
+def _last(plan: Plan, weights: Weights, outside: tuple[Loop, ...], dim: str, end: int) -> Expr | None:
+    """The last value that any element has in an iteration of the loops outside, over the maximum's dimensions.
+
+    None where no element ends before another one, or where that value would be of a part that there is not, behind the `end`:
+    then every element has all parts, of which some add nothing.
+    """
     base = weights.base.statement
     leaf, above = next((leaf, above) for leaf, above, _ in plan.leaves if leaf.statement == base.name)
     kept = {x.id for x in outside if x.is_block or not x.is_place} & {x.id for x in above}
@@ -134,8 +138,10 @@ def _last(plan: Plan, weights: Weights, outside: tuple[Loop, ...], dim: str) -> 
         fixed = Expr(tuple((a, n) for a, n in here.terms if Expr(((a, 1),)).variables() <= kept))
         rest = Expr(tuple(t for t in here.terms if t not in fixed.terms), here.const)
         high = fixed + rest.interval(scope)[1]
-        return high.substitute({x: when[x] for x in kept}).substitute(names), high.interval(scope)[1]
-    return None, 0
+        if high.interval(scope)[1] >= end:
+            return None
+        return high.substitute({x: when[x] for x in kept}).substitute(names)
+    return None
 
 
 def _part(plan: Plan, weights: Weights, s: Statement, dim: str, size: int, last: Expr | None) -> Part | Verdict:

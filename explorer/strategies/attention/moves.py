@@ -98,14 +98,14 @@ class _Build:
         """Rows over blocks and warps, keys in tiles; every statement in rows of its own, the keys outside of them."""
         b, f, t = self.b, self.form, self.t
         self.warp, rows = b.plan.fresh(f"{f.row}.w"), b.plan.fresh(f"{f.row}.r")
+        for key in f.keys:  # before the rows: that a triangle's keys end with the last row is not seen behind
+            b.do("split", key, t.keys)
         b.do("split", f.row, t.rows, inner=self.warp).do("split", self.warp, t.rows // t.warps, inner=rows)
         if len(f.outer) > 1:
             b.do("coalesce", f.outer)
         for loop, role in zip((f.row, *f.outer[:1]), BLOCK_AXES, strict=False):
             b.do("bind", loop, role)
         b.do("bind", self.warp, "warp")
-        for key in f.keys:
-            b.do("split", key, t.keys)
         self.alone(rows)
         row, tile, key, depth = self.inside(f.scores)
         b.do("reorder", (tile, row, key))
