@@ -9,10 +9,12 @@ from ..gpu.spec import Gpu, target_gpu
 from ..ir.tree import Loop, walk
 from ..schedule import Schedule
 from ._steps import Builder
+from .attention import attention
 from .contraction import used_by_products
 from .default import default
 from .guard import guarded
 from .kernel_turns import Decide, cut, prepared, ridden, spread
+from .price import price
 from .producers import chained, produced_in_place
 from .stitch import stitch
 from .stitching.graph import Graph
@@ -40,6 +42,9 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
     9. Where that came out slower than the default by the price of plans (:mod:`explorer.strategies.price`), or computes too much
        again, or nests that share a kernel might be faster apart, the program is taken apart (:mod:`explorer.strategies.guard`).
 
+    10. Two products with a softmax between them are one kernel where that costs less by the same price
+        (:mod:`explorer.strategies.attention`).
+
     Parameters
     ----------
     schedule : Schedule
@@ -62,7 +67,16 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
     if not isinstance(schedule, Schedule):
         raise TransformError(f"a strategy takes a schedule, not a {noun(schedule)}",
                              hint="program.schedule(M=…) makes one")
-    return guarded(schedule, target, approximate, decide, by_rules)
+    made = guarded(schedule, target, approximate, decide, by_rules)
+    if decide is not None:
+        return made
+    whole = attention(schedule, gpu=target, approximate=approximate)
+    return whole if whole is not schedule and _cheaper(whole, made, target) else made
+
+
+def _cheaper(one: Schedule, other: Schedule, target: Gpu) -> bool:
+    """Whether a schedule costs less than another one by the price of plans."""
+    return price(one.plan, target).total_us < price(other.plan, target).total_us
 
 
 def by_rules(schedule: Schedule, target: Gpu, approximate: bool = True, decide: Decide | None = None) -> Schedule:

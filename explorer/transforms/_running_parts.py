@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +12,7 @@ from ..ir.plan import Plan
 from ..ir.program import Access, Array, Constraint, Program, Statement
 from ..ir.scalar import Call, Literal, Read, walk
 from ..ir.tree import Leaf, Loop, Node, find, leaves, ranges, retime
+from ..poly.relations import same_elements
 from ._domain import around, bounds, dim_ranges, program_leaf, project
 from ._weights import EXPONENTIALS, Weights, axes
 
@@ -176,6 +176,24 @@ def chained(plan: Plan, chain: Chain) -> Plan:
     return _Rewrite(plan, chain).plan
 
 
+def carried_on(plan: Plan, chain: Chain) -> Verdict | None:
+    """A refusal where an element that is started has no part: nothing would carry its start to where it is read."""
+    program = chained(plan, chain).program
+    starts = {chain.weights.maximum.target.array: chain.weights.start.name, **chain.weights.starts}
+    for part in (chain.maximum, *chain.sums):
+        start = program.statement_of[starts[part.statement.target.array]]
+        carry = next(s for s in program.statements if s.origin == "carry" and s.target.array == start.target.array)
+        at, *element = carry.target.index
+        assert isinstance(at, Expr)
+        first = replace(carry, domain=(*carry.domain, Constraint(at - 1, True)), target=Access(carry.target.array, (
+            Expr(), *element), "write"))
+        if not same_elements(start, first, program.array_of[start.target.array]):
+            return no(f"not every element that {start.name} starts has values in {part.statement.name}",
+                      f"what it starts in {part.statement.target.array} would not be carried to the end",
+                      "start the elements that are summed")
+    return None
+
+
 class _Rewrite:
     """The rewriting of one chain; `plan` is the result."""
 
@@ -183,7 +201,8 @@ class _Rewrite:
         self.chain, self.plan = chain, plan
         self.split: set[str] = set()
         weights, peak = chain.weights, chain.weights.maximum.target.array
-        self.run = {p.statement.target.array: self._array(p.statement.target.array, "run", 1) for p in (chain.maximum, *chain.sums)}
+        updated = [p.statement.target.array for p in (chain.maximum, *chain.sums)]
+        self.run = {name: self._array(name, "run", 1) for name in updated}
         self.before, self.scale = self._array(peak, "before"), self._array(peak, "scale")
         for part in (chain.maximum, *chain.sums):
             self._carry(part)
@@ -210,7 +229,8 @@ class _Rewrite:
         peak = weights.maximum.target.array
         if s.name in starts:
             value = lowest if s.name == weights.start.name else s.value
-            return replace(s, value=value, target=replace(s.target, array=self.run[s.target.array], index=(Expr(), *s.target.index)))
+            target = replace(s.target, array=self.run[s.target.array], index=(Expr(), *s.target.index))
+            return replace(s, value=value, target=target)
         mine = next((p for p in (chain.maximum, *chain.sums) if p.statement.name == s.name), None)
         reads = list(s.reads)
         for slot, r in enumerate(s.reads):
@@ -223,7 +243,7 @@ class _Rewrite:
         if mine is not None:
             target = replace(target, array=self.run[target.array], index=(quotient(var(mine.dim), mine.size) + 1, *target.index))
         domain = s.domain
-        if mine is chain.maximum and mine.last is not None and weights.base.statement is not weights.maximum:
+        if mine is not None and mine is chain.maximum and mine.last is not None and weights.base.statement is not weights.maximum:
             domain = (*domain, Constraint(mine.last - var(mine.dim) * chain.size))  # further parts have no values
         return replace(s, reads=tuple(reads), target=target, domain=domain)
 
@@ -276,23 +296,27 @@ class _Rewrite:
             first, last = (made("start", name, now + 1, Call("mul", (Read(0), Read(1))), so_far, scale),), ()
         self._placed(part, t, extra, first, last)
 
-    def _placed(self, part: Part, t: str, extra: dict[str, int], first: tuple[Statement, ...], last: tuple[Statement, ...]) -> None:
+    def _placed(self, part: Part, t: str, extra: dict[str, int], first: tuple[Statement, ...],
+                last: tuple[Statement, ...]) -> None:
         """The statements in the program, and in the plan: at the begin and the end of the loop over the parts."""
         s, program = part.statement, self.plan.program
         at = {**{d: var(d) for d in part.dims}, t: var(part.dim)}
         body = _split(program, part, self.chain.count) if part.dim not in self.split else program.body
         self.split.add(part.dim)
         loops = tuple(Loop(z, n, ()) for z, n in extra.items())
-        own = Leaf("", "", tuple({**at, **{z: var(z) for z in extra}}.items()), ((part.dim, var(t)), *((z, var(z)) for z in extra)))
+        same = {z: var(z) for z in extra}
+        own = Leaf("", "", tuple({**at, **same}.items()), ((part.dim, var(t)), *same.items()))
         hit = find(body, part.dim)
-        assert hit is not None and isinstance(hit[0], Loop)
+        assert hit is not None
+        assert isinstance(hit[0], Loop)
         body = around(body, _child(hit[0], s.name), _nest(loops, own, first), _nest(loops, own, last))
         n = next(n for n, x in enumerate(program.statements) if x.name == s.name)
         listed = (*program.statements[:n], *first, program.statements[n], *last, *program.statements[n + 1:])
         plan = replace(self.plan, program=replace(program, statements=listed, body=body))
 
         hit = plan.find(part.loop.id)
-        assert hit is not None and isinstance(hit[0], Loop)
+        assert hit is not None
+        assert isinstance(hit[0], Loop)
         child = _child(hit[0], s.name)
         self.plan = plan.replace_node(part.loop.id, replace(hit[0], extent=self.chain.count))
         for before, statements in ((True, first), (False, last)):

@@ -121,8 +121,8 @@ def weights_of(plan: Plan, maximum: Statement, base: Base, shift_of: Mapping[str
         if s.update == "sum":
             sums.append(s)
         elif s.update or not _owns(plan, s):
-            return no(f"{s.name} keeps weights in {s.target.array}, one for each element of a temporary that nothing else writes, "
-                      "or it sums them", f"{s.text or s.name}: their scale is the one of the maximum so far",
+            return no(f"{s.name} makes weights that are neither summed nor elements of a temporary of their own",
+                      f"{s.text or s.name}: their scale is the one of the maximum so far",
                       f"a temporary in place of {s.target.array}, and the result from that")
         else:
             made[s.target.array] = s
@@ -170,8 +170,7 @@ def axes(access: Access) -> dict[str, tuple[int, int]]:
 
 def _linear(s: Statement, heavy: list[int], made: Mapping[str, Statement], where: Mapping[str, Where]) -> Where | Verdict:
     """Where a statement's weight comes from, if its value is linear in one."""
-    refused = no(f"{s.name} is not linear in {s.reads[heavy[0]].array}", f"{s.text or s.name}: it has to be a multiple of it, to be "
-                 "scaled with it")
+    refused = no(f"{s.name} is no multiple of {s.reads[heavy[0]].array}", f"{s.text or s.name}: it would not be scaled with it")
     node = s.value
     while not isinstance(node, Read):
         inside = [a for a in getattr(node, "args", ()) if any(isinstance(x, Read) and x.slot in heavy for x in walk(a))]
@@ -194,9 +193,12 @@ def _linear(s: Statement, heavy: list[int], made: Mapping[str, Statement], where
 
 
 def _read_early(plan: Plan, arrays: set[str]) -> Verdict | None:
-    """A refusal where something reads an element before all of its updates are done."""
+    """A refusal where something reads or starts an element between its updates."""
+    apart = "split the two statements into loops of their own in the program"
     for dep in analyse(plan.program).ordered:
         if dep.array in arrays and dep.kind == "anti":
             return no(f"{dep.source} reads {dep.array} before {dep.sink} is through with it",
-                      "its value there is a part of the result", "split the two statements into loops of their own in the program")
+                      "its value there is a part of the result", apart)
+        if dep.array in arrays and dep.kind == "output" and plan.statement_of[dep.source].update:
+            return no(f"{dep.sink} starts {dep.array} anew behind {dep.source}", "each element is summed once", apart)
     return None

@@ -30,6 +30,7 @@ from ._uses import (
 )
 from .base import Transform
 
+
 @dataclass(frozen=True)
 class Contract(Transform):
     """Put a temporary into registers or shared memory, with only the cells that live at one time.

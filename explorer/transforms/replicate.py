@@ -92,7 +92,8 @@ class Replicate(Transform):
             body = rewrite(body, name, lambda n: (in_loop(n, False),) if isinstance(n, Leaf) else (n,))
             plan = plan.map_bodies(lambda b, leaf=leaves[name].id: rewrite(  # type: ignore[misc]
                 b, leaf, lambda n: (in_loop(n, True),) if isinstance(n, Leaf) else (n,)))
-        return replace(plan, program=replace(program, arrays=arrays, body=body, statements=tuple(map(changed, program.statements))))
+        statements = tuple(map(changed, program.statements))
+        return replace(plan, program=replace(program, arrays=arrays, body=body, statements=statements))
 
     def _found(self, plan: Plan) -> tuple[int, dict[str, str]] | Verdict:
         """How many copies there are, and the loop that numbers them for each statement that reads one."""
@@ -103,7 +104,8 @@ class Replicate(Transform):
         if any(u.view for u in found):
             return no(f"{self.array} has storage already", hint=f"replicate before {self.array} is contracted")
         if u := next((u for u in found if not u.access.affine or u.leaf.collect or u.leaf.mechanism != "plain"), None):
-            return no(f"{u.leaf.id} uses {self.array} otherwise than by a plain statement", hint="do this before collect or tensorize")
+            return no(f"{u.leaf.id} uses {self.array} otherwise than by a plain statement",
+                      hint="do this before collect or tensorize")
         if len({u.leaf.id for u in found}) > len({u.statement.name for u in found}):
             return no(f"a statement that uses {self.array} stands in several places", hint="do this before cut or pipeline")
         writers = {u.statement.name for u in found if u.writes}
@@ -132,7 +134,8 @@ class Replicate(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        return YES if next(cls.candidates(plan, node_id), None) else no(f"{node_id} is not the one loop in which a temporary is read")
+        found = next(cls.candidates(plan, node_id), None)
+        return YES if found else no(f"{node_id} is not the one loop in which a temporary is read")
 
 
 def _read_in(plan: Plan, array: str, loop: str) -> bool:

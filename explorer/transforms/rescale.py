@@ -21,6 +21,7 @@ from ._weights import EXPONENTIALS
 from .base import Transform
 from .rfactor import Rfactor, factor_verdict, factored
 
+
 @dataclass(frozen=True)
 class Rescale(Transform):
     """Sum ``exp(a - m)`` in parts that do not wait for the maximum ``m``: each is shifted by the maximum of its own part.

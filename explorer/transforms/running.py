@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..ir.expr import Expr, Quotient, var
 from ..ir.finding import YES, Verdict, no
@@ -11,7 +11,7 @@ from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.scalar import Scalar
 from ..ir.tree import Loop
-from ._running_parts import Chain, chained, parts_of
+from ._running_parts import Chain, carried_on, chained, parts_of
 from ._weights import Base, Weights, base_of, weights_of
 from .base import Transform
 from .rescale import exponential, value_text
@@ -31,10 +31,11 @@ class Running(Transform):
     over the parts are fused, the scores, the weights and the sums of one part are all that there is at a time: the online softmax
     of Milakov and Gimelshein (2018), and for two products around it the flash attention of Dao et al. (2022).
 
-    *Obligation.*  By induction, ``s[t+1] = Σ_(k up to t) w_k · exp(m - m[t+1])``, with the ``w_k`` of before, for all real numbers;
-    what has to be shown is that it holds for what floats hold.  The lowest finite number keeps ``m[t]`` finite where all values
-    so far are -inf, whose weights are exp(-inf) = 0.  A NaN, or +inf, among the ``a`` makes the sums NaN, before and after.  -inf
-    throughout makes them NaN before and 0 after; so where nothing but a quotient of two such sums is used, NaN both times.
+    *Obligation.*  By induction, ``s[t+1] = Σ_(k up to t) w_k · exp(m - m[t+1])``, with the ``w_k`` of before, for all real
+    numbers; what has to be shown is that it holds for what floats hold.  The lowest finite number keeps ``m[t]`` finite where all
+    values so far are -inf, whose weights are exp(-inf) = 0.  A NaN, or +inf, among the ``a`` makes the sums NaN, before and
+    after.  -inf throughout makes them NaN before and 0 after; so where nothing but a quotient of two such sums is used, it is
+    NaN both times.
     No exponential exceeds 1: the values of a part are among those of its maximum, which is why the maximum must be of the same
     values, and ``m`` only grows.  Rounding: one product for each part and sum.  Weights that are stored in a narrower type are
     rounded against the maximum so far, which is nearer to them than the last one.
@@ -80,8 +81,11 @@ class Running(Transform):
     loop: str = field(metadata={"kind": "loop", "help": "loop around it whose iterations are the parts"})
 
     def check(self, plan: Plan) -> Verdict:
-        found = self._chain(plan)
-        return found if isinstance(found, Verdict) else YES
+        chain = self._chain(plan)
+        if isinstance(chain, Verdict):
+            return chain
+        refusal = carried_on(plan, chain)
+        return YES if refusal is None else refusal
 
     def rewrite(self, plan: Plan) -> Plan:
         chain = self._chain(plan)
@@ -100,7 +104,7 @@ class Running(Transform):
         part = _part(dict(leaf.when)[loop.id], loop, maximum)
         if part is None:
             return no(f"the iterations of {loop.id} are not parts of one loop that carries {maximum.name}",
-                      f"it is {dict(leaf.when)[loop.id]} there", f"split such a loop, and take the outer one of both")
+                      f"it is {dict(leaf.when)[loop.id]} there", "split such a loop, and take the outer one of both")
         return parts_of(plan, found, loop, *part)
 
     @classmethod

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...ir.expr import Expr
 from ...ir.plan import Plan
 from ...ir.program import Statement
 from ...ir.scalar import Call, walk
@@ -148,7 +149,7 @@ def _with_factors(plan: Plan, kernel: str, updates: tuple[str, ...], starts: tup
 
     def reads(name: str, loop: Loop) -> list[str]:
         dims = {d for d, e in at[name].items() if loop.id in e.variables()}
-        return [r.array for r in said[name].reads if any(dims & e.variables() for e in r.index if not hasattr(e, "value"))]
+        return [r.array for r in said[name].reads if any(isinstance(e, Expr) and dims & e.variables() for e in r.index)]
 
     left, right, weights, values = reads(first, row), reads(first, key), reads(second, row), reads(second, columns)
     if not len(left) == len(right) == len(weights) == len(values) == 1:

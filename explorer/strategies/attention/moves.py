@@ -1,4 +1,4 @@
-"""An attention's schedule by moves: rows over blocks and warps, one loop over tiles of keys with all that is done for one tile."""
+"""An attention's schedule by moves: rows over blocks and warps, all that is done for a tile of keys in one loop."""
 
 from __future__ import annotations
 
