@@ -8,6 +8,7 @@ recognised from their accesses (:mod:`~explorer.strategies.attention.form`), and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from ...errors import ScheduleError
 from ...gpu.spec import Gpu, default_gpu
@@ -16,26 +17,28 @@ from .form import AttentionForm, ready_form
 from .moves import Tiling, build, step_of
 
 ROWS_OF_WARP = (32, 16)
+"""Two rows of instructions read a fragment of keys or values once: what shared memory gives is less than what they multiply."""
 KEYS = (128, 64, 32, 16)
-REGISTERS = 200
-"""Of a thread's 255, so many are taken for fragments: the rest is for addresses and what is computed."""
+REGISTERS, OTHER, TRIANGLE = 200, 60, 1.35
+"""Of a thread's 255 registers, so many are taken for fragments; beside them so many are used; and so many times as many where
+each weight is asked whether it is behind the diagonal (of the tilings of these, for 64 and 128 columns, by NVRTC for sm_90)."""
+FILE = 65536
+"""Registers of a multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
 
 
 def tilings(form: AttentionForm, gpu: Gpu) -> Iterator[Tiling]:
-    """Tilings whose tiles fit into registers and shared memory, those that move least for their work first."""
+    """Tilings whose tiles fit into registers and shared memory: with many rows to a warp, two blocks at a time, wide tiles first."""
     rows, keys, depth, columns = form.extents
     found = list[tuple[tuple[float, ...], Tiling]]()
-    for own in ROWS_OF_WARP:
-        for warps in (4, 8, 2, 1):
-            for tile in KEYS:
-                stages = 2 if keys > tile else 1
-                shared = 2 * (own * warps * depth + stages * tile * (depth + columns))
-                held = own // 16 * (columns // 2 + depth // 4 + tile // 2 + tile // 4)
-                wide = own * warps > 2 * max(rows, 16) or tile > 2 * max(keys, 16)
-                if shared > gpu.shared_bytes_per_block_optin or held > REGISTERS or (wide and (own * warps, tile) != (16, 16)):
-                    continue
-                moved = 1 / own + 1 / (own * warps) + 4 / tile
-                found.append(((moved, abs(warps - 4)), Tiling(own * warps, warps, tile, stages)))
+    for own, warps, tile in product(ROWS_OF_WARP, (4, 8, 2, 1), KEYS):
+        stages = 2 if keys > tile else 1
+        shared = 2 * (own * warps * depth + stages * tile * (depth + columns))
+        held = own // 16 * (columns // 2 + depth // 4 + tile // 2 + tile // 4) * (TRIANGLE if form.triangular else 1)
+        wide = own * warps > max(rows, 16) + 15 or tile > max(keys, 16) + 15
+        if shared > gpu.shared_bytes_per_block_optin or held > REGISTERS or wide:
+            continue
+        blocks = min(FILE // int(32 * warps * (held + OTHER)), gpu.shared_bytes_per_sm // shared)
+        found.append(((-own, blocks < 2, 1 / (own * warps) + 4 / tile), Tiling(own * warps, warps, tile, stages)))
     yield from (t for _, t in sorted(found, key=lambda x: x[0]))
 
 

@@ -154,6 +154,8 @@ def _with_factors(plan: Plan, kernel: str, updates: tuple[str, ...], starts: tup
     left, right, weights, values = reads(first, row), reads(first, key), reads(second, row), reads(second, columns)
     if not len(left) == len(right) == len(weights) == len(values) == 1:
         return None
+    if said[first].reads[0].array != left[0] or said[second].reads[0].array != weights[0]:
+        return None  # the rows of its accumulator would be keys
     roles = [plan.array_of[x[0]].role for x in (left, right, values, weights)]
     dtypes = {plan.array_of[x[0]].dtype.name for x in (left, right, values, weights)}
     sums = {plan.array_of[said[n].target.array].dtype.name for n in updates}
