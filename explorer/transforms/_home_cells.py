@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..ir.expr import Expr, var
+from ..ir.expr import Expr, const, var
 from ..ir.tree import Loop, ranges
 from ._uses import Use
 
@@ -29,6 +29,21 @@ def home_cells(found: Sequence[Use], depth: int) -> Iterator[tuple[Use, tuple[Ce
     for home in sorted((u for u in found if u.writes), key=lambda u: -len(u.above)):
         if (cells := _cells(home, found, depth)) is not None:
             yield home, cells
+
+
+def by_same_threads(home: Use, found: Sequence[Use]) -> bool:
+    """Whether the thread that uses an element is the one in which a writer's loops make it, as far as the element tells that."""
+    when, axes = dict(home.leaf.when), axes_of(home)
+    told = [x for x in home.above if x.is_thread and when[x.id].variables() <= axes.keys()]
+    for u in found:
+        index, once = u.index(), {x.id: const(x.start) for x in u.above if x.extent == 1}
+        element = {dim: index[axis] - offset for dim, (axis, offset) in axes.items()}
+        for x in told:
+            there = when[x.id].substitute(element, ranges(u.above)).substitute(once)
+            own = next((y for y in u.above if y.role == x.role), None)
+            if there != (var(own.id).substitute(once) if own else Expr()):
+                return False
+    return True
 
 
 def _cells(home: Use, found: Sequence[Use], depth: int) -> tuple[Cell, ...] | None:

@@ -12,7 +12,7 @@ from ..ir.plan import Buffer, Plan
 from ..ir.tree import Leaf, Loop, View, ranges
 from ..poly.agree import cells_agree
 from ..poly.judge import judge
-from ._home_cells import Cell, home_cells
+from ._home_cells import Cell, by_same_threads, home_cells
 from ._read_cells import only_read
 from ._room import no_room
 from ._uses import (
@@ -175,8 +175,8 @@ class Contract(Transform):
                 options.append(cells)
         if not isinstance(boxed, Verdict):
             options.append(boxed)
-        if first := next(home_cells(found, len(scope)), None):
-            options.append(first[1])
+        if first := next((cells for home, cells in home_cells(found, len(scope)) if by_same_threads(home, found)), None):
+            options.append(first)
         if options:
             return list(dict.fromkeys(options))
         cells = [register_cell(u.index(), u.above[len(scope):]) for u in found]
