@@ -27,7 +27,7 @@ FILE = 65536
 
 
 def tilings(form: AttentionForm, gpu: Gpu) -> Iterator[Tiling]:
-    """Tilings whose tiles fit into registers and shared memory: with many rows to a warp, two blocks at a time, wide tiles first."""
+    """Tilings that fit into registers and shared memory: many rows to a warp first, two blocks at once, wide tiles."""
     rows, keys, depth, columns = form.extents
     found = list[tuple[tuple[float, ...], Tiling]]()
     for own, warps, tile in product(ROWS_OF_WARP, (4, 8, 2, 1), KEYS):
