@@ -66,7 +66,8 @@ def multiplied(cubin: bytes, file: Path) -> int:
 
 
 @pytest.mark.parametrize(("program", "length", "width", "tiling"), [
-    (plain, 64, 16, Tiling(32, 2, 16, 2)), (plain, 40, 24, Tiling(32, 1, 16, 3)), (causal_attention, 64, 16, Tiling(32, 2, 32, 2)),
+    (plain, 64, 16, Tiling(32, 2, 16, 2)),
+    (plain, 40, 24, Tiling(32, 1, 16, 3)), (causal_attention, 64, 16, Tiling(32, 2, 32, 2)),
     (causal_attention, 45, 16, Tiling(32, 2, 16, 2)),
 ])  # fmt: skip
 def test_it_is_right_at_small_sizes(program, length: int, width: int, tiling: Tiling) -> None:  # type: ignore[no-untyped-def]
