@@ -90,12 +90,12 @@ class Elements:
         value = self.scalar(access, index.value, lanes, reads)
         return lanes.each(value).astype(np.int64)
 
-    def copies(self, o: Operand, lanes: Lanes, cells: Cells, env: Env) -> Any:
+    def copies(self, o: Operand, lanes: Lanes, cells: Cells, env: Env | None = None) -> Any:
         """Where the threads' own copies of the storage begin."""
         own = self.machine.cells(o.local if isinstance(o, Held) else o.store)[1]
         if own is None or not isinstance(o, Ref) or o.of_lane is None:
             return 0 if own is None else np.asarray(lanes.of(own)) * cells.size
-        return np.asarray(own)[self.asked(o.of_lane, lanes, env)] * cells.size
+        return np.asarray(own)[self.asked(o.of_lane, lanes, env or {})] * cells.size
 
     def asked(self, lane: Expr, lanes: Lanes, env: Env) -> Numbers:
         """The threads whose registers some threads read by a shuffle: other lanes of their warps."""
