@@ -138,7 +138,7 @@ def arrive(threads: Threads, node: Arrive | Release, lanes: Lanes, env: Env) -> 
                 "in flight", f"{', '.join(node.ids)} closes a group on {key[0]}[{key[2]}] while copies of the group before may "
                 "still be on their way", node.ids, key[0], (key[2],)))
         before = machine.boxes.last.get(key)
-        if before is not None and before.known_since is None:
+        if before is not None and before.flights and before.known_since is None:
             machine.hazards.report("in flight", node.ids, key[0], lambda key=key: Hazard(
                 "in flight", f"{', '.join(node.ids)} arrives on {key[0]}[{key[2]}] again, and nobody has waited for the phase "
                 "before", node.ids, key[0], (key[2],)))

@@ -49,7 +49,7 @@ MISTAKES: dict[str, tuple[Callable[[], Schedule], tuple[str, str], tuple[str, ..
                             ("mbarrier-again", "bulk-pending")),
     "more bytes expected than come": (vector, (ARRIVE, f"mbarrier_expect(arrived[0], 4); {ARRIVE}"), ("mbarrier",)),
     "a copy beyond the last one": (steady, ("&& k < 3)", "&& k < 4)"), ("bulk-unfinished",)),
-    "a group that nobody waits for": (steady, (STEADY_WAIT, f"if (!i_i && !j_i && k == 4) {{ {EMPTY} {EMPTY} }} {STEADY_WAIT}"),
+    "a group that nobody waits for": (steady, (STEADY_WAIT, f"if (!i_i && !j_i && k == 4) {{ mbarrier_expect(arrived[2], 0); {EMPTY} {EMPTY} }} {STEADY_WAIT}"),
                                       ("mbarrier-unwaited",)),
     "every thread arrives": (vector, (f"  {WAIT}", f"  {ARRIVE}\n  {WAIT}"), ("mbarrier-again", *EARLY)),
     "not ready": (vector, ("    mbarrier_begin(arrived);", "    ;"), ("mbarrier-not-ready",)),

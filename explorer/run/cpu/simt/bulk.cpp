@@ -160,7 +160,9 @@ void simt_mbarrier_begin(void* at, int arrivals) {
 }
 
 void simt_mbarrier_expect(void* at, int bytes) {
-    find_mbarrier(*worker, at, __builtin_return_address(0))->bytes += bytes;
+    Mbarrier& m = *find_mbarrier(*worker, at, __builtin_return_address(0));
+    m.bytes += bytes;
+    worker->boxes->phases[m.record].filled = true;
 }
 
 void simt_mbarrier_arrive(void* at) {
@@ -169,7 +171,8 @@ void simt_mbarrier_arrive(void* at) {
     Mbarrier& m = *find_mbarrier(w, at, pc);
     if (!m.missing) fault("mbarrier-again", "pc=%u\tphase=%u\tbytes_left=%lld%s", offset_of(pc), m.phase, m.bytes, place_of(at).text);
 #if SIMT_CHECKED
-    if (m.last_record >= 0 && !w.boxes->phases[m.last_record].known_at)
+    const KnownPhase* last = m.last_record >= 0 ? &w.boxes->phases[m.last_record] : nullptr;
+    if (last && last->filled && !last->known_at)
         fault("mbarrier-unwaited", "pc=%u\tphase=%u%s", offset_of(pc), m.phase - 1, place_of(at).text);
     check_arrival(m.until);
 #endif

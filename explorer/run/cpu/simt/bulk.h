@@ -35,7 +35,7 @@ struct Flight {
 };
 
 // Which threads have waited for it, since when, and who was the first.
-struct KnownPhase { uint64_t waited[MAX_THREADS / 64]; uint32_t known_at, known_by; };
+struct KnownPhase { uint64_t waited[MAX_THREADS / 64]; uint32_t known_at, known_by; bool filled; };
 
 struct Boxes {
     Mbarrier mbarriers[MOST_MBARRIERS];
