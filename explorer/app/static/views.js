@@ -10,6 +10,7 @@ import { Tabs } from "./tabs.js";
 const FIGURES = {
   domain: "Domain",
   memory: "Memory",
+  fragments: "Fragments",
   pipeline: "Pipeline",
   timeline: "Timeline",
   ablation: "Ablation",

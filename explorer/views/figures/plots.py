@@ -109,6 +109,31 @@ class Plots:
             "memory", of, {"access": access, "view": view, "warp": warp, "group": group, "scope": scope, **more}, theme
         )
 
+    @spoken(FigureError, "s.plot.fragments()")
+    def fragments(self, of: str | None = None, *, operand: str | None = None, rows: int | None = None, columns: int | None = None,
+                  show: str | None = None, swizzle: str | None = None, theme: str = "light") -> Picture:
+        """Which lane and register, or which bank of shared memory, holds each element of a tensor instruction's operand.
+
+        Parameters
+        ----------
+        of : str, optional
+            A tensor instruction, or a buffer of its operands.
+        operand : {"left", "right", "sum"}, optional
+        rows, columns : int, optional
+            The first ones that are drawn.
+        show : {"lane", "register"}, optional
+            What the numbers are.
+        swizzle : {"as it is", "without"}, optional
+            How an operand in shared memory is placed.
+
+        Raises
+        ------
+        FigureError
+            If an option does not fit.
+        """
+        options = {"operand": operand, "rows": rows, "columns": columns, "show": show, "swizzle": swizzle}
+        return self._draw("fragments", of, options, theme)
+
     @spoken(FigureError, "s.plot.pipeline()")
     def pipeline(
         self, loop: str | None = None, *, iterations: int | None = None, finding: Finding | None = None, theme: str = "light"
@@ -257,5 +282,5 @@ class Plots:
                        measured=times)
 
     def __repr__(self) -> str:
-        return ("schedule.plot: .domain() .memory('A') .pipeline() .timeline() .ablation() .roofline() .occupancy() .partials() "
-                ".dependences()")
+        return ("schedule.plot: .domain() .memory('A') .fragments() .pipeline() .timeline() .ablation() .roofline() .occupancy() "
+                ".partials() .dependences()")

@@ -42,6 +42,8 @@ FIGURES: dict[str, Entry] = {
             "domain_draw",
         ),
         Entry("memory", "Memory", "what one access of a warp asks of memory, and which elements a block touches", "memory_draw"),
+        Entry("fragments", "Fragments", "which lane and register, or which bank, holds each element of a tensor operand",
+              "fragments_draw"),
         Entry("pipeline", "Pipeline", "copies and computation over time, and how long each buffer holds a tile", "pipeline_draw"),
         Entry("timeline", "Timeline", "copies, waits, products and stores of one block on the clock, as the price has them",
               "gantt_draw"),
