@@ -349,3 +349,23 @@ def test_the_bar_of_a_figure_has_the_buttons_that_are_meant(opened: Open) -> Non
         tab(stage, name)
         found = stage.page.locator(".exw .plot:visible .modebar-btn").evaluate_all(titles)
         assert found == ["Pan", "Zoom", "Zoom in", "Zoom out", "Reset axes"], (name, found)
+
+
+def test_figures_that_share_a_tab_are_chosen_there(opened: Open) -> None:
+    stage = opened(tiled(128, 128, 128, stages=2))
+    page = stage.page
+    tab(stage, "Pipeline")
+    shown = page.locator(".exw .vmain .figure:visible h4")
+    for choice, title in (("timeline", "One block's steps over"), ("ablation", "Stages of"), ("pipeline", "Copies and uses")):
+        page.locator("select[data-which=pipeline]").select_option(choice)
+        settle(stage)
+        expect(shown).to_have_count(1)
+        expect(shown).to_contain_text(title)
+    page.locator("select[data-which=pipeline]").select_option("timeline")
+    tab(stage, "Domain")
+    tab(stage, "Pipeline")
+    expect(shown).to_contain_text("One block's steps over")
+    for copy in ("a_s.pro", "a_s"):
+        select(stage, copy)
+        assert shown_rows(page).count() > 0
+    assert {node for t in traces(page) for node in t["customdata"]} <= stage.session.schedule.plan.ids

@@ -10,14 +10,16 @@ import { Tabs } from "./tabs.js";
 const FIGURES = {
   domain: "Domain",
   memory: "Memory",
-  fragments: "Fragments",
   pipeline: "Pipeline",
-  timeline: "Timeline",
-  ablation: "Ablation",
   roofline: "Roofline",
   occupancy: "Occupancy",
   partials: "Partials",
   dependences: "Dependences",
+};
+/** Figures that share a tab, of which the reader chooses one: its name, and how it is called there. */
+const SHARED = {
+  memory: { memory: "accesses", fragments: "fragments" },
+  pipeline: { pipeline: "order", timeline: "timeline", ablation: "ablation" },
 };
 const BESIDE = 1120;
 
@@ -28,7 +30,10 @@ export class Views {
     this.cuda = new Cuda(app);
     this.compare = new Compare(app);
     this.stitching = new Stitching(app);
-    this.figures = new Map(Object.keys(FIGURES).map((name) => [name, new Figure(app, name)]));
+    const names = Object.keys(FIGURES).flatMap((name) => Object.keys(SHARED[name] ?? { [name]: "" }));
+    this.figures = new Map(names.map((name) => [name, new Figure(app, name)]));
+    this.chosen = new Map(Object.keys(FIGURES).map((name) => [name, name]));
+    this.choices = new Map(Object.keys(SHARED).map((name) => [name, this.#choice(name)]));
     this.cudaPanel = h("div.vpanel");
     this.aside = h("div.vpanel.beside", { role: "region", "aria-label": "CUDA" });
     const entry = (name, title, content) => ({
@@ -36,7 +41,7 @@ export class Views {
       title,
       panel: content instanceof HTMLElement ? content : h("div.vpanel", null, content.element),
     });
-    const figure = ([name, title]) => entry(name, title, this.figures.get(name));
+    const figure = ([name, title]) => entry(name, title, SHARED[name] ? this.#together(name) : this.figures.get(name));
     const [domain, ...others] = Object.entries(FIGURES);
     this.tabs = new Tabs(
       "views",
@@ -47,7 +52,7 @@ export class Views {
     this.body = h("div.vbody", null, h("div.vmain", null, ...this.tabs.entries.map((one) => one.panel)), this.aside);
     this.element = h("section.pane.viewpane", { "aria-label": "views" }, this.tabs.strip, this.body);
     this.cudaPanel.append(this.cuda.element);
-    app.brush.on((node) => this.figures.get(this.tabs.current)?.mark(node));
+    app.brush.on((node) => this.#figure()?.mark(node));
     app.link.on("selection", (pane) => this.#selected(pane?.node ?? null));
     app.link.on("panes", (panes) => this.#changed(panes));
     new ResizeObserver(() => this.#arrange()).observe(this.element);
@@ -55,7 +60,11 @@ export class Views {
 
   /** Open a view by name. */
   open(name) {
-    if (name !== "cuda" || !this.beside) this.tabs.open(name);
+    const tab = name in FIGURES ? null : Object.keys(SHARED).find((one) => name in SHARED[one]);
+    if (tab) {
+      this.#choose(tab, name);
+      this.tabs.open(tab);
+    } else if (name !== "cuda" || !this.beside) this.tabs.open(name);
   }
 
   /** Draw the pair of instances that refuses a step, in the schedule that the step would make. */
@@ -71,6 +80,34 @@ export class Views {
     this.#opened();
   }
 
+  /** The figure that is seen; none where a tab holds something else. */
+  #figure() {
+    return this.figures.get(this.chosen.get(this.tabs.current));
+  }
+
+  /** The panel of a tab that several figures share. */
+  #together(tab) {
+    const all = Object.keys(SHARED[tab]).map((name) => this.figures.get(name).element);
+    for (const one of all.slice(1)) show(one, false);
+    return h("div.vpanel", null, h("div.options.which", null, h("label", null, "show ", this.choices.get(tab))), ...all);
+  }
+
+  #choice(tab) {
+    const names = Object.keys(SHARED[tab]);
+    return h(
+      "select",
+      { "data-which": tab, onchange: (event) => this.#choose(tab, names[event.target.selectedIndex]) },
+      ...names.map((name) => h("option", { value: name }, SHARED[tab][name])),
+    );
+  }
+
+  #choose(tab, name) {
+    this.chosen.set(tab, name);
+    this.choices.get(tab).value = name;
+    for (const one of Object.keys(SHARED[tab])) show(this.figures.get(one).element, one === name);
+    this.#opened();
+  }
+
   #arrange() {
     const beside = this.app.root.clientWidth >= BESIDE;
     if (beside === this.beside) return;
@@ -83,7 +120,7 @@ export class Views {
 
   #opened() {
     if (!this.tabs || !this.app.ready) return;
-    this.figures.get(this.tabs.current)?.fresh();
+    this.#figure()?.fresh();
     if (this.tabs.current === "compare") this.compare.fresh();
     if (this.tabs.current === "stitching") this.stitching.fresh();
   }
@@ -93,7 +130,7 @@ export class Views {
     if (timed !== this.timed) {
       this.timed = timed; /* the times of a search stand in the ablation as they come */
       this.figures.get("ablation").spoil();
-      if (this.tabs.current === "ablation") this.#opened();
+      this.#opened();
     }
     if (!panes.loops && !panes.cuda && !panes.history && !panes.target && !(panes.run && panes.run.status !== "running")) return;
     for (const figure of this.figures.values()) {

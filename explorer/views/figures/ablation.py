@@ -23,6 +23,7 @@ from ...strategies.price import price
 from ...transforms.base import Transform
 from ...transforms.overlap import Overlap
 from ...transforms.pipeline import Pipeline, copy_nests
+from ...transforms.specialise import Specialise
 from .asked import Asked, Look
 
 USUAL, MOST = 5, 8
@@ -93,10 +94,10 @@ def ablation(schedule: Schedule, asked: Asked, look: Look) -> Ablation | str:
     loop = asked.one_of("loop", "loop", words, focus)
     s = found[loop]
     most = asked.number("stages", "stages", min(2, s.count), min(MOST, s.count), min(USUAL, s.count))
-    base = without(schedule, loop)
+    base, way = without(schedule, loop), template(schedule.steps, loop)
     if base is None or loop not in base.loops:
         return f"The steps of this schedule cannot be taken without the pipeline of {loop}: there is nothing to compare it with."
-    cells = made(base, loop, s.engine, most, gpu)
+    cells = made(base, way, s.engine, most, gpu)
     own, times = (s.stages, level_of(s)), _times(schedule, loop, look)
     shown = tuple(replace(c, measured_us=times.get((c.stages, c.level)), here=(c.stages, c.level) == own) for c in cells)
     return Ablation(gpu.name, loop, LEVELS[s.engine], shown)
@@ -107,12 +108,18 @@ def level_of(s: Stepping) -> int:
     return int(s.in_flight if s.engine == "warpgroup" else s.ahead)
 
 
-def key(steps: tuple[Transform, ...], loop: str) -> tuple[tuple[Transform, ...], int, int]:
+def template(steps: tuple[Transform, ...], loop: str) -> Pipeline | Specialise:
+    """The step that gives a loop its stages: the one there is, or a plain pipeline."""
+    return next((x for x in steps if isinstance(x, Pipeline | Specialise) and x.loop == loop), Pipeline(loop, 2))
+
+
+def key(steps: tuple[Transform, ...], loop: str) -> tuple[tuple[Any, ...], int, int]:
     """What schedules of one ablation have in common, and what tells them apart: their other steps; stages, and level."""
-    own = [x for x in steps if isinstance(x, Pipeline | Overlap)]
-    stages = next((x.stages for x in own if isinstance(x, Pipeline) and x.loop == loop), 1)
+    own = [x for x in steps if isinstance(x, Pipeline | Specialise | Overlap)]
+    stages = next((x.stages for x in own if not isinstance(x, Overlap) and x.loop == loop), 1)
     level = any(isinstance(x, Overlap) or x.loop != loop for x in own)
-    return tuple(x for x in steps if x not in own), stages, int(level)
+    roles = any(isinstance(x, Specialise) for x in own)
+    return (*(x for x in steps if x not in own), roles), stages, int(level)
 
 
 def without(schedule: Schedule, loop: str) -> Plan | None:
@@ -122,7 +129,7 @@ def without(schedule: Schedule, loop: str) -> Plan | None:
         return schedule.plan
     now = Schedule.of(schedule.source, schedule.definition)
     try:
-        for step in rest:
+        for step in rest[:-1]:
             now = now.apply(step, judge=False)
     except ExplorerError:
         return None
@@ -130,12 +137,13 @@ def without(schedule: Schedule, loop: str) -> Plan | None:
 
 
 @per_program(32)
-def made(base: Plan, loop: str, engine: str, most: int, gpu: Gpu) -> tuple[Cell, ...]:
-    """Every cell, priced: by level, then by stages."""
-    out = list[Cell]()
+def made(base: Plan, way: Pipeline | Specialise, engine: str, most: int, gpu: Gpu) -> tuple[Cell, ...]:
+    """Every cell, priced: by level, then by stages, which such a step gives."""
+    out, loop = list[Cell](), way.loop
     plans = dict[int, Plan | str]()
     for stages in range(1, most + 1):
-        plans[stages] = base if stages == 1 else _after(base, Pipeline(loop, stages))
+        step = replace(way, stages=stages, buffers=0) if isinstance(way, Pipeline) else replace(way, stages=stages)
+        plans[stages] = base if stages == 1 else _after(base, step)
     for level in range(len(LEVELS[engine])):
         for stages, plan in plans.items():
             whole = plan if isinstance(plan, str) or not level else _second(plan, loop, engine)

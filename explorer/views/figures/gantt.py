@@ -106,7 +106,8 @@ def _follow(plan: Plan, kernel: Kernel, number: int, s: Stepping, gpu: Gpu, show
     wait = next((n.id for n in walk(plan.loops[s.loop].body) if isinstance(n, Sync) and n.kind == "wait"), "")
     cut = [n for n in range(s.count) if n not in kept]
     hidden = (trace.ends[cut[0] - 1], trace.ends[cut[-1]]) if cut else (0.0, 0.0)
-    spans = [Span(x.kind, x.node or (wait if x.kind == "wait" else None) or s.loop, x.step, start / clock, end / clock)
+    before = _before(plan, kernel, s)
+    spans = [Span(x.kind, _node(x, s, before, wait), x.step, start / clock, end / clock)
              for x in trace.spans for start, end in _seen(x, hidden, x.step in kept)]
     end, store = trace.ends[-1] / clock, whole.store / whole.rounds  # while those of the others go out, too
     writer = _writer(plan, kernel, s)
@@ -115,9 +116,24 @@ def _follow(plan: Plan, kernel: Kernel, number: int, s: Stepping, gpu: Gpu, show
     middle = len(trace.ends) // 2
     period = (trace.ends[-1] - trace.ends[middle]) / max(1, len(trace.ends) - 1 - middle) / clock
     one = whole.rounds * s.count
-    copies = tuple((u.leaf.id, u.leaf.statement) for u in s.copies)
+    copies = (*((u.leaf.id, u.leaf.statement) for u in s.copies), *((first, name) for name, first in before.items()))
     return Gantt(gpu.name, s.loop, s.count, s.stages, whole.resident, whole.rounds, copies, bool(s.instructions), tuple(spans),
                  gap, end, store, period, us.scaled(1.0 / one), priced.total_us, wait)
+
+
+def _before(plan: Plan, kernel: Kernel, s: Stepping) -> dict[str, str]:
+    """For each copy the leaf that makes it ahead of the loop, where there is one."""
+    inside, named = {u.leaf.id for u in s.copies}, {u.leaf.statement for u in s.copies}
+    return {leaf.statement: leaf.id for leaf, _, k in plan.leaves
+            if k.id == kernel.id and leaf.statement in named and leaf.id not in inside}
+
+
+def _node(x: Span, s: Stepping, before: dict[str, str], wait: str) -> str:
+    """What a span is of: the first tiles are copied ahead of the loop; no leaf waits, but a node of its own or the loop."""
+    if x.node is None:
+        return wait if x.kind == "wait" and wait else s.loop
+    copied = next((u.leaf.statement for u in s.copies if u.leaf.id == x.node), "")
+    return before.get(copied, x.node) if x.step < s.stages - 1 else x.node
 
 
 def _seen(x: Span, hidden: tuple[float, float], kept: bool) -> list[tuple[float, float]]:

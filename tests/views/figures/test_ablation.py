@@ -101,6 +101,16 @@ def test_schedules_that_differ_elsewhere_are_told_apart() -> None:
     assert key(tensor(2, "warpgroup").steps, "k")[0] != key(two.steps, "k")[0]
 
 
+def test_a_loop_with_a_producer_keeps_it_with_other_stages() -> None:
+    plain = contraction(product.schedule(M=4096, N=4096, K=4096), tiling=Tiling("warpgroup", 128, 128, 64, 2, 1, 1))
+    data = of(plain.specialise("k", 3), stages=4)
+    assert [(c.stages, c.level) for c in data.cells if c.here] == [(3, 0)]
+    found = priced(data)
+    assert found[1, 0] == pytest.approx(price(plain.plan, H200).total_us)
+    assert found[4, 0] == pytest.approx(price(plain.specialise("k", 4).plan, H200).total_us)
+    assert key(plain.specialise("k", 3).steps, "k")[0] != key(plain.pipeline("k", 3).steps, "k")[0]
+
+
 def times(us: float) -> Timing:
     return Timing.of(Samples((us + x for x in range(-3, 4)), l2="cold"))
 

@@ -18,6 +18,7 @@ from explorer.transforms.base import catalogue
 from explorer.views.figures import FIGURES, figure_data, picture
 from explorer.workloads import get, names
 from tests.views.figures.support import matmul, program, written
+from tests.views.figures.test_timeline import tensor
 
 POINTS, BYTES = 2000, 150_000
 
@@ -100,7 +101,7 @@ def test_refused_plans_are_drawn_too(figure, name, step, arguments):
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_plotly_takes_the_spec_and_both_themes_differ_in_colours_alone(figure):
-    s = matmul(stages=2)
+    s = tensor(2) if figure == "fragments" else matmul(stages=2)
     light, dark = (picture(s, figure, theme=theme) for theme in ("light", "dark"))
     drawn = light.figure
     assert len(drawn.data) == len(light.spec["data"])

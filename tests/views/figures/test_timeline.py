@@ -95,6 +95,12 @@ def test_each_bar_is_of_a_node_of_the_plan() -> None:
         assert kinds["store"] == {"S2"}
 
 
+def test_the_first_tiles_are_those_of_the_copies_before_the_loop() -> None:
+    copies = {(x.step, x.node) for x in of(tensor(3)).spans if x.kind == "copy"}
+    assert {(0, "a_s.pro"), (1, "a_s.pro"), (2, "a_s"), (1, "b_s.pro"), (2, "b_s")} <= copies
+    assert "a_s.pro" not in {x.node for x in of(tensor(1)).spans}
+
+
 def test_waits_are_of_the_node_that_waits() -> None:
     s = tensor(3, "warpgroup")
     waits = {x.node for x in of(s).spans if x.kind == "wait"}
