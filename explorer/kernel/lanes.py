@@ -61,10 +61,9 @@ def is_wide(low: Lowered, site: Site, slot: int, loop: Loop) -> bool:
     if nbytes not in SIZES or loop.extent < 2:
         return False
     flat = flat_offset(low, site, slot)
-    first = flat.substitute({lane: Expr((), loop.start)}, site.ranges)
-    if flat - first != Expr(((lane, 1),), -loop.start):
+    if flat.coefficient(lane) != 1 or lane in (flat - Expr(((lane, 1),))).variables():
         return False
-    first = without_remainders(first)
+    first = without_remainders(flat.substitute({lane: Expr((), loop.start)}, site.ranges))
     return gcd(first.const, *(c for _, c in first.terms)) % loop.extent == 0
 
 
