@@ -2,8 +2,8 @@
 
 The box of a staged copy is rectangular, so it may hold elements beyond what its readers use.  Of an input they are there
 in any case.  Of an array that the program itself fills, nothing orders the copy after their writes, and they may never be
-written at all: such a copy would read memory that holds nothing.  Of an array that the program changes, another block may
-write them while the copy reads (within a block, barriers see to that).
+written at all: such a copy would read memory that holds nothing; unless an earlier launch writes the whole array.  Of an array
+that the program changes, another block may write them while the copy reads (within a block, barriers see to that).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import reduce
 
 import islpy as isl
 
-from ..ir.expr import Expr
+from ..ir.expr import Expr, var
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.program import Array, Statement
@@ -62,7 +62,29 @@ def _unwanted(plan: Plan, copy: Statement) -> tuple[int, ...] | None:
     writers = tuple(s for s in plan.program.statements if s.target.array == array.name) if array.role == "inout" else ()
     if array.role == "inout" and not (writers and _in_blocks(plan, copy)):
         return None
+    if array.role != "inout" and _whole_before(plan, copy, array):
+        return None
     return decide(_Unwanted(copy, array, writers, copies, facts(plan).supplies))
+
+
+def _whole_before(plan: Plan, copy: Statement, array: Array) -> bool:
+    """Whether one statement writes each element of an array, once, in launches before the copy's."""
+    writers = [s for s in plan.program.statements if s.target.array == array.name]
+    if len(writers) != 1 or writers[0].update or not _covers(writers[0], array):
+        return False
+    launch = {k.id: n for n, group in enumerate(plan.launched) for k in group}
+    wrote = [(leaf, launch[k.id]) for leaf, _, k in plan.leaves if leaf.statement == writers[0].name]
+    reads = [launch[k.id] for leaf, _, k in plan.leaves if leaf.statement == copy.name]
+    plainly = all(leaf.view(len(writers[0].reads)) is None for leaf, _ in wrote)
+    return bool(wrote) and bool(reads) and plainly and max(n for _, n in wrote) < min(reads)
+
+
+def _covers(writer: Statement, array: Array) -> bool:
+    """Whether a statement's target is the whole array, by its form: dimensions of whole axes, each with one."""
+    dims = [next((d for d in writer.dims if e == var(d)), "") for e in writer.target.index]
+    whole = [e for d, n in zip(dims, array.shape, strict=True) if d for e in (var(d), -var(d) + (n - 1))]
+    return len(set(dims)) == len(dims) == len(writer.dims) and "" not in dims and (
+        {c.expr for c in writer.domain} <= set(whole) and not any(c.equality for c in writer.domain))
 
 
 def _in_blocks(plan: Plan, copy: Statement) -> bool:

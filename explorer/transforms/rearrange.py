@@ -1,0 +1,120 @@
+"""Copy an input into a temporary with its axes in another order, and read that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..ir.expr import var
+from ..ir.finding import YES, Verdict, no
+from ..ir.plan import Plan, map_when
+from ..ir.program import Access, Array, Statement
+from ..ir.scalar import Read
+from ..ir.tree import Kernel, Loop, Node, leaves
+from ._domain import all_dims, bounds, identity_leaf, wrapped
+from .base import Transform
+
+
+@dataclass(frozen=True)
+class Rearrange(Transform):
+    """Read a copy of an input in which its axes stand in another order: ``x_a[i[p(0)], i[p(1)], …] = x[i[0], i[1], …]``.
+
+    The copy is a nest in front of the kernel that first reads the array; every reader reads the copy.  `launch` makes it a
+    kernel of its own.  What it costs is one read and one write of the array; what it brings is that elements which are used
+    together lie together: channels side by side, so that a bulk copy or wide accesses take them.
+
+    Before::
+
+        for n in 0…N
+            for h in 0…H
+                for c in 0…C
+                    total[n, h] += x[n, c, h] * f[c]
+
+    After ``rearrange('x', (0, 2, 1))``::
+
+        for x_a.0 in 0…N
+            for x_a.1 in 0…H
+                for x_a.2 in 0…C
+                    x_a[x_a.0, x_a.1, x_a.2] = x[x_a.0, x_a.2, x_a.1]
+        for n in 0…N
+            for h in 0…H
+                for c in 0…C
+                    total[n, h] += x_a[n, h, c] * f[c]
+    """
+
+    name = "rearrange"
+    group = "Storage"
+    aliases = ("transform_layout", "change_layout", "permute_axes", "transpose")
+    elsewhere = {"TVM": "transform_layout"}
+
+    array: str = field(metadata={"kind": "array", "help": "an input that is only read"})
+    axes: tuple[int, ...] = field(metadata={"kind": "ints", "help": "its axes in the order in which the copy has them"})
+
+    def check(self, plan: Plan) -> Verdict:
+        array = plan.program.array_of.get(self.array)
+        if array is None:
+            return no(f"there is no array {self.array!r}", hint=f"one of {', '.join(plan.program.array_of)}")
+        if array.role != "in":
+            return no(f"{self.array} is written, too", why="the copy is made once, before all readers",
+                      hint="an input that is only read")
+        rank = len(array.shape)
+        if sorted(self.axes) != list(range(rank)):
+            return no(f"axes={self.axes!r} are not the {rank} axes of {self.array} in another order",
+                      hint=f"each of 0 to {rank - 1} once" if rank else "an array with axes")
+        if self.axes == tuple(range(rank)):
+            return no(f"{self.array} has its axes in this order already")
+        if not any(r.array == self.array for s in plan.program.statements for r in s.reads):
+            return no(f"nothing reads {self.array}")
+        if any(r.array == self.array for copy in plan.copies for r in copy.reads):
+            return no(f"a copy of {self.array} is staged already", hint="rearrange before it is staged")
+        return YES
+
+    def rewrite(self, plan: Plan) -> Plan:
+        array = plan.program.array_of[self.array]
+        shape = tuple(array.shape[n] for n in self.axes)
+        made = Array(plan.fresh(f"{self.array}_a"), array.dtype, shape, "temporary")
+        taken = all_dims(plan.program) | plan.ids
+        dims = tuple(_unused(f"{made.name}.{n}", taken) for n in range(len(shape)))
+        source = tuple(var(dims[self.axes.index(n)]) for n in range(len(shape)))
+        copy = Statement(plan.fresh(f"{made.name}_S"), dims, tuple(c for d, n in zip(dims, shape, strict=True)
+                                                                  for c in bounds(d, 0, n)),
+                         Access(made.name, tuple(map(var, dims)), "write"), Read(0), (Access(self.array, source),),
+                         origin="store")
+        loops = tuple(Loop(d, n, ()) for d, n in zip(dims, shape, strict=True))
+        nest = map_when((wrapped(loops, identity_leaf(copy)),))
+
+        def redirected(s: Statement) -> Statement:
+            return replace(s, reads=tuple(self._moved(r, made.name) for r in s.reads))
+
+        program = replace(plan.program, arrays=(*plan.program.arrays, made), body=(wrapped(loops, identity_leaf(copy)),
+                          *plan.program.body), statements=(copy, *map(redirected, plan.program.statements)))
+        return replace(plan, program=program, kernels=tuple(self._kernels(plan, nest)))
+
+    def _moved(self, read: Access, name: str) -> Access:
+        """A read of the copy in place of one of the array."""
+        return replace(read, array=name, index=tuple(read.index[n] for n in self.axes)) if read.array == self.array else read
+
+    def _kernels(self, plan: Plan, nest: tuple[Node, ...]) -> Iterator[Kernel]:
+        """The kernels, the first that reads the array with the copy in front."""
+        placed = False
+        for kernel in plan.kernels:
+            reads = any(r.array == self.array for leaf, _ in leaves(kernel.body) for r in plan.statement_of[leaf.statement].reads)
+            yield replace(kernel, body=(*nest, *kernel.body)) if reads and not placed else kernel
+            placed = placed or reads
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[Rearrange]:
+        hit = plan.find(node_id)
+        if hit is None:
+            return
+        names = dict.fromkeys(r.array for leaf, _ in leaves((hit[0],)) for r in plan.statement_of[leaf.statement].reads)
+        for name in names:
+            array = plan.program.array_of.get(name)
+            if array is not None and array.role == "in" and len(array.shape) > 1:
+                rank = len(array.shape)
+                for axis in range(rank - 1):  # one of the others comes to lie along memory
+                    yield cls(name, (*(n for n in range(rank) if n != axis), axis))
+
+
+def _unused(name: str, taken: frozenset[str]) -> str:
+    return name if name not in taken else next(n for i in range(2, 10**9) if (n := f"{name}_{i}") not in taken)

@@ -1,0 +1,70 @@
+"""An input copied with its axes in another order: what reads it reads the copy, in the same kernel or behind a launch."""
+
+from __future__ import annotations
+
+import pytest
+
+import explorer as ex
+from explorer.errors import IllegalSchedule, TransformError
+
+N, C, H = ex.sizes("N C H")
+
+
+@ex.program
+def weighted(x: ex.f32[N, C, H], f: ex.f32[C], y: ex.f32[N, H]):
+    for n in range(N):
+        for h in range(H):
+            total = ex.local(ex.f32)
+            total = 0.0
+            for c in range(C):
+                total += x[n, c, h] * f[c]
+            y[n, h] = total + x[n, 0, h]
+
+
+def start() -> ex.Schedule:
+    return weighted.schedule(N=3, C=5, H=7)
+
+
+def test_every_reader_reads_the_copy() -> None:
+    s = start().rearrange("x", (0, 2, 1))
+    made = s.plan.program.array_of["x_a"]
+    assert (made.shape, made.role) == ((3, 7, 5), "temporary")
+    reads = [str(r.index[-1]) for st in s.plan.program.statements for r in st.reads if r.array == "x_a"]
+    assert len(reads) == 2
+    assert s.judgement.emittable
+    assert s.run(device="cpu", time=False).correct
+
+
+def test_a_launch_of_its_own() -> None:
+    s = start().rearrange("x", (2, 0, 1)).launch("weighted", after="x_a.0")
+    assert [len(k.body) for k in s.plan.kernels] == [1, 1]
+    s = s.bind("n", "block.x").bind("h", "thread.x").bind("x_a.0", "block.x").contract("total")
+    assert s.judgement.emittable
+    assert s.run(device="cpu", time=False).correct
+
+
+def test_without_a_launch_blocks_would_read_what_others_write() -> None:
+    with pytest.raises(IllegalSchedule, match=r"launch\('weighted', after='x_a.0'\)"):
+        start().rearrange("x", (0, 2, 1)).bind("x_a.1", "block.x")
+
+
+def test_a_box_may_hold_what_nobody_reads_if_all_of_it_is_written_before() -> None:
+    """The last tile's rows end before the box does, and no reader wants all channels of x[n, 0, h]."""
+    s = start().rearrange("x", (0, 2, 1)).launch("weighted", after="x_a.0")
+    s = s.split("h", 4).bind("n", "block.x").bind("h", "block.y")
+    made = s.stage("x_a", "h")
+    assert made.judgement.legal
+    assert made.contract("total").run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize(("array", "axes", "why"), [
+    ("x", (0, 1, 2), "in this order already"), ("x", (0, 1), "in another order"), ("x", (0, 1, 1), "in another order"),
+    ("y", (1, 0), "is written"), ("z", (1, 0), "there is no array"), ("f", (0,), "in this order already")])
+def test_what_is_refused(array: str, axes: tuple[int, ...], why: str) -> None:
+    with pytest.raises(TransformError, match=why):
+        start().rearrange(array, axes)
+
+
+def test_not_behind_a_staged_copy() -> None:
+    with pytest.raises(TransformError, match="staged already"):
+        start().stage("x", "n", space="register").rearrange("x", (0, 2, 1))
