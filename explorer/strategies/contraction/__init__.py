@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from math import log
+from math import inf, log
 
-from ...errors import ScheduleError
+from ...errors import ScheduleError, TransformError
 from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
 from .apart import products_apart as products_apart
 from .apart import used_by_products as used_by_products
+from .arrange import Way, ways
 from .form import NARROW, ProductForm
-from .groups import ready_form
 from .model import ProductTime, product_time
 from .moves import build
 from .outputs import products_summed as products_summed
@@ -63,7 +63,8 @@ def _priced(form: ProductForm, t: Tiling, gpu: Gpu) -> Iterator[tuple[Tiling, Pr
         yield best
 
 
-def contraction(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, tiling: Tiling | None = None) -> Schedule:
+def contraction(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, tiling: Tiling | None = None,
+                way: str = "") -> Schedule:
     """Give a product of matrices tiles, stages and tensor instructions.
 
     Parameters
@@ -75,6 +76,8 @@ def contraction(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, ti
         By default the H200.
     tiling : Tiling, optional
         By default the cheapest by the model that can be built.
+    way : str
+        How the product of this tiling is written (:mod:`~explorer.strategies.contraction.arrange`), by its label.
 
     Returns
     -------
@@ -88,12 +91,29 @@ def contraction(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, ti
         If the tiling that is asked for cannot be built.
     """
     kernel, gpu = kernel or schedule.plan.kernels[0].id, gpu or default_gpu()
-    ready, form = ready_form(schedule, kernel)
-    if form is None or (tiling is None and min(form.extents[:2]) < NARROW):
+    found = [*ways(schedule, kernel, gpu)]
+    if not found or (tiling is None and min(found[0].form.extents[:2]) < NARROW):
         return schedule
     if tiling is not None:
-        return build(ready, form, tiling, gpu)
-    return next(_built(ready, form, gpu), schedule)
+        taken = next((w for w in found if w.label == way), None)
+        if taken is None:
+            raise TransformError(f"{kernel} has no product with {way}", hint=f"one of {', '.join(repr(w.label) for w in found)}")
+        return build(taken.schedule, taken.form, tiling, gpu)
+    return next((s for w in sorted(found, key=lambda w: _least_us(w, gpu)) for s in _built(w.schedule, w.form, gpu)), schedule)
+
+
+def contraction_us(schedule: Schedule, kernel: str, gpu: Gpu) -> float | None:
+    """What the model says a kernel takes so; None where :func:`contraction` leaves it alone."""
+    found = [*ways(schedule, kernel, gpu)]
+    if not found or min(found[0].form.extents[:2]) < NARROW:
+        return None
+    least = min(_least_us(w, gpu) for w in found)
+    return least if least < inf else None
+
+
+def _least_us(way: Way, gpu: Gpu) -> float:
+    """The time of the cheapest tiling, with that of copies before it."""
+    return way.copy_us + min((us.total_us for _, us in ranked(way.form, gpu)), default=inf)
 
 
 def _built(schedule: Schedule, form: ProductForm, gpu: Gpu) -> Iterator[Schedule]:

@@ -105,6 +105,8 @@ class ProductForm:
     lines : bool
         Whether results have 2 bytes and follow each other along the columns, in rows that begin at multiples of 16 bytes: pairs
         that lanes hold are half a sector, and 16 bytes from shared memory a part of a line.
+    across : bool
+        Whether results follow each other in memory along the rows instead.
     """
 
     kernel: str
@@ -128,6 +130,7 @@ class ProductForm:
     gathered: tuple[str, ...] = ()
     grouped: bool = False
     lines: bool = False
+    across: bool = False
 
 
 def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
@@ -154,7 +157,7 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     if plan.array_of[statement.target.array].role != "temporary":
         return None
     above = hit[1]
-    indices = [_index(plan, update, slot) for slot in range(3)]
+    indices = [index_of(plan, update, slot) for slot in range(3)]
     if None in indices:
         return None
     left, right, target = ([e.variables() for e in index or ()] for index in indices)
@@ -165,6 +168,7 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
         return None
     result = used[2] | {x.id for x in around}  # a scalar temporary stands for one element of each of the loops around
     wide = [x.id for x in around if x.id in used[1] and x.id not in used[0]]
+    tall = [x.id for x in around if x.id in used[0] and x.id not in used[1]]
     rows = [x for x in around if x.id in used[0] and x.id not in used[1] and x.id in result]
     columns = [x for x in around if x.id in used[1] and x.id not in used[0] and x.id in result]
     depth = [x for x in inner if x.id in used[0] & used[1]]
@@ -188,23 +192,31 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
         rows, columns = _merged(rows, flat), _merged(columns, flat)
     others = [x for x in inner if not gathered and x is not k]
     heights, widths = tuple(x.extent for x in rows), tuple(x.extent for x in columns)
+    last = [*leaves_of(body[0])][-1]
     grouped = any(x.id in e.substitute(update.places).variables() for x in columns for e in _access(plan, update, 0))
     return ProductForm(kernel, update.id, statement.target.array, tuple(x.id for x in batch), first.free, second.free, heights,
                        widths, k.id, tuple(x.id for x in others), tuple(x.extent for x in others),
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
                        plan.array_of[statement.target.array].dtype, gathered or _by_stride(plan, update, inner),
-                       () if gathered else flat, gathered, grouped, _in_lines(plan, [*leaves_of(body[0])][-1], wide))
+                       () if gathered else flat, gathered, grouped, _in_lines(plan, last, wide), _across(plan, last, tall))
 
 
 def _in_lines(plan: Plan, leaf: Leaf, columns: Sequence[str]) -> bool:
     """Whether the last leaf's results have neighbours along columns, and rows of whole vectors (:attr:`ProductForm.lines`)."""
     statement = plan.statement_of[leaf.statement]
     array, slot = plan.array_of[statement.target.array], len(statement.reads)
-    if array.role == "temporary" or array.dtype.bytes != PAIRED or _index(plan, leaf, slot) is None:
+    if array.role == "temporary" or array.dtype.bytes != PAIRED or index_of(plan, leaf, slot) is None:
         return False
-    steps = _strides(plan, leaf, slot)
+    steps = strides_of(plan, leaf, slot)
     along = [name for name in columns if steps.get(name) == 1]
     return bool(along) and all(step * array.dtype.bytes % VECTOR_BYTES == 0 for name, step in steps.items() if name not in along)
+
+
+def _across(plan: Plan, leaf: Leaf, rows: Sequence[str]) -> bool:
+    """Whether the last leaf's results have neighbours along rows (:attr:`ProductForm.across`)."""
+    slot = len(plan.statement_of[leaf.statement].reads)
+    steps = strides_of(plan, leaf, slot) if index_of(plan, leaf, slot) is not None else {}
+    return any(steps.get(name) == 1 for name in rows)
 
 
 def _access(plan: Plan, leaf: Leaf, slot: int) -> list[Expr]:
@@ -212,7 +224,7 @@ def _access(plan: Plan, leaf: Leaf, slot: int) -> list[Expr]:
     return [e for e in plan.statement_of[leaf.statement].accesses[slot].index if isinstance(e, Expr)]
 
 
-def _index(plan: Plan, leaf: Leaf, slot: int) -> tuple[Expr, ...] | None:
+def index_of(plan: Plan, leaf: Leaf, slot: int) -> tuple[Expr, ...] | None:
     """The element of an access over the loops around, or None where it is data-dependent."""
     hit, access = plan.find(leaf.id), plan.statement_of[leaf.statement].accesses[slot]
     assert hit is not None
@@ -221,9 +233,9 @@ def _index(plan: Plan, leaf: Leaf, slot: int) -> tuple[Expr, ...] | None:
     return None if None in found else tuple(e for e in found if e is not None)
 
 
-def _strides(plan: Plan, leaf: Leaf, slot: int) -> dict[str, int]:
+def strides_of(plan: Plan, leaf: Leaf, slot: int) -> dict[str, int]:
     """Elements from one iteration of each loop to the next."""
-    index, out = _index(plan, leaf, slot) or (), dict[str, int]()
+    index, out = index_of(plan, leaf, slot) or (), dict[str, int]()
     shape, step = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array].shape, 1
     for e, extent in zip(reversed(index), reversed(shape), strict=True):
         for atom, c in e.terms:
@@ -235,13 +247,13 @@ def _strides(plan: Plan, leaf: Leaf, slot: int) -> dict[str, int]:
 
 def _deepest(loops: list[Loop], plan: Plan, leaf: Leaf) -> Loop:
     """Of several loops over the depth the one with most iterations; of as many the one along memory."""
-    along = [_strides(plan, leaf, slot) for slot in (0, 1)]
+    along = [strides_of(plan, leaf, slot) for slot in (0, 1)]
     return max(loops, key=lambda x: (x.extent, sum(s.get(x.id) == 1 for s in along)))
 
 
 def _runs(plan: Plan, leaf: Leaf, slot: int, loops: list[Loop], around: list[Loop]) -> list[tuple[str, ...]]:
     """Loops side by side that walk a factor as one loop would: over whole axes of it, with no other loop and no condition."""
-    steps, index = _strides(plan, leaf, slot), _index(plan, leaf, slot) or ()
+    steps, index = strides_of(plan, leaf, slot), index_of(plan, leaf, slot) or ()
     still = {name: const(0) for name in steps if plan.loops[name].extent == 1 and not plan.loops[name].start}
     scope = {x.id: x.range for x in plan.loops.values()}
     asked = [c.expr.substitute(leaf.places) for c in plan.statement_of[leaf.statement].domain]
@@ -266,7 +278,7 @@ def _flattened(plan: Plan, leaf: Leaf, slot: int, factor: Factor, flat: tuple[tu
     """The factor with loops that are one, and bytes that divide what its axes are apart, of those that are left."""
     first = {name: run[0] for run in flat for name in run}
     inside = {name for run in flat for name in run[:-1]}
-    array, index = plan.array_of[factor.array], _index(plan, leaf, slot) or ()
+    array, index = plan.array_of[factor.array], index_of(plan, leaf, slot) or ()
     apart = [prod(array.shape[axis + 1:]) * array.dtype.bytes for axis, (n, e) in enumerate(zip(array.shape, index, strict=True))
              if n > 1 and not e.variables() & inside]
     free = tuple(dict.fromkeys(first.get(name, name) for name in factor.free))
@@ -277,13 +289,13 @@ def _flattened(plan: Plan, leaf: Leaf, slot: int, factor: Factor, flat: tuple[tu
 
 def _by_stride(plan: Plan, leaf: Leaf, loops: list[Loop]) -> tuple[str, ...]:
     """Loops by how far apart in memory their iterations are, the farthest first."""
-    left, right = (_strides(plan, leaf, slot) for slot in (0, 1))
+    left, right = (strides_of(plan, leaf, slot) for slot in (0, 1))
     return tuple(x.id for x in sorted(loops, key=lambda x: -abs(left.get(x.id, 0)) - abs(right.get(x.id, 0))))
 
 
 def _alone(plan: Plan, leaf: Leaf, slot: int, depth: str, free: list[Loop]) -> bool:
     """Whether a loop over the depth walks an axis that no loop of the tile shares."""
-    index = _index(plan, leaf, slot) or ()
+    index = index_of(plan, leaf, slot) or ()
     mine = [e.variables() for e in index if depth in e.variables()]
     return len(mine) == 1 and not mine[0] & {x.id for x in free}
 
@@ -291,7 +303,7 @@ def _alone(plan: Plan, leaf: Leaf, slot: int, depth: str, free: list[Loop]) -> b
 def _factor(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: str) -> Factor | None:
     """A factor with how it lies in memory; None where a loop of the tile does not walk it by whole steps."""
     array = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array]
-    index = _index(plan, leaf, slot)
+    index = index_of(plan, leaf, slot)
     if index is None or any(not isinstance(atom, str) for e in index for atom, _ in e.terms):
         return None
     tile = (*free, depth)
@@ -299,20 +311,20 @@ def _factor(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: str
         return None
     if any(len(e.variables() & frozenset(tile)) > 1 for e in index):
         return None
-    steps = _strides(plan, leaf, slot)
+    steps = strides_of(plan, leaf, slot)
     along = next((name for name in (depth, *free) if steps.get(name) == 1), "")
     even = all(0 <= e.coefficient(name) <= (MOST_STEP if e is not index[-1] else 1) for e in index for name in tile)
     return Factor(array.name, array.dtype, free, along, array.shape[-1] * array.dtype.bytes, array.nbytes, even,
-                  _vector(plan, leaf, slot, {along}), _beside(index, free, depth))
+                  vector_of(plan, leaf, slot, {along}), _beside(index, free, depth))
 
 
 def _scattered(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: list[Loop]) -> Factor:
     """A factor whose elements are gathered over all loops over the depth, unless they are one run of memory."""
     array = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array]
-    steps, runs = _strides(plan, leaf, slot), [prod(x.extent for x in depth[n + 1:]) for n in range(len(depth))]
+    steps, runs = strides_of(plan, leaf, slot), [prod(x.extent for x in depth[n + 1:]) for n in range(len(depth))]
     along = depth[0].id if [steps.get(x.id) for x in depth] == runs else ""
     return Factor(array.name, array.dtype, free, along, array.shape[-1] * array.dtype.bytes, array.nbytes, False,
-                  _vector(plan, leaf, slot, {x.id for x in depth}) if along else 1, (True,) * len(free))
+                  vector_of(plan, leaf, slot, {x.id for x in depth}) if along else 1, (True,) * len(free))
 
 
 def _beside(index: Sequence[Expr], free: Sequence[str], depth: str) -> tuple[bool, ...]:
@@ -321,9 +333,9 @@ def _beside(index: Sequence[Expr], free: Sequence[str], depth: str) -> tuple[boo
     return tuple((axis[name] > axis[depth]) == (axis[free[-1]] > axis[depth]) for name in free)
 
 
-def _vector(plan: Plan, leaf: Leaf, slot: int, run: set[str]) -> int:
+def vector_of(plan: Plan, leaf: Leaf, slot: int, run: set[str]) -> int:
     """Elements of one access along the loops of a run: as many as 16 bytes hold, if all runs begin at a multiple of them."""
-    index, steps = _index(plan, leaf, slot) or (), _strides(plan, leaf, slot)
+    index, steps = index_of(plan, leaf, slot) or (), strides_of(plan, leaf, slot)
     array = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array]
     still = {name for name in steps if plan.loops[name].extent == 1}
     start = sum(e.const * prod(array.shape[axis + 1:]) for axis, e in enumerate(index))

@@ -11,14 +11,16 @@ from math import prod
 
 from ...gpu.spec import Gpu
 from ...ir.instructions import Instruction, wgmma
-from ..pipelines.rates import COPY_CYCLES, LINE_BYTES, RATES, RESERVED, SHARED_CYCLES, STRADDLING, WARPS_PER_CYCLE
+from ..pipelines.rates import COPY_CYCLES, RATES, RESERVED, SHARED_CYCLES, WARPS_PER_CYCLE, of_lines
 from ..pipelines.terms import Step, stepped
 from ..price import clock_of
 from ..stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
 from ..tensor_rates import tensor_flops_per_s
-from .form import ProductForm
-from .shapes import GROUP_ROWS, Tiling, warp_instruction
+from .form import Factor, ProductForm
+from .shapes import GROUP_ROWS, ROW_BYTES, Tiling, boxes, warp_instruction
 
+SECTOR_BYTES, SINGLE = 32, 0.5
+"""Of a sector, of which shorter runs of results fill a part; and of the rate of stores, where lanes hold no neighbours."""
 CACHED = 0.5
 """Share of the second-level cache that keeps a workspace between two launches."""
 
@@ -113,11 +115,11 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     out_bytes = form.accumulator.bytes if t.slices > 1 else out_bytes
     steps = t.chunk(form) // t.depth * prod(form.outer_extents)
     sides = ((form.left, t.rows), (form.right, t.columns))
-    lines = (n * f.dtype.bytes * (STRADDLING if f.pitch % LINE_BYTES and t.engine == "warpgroup" else 1.0) for f, n in sides)
+    lines = (n * f.dtype.bytes * (_lines(form, f, t) if t.engine == "warpgroup" else 1.0) for f, n in sides)
     loaded = t.depth * sum(lines) / rates.load
     if t.engine != "warpgroup":
         loaded = max(loaded, sum(t.depth * n / f.vector / 32 * COPY_CYCLES[f.vector * f.dtype.bytes >= 4] for f, n in sides))
-    stored = t.rows * t.columns * out_bytes / _store_rate(t, out_bytes)
+    stored = t.rows * t.columns * out_bytes / _store_rate(form, t, out_bytes)
     step = Step(t.engine, steps * turns, t.stages, computed, 0.0, 0.0, loaded)
     whole = stepped((step,), stored * turns, blocks, t.threads, resident, gpu.multiprocessors, cycles, 1 if t.producer else turns)
     ((_, us),) = whole.steps
@@ -126,10 +128,18 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
                        resident, whole.rounds, _join_us(written, results, gpu) if t.slices > 1 else 0.0)
 
 
-def _store_rate(t: Tiling, out_bytes: int) -> float:
+def _lines(form: ProductForm, f: Factor, t: Tiling) -> float:
+    """How much longer a factor's boxes take than whole lines of the cache."""
+    return of_lines(t.depth * f.dtype.bytes if f.along == form.depth else ROW_BYTES, f.pitch)
+
+
+def _store_rate(form: ProductForm, t: Tiling, out_bytes: int) -> float:
     """Bytes of results that a multiprocessor writes in a cycle."""
-    rates = RATES[t.engine]
-    return rates.through if t.through else min(rates.stored * out_bytes, rates.through)
+    rates, run = RATES[t.engine], boxes(form, t)[1]
+    direct = min(rates.stored * out_bytes, rates.through)
+    if not t.through:
+        return direct * (SINGLE if form.across else 1.0)
+    return max(direct, rates.through * min(1.0, run[-1] * out_bytes / SECTOR_BYTES) if len(run) > 1 else rates.through)
 
 
 def _join_us(written: int, results: int, gpu: Gpu) -> float:

@@ -19,7 +19,7 @@ GROUP_ROWS = 64
 """Rows of a warpgroup's instruction."""
 ROW_BYTES = 128
 """Bytes of a swizzled row in shared memory: the longest that a tensor map writes and a descriptor reads."""
-COLUMNS, STAGES = (8, 16, 32, 64, 96, 128, 160, 192, 224, 256), (2, 3, 4, 5, 6, 7, 8, 10, 12)
+COLUMNS, STAGES = (8, 16, 32, 64, 96, 112, 128, 160, 192, 224, 256), (2, 3, 4, 5, 6, 7, 8, 10, 12)
 """Columns of a warpgroup's tile, and stages of its pipeline, that are tried."""
 FEW, LEAST_STEPS = 2, 4
 """Blocks for each multiprocessor up to which slices of the depth are looked at, and steps that a slice has at least."""

@@ -26,12 +26,11 @@ from ..tensor_rates import tensor_flops_per_s
 from .rates import (
     AHEAD_SHARE,
     COPY_CYCLES,
-    LINE_BYTES,
     RATES,
     RESERVED,
     SHARED_CYCLES,
-    STRADDLING,
     WARPS_PER_CYCLE,
+    of_lines,
 )
 from .terms import Step, Stepped, stepped
 
@@ -266,8 +265,8 @@ def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
     for use in s.copies:
         source, item = use.used[0], _bytes(plan, use.used[-1])
         bulk, array = use.leaf.mechanism == "bulk", plan.array_of[source.storage]
-        straddling = bulk and array.shape[-1] * item % LINE_BYTES
-        taken += use.times * item * (STRADDLING if straddling else 1.0)
+        row = plan.buffer_of[use.used[-1].storage].shape[-1] * item
+        taken += use.times * item * (of_lines(row, array.shape[-1] * item) if bulk else 1.0)
         if not bulk:
             vector = prod(x.extent for x in use.inside if x.role == "vector")
             issued += use.times / vector / WARP_SIZE * COPY_CYCLES[use.leaf.mechanism in ASYNCHRONOUS]

@@ -1,0 +1,78 @@
+"""Convolutions whose channels are no neighbours in memory: factors exchanged, and copied with the channels last."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks import product_programs
+from explorer.gpu.spec import gpu
+from explorer.strategies.contraction import contraction
+from explorer.strategies.contraction.arrange import COMMUTED, COPIED, Way, ways
+from explorer.strategies.contraction.moves import build
+from explorer.strategies.contraction.shapes import Tiling
+from explorer.transforms.commute import Commute
+from explorer.transforms.rearrange import Rearrange
+from tests.strategies.test_convolution import written
+
+BOTH = f"{COPIED}, {COMMUTED}"
+GROUPS = Tiling("warpgroup", 64, 64, 64, 1, 1, 2)
+WARPS = Tiling("warp", 32, 32, 32, 2, 2, 2, 16)
+H200 = gpu("H200")
+
+
+def way(label: str, stride: int = 1, **sizes: int) -> Way:
+    schedule = written(stride=stride, program=product_programs.conv, **sizes)
+    return next(w for w in ways(schedule, schedule.plan.kernels[0].id, H200) if w.label == label)
+
+
+@pytest.mark.parametrize(("label", "tiling", "stride", "sizes"), [
+    (COMMUTED, WARPS, 1, {"B": 2, "H": 6, "W": 8, "C": 40, "K": 24, "R": 3, "S": 3, "A": 1}),
+    (COMMUTED, replace(WARPS, through=True), 1, {"B": 2, "H": 6, "W": 8, "C": 40, "K": 24, "R": 3, "S": 3, "A": 1}),
+    (COMMUTED, WARPS, 2, {"B": 2, "H": 9, "W": 11, "C": 19, "K": 24, "R": 3, "S": 2, "A": 1}),
+    (COPIED, GROUPS, 1, {"B": 2, "H": 7, "W": 7, "C": 64, "K": 40, "R": 3, "S": 3, "A": 1}),
+    (BOTH, GROUPS, 1, {"B": 2, "H": 5, "W": 9, "C": 72, "K": 40, "R": 3, "S": 1, "A": 1}),
+    (BOTH, replace(GROUPS, through=True), 1, {"B": 1, "H": 6, "W": 8, "C": 64, "K": 72, "R": 3, "S": 3, "A": 1}),
+    (BOTH, GROUPS, 2, {"B": 2, "H": 9, "W": 11, "C": 40, "K": 64, "R": 3, "S": 3, "A": 1}),
+    (BOTH, WARPS, 1, {"B": 3, "H": 6, "W": 7, "C": 24, "K": 20, "R": 3, "S": 3, "A": 2}),
+])
+def test_every_way_is_right(label: str, tiling: Tiling, stride: int, sizes: dict[str, int]) -> None:
+    found = way(label, stride, **sizes)
+    made = build(found.schedule, found.form, tiling)
+    assert made.judgement.emittable
+    assert "mma_m" in made.cuda
+    assert made.run(device="cpu", time=False).correct
+
+
+
+
+def test_the_model_takes_the_copy_where_it_pays() -> None:
+    sizes = {"B": 32, "H": 28, "W": 28, "C": 128, "K": 128, "R": 3, "S": 3, "A": 1}
+    made = contraction(written(program=product_programs.conv, **sizes), gpu=H200)
+    assert [s.array for s in made.steps if isinstance(s, Rearrange)] == ["x", "f"]
+    assert len(made.plan.launched) == 2
+    assert " wgmma_m" in made.cuda
+    sizes |= {"H": 56, "W": 56, "C": 64, "K": 256}
+    pointwise = contraction(written(program=product_programs.conv, **sizes | {"R": 1, "S": 1, "A": 0}), gpu=H200)
+    assert len(pointwise.plan.launched) == 1
+    last = contraction(written(**sizes), gpu=H200)
+    assert not any(isinstance(s, (Rearrange, Commute)) for s in last.steps)
+
+
+def test_a_copy_reads_and_writes_along_memory() -> None:
+    """Lanes take pairs of neighbours on both sides."""
+    found = way(COPIED, B=2, H=8, W=8, C=64, K=64, R=3, S=3, A=1)
+    copy, _ = found.schedule.plan.kernels
+    text = found.schedule.cuda.split('extern "C"')[1]
+    assert copy.id in text
+    assert text.count("*(vec<__half, 2>*)&x_s[") == 1
+    assert text.count("*(vec<__half, 2>*)&x_a[") == 1
+
+
+def test_which_ways_there_are() -> None:
+    schedule = written(program=product_programs.conv, B=2, H=8, W=8, C=64, K=64, R=3, S=3, A=1)
+    labels = [w.label for w in ways(schedule, "conv", H200)]
+    assert labels == ["", COMMUTED, COPIED, BOTH]
+    grouped = written(program=product_programs.conv, B=2, H=8, W=8, C=64, D=32, K=64, E=32, R=3, S=3, A=1)
+    assert COMMUTED not in [w.label for w in ways(grouped, "conv", H200)]
