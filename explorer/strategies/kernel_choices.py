@@ -20,7 +20,7 @@ from ..schedule import Schedule
 from . import row_column, rows
 from ._steps import Builder, chain, own_temporaries
 from .contraction import contraction, ranked
-from .contraction.groups import ready_form
+from .contraction.arrange import ways
 from .default import THREADS, default
 from .elementwise import THREADS as FLAT
 from .elementwise import each_of, elementwise, is_elementwise
@@ -36,6 +36,8 @@ from .stitch import cut_long_rows
 from .stitching.graph import name_of
 from .stitching.rates import LATENCY_US, LAUNCH_US, WAVE_US, Spread, bandwidth_of
 from .stitching.search import Search
+from .windows import priced as priced_windows
+from .windows import ready_windows, windows
 
 SAME = 0.02
 """Estimates nearer to each other than this share are not told apart: what is nearer to the rule's choice comes first."""
@@ -150,11 +152,14 @@ def _around(*values: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def _contractions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
-    _, form = ready_form(schedule, kernel)
-    if form is None:
-        return []
-    return [Choice("spread", kernel, str(t), us.total_us, partial(contraction, kernel=kernel, gpu=gpu, tiling=t))
-            for t, us in ranked(form, gpu)]
+    """Tilings of a product, and shapes of sums over windows."""
+    found = [Choice("spread", kernel, f"{t}{', ' * bool(w.label)}{w.label}", w.copy_us + us.total_us,
+                    partial(contraction, kernel=kernel, gpu=gpu, tiling=t, way=w.label))
+             for w in ways(schedule, kernel, gpu) for t, us in ranked(w.form, gpu)]
+    _, form = ready_windows(schedule, kernel)
+    found += [Choice("spread", kernel, str(shape), us, partial(windows, kernel=kernel, gpu=gpu, shape=shape))
+              for shape, us in (priced_windows(form, gpu) if form else ())]
+    return sorted(found, key=lambda c: c.rank_us or 0.0)
 
 
 def _reductions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:

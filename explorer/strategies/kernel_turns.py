@@ -9,13 +9,14 @@ from ..gpu.spec import Gpu
 from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
 from ._steps import Builder, leaves_of
-from .contraction import contraction, products_apart, products_summed
+from .contraction import contraction, contraction_us, products_apart, products_summed
 from .elementwise import elementwise
 from .fuse_reduction import fuse_reduction
 from .reductions import reduce
 from .row_column import fuse_row_column
 from .rows import rows
 from .stitch import cut_long_rows
+from .windows import windows, windows_us
 
 Decide = Callable[[str, Schedule, str], Schedule | None]
 """``decide(stage, schedule, kernel)``: the schedule with that kernel's turn taken, or None to leave it to the rules."""
@@ -41,7 +42,7 @@ def ridden(b: Builder, target: Gpu, decide: Decide | None) -> None:
 
 def spread(schedule: Schedule, kernel: str, target: Gpu, whole: bool = False) -> Schedule:
     """The kernel spread by the first strategy that it fits, `whole` or cut; the same schedule if there is none."""
-    for strategy in (lambda s, k: contraction(s, k, target), elementwise, lambda s, k: reduce(s, k, target),
+    for strategy in (lambda s, k: _sums_of_products(s, k, target), elementwise, lambda s, k: reduce(s, k, target),
                      lambda s, k: s if whole else cut_long_rows(s, k, target), lambda s, k: rows(s, k, gpu=target)):
         try:
             new = strategy(schedule, kernel)
@@ -50,6 +51,16 @@ def spread(schedule: Schedule, kernel: str, target: Gpu, whole: bool = False) ->
         if new is not schedule and len(new.judgement.obligations) <= len(schedule.judgement.obligations):
             return new
     return schedule
+
+
+def _sums_of_products(schedule: Schedule, kernel: str, target: Gpu) -> Schedule:
+    """A product in tiles, or sums over windows: whichever its model says takes less."""
+    by_tiles, by_windows = contraction_us(schedule, kernel, target), windows_us(schedule, kernel, target)
+    if by_windows is not None and (by_tiles is None or by_windows < by_tiles):
+        made = windows(schedule, kernel, target)
+        if made is not schedule:
+            return made
+    return contraction(schedule, kernel, target)
 
 
 def cut(b: Builder, but: frozenset[str] = frozenset()) -> None:
