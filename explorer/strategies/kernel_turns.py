@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from ..errors import ScheduleError
 from ..gpu.spec import Gpu
@@ -12,6 +13,7 @@ from ._steps import Builder, leaves_of
 from .contraction import contraction, contraction_us, products_apart, products_summed
 from .elementwise import elementwise
 from .fuse_reduction import fuse_reduction
+from .price import price
 from .reductions import reduce
 from .row_column import fuse_row_column
 from .rows import rows
@@ -54,13 +56,20 @@ def spread(schedule: Schedule, kernel: str, target: Gpu, whole: bool = False) ->
 
 
 def _sums_of_products(schedule: Schedule, kernel: str, target: Gpu) -> Schedule:
-    """A product in tiles, or sums over windows: whichever its model says takes less."""
+    """A product in tiles, or sums over windows: whichever its model says takes less; windows no dearer than plain reductions."""
     by_tiles, by_windows = contraction_us(schedule, kernel, target), windows_us(schedule, kernel, target)
-    if by_windows is not None and (by_tiles is None or by_windows < by_tiles):
-        made = windows(schedule, kernel, target)
-        if made is not schedule:
-            return made
-    return contraction(schedule, kernel, target)
+    if by_windows is None or (by_tiles is not None and by_tiles <= by_windows):
+        return contraction(schedule, kernel, target)
+    made, plain = windows(schedule, kernel, target), schedule
+    with suppress(ScheduleError):
+        plain = reduce(schedule, kernel, target)
+    if made is schedule or (plain is not schedule and _us(plain, target) < _us(made, target)):
+        return contraction(schedule, kernel, target)
+    return made
+
+
+def _us(schedule: Schedule, target: Gpu) -> float:
+    return price(schedule.plan, target).total_us
 
 
 def cut(b: Builder, but: frozenset[str] = frozenset()) -> None:

@@ -144,3 +144,9 @@ def test_each_choice_is_offered_with_its_time() -> None:
     assert found[0].rank_us is not None
     assert found[1](schedule).judgement.emittable
     assert replace(found[0]).kernel == "depthwise"
+
+
+def test_few_results_have_a_thread_each() -> None:
+    schedule = written(FIRST, **ODD)
+    assert windows(schedule) is schedule
+    assert "register x_r" not in str(auto(schedule, "H200"))

@@ -18,6 +18,8 @@ from .shapes import Shape, priced
 
 TRIED = 4
 """Shapes that are tried, the cheapest first, until one can be built."""
+ENOUGH = 64
+"""Results for each multiprocessor from which on a thread gets several: with fewer, what counts is how long its path is."""
 
 
 def windows(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, shape: Shape | None = None) -> Schedule:
@@ -49,6 +51,8 @@ def windows(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, shape:
         return schedule
     if shape is not None:
         return build(ready, form, shape)
+    if form.results < ENOUGH * gpu.multiprocessors:
+        return schedule
     for found, _ in priced(form, gpu)[:TRIED]:
         try:
             made = build(ready, form, found)
@@ -60,9 +64,9 @@ def windows(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, shape:
 
 
 def windows_us(schedule: Schedule, kernel: str, gpu: Gpu) -> float | None:
-    """What the model says the kernel takes so; None where it has no windows."""
+    """What the model says the kernel takes so; None where :func:`windows` leaves it alone."""
     _, form = ready_windows(schedule, kernel)
-    found = priced(form, gpu) if form else []
+    found = priced(form, gpu) if form and form.results >= ENOUGH * gpu.multiprocessors else ()
     return found[0][1] if found else None
 
 
