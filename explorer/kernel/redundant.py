@@ -16,7 +16,7 @@ from shared memory that nobody has written), and, for each dropped condition, on
 An extra run violates at least one dropped condition, and either argument alone suffices, so conditions may be dropped
 one by one.  Extra runs read shared memory at times when no real run might, so the barriers must hold for them too: see
 :meth:`Overrun.unsure`.  A condition that all threads share and that only depends on what encloses the buffer's scope is kept: it
-skips whole tiles and costs nothing.
+skips whole tiles and costs nothing; but a product in flight is counted, so it runs in any case.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..ir.instructions import instruction
+from ..ir.instructions import instruction, stays_in_flight
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Statement
 from ..poly.dead_cells import dead_cells, in_cells, of_a_copy
@@ -64,10 +64,11 @@ class Overrun:
         buffer = self.low.store(site.leaf, len(site.statement.reads)).buffer
         assert buffer is not None
         enclosing, filled, unread = self.enclosing(site, buffer), fills(self.low.plan), dead_cells(self.low.plan)
+        counted = stays_in_flight(site.leaf.mechanism)
 
         def harmless(c: Condition) -> bool:
             constraints = [constraint for named, constraint in site.named if named == c]
-            return bool(constraints) and not c.variables() <= enclosing and all(
+            return bool(constraints) and (counted or not c.variables() <= enclosing) and all(
                 unread.dead(site.leaf, constraint) or filled.is_identity(site.leaf, site.loops, constraint)
                 for constraint in constraints)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import explorer as ex
 from benchmarks import product_programs
 from explorer.gpu.spec import gpu
 from explorer.strategies.contraction import contraction
@@ -14,6 +15,7 @@ from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
 from explorer.transforms.commute import Commute
 from explorer.transforms.rearrange import Rearrange
+from tests.strategies.products import product
 from tests.strategies.test_convolution import written
 
 BOTH = f"{COPIED}, {COMMUTED}"
@@ -76,3 +78,15 @@ def test_which_ways_there_are() -> None:
     assert labels == ["", COMMUTED, COPIED, BOTH]
     grouped = written(program=product_programs.conv, B=2, H=8, W=8, C=64, D=32, K=64, E=32, R=3, S=3, A=1)
     assert COMMUTED not in [w.label for w in ways(grouped, "conv", H200)]
+
+
+@pytest.mark.parametrize("depth", [64, 128])
+def test_a_product_in_flight_runs_in_a_turn_without_a_tile(depth: int) -> None:
+    """Three tiles for two blocks: its group is counted in the last turn, too."""
+    tiling = Tiling("warpgroup", 64, 64, 64, 1, 1, 2, persistent=2, producer=True)
+    made = contraction(product(ex.f16, ex.f32, "n", "n").schedule(M=192, N=64, K=depth), tiling=tiling)
+    lines = made.cuda.splitlines()
+    place = next(n for n, text in enumerate(lines) if text.endswith("// S1"))
+    assert "wgmma_m64n64" in lines[place]
+    assert not lines[place - 1].lstrip().startswith("if")
+    assert made.run(device="cpu", time=False).correct
