@@ -19,7 +19,7 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
     if isinstance(data, str):
         return data
     names = ", ".join(name for name, _ in data.buffers)
-    stages = f"{data.ahead + 1} stages" if data.ahead else "copy, then use"
+    stages = f"{data.ahead + 1} stages" if data.ahead else "copied by a warp of its own" if _has_roles(data) else "copy, then use"
     return Drawing(
         f"Copies and uses of {names} over {data.loop} · {stages}", _note(data), lambda theme: draw(data, theme), *_table(data)
     )
@@ -204,6 +204,11 @@ def _words(data: Pipeline, bar: Bar) -> str:
         f" in iteration {data.loop}={bar.runs}" if bar.phase != "prologue" and bar.runs != bar.iteration else "") + lands
 
 
+def _has_roles(data: Pipeline) -> bool:
+    """Whether other threads copy than those that compute."""
+    return any(m.kind == "acquire" for m in data.marks)
+
+
 def _note(data: Pipeline) -> str:
     parts = ["; ".join(text for _, text in data.buffers), "a row is one iteration: its copies, named by buffer, then its use"]
     slots = max(n for _, n in data.slots)
@@ -213,6 +218,9 @@ def _note(data: Pipeline) -> str:
             + (", asynchronously (dotted: in flight)" if data.asynchronous else "")
             + f"; {slots} slots, at most {data.alive} tile{'s' * (data.alive != 1)} of a buffer alive at once"
         )
+    elif _has_roles(data):
+        parts.append(f"a warp of its own copies, as far ahead of the others as slots are released: up to {slots} tiles. What is "
+                     "drawn is the order of the text; the timeline shows what runs at the same time")
     else:
         parts.append("each iteration waits for its own copy; pipeline it to let the next copy run during the computation")
     if data.marks:

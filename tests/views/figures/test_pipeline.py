@@ -10,7 +10,8 @@ from explorer.transforms.base import catalogue
 from explorer.views.figures.asked import Asked, Look
 from explorer.views.figures.palette import LIGHT
 from explorer.views.figures.pipeline import Pipeline, pipeline
-from explorer.views.figures.pipeline_draw import draw
+from explorer.views.figures.pipeline_draw import draw, make
+from tests.transforms.test_specialise import ONE, made
 from tests.views.figures.support import matmul, written
 
 
@@ -120,3 +121,13 @@ def test_without_copies_there_is_a_sentence():
     assert "Nothing is staged" in pipeline(written("softmax"), Asked(), Look())
     s = written("matmul", M=8, N=8, K=8).bind("i", "block.x").bind("j", "thread.x").stage("b", "i")
     assert "copied once" in pipeline(s, Asked(), Look())
+
+
+def test_copies_of_a_warp_of_its_own_do_not_wait_for_a_pipeline():
+    s = made(ONE)
+    drawing = make(s, Asked({}), Look())
+    assert not isinstance(drawing, str)
+    assert "copied by a warp of its own" in drawing.title
+    assert "A warp of its own copies, as far ahead of the others as slots are released" in drawing.note
+    assert "pipeline it" not in drawing.note
+    assert "pipeline it" in make(matmul(), Asked({}), Look()).note
