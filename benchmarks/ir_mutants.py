@@ -2,6 +2,8 @@
 
 ``python benchmarks/ir_mutants.py`` prints the table, ``--write`` puts it into results/ir_mutants.md, ``--every 10`` takes each
 tenth schedule.  The schedules are those of sass.py: every case of the benchmarks, every workload's default and automatic one.
+``--pipelines`` takes those of tests/mutants/ir_pipelines.py instead, with errors in fences, waits, arrivals, phases, slots,
+counts and releases, and asks the CPU device as well; the table is results/pipeline_mutants.md.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ from sass_texts import schedules  # noqa: E402
 from explorer.kernel.launches import PlanIR, plan_ir  # noqa: E402
 from explorer.kernel.validate import judged  # noqa: E402
 from tests.mutants.ir import MORE, RULES, ir_mutants  # noqa: E402
+from tests.mutants.ir_pipelines import ALL, PIPELINES  # noqa: E402
+from tests.mutants.pipelines import answers  # noqa: E402
+from tests.mutants.pipelines import page as pipelines_page  # noqa: E402
 
 KINDS = RULES | MORE
 
@@ -70,11 +75,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--pipelines", action="store_true")
     given = parser.parse_args()
-    text = page(*counted(given.every))
+    if given.pipelines:
+        text = pipelines_page([answer for pipeline in PIPELINES[:: given.every] for answer in answers(pipeline, ALL)])
+    else:
+        text = page(*counted(given.every))
     print(text)
     if given.write:
-        (ROOT / "benchmarks" / "results" / "ir_mutants.md").write_text(text)
+        name = "pipeline_mutants.md" if given.pipelines else "ir_mutants.md"
+        (ROOT / "benchmarks" / "results" / name).write_text(text)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 ``python benchmarks/properties.py --pairs 5000 --seed 1`` draws programs and chains of moves until so many pairs of a
 program and a schedule have been judged, prints the table, and exits with 1 if one of them was judged wrongly.
-``--mutants`` prints which judgement notices which defect (``--write`` puts it into docs/mutants.md).
+``--mutants`` prints which judgement notices which defect (``--write`` puts it into docs/mutants.md); ``--bugs`` what is said of
+the bugs in pipelines that users of other compilers have reported (docs/hazards.md).
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from tests.hazards.bugs import BUGS  # noqa: E402
+from tests.hazards.replayed import page as bugs_page  # noqa: E402
+from tests.hazards.replayed import replay  # noqa: E402
 from tests.mutants.judgement import caught, control, page, table  # noqa: E402
 from tests.properties.tally import Tally  # noqa: E402
 from tests.properties.trial import Trial  # noqa: E402
@@ -78,14 +82,25 @@ def mutants(write: bool) -> int:
     return int(bool(survived or unclean))
 
 
+def bugs(write: bool) -> int:
+    text = bugs_page(found := [replay(bug) for bug in BUGS])
+    print(text)
+    if write:
+        (ROOT / "docs" / "hazards.md").write_text(text, encoding="utf-8")
+    return int(any(r.mended or not r.device for r in found))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--pairs", type=int, default=5000, help="pairs of a program and a schedule to judge")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--mutants", action="store_true", help="put defects into the product instead")
-    parser.add_argument("--write", action="store_true", help="with --mutants: write docs/mutants.md")
+    parser.add_argument("--bugs", action="store_true", help="replay the bugs in pipelines instead")
+    parser.add_argument("--write", action="store_true", help="with --mutants or --bugs: write the page of the documentation")
     chosen = parser.parse_args()
+    if chosen.bugs:
+        return bugs(chosen.write)
     return mutants(chosen.write) if chosen.mutants else properties(chosen.pairs, chosen.seed, chosen.processes)
 
 

@@ -9,6 +9,7 @@ from functools import reduce
 import islpy as isl
 
 from ..ir.expr import Expr, var
+from .isl import smallest
 from .linear import Case, Tuple, build_map, build_set, equal
 
 SIDE = "v"
@@ -67,6 +68,10 @@ class Region:
             if self.names[place] not in names:
                 points = points.project_out(isl.dim_type.set, place, 1)
         return Region(names, points)
+
+    def least(self, names: tuple[str, ...]) -> dict[str, int]:
+        """The lexicographically smallest point over some of the coordinates, in the order given; there is one."""
+        return dict(zip(names, smallest(self.image({name: var(name) for name in names}, names).points), strict=True))
 
     def image(self, values: Mapping[str, Expr], names: tuple[str, ...]) -> Region:
         """The points that these values of the coordinates are."""

@@ -94,6 +94,11 @@ def chain(x: ex.f32[N + 2], y: ex.f32[N]):
     for i in range(N):
         y[i] = t[i] + t[i + 2]
 """
+SCALED = """@ex.program
+def scaled(w: ex.f32[N], g: ex.f32[N]):
+    for i in range(N):
+        w[i] -= g[i] * w[i]
+"""
 
 
 def _started(text: str, **sizes: int) -> Schedule:
@@ -249,6 +254,11 @@ def cut_copies() -> Schedule:
 def reversed_points() -> Schedule:
     """A loop backwards."""
     return _started(POINTS, N=10).reverse("i")
+
+
+def replicated() -> Schedule:
+    """Every block reads for itself what one block writes."""
+    return _started(SCALED, N=7).stage("w", "i").cut("i", 2).bind("i.2", "block.y")
 
 
 def rfactored() -> Schedule:

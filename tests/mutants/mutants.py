@@ -180,6 +180,8 @@ QUESTIONS = (
            (*(Patch(f"explorer.poly.{m}", "plan_copy", _by_name) for m in ("flow", "footprint", "plan_facts")),)),
     Mutant("joins", "the question is not asked: a block goes on with the parts of others", g.last_block_of_neighbours,
            (Patch("explorer.poly.joins", "check_joins", returning(())),)),
+    Mutant("replicas", "the question is not asked: every block reads for itself what one of them writes", g.replicated,
+           (Patch("explorer.poly.replicas", "check_replicas", returning(())),)),
     Mutant("asynchronous copies", "the question is not asked; a wait lets one group more go on", g.pipelined,
            (NO_ASYNC, LATE_WAITS)),
     Mutant("asynchronous copies", "the question is not asked; no wait at all", g.pipelined,

@@ -109,8 +109,14 @@ class Blocks(Threads):
 
     def barrier(self, node: Node, lanes: Lanes, part: str = "") -> Meeting:
         """All threads of the block."""
-        advance = self.machine.clocks.advance
-        return Meeting((self.prefix, id(node), part), "block", lanes, lambda block: advance([block]), node.ids)
+        clocks = self.machine.clocks
+
+        def met(block: int) -> None:
+            clocks.advance([block])
+            if isinstance(node, Barrier) and node.proxy:
+                clocks.fenced[block] = clocks.now[block]
+
+        return Meeting((self.prefix, id(node), part), "block", lanes, met, node.ids)
 
     # -- collectives --------------------------------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ class Marks:
 
 
 class Clocks:
-    """The blocks' times, and what each has seen of others.
+    """The blocks' times, what each has seen of others, and up to when instructions that read by themselves see its writes.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Clocks:
     """
 
     def __init__(self, blocks: int, threads: int, meeting: bool) -> None:
-        self.threads, self.now = threads, np.zeros(blocks, np.int64)
+        self.threads, self.now, self.fenced = threads, np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
         self.seen = np.zeros((blocks, blocks), np.int64) if meeting else None
 
     def advance(self, blocks: Sequence[int]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...ir.expr import var
 from ...ir.finding import Finding
-from ...ir.instructions import stays_in_flight
+from ...ir.instructions import Wgmma, instruction, stays_in_flight
 from ...poly.linear import Condition as Row
 from ...poly.linear import differ, equal, less
 from ...poly.slots import meets_whole_block
@@ -56,6 +56,7 @@ def check_barriers(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordina
             leaf = m.step.leaf or coordinates.low.kernel.id
             yield finding("race", leaf, "has a barrier that some threads may not reach", m.step)
     text = Text(steps, meeting)
+    fenced = Text(steps, [m for m in meeting if isinstance(m.step.node, Barrier) and m.step.node.proxy])
     by_store: dict[Any, list[Touch]] = {}
     for touch in touches(steps):
         if touch.store.space != "register" and not touch.store.handed:
@@ -65,9 +66,16 @@ def check_barriers(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordina
             for a, b in combinations_with_replacement(group, 2):
                 if coordinates.low.kernel.has_roles and (isinstance(a.step.node, Boxed) or isinstance(b.step.node, Boxed)):
                     continue  # mbarriers order the producer and consumers: see `poly.roles`, and `waits`
-                if (a.writes or b.writes) and not (a.atomic and a.atomic == b.atomic) and _races(text, a, b, coordinates):
+                if not (a.writes or b.writes) or (a.atomic and a.atomic == b.atomic):
+                    continue
+                if _races(text, a, b, coordinates):
                     what = f"races with {b.step.leaf} for {a.store.name}: no barrier stands between them"
                     yield finding("race", a.step.leaf, what, a.step, wanted.get(a.step.leaf))
+                elif (_unseen(a, b) or _unseen(b, a)) and _races(fenced, a, b, coordinates, unseen=True):
+                    w, r = (a, b) if a.writes else (b, a)
+                    what = (f"writes {a.store.name} for {r.step.leaf}, which reads it by itself: no barrier with a fence of the "
+                            "asynchronous proxy stands between them")
+                    yield finding("race", w.step.leaf, what, w.step, wanted.get(w.step.leaf))
     yield from _scratch(text, steps, used)
 
 
@@ -161,8 +169,14 @@ def _holds_first(c: Condition, loop: For, step: Step) -> bool:
     return any(c.expr.interval(ranges)[0] >= 0 for ranges in ends)
 
 
-def _races(text: Text, a: Touch, b: Touch, coordinates: Coordinates) -> bool:
-    """Whether two touches meet in different threads of a block with no barrier between them."""
+def _unseen(x: Touch, y: Touch) -> bool:
+    """Whether a thread writes what an instruction reads by itself: behind a fence of the thread alone it sees that."""
+    tensor = isinstance(y.step.node, Do) and isinstance(instruction(y.step.node.site.leaf.mechanism), Wgmma)
+    return x.writes and not isinstance(x.step.node, Boxed) and tensor and not y.writes
+
+
+def _races(text: Text, a: Touch, b: Touch, coordinates: Coordinates, unseen: bool = False) -> bool:
+    """Whether two touches meet in different threads of a block with no barrier between them; or just those that are `unseen`."""
     first, second = (a, b) if a.number <= b.number else (b, a)
     shared = common(a.step, b.step)
     loops = a.step.loops[:shared]
@@ -171,6 +185,8 @@ def _races(text: Text, a: Touch, b: Touch, coordinates: Coordinates) -> bool:
     def open_(x: Touch, y: Touch, ordered: bool) -> bool:
         if isinstance(x.step.node, Boxed):
             return False  # every thread waits for it itself: see `waits`
+        if unseen and not _unseen(x, y):
+            return False
         kind = Wait if isinstance(x.step.node, Copy) else WaitProducts if _stays_in_flight(x) else None
         return not ordered or (kind is not None and not text.behind_waits(y, kind))
 

@@ -13,7 +13,7 @@ from ..nodes import Acquire, Arrive, Await, Release, WaitProducts
 from .leaves import finding
 from .points import Coordinates
 from .steps import Step
-from .waits import Phases, in_order, planned_nodes
+from .waits import Phases, first_of, in_order, planned_nodes
 from .wanted import Wanted
 
 
@@ -46,11 +46,11 @@ class _Slots(Phases):
             number = self.number(s)
             if number is None:
                 continue  # told by `in_order`: it is none of the plan's
-            if not self.same(s, s.node.slot, remainder(number, self.count, s.ranges)):
-                yield finding("flow", name, "uses the mbarrier of another slot", s)
+            if wrong := self.apart(s, s.node.slot, remainder(number, self.count, s.ranges)):
+                yield finding("flow", name, f"uses the mbarrier of another slot{first_of(wrong, s)}", s)
             parity = remainder(quotient(number, self.count, s.ranges), 2, s.ranges)
-            if isinstance(s.node, Acquire) and not self.same(s, s.node.parity, parity):
-                yield finding("flow", name, "waits for another phase of the mbarrier", s)
+            if isinstance(s.node, Acquire) and (wrong := self.apart(s, s.node.parity, parity)):
+                yield finding("flow", name, f"waits for another phase of the mbarrier{first_of(wrong, s)}", s)
             if not self.runs(s, self.first if isinstance(s.node, Acquire) else ()):
                 yield finding("flow", name, "is not run by the threads that should, in every iteration", s)
 

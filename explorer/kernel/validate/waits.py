@@ -19,6 +19,7 @@ from ...poly.groups import PRODUCTS
 from ...poly.linear import Condition as Row
 from ...poly.linear import at_least, equal, feasible, less
 from ...poly.mechanism import ASYNCHRONOUS
+from ...poly.region import Region
 from ..conditions import Condition
 from ..nodes import Arrive, Await, Barrier, Begin, Commit, Wait, WaitProducts
 from .barriers import Text, meetings
@@ -144,10 +145,10 @@ class Phases:
             group = self.group(s)
             if group is None:
                 continue  # told above: it is none of the plan's
-            if not self.same(s, s.node.slot, remainder(group, self.count, s.ranges)):
-                yield finding("flow", name, "uses the mbarrier of another group", s)
-            if isinstance(s.node, Await) and not self.same(s, s.node.parity, self.parity(group, s)):
-                yield finding("flow", name, "waits for another phase of the mbarrier", s)
+            if wrong := self.apart(s, s.node.slot, remainder(group, self.count, s.ranges)):
+                yield finding("flow", name, f"uses the mbarrier of another group{first_of(wrong, s)}", s)
+            if isinstance(s.node, Await) and (wrong := self.apart(s, s.node.parity, self.parity(group, s))):
+                yield finding("flow", name, f"waits for another phase of the mbarrier{first_of(wrong, s)}", s)
             threads = () if isinstance(s.node, Await) else self.first
             if not isinstance(s.node, Boxed) and not self.runs(s, (*threads, *self.filled(s))):
                 yield finding("flow", name, "is not run by the threads that should, in every iteration with a group", s)
@@ -179,11 +180,13 @@ class Phases:
         """The parity of the phase in which the group is counted."""
         return remainder(quotient(group, self.count, step.ranges), 2, step.ranges)
 
-    def same(self, step: Step, e: Expr, f: Expr) -> bool:
-        """Whether two numbers are equal wherever the step runs."""
-        apart = e - f
-        return apart.simplify(step.ranges) == const(0) or step.points.is_disjoint(
-            step.space.points(negated((Condition(apart, True),))))
+    def apart(self, step: Step, e: Expr, f: Expr) -> Region | None:
+        """Where the step runs and two numbers differ; None where they never do."""
+        by = e - f
+        if by.simplify(step.ranges) == const(0):
+            return None
+        found = step.points.intersect(step.space.points(negated((Condition(by, True),))))
+        return None if found.is_empty() else found
 
     def runs(self, step: Step, threads: tuple[Condition, ...]) -> bool:
         """Whether just these threads run a step, in every iteration."""
@@ -191,7 +194,7 @@ class Phases:
         return step.points.is_subset(every) and every.is_subset(step.points)
 
     def begun(self, using: Sequence[Step]) -> Iterator[Finding]:
-        """The mbarriers are made ready once, all of them, by the first thread, and all threads meet before they are used."""
+        """The mbarriers are made ready once, all of them, by the first thread, and all threads meet before others use them."""
         every = [s for s in self.steps if isinstance(s.node, Begin)]
         named = {s.node.counted if isinstance(s.node, Boxed) else s.node.mbarriers for s in using or every}
         made = [s for s in every if s.node.mbarriers in named or not self.kernel.has_roles]
@@ -206,7 +209,10 @@ class Phases:
         if self.kernel.has_roles:  # threads part behind the first one: all others are consumers' alone
             first = min((s.number for s in self.steps if not isinstance(s.node, (Begin, Barrier))), default=0)
             text = Text(self.steps, tuple(m for m in text.meetings if m.number < first and not m.step.around))
-        if self.coordinates.threads and not all(text.between(made[0].number, s.number, ()) for s in using):
+        others = using if self.kernel.has_roles else [
+            s for s in using if not s.points.is_subset(s.space.points((self.first,)))]
+        met = not self.coordinates.threads or all(text.between(made[0].number, s.number, ()) for s in others)
+        if not met or any(s.number < made[0].number for s in using):
             yield finding("race", self.kernel.id, "uses mbarriers before all threads know that they are ready", made[0])
 
     def reused(self, waits: Sequence[Step], arrivals: Sequence[Step]) -> Iterator[Finding]:
@@ -241,6 +247,13 @@ class Phases:
         block = tuple(equal(var(n), "a", var(n), "b") for n in self.coordinates.shared)
         held = (*w.space.rows("a"), *a.space.rows("b"), *(at_least(c.expr, "b", 0) for c in self.filled(a)))
         return feasible((w.space.side("a"), a.space.side("b")), (*held, again, *block, *rows))
+
+
+def first_of(wrong: Region, step: Step) -> str:
+    """The first iteration of the loops around a step in which something is wrong, in words."""
+    loops = tuple(x.node.var for x in step.loops)
+    where = ", ".join(f"{name} = {value}" for name, value in wrong.least(loops).items()) if loops else ""
+    return f", first at {where}" if where else ""
 
 
 def _same(loop: Round) -> Row:

@@ -79,8 +79,9 @@ class CpuDevice:
     checked : bool
         Check every access (slow: for tiny and ragged sizes) or run fast.
     seeds : int or sequence of int
-        Thread and block orders of a checked run: seed 0 is in order, 1 reversed, every other one random; an integer n
-        means the seeds 0 to n - 1.
+        Thread and block orders of a checked run: seeds 0 and 3 are in order, 1 reversed, every other one random; an integer n
+        means the seeds 0 to n - 1.  Copies read, and bulk copies land, as late as can be with seed 0, at once with 1 and 3, and
+        at random times else; products in flight are computed at their wait with seeds 0 and 1, at once with 3.
     threads : int, optional
         Operating-system threads of a fast run; by default, all that this process may use.
     time_limit_s : float

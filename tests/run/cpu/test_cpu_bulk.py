@@ -49,8 +49,8 @@ MISTAKES: dict[str, tuple[Callable[[], Schedule], tuple[str, str], tuple[str, ..
                             ("mbarrier-again", "bulk-pending")),
     "more bytes expected than come": (vector, (ARRIVE, f"mbarrier_expect(arrived[0], 4); {ARRIVE}"), ("mbarrier",)),
     "a copy beyond the last one": (steady, ("&& k < 3)", "&& k < 4)"), ("bulk-unfinished",)),
-    "a group that nobody waits for": (steady, (STEADY_WAIT, f"if (!i_i && !j_i && k == 4) {{ mbarrier_expect(arrived[2], 0); {EMPTY} {EMPTY} }} {STEADY_WAIT}"),
-                                      ("mbarrier-unwaited",)),
+    "a group that nobody waits for": (steady, (STEADY_WAIT, "if (!i_i && !j_i && k == 4) { mbarrier_expect(arrived[2], 0); "
+                                               f"{EMPTY} {EMPTY} }} {STEADY_WAIT}"), ("mbarrier-unwaited",)),
     "every thread arrives": (vector, (f"  {WAIT}", f"  {ARRIVE}\n  {WAIT}"), ("mbarrier-again", *EARLY)),
     "not ready": (vector, ("    mbarrier_begin(arrived);", "    ;"), ("mbarrier-not-ready",)),
     "no barrier before a slot is filled again": (steady, (f"    __syncthreads();\n    {STEADY_WAIT}", f"    {STEADY_WAIT}"),

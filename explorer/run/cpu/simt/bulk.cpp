@@ -1,7 +1,7 @@
 // bulk.cpp: mbarriers and bulk copies of boxes.
 //
-// A box lands at some time between its request and the end of its phase: at once in reversed order, as late as can be in order
-// (when no thread can go on otherwise), at random times else; the fast build lands it at once.  A thread may use the bytes when it
+// A box lands at some time between its request and the end of its phase: at once (seeds 1 and 3), as late as can be (seed 0: when no
+// thread can go on otherwise), at random times else; the fast build lands it at once.  A thread may use the bytes when it
 // has waited for their phase, or when another thread of its block had before a barrier of the block.
 #include "runtime.h"
 #include "bulk.h"
@@ -220,7 +220,7 @@ void simt_bulk_copy(void* shared, const void* map, const int* at, int rank, void
     check_box(f.to, f.bytes, (uint32_t)b.mbarriers[f.mbarrier].record, pc);
     check_source(f, pc);
     memset(shared, 0xFF, (size_t)f.bytes);
-    const bool now = w.order_kind == 1 || (w.order_kind == 2 && next_random(w) % 4 == 0);
+    const bool now = w.landing == 1 || (w.landing == 2 && next_random(w) % 4 == 0);
 #else
     const bool now = true;
 #endif

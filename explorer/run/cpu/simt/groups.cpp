@@ -40,7 +40,7 @@ static void prepare_group(Worker* all, uint64_t count, char* arena, const Launch
         memset((void*)&all[b], 0, sizeof(Worker));
         all[b].stacks = arena + b * launch.threads() * STACK_BYTES;
         all[b].random = next_random(model);
-        all[b].order_kind = model.order_kind;
+        all[b].order_kind = model.order_kind, all[b].landing = model.landing, all[b].products = model.products;
     }
 }
 

@@ -23,6 +23,8 @@ static Region shared_known[512];
 static const char* shared_kernel[512];
 static int shared_known_count;
 static uint32_t now = 1, block_epoch, block_serial, last_serial;
+static uint32_t thread_proxy[MAX_THREADS];  // what each thread wrote before is seen by instructions that read by themselves
+static bool proxy_reads;
 static uint32_t thread_clock[MAX_THREADS], thread_fence[MAX_THREADS], thread_fence_epoch[MAX_THREADS], block_fence;
 static uint32_t seen_by_warp[MAX_WARPS][WARP][WARP];
 static uint32_t seen_by[MAX_THREADS][MAX_THREADS];  // through mbarriers and barriers of some threads
@@ -191,6 +193,10 @@ void check_access(const char* address, int bytes, unsigned how, const void* pc) 
         for (const Stamp& other : c.writes)
             if (!(atomic && other.atomic) && !ordered(other, current, r->shared))
                 access_fault("race", *r, at, part, write, pc, &other, true);
+        if (proxy_reads && r->shared)
+            for (const Stamp& other : c.writes)
+                if (other.clock && other.thread != BOX && other.block == current.block && other.clock >= thread_proxy[other.thread])
+                    access_fault("proxy-unfenced", *r, at, part, write, pc, &other, true);
         if (write)
             for (const Stamp& other : c.reads)
                 if (!ordered(other, current, r->shared)) access_fault("race", *r, at, part, write, pc, &other, false);
@@ -236,7 +242,8 @@ void check_begin_block(Worker& w) {
     block_serial = ++last_serial;
     block_epoch = ++now;
     block_fence = acquired_count = 0;
-    for (unsigned i = 0; i < w.count; ++i) thread_clock[i] = now, thread_fence[i] = thread_fence_epoch[i] = 0;
+    for (unsigned i = 0; i < w.count; ++i) thread_clock[i] = now, thread_fence[i] = thread_fence_epoch[i] = thread_proxy[i] = 0;
+    proxy_reads = false;
     memset(seen_by_warp, 0, sizeof seen_by_warp[0] * ((w.count + WARP - 1) / WARP));
     for (int i = shared_first; i < region_count; ++i) memset(regions[i].begin, 0xFF, (size_t)(regions[i].end - regions[i].begin));
 }
@@ -350,6 +357,13 @@ void simt_fence() {
     for (uint32_t i = 0; i < acquired_count; ++i)
         if (acquired[i].by == thread || acquired[i].epoch < block_epoch) later(acquired[i].until, acquired[i].pending);
 }
+
+void simt_fence_proxy() {
+    const size_t thread = (size_t)(worker->current - worker->threads);
+    thread_proxy[thread] = thread_clock[thread] = ++now;
+}
+
+void simt_proxy_reads(bool on) { proxy_reads = on; }
 
 void simt_atomic_access(const void* address, int bytes) {
     check_access((const char*)address, bytes, READ | WRITE | ATOMIC | ALIGNED, __builtin_return_address(0));

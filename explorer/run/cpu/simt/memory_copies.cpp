@@ -1,4 +1,6 @@
 // memory_copies.cpp: asynchronous and bulk copies in the checked build: when their bytes count as written, and by whom.
+// A thread's own copies read their source when they are asked for (seeds 1 and 3), when they are waited for (seed 0), or at either
+// time; their bytes are poison up to the wait in any case.
 #include "runtime.h"
 #include "shadow.h"
 #include <stdio.h>
@@ -48,7 +50,7 @@ void check_write(char* address, int bytes, const void* pc) { check_access(addres
 
 // A deferred copy lands: its bytes count as written now, by the thread that waited.
 static void land(const AsyncCopy& copy) {
-    memcpy(copy.to, copy.from, (size_t)copy.valid);
+    memcpy(copy.to, copy.held ? copy.as_asked : copy.from, (size_t)copy.valid);
     memset(copy.to + copy.valid, 0, (size_t)(copy.bytes - copy.valid));
     Region* r = find(copy.to);
     const size_t offset = (size_t)(copy.to - r->begin);
@@ -77,7 +79,11 @@ void simt_async_copy(void* shared, const void* global, int bytes, int valid) {
     AsyncQueue& q = worker->current->async;
     if (q.count == q.capacity)
         q.copies = (AsyncCopy*)realloc(q.copies, (size_t)(q.capacity = q.capacity * 2 + 16) * sizeof(AsyncCopy));
-    q.copies[q.count++] = {(char*)shared, (const char*)global, bytes, valid, q.group};
+    AsyncCopy& copy = q.copies[q.count++];
+    copy = {(char*)shared, (const char*)global, bytes, valid, q.group, false, {}};
+    Worker& w = *worker;
+    copy.held = w.landing == 1 || (w.landing == 2 && next_random(w) % 4 == 0);
+    if (copy.held) memcpy(copy.as_asked, copy.from, (size_t)valid);
 }
 
 void simt_async_commit() { ++worker->current->async.group; }

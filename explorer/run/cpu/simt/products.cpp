@@ -1,5 +1,5 @@
-// products.cpp: products of a warpgroup in flight.  Each thread computes its own elements of the accumulator when it waits: what it
-// reads is read as late as the rules allow.
+// products.cpp: products of a warpgroup in flight.  Each thread computes its own elements of the accumulator when it waits, as late
+// as the rules allow, or at once (seed 3 of the checked build, and at random in random orders): before its wait it may read at any time.
 #include "runtime.h"
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +22,17 @@ void simt_product_issue(void (*run)(const void*), const void* what, int bytes) {
     Product& p = q.all[q.count++];
     p.run = run;
     memcpy(p.what, what, (size_t)bytes);
+#if SIMT_CHECKED
+    Worker& w = *worker;
+    if (w.products == 1 || (w.products == 2 && next_random(w) % 2)) run(what), p.run = nullptr;
+#endif
 }
 
 void simt_product_wait(int pending) {
     ProductQueue& q = worker->current->products;
     while (q.count - q.first > pending) {
         const Product product = q.all[q.first++];  // on the thread's own stack, which checked code may read
-        product.run(product.what);
+        if (product.run) product.run(product.what);
     }
 }
 }

@@ -40,7 +40,7 @@ enum State : uint8_t { UNSTARTED, READY, AT_BARRIER, AT_WARP, AT_GRID, AT_MBARRI
 constexpr int MOST_PARTS = 16;  // barriers of a block (PTX ISA, "bar")
 enum WarpOperation : uint8_t { SYNC, EXCHANGE, GATHER, VOTE };
 
-struct AsyncCopy { char* to; const char* from; int bytes, valid; int group; };
+struct AsyncCopy { char* to; const char* from; int bytes, valid; int group; bool held; char as_asked[16]; };  // held: what was read
 struct AsyncQueue { AsyncCopy* copies; int count, capacity; int group; };  // `group`: the one being filled
 
 struct Product { void (*run)(const void*); alignas(8) unsigned char what[64]; };
@@ -84,6 +84,8 @@ struct Worker {           // one operating-system thread and the block it runs
     void* kept;           // what the checked build keeps of shared memory while the block waits for others
     uint64_t random;      // xorshift state; `order_kind` 0 in order, 1 reversed, 2 random
     int order_kind;
+    int landing;          // copies read, and bulk copies land, 0 as late as can be, 1 at once, 2 at random times
+    int products;         // a warpgroup's products in flight read 0 as late as can be, 1 at once, 2 at random times
 };
 
 extern thread_local Worker* worker;

@@ -82,6 +82,8 @@ void simt_warp_gather(unsigned mask, const void* value, int bytes, void* all, in
 unsigned simt_warp_vote(unsigned mask, int predicate, int line);      // ballot
 unsigned simt_active_mask();
 void simt_fence();
+void simt_fence_proxy();                                              // for instructions that read shared memory by themselves
+void simt_proxy_reads(bool);                                          // whether what follows are reads of such an instruction
 void simt_trap(int line);
 void simt_atomic_access(const void* address, int bytes);              // the checks of one atomic operation
 void simt_async_copy(void* shared, const void* global, int bytes, int valid_bytes);

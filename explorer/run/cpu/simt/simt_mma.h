@@ -62,6 +62,7 @@ inline void simt_wgmma_now(const void* what) {
     typedef typename simt_mma_wide<A>::type wide;
     const int thread = (int)((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 128);
     const int lane = thread % 32;
+    simt_proxy_reads(true);
     for (int half = 0; half < 2; ++half) {
         const int row = thread / 32 * 16 + lane / 4 + 8 * half;
         wide left[STEPS * K];
@@ -76,6 +77,7 @@ inline void simt_wgmma_now(const void* what) {
             p.c[i] = (C)sum;
         }
     }
+    simt_proxy_reads(false);
 }
 
 template <int N, int K, int STEPS, class A, class B, class C, int NC, class LEFT, class RIGHT>

@@ -1,0 +1,281 @@
+"""Bugs in pipelines that users of other compilers reported, each as a schedule here: refused, or made by an edit of its IR.
+
+Where one of the moves would make it, the move is refused with the least pair of instances.  Where none ever makes it, the IR of a
+right schedule is edited as the other compiler's pass had, and the judge of the IR and the CPU device have to notice, each by
+itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from explorer.errors import IllegalSchedule
+from explorer.ir.expr import const, quotient, remainder, var
+from explorer.ir.finding import Finding
+from explorer.kernel.conditions import Condition
+from explorer.kernel.launches import PlanIR, plan_ir, standing
+from explorer.kernel.nodes import Arrive, Await, Do, If, Wait, WaitProducts
+from explorer.kernel.validate import judged
+from explorer.schedule import Schedule
+from explorer.schedule.step import Step
+from explorer.transforms.overlap import Overlap
+from explorer.transforms.pipeline import Pipeline
+from explorer.transforms.shift import Shift
+from tests.kernel.bulk_schedules import several_tiles, tiled_product
+from tests.mutants.ir import Body, Rule, ir_mutants, no_barrier
+from tests.mutants.ir_pipelines import no_arrival, no_fence, warpgroup
+from tests.mutants.ir_products import PRODUCTS
+from tests.transforms.test_overlap import tiled
+
+from .corpus import TWICE, rows, tiles
+
+WAR = """@ex.program
+def f(first: ex.f32[M], x: ex.f32[K, M], y: ex.f32[M]):
+    s = ex.local(ex.f32, M)
+    for i in range(M):
+        s[i] = first[i]
+        y[i] = 0.0
+    for k in range(K):
+        for i in range(M):
+            y[i] += s[M - 1 - i]
+        for i in range(M):
+            s[i] = x[k, i]
+"""
+THROUGH_AN_ATOMIC = """@ex.program
+def f(u: ex.i32[K + 1, M], x: ex.i32[K, M, 4], y: ex.i32[K, M]):
+    for k in range(K):
+        for i in range(M):
+            y[k, i] = u[k, M - 1 - i]
+        for i in range(M):
+            for j in range(4):
+                u[k + 1, i] += x[k, i, j]
+"""
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A bug, and what it is here.
+
+    Attributes
+    ----------
+    name : str
+        The report.
+    link : str
+    mechanism : str
+        In words.
+    says : str
+        What the refusal, or the judge's finding, says: a regular expression.
+    mend : callable
+        The schedule as it should be.
+    before : callable or None
+        The schedule on which a move is refused, and `step` that move.
+    step : Step or None
+    edit : rule or None
+        What the other compiler's pass does to the IR of `mend`; of several places the one with this `number`.
+    number : int
+    mended : str
+        In words.
+    faults : tuple of str
+        What the CPU device may say: kinds of faults, or "a wrong result".
+    """
+
+    name: str
+    link: str
+    mechanism: str
+    says: str
+    mended: str
+    mend: Callable[[], Schedule]
+    before: Callable[[], Schedule] | None = None
+    step: Step | None = None
+    edit: Rule | None = None
+    number: int = 0
+    faults: tuple[str, ...] = ()
+
+    def refusal(self) -> Finding:
+        """What the move is refused with, or the first thing that the judge finds in the edited IR."""
+        if self.step is None:
+            return next(found for launch in self.wrong().launches for found in judged(launch))
+        assert self.before is not None
+        with pytest.raises(IllegalSchedule) as caught:
+            self.before().apply(self.step)
+        return caught.value.finding
+
+    def wrong(self) -> PlanIR:
+        """The IR with the bug, of the refused move or of the edit."""
+        if self.step is not None and self.before is not None:
+            return plan_ir(self.step.rewrite(self.before().plan), barriers=standing)
+        assert self.edit is not None
+        return ir_mutants(plan_ir(self.mend().plan), {self.name: self.edit})[self.number].ir
+
+
+def _with(body: Body, position: int, *nodes: object) -> Body:
+    return (*body[:position], *nodes, *body[position + 1 :])  # type: ignore[return-value]
+
+
+def _awaits(body: Body) -> Iterator[tuple[int, Await]]:
+    return ((n, node) for n, node in enumerate(body) if isinstance(node, Await))
+
+
+def forgets_tiles(body: Body) -> Iterator[Body]:
+    """The wait counts from the beginning of its own loop, whatever the loops around it have counted."""
+    for n, node in _awaits(body):
+        own = {"i": const(0), "j": const(0)}
+        yield _with(body, n, replace(node, parity=node.parity.substitute(own, {"k": (0, 4)})))
+
+
+def parity_of_a_ring(body: Body) -> Iterator[Body]:
+    """The parity is that of a ring of three mbarriers, and there are two."""
+    for n, node in _awaits(body):
+        k = var("k")
+        yield _with(body, n, replace(node, parity=remainder(quotient(k, 3, {"k": (0, 9)}), 2, {"k": (0, 9)})))
+
+
+def parity_of_the_iteration(body: Body) -> Iterator[Body]:
+    """The parity is that of the iteration, as for a single mbarrier, and the mbarriers take turns."""
+    for n, node in _awaits(body):
+        yield _with(body, n, replace(node, parity=remainder(var("k"), 2, {"k": (0, 9)})))
+
+
+def waits_for_the_last_copies(body: Body) -> Iterator[Body]:
+    """A wait is for the group that is closed behind it."""
+    for n, node in _awaits(body):
+        ahead = {"k": var("k") + 2}
+        yield _with(body, n, replace(node, slot=node.slot.substitute(ahead, {"k": (0, 9)}),
+                                     parity=node.parity.substitute(ahead, {"k": (0, 9)})))
+
+
+def nobody_arrives(body: Body) -> Iterator[Body]:
+    """The thread that should arrive is in no block: the signal is another role's."""
+    for n, node in enumerate(body):
+        if isinstance(node, Arrive):
+            yield _with(body, n, If((Condition(var("j_i") - 1),), (node,)))
+
+
+def reads_before_it_waits(body: Body) -> Iterator[Body]:
+    """The first statement that reads stands before the wait, which another array's reader has behind it."""
+    wait = next((n for n, node in enumerate(body) if isinstance(node, Wait)), None)
+    reader = next((n for n, node in enumerate(body) if isinstance(node, Do)), None)
+    if wait is not None and reader is not None:
+        yield (*body[:wait], body[reader], *body[wait:reader], *body[reader + 1 :])
+
+
+def no_wait_for_products(body: Body) -> Iterator[Body]:
+    """Threads meet, and the next copy follows, while products read."""
+    for n, node in enumerate(body):
+        if isinstance(node, WaitProducts) and node.pending:
+            yield _with(body, n)
+
+
+def arrives_twice(body: Body) -> Iterator[Body]:
+    """An arrival once more, before anybody has waited."""
+    for n, node in enumerate(body):
+        if isinstance(node, Arrive):
+            yield _with(body, n, node, node)
+
+
+def one_group_more(body: Body) -> Iterator[Body]:
+    """A wait counts iterations, and each closes two groups."""
+    for n, node in enumerate(body):
+        if isinstance(node, Wait):
+            yield _with(body, n, replace(node, pending=node.pending + 1))
+
+
+def shared(text: str = WAR) -> Schedule:
+    """A block's threads run along the rows; a temporary is in shared memory."""
+    return rows(text).contract("s", "shared")
+
+
+def through_an_atomic() -> Schedule:
+    """Each iteration reads rows that the one before has added to."""
+    return rows(THROUGH_AN_ATOMIC, "u", M=6, K=5)
+
+
+def in_flight(stages: int, steps: int = 1) -> Schedule:
+    """Products of some steps in flight."""
+    return tiled(stages, M=64, N=64, K=256).overlap("k", steps=steps)
+
+
+TILELANG = "https://github.com/tile-ai/tilelang"
+BUGS = (
+    Bug("TileLang #2668", f"{TILELANG}/issues/2668",
+        "A loop reads a shared array and then overwrites it for its next iteration; the pipeline makes the overwriting copy run "
+        "ahead of the read.",
+        r"S2\[0, 0\] reads s\[6\], which S3\[0, 6\] overwrites", "the copy gets an array of its own, with a slot for each stage",
+        lambda: rows(WAR, "x").contract("s", "shared").pipeline("k", 2), shared, Shift("k", -1, of="i_3"),
+        faults=("race", "a wrong result", "uninitialised")),
+    Bug("TileLang #2595", f"{TILELANG}/issues/2595",
+        "What an iteration reads is added to by the one before; the pipeline does not see the dependence, since it runs through "
+        "an atomic, and copies the row before the sum is complete.",
+        r"S1\[0, 0, 0\] writes u\[1, 0\], which u_s\[1, 0\] reads", "the copy stays in its iteration",
+        through_an_atomic, through_an_atomic, Pipeline("k", 2), faults=("race", "a wrong result")),
+    Bug("TileLang #2613", f"{TILELANG}/issues/2613",
+        "No barrier stands between the products that read a shared factor, there of two warpgroups, and the copy for the next "
+        "step.",
+        r"races with S1 for a_s: no barrier stands between them", "a barrier at the end of the loop", warpgroup, edit=no_barrier,
+        faults=("race",)),
+    Bug("TileLang #2566", f"{TILELANG}/issues/2566",
+        "With a single iteration the copy takes another path, which expects the bytes and never arrives: the wait does not end.",
+        r"commits or waits otherwise than the schedule", "the first thread arrives", lambda: tiled_product(2, 16),
+        edit=no_arrival, faults=("mbarrier",)),
+    Bug("TileLang #2567", f"{TILELANG}/issues/2567",
+        "A wait was moved before the arrival that its own group depends on: threads wait for what they would only ask for "
+        "behind.",
+        r"uses the mbarrier of another group, first at k = 0", "the wait is for the group of its own iteration",
+        lambda: tiled_product(3), edit=waits_for_the_last_copies, faults=("mbarrier",)),
+    Bug("TileLang #2634", f"{TILELANG}/issues/2634",
+        "Threads write a factor, and a tensor instruction reads it through the asynchronous proxy without `fence.proxy.async` "
+        "between.",
+        r"no barrier with a fence of the asynchronous proxy", "each thread's fence before the barrier", warpgroup, edit=no_fence,
+        number=1, faults=("proxy-unfenced",)),
+    Bug("TileLang PR #2674", f"{TILELANG}/pull/2674",
+        "In a persistent loop every tile counts phases from 0, whatever the tiles before have left: right iff the number of "
+        "steps is a multiple of twice the number of mbarriers.",
+        r"waits for another phase of the mbarrier, first at i = 0, j = 1, k = 0", "the number of the group counts all tiles",
+        several_tiles, edit=forgets_tiles, faults=("mbarrier", "bulk-pending")),
+    Bug("TileLang PR #2166", f"{TILELANG}/pull/2166",
+        "The place of the wait was taken from one copied array; a statement that reads another one stands before it.",
+        r"the text of S0 runs in another order", "the wait before the first reader", lambda: rows(TWICE, "x").pipeline("k", 3),
+        edit=reads_before_it_waits, faults=("async-pending", "uninitialised")),
+    Bug("TileLang PR #3087", f"{TILELANG}/pull/3087",
+        "The parity of a wait is that of a ring of stages, and its mbarriers are fewer.",
+        r"waits for another phase of the mbarrier, first at k = 2", "the parity of the mbarrier's own phase",
+        lambda: tiled_product(1), edit=parity_of_a_ring, faults=("mbarrier", "bulk-pending", "race")),
+    Bug("TileLang #2927", f"{TILELANG}/issues/2927",
+        "The parity of a wait is that of the iteration, as if one mbarrier were used in each; they take turns.",
+        r"waits for another phase of the mbarrier, first at k = 1", "the parity of the mbarrier's own phase",
+        lambda: tiled_product(3), edit=parity_of_the_iteration, faults=("mbarrier", "bulk-pending", "uninitialised")),
+    Bug("TileLang PR #2505", f"{TILELANG}/pull/2505",
+        "A wait counts stages, and each has several groups: it lets one go on that its reader needs.",
+        r"commits or waits otherwise than the schedule", "waits count groups", lambda: rows(TWICE, "x").pipeline("k", 3),
+        edit=one_group_more, faults=("async-pending",)),
+    Bug("CUTLASS #2404", "https://github.com/NVIDIA/cutlass/issues/2404",
+        "The thread that should arrive is one of another role: nobody does, and the other side waits for ever.",
+        r"is not run by the threads that should", "the thread that asks for the copies arrives", lambda: tiled_product(2),
+        edit=nobody_arrives, faults=("mbarrier",)),
+    Bug("Triton #3106, #8554", "https://github.com/triton-lang/triton/pull/3106",
+        "A product in flight still reads a slot that the copy of a later step overwrites: one slot too few.",
+        r"may write x_s\[0, 0, 0\] while S1\[0, 0, 0\] is in flight", "a slot for each product in flight",
+        lambda: in_flight(4), lambda: tiled(3, M=64, N=64, K=256), Overlap("k", 2),
+        faults=("a wrong result", "race", "bulk-pending")),
+    Bug("Triton #8139", "https://github.com/triton-lang/triton/pull/8139",
+        "A use is scheduled behind the next copy into its slot: the buffer needs one slot more than stages.",
+        r"S1\[0, 0, 0\] would not get the value that a_s\[0, 0, 0, 0, 0\] writes for it", "one slot more",
+        lambda: tiles().pipeline("k", 2, buffers=3, asynchronous=False).shift("k", 1, of="k.i"),
+        lambda: tiles().pipeline("k", 2, asynchronous=False), Shift("k", 1, of="k.i"), faults=("a wrong result", "race")),
+    Bug("Fuser #3561", "https://github.com/NVIDIA/Fuser/issues/3561",
+        "No `wgmma.wait_group` stands before the slot of a product is given free.",
+        r"commits or waits otherwise than the schedule", "the wait before the barrier", lambda: in_flight(2),
+        edit=no_wait_for_products, faults=("a wrong result", "race", "bulk-pending")),
+    Bug("Fuser #3865", "https://github.com/NVIDIA/Fuser/pull/3865",
+        "Threads meet, and then each waits for its own products: other warps' products still read the slot.",
+        r"races with x_s for x_s: no barrier stands between them", "the wait before the barrier",
+        lambda: tiled(3, 128, M=128, N=64, K=256).overlap("k"),
+        edit=PRODUCTS["threads meet before they wait"], faults=("a wrong result", "race", "bulk-pending")),
+    Bug("vLLM #26026", "https://github.com/vllm-project/vllm/pull/26026",
+        "An early way out arrives and goes round the loop to arrive again, before anybody has waited for the first phase.",
+        r"commits or waits otherwise than the schedule", "an arrival for each group", several_tiles, edit=arrives_twice,
+        faults=("mbarrier-again", "mbarrier-unwaited", "bulk-pending", "mbarrier")),
+)

@@ -1,0 +1,55 @@
+"""What is said of each bug: the refusal of the move or of the edited IR, the CPU device, and the schedule that is mended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from explorer.ir.finding import Finding
+from explorer.kernel.launches import plan_ir
+from tests.mutants.printed import Subject
+
+from .bugs import Bug
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A bug, what it is refused with, and what the CPU device says of its kernel and of the mended one (nothing: it is right)."""
+
+    bug: Bug
+    refusal: Finding
+    device: str
+    mended: str
+
+
+def replay(bug: Bug) -> Replay:
+    """Ask the judges and the device."""
+    mended = bug.mend()
+    assert mended.judgement.emittable, bug.name
+    before = bug.before() if bug.before else mended
+    (device,) = Subject.of(before).verdicts([bug.wrong()])
+    (right,) = Subject.of(mended).verdicts([plan_ir(mended.plan)])
+    return Replay(bug, bug.refusal(), device, right)
+
+
+def page(found: Sequence[Replay]) -> str:
+    """The page of the documentation."""
+    rows = [f"| [{r.bug.name}]({r.bug.link}) | {r.bug.mechanism} | {_how(r)} {r.refusal.what} | {r.device} | {r.bug.mended} |"
+            for r in found]
+    return "\n".join([
+        "# Bugs in pipelines", "",
+        "Users of other compilers have reported these bugs: pipelines that compute something else, race, or wait for ever.  Each "
+        "is a schedule here.  Where one of the moves would make it, the move is refused with the smallest pair of instances.  "
+        "Where no move ever makes it, the intermediate representation of a right schedule is edited as the other compiler's pass "
+        "left it; the judge of what is printed refuses it, with the first iteration that is wrong where there is one.  The CPU "
+        "device knows nothing of either: it runs the kernel with the bug, copies landing and products reading as early or late "
+        "as they may, and says what the third column has.  The mended schedule is accepted, and right in the same orders.", "",
+        f"{len(found)} bugs, {sum(bool(r.device) and not r.mended for r in found)} of them refused, shown and mended.", "",
+        "| bug | mechanism | refused | the CPU device says | mended by |", "|---|---|---|---|---|", *rows, "",
+        "How many errors of each kind are noticed in many pipelines: "
+        "[benchmarks/results/pipeline_mutants.md](../benchmarks/results/pipeline_mutants.md).", "",
+        "Made by `python -m benchmarks.properties --bugs --write`; the bugs are in `tests/hazards/bugs.py`.", ""])
+
+
+def _how(r: Replay) -> str:
+    return f"`{r.bug.step}`:" if r.bug.step is not None else "the edited kernel:"
