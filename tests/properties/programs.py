@@ -12,8 +12,10 @@ from explorer.frontend.definition import Definition
 from explorer.ir.dtype import DTYPES
 from explorer.ir.instructions import INSTRUCTIONS
 from explorer.schedule import Schedule
+from explorer.transforms.bind import Bind
 from explorer.transforms.overlap import Overlap
 from explorer.transforms.pipeline import Pipeline
+from explorer.transforms.specialise import Specialise
 from explorer.transforms.stage import Stage
 
 from .hostile import renamed
@@ -207,6 +209,31 @@ def f(x: ex.{dtype}[M, K], y: ex.{dtype}[K, N], z: ex.{dtype}[M, N]):
 
 def products_of_warpgroups(pick: random.Random, label: str) -> Case:
     """A product by a warpgroup's instructions, whose factors bulk copies bring some steps ahead; some products are in flight."""
+    s = _tiles_of_warpgroups(pick, label)
+    extent = s.plan.loops["k"].extent
+    ahead = Pipeline("k", pick.randint(2, min(extent, 3) + 1), buffers=pick.choice((0, 0, 3, 4)))
+    s = s.apply(ahead) if s.try_step(ahead)[0] else s
+    return Case("products of warpgroups", _some_in_flight(pick, s.tensorize("S1")))
+
+
+def roles_of_warpgroups(pick: random.Random, label: str) -> Case:
+    """A product by a warpgroup's instructions, whose factors a producer brings, for one tile or several; some are in flight."""
+    s = _tiles_of_warpgroups(pick, label)
+    turns = pick.choice((None, Bind("i", "seq"), Bind("j", "seq"), Bind("i", "block.x")))
+    s = s.apply(turns) if turns is not None and s.try_step(turns)[0] else s
+    s = s.tensorize("S1")
+    step = Specialise("k", pick.randint(2, 4))
+    s = s.apply(step) if pick.random() < 0.8 and s.try_step(step)[0] else s
+    return Case("roles of warpgroups", _some_in_flight(pick, s))
+
+
+def _some_in_flight(pick: random.Random, s: Schedule) -> Schedule:
+    step = Overlap("k", pick.choice((0, 1, 1, 2)))
+    return s.apply(step) if pick.random() < 0.3 and s.try_step(step)[0] else s
+
+
+def _tiles_of_warpgroups(pick: random.Random, label: str) -> Schedule:
+    """Up to the copies of factors."""
     dtype = pick.choice(("f16", "bf16", "i8"))
     total, depth = ("i32", 128) if dtype == "i8" else ("f32", 64)
     text = f"""@ex.program
@@ -232,16 +259,11 @@ def f(a: ex.{dtype}[M, K], b: ex.{dtype}[N, K], c: ex.{total}[M, N]):
     s = s.contract("acc", "register")
     for array in ("a", "b"):
         s = s.stage(array, "k", engine="bulk", swizzle=128)
-    extent = s.plan.loops["k"].extent
-    ahead = Pipeline("k", pick.randint(2, min(extent, 3) + 1), buffers=pick.choice((0, 0, 3, 4)))
-    s = s.apply(ahead) if s.try_step(ahead)[0] else s
-    s = s.tensorize("S1")
-    step = Overlap("k", pick.choice((0, 1, 1, 2)))
-    return Case("products of warpgroups", s.apply(step) if pick.random() < 0.3 and s.try_step(step)[0] else s)
+    return s
 
 
 PREPARED = {"load_matrix": fragments_of_shared_tiles, "pipeline": boxes_of_arrays, "rescale": maxima_in_parts,
-            "overlap": products_of_warpgroups,
+            "overlap": products_of_warpgroups, "specialise": roles_of_warpgroups,
             "stage": boxes_of_arrays, "swizzle": tiles_in_shared_memory, "tensorize": products_in_tiles}
 """Programs for transformations that random ones hardly ever have work for."""
 

@@ -88,7 +88,8 @@ def test_the_price_of_the_last_rungs_is_near_what_was_measured() -> None:
 
 @pytest.mark.parametrize("t", [
     WARP, replace(WARP, stages=3), replace(WARP, rows=64, columns=64, stages=4), replace(GROUP, stages=3),
-    replace(GROUP, columns=128, stages=5), replace(GROUP, stages=3, through=True)], ids=str)
+    replace(GROUP, columns=128, stages=5), replace(GROUP, stages=3, through=True),
+    replace(GROUP, stages=3, persistent=132), replace(GROUP, stages=4, persistent=132, producer=True)], ids=str)
 def test_a_tiling_and_its_plan_have_one_time(t: Tiling) -> None:
     form = product_form(matmul.schedule(**SIZES), matmul.schedule(**SIZES).plan.kernels[0].id)
     assert form is not None
@@ -145,6 +146,12 @@ def test_other_blocks_go_on_while_one_waits() -> None:
     one, two = (stepped((step,), 0.0, 264, 256, r, 132, 1000.0) for r in (1, 2))
     assert (one.rounds, two.rounds) == (2, 1)
     assert two.total_us < 0.6 * one.total_us
+
+
+def test_a_producer_starts_the_pipeline_once() -> None:
+    turns = replace(GROUP, stages=3, through=True, persistent=132)
+    fills = [dict(priced(made(t)).parts)["fill"] for t in (turns, replace(turns, producer=True))]
+    assert fills[0] == pytest.approx(4 * fills[1])  # 512 tiles, of which a block takes four
 
 
 def test_fragments_that_are_loaded_ahead_cost_less() -> None:

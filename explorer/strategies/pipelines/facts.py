@@ -120,13 +120,26 @@ def steppings(plan: Plan, kernel: Kernel) -> tuple[Stepping, ...]:
     """The loops of a kernel that step, in order of the text; of nested ones each has the leaves that no inner one has."""
     here = [(leaf, above) for leaf, above, k in plan.leaves if k.id == kernel.id]
     loop_of = {leaf.id: loop for leaf, above in here if (loop := _steps_of(plan, leaf, above, here))}
-    stepping = set(loop_of.values())
+    first = _prologues(here, loop_of)
+    stepping = {loop for leaf, loop in loop_of.items() if leaf not in first}
     below: dict[str, list[Nest]] = {}
     for leaf, above in here:
+        if leaf.id in first:
+            continue
         loop = loop_of.get(leaf.id) or next((x.id for x in reversed(above) if x.id in stepping), "")
         if loop:
             below.setdefault(loop, []).append((leaf, above))
     return tuple(_stepping(plan, kernel, loop, nests, loop_of) for loop, nests in below.items())
+
+
+def _prologues(here: list[Nest], loop_of: dict[str, str]) -> set[str]:
+    """Copies that start a pipeline in each iteration of a loop around it: others of their statement step further inside."""
+    deep = {x.id: n for _, above in here for n, x in enumerate(above)}
+    most: dict[str, int] = {}
+    for leaf, _ in here:
+        if leaf.id in loop_of:
+            most[leaf.statement] = max(most.get(leaf.statement, 0), deep[loop_of[leaf.id]])
+    return {leaf.id for leaf, _ in here if leaf.id in loop_of and deep[loop_of[leaf.id]] < most[leaf.statement]}
 
 
 def stepped_time(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], counts: KernelCounts, gpu: Gpu,
