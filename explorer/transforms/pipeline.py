@@ -127,6 +127,11 @@ class Pipeline(Transform):
             steady = [Sync(plan.fresh(f"{loop.id}.wait"), "wait", self.stages - 2), *steady,
                       Sync(plan.fresh(f"{loop.id}.commit"), "commit")]
         new = plan.replace_node(loop.id, replace(early, body=tuple(first)), replace(loop, role=role, body=(*steady, *rest)))
+        for name in {view.buffer for nest in nests for leaf, _ in leaves((nest,)) for slot, view in leaf.views if slot == 0}:
+            source = new.buffer_of[name]
+            if source.scope == loop.id:  # what is copied before the loop begins lives there: a longer life is always correct
+                outside = next((x.id for x in reversed(above) if source.space == "register" or not x.is_thread), "")
+                new = put_buffer(new, replace(source, scope=outside))
         return slotted(new, filled, slots, above)
 
     def _started(self, node: Node) -> Node:

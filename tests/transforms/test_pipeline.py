@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import explorer as ex
 from explorer.ir.dtype import DTYPES
 from explorer.ir.plan import initial
 from explorer.ir.text import loops_text
@@ -142,3 +143,20 @@ def test_candidates_apply() -> None:
     assert not Pipeline.offers(initial(row_sum()), "k")
     assert str(step(("pipeline", "k", 3))) == "pipeline('k', 3)"
     assert inputs(ragged())
+
+
+def test_a_register_that_is_copied_ahead_lives_around_the_loop() -> None:
+    """In a program that runs nothing, so that nobody misses the value (found by random schedules)."""
+    m, n = ex.sizes("M N")
+
+    @ex.program
+    def f(x: ex.f32[m + 2, n + 2], y: ex.f32[m, n]):
+        for i in range(1, m):
+            for j in range(i, n):
+                t = ex.local(ex.f32)
+                t = x[i, j] + 1.0
+                y[i, j] = abs(t)
+
+    s = f.schedule(M=1, N=17).split("j", 2).skew("i", "j").stage("t", "j.i", space="register").contract("t")
+    s = s.pipeline("j.i", 3, asynchronous=False)
+    assert s.run(device="cpu", time=False, ragged=False).correct
