@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import gcd
 
 from ..ir.expr import Expr, Ranges, const, var
-from ..ir.inequality import cases, free_of_quotient
+from ..ir.inequality import cases, free_of_quotient, linear_in
 from .index import to_c
 
 
@@ -84,6 +84,7 @@ def anyone(conditions: Sequence[Condition], names: Iterable[str], ranges: Ranges
     """
     left = list(conditions)
     for name in sorted(names):
+        left = [x for c in left for x in _linear(c, name)]
         low, high = ranges[name]
         bounds = [Condition(var(name) - low), Condition(const(high) - var(name))]
         if (solved := next((s for c in left if (s := _solved(c, name)) is not None), None)) is not None:
@@ -97,6 +98,13 @@ def anyone(conditions: Sequence[Condition], names: Iterable[str], ranges: Ranges
         left += [Condition(_without(e, name) * -f.coefficient(name) + _without(f, name) * e.coefficient(name))
                  for e in below for f in above]
     return conjunction(condition(c.expr, c.equality, ranges) for c in left)
+
+
+def _linear(c: Condition, name: str) -> tuple[Condition, ...]:
+    """The condition without the quotient that hides a variable, if one does: ``e // 2 == 3`` is ``6 <= e`` and ``e <= 7``."""
+    sides = (c.expr, c.expr * -1) if c.equality else (c.expr,)
+    shown = tuple(linear_in(e, name) for e in sides)
+    return (c,) if shown == sides else tuple(map(Condition, shown))
 
 
 def _without(expr: Expr, name: str) -> Expr:

@@ -104,6 +104,8 @@ def _misshapen(plan: Plan, row: Instruction, leaf: Leaf, above: tuple[Loop, ...]
             return
     if leaf.collect or any(x.role in ("lane", "thread.x") for x in above):
         yield f"all {row.lanes} lanes run it together"
+    elif row.lanes > WARP_SIZE and (warp := next((x.id for x in above if x.role == "warp"), "")):
+        yield f"its {row.lanes} threads are four warps, and {warp} gives each of them another iteration"
     elif row.lanes == WARP_SIZE and threads % WARP_SIZE:
         yield "all 32 lanes of a warp run it together"
     elif row.lanes > WARP_SIZE and threads != row.lanes:

@@ -587,7 +587,8 @@ def f(u: ex.f32[16, 8]):
 
 @pytest.mark.parametrize(("condition", "test"), [
     ("k == i and k % 2 == b", "i % 2 == b"), ("k == i and 2 * b <= k and k < 2 * b + 2", "2 * b <= i && i <= 2 * b + 1"),
-    ("2 * k >= 2 * i + b and 2 * k < 2 * i + b + 1", "b < 1")])
+    ("2 * k >= 2 * i + b and 2 * k < 2 * i + b + 1", "b < 1"),
+    ("(k + 2 * i) // 4 == b and k < 2", "2 * b <= i && i <= 2 * b + 1")])
 def test_a_block_without_contributors_does_not_update(condition: str, test: str) -> None:
     """The sibling between blocks, where the update by the identity would lose another block's."""
     text = f'''@ex.program

@@ -18,6 +18,7 @@ from explorer.poly.judge import judge
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.schedule import Schedule
 from explorer.transforms.tensorize import Tensorize, tile_of
+from tests.frontend.support import body
 from tests.properties.programs import define, products_in_tiles
 from tests.properties.tally import ACCEPTED
 from tests.properties.trial import Trial
@@ -221,3 +222,16 @@ def test_a_warpgroup_reads_swizzled_rows_alone() -> None:
     for arch in ("sm_80", "sm_100"):
         with pytest.raises(ResourceError, match="sm_90 alone"):
             emit(s.plan, arch=arch)
+
+
+def test_a_warpgroup_is_not_bound_to_warps() -> None:
+    """The four warps of one instruction would have taken different iterations (chain 840574:75)."""
+    s = body("for i in range(M):\n    for j in range(N):\n        acc = ex.local(ex.f32)\n        acc = 0\n"
+             "        for k in range(K):\n            acc += x[i, k] * y[j, k]\n        z[i, j] = acc",
+             "x: ex.f16[M, K], y: ex.f16[N, K], z: ex.f32[M, N]").schedule(M=72, K=64, N=8)
+    s = s.tile(("i", "j"), (128, 8)).split("i.i", 64).distribute("j.i", "S1").distribute("j.i", "S0")
+    s = s.distribute("i.i.i", "S1").distribute("i.i.i", "S0").split("k", 64).reorder(("k", "i.i.i.3", "j.i.3", "k.i"))
+    s = s.contract("acc").stage("x", "k", engine="bulk", swizzle=128).stage("y", "k", engine="bulk", swizzle=128).tensorize("S1")
+    with pytest.raises(TransformError, match="its 128 threads are four warps"):
+        s.bind("k", "warp")
+    assert s.bind("k", "thread.y").run(device="cpu", time=False).correct

@@ -15,7 +15,9 @@ from math import gcd, prod
 
 from ...ir.dtype import DType
 from ...ir.expr import Expr, const, var
+from ...ir.operations import OPERATIONS
 from ...ir.plan import Plan
+from ...ir.scalar import Call, walk
 from ...ir.tree import Leaf, Loop, ranges
 from ...poly.bulk import MOST_STEP
 from ...poly.tensor import is_product
@@ -107,6 +109,9 @@ class ProductForm:
         that lanes hold are half a sector, and 16 bytes from shared memory a part of a line.
     across : bool
         Whether results follow each other in memory along the rows instead.
+    long : bool
+        Whether more is done with each sum than a few additions and a store: operations of many instructions, or reads of arrays
+        that have an element for each result.
     """
 
     kernel: str
@@ -131,6 +136,7 @@ class ProductForm:
     grouped: bool = False
     lines: bool = False
     across: bool = False
+    long: bool = False
 
 
 def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
@@ -198,7 +204,22 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
                        widths, k.id, tuple(x.id for x in others), tuple(x.extent for x in others),
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
                        plan.array_of[statement.target.array].dtype, gathered or _by_stride(plan, update, inner),
-                       () if gathered else flat, gathered, grouped, _in_lines(plan, last, wide), _across(plan, last, tall))
+                       () if gathered else flat, gathered, grouped, _in_lines(plan, last, wide), _across(plan, last, tall),
+                       _is_long(plan, [*leaves_of(body[0])], update, {*wide}, {*tall}))
+
+
+def _is_long(plan: Plan, leaves: Sequence[Leaf], update: Leaf, wide: set[str], tall: set[str]) -> bool:
+    """Whether what follows the sum takes longer than its store (:attr:`ProductForm.long`)."""
+    total = plan.statement_of[update.statement].target.array
+    for leaf in leaves[leaves.index(update) + 1:]:
+        statement = plan.statement_of[leaf.statement]
+        for slot, access in enumerate(statement.reads):
+            used = frozenset[str]().union(*(e.variables() for e in index_of(plan, leaf, slot) or ()))
+            if access.array != total and plan.array_of[access.array].role != "temporary" and used & wide and used & tall:
+                return True
+        if any(isinstance(x, Call) and (OPERATIONS[x.op].special or OPERATIONS[x.op].ulp > 1) for x in walk(statement.value)):
+            return True
+    return False
 
 
 def _in_lines(plan: Plan, leaf: Leaf, columns: Sequence[str]) -> bool:

@@ -147,7 +147,12 @@ def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
 
 
 def _in_turn(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
-    """The same tiling with a block for each multiprocessor, whose producer goes on with the next tile while others store."""
+    """The same tiling with a block for each multiprocessor, whose producer goes on with the next tile while others store.
+
+    Nothing computes while long work follows the sums: on an H200 a residual or an exact GELU took 1.2 to 1.7 times as long so.
+    """
+    if form.long:
+        return
     if t.engine == "warpgroup" and t.blocks(form) > gpu.multiprocessors and t.threads + GROUP <= gpu.max_threads_per_block:
         yield replace(t, persistent=gpu.multiprocessors, producer=True)
 
