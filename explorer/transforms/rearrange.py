@@ -10,7 +10,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan, map_when
 from ..ir.program import Access, Array, Statement
 from ..ir.scalar import Read
-from ..ir.tree import Kernel, Loop, Node, leaves
+from ..ir.tree import Kernel, Loop, Node, leaves, walk
 from ._domain import all_dims, bounds, identity_leaf, wrapped
 from .base import Transform
 
@@ -67,6 +67,11 @@ class Rearrange(Transform):
             return no(f"nothing reads {self.array}")
         if any(r.array == self.array for copy in plan.copies for r in copy.reads):
             return no(f"a copy of {self.array} is staged already", hint="rearrange before it is staged")
+        first = self._reader(plan)
+        if hosted := next((n.id for n in walk(first.body) if isinstance(n, Loop) and n.role == "launch"), ""):
+            return no(f"the host runs {hosted} of {first.id}, before which the copy would be made",
+                      why="each of its iterations is a launch of the whole kernel",
+                      hint=f"rearrange before bind('{hosted}', 'launch')")
         return YES
 
     def rewrite(self, plan: Plan) -> Plan:
@@ -96,11 +101,14 @@ class Rearrange(Transform):
 
     def _kernels(self, plan: Plan, nest: tuple[Node, ...]) -> Iterator[Kernel]:
         """The kernels, the first that reads the array with the copy in front."""
-        placed = False
+        first = self._reader(plan)
         for kernel in plan.kernels:
-            reads = any(r.array == self.array for leaf, _ in leaves(kernel.body) for r in plan.statement_of[leaf.statement].reads)
-            yield replace(kernel, body=(*nest, *kernel.body)) if reads and not placed else kernel
-            placed = placed or reads
+            yield replace(kernel, body=(*nest, *kernel.body)) if kernel is first else kernel
+
+    def _reader(self, plan: Plan) -> Kernel:
+        """The first kernel that reads the array."""
+        return next(kernel for leaf, _, kernel in plan.leaves
+                    if any(r.array == self.array for r in plan.statement_of[leaf.statement].reads))
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Rearrange]:

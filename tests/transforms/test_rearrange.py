@@ -85,3 +85,9 @@ def test_what_is_refused(array: str, axes: tuple[int, ...], why: str) -> None:
 def test_not_behind_a_staged_copy() -> None:
     with pytest.raises(TransformError, match="staged already"):
         start().stage("x", "n", space="register").rearrange("x", (0, 2, 1))
+
+
+def test_no_copy_in_front_of_a_loop_of_the_host() -> None:
+    """Its launches would each have made the copy, and the refusal named blocks that were none (chain 620352:465)."""
+    with pytest.raises(TransformError, match="the host runs n of weighted"):
+        start().bind("n", "launch").rearrange("x", (0, 2, 1))
