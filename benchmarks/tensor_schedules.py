@@ -7,6 +7,7 @@ order.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from product_cases import Conv
 import explorer as ex
 from explorer.ir.instructions import INSTRUCTIONS, Mma
 from explorer.schedule import Schedule
+from explorer.strategies.attention import attention
 from explorer.strategies.auto import auto
 from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
@@ -89,5 +91,12 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     yield "batches of products", tiled("batched_nt", TILINGS[0], Z=3, M=72, N=200, K=136)
     yield "a product and what follows", tiled("bias_gelu", TILINGS[0], M=136, N=200, K=200)
     for stride in (1, 2):
-        case = Conv("tiny", 2, 64, 14, 14, 64, 3, 3, stride, 1, 1, True)
-        yield f"a convolution of stride {stride}", auto(product_programs.conv_nhwc.schedule(**case.sizes))
+        case = Conv("tiny", 2, 64, 14, 14, 64, 3, 3, stride, 1, 1)
+        last = case._replace(last=True)
+        yield f"a convolution of stride {stride}", auto(product_programs.conv_nhwc.schedule(**last.sizes))
+        yield f"a convolution of stride {stride}, channels first", auto(product_programs.conv.schedule(**case.sizes))
+    turns = Tiling("warpgroup", 64, 64, 64, 1, 1, 3, persistent=4)
+    for t in (turns, replace(turns, producer=True), replace(turns, producer=True, through=True)):
+        yield f"products, nn, {t}", tiled("product_nn", t, M=200, N=200, K=200)
+    for program in (product_programs.attention, product_programs.causal_attention):
+        yield f"{program.name} in one kernel", attention(program.schedule(B=1, H=2, L=48, D=16))

@@ -66,6 +66,6 @@ def test_dynamic_shared_memory(device: CudaDevice, stages: int) -> None:
     same(device, s)
 
 
-def test_it_is_verified_and_timed(device: CudaDevice) -> None:
-    run = tiled_product(3, 520, 512, 512, (16, 32, 64), (128, 64)).run(device=device)
+def test_it_is_verified_and_timed() -> None:
+    run = tiled_product(3, 520, 512, 512, (16, 32, 64), (128, 64)).run(device="cuda")
     assert run.correct
