@@ -58,11 +58,12 @@ def test_workloads_are_never_worse(name: str) -> None:
         held(schedule, auto(schedule))
 
 
-def test_products_are_kernels_of_their_own_with_a_tile_or_a_thread_for_each_result() -> None:
+def test_products_are_kernels_of_their_own_in_tiles() -> None:
     made = auto(two_products.schedule(M=512, N=384, K=256, P=320))
     first, second = price(made.plan, H200).kernels
     assert first.counts.blocks >= 96, "a sum that another product reads is added up in registers, in tiles"
-    assert second.counts.busy == 512 * 320
+    assert second.counts.blocks >= 80, "one that goes straight into an output, too"
+    assert {k.counts.shared_bytes > 0 for k in (first, second)} == {True}
 
 
 def test_what_one_statement_reads_many_times_is_not_computed_there() -> None:
@@ -111,6 +112,6 @@ def test_variants_go_the_way_that_auto_goes() -> None:
 def test_what_gathers_nothing_is_taken_apart_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made, taken = guard._Apart.made, []
     monkeypatch.setattr(guard._Apart, "made", lambda self, s, gathered: (taken.append(gathered), made(self, s, gathered))[1])
-    program, sizes = CASES["two_products"]
+    program, sizes = CASES["swiglu_end"]
     auto(program.schedule(**sizes))
     assert taken == [True]
