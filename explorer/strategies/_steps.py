@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..ir.expr import Expr
@@ -98,6 +98,20 @@ def axes(leaf: Leaf, access: Access) -> tuple[str, ...]:
         name = next(iter(index.variables()), "") if index else ""
         out.append(name if name and index == Expr(((name, 1),)) else "")
     return tuple(out)
+
+
+def nest_apart(b: Builder, loops: Sequence[str], leaf: str) -> list[str]:
+    """Distribute loops, given outermost first, so that a statement has a nest of its own; the loops around it then."""
+    for loop in reversed(loops):
+        body = b.plan.loops[loop].body
+        number = next(n for n, node in enumerate(body) if any(x.id == leaf for x in leaves_of(node)))
+        if number + 1 < len(body):
+            b.do("distribute", loop, after=body[number].id)
+        if number:
+            b.do("distribute", loop, after=b.plan.loops[loop].body[number - 1].id)
+    hit = b.plan.find(leaf)
+    assert hit is not None
+    return [x.id for x in hit[1]]
 
 
 def own_temporaries(plan: Plan, kernel: str) -> list[str]:

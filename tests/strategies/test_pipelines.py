@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 import explorer as ex
+from benchmarks.product_programs import product_nn as matmul
 from explorer.schedule import Schedule
 from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.model import product_time
@@ -22,18 +23,6 @@ H200 = ex.gpu("H200")
 SIZES = {"M": 4096, "N": 4096, "K": 4096}
 PLAIN, WARP = Tiling("plain", 128, 128, 16, 16, 16, 1), Tiling("warp", 128, 128, 32, 2, 4, 1, 16)
 GROUP = Tiling("warpgroup", 128, 256, 64, 2, 1, 1)
-M, N, K = ex.sizes("M N K")
-
-
-@ex.program
-def matmul(a: ex.f16[M, K], b: ex.f16[K, N], c: ex.f16[M, N]):
-    for i in range(M):
-        for j in range(N):
-            total = ex.local(ex.f32)
-            total = 0.0
-            for k in range(K):
-                total += a[i, k] * b[k, j]
-            c[i, j] = total
 
 
 def made(t: Tiling, without: tuple[str, ...] = ()) -> Schedule:

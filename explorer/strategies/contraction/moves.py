@@ -9,7 +9,7 @@ from ...ir.expr import Expr
 from ...ir.swizzle import MODES
 from ...ir.tree import Leaf, Loop
 from ...schedule import Schedule
-from .._steps import Builder, leaves_of, own_temporaries
+from .._steps import Builder, nest_apart, own_temporaries
 from ..reductions import reduce
 from .form import ProductForm
 from .results import outlined, stored
@@ -111,18 +111,9 @@ def tile_order(rows: int) -> dict[str, object]:
 
 def _apart(b: Builder, form: ProductForm, tile: tuple[str, str]) -> tuple[str, str, str]:
     """The sums in a nest of their own, the depth outermost; the loops over rows, columns and depth there."""
-    for loop in reversed(tile):
-        body = b.plan.loops[loop].body
-        number = next(n for n, node in enumerate(body) if any(leaf.id == form.update for leaf in leaves_of(node)))
-        if number + 1 < len(body):
-            b.do("distribute", loop, after=body[number].id)
-        if number:
-            b.do("distribute", loop, after=b.plan.loops[loop].body[number - 1].id)
-    hit = b.plan.find(form.update)
-    assert hit is not None
-    nest = [x.id for x in hit[1]]
-    depths = [x for x in nest if x in form.depths]
-    rows, columns = nest[nest.index(depths[0]) - 2: nest.index(depths[0])]
+    above = nest_apart(b, tile, form.update)
+    first = next(n for n, x in enumerate(above) if x in form.depths)
+    rows, columns = above[first - 2: first]
     b.do("reorder", (*form.depths, rows, columns))
     if form.gathered:
         b.do("coalesce", form.gathered)

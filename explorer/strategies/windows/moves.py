@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import TransformError
 from ...schedule import Schedule
-from .._steps import Builder, leaves_of, own_temporaries
+from .._steps import Builder, nest_apart, own_temporaries
 from ..contraction.arrange import copied_first
 from .form import WindowForm, window_form
 from .shapes import THREADS, Shape
@@ -84,16 +84,8 @@ def _tiled(b: Builder, form: WindowForm, s: Shape) -> list[str]:
 
 def _apart(b: Builder, form: WindowForm, tile: list[str]) -> list[str]:
     """The sums in a nest of their own; the loops over a thread's results there."""
-    for loop in reversed(tile):
-        body = b.plan.loops[loop].body
-        number = next(n for n, node in enumerate(body) if any(leaf.id == form.update for leaf in leaves_of(node)))
-        if number + 1 < len(body):
-            b.do("distribute", loop, after=body[number].id)
-        if number:
-            b.do("distribute", loop, after=b.plan.loops[loop].body[number - 1].id)
-    hit = b.plan.find(form.update)
-    assert hit is not None
-    nest = [x.id for x in hit[1] if x.id not in form.sums]
+    above = nest_apart(b, tile, form.update)
+    nest = [x for x in above if x not in form.sums]
     return nest[len(nest) - len(tile):]
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 import explorer as ex
+from benchmarks.product_programs import product_nn as product
 from explorer.errors import FigureError
 from explorer.strategies.contraction import contraction
 from explorer.strategies.contraction.shapes import Tiling
@@ -17,19 +18,7 @@ from explorer.views.figures.asked import Asked, Look
 from explorer.views.figures.gantt import Gantt, gantt
 from tests.views.figures.support import matmul, written
 
-M, N, K = ex.sizes("M N K")
 PARTS = (("S", "product", 1.0),)
-
-
-@ex.program
-def product(a: ex.f16[M, K], b: ex.f16[K, N], c: ex.f16[M, N]):
-    for i in range(M):
-        for j in range(N):
-            total = ex.local(ex.f32)
-            total = 0.0
-            for k in range(K):
-                total += a[i, k] * b[k, j]
-            c[i, j] = total
 
 
 @cache
