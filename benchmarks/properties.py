@@ -36,11 +36,11 @@ def task(seed: int, number: int) -> Tally:
     return Trial().run(seed, range(number * CHAINS, (number + 1) * CHAINS))
 
 
-def tasks(pairs: int, seed: int, processes: int) -> Iterator[Tally]:
-    """The tally after each task, in order, until there are enough pairs."""
+def tasks(pairs: int, seed: int, processes: int, first: int = 0) -> Iterator[Tally]:
+    """The tally after each task from the `first` on, in order, until there are enough pairs."""
     total = Tally()
     with ProcessPoolExecutor(processes) as pool:
-        numbers = count()
+        numbers = count(first)
         waiting = [pool.submit(task, seed, next(numbers)) for _ in range(processes)]
         while waiting:
             total.merge(waiting.pop(0).result())
@@ -52,14 +52,14 @@ def tasks(pairs: int, seed: int, processes: int) -> Iterator[Tally]:
             late.cancel()
 
 
-def properties(pairs: int, seed: int, processes: int) -> int:
+def properties(pairs: int, seed: int, processes: int, first: int = 0) -> int:
     begin, total = time.perf_counter(), Tally()
     told = 0
-    for total in tasks(pairs, seed, processes):
+    for number, total in enumerate(tasks(pairs, seed, processes, first), first + 1):
         for found in total.found[told:]:  # at once: a long run may be ended
             print(found, file=sys.stderr)
         told = len(total.found)
-        print(f"{len(total.pairs):,} pairs, {len(total.found)} wrong, {time.perf_counter() - begin:.0f} s", file=sys.stderr)
+        print(f"{len(total.pairs):,} pairs, {len(total.found)} wrong, {number} tasks, {time.perf_counter() - begin:.0f} s", file=sys.stderr)
     print(total.table())
     print(f"\nseed {seed}, {processes} processes, {time.perf_counter() - begin:.1f} s, {len(total.found)} judged wrongly")
     for found in total.found:
@@ -94,6 +94,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--pairs", type=int, default=5000, help="pairs of a program and a schedule to judge")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="begin with this task: a run that was ended goes on")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--mutants", action="store_true", help="put defects into the product instead")
     parser.add_argument("--bugs", action="store_true", help="replay the bugs in pipelines instead")
@@ -101,7 +102,8 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.bugs:
         return bugs(chosen.write)
-    return mutants(chosen.write) if chosen.mutants else properties(chosen.pairs, chosen.seed, chosen.processes)
+    return mutants(chosen.write) if chosen.mutants else properties(
+        chosen.pairs, chosen.seed, chosen.processes, chosen.first)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,13 @@ class Lines:
     lines : tuple of str
     ids : tuple of str
         Ids of the nodes that the lines belong to.
+    declares : bool
+        Whether they declare a name: under an ``if`` it needs braces, which say where the name ends.
     """
 
     lines: tuple[str, ...]
     ids: tuple[str, ...] = ()
+    declares: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,8 @@ def _is_single(block: Block) -> bool:
     if not block.header.startswith("if") or block.otherwise or len(block.body) != 1 or not isinstance(block.body[0], Lines):
         return False
     lines = block.body[0].lines
+    if block.body[0].declares:
+        return False
     return len(lines) == 1 and lines[0].split("//")[0].rstrip().endswith(";") and lines[0].count(";") == 1
 
 

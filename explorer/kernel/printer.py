@@ -122,11 +122,12 @@ class BodyPrinter:
 
     @node.register
     def _(self, node: Declare) -> list[Out]:
-        return [Lines((f"{self.spell.declare(node.what)} {node.what.name}{self.spell.shape(node.what)};",), node.ids)]
+        text = f"{self.spell.declare(node.what)} {node.what.name}{self.spell.shape(node.what)};"
+        return [Lines((text,), node.ids, declares=True)]
 
     @node.register
     def _(self, node: Let) -> list[Out]:
-        return [Lines((f"const int {node.name} = {self.spell.expr(node.value, node.site.ranges)[0]};",), node.ids)]
+        return [Lines((f"const int {node.name} = {self.spell.expr(node.value, node.site.ranges)[0]};",), node.ids, declares=True)]
 
     @node.register
     def _(self, node: Do) -> list[Out]:
@@ -140,7 +141,7 @@ class BodyPrinter:
         else:
             value = self.spell.operand(node.value, node.site) + (".lanes()" if node.value.local.packed else "")
         kind = f"{'const ' if node.declares == 'const' else ''}{self.spell.declare(node.to.local)} " if node.declares else ""
-        return [Lines((f"{kind}{to} = {value};",), node.ids)]
+        return [Lines((f"{kind}{to} = {value};",), node.ids, declares=bool(kind))]
 
     @node.register
     def _(self, node: Put) -> list[Out]:

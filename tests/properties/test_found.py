@@ -602,3 +602,37 @@ def f(x: ex.f32[4], u: ex.f32[4]):
     s = define(text, "blocks.py").schedule().bind("b", "block.x").bind("k", "thread.x").collect("u", "shuffle")
     assert f"if (k == 0 && {test}) u[i] += u_sum" in s.cuda
     assert s.run(device="cpu").correct
+
+
+def test_nothing_is_declared_for_a_combination_without_instances() -> None:
+    """The text declared its scalar alone under an ``if`` without braces, and did not compile (chain 433521:509)."""
+    text = '''@ex.program
+def f(x: ex.f16[M + 2, N + 2], y: ex.f16[M]):
+    for i in range(M):
+        y[i] = 0
+    for k in range(1, N):
+        for i in range(1, M, 2):
+            y[i] += x[i, k]
+'''
+    s = define(text, "none.py").schedule(M=1, N=8).bind("k", "block.y").collect("S1", "last_block")
+    s = s.distribute("i_2.c", "S1_combine_init")
+    assert "y_acc" not in s.cuda
+    assert s.run(device="cpu").correct
+
+
+def test_copies_in_flight_into_a_buffer_of_the_next_iteration() -> None:
+    """It is the same memory; the check of the witness took it for another (chain 840574:167)."""
+    text = '''@ex.program
+def f(x: ex.i64[M + 2, N + 2], y: ex.i64[M, N]):
+    for i in range(0, M, 3):
+        for j in range(N):
+            y[i, j] = min(x[i, j], x[i + 1, j + 2])
+'''
+    s = define(text, "lives.py").schedule(N=6, M=0).split("j", 4).reorder(("j", "j.i", "i"))
+    s = s.stage("x", "j.i").pipeline("j.i", 4)
+    step = Bind("j.i", "thread.y")
+    with pytest.raises(IllegalSchedule, match="has landed") as caught:
+        s.apply(step)
+    _, plan = s.try_step(step)
+    assert plan is not None
+    assert not doubt(plan, caught.value.finding)

@@ -139,7 +139,8 @@ class _Machine:
         statement = self.plan.statement_of[run.instance[0]]
         at = cell(self.plan, run, len(statement.reads))
         assert run.leaf is not None
-        self.unordered.update((copy.instance, run.instance) for copy in self.in_flight if copy.cell == at)
+        place = at[:3]  # a buffer's next lifetime is in the memory of the last one
+        self.unordered.update((copy.instance, run.instance) for copy in self.in_flight if copy.cell[:3] == place)
         if statement.name in self.copies and is_inside(statement, run.instance[1]):
             self.carried[run.instance] = self.origin(self.memory.get(cell(self.plan, run, 0), ()))
         if run.leaf.mechanism in ASYNCHRONOUS:
