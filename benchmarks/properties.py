@@ -59,7 +59,8 @@ def properties(pairs: int, seed: int, processes: int, first: int = 0) -> int:
         for found in total.found[told:]:  # at once: a long run may be ended
             print(found, file=sys.stderr)
         told = len(total.found)
-        print(f"{len(total.pairs):,} pairs, {len(total.found)} wrong, {number} tasks, {time.perf_counter() - begin:.0f} s", file=sys.stderr)
+        print(f"{len(total.pairs):,} pairs, {len(total.found)} wrong, {number} tasks, {time.perf_counter() - begin:.0f} s",
+              file=sys.stderr)
     print(total.table())
     print(f"\nseed {seed}, {processes} processes, {time.perf_counter() - begin:.1f} s, {len(total.found)} judged wrongly")
     for found in total.found:
