@@ -1,9 +1,9 @@
 """Tensor instructions as data: shape, element types, the layouts of the operands, and where they exist.
 
 ``C += A * B`` on a tile of M x K times K x N elements: by the 32 lanes of one warp with all operands in registers (PTX ISA,
-"mma.sync"), or by the 128 threads of a warpgroup with the factors in shared memory ("wgmma.mma_async").  A row of a table is all
-that the package knows about an instruction: layouts say which lane holds what, `ptx` is how it is written, and the device
-function is made from the row.
+"mma.sync"), or by the 128 threads of a warpgroup with the factors in shared memory, the left one there or in registers
+("wgmma.mma_async").  A row of a table is all that the package knows about an instruction: layouts say which lane holds what,
+`ptx` is how it is written, and the device function is made from the row.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from .dtype import DTYPES, DType
-from .layout import GROUP, LANES, Layout, fragment, group_accumulator
+from .layout import GROUP, LANES, Layout, fragment, group_fragment
 
-_ASYNC = "_async"
+_HELD, _ASYNC = "_rs", "_async"
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,9 @@ class Wgmma:
         Whether a factor may have its depth along the rows: elements of 16 bits can.
     in_flight : bool
         Whether it is not waited for at once.
+    held : bool
+        Whether the left factor is in registers (the form ``RS``, "registers and shared", of CUTLASS): as an accumulator lies, so
+        that what one product leaves can be the left factor of the next one.
     """
 
     n: int
@@ -141,6 +144,7 @@ class Wgmma:
     types: str
     transposable: bool
     in_flight: bool = False
+    held: bool = False
 
     m = 64
     arch = 90
@@ -160,8 +164,13 @@ class Wgmma:
 
     @property
     def name(self) -> str:
-        """``m64n256k64_f16_f16_f32``, with ``_async`` behind where it stays in flight."""
-        return f"{self.shape}_{self.a}_{self.b}_{self.c}{_ASYNC if self.in_flight else ''}"
+        """``m64n256k64_f16_f16_f32``; behind it ``_rs`` for a left factor in registers, ``_async`` for what stays in flight."""
+        return f"{self.shape}_{self.a}_{self.b}_{self.c}{self.form}"
+
+    @property
+    def form(self) -> str:
+        """What stands behind the types in its name."""
+        return f"{_HELD if self.held else ''}{_ASYNC if self.in_flight else ''}"
 
     @property
     def ptx(self) -> str:
@@ -171,7 +180,17 @@ class Wgmma:
     @property
     def accumulator(self) -> Layout:
         """Rows and columns of C and D."""
-        return group_accumulator(self.n)
+        return group_fragment(self.n)
+
+    @property
+    def left(self) -> Layout | None:
+        """Rows and columns of A in registers; None where it is in shared memory."""
+        return group_fragment(self.k, packed(self.a)) if self.held else None
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """Which factors are in shared memory, 0 the left one."""
+        return (1,) if self.held else (0, 1)
 
     def runs_on(self, arch: int) -> bool:
         """Whether GPUs of this compute capability, times ten, have it: Hopper's alone do (``sm_90a``)."""
@@ -211,14 +230,22 @@ def instruction(mechanism: str) -> Instruction | None:
     """The instruction that a leaf's mechanism names, or None."""
     if mechanism in INSTRUCTIONS:
         return INSTRUCTIONS[mechanism]
-    shape, _, types = mechanism.removesuffix(_ASYNC).partition("_")
+    plain = mechanism.removesuffix(_ASYNC)
+    shape, _, types = plain.removesuffix(_HELD).partition("_")
     found, names = _SHAPE.fullmatch(shape), types.split("_")
     if not found or len(names) != 3 or not set(names) <= DTYPES.keys():
         return None
     m, n, k = map(int, found.groups())
     a, b, c = (DTYPES[name] for name in names)
     row = wgmma(m, n, k, a, b, c)
+    if row and plain.endswith(_HELD):
+        row = with_left_held(row)
     return row if row is None or not mechanism.endswith(_ASYNC) else flying(row)
+
+
+def with_left_held(row: Wgmma) -> Wgmma:
+    """The same instructions with the left factor in registers."""
+    return replace(row, held=True)
 
 
 def flying(row: Wgmma) -> Wgmma | None:

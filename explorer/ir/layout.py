@@ -118,13 +118,18 @@ GROUP = 128
 """Threads of a warpgroup, four warps in a row (PTX ISA, "Warpgroup")."""
 
 
-def group_accumulator(columns: int) -> Layout:
-    """The layout of an accumulator of 64 rows over a warpgroup: each warp has 16 of them (PTX ISA, "wgmma: Register Fragments").
+def group_fragment(columns: int, packed: int = 2) -> Layout:
+    """The layout of 64 rows over a warpgroup: each warp has 16 of them (PTX ISA, "wgmma: Register Fragments").
+
+    So accumulators lie, as pairs of neighbours whatever their type, and left factors, several to a register of 32 bits: what a
+    product of halves leaves is, rounded, the left factor of the next one.
 
     Parameters
     ----------
     columns : int
-        A multiple of 8.
+        A multiple of ``4 * packed``.
+    packed : int
+        Neighbours of a row that are neighbours in registers.
 
     Returns
     -------
@@ -132,21 +137,21 @@ def group_accumulator(columns: int) -> Layout:
 
     Examples
     --------
-    >>> c = group_accumulator(256)
+    >>> c = group_fragment(256)
     >>> c.registers, c.lane.evaluate({"row": 25, "column": 13}), c.register.evaluate({"row": 25, "column": 13})
     (128, 38, 7)
     """
     row, column, lane, register = (var(name) for name in ("row", "column", "lane", "register"))
     places = {"lane": (0, GROUP - 1), "register": (0, columns // 2 - 1)}
     elements = {"row": (0, 63), "column": (0, columns - 1)}
-    in_warp = remainder(row, 16, elements)
+    in_warp, span, size = remainder(row, 16, elements), 4 * packed, 2 * packed
     return Layout(
         64, columns,
         quotient(row, 16, elements) * LANES + remainder(in_warp, 8, elements) * 4
-        + quotient(remainder(column, 8, elements), 2, elements),
-        remainder(column, 2, elements) + quotient(in_warp, 8, elements) * 2 + quotient(column, 8, elements) * 4,
+        + quotient(remainder(column, span, elements), packed, elements),
+        remainder(column, packed, elements) + quotient(in_warp, 8, elements) * packed + quotient(column, span, elements) * size,
         quotient(lane, LANES, places) * 16 + quotient(remainder(lane, LANES, places), 4, places)
-        + remainder(quotient(register, 2, places), 2, places) * 8,
-        remainder(register, 2, places) + remainder(lane, 4, places) * 2 + quotient(register, 4, places) * 8,
+        + remainder(quotient(register, packed, places), 2, places) * 8,
+        remainder(register, packed, places) + remainder(lane, 4, places) * packed + quotient(register, size, places) * span,
         GROUP,
     )

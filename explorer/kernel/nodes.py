@@ -168,7 +168,7 @@ class Mask:
 class Multiply:
     """A tensor instruction; its operands are elements of fragments or shared arrays, over its `loops`: rows, columns, depth.
 
-    `tiles` say how factors lie in shared memory, where they are there.
+    `tiles` say how those factors lie that are in shared memory, the left one first.
     """
 
     site: Site

@@ -205,12 +205,14 @@ class BodyPrinter:
         return [Lines((f"{kind}({to}, &{self.spell.element(node.row, node.site)});  // {node.site.leaf.id}",), node.ids)]
 
     def _warpgroup(self, node: Multiply, row: Wgmma) -> str:
-        """The call of a warpgroup's instructions: the fragment, and where the factors' tiles begin."""
+        """The call of a warpgroup's instructions: the fragments, and where the tiles of factors in shared memory begin."""
         self.spell.library |= {wgmma_part(row), "shared_tile"}
         first = {self.low.variable[x.id]: const(x.start) for x in node.loops}
-        tiles = [self.spell.tile(ref, tile, node.site, first) for ref, tile in zip(node.operands, node.tiles, strict=True)]
-        target = self.spell.element(replace(node.target, index=node.target.index[:-1]), node.site)
-        return f"{wgmma_name(row)}<{row.steps}>({', '.join((target, *tiles))})"
+        tiles = [self.spell.tile(node.operands[slot], tile, node.site, first)
+                 for slot, tile in zip(row.shared, node.tiles, strict=True)]
+        held = (node.target, *(node.operands[:1] if row.held else ()))
+        fragments = [self.spell.element(replace(r, index=r.index[:-1]), node.site) for r in held]
+        return f"{wgmma_name(row)}<{row.steps}>({', '.join((*fragments, *tiles))})"
 
     @node.register
     def _(self, node: Commit) -> list[Out]:

@@ -1,8 +1,8 @@
 """Products in flight: is every one complete before its accumulator is used, and before what it reads is written again?
 
-A warpgroup's product (``wgmma.mma_async``) reads its factors in shared memory, and reads and writes its accumulator, at any
-moment up to a wait that lets it through.  Products are counted as groups of copies are (:mod:`~explorer.poly.groups`), each a
-group of its own, so that the questions are exact:
+A warpgroup's product (``wgmma.mma_async``) reads its factors, in shared memory or the left one in registers, and reads and writes
+its accumulator, at any moment up to a wait that lets it through.  Products are counted as groups of copies are
+(:mod:`~explorer.poly.groups`), each a group of its own, so that the questions are exact:
 
 - another access of an element of its accumulator, unless by a product of the same shape, which the hardware keeps in order
   (PTX ISA, "wgmma.mma_async", "wgmma.fence"), comes after a wait that lets it through;

@@ -96,7 +96,7 @@ def _divides(number: int, e: Expr) -> bool:
 
 
 def tiles_of(plan: Plan, leaf: Leaf, row: Instruction, loops: tuple[str, str, str]) -> tuple[SharedTile, ...]:
-    """How an instruction reads its factors in shared memory; nothing where they are in registers.
+    """How an instruction reads its factors in shared memory, the left one first; nothing where both are in registers.
 
     Raises
     ------
@@ -107,8 +107,8 @@ def tiles_of(plan: Plan, leaf: Leaf, row: Instruction, loops: tuple[str, str, st
         return ()
     rows, columns, depth = loops
     out: list[SharedTile] = []
-    for slot, free in enumerate((rows, columns)):
-        view = leaf.view(slot)
+    for slot in row.shared:
+        view, free = leaf.view(slot), (rows, columns)[slot]
         found = shared_tile(row, plan.buffer_of[view.buffer], view, free, depth) if view else NoTile("it is in global memory")
         if isinstance(found, NoTile):
             raise ValueError(f"operand {slot} of {leaf.id}: {found.why}")
@@ -118,8 +118,8 @@ def tiles_of(plan: Plan, leaf: Leaf, row: Instruction, loops: tuple[str, str, st
 
 def read_by_tiles(plan: Plan) -> frozenset[str]:
     """The shared arrays that a warpgroup's instructions read."""
-    return frozenset(view.buffer for leaf, _, _ in plan.leaves if isinstance(instruction(leaf.mechanism), Wgmma)
-                     for slot, view in leaf.views if slot < 2)
+    return frozenset(view.buffer for leaf, _, _ in plan.leaves if isinstance(row := instruction(leaf.mechanism), Wgmma)
+                     for slot, view in leaf.views if slot in row.shared)
 
 
 def written_by_threads(plan: Plan) -> frozenset[str]:

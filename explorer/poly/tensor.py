@@ -26,7 +26,7 @@ def operands(leaf: Leaf, above: tuple[Loop, ...]) -> tuple[Held, Held, Held] | N
     if row is None or [x.role for x in above[-3:]] != ["tensor"] * 3:
         return None
     m, n, k = (x.id for x in above[-3:])
-    left, right = (None, None) if isinstance(row, Wgmma) else (row.left, row.right)
+    left, right = row.left, None if isinstance(row, Wgmma) else row.right
     return (left, m, k), (right, k, n), (row.accumulator, m, n)
 
 

@@ -74,7 +74,8 @@ def operand(plan: Plan, leaf: Leaf, slot: int, tile: set[str]) -> Operand | Verd
         where = plan.buffer_of[view.buffer].space if view else "global"
         return no(f"{view.buffer if view else name} is in {where} memory",
                   why="the instruction takes its operands from registers" if slot == 2 else
-                  "the instruction of a warp takes its factors from registers, that of a warpgroup from shared memory",
+                  "the instruction of a warp takes its factors from registers, that of a warpgroup from shared memory, the first "
+                  "one from registers, too",
                   hint=f"accumulate('{name}')" if slot == 2 else f"stage('{name}', …, space='register') around the tile")
     used = [sorted(e.variables() & tile) for e in view.index[-2:]]
     plain = len(used) == 2 and all(len(names) == 1 and e.coefficient(names[0]) == 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
-from ..ir.instructions import INSTRUCTIONS, STEP_BYTES, Instruction, Wgmma, group_types, wgmma
+from ..ir.instructions import INSTRUCTIONS, STEP_BYTES, Instruction, Wgmma, group_types, wgmma, with_left_held
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, View, ranges
 from ..poly.shared_tile import NoTile, shared_tile
@@ -23,10 +23,12 @@ class Tensorize(Transform):
     The three innermost loops around ``c[i, j] += a[i, k] * b[k, j]`` become one instruction whose shape they have.  The
     accumulator has to be a register array of whole tiles (`accumulate` or `contract`).  Where the factors are register arrays,
     too (`stage` with ``space='register'``), it is an instruction of a warp, such as 16 x 8 x 16 for halves.  Where they are
-    swizzled arrays in shared memory, it is one of a warpgroup's 128 threads, such as 64 x 256 x 64.  The elements of register
-    arrays are then spread over these lanes as the instruction wants them, and so are the loops that fill and store them, split
-    by the tile first: a row and a column become a register and a lane.  Which lane holds what is a fixed function
-    (:mod:`~explorer.ir.layout`), so the four questions are asked of it as of any other place.
+    swizzled arrays in shared memory, it is one of a warpgroup's 128 threads, such as 64 x 256 x 64; and where the first factor
+    alone is a register array, one that takes it from there.  The elements of register arrays are then spread over these lanes
+    as the instruction wants them, and so are the loops that fill and store them, split by the tile first: a row and a column
+    become a register and a lane.  Which lane holds what is a fixed function (:mod:`~explorer.ir.layout`), so the four questions
+    are asked of it as of any other place.  A warpgroup's accumulator lies as its first factor does: what one product leaves, the
+    next one can take as it is.
 
     A register array that is too large for one thread can be `contract`-ed or staged for a product: it is the instruction that
     spreads it, and there is no kernel before.
@@ -173,9 +175,9 @@ def _operands(plan: Plan, leaf: Leaf, nest: tuple[Loop, ...]) -> Tile | Verdict:
     if isinstance(row, Verdict):
         return row
     if isinstance(row, Wgmma):
-        layouts = {2: (row.accumulator, m)}
-        for slot, free in ((0, m), (1, n)):
-            view = leaf.view(slot)
+        layouts = {2: (row.accumulator, m)} if row.left is None else {0: (row.left, m), 2: (row.accumulator, m)}
+        for slot in row.shared:
+            view, free = leaf.view(slot), (m, n)[slot]
             assert view is not None
             if isinstance(tile := shared_tile(row, found[slot].buffer, view, free, k), NoTile):
                 return no(f"a warpgroup cannot read {view.buffer} as it lies", tile.why, tile.hint)
@@ -197,13 +199,14 @@ def _operands(plan: Plan, leaf: Leaf, nest: tuple[Loop, ...]) -> Tile | Verdict:
 def _instruction(found: list[Operand], m: int, n: int, k: int) -> Instruction | Verdict:
     """The instruction for these types, extents and places of the factors."""
     a, b, c = (x.buffer.dtype for x in found)
-    places = {x.buffer.space for x in found[:2]}
-    if len(places) > 1:
-        first, second = (x.buffer for x in found[:2])
-        return no(f"{first.name} is in {first.space} and {second.name} in {second.space} memory",
-                  "both factors come from registers (a warp's instruction) or from shared memory (a warpgroup's)")
-    if places == {"shared"}:
+    first, second = (x.buffer for x in found[:2])
+    if second.space == "shared":
         return _of_group(found, m, n, k)
+    if first.space == "shared":
+        return no(f"{first.name} is in shared memory and {second.name} in registers",
+                  "of an instruction that reads shared memory the second factor is there, and the first one may be in registers",
+                  f"stage {first.name} into registers, too, for a warp's instruction; or leave {second.name} in shared memory "
+                  "for a warpgroup's; or commute the factors, if rows may become columns")
     exact = [row for row in INSTRUCTIONS.values() if not row.significand]  # tf32 drops bits of the factors
     rows = [row for row in exact if (row.a, row.b, row.c) == (a, b, c)]
     if not rows:
@@ -225,7 +228,7 @@ def _of_group(found: list[Operand], m: int, n: int, k: int) -> Wgmma | Verdict:
         return no(f"no instruction of a warpgroup multiplies {a} by {b} into {c}", why=f"there are {have}",
                   hint="stage the factors into registers for an instruction of a warp")
     if row := wgmma(m, n, k, a, b, c):
-        return row
+        return with_left_held(row) if found[0].buffer.space == "register" else row
     step = STEP_BYTES // a.bytes
     depths = ", ".join(str(step * steps) for steps in range(1, 5))
     columns = "multiples of 16 from 32 on" if c.kind == "int" else "multiples of 8"

@@ -20,6 +20,7 @@ from tests.kernel.bulk_schedules import SCHEDULES, tiled_product
 from tests.properties.programs import define
 from tests.transforms.test_overlap import tiled
 from tests.transforms.test_tensorize import PRODUCT
+from tests.transforms.test_tensorize_held import waiting
 
 from .ir import RULES, Body, IRMutant, Rule, ir_mutants
 from .ir_bulk import BULK
@@ -157,6 +158,7 @@ PIPELINES = (
     Pipelined("two stages", FLYING, lambda: tiled(2, M=64, N=64, K=192).overlap("k"), 1),
     Pipelined("three stages, two warpgroups", FLYING, lambda: tiled(3, 128, M=128, N=64, K=256).overlap("k")),
     Pipelined("copies of threads", FLYING, warpgroup, ALL),
+    Pipelined("a left factor in registers", FLYING, waiting, 1),
 )
 
 

@@ -43,7 +43,7 @@ def layouts(node: Multiply) -> Mapping[Ref, Layout]:
     """The operands that lanes hold, with where their elements lie."""
     row = node.instruction
     if isinstance(row, Wgmma):
-        return {node.target: row.accumulator}
+        return {node.target: row.accumulator} if row.left is None else {node.operands[0]: row.left, node.target: row.accumulator}
     return dict(zip((*node.operands, node.target), (row.left, row.right, row.accumulator), strict=True))
 
 
@@ -111,7 +111,8 @@ def _tiles(node: Multiply) -> Sequence[tuple[Ref, tuple[Loop, Loop], tuple[int, 
     row, (m, n, k) = node.instruction, node.loops
     if not isinstance(row, Wgmma):
         return ()
-    return (node.operands[0], (m, k), (row.m, row.k)), (node.operands[1], (k, n), (row.k, row.n))
+    both = (node.operands[0], (m, k), (row.m, row.k)), (node.operands[1], (k, n), (row.k, row.n))
+    return tuple(both[slot] for slot in row.shared)
 
 
 def _at(blocks: Blocks, ref: Ref, loops: tuple[Loop, Loop], place: tuple[int, int]) -> Ref:
@@ -157,11 +158,15 @@ class Product:
         self.done = True
 
     def mark(self, on: bool) -> None:
-        """The accumulator is, or is no longer, one that nobody else may use."""
-        fragment = self.held[self.node.target]
-        if fragment.cells.flight is None:
-            fragment.cells.flight = np.full(fragment.cells.data.size, -1)
-        fragment.cells.flight[fragment.where] = self.threads[:, None] if on else -1
+        """The accumulator is, or is no longer, one that nobody else may use; a left factor in registers, that nobody writes."""
+        for ref, fragment in self.held.items():
+            cells, owner = fragment.cells, self.threads[:, None] if on else -1
+            if ref is self.node.target:
+                cells.flight = np.full(cells.data.size, -1) if cells.flight is None else cells.flight
+                cells.flight[fragment.where] = owner
+            else:
+                cells.lent = np.full(cells.data.size, -1) if cells.lent is None else cells.lent
+                cells.lent[fragment.where] = owner
 
 
 def multiply(blocks: Blocks, access: Access, group: int) -> None:
@@ -198,7 +203,7 @@ def wait(blocks: Blocks, pending: int, group: int) -> None:
             _read_again(blocks, product)
     del flying[: max(len(flying) - pending, 0)]
     if blocks.machine.watch:
-        for product in flying:  # one of the same accumulator
+        for product in flying:  # one of the same registers
             product.mark(True)
 
 

@@ -153,8 +153,9 @@ class Machine:
             early = self.boxes.unseen(cells, where, lanes, self.clocks.now, self.threads)
             if early.any():
                 self._unseen(access, cells, where[early], lanes[early], writes)
-        if self.watch and cells.flight is not None and not lands and (cells.flight[where] >= 0).any():
-            self._in_flight(access, cells, where, lanes, writes)
+        for marks in (cells.flight, cells.lent if writes else None):
+            if self.watch and marks is not None and not lands and (marks[where] >= 0).any():
+                self._in_flight(access, cells, marks, where, lanes, writes)
         if not self.watch or cells.written is None or cells.read is None:
             return
         for marks, wrote in ((cells.written, True), (cells.read, False)) if writes else ((cells.written, True),):
@@ -185,13 +186,13 @@ class Machine:
                 "uninitialised", f"{at} of thread {self.place(lane)} uses {_cell(cells, element)}, which nothing has written",
                 access.nodes, cells.name, element, None, at))
 
-    def _in_flight(self, access: Access, cells: Cells, where: Numbers, lanes: Numbers, writes: bool) -> None:
-        assert cells.flight is not None
-        n = int(np.flatnonzero(cells.flight[where] >= 0)[0])
-        element, at, owner = cells.element(int(where[n])), self.instance(access, int(lanes[n])), int(cells.flight[where[n]])
+    def _in_flight(self, access: Access, cells: Cells, marks: Numbers, where: Numbers, lanes: Numbers, writes: bool) -> None:
+        n = int(np.flatnonzero(marks[where] >= 0)[0])
+        element, at, owner = cells.element(int(where[n])), self.instance(access, int(lanes[n])), int(marks[where[n]])
+        does = "on its way there" if marks is cells.flight else "reading it"
         self.hazards.report("in flight", access.nodes, cells.name, lambda: Hazard(
             "in flight", f"{at} {'writes' if writes else 'reads'} {_cell(cells, element)} while an asynchronous copy or product "
-            f"of thread {self.place(owner)} is on its way there", access.nodes, cells.name, element, None, at))
+            f"of thread {self.place(owner)} is {does}", access.nodes, cells.name, element, None, at))
 
     def _unseen(self, access: Access, cells: Cells, where: Numbers, lanes: Numbers, writes: bool) -> None:
         element, at, thread = cells.element(int(where[0])), self.instance(access, int(lanes[0])), self.place(int(lanes[0]))

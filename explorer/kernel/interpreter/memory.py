@@ -48,7 +48,9 @@ class Cells:
     known : ndarray
         Which of them have been written.
     flight : ndarray or None
-        The thread whose asynchronous copy is on its way there, or -1.
+        The thread whose asynchronous copy or product is on its way there, or -1.
+    lent : ndarray or None
+        The thread whose product in flight may still read it, or -1.
     phase : ndarray or None
         The phase of an mbarrier in which a box that was copied there is counted, or -1.
     written, read : Marks or None
@@ -62,6 +64,7 @@ class Cells:
         self.data = np.full(self.size * copies, self.poisoned)
         self.known = np.zeros(self.data.shape, bool)
         self.flight: Numbers | None = None
+        self.lent: Numbers | None = None
         self.phase: Numbers | None = None
         self.written: Marks | None = None
         self.read: Marks | None = None

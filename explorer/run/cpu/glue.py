@@ -22,6 +22,7 @@ _LANES = re.compile(r"^([ \t]+)T at\[N\];", re.MULTILINE)
 _COMBINED = re.compile(r"(\bblock_reduce_lanes\w*<[^;]*?>\()(\w+)(?=,)")
 _FRAGMENTS = re.compile(r"^([ \t]+mma_\w+\()([^;]*)(\);)", re.MULTILINE)
 _GROUP_FRAGMENT = re.compile(r"^([ \t]+(?:wgmma_\w+|load_matrix)<[\w, ]+>\()([^,;]*)(,)", re.MULTILINE)
+_LEFT_FRAGMENT = re.compile(r"^([ \t]+wgmma_\w+_rs(?:_async)?<\d+>\([^,;]*, )([^,;]*)(,)", re.MULTILINE)
 _SYMBOL_MODULE = re.compile(r"(?:_ZZ?N?\d+)?m(\d+)_")
 
 
@@ -47,7 +48,8 @@ def _namespace(k: int, module: CudaModule, kernels: Sequence[str]) -> str:
     start = max(text.find('extern "C"'), 0)  # the library before the kernels has members too
     text = text[:start] + _COMBINED.sub(
         r"\1simt_elements(\2)", _FRAGMENTS.sub(_elements, _LOCAL.sub(_local, text[start:])))
-    text = text[:start] + _GROUP_FRAGMENT.sub(r"\1simt_elements(\2)\3", text[start:])
+    for fragment in (_LEFT_FRAGMENT, _GROUP_FRAGMENT):
+        text = text[:start] + fragment.sub(r"\1simt_elements(\2)\3", text[start:])
     size = max((launch.dynamic_shared_bytes for launch in module.launches), default=0)
     dynamic = dict.fromkeys((" ".join(kind.split()), name) for kind, name in _DYNAMIC.findall(text))
     for name in kernels:  # what has C linkage is one thing in all namespaces

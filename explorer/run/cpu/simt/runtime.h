@@ -43,7 +43,7 @@ enum WarpOperation : uint8_t { SYNC, EXCHANGE, GATHER, VOTE };
 struct AsyncCopy { char* to; const char* from; int bytes, valid; int group; bool held; char as_asked[16]; };  // held: what was read
 struct AsyncQueue { AsyncCopy* copies; int count, capacity; int group; };  // `group`: the one being filled
 
-struct Product { void (*run)(const void*); alignas(8) unsigned char what[64]; };
+struct Product { void (*run)(const void*); int line; alignas(8) unsigned char what[64]; };  // line: 0 if it reads no lane's registers
 struct ProductQueue { Product* all; int first, count, capacity; };  // those in flight stand from `first` on
 
 struct Thread {

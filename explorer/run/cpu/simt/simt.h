@@ -89,7 +89,7 @@ void simt_atomic_access(const void* address, int bytes);              // the che
 void simt_async_copy(void* shared, const void* global, int bytes, int valid_bytes);
 void simt_async_commit();
 void simt_async_wait(int newest_groups_left);
-void simt_product_issue(void (*run)(const void*), const void* what, int bytes);  // products.cpp
+void simt_product_issue(void (*run)(const void*), const void* what, int bytes, int line);  // products.cpp; line: it reads registers
 void simt_product_wait(int pending);
 void simt_mbarrier_begin(void* at, int arrivals);                      // bulk.cpp
 void simt_mbarrier_expect(void* at, int bytes);

@@ -41,8 +41,8 @@ inline void simt_mma(C (&c)[NC], const A (&a)[NA], const B (&b)[NB], int line) {
     }
 }
 
-// wgmma on the CPU device: every thread of a warpgroup computes its own elements of the accumulator from the two tiles in shared
-// memory, addressed as a matrix descriptor addresses them (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout").
+// wgmma on the CPU device: every thread of a warpgroup computes its own elements of the accumulator from tiles in shared memory,
+// addressed as a matrix descriptor addresses them (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout").
 template <class TILE>
 inline const char* simt_tile_element(const TILE& tile, int step, int free, int depth, int size) {
     const int unit = TILE::swizzle / size;  // elements of a row
@@ -51,6 +51,32 @@ inline const char* simt_tile_element(const TILE& tile, int step, int free, int d
     at += (unsigned long long)(row / 8) * (8 * TILE::swizzle) + (row % 8) * TILE::swizzle;
     at += (unsigned long long)(column / unit) * TILE::panel + (column % unit) * size;
     return (const char*)(at ^ ((at / 128 % (TILE::swizzle / 16)) * 16));
+}
+
+// A left factor in registers: those of the four lanes that hold a row together, as they are when the product reads them.
+template <class A, int NA>
+struct SimtHeld { const A* of[4]; };
+
+template <class A, int NA>
+inline SimtHeld<A, NA> simt_held(const A (&a)[NA], int line) {
+    const A *mine = a, *all[32];
+    simt_warp_gather(0xffffffffu, &mine, (int)sizeof mine, all, line);
+    const int lane = (int)((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32);
+    SimtHeld<A, NA> held;
+    for (int n = 0; n < 4; ++n) held.of[n] = all[lane / 4 * 4 + n];
+    return held;
+}
+
+// A row of the left factor: `half` is 1 for the eight lower rows of a warp's sixteen.
+template <int K, int STEPS, class A, class LEFT, class W>
+inline void simt_left(const LEFT& a, int row, int half, W* left) {
+    (void)half;
+    for (int k = 0; k < STEPS * K; ++k) left[k] = (W)*(const A*)simt_tile_element(a, k / K, row, k % K, (int)sizeof(A));
+}
+template <int K, int STEPS, class A, int NA, class W>
+SIMT_UNCHECKED __attribute__((noinline)) void simt_left(const SimtHeld<A, NA>& a, int, int half, W* left) {
+    constexpr int P = 4 / (int)sizeof(A);
+    for (int k = 0; k < STEPS * K; ++k) left[k] = (W)a.of[k % (4 * P) / P][k % P + half * P + k / (4 * P) * (2 * P)];
 }
 
 template <class C, int NC, class LEFT, class RIGHT>
@@ -66,8 +92,7 @@ inline void simt_wgmma_now(const void* what) {
     for (int half = 0; half < 2; ++half) {
         const int row = thread / 32 * 16 + lane / 4 + 8 * half;
         wide left[STEPS * K];
-        for (int k = 0; k < STEPS * K; ++k)
-            left[k] = (wide)*(const A*)simt_tile_element(p.a, k / K, row, k % K, (int)sizeof(A));
+        simt_left<K, STEPS, A>(p.a, row, half, left);
         for (int i = 0; i < NC; ++i) {
             if (i / 2 % 2 != half) continue;
             const int column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
@@ -89,6 +114,15 @@ inline void simt_wgmma(C (&c)[NC], const LEFT& a, const RIGHT& b, int line) {
     simt_wgmma_now<N, K, STEPS, A, B, C, NC, LEFT, RIGHT>(&product);
 }
 
+template <int N, int K, int STEPS, class A, class B, class C, int NC, int NA, class RIGHT>
+inline void simt_wgmma(C (&c)[NC], const A (&a)[NA], const RIGHT& b, int line) {
+    static_assert(NC == N / 2 && NA == STEPS * K / 2, "fragments of the tile");
+    typedef SimtHeld<A, NA> LEFT;
+    const SimtProduct<C, NC, LEFT, RIGHT> product = {c, simt_held(a, line), b};
+    simt_wgmma_now<N, K, STEPS, A, B, C, NC, LEFT, RIGHT>(&product);
+    simt_warp_sync(0xffffffffu, line);  // no lane changes its registers before all of its warp have read them
+}
+
 // In flight up to a wait: a thread reads both tiles, and adds to its accumulator, no sooner than there.
 template <int N, int K, int STEPS, class A, class B, class C, int NC, class LEFT, class RIGHT>
 inline void simt_wgmma_async(C (&c)[NC], const LEFT& a, const RIGHT& b, int line) {
@@ -97,7 +131,16 @@ inline void simt_wgmma_async(C (&c)[NC], const LEFT& a, const RIGHT& b, int line
     simt_warp_gather(0xffffffffu, &mine, 1, all, line);
     const SimtProduct<C, NC, LEFT, RIGHT> product = {c, a, b};
     static_assert(sizeof product <= 64, "what a product in flight keeps");
-    simt_product_issue(simt_wgmma_now<N, K, STEPS, A, B, C, NC, LEFT, RIGHT>, &product, (int)sizeof product);
+    simt_product_issue(simt_wgmma_now<N, K, STEPS, A, B, C, NC, LEFT, RIGHT>, &product, (int)sizeof product, 0);
+}
+
+template <int N, int K, int STEPS, class A, class B, class C, int NC, int NA, class RIGHT>
+inline void simt_wgmma_async(C (&c)[NC], const A (&a)[NA], const RIGHT& b, int line) {
+    static_assert(NC == N / 2 && NA == STEPS * K / 2, "fragments of the tile");
+    typedef SimtHeld<A, NA> LEFT;
+    const SimtProduct<C, NC, LEFT, RIGHT> product = {c, simt_held(a, line), b};
+    static_assert(sizeof product <= 64, "what a product in flight keeps");
+    simt_product_issue(simt_wgmma_now<N, K, STEPS, A, B, C, NC, LEFT, RIGHT>, &product, (int)sizeof product, line);
 }
 
 // ldmatrix on the CPU device: all lanes tell where their rows begin, then each reads its part of others' rows.
