@@ -24,6 +24,7 @@ from .printer import BodyPrinter, Written
 from .resources import carve, require_tensor
 from .roles import apart
 from .sites import Lowered, Store
+from .stamped import STAMPS, Stamped
 from .validate import require_proved
 
 LINE = 120
@@ -70,7 +71,7 @@ class Function:
 
 
 def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
-         barriers: Callable[[Plan, Kernel], Any] | None = None, after: str = "") -> CudaModule:
+         barriers: Callable[[Plan, Kernel], Any] | None = None, after: str = "", stamped: Stamped | None = None) -> CudaModule:
     """Write a legal plan as CUDA C++.
 
     Parameters
@@ -88,6 +89,9 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
     after : str
         The last pass of :mod:`explorer.kernel.passes` to run; by default all do.
 
+    stamped : Stamped, optional
+        Notes the time in an instrumented copy (:mod:`explorer.kernel.stamped`); none by default.
+
     Returns
     -------
     CudaModule
@@ -104,7 +108,7 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
     names, plan = Names(), for_arch(plan, arch)
     functions: list[Function] = []
     for kernels in plan.launched:
-        function = _function(plan, kernels, names, barriers, arch, after, proved)
+        function = _function(plan, kernels, names, barriers, arch, after, proved, stamped)
         if function is not None:
             functions.append(function)
     printer = Printer()
@@ -121,7 +125,7 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
 
 
 def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: Callable[[Plan, Kernel], Any],
-              arch: str, after: str, proved: bool) -> Function | None:
+              arch: str, after: str, proved: bool, stamped: Stamped | None) -> Function | None:
     """The kernels of one launch, or None if none of their leaves runs."""
     name = kernel_identifier(names, kernels[0].id)
     launch = launch_ir(plan, kernels, barriers, arch, after)
@@ -130,7 +134,11 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
     contexts, bodies, stores, scratch = launch.contexts, launch.bodies, launch.stores, launch.scratch
     if proved:
         require_proved(launch)
-    texts = [BodyPrinter(c.low).written(apart(c.low, body)) for c, body in zip(contexts, bodies, strict=True)]
+    apiece = [apart(c.low, body) for c, body in zip(contexts, bodies, strict=True)]
+    logs = None
+    if stamped:
+        apiece, logs = stamped.bodies(plan, launch.lows, apiece)
+    texts = [BodyPrinter(c.low).written(body) for c, body in zip(contexts, apiece, strict=True)]
     shared = [slots_store(s) if s.slots else s for s in stores.values() if s.slots or s.space == "shared"]
     library, used = (frozenset[str]().union(*(getattr(t, what) for t in texts)) for what in ("library", "used"))
     aligned = {name: most for t in texts for name, n in t.aligned.items()
@@ -143,6 +151,7 @@ def _function(plan: Plan, kernels: tuple[Kernel, ...], names: Names, barriers: C
     mapped = {m.store.name for m in maps}
     parameters = tuple((key, s) for key, s in stores.items()
                        if s.space == "global" and not s.handed and (s.name in used or s.name not in mapped))
+    parameters += (((STAMPS, logs.name), logs.store),) if logs else ()
     waits = any(c.before for c in contexts)
     if len(kernels) == 1:
         head = (*_roles(contexts[0], texts[0]), *declared)
@@ -212,7 +221,7 @@ def _pointer(function: Function, key: tuple[str, str], store: Store) -> str:
     To the compiler a restricted array is nobody else's: it may load an element before the barrier behind which another thread's
     value stands there (ISO C 6.7.3.1; seen with NVRTC 13: a mean in global memory, read by the threads that did not write it).
     """
-    written = any(key in low.written for low in function.lows)
+    written = key[0] == STAMPS or any(key in low.written for low in function.lows)
     several = sum(low.written[key] for low in function.lows) > 1
     passed_on = written and function.waits and (several or any(key in low.read for low in function.lows))
     name = f" {store.name}" if store.name in function.used else ""
@@ -224,7 +233,8 @@ def _buffers(plan: Plan, functions: list[Function]) -> tuple[Buffer, ...]:
     out = [Buffer(a.name, a.dtype, a.shape, a.role) for a in plan.program.parameters]
     stores = {key: s for f in functions for key, s in (*f.parameters, *((("array", m.array), m.store) for m in f.maps))}
     used = {key: s for key, s in stores.items() if s.array is None or s.array.role == "temporary"}
-    return (*out, *(Buffer(_buffer_name(key, plan), s.dtype, s.shape, "workspace") for key, s in used.items()))
+    return (*out, *(Buffer(_buffer_name(key, plan), s.dtype, s.shape, "out" if key[0] == STAMPS else "workspace")
+                    for key, s in used.items()))
 
 
 def _buffer_name(key: tuple[str, str], plan: Plan) -> str:

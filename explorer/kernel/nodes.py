@@ -32,6 +32,7 @@ from .nodes_async import (
     Wait,
     WaitProducts,
 )
+from .nodes_stamps import CloseLog, OpenLog, Stamp
 from .operands import AnyOf, Get, Held, Local, Number, Operand, Ref
 from .sites import Site, Store
 
@@ -309,9 +310,10 @@ class Apply:
 
 
 Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | BulkCopy | Multiply | LoadMatrix | Begin | Commit | Arrive
-        | Acquire | Release | Wait | WaitProducts | Await | Barrier | Collect | Contribute | Combine | Apply)
+        | Acquire | Release | Wait | WaitProducts | Await | Barrier | Collect | Contribute | Combine | Apply | Stamp | OpenLog
+        | CloseLog)
 
-__all__ = ["Acquire", "AnyOf", "Apply", "Arrive", "Await", "Barrier", "Begin", "BulkCopy", "Collect", "Combine", "Commit",
-           "Contribute", "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "LoadMatrix", "Local", "Mask",
-           "Mbarriers", "Multiply", "Node", "Number", "Operand", "Put", "Ref", "Release", "TensorMap", "Wait", "WaitProducts",
-           "Way"]
+__all__ = ["Acquire", "AnyOf", "Apply", "Arrive", "Await", "Barrier", "Begin", "BulkCopy", "CloseLog", "Collect", "Combine",
+           "Commit", "Contribute", "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "LoadMatrix", "Local",
+           "Mask", "Mbarriers", "Multiply", "Node", "Number", "OpenLog", "Operand", "Put", "Ref", "Release", "Stamp", "TensorMap",
+           "Wait", "WaitProducts", "Way"]

@@ -22,6 +22,7 @@ from .nodes import (
     Barrier,
     Begin,
     BulkCopy,
+    CloseLog,
     Collect,
     Combine,
     Commit,
@@ -40,8 +41,10 @@ from .nodes import (
     Mbarriers,
     Multiply,
     Node,
+    OpenLog,
     Put,
     Release,
+    Stamp,
     Wait,
     WaitProducts,
     Way,
@@ -282,6 +285,25 @@ class BodyPrinter:
             return [Lines((barrier,), node.ids)]
         self.spell.library.add("fence_proxy_async")
         return [Lines(("fence_proxy_async();", barrier), node.ids)]
+
+    # -- stamps -------------------------------------------------------------------------------------------------
+
+    @node.register
+    def _(self, node: OpenLog) -> list[Out]:
+        self.spell.library.add("stamps")
+        self.spell.used.add(node.store)
+        logs = "".join(f"stamp_block() == {block} ? {n * node.logs + node.first} : " for n, block in enumerate(node.blocks))
+        number = f"stamp_number<{node.each}, {node.threads}>({logs}-1)" if node.each else f"{logs}-1"
+        return [Lines((f"stamp_log {node.log} = stamp_begin<{node.room}>({node.store}, {number});",), node.ids)]
+
+    @node.register
+    def _(self, node: Stamp) -> list[Out]:
+        at = self.spell.expr(node.at, self.ranges)[0]
+        return [Lines((f"stamp_put({node.log}, {node.mark}, {at});",), node.ids)]
+
+    @node.register
+    def _(self, node: CloseLog) -> list[Out]:
+        return [Lines((f"stamp_end<{node.room}>({node.log});",), node.ids)]
 
     # -- collectives --------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..run.counterexample.result import Counterexample
     from ..run.kernel import Compiled, Kernel
     from ..run.search.result import SearchResult
+    from ..run.stamps import Stamps
     from ..transforms.base import Transform
     from . import Schedule
 
@@ -126,6 +127,16 @@ def run(self: Schedule, arrays: Mapping[str, Any] | None = None, **options: Any)
 
     check_names(execute, options, DeviceError, called="run", arrays=[a.name for a in self.source.parameters])
     return execute(self, arrays, **options)
+
+
+@spoken(DeviceError, 's.stamps(device="cpu", blocks=(0,))')
+def stamps(self: Schedule, arrays: Mapping[str, Any] | None = None, **options: Any) -> Stamps:
+    """Run an instrumented copy, whose threads note when they do what; see :func:`explorer.run.stamps.stamps` for the options."""
+    from ..run.options import check_names
+    from ..run.stamps import stamps
+
+    check_names(stamps, options, DeviceError, called="stamps", arrays=[a.name for a in self.source.parameters])
+    return stamps(self, arrays, **options)
 
 
 @spoken(DeviceError, 's.search(device="cpu")')

@@ -245,6 +245,7 @@ class Schedule:
     kernel = methods.kernel
     compile = methods.compile
     run = methods.run
+    stamps = methods.stamps
     search = methods.search
     export = methods.export
     script = methods.script

@@ -10,6 +10,7 @@ from ...errors import FigureError, shown
 from ...gpu.spec import Gpu, catalogue, default_gpu
 from ...ir.finding import Finding
 from ...run.result import Run
+from ...run.stamps import Stamps
 
 TARGET = "target"
 """The choice of a GPU that follows the one the reader plans for."""
@@ -18,7 +19,7 @@ TARGET = "target"
 @dataclass(frozen=True)
 class Look:
     """What stands beside the schedule: the selected node, a refusal to show, a run with measurements, the GPU planned for, and
-    what else has been measured of its program on that GPU: steps, with microseconds.
+    what else has been measured of its program on that GPU: steps, with microseconds; and what its instrumented copy noted.
     """
 
     node: str | None = None
@@ -26,6 +27,7 @@ class Look:
     run: Run | None = None
     target: Gpu | None = None
     measured: tuple[tuple[tuple[Any, ...], float], ...] = ()
+    stamps: Stamps | None = None
 
 
 @dataclass(frozen=True)

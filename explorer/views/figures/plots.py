@@ -14,6 +14,7 @@ from ...schedule import Schedule
 if TYPE_CHECKING:
     from ...run.result import Run
     from ...run.search.result import SearchResult
+    from ...run.stamps import Stamps
     from .picture import Picture
 
 
@@ -177,6 +178,32 @@ class Plots:
         """
         return self._draw("timeline", loop, {"steps": steps, "gpu": gpu}, theme)
 
+    @spoken(FigureError, "s.plot.roles(stamps=s.stamps())")
+    def roles(self, kernel: str | None = None, *, part: str | None = None, steps: int | None = None, gpu: str | None = None,
+              stamps: Stamps | None = None, theme: str = "light") -> Picture:
+        """What each role of a kernel does when, in one block, over several tiles: predicted, and with `stamps` measured over it.
+
+        Parameters
+        ----------
+        kernel : str, optional
+            One that computes in steps.
+        part : {"start", "tiles", "end", "all"}, optional
+            Which part of the block's time; by default from its first tile to its second, where it takes several.
+        steps : int, optional
+            How many of the loop that computes in steps.
+        gpu : str, optional
+            Whose multiprocessors the blocks run on.
+        stamps : Stamps, optional
+            What ``schedule.stamps()`` gives: drawn if it is of this GPU, or of the CPU device, which has an order and no times.
+
+        Raises
+        ------
+        FigureError
+            If an option does not fit.
+        """
+        options = {"kernel": kernel, "part": part, "steps": steps, "gpu": gpu}
+        return self._draw("roles", None, options, theme, stamps=stamps)
+
     @spoken(FigureError, "s.plot.ablation()")
     def ablation(self, loop: str | None = None, *, stages: int | None = None, gpu: str | None = None,
                  measured: SearchResult | None = None, theme: str = "light") -> Picture:
@@ -254,16 +281,18 @@ class Plots:
         return self._draw("dependences", None, {"kind": kind}, theme, finding)
 
     def _draw(self, name: str, node: str | None, options: Mapping[str, Any], theme: str, finding: Finding | None = None,
-              run: Run | None = None, measured: SearchResult | None = None) -> Picture:
+              run: Run | None = None, measured: SearchResult | None = None, stamps: Stamps | None = None) -> Picture:
         from ...run.result import Run
         from ...run.search.result import SearchResult
+        from ...run.stamps import Stamps
         from .ablation import timed
         from .palette import THEMES
         from .registry import picture
 
         hints = {Finding: "error.finding of a refusal", Run: "what schedule.run() gives",
-                 SearchResult: "what schedule.search() gives"}
-        for called, value, kind in (("finding", finding, Finding), ("run", run, Run), ("measured", measured, SearchResult)):
+                 SearchResult: "what schedule.search() gives", Stamps: "what schedule.stamps() gives"}
+        for called, value, kind in (("finding", finding, Finding), ("run", run, Run), ("measured", measured, SearchResult),
+                                    ("stamps", stamps, Stamps)):
             if value is not None and not isinstance(value, kind):
                 raise FigureError(f"{called} is a {kind.__name__}, not {shown(value)}", hint=hints[kind])
         if not isinstance(theme, str) or theme not in THEMES:
@@ -279,8 +308,8 @@ class Plots:
         of = named if isinstance(named := options.get("gpu"), str) else default_gpu().name
         times = timed(measured.trials) if measured is not None and measured.device == of else ()
         return picture(self.schedule, name, options, node=node, finding=finding, run=run, theme=theme, strict=True,
-                       measured=times)
+                       measured=times, stamps=stamps)
 
     def __repr__(self) -> str:
-        return ("schedule.plot: .domain() .memory('A') .fragments() .pipeline() .timeline() .ablation() .roofline() .occupancy() "
-                ".partials() .dependences()")
+        return ("schedule.plot: .domain() .memory('A') .fragments() .pipeline() .timeline() .roles() .ablation() .roofline() "
+                ".occupancy() .partials() .dependences()")

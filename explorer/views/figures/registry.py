@@ -12,6 +12,7 @@ from ...errors import FigureError
 from ...gpu.spec import Gpu
 from ...ir.finding import Finding
 from ...run.result import Run
+from ...run.stamps import Stamps
 from ...schedule import Schedule
 from .asked import Asked, Look
 from .palette import STATIC, THEMES
@@ -47,6 +48,8 @@ FIGURES: dict[str, Entry] = {
         Entry("pipeline", "Pipeline", "copies and computation over time, and how long each buffer holds a tile", "pipeline_draw"),
         Entry("timeline", "Timeline", "copies, waits, products and stores of one block on the clock, as the price has them",
               "gantt_draw"),
+        Entry("roles", "Roles", "what a producer and consumers do when, over several tiles: predicted, and measured by stamps",
+              "roles_draw"),
         Entry("ablation", "Ablation", "the price of a pipeline with each number of stages, with and without its second level",
               "ablation_draw"),
         Entry("roofline", "Roofline", "arithmetic intensity against the limits of a GPU, with the measured point", "roofline"),
@@ -66,7 +69,7 @@ FIGURES: dict[str, Entry] = {
 
 def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = None, *, node: str | None = None,
             finding: Finding | None = None, run: Run | None = None, target: Gpu | None = None, theme: str = "light",
-            strict: bool = False, measured: Measured = ()) -> Picture:  # fmt: skip
+            strict: bool = False, measured: Measured = (), stamps: Stamps | None = None) -> Picture:  # fmt: skip
     """One figure of a schedule.
 
     Parameters
@@ -90,6 +93,8 @@ def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = N
         Refuse unknown options and values instead of taking the defaults.
     measured : tuple of (tuple of Transform, float)
         Other schedules of the program by their steps, with microseconds on `target`.
+    stamps : Stamps, optional
+        What an instrumented run of the schedule found.
 
     Raises
     ------
@@ -101,7 +106,7 @@ def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = N
         near = get_close_matches(name, list(FIGURES), 1)
         raise FigureError(f"no figure is called {name!r}", hint=f"did you mean {near[0]!r}?" if near else ", ".join(FIGURES))
     given = {k: v for k, v in (options or {}).items() if v is not None}
-    look = Look(given.pop("node", node), finding, run, target, measured)
+    look = Look(given.pop("node", node), finding, run, target, measured, stamps)
     colours = THEMES.get(str(given.pop("theme", theme)), THEMES["light"])
     asked = Asked(given, strict)
     drawing: Drawing | str = import_module(f"{__package__}.{entry.module}").make(schedule, asked, look)
@@ -121,7 +126,7 @@ def picture(schedule: Schedule, name: str, options: Mapping[str, Any] | None = N
 
 def figure_data(schedule: Schedule, name: str, options: Mapping[str, Any] | None = None, *, node: str | None = None,
                 finding: Finding | None = None, run: Run | None = None, target: Gpu | None = None,
-                theme: str = "light", measured: Measured = ()) -> dict[str, Any]:  # fmt: skip
+                theme: str = "light", measured: Measured = (), stamps: Stamps | None = None) -> dict[str, Any]:  # fmt: skip
     """:func:`picture` as the plain data that the front end is sent."""
     return picture(schedule, name, options, node=node, finding=finding, run=run, target=target, theme=theme,
-                   measured=measured).data
+                   measured=measured, stamps=stamps).data

@@ -85,6 +85,7 @@ struct Worker {           // one operating-system thread and the block it runs
     uint64_t random;      // xorshift state; `order_kind` 0 in order, 1 reversed, 2 random
     int order_kind;
     int landing;          // copies read, and bulk copies land, 0 as late as can be, 1 at once, 2 at random times
+    uint64_t turns;       // of threads: the clock that a text can ask for
     int products;         // a warpgroup's products in flight read 0 as late as can be, 1 at once, 2 at random times
 };
 

@@ -186,6 +186,7 @@ static void advance(Worker& w) {
             Thread& t = w.threads[w.order[i]];
             if (t.state != READY) continue;
             progress = true;
+            ++w.turns;
             enter(w, t);
             switch_stack(&w.scheduler_stack_pointer, t.stack_pointer);
         }
@@ -375,6 +376,8 @@ unsigned simt_active_mask() {
     const unsigned id = (unsigned)(w.current - w.threads);
     return w.order_kind ? 1u << id % WARP : w.warp_live[id / WARP];
 }
+
+unsigned long long simt_clock() { return ++worker->turns; }
 
 void simt_trap(int line) { fault("trap", "line=%d", line); }
 }

@@ -85,6 +85,7 @@ void simt_fence();
 void simt_fence_proxy();                                              // for instructions that read shared memory by themselves
 void simt_proxy_reads(bool);                                          // whether what follows are reads of such an instruction
 void simt_trap(int line);
+unsigned long long simt_clock();                                      // turns of the block's threads so far, and calls of this
 void simt_atomic_access(const void* address, int bytes);              // the checks of one atomic operation
 void simt_async_copy(void* shared, const void* global, int bytes, int valid_bytes);
 void simt_async_commit();
