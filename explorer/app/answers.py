@@ -15,6 +15,7 @@ from ..kernel.emittable import require_emittable
 from ..run.export import exported as cu_text
 from ..run.nvrtc.compiler import ARCHITECTURES, compile_module
 from ..run.result import Run
+from ..run.stamps import Stamps
 from ..run.verify.ragged import own_again
 from ..schedule import Schedule
 from ..transforms.base import Transform
@@ -27,19 +28,20 @@ from .protocol_results import Compared, FigureData, SameFigure
 
 
 def figure(schedule: Schedule, name: str, options: Mapping[str, Any], node: str | None, run: Run | None, gpu: Gpu,
-           step: Transform | None = None, have: str | None = None, times: Measured = ()) -> FigureData | SameFigure:  # fmt: skip
+           step: Transform | None = None, have: str | None = None, times: Measured = (),
+           stamps: Stamps | None = None) -> FigureData | SameFigure:  # fmt: skip
     """A figure as data; with a step, of the schedule that it would make, and with the pair of instances that refuses it.
 
-    It is drawn for `gpu`, on which other schedules took `times`, unless its options name another.  Drawing a figure again costs
-    the browser more than anything else does: one that the front end has is not sent again.
+    It is drawn for `gpu`, on which other schedules took `times`, unless its options name another; `stamps` are the schedule's.
+    Drawing a figure again costs the browser more than anything else does: one that the front end has is not sent again.
     """
     finding = None
     if step is not None:
         verdict, plan = schedule.try_step(step)
         if plan is not None:
-            schedule, run, finding = replace(schedule, plan=plan), None, verdict.finding
+            schedule, run, finding, stamps = replace(schedule, plan=plan), None, verdict.finding, None
     data = plain(figure_data(schedule, name, dict(options), node=node, run=run, finding=finding, target=gpu,
-                             measured=times))
+                             measured=times, stamps=stamps))
     sign = blake2b(json.dumps(data).encode(), digest_size=12).hexdigest()
     return {"sign": sign} if sign == have else {**data, "sign": sign}  # type: ignore[return-value]
 

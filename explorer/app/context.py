@@ -35,7 +35,7 @@ class Context:
     queue : callable
         ``queue(task)`` does something else there.
     busy : callable
-        ``busy()``: what takes times just now, ``"a run"`` or ``"a search"``; empty where nothing does.
+        ``busy()``: what takes times just now, ``"a run"``, ``"a search"``; empty where nothing does.
     """
 
     session: Session

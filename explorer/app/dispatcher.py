@@ -14,6 +14,7 @@ from ..views.plotlyjs import plotly_source
 from . import answers
 from .context import Context, Panes
 from .judging import MoveJudge
+from .measuring import Measuring
 from .panes import problems
 from .panes.cuda import after_pass, cuda
 from .panes.history import history
@@ -59,6 +60,7 @@ class Dispatcher:
         out = Context(session, self._panes, self._failed, self._after, changed, self._ours, self._later, self._worker.do,
                        self._busy)
         self._planning, self._running, self._searching = Planning(out), Running(out), Searching(out)
+        self._measuring = Measuring(out)
         self._shown: dict[str, Any] = {}
         self._lock = RLock()
         self._own: set[int] = set()
@@ -80,18 +82,19 @@ class Dispatcher:
             self._failed(serial, str(kind), error)
 
     def _method(self, kind: str) -> Callable[[int, Mapping[str, Any]], None] | None:
-        found = (getattr(part, f"on_{kind}", None) for part in (self._planning, self._running, self._searching))
+        found = (getattr(part, f"on_{kind}", None) for part in (self._planning, self._running, self._searching, self._measuring))
         return getattr(self, f"_on_{kind}", None) or next(filter(None, found), None)
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no thread is at work for this dispatcher; False if it took longer."""
-        return all(part.wait(timeout_s) for part in (self._planning, self._judge, self._searching, self._worker, self._running))
+        parts = (self._planning, self._judge, self._searching, self._worker, self._running, self._measuring)
+        return all(part.wait(timeout_s) for part in parts)
 
     def close(self) -> None:
         """Stop the run and end the threads."""
         if self._noticed in self.session.observers:
             self.session.observers.remove(self._noticed)
-        for part in (self._running, self._searching, self._planning, self._judge, self._worker):
+        for part in (self._running, self._searching, self._measuring, self._planning, self._judge, self._worker):
             part.close()
 
     @contextmanager
@@ -150,11 +153,12 @@ class Dispatcher:
             "run": lambda: self._running.pane, "script": lambda: script(session), "target": lambda: target_pane(session),
             "resume": lambda: resume_pane(session, self._widget),
             "strategy": lambda: self._planning.pane, "search": lambda: self._searching.pane,
-            "stitching": lambda: self._planning.edges_pane}, always)
+            "measure": lambda: self._measuring.pane, "stitching": lambda: self._planning.edges_pane}, always)
 
     def _busy(self) -> str:
         """What takes times just now."""
-        return "a run" if self._running.busy else "a search" if self._searching.busy else ""
+        parts = {"a run": self._running, "a search": self._searching, "a measurement of roles": self._measuring}
+        return next((name for name, part in parts.items() if part.busy), "")
 
     def _ask_moves(self, serial: int) -> None:
         self._judge.ask(serial, self.session.schedule, self.session.selected, self.session.gpu)
@@ -262,7 +266,8 @@ class Dispatcher:
         options = asked if isinstance(asked, Mapping) else {}
         step = read_call(str(message["call"])) if message.get("call") else None
         have, times = message.get("have"), (*session.history.times(gpu.name), *self._searching.times(gpu.name))
-        self._later(serial, "figure", lambda: answers.figure(schedule, name, options, node, run, gpu, step, have, times))
+        noted = self._measuring.of(session.history.state.id)
+        self._later(serial, "figure", lambda: answers.figure(schedule, name, options, node, run, gpu, step, have, times, noted))
 
     def _on_ir(self, serial: int, message: Mapping[str, Any]) -> None:
         schedule, gpu, name = self.session.schedule, self.session.gpu, str(message.get("after", ""))

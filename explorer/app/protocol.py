@@ -33,6 +33,7 @@ request            fields                                               answer
 ``device``         device: str                                          pane ``run``
 ``run``            time: bool                                           pane ``run``, again and again while it runs
 ``cancel``         —                                                    pane ``run``
+``measure``        device: "cuda" | "cpu"                               pane ``measure``, again when it has ended
 ``target``         gpu: str (a name in the catalogue)                   panes: what is planned is made again for that GPU
 ``strategy``       name: str                                            pane ``strategy``, again and again while it is made
 ``strategy_stop``  —                                                    pane ``strategy``
@@ -70,8 +71,8 @@ from typing import Literal, NotRequired, TypedDict
 
 from .protocol_walks import Walk
 
-PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script", "strategy", "search", "stitching",
-         "target", "resume")
+PANES = ("head", "loops", "tree", "moves", "selection", "cuda", "history", "run", "script", "strategy", "search", "measure",
+         "stitching", "target", "resume")
 
 class Row(TypedDict):
     """One line of the loops or of the schedule tree; a selectable item of an ARIA tree.

@@ -11,7 +11,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from .protocol import AfterPass, Cuda, Head, History, ResumePane, Row, ScriptPane, Selection
 from .protocol_moves import Counterexample, MovesPane, Preview
 from .protocol_plans import SearchPane, StitchPane, StitchPrice, StrategyPane, TargetPane
-from .protocol_results import Compared, FigureData, RunPane, SameFigure
+from .protocol_results import Compared, FigureData, MeasurePane, RunPane, SameFigure
 
 
 class Panes(TypedDict):
@@ -28,6 +28,7 @@ class Panes(TypedDict):
     script: ScriptPane
     strategy: StrategyPane
     search: SearchPane
+    measure: MeasurePane
     stitching: StitchPane
     target: TargetPane
     resume: ResumePane
@@ -219,6 +220,7 @@ class Requests(TypedDict):
     script: OfText
     sizes: OfSizes
     device: OfDevice
+    measure: OfDevice
     run: OfRun
     cancel: Nothing
     target: OfGpu

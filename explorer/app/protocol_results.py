@@ -39,6 +39,19 @@ class RunPane(TypedDict):
     problem: Problem | None
 
 
+class MeasurePane(TypedDict):
+    """What an instrumented copy of the schedule that is shown has noted: on which `device`, empty where nothing has.
+
+    `number` is another one for each time that something has been noted.
+    """
+
+    status: Literal["idle", "running", "done", "failed", "cancelled"]
+    doing: str
+    device: str
+    number: int
+    problem: Problem | None
+
+
 class FigureData(TypedDict):
     """A Plotly figure as data; points carry their node as ``customdata``.  `svg` is its static picture or empty.
 

@@ -216,6 +216,13 @@ declare namespace Protocol {
     html: string;
     problem: Problem | null;
   }
+  interface MeasurePane {
+    status: "idle" | "running" | "done" | "failed" | "cancelled";
+    doing: string;
+    device: string;
+    number: number;
+    problem: Problem | null;
+  }
   interface FigureData {
     name: string;
     title: string;
@@ -352,6 +359,7 @@ declare namespace Protocol {
     script: ScriptPane;
     strategy: StrategyPane;
     search: SearchPane;
+    measure: MeasurePane;
     stitching: StitchPane;
     target: TargetPane;
     resume: ResumePane;
@@ -466,6 +474,7 @@ declare namespace Protocol {
     script: OfText;
     sizes: OfSizes;
     device: OfDevice;
+    measure: OfDevice;
     run: OfRun;
     cancel: Nothing;
     target: OfGpu;

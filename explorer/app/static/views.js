@@ -4,6 +4,7 @@ import { h, show } from "./dom.js";
 import { Compare } from "./compare.js";
 import { Cuda } from "./cuda.js";
 import { Figure } from "./figure.js";
+import { Measure } from "./measure.js";
 import { Stitching } from "./stitching.js";
 import { Tabs } from "./tabs.js";
 
@@ -19,7 +20,7 @@ const FIGURES = {
 /** Figures that share a tab, of which the reader chooses one: its name, and how it is called there. */
 const SHARED = {
   memory: { memory: "accesses", fragments: "fragments" },
-  pipeline: { pipeline: "order", timeline: "timeline", ablation: "ablation" },
+  pipeline: { pipeline: "order", timeline: "timeline", roles: "roles", ablation: "ablation" },
 };
 const BESIDE = 1120;
 
@@ -32,6 +33,7 @@ export class Views {
     this.stitching = new Stitching(app);
     const names = Object.keys(FIGURES).flatMap((name) => Object.keys(SHARED[name] ?? { [name]: "" }));
     this.figures = new Map(names.map((name) => [name, new Figure(app, name)]));
+    this.figures.get("roles").element.firstElementChild.after(new Measure(app).element);
     this.chosen = new Map(Object.keys(FIGURES).map((name) => [name, name]));
     this.choices = new Map(Object.keys(SHARED).map((name) => [name, this.#choice(name)]));
     this.cudaPanel = h("div.vpanel");
@@ -130,6 +132,11 @@ export class Views {
     if (timed !== this.timed) {
       this.timed = timed; /* the times of a search stand in the ablation as they come */
       this.figures.get("ablation").spoil();
+      this.#opened();
+    }
+    if (panes.measure && panes.measure.number !== (this.noted ?? 0)) {
+      this.noted = panes.measure.number;
+      this.figures.get("roles").spoil();
       this.#opened();
     }
     if (!panes.loops && !panes.cuda && !panes.history && !panes.target && !(panes.run && panes.run.status !== "running")) return;
