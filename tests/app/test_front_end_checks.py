@@ -14,6 +14,7 @@ import tinycss2
 
 from explorer.app.assets import STATIC, modules
 from explorer.app.dispatcher import Dispatcher
+from explorer.app.measuring import Measuring
 from explorer.app.planning import Planning
 from explorer.app.protocol import PANES
 from explorer.app.protocol_messages import Answers, Panes, Requests
@@ -152,7 +153,7 @@ def test_the_declarations_are_what_the_python_says() -> None:
 
 def test_every_message_has_a_type() -> None:
     assert set(get_type_hints(Panes)) == set(PANES)
-    parts = (Dispatcher, Planning, Running, Searching)
+    parts = (Dispatcher, Planning, Running, Searching, Measuring)
     methods = {name.removeprefix("_").removeprefix("on_") for part in parts for name in dir(part)
                if name.startswith(("_on_", "on_"))}  # fmt: skip
     assert methods == set(get_type_hints(Requests))

@@ -37,7 +37,7 @@ def test_without_a_gpu_the_roles_are_predicted_and_the_button_says_why(opened: O
     settle(stage)
     settle(stage)
     expect(figure.locator("h4")).to_contain_text("Roles of matmul on the CPU device, in their order")
-    assert any("waits for a free slot" in text for t in traces(stage.page) for text in t.get("hovertext", ()))
+    expect(figure.locator(".astable")).to_contain_text("waits for a free slot")
     for width, theme in ((1440, "light"), (620, "dark")):
         stage.page.set_viewport_size({"width": width, "height": 1000})
         stage.page.evaluate("theme => document.querySelector('.exw').dataset.theme = theme", theme)
