@@ -322,6 +322,8 @@ def _costs(plan: Plan, kernel: Kernel, s: Stepping, gpu: Gpu, marks: Sequence[Ma
     stores = sum(m.times for m in marks if m.kind == "store" and all(name != s.loop for name, _ in m.loops))
     landings = max(1, sum(isinstance(n, Arrive | Commit) for n in walk(_inside(nodes, s))))
     latency = rates.latency * ahead / max(0.5, step.stages - rates.late) if ahead else QUIET + step.load
+    if ahead and barriers and len(nodes) == 1:  # the model counts from the begin of a step, behind which its barriers are here
+        latency -= beside
     stored = whole.store / whole.rounds * clock_of(gpu) / max(1, stores)
     return Costs(computed * each, max(alone, turn) * each, beside * barriers, stored, latency, step.load * blocks / landings,
                  step.engine == "warpgroup" and not step.waited)

@@ -23,7 +23,8 @@ SHORT = {"acquire": ("wait for slot", "wait"), "issue": ("copies", "copy"), "wai
          "product": ("product",), "drain": ("products",), "release": ("release",), "barrier": ("barrier",),
          "combine": ("combine",), "load": ("load",), "compute": ("compute",), "through": ("to shared",), "store": ("store",)}
 """What stands in a bar, the longest that fits."""
-BAR = 0.38
+BAR, THIN = 0.38, 0.003
+"""Height of one bar of two, and the share of the axis that a piece has at least: the model has no time for an issue of copies."""
 
 
 def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
@@ -49,16 +50,16 @@ def draw(data: RolesData, theme: Theme) -> Spec:
         for pieces, told in ((row.measured, False), (row.predicted, True)):
             at = n + (0.2 if told else -0.2) * both
             for p in pieces:
-                if p.end > begin and p.start < end and p.end > p.start:
+                if _inside(p, begin, end) and (p.end > p.start or p.kind == "issue"):
                     drawn[fills.get(p.kind, theme.plain), told].append((at, row, p))
     traces = []
     for (fill, told), some in drawn.items():
         starts = [max(p.start, begin) for _, _, p in some]
-        lengths = [min(p.end, end) - start for (_, _, p), start in zip(some, starts, strict=True)]
+        lengths = [max(min(p.end, end) - start, THIN * (end - begin)) for (_, _, p), start in zip(some, starts, strict=True)]
         traces.append(bars(
             starts, lengths, [at for at, _, _ in some], [p.ids[0] if p.ids else None for _, _, p in some], color=fill,
             width=BAR if both else 0.72, hover=[_words(data, row, p, told) for _, row, p in some],
-            outline=(theme.ink, 1.0 if told and both else 0.0), opacity=0.62 if told and both else 1.0,
+            opacity=0.62 if told and both else 1.0,
             text=[_label(p, length * room) for (_, _, p), length in zip(some, lengths, strict=True)], text_color=on(fill)))
     ticks = [(t, f"{t:g}") for t in _ticks(begin, end)]
     unit = "µs from the block's first stamp" if data.stamps and data.timed else (
@@ -104,6 +105,11 @@ def _words(data: RolesData, row: Row, p: Piece, told: bool) -> str:
     return f"{row.name}: {WORDS[p.kind]}{where}<br>{took}{beside}"
 
 
+def _inside(p: Piece, begin: float, end: float) -> bool:
+    """Whether a piece, which may take no time, is in the window."""
+    return (p.start < end and p.end > begin) or begin <= p.start == p.end <= end
+
+
 def _ticks(begin: float, end: float) -> list[float]:
     """Round numbers in the window."""
     rough = (end - begin) / 7
@@ -139,7 +145,7 @@ def _table(data: RolesData) -> tuple[list[str], list[list[str | None]]]:
     for r in data.rows:
         told = {(p.mark, p.iteration): p for p in r.predicted}
         for p in r.measured or r.predicted:
-            if p.end <= begin or p.start >= end:
+            if not _inside(p, begin, end):
                 continue
             other = told.get((p.mark, p.iteration)) if data.timed else None
             cells = [f"{p.start:.2f}", f"{p.end - p.start:.3f}" if r.measured else "",
