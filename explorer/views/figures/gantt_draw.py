@@ -12,7 +12,7 @@ from .asked import Asked, Look
 from .gantt import WORDS, Gantt, gantt
 from .palette import Theme, on
 from .picture import Drawing
-from .spec import Spec, axis, bars, box, counted, layout, note, spec
+from .spec import FITTED, Spec, axis, bars, box, counted, layout, note, spec
 
 ROW = 25
 SLOTS = 8
@@ -56,10 +56,11 @@ def draw(data: Gantt, theme: Theme) -> Spec:
         traces.append(bars(
             starts, lengths, [numbers[_row(data, s)] for s in some], [s.node for s in some], color=fills[kind],
             width=THIN.get(kind, 0.72), hover=[_words(data, s) for s in some],
+            constraintext="inside",
             text=[_label(data, s, length * room) for s, length in zip(some, lengths, strict=True)], text_color=on(fills[kind])))
     ticks = [(place(t), f"{t:g}") for t in _ticks(data)]
     height = ROW * len(rows) + 92
-    page = layout(theme, height, left=left, top=26, bottom=46, barmode="overlay",
+    page = layout(theme, height, left=left, top=26, bottom=46, barmode="overlay", **FITTED,
                   xaxis=axis(theme, "µs from the first copy", (0.0, end), ticks, grid=True),
                   yaxis=axis(theme, "", (len(rows) - 0.4, -0.6), [(n, name) for name, n in numbers.items()]))
     if data.gap:

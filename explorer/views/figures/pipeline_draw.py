@@ -7,7 +7,7 @@ from .asked import Asked, Look
 from .palette import Theme, on
 from .picture import Drawing
 from .pipeline import Pipeline, pipeline
-from .spec import Spec, axis, bars, box, layout, lines, note, points, rule, spec
+from .spec import FITTED, Spec, axis, bars, box, layout, lines, note, points, rule, spec
 from .timeline import Bar, Life, Mark
 
 ROW = 25
@@ -44,7 +44,7 @@ def draw(data: Pipeline, theme: Theme) -> Spec:
     labels = [(float(i), f"{data.loop}={z}") for z, i in rows.items()] + ([(float(len(rows)), "sync")] if sync else [])
     names = [(float(i), name) for i, name in enumerate(held)]
     wide = max(len(t) for _, t in (*labels, *names))
-    page = layout(theme, height, left=22 + round(6.6 * wide), top=30, bottom=42, barmode="overlay",
+    page = layout(theme, height, left=22 + round(6.6 * wide), top=30, bottom=42, barmode="overlay", **FITTED,
                   xaxis=axis(theme, "order in one block, not to scale", (-0.3, end), [], anchor="y2"),
                   yaxis=axis(theme, "", (upper - 0.4, -0.6), labels, domain=(cut + 0.05, 1.0)),
                   yaxis2=axis(theme, "", (lower - 0.4, -0.6), names, domain=(0.0, cut - 0.02), anchor="x"))
@@ -83,6 +83,7 @@ def _work(data: Pipeline, theme: Theme, rows: dict[int, int], end: float) -> lis
                     [b.node for b in some],
                     color=colour,
                     width=0.72,
+                    constraintext="inside",
                     text=[_label(data, b, end) for b in some],
                     text_color=on(colour),
                     outline=([theme.bad if b.wrong else colour for b in some], [3 if b.wrong else 0 for b in some]),
@@ -179,6 +180,7 @@ def _slots(held: dict[str, list[Life]], data: Pipeline, theme: Theme, end: float
             color=fill,
             width=0.6,
             axes=("x", "y2"),
+            constraintext="inside",
             text=[f"{data.loop}={x.iteration}" if fit else "" for (_, x), fit in zip(some, fits, strict=True)],
             text_color=on(fill),
             hover=[

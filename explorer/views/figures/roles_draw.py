@@ -13,7 +13,7 @@ from .asked import Asked, Look
 from .palette import Theme, on
 from .picture import Drawing
 from .roles import PARTS, RolesData, Row, roles
-from .spec import Spec, axis, bars, layout, spec
+from .spec import FITTED, Spec, axis, bars, layout, spec
 
 ROW, ALONE = 54, 30
 """Pixels of a row with two bars, and with one."""
@@ -60,11 +60,13 @@ def draw(data: RolesData, theme: Theme) -> Spec:
             starts, lengths, [at for at, _, _ in some], [p.ids[0] if p.ids else None for _, _, p in some], color=fill,
             width=BAR if both else 0.72, hover=[_words(data, row, p, told) for _, row, p in some],
             opacity=0.62 if told and both else 1.0,
+            constraintext="inside",
             text=[_label(p, length * room) for (_, _, p), length in zip(some, lengths, strict=True)], text_color=on(fill)))
     ticks = [(t, f"{t:g}") for t in _ticks(begin, end)]
     unit = "µs from the block's first stamp" if data.stamps and data.timed else (
         "µs from the block's begin" if data.timed else "turns of the block's threads: an order, and no time")
-    page = layout(theme, (ROW if both else ALONE) * len(data.rows) + 80, left=left, top=14, bottom=46, barmode="overlay",
+    height = (ROW if both else ALONE) * len(data.rows) + 80
+    page = layout(theme, height, left=left, top=14, bottom=46, barmode="overlay", **FITTED,
                   xaxis=axis(theme, unit, (begin, end), ticks, grid=True),
                   yaxis=axis(theme, "", (len(data.rows) - 0.4, -0.6), _labels(data)))
     return spec(traces, page)

@@ -18,6 +18,10 @@ Spec = dict[str, Any]
 Numbers = Sequence[float | None]
 
 
+FITTED: Spec = {"uniformtext": {"minsize": 10, "mode": "hide"}}
+"""Of a layout whose bars have words (``constraintext="inside"``): one that does not fit its bar on this screen is not shown."""
+
+
 def layout(theme: Theme, height: int, *, left: int = 64, right: int = 18, top: int = 34, bottom: int = 46, **more: Any) -> Spec:
     """The layout of every figure: transparent, calm, no legend box, fonts of the host."""
     return {"autosize": True, "height": height, "margin": {"l": left, "r": right, "t": top, "b": bottom},
