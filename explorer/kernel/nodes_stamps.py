@@ -55,6 +55,12 @@ class OpenLog:
     room: int
     ids: tuple[str, ...] = ()
 
+    @property
+    def number(self) -> str:
+        """The number of this thread's log in the text, -1 where it has none."""
+        logs = "".join(f"stamp_block() == {block} ? {n * self.logs + self.first} : " for n, block in enumerate(self.blocks))
+        return f"stamp_number<{self.each}, {self.threads}>({logs}-1)" if self.each else f"{logs}-1"
+
 
 @dataclass(frozen=True)
 class CloseLog:

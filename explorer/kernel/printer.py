@@ -292,9 +292,7 @@ class BodyPrinter:
     def _(self, node: OpenLog) -> list[Out]:
         self.spell.library.add("stamps")
         self.spell.used.add(node.store)
-        logs = "".join(f"stamp_block() == {block} ? {n * node.logs + node.first} : " for n, block in enumerate(node.blocks))
-        number = f"stamp_number<{node.each}, {node.threads}>({logs}-1)" if node.each else f"{logs}-1"
-        return [Lines((f"stamp_log {node.log} = stamp_begin<{node.room}>({node.store}, {number});",), node.ids)]
+        return [Lines((f"stamp_log {node.log} = stamp_begin<{node.room}>({node.store}, {node.number});",), node.ids)]
 
     @node.register
     def _(self, node: Stamp) -> list[Out]:

@@ -13,7 +13,7 @@ from .asked import Asked, Look
 
 PARTS = {"start": "the first steps", "tiles": "from tile to tile", "end": "the last steps", "all": "the whole block"}
 """The parts of a block that can be looked at."""
-MOST_DRAWN = 600
+MOST_DRAWN = 320
 """Steps up to which a whole block is drawn."""
 
 

@@ -46,6 +46,8 @@ def draw(data: RolesData, theme: Theme) -> Spec:
     left = 22 + round(6.6 * max(len(text) for _, text in _labels(data)))
     room = (WIDTH - left - 18) / LETTER / (end - begin)
     drawn: dict[tuple[str, bool], list[tuple[float, Row, Piece]]] = defaultdict(list)
+    others = {told: {(row.name, p.mark, p.iteration): p for row in data.rows for p in (row.measured if told else row.predicted)}
+              for told in (False, True)}
     for n, row in enumerate(data.rows):
         for pieces, told in ((row.measured, False), (row.predicted, True)):
             at = n + (0.2 if told else -0.2) * both
@@ -55,10 +57,11 @@ def draw(data: RolesData, theme: Theme) -> Spec:
     traces = []
     for (fill, told), some in drawn.items():
         starts = [max(p.start, begin) for _, _, p in some]
+        hover = [_words(data, row, p, told, others[told].get((row.name, p.mark, p.iteration))) for _, row, p in some]
         lengths = [max(min(p.end, end) - start, THIN * (end - begin)) for (_, _, p), start in zip(some, starts, strict=True)]
         traces.append(bars(
             starts, lengths, [at for at, _, _ in some], [p.ids[0] if p.ids else None for _, _, p in some], color=fill,
-            width=BAR if both else 0.72, hover=[_words(data, row, p, told) for _, row, p in some],
+            width=BAR if both else 0.72, hover=hover,
             opacity=0.62 if told and both else 1.0,
             constraintext="inside",
             text=[_label(p, length * room) for (_, _, p), length in zip(some, lengths, strict=True)], text_color=on(fill)))
@@ -98,11 +101,10 @@ def _time(data: RolesData, value: float) -> str:
     return time_text(value) if data.timed else f"{value:.0f} turns"
 
 
-def _words(data: RolesData, row: Row, p: Piece, told: bool) -> str:
+def _words(data: RolesData, row: Row, p: Piece, told: bool, other: Piece | None) -> str:
     """What a piece is, how long it takes, and what the other one says."""
     where = f" in {_where(p)}" if p.iteration else ""
     took = _time(data, p.end - p.start) + (", predicted" if told else ", measured" if data.timed else "")
-    other = next((x for x in (row.measured if told else row.predicted) if (x.mark, x.iteration) == (p.mark, p.iteration)), None)
     beside = f"<br>{time_text(other.end - other.start)} {'measured' if told else 'predicted'}" if other else ""
     return f"{row.name}: {WORDS[p.kind]}{where}<br>{took}{beside}"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from explorer import strategies, workloads
 from explorer.errors import FigureError
 from explorer.run.stamps import Stamps
 from explorer.views.figures import picture
@@ -102,6 +103,14 @@ def test_what_does_not_fit_is_refused() -> None:
         made("roles").plot.roles(stamps=3)  # type: ignore[arg-type]
     with pytest.raises(FigureError, match="part='middle' is not a choice"):
         made("roles").plot.roles(part="middle")
+
+
+def test_a_kernel_without_steps_has_the_order_of_its_run() -> None:
+    workload = workloads.get("softmax")
+    s = strategies.auto(workload.definition.schedule(**workload.tiny))
+    found = s.plot.roles(stamps=s.stamps(device="cpu"))
+    assert found.title.startswith("Roles of softmax on the CPU device")
+    assert "stores results" in {row[2] for row in found.table}
 
 
 def test_a_schedule_without_steps_says_so() -> None:
