@@ -271,7 +271,7 @@ def _kernel(plan: Plan, low: Lowered, body: Sequence[Node | Roles], s: Stepping,
     marks = [m for m in where.marks if m.kernel == kernel.id]
     computes = frozenset({"product"} if s.instructions else {"compute"})
     shared = _Block(_costs(plan, kernel, s, gpu, marks, computes, nodes))
-    values = dict.fromkeys(low.role_name.values(), 0)
+    values = dict.fromkeys(low.role_name.values(), 0) | {low.variable[x.id]: x.start for x in low.launch_loops}
     for role, extent in zip(BLOCK_ROLES, low.grid, strict=True):
         block, values[low.role_name[role]] = divmod(block, extent)
     roles = {name: _Role(shared, where.marks, s.loop, computes, dict(values)) for name in nodes}
