@@ -24,7 +24,6 @@ from ...poly.traffic import WORD_BYTES, AccessFacts, traffic
 from ..counts import KernelCounts, additions
 from ..tensor_rates import tensor_flops_per_s
 from .rates import (
-    AHEAD_SHARE,
     COPY_CYCLES,
     RATES,
     RESERVED,
@@ -230,7 +229,6 @@ def _step(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], co
     engine, warps = s.engine, counts.threads / WARP_SIZE
     cycles = gpu.multiprocessors * clock * 1e6  # of a second, on all multiprocessors
     tensor = sum(2 * use.times / tensor_flops_per_s(row, gpu) * cycles for use, row in s.instructions)
-    share = max(RATES[engine].share, AHEAD_SHARE if engine == "warp" and s.ahead else 0.0)
     issue = banks = 0.0
     for use in s.uses:
         if instruction(use.leaf.mechanism):
@@ -245,7 +243,7 @@ def _step(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], co
             elif site.space == "shared":
                 banks += _passes(plan, use, site, facts) * warps
     waited = engine == "warpgroup" and not s.in_flight
-    return Step(engine, s.count, s.stages, tensor / share, issue, banks, _load(plan, s, counts), waited)
+    return Step(engine, s.count, s.stages, tensor / RATES[engine].share, issue, banks, _load(plan, s, counts), waited)
 
 
 def _words(known: AccessFacts, leaf: Leaf) -> float:

@@ -67,7 +67,7 @@ def test_the_schedule_that_is_shown_is_framed() -> None:
 def test_stages_and_levels_are_worth_what_they_hide() -> None:
     found = priced(of(tensor(1)))
     assert found[1, 0] > found[2, 0] >= found[5, 0]  # type: ignore[operator]
-    assert all(found[n, 1] < found[n, 0] for n in range(1, 6))  # type: ignore[operator]
+    assert all(found[n, 1] == pytest.approx(found[n, 0], rel=0.01) for n in range(1, 6)), "a compiler orders both texts alike"
 
 
 def test_what_is_refused_says_why() -> None:
