@@ -9,6 +9,7 @@ from functools import cache
 from itertools import pairwise, product
 from typing import Any
 
+import numpy as np
 import pytest
 
 import explorer as ex
@@ -23,7 +24,7 @@ from explorer.kernel.passes.stamps import without
 from explorer.kernel.roles import Roles, apart
 from explorer.kernel.stamped import HEAD, MOST, Stamped, stamped
 from explorer.kernel.traverse import walk
-from explorer.run.cpu.device import CpuDevice
+from explorer.run.cpu.device import CpuBuilt, CpuDevice
 from explorer.run.cuda import device as cuda
 from explorer.run.inputs.arguments import seeded_arrays
 from explorer.run.nvrtc.compiler import compile_module
@@ -259,3 +260,44 @@ def test_a_log_that_never_ran_is_empty() -> None:
     kept: Kept = made("warps").stamps(device="cpu", blocks=(1,)).kept[0]
     assert kept.pieces
     assert kept.log.block == 1
+
+
+class OnTheCpu:
+    """A GPU for the code that runs stamped kernels on one: the CPU device, whose turns become cycles and nanoseconds."""
+
+    def __init__(self) -> None:
+        self.launches = 0
+
+    def installed(self) -> Any:
+        return type("Installed", (), {"gpu": ex.gpu("H200")})()
+
+    def build(self, module: CudaModule) -> CpuBuilt:
+        return CpuDevice(checked=False).build(module)
+
+    def run(self, built: CpuBuilt, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        self.launches = len(built.module.launches)
+        found = CpuDevice(checked=False).run(built, arrays)
+        words = found["stamps"]
+        words[:, 0, 0], words[:, 1, 0] = words[:, 0, 1] * 1000, words[:, 1, 1] * 1000  # a turn is a microsecond
+        for row in ((0, 1), (1, 1), (slice(HEAD, None), 0)):
+            words[:, row[0], row[1]] = words[:, row[0], row[1]] * np.uint64(1980)
+        return found
+
+    def time_interleaved(self, work: Sequence[Any], repeats: int) -> tuple[tuple[float, ...], ...]:
+        return (2.0, 4.0, 3.0), (3.5, 3.3, 3.1)
+
+
+def test_times_are_microseconds_of_the_second_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = OnTheCpu()
+    monkeypatch.setattr(cuda, "available", lambda: None)
+    monkeypatch.setattr(cuda, "device", lambda: device)
+    s = made("warps")
+    arrays = {name: values for name, values in seeded_arrays(s.source, 3).items() if name != "z"}
+    found, order = s.stamps(arrays), s.stamps(arrays, device="cpu")
+    assert found.correct
+    assert (found.device, found.measured, device.launches) == ("H200", True, 2)
+    assert (found.plain_us, found.stamped_us) == (3.0, 3.3)
+    assert "3 µs without stamps, 3.3 µs with them (+10.0%)" in str(found)
+    for kept, turns in zip(found.kept, order.kept, strict=True):
+        assert [(p.mark, p.iteration) for p in kept.pieces] == [(p.mark, p.iteration) for p in turns.pieces]
+        assert [p.end - p.start for p in kept.pieces] == pytest.approx([p.end - p.start for p in turns.pieces], abs=0.01)
