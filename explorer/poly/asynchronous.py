@@ -50,6 +50,8 @@ def check_async(plan: Plan) -> tuple[Finding, ...]:
     copies = [e for e in everything if e.site.leaf.mechanism in ASYNCHRONOUS]
     if not copies:
         return ()
+    if ahead := tuple(_for_ever(n) for k in plan.kernels for n in walk(k.body) if isinstance(n, Sync) and n.pending < 0):
+        return ahead
     if plain := tuple(_plain(plan, leaf, why) for leaf, why in misjudged(plan)):
         return plain
     pairs = [(c, other) for c in copies for other in everything if c.launch == other.launch]
@@ -67,6 +69,14 @@ def _plain(plan: Plan, leaf: Leaf, why: Never) -> Finding:
     how, other = ("in bulk", "") if leaf.mechanism == "bulk" else ("asynchronously", "pipeline with asynchronous=False")
     return Finding("flow", f"{leaf.id} copies {how} and cannot: {why.what}", why.why, array[0].array if array else "",
                    nodes=(leaf.id,), hints=tuple(filter(None, (why.hint, other))))
+
+
+def _for_ever(wait: Sync) -> Finding:
+    """A wait for a group, or a release, that only comes behind it: nobody would go on."""
+    what = "release" if wait.kind == "acquire" else "group"
+    return Finding("flow", f"{wait.id} waits for a {what} that comes {-wait.pending} behind it: it would wait for ever",
+                   "whoever waits goes on when the work before the wait is done, and not otherwise", nodes=(wait.id,),
+                   hints=("copies that are further ahead, or a smaller release distance",))
 
 
 def _reads_copy(plan: Plan, copy: Event, other: Event) -> bool:

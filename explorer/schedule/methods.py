@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..gpu.spec import Gpu
     from ..kernel.module import CudaModule
     from ..kernel.stages import Stage
+    from ..run.counterexample.pipelines import PipelineConditions
     from ..run.counterexample.result import Counterexample
     from ..run.kernel import Compiled, Kernel
     from ..run.search.result import SearchResult
@@ -55,6 +56,46 @@ def counterexample(self: Schedule, move: str | Transform, *args: Any, **kwargs: 
     step = built(kind, args, kwargs) if kind else expect(move)
     again = None if self.definition is None else lambda sizes: self.at(**sizes)
     return counterexample(self, step, again=again)
+
+
+@spoken(TransformError, 's.pipeline_conditions("k")')
+def pipeline_conditions(self: Schedule, loop: str, *, in_flight: str = "") -> PipelineConditions:
+    """For which stages, release distances, work in flight and trip counts the pipelines of a loop are right.
+
+    All of these are symbolic: the answer is a condition, not a table of sizes.  Nothing is applied.
+
+    Parameters
+    ----------
+    loop : str
+        A loop whose copies are pipelined, or could be.
+    in_flight : {"products", "copies"}, optional
+        What is in flight: products of a warpgroup behind their step, or groups of copies at the wait.
+
+    Returns
+    -------
+    PipelineConditions
+        Printed, the condition and the least instance that fails; ``.cell(stages, release_distance, in_flight)`` has one place,
+        ``.counterexample(…)`` runs it at its least trip count on the CPU device.
+
+    Raises
+    ------
+    TransformError
+        No tile after tile is copied in the loop.
+
+    Examples
+    --------
+    >>> print(s.pipeline_conditions("k"))
+    """
+    from ..run.counterexample.pipelines import pipeline_conditions
+
+    if loop not in self.plan.loops:
+        raise TransformError(f"there is no loop {loop!r}", hint=f"one of {', '.join(self.plan.loops)}")
+    if in_flight not in ("", "products", "copies"):
+        raise TransformError(f"in_flight is {in_flight!r}", hint='"products" or "copies"')
+    found = pipeline_conditions(self, loop, in_flight)
+    if isinstance(found, str):
+        raise TransformError(f"{loop} has no pipelines to ask about", why=found, hint="stage an array that the loop reads")
+    return found
 
 
 @spoken(ResourceError, 's.module("sm_90")')

@@ -240,6 +240,7 @@ class Schedule:
     # ---- text, runs, files: explorer/schedule/methods.py ----
 
     counterexample = methods.counterexample
+    pipeline_conditions = methods.pipeline_conditions
     module = methods.module
     ir = methods.ir
     kernel = methods.kernel

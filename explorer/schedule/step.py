@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from ..errors import Undecided
-from ..ir.finding import Verdict
+from ..ir.finding import Finding, Verdict
 from ..ir.plan import Plan
 from ..poly.judge import judge
 from ..poly.lane_reads import broken_shuffles
 from ..poly.mechanism import broken_boxes
+from ..poly.ring_text import sentence
 from ..poly.tensor import misshapen_tiles
 from ..system import cancel
 
@@ -66,6 +68,15 @@ def taken(plan: Plan, step: Step, judge_it: bool = True) -> tuple[Verdict, Plan 
         return Verdict(f"{step} would take the box of {leaf.id} apart, which is a bulk copy: {why.what}", why.why,
                        "; or ".join(filter(None, ("do this before the bulk copy is made", why.hint)))), None
     if judge_it and (refusals := judge(new).refusals):
-        finding = refusals[0]
+        finding = _with_condition(new, refusals[0])
         return Verdict(f"{step} is not legal: {finding.what}", finding.why, "; or ".join(finding.hints), finding), new
     return verdict, new
+
+
+def _with_condition(plan: Plan, finding: Finding) -> Finding:
+    """A refusal of a pipelined loop says for which stages and trip counts it is right, and for which one it fails first."""
+    try:
+        more = sentence(plan, finding) if finding.question == "flow" else ""
+    except Undecided:
+        more = ""
+    return replace(finding, why="; ".join(filter(None, (finding.why, more)))) if more else finding

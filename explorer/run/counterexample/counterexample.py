@@ -147,6 +147,23 @@ def counterexample(schedule: Schedule, step: Step, *, again: Again | None = None
         tuple(last.sizes.items()), finding=last.finding)  # fmt: skip
 
 
+def shown(step: Step, trial: Trial, seed: int = 0) -> Counterexample:
+    """What one illegal plan computes at its sizes: on the CPU device, else, where it is small, in the interpreter."""
+    answer, small = on_device([trial], seed)[0], sum(instances(trial.plan).values()) <= MOST_INSTANCES
+    by, wrong = ON_DEVICE, answer.wrong
+    if wrong is None and small and _places(trial.plan) <= MOST_INSTANCES:
+        by, wrong = INTERPRETED, interpreted(trial, seed)
+    if wrong is not None:
+        return _told(step, _Found(trial, wrong, by, answer, seed))
+    said, sizes = watched(answer, trial, seed), tuple(trial.sizes.items())
+    text = answer.text.text if answer.text else ""
+    if said:
+        return Counterexample(str(step), True, f"at {_words(trial.sizes)}, {said}", sizes, finding=trial.finding,
+                              shown_by=ON_DEVICE, text=text)
+    return Counterexample(str(step), False, f"no output cell is wrong at {_words(trial.sizes)}: {answer.why}", sizes,
+                          finding=trial.finding, text=text)
+
+
 def _told(step: Step, found: _Found) -> Counterexample:
     """The result in words."""
     trial, wrong, where, seed = found.trial, found.wrong, _words(found.trial.sizes), found.seed
@@ -205,4 +222,4 @@ def _words(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sizes.items()) or "its own sizes"
 
 
-__all__ = ["counterexample"]
+__all__ = ["counterexample", "shown"]

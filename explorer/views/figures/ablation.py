@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...errors import ExplorerError
 from ...gpu.spec import Gpu
 from ...ir.memo import per_program
 from ...ir.plan import Plan
@@ -19,6 +18,7 @@ from ...ir.tree import Loop, walk
 from ...run.search.result import Trial
 from ...schedule import Schedule
 from ...strategies.pipelines.facts import Stepping, steppings
+from ...strategies.pipelines.family import key, template, without
 from ...strategies.price import price
 from ...transforms.base import Transform
 from ...transforms.overlap import Overlap
@@ -94,7 +94,8 @@ def ablation(schedule: Schedule, asked: Asked, look: Look) -> Ablation | str:
     loop = asked.one_of("loop", "loop", words, focus)
     s = found[loop]
     most = asked.number("stages", "stages", min(2, s.count), min(MOST, s.count), min(USUAL, s.count))
-    base, way = without(schedule, loop), template(schedule.steps, loop)
+    bare, way = without(schedule, loop), template(schedule.steps, loop)
+    base = bare.plan if bare else None
     if base is None or loop not in base.loops:
         return f"The steps of this schedule cannot be taken without the pipeline of {loop}: there is nothing to compare it with."
     cells = made(base, way, s.engine, most, gpu)
@@ -106,34 +107,6 @@ def ablation(schedule: Schedule, asked: Asked, look: Look) -> Ablation | str:
 def level_of(s: Stepping) -> int:
     """Whether a loop's pipeline has its second level."""
     return int(s.in_flight if s.engine == "warpgroup" else s.ahead)
-
-
-def template(steps: tuple[Transform, ...], loop: str) -> Pipeline | Specialise:
-    """The step that gives a loop its stages: the one there is, or a plain pipeline."""
-    return next((x for x in steps if isinstance(x, Pipeline | Specialise) and x.loop == loop), Pipeline(loop, 2))
-
-
-def key(steps: tuple[Transform, ...], loop: str) -> tuple[tuple[Any, ...], int, int]:
-    """What schedules of one ablation have in common, and what tells them apart: their other steps; stages, and level."""
-    own = [x for x in steps if isinstance(x, Pipeline | Specialise | Overlap)]
-    stages = next((x.stages for x in own if not isinstance(x, Overlap) and x.loop == loop), 1)
-    level = any(isinstance(x, Overlap) or x.loop != loop for x in own)
-    roles = any(isinstance(x, Specialise) for x in own)
-    return (*(x for x in steps if x not in own), roles), stages, int(level)
-
-
-def without(schedule: Schedule, loop: str) -> Plan | None:
-    """The plan of a schedule without its pipelines, or None where its other steps need them."""
-    rest, stages, level = key(schedule.steps, loop)
-    if stages == 1 and not level:
-        return schedule.plan
-    now = Schedule.of(schedule.source, schedule.definition)
-    try:
-        for step in rest[:-1]:
-            now = now.apply(step, judge=False)
-    except ExplorerError:
-        return None
-    return now.plan
 
 
 @per_program(32)

@@ -1,0 +1,184 @@
+"""Conditions on the sizes of a pipeline as people read them, and the least instance that fails, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import islpy as isl
+
+from ..ir.expr import var
+from ..ir.finding import Finding
+from ..ir.plan import Plan
+from ..ir.tree import Loop
+from .isl import alone
+from .linear import Tuple, at_least, build_set
+from .ring import Ring, ring
+from .ring_questions import NAMES, Family, Flight, Least, failing, fails, least
+
+WORDS = {"S": "stages", "R": "release distance", "F": "in flight", "K": "trip count"}
+NEVER, ALWAYS = "never", "for every trip count"
+_D = isl.dim_type
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When the loops of a family are right.
+
+    Attributes
+    ----------
+    always : str
+        Where for every trip count: ``in flight <= release distance and release distance <= stages - 1``.
+    otherwise : str
+        Up to which trip count elsewhere; empty where there is none.
+    """
+
+    always: str
+    otherwise: str = ""
+
+    def __str__(self) -> str:
+        more = f"; otherwise only where {self.otherwise}" if self.otherwise else ""
+        return f"legal iff {self.always}{more}"
+
+
+@alone
+def condition(family: Family) -> Condition:
+    """When the loops of a family are right, over stages, release distance, and what is in flight."""
+    varied = {"S", "R", *(("F",) if _matters(family) else ())}
+    return _condition(failing(family), _everywhere(), varied)
+
+
+@alone
+def trip_counts(family: Family, s: int, r: int, f: int) -> str:
+    """For which trip counts the loop with these sizes is right: :data:`ALWAYS`, :data:`NEVER`, or a condition on K."""
+    points = failing(family)
+    for name, value in (("F", f), ("R", r), ("S", s)):
+        points = points.fix_val(_D.set, NAMES.index(name), isl.Val.int_from_si(points.get_ctx(), value))
+    left = points.project_out(_D.set, 0, 3)
+    some = build_set(Tuple("", "a", ("K",)), (at_least(var("K"), "a", 1),))
+    right = some.subtract(left).coalesce()
+    if right.is_equal(some):
+        return ALWAYS
+    return NEVER if right.is_empty() else texts(right, ("K",), some, {"K": "K"})
+
+
+def _everywhere() -> isl.Set:
+    s, r, f, k = map(var, NAMES)
+    least_ones = (at_least(s, "a", 1), at_least(r, "a", 0), at_least(s - r, "a", 0), at_least(f, "a", 0), at_least(k, "a", 1))
+    return build_set(Tuple("", "a", NAMES), least_ones)
+
+
+def _matters(family: Family) -> bool:
+    """Whether anything is in flight that the answer could depend on."""
+    points = failing(family)
+    f = NAMES.index("F")
+    return not points.is_equal(points.project_out(_D.set, f, 1).insert_dims(_D.set, f, 1).intersect(_everywhere()))
+
+
+def _condition(bad: isl.Set, everywhere: isl.Set, varied: set[str]) -> Condition:
+    k = NAMES.index("K")
+    names, whole = NAMES[:k], everywhere.project_out(_D.set, k, 1)
+    wrong = bad.project_out(_D.set, k, 1)
+    always = whole.subtract(wrong).coalesce()
+    still = everywhere.subtract(bad).subtract(always.insert_dims(_D.set, k, 1)).coalesce()
+    ever = still.project_out(_D.set, k, 1).insert_dims(_D.set, k, 1).intersect(everywhere)
+    kept = ever.gist(still) if still.is_empty() else still.gist(ever).coalesce()
+    told = NEVER if always.is_empty() else ALWAYS if always.is_equal(whole) else texts(always, names, whole)
+    return Condition(told, "" if still.is_empty() else texts(kept, NAMES, everywhere))
+
+
+def texts(points: isl.Set, names: tuple[str, ...], within: isl.Set, words: dict[str, str] = WORDS) -> str:
+    """A set as a condition, what holds `within` left out."""
+    parts: list[str] = []
+    points.gist(within).coalesce().foreach_basic_set(lambda b: parts.append(_conjunction(b, names, words)))
+    return " or ".join(f"({p})" if len(parts) > 1 and " and " in p else p for p in sorted(parts, key=len))
+
+
+def _conjunction(points: isl.BasicSet, names: tuple[str, ...], words: dict[str, str]) -> str:
+    found: list[str] = []
+    points.foreach_constraint(lambda c: found.append(_row(c, names, words)))
+    return " and ".join(sorted(filter(None, found))) or "always"
+
+
+def _row(c: isl.Constraint, names: tuple[str, ...], words: dict[str, str]) -> str:
+    """A constraint with positive terms on either side."""
+    def value(of: isl.Val) -> int:
+        return int(cast("int", of.to_python()))
+
+    factors = {words[n]: value(c.get_coefficient_val(_D.set, i)) for i, n in enumerate(names)}
+    inner = [value(c.get_coefficient_val(_D.div, i)) for i in range(c.dim(_D.div))]
+    constant, by = value(c.get_constant_val()), next((abs(x) for x in inner if x), 0)
+    if by:
+        if not c.is_equality():
+            return ""
+        (name, factor), = ((n, x) for n, x in factors.items() if x)
+        return f"{name} % {by} == {-factor * constant % by}"
+    left = {n: x for n, x in factors.items() if x > 0}
+    right = {n: -x for n, x in factors.items() if x < 0}
+    if c.is_equality():
+        return f"{_sum(left, max(constant, 0))} == {_sum(right, max(-constant, 0))}"
+    if not right:  # a lower bound
+        return f"{_sum(left, 0)} >= {-constant}"
+    if not left:
+        return f"{_sum(right, 0)} <= {constant}"
+    tail = f" + {constant}" if constant > 0 else f" - {-constant}" if constant < 0 else ""
+    return f"{_sum(right, 0)} <= {_sum(left, 0)}{tail}"
+
+
+def _sum(terms: dict[str, int], constant: int) -> str:
+    parts = [n if x == 1 else f"{x} * {n}" for n, x in sorted(terms.items(), key=lambda t: list(WORDS.values()).index(t[0])
+                                                              if t[0] in WORDS.values() else 0)]
+    return " + ".join([*parts, *([str(constant)] if constant or not parts else [])])
+
+
+# -- the least instance --------------------------------------------------------------------------------------------------
+
+
+def flight_of(found: Ring) -> Flight:
+    """What is in flight in a loop, as far as it can be varied: products of a warpgroup, else groups of copies."""
+    return "products" if found.done or found.has_roles else "copies"
+
+
+def in_flight_words(flight: Flight) -> str:
+    """What F counts."""
+    return "steps whose products are in flight" if flight == "products" else "groups of copies that a wait leaves open"
+
+
+def told(family: Family, at: Least) -> str:
+    """What goes wrong in the least instance."""
+    use = next((u for u in family.ring.uses if u.leaf in (at.first, at.second)), None)
+    t, k = at.tile, at.tile - (use.tile if use else 0)
+    if at.reason == "late":
+        return f"{at.first} reads tile {t} in iteration {k} before {at.second} is issued"
+    if at.reason == "landed":
+        return f"{at.first} reads tile {t} in iteration {k}, and no wait has let the group of {at.second} through"
+    if at.reason == "freed":
+        how = "is complete" if use is not None and use.product >= 0 else "has read it"
+        return f"{at.first} brings tile {t + at.S} into the slot of tile {t} before {at.second} of iteration {k} {how}"
+    if at.reason == "twice":
+        return f"{at.first} brings tile {t + at.S} into the slot of tile {t}, which has not landed there yet"
+    if at.reason == "counts":
+        return f"no wait is for the group of tile {t} alone"
+    return f"{at.first} waits in iteration {k} for what comes behind it, for ever"
+
+
+def sentence(plan: Plan, finding: Finding) -> str:
+    """The condition behind a refusal, where it is one of a pipelined loop, with the least trip count that fails; else empty."""
+    for name in dict.fromkeys(x.id for node in finding.nodes for x in _around(plan, node)):
+        found = ring(plan, name)
+        if isinstance(found, Ring):
+            family = Family(found, flight_of(found))
+            own = family.own
+            if own["S"] < own["R"] or own["R"] < 0 or not fails(family, own["S"], own["R"], own["F"], found.trips):
+                continue
+            worst = least(family, **own)
+            if worst is not None:
+                here = ", ".join(f"{WORDS[n]} {own[n]}" for n in ("S", "R", "F"))
+                return (f"{name} is {condition(family)}; with {here} it fails first for K = {worst.K}: "
+                        f"{told(family, worst)}")
+    return ""
+
+
+def _around(plan: Plan, node: str) -> tuple[Loop, ...]:
+    hit = plan.find(node)
+    return tuple(x for x in (hit[1] if hit else ()) if not x.is_place)
