@@ -16,6 +16,9 @@ from .dtype import DTYPES, DType
 from .layout import GROUP, LANES, Layout, fragment, group_fragment
 
 _HELD, _ASYNC = "_rs", "_async"
+SUMS_OF_BYTES = 2.0**-13
+"""Relative rounding error of sums of products of 8-bit floats, whatever the accumulator's type: Hopper's tensor cores keep about
+14 bits of them (DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv:2412.19437, section 3.3.2)."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Mma:
     significand : int
         Bits that a factor keeps of its significand, 0 for all: tf32 ignores the low 13 of an f32 (PTX ISA, "Alternate
         Floating-Point Data Formats").
+    rounding : float
+        Largest relative rounding error of one of its additions, where that is more than the accumulator's type has.
     """
 
     m: int
@@ -46,6 +51,7 @@ class Mma:
     arch: int
     types: str
     significand: int = 0
+    rounding: float = 0.0
 
     lanes = LANES
     role = "lane"
@@ -91,6 +97,9 @@ def packed(dtype: DType) -> int:
     return max(4 // dtype.bytes, 1)
 
 
+_BYTES = (("f8e4m3", "e4m3"), ("f8e5m2", "e5m2"))
+
+
 def _rows() -> tuple[Mma, ...]:
     f16, bf16, f32, f64, i32 = (DTYPES[name] for name in ("f16", "bf16", "f32", "f64", "i32"))
     out = [Mma(16, 8, k, f16, f16, c, arch, f"{c}.f16.f16.{c}") for k, arch in ((8, 75), (16, 80)) for c in (f32, f16)]
@@ -100,6 +109,8 @@ def _rows() -> tuple[Mma, ...]:
     signs = (("i8", "s8"), ("u8", "u8"))
     for m, k, arch in ((8, 16, 75), (16, 16, 80), (16, 32, 80)):
         out += [Mma(m, 8, k, DTYPES[a], DTYPES[b], i32, arch, f"s32.{x}.{y}.s32") for a, x in signs for b, y in signs]
+    out += [Mma(16, 8, 32, DTYPES[a], DTYPES[b], f32, 89, f"f32.{x}.{y}.f32", rounding=SUMS_OF_BYTES)
+            for a, x in _BYTES for b, y in _BYTES]
     return tuple(out)
 
 
@@ -153,6 +164,11 @@ class Wgmma:
     significand = 0
 
     @property
+    def rounding(self) -> float:
+        """Largest relative rounding error of an addition, where that is more than the accumulator's type has."""
+        return SUMS_OF_BYTES if self.a.bytes == 1 and self.c.kind == "float" else 0.0
+
+    @property
     def k(self) -> int:
         """Depth of the tile."""
         return self.steps * STEP_BYTES // self.a.bytes
@@ -202,6 +218,7 @@ def _group_types() -> dict[tuple[DType, DType, DType], str]:
     f16, bf16, f32, i32, i8, u8 = (DTYPES[name] for name in ("f16", "bf16", "f32", "i32", "i8", "u8"))
     signs = ((i8, "s8"), (u8, "u8"))
     return {(f16, f16, f32): "f32.f16.f16", (f16, f16, f16): "f16.f16.f16", (bf16, bf16, f32): "f32.bf16.bf16",
+            **{(DTYPES[a], DTYPES[b], f32): f"f32.{x}.{y}" for a, x in _BYTES for b, y in _BYTES},
             **{(a, b, i32): f"s32.{x}.{y}" for a, x in signs for b, y in signs}}
 
 

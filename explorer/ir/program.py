@@ -119,6 +119,8 @@ class Statement:
         1-based line in the user's file, 0 if none.
     text : str
         The user's text.
+    rounding : float
+        Relative rounding error of each of its additions, where what computes them is less exact than their type; else 0.
     """
 
     name: str
@@ -133,6 +135,7 @@ class Statement:
     origin: str = "program"
     line: int = 0
     text: str = ""
+    rounding: float = 0.0
 
     @property
     def accesses(self) -> tuple[Access, ...]:

@@ -146,7 +146,7 @@ def execute(
     progress = progress or _silent
     progress("emit")
     require_emittable(schedule)
-    program = as_computed(schedule.source, schedule.plan.program)
+    program = as_computed(schedule.source, schedule.plan)
     check_seed(seed)
     check_counts(seeds=seeds, repeats=repeats, budget=budget)
     check_flags(time=time, ragged=ragged, **({} if checked is None else {"checked": checked}))

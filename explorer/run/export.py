@@ -79,7 +79,7 @@ def export(schedule: Schedule, path: str | PathLike[str], *, seed: int = 0, gpu:
 def exported(schedule: Schedule, *, seed: int = 0, gpu: Gpu | str | None = None, budget: int = BUDGET) -> str:
     """The text that :func:`export` writes."""
     require_emittable(schedule)
-    program = as_computed(schedule.source, schedule.plan.program)
+    program = as_computed(schedule.source, schedule.plan)
     target = target_gpu(gpu)
     module = emit(schedule.plan, arch=target.arch)
     for launch in module.launches:

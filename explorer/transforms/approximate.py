@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..ir.finding import YES, Verdict, no
+from ..ir.instructions import instruction
 from ..ir.operations import APPROXIMATE
 from ..ir.plan import Plan
 from ..ir.program import Program, Statement
@@ -75,10 +76,18 @@ def changed(program: Program, statement: Statement) -> Statement:
     return replace(statement, value=approximated(statement.value, types))
 
 
-def as_computed(source: Program, program: Program) -> Program:
-    """The user's program with the approximations that a schedule has chosen: what its results have to be checked against."""
+def as_computed(source: Program, plan: Plan) -> Program:
+    """The user's program with what a schedule has chosen to compute less exactly: what its results have to be checked against.
+
+    These are approximate operations, and sums by tensor instructions that round them more than their type does.
+    """
     chosen = APPROXIMATE.values()
-    fast = {s.name for s in program.statements if any(isinstance(n, Call) and n.op in chosen for n in walk(s.value))}
-    if not fast:
+    fast = {s.name for s in plan.program.statements if any(isinstance(n, Call) and n.op in chosen for n in walk(s.value))}
+    coarse = {leaf.statement: row.rounding for leaf, _, _ in plan.leaves if (row := instruction(leaf.mechanism)) and row.rounding}
+    if not fast and not coarse:
         return source
-    return replace(source, statements=tuple(changed(source, s) if s.name in fast else s for s in source.statements))
+    parts = coarse.keys() - source.statement_of.keys()  # partial sums of some statement
+    worst = max((coarse[name] for name in parts), default=0.0)
+    return replace(source, statements=tuple(
+        replace(changed(source, s) if s.name in fast else s,
+                rounding=max(coarse.get(s.name, 0.0), worst if s.update == "sum" else 0.0)) for s in source.statements))

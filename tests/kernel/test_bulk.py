@@ -43,7 +43,7 @@ def test_the_fast_build_computes_the_same() -> None:
     "tile after tile"])
 def test_the_interpreter_does_what_the_text_does(name: str) -> None:
     s = SCHEDULES[name]()
-    arrays, wanted = seeded_arrays(s.source, 1), as_computed(s.source, s.plan.program)
+    arrays, wanted = seeded_arrays(s.source, 1), as_computed(s.source, s.plan)
     for order in ORDERS:
         run = execute(s.plan, arrays, order)
         assert not run.hazards, f"{order}: {run.hazards[0]}"
@@ -52,7 +52,7 @@ def test_the_interpreter_does_what_the_text_does(name: str) -> None:
 
 def test_after_every_pass_it_is_the_same() -> None:
     s = SCHEDULES["three stages"]()
-    arrays, wanted = seeded_arrays(s.source, 1), as_computed(s.source, s.plan.program)
+    arrays, wanted = seeded_arrays(s.source, 1), as_computed(s.source, s.plan)
     for after in passes.names():
         run = execute(plan_ir(s.plan, after=after), arrays)
         assert not run.hazards, after

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from explorer.ir.coding import SMALL
 from explorer.ir.dtype import f32_to_bf16
 from explorer.ir.expr import var
 from explorer.ir.instructions import INSTRUCTIONS, Mma
@@ -24,7 +25,8 @@ ROWS = tuple(INSTRUCTIONS.values())
 def multiplication(row: Mma) -> CudaModule:
     """One warp that adds a product of fragments to an accumulator, all given lane by lane."""
     given = {"a": (row.a, row.left), "b": (row.b, row.right), "c": (row.c, row.accumulator)}
-    headers = [f"#include <cuda_{kind}.h>" for kind, d in (("fp16", "f16"), ("bf16", "bf16")) if d in (str(row.a), str(row.c))]
+    kinds = {"f16": "fp16", "bf16": "bf16", "f8e4m3": "fp8", "f8e5m2": "fp8"}
+    headers = [f"#include <cuda_{kind}.h>" for kind in dict.fromkeys(kinds[d] for d in (str(row.a), str(row.c)) if d in kinds)]
     loads = [f"  alignas(16) {d.cuda} {n}[{x.registers}];\n  for (int r = 0; r < {x.registers}; ++r) "
              f"{n}[r] = {n}_in[threadIdx.x * {x.registers} + r];" for n, (d, x) in given.items()]
     parameters = ", ".join([*(f"const {d.cuda}* {n}_in" for n, (d, _) in given.items()), f"{row.c.cuda}* d"])
@@ -44,6 +46,8 @@ def held(matrix: np.ndarray, layout: Layout) -> np.ndarray:
 
 
 def stored(values: np.ndarray, name: str) -> np.ndarray:
+    if name in SMALL:
+        return SMALL[name].encode(values.astype(np.float64))
     return f32_to_bf16(values.astype(np.float32)) if name == "bf16" else values.astype({"f16": np.float16}.get(name, np.dtype(
         {"f32": "f4", "f64": "f8", "i8": "i1", "u8": "u1", "i32": "i4"}.get(name, "f4"))))
 

@@ -39,7 +39,7 @@ SEVERAL = (Order(), Order(sequence="descending", early=True), Order("block", "de
 def test_what_comes_out_of_a_pass_computes_the_program(name: str, make: object) -> None:
     workload = workloads.get(name)
     s = make(workload.definition.schedule(**workload.tiny))  # type: ignore[operator]
-    arrays, wanted = seeded_arrays(s.source, 1), as_computed(s.source, s.plan.program)
+    arrays, wanted = seeded_arrays(s.source, 1), as_computed(s.source, s.plan)
     for number, after in enumerate(passes.names()):
         ir = plan_ir(s.plan, after=after)
         last = after == passes.names()[-1]
@@ -65,7 +65,7 @@ class Interpreted(trial.Trial):
             arrays = seeded_arrays(s.source, 1)
             run = execute(plan_ir(s.plan, after=after), arrays, order)
             self.ran[after] += 1
-            found = difference(as_computed(s.source, s.plan.program), arrays, run.outputs) or "".join(map(str, run.hazards))
+            found = difference(as_computed(s.source, s.plan), arrays, run.outputs) or "".join(map(str, run.hazards))
             self.wrong += [f"{accepted.seed}, after {after}, {order}: {found}"] if found else []
         self.waiting = []
 

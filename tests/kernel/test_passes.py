@@ -40,7 +40,7 @@ def wrong(modules: list[tuple[str, Schedule, CudaModule]]) -> list[str]:
     found = []
     for (label, schedule, _), built in zip(modules, CpuDevice().build_many([m for _, _, m in modules]), strict=True):
         arrays = seeded_arrays(schedule.source, 1)
-        wanted = as_computed(schedule.source, schedule.plan.program)
+        wanted = as_computed(schedule.source, schedule.plan)
         (outputs,) = CpuDevice(seeds=1).run_seeds(built, arrays)
         if difference(wanted, arrays, outputs):
             found.append(label)

@@ -60,7 +60,7 @@ class Subject:
     def of(cls, schedule: Schedule) -> Subject:
         """With seeded inputs."""
         arrays = seeded_arrays(schedule.source, 1)
-        return cls(schedule, arrays, compiled(as_computed(schedule.source, schedule.plan.program), arrays))
+        return cls(schedule, arrays, compiled(as_computed(schedule.source, schedule.plan), arrays))
 
     def verdicts(self, irs: Sequence[PlanIR]) -> list[str]:
         """What the CPU device says of each: a kind of fault, "a wrong result", or nothing where it is right in every order."""

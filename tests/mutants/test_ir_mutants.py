@@ -60,7 +60,7 @@ of the row's peak, which does not change a softmax; of what threads of a row bey
 
 def noticed(ir: PlanIR, s: Schedule) -> bool:
     """Whether some order shows that something is wrong."""
-    arrays, wanted = seeded_arrays(s.source, 1), as_computed(s.source, s.plan.program)
+    arrays, wanted = seeded_arrays(s.source, 1), as_computed(s.source, s.plan)
     runs = (execute(ir, arrays, order) for order in ORDERS)
     return any(run.hazards or difference(wanted, arrays, run.outputs) for run in runs)
 

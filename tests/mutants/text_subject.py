@@ -53,7 +53,7 @@ def subject(workload: str, strategy: str) -> Subject:
     if len(sizes) < 3 and min(w.typical.values()) <= _SMALL:  # a vector and its window
         sizes = {n: w.tiny[n] if w.typical[n] <= _SMALL else few[1][0] for n in sizes}
     schedule = make(definition.schedule(**sizes))
-    program = as_computed(schedule.source, schedule.plan.program)
+    program = as_computed(schedule.source, schedule.plan)
     inputs = tuple(Inputs(program, 0, kind=kind) for kind in ("normal", *kinds_for(program)))
     expected = tuple(compiled(program, held.arrays, random=held.random) for held in inputs)
     return Subject(workload, strategy, program, emit(schedule.plan), inputs, expected)

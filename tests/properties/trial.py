@@ -235,7 +235,7 @@ class Trial:
         """Run in two thread orders, on inputs of the chain's own."""
         schedule, number = accepted.schedule, int.from_bytes(hashlib.sha1(accepted.seed.encode()).digest()[:2])
         try:
-            arrays, wanted = seeded_arrays(schedule.source, number), as_computed(schedule.source, schedule.plan.program)
+            arrays, wanted = seeded_arrays(schedule.source, number), as_computed(schedule.source, schedule.plan)
             results = CpuDevice(seeds=(1, 2 + number), time_limit_s=20.0).run_seeds(built, arrays)
             wrong = next((w for outputs in results if (w := difference(wanted, arrays, outputs))), "")
         except ResourceError as error:

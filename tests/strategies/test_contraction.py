@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import explorer as ex
@@ -38,6 +40,24 @@ def test_a_warpgroup_multiplies_what_bulk_copies_bring(left: str, right: str, m:
     assert made.run(device="cpu", time=False).correct
     (kernel,) = compile_module(emit(made.plan), "sm_90").kernels.values()
     assert not kernel.spill_store_bytes
+
+
+@pytest.mark.parametrize("dtype", [ex.f8e4m3, ex.f8e5m2])
+def test_floats_of_8_bits_are_multiplied_by_warps_and_warpgroups(dtype: object) -> None:
+    groups = built(product(dtype, ex.f32, "n", "t"), replace(GROUPS, depth=128), M=72, N=40, K=208)
+    assert f"wgmma_m64n64_{dtype.__name__}_{dtype.__name__}_f32_async<4>" in groups.cuda  # type: ignore[attr-defined]
+    warps = built(product(dtype, ex.f32, "n", "n"), WARPS, M=40, N=24, K=56)
+    assert f"mma_m16n8k32_{dtype.__name__}_{dtype.__name__}_f32(" in warps.cuda  # type: ignore[attr-defined]
+    for made in (groups, warps):
+        assert made.run(device="cpu", time=False).correct
+        (kernel,) = compile_module(emit(made.plan), "sm_90").kernels.values()
+        assert not kernel.spill_store_bytes
+    apart = product(dtype, ex.f32, "n", "n").schedule(M=40, N=24, K=56)
+    plain, coarse = (s.run(device="cpu", time=False, ragged=False).checks[0].tolerance for s in (apart, warps))
+    assert coarse.absolute > 100 * plain.absolute  # of 14 bits instead of 24
+    names = {arch: auto(product(dtype, ex.f32, "n", "t").schedule(M=1024, N=1024, K=1024), gpu=arch).cuda for arch in ("H100", "A100")}
+    assert "wgmma" in names["H100"]
+    assert "mma_" not in names["A100"]
 
 
 @pytest.mark.parametrize(("left", "right"), ORDERS)

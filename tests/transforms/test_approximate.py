@@ -46,7 +46,7 @@ def test_the_tolerance_grows_with_the_argument() -> None:
 
 def test_the_reference_stays_the_users_program_elsewhere() -> None:
     plain = ratio.schedule(N=3)
-    assert as_computed(plain.source, plain.plan.program) is plain.source
+    assert as_computed(plain.source, plain.plan) is plain.source
 
 
 def test_double_precision_has_no_approximations() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from explorer.errors import ExplorerError, IllegalSchedule, ResourceError, TransformError
+from explorer.ir.coding import SMALL
 from explorer.ir.expr import var
 from explorer.ir.instructions import INSTRUCTIONS, Mma
 from explorer.kernel.emit import emit
@@ -87,7 +88,7 @@ def test_the_interpreter_and_nvrtc_take_it(row: Mma) -> None:
     sizes = dict(s.source.sizes)
     a = draw.integers(0, 5, (sizes["M"], sizes["K"]))
     b = draw.integers(0, 5, s.plan.array_of["b"].shape)
-    bits = {"bf16": lambda v: (v.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)}
+    bits = {**{n: lambda v, small=small: small.encode(v.astype(np.float64)) for n, small in SMALL.items()}, "bf16": lambda v: (v.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)}
     given = {n: bits.get(str(d), lambda v, d=d: v.astype(d.numpy))(v) for n, v, d in (("a", a, row.a), ("b", b, row.b))}
     done = execute(s.plan, given, exact=True)
     assert not done.hazards

@@ -251,7 +251,7 @@ class _Leaf:
         target, dtype = c_name(self.target.name), self.target.dtype
         lines += [f"    const long long at = {offset};", f"    double bound = {error};"]
         cell, bound = f"{target}[at]", f"{target}_bound[at]"
-        u = max(unit(dtype), unit(dtype.wide)) if dtype.kind == "float" else 0.0
+        u = max(unit(dtype), unit(dtype.wide), self.statement.rounding) if dtype.kind == "float" else 0.0
         update = self.statement.update
         summed = self.target in self.writer.summed
         if update == "sum" and summed:
@@ -297,6 +297,8 @@ class _Leaf:
                     f"    {rounded} = reference_walk((double){cell}, {squares}, {w});", f"    bound += {rounded};"]
         size, fineness = f"{target}_size[at]", f"{target}_fineness[at]"
         most = digits_of(max(dtype, dtype.wide, key=unit))
+        if self.statement.rounding:
+            most = min(most, 1.0 / self.statement.rounding)
         return [before, f"    {fineness} = fmax({fineness}, fmax(reference_fineness({cell}, {bound}), "
                 f"reference_fineness((double){value}, {error})));",
                 f"    {size} = fmax({size}, fabs({cell})) + fabs((double){value});", add,

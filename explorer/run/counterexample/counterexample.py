@@ -207,7 +207,7 @@ def _trial(schedule: Schedule, step: Step, again: Again | None, sizes: Mapping[s
     except ExplorerError:
         return None
     finding = next(iter((*judgement.refusals, *judgement.obligations)), None)
-    return Trial(dict(sizes), as_computed(smaller.source, new.program), new, finding) if finding else None
+    return Trial(dict(sizes), as_computed(smaller.source, new), new, finding) if finding else None
 
 
 def _places(plan: Plan) -> int:

@@ -83,7 +83,7 @@ class _Checked:
 
     def problem(self, schedule: Schedule, outputs: Mapping[str, np.ndarray]) -> str:
         """The first wrong output in words."""
-        program = as_computed(schedule.source, schedule.plan.program)
+        program = as_computed(schedule.source, schedule.plan)
         if program not in self._expected:
             held = self.inputs
             self._expected[program], _ = references(program, held.arrays, budget=BUDGET, seed=held.seed, random=held.random)

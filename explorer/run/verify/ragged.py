@@ -65,7 +65,7 @@ def run_ragged(again: Again, sets: Sequence[Mapping[str, int]], usual: Mapping[s
         except ExplorerError as error:
             notes.append(f"the steps do not apply at {where}: {error.what}")
             continue
-        program = as_computed(schedule.source, schedule.plan.program)
+        program = as_computed(schedule.source, schedule.plan)
         if cost(program) * seeds > CHECKED_LIMIT:
             notes.append(f"not run at {where}: too large to check every access")
             continue
