@@ -27,8 +27,21 @@ M, N, K = ex.sizes("M N K")
 
 
 @cache
-def product(a: Any, b: Any, c: Any) -> Any:
-    """``c = a @ b`` for some element types."""
+def product(a: Any, b: Any, c: Any, turned: bool = False) -> Any:
+    """``c = a @ b`` for some element types; `turned`: the right factor is stored transposed."""
+    if turned:
+
+        @ex.program
+        def matmul(x: a[M, K], y: b[N, K], z: c[M, N]):  # type: ignore[valid-type]
+            for i in range(M):
+                for j in range(N):
+                    total = ex.local(c)
+                    total = 0
+                    for k in range(K):
+                        total += x[i, k] * y[j, k]
+                    z[i, j] = total
+
+        return matmul
 
     @ex.program
     def matmul(x: a[M, K], y: b[K, N], z: c[M, N]):  # type: ignore[valid-type]
@@ -46,7 +59,9 @@ def product(a: Any, b: Any, c: Any) -> Any:
 def tiles(row: Mma, m: int, n: int, k: int, *, across: int = 2, down: int = 2, stages: int = 0) -> Schedule:
     """Blocks of `down` x `across` warps, each with one tile of the instruction; `stages` buffers of shared memory, or none."""
     types = (getattr(ex, str(d)) for d in (row.a, row.b, row.c))
-    s = product(*types).schedule(M=m, N=n, K=k).split("i", row.m, inner="ti").split("j", row.n, inner="tj")
+    s = product(*types).schedule(M=m, N=n, K=k)
+    s = s.approximate("S1", factors="tf32") if row.significand else s
+    s = s.split("i", row.m, inner="ti").split("j", row.n, inner="tj")
     s = s.split("i", down, inner="wi").split("j", across, inner="wj").reorder(("i", "j", "wi", "wj", "ti", "tj"))
     s = s.bind("i", "block.y").bind("j", "block.x").coalesce(("wi", "wj")).bind("wi", "warp")
     for loop in ("tj", "ti"):
@@ -81,13 +96,18 @@ def tiled(program: str, t: Tiling, **sizes: int) -> Schedule:
 def schedules() -> Iterator[tuple[str, Schedule]]:
     """Name and schedule."""
     for row in INSTRUCTIONS.values():
-        if not row.significand:
-            yield f"products by {row.name}", tiles(row, 2 * row.m, 4 * row.n, 3 * row.k)
+        yield f"products by {row.name}", tiles(row, 2 * row.m, 4 * row.n, 3 * row.k)
     for stages in (2, 3):
         yield f"products by m16n8k16, {stages} stages", tiles(INSTRUCTIONS["m16n8k16_f16_f16_f32"], 64, 64, 128, stages=stages)
     for order in ("nn", "nt", "tn", "tt"):
         for t in TILINGS:
             yield f"products, {order}, {t}", tiled(f"product_{order}", t, M=200, N=136, K=328)
+    for dtype, depth in ((ex.f8e4m3, 128), (ex.f8e5m2, 128), (ex.f32, 32)):
+        written = product(dtype, dtype, ex.f32, turned=True).schedule(M=136, N=72, K=208)
+        written = written.approximate("S1", factors="tf32") if dtype is ex.f32 else written
+        form = product_form(written, written.plan.kernels[0].id)
+        assert form is not None
+        yield f"products of {dtype.__name__} by warpgroups", build(written, form, Tiling("warpgroup", 64, 64, depth, 1, 1, 3))
     yield "batches of products", tiled("batched_nt", TILINGS[0], Z=3, M=72, N=200, K=136)
     yield "a product and what follows", tiled("bias_gelu", TILINGS[0], M=136, N=200, K=200)
     for stride in (1, 2):

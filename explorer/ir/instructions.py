@@ -16,6 +16,8 @@ from .dtype import DTYPES, DType
 from .layout import GROUP, LANES, Layout, fragment, group_fragment
 
 _HELD, _ASYNC = "_rs", "_async"
+TF32 = 11
+"""Bits of a tf32's significand."""
 SUMS_OF_BYTES = 2.0**-13
 """Relative rounding error of sums of products of 8-bit floats, whatever the accumulator's type: Hopper's tensor cores keep about
 14 bits of them (DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv:2412.19437, section 3.3.2)."""
@@ -68,8 +70,7 @@ class Mma:
     @property
     def name(self) -> str:
         """``m16n8k16_f16_f16_f32``: the shape, and the types of A, B and the accumulator (tf32 is an f32 here)."""
-        a, b = ("tf32" if self.significand else str(d) for d in (self.a, self.b))
-        return f"{self.shape}_{a}_{b}_{self.c}"
+        return f"{self.shape}_{_types_of(self)}"
 
     @property
     def ptx(self) -> str:
@@ -92,6 +93,12 @@ class Mma:
         return fragment(self.m, self.n, 2)
 
 
+def _types_of(row: Mma | Wgmma) -> str:
+    """``f16_f16_f32``, as names have it."""
+    a, b = ("tf32" if row.significand else str(d) for d in (row.a, row.b))
+    return f"{a}_{b}_{row.c}"
+
+
 def packed(dtype: DType) -> int:
     """Elements of a factor in one register of 32 bits, 1 for wider ones."""
     return max(4 // dtype.bytes, 1)
@@ -104,7 +111,7 @@ def _rows() -> tuple[Mma, ...]:
     f16, bf16, f32, f64, i32 = (DTYPES[name] for name in ("f16", "bf16", "f32", "f64", "i32"))
     out = [Mma(16, 8, k, f16, f16, c, arch, f"{c}.f16.f16.{c}") for k, arch in ((8, 75), (16, 80)) for c in (f32, f16)]
     out += [Mma(16, 8, k, bf16, bf16, f32, 80, "f32.bf16.bf16.f32") for k in (8, 16)]
-    out += [Mma(16, 8, k, f32, f32, f32, 80, "f32.tf32.tf32.f32", significand=11) for k in (4, 8)]
+    out += [Mma(16, 8, k, f32, f32, f32, 80, "f32.tf32.tf32.f32", significand=TF32) for k in (4, 8)]
     out += [Mma(8, 8, 4, f64, f64, f64, 80, "f64.f64.f64.f64")]
     signs = (("i8", "s8"), ("u8", "u8"))
     for m, k, arch in ((8, 16, 75), (16, 16, 80), (16, 32, 80)):
@@ -145,6 +152,8 @@ class Wgmma:
     held : bool
         Whether the left factor is in registers (the form ``RS``, "registers and shared", of CUTLASS): as an accumulator lies, so
         that what one product leaves can be the left factor of the next one.
+    significand : int
+        Bits that a factor keeps of its significand, 0 for all.
     """
 
     n: int
@@ -156,12 +165,12 @@ class Wgmma:
     transposable: bool
     in_flight: bool = False
     held: bool = False
+    significand: int = 0
 
     m = 64
     arch = 90
     lanes = GROUP
     role = "thread.x"
-    significand = 0
 
     @property
     def rounding(self) -> float:
@@ -181,7 +190,7 @@ class Wgmma:
     @property
     def name(self) -> str:
         """``m64n256k64_f16_f16_f32``; behind it ``_rs`` for a left factor in registers, ``_async`` for what stays in flight."""
-        return f"{self.shape}_{self.a}_{self.b}_{self.c}{self.form}"
+        return f"{self.shape}_{_types_of(self)}{self.form}"
 
     @property
     def form(self) -> str:
@@ -228,15 +237,15 @@ def group_types() -> tuple[tuple[DType, DType, DType], ...]:
 
 
 @cache
-def wgmma(m: int, n: int, k: int, a: DType, b: DType, c: DType) -> Wgmma | None:
+def wgmma(m: int, n: int, k: int, a: DType, b: DType, c: DType, significand: int = 0) -> Wgmma | None:
     """The instructions of a warpgroup for a tile, or None where there are none of this shape."""
-    types = _group_types().get((a, b, c))
+    types = _group_types().get((a, b, c)) if not significand else "f32.tf32.tf32" if {a.name, b.name, c.name} == {"f32"} else None
     step = STEP_BYTES // a.bytes
     if types is None or m != Wgmma.m or k % step or not 1 <= k // step <= MOST_STEPS:
         return None
     if n % 8 or not 8 <= n <= 256 or (c.kind == "int" and n > 32 and n % 16):
         return None
-    return Wgmma(n, k // step, a, b, c, types, a.bytes == 2)
+    return Wgmma(n, k // step, a, b, c, types, a.bytes == 2, significand=significand)
 
 
 Instruction = Mma | Wgmma
@@ -250,13 +259,15 @@ def instruction(mechanism: str) -> Instruction | None:
     plain = mechanism.removesuffix(_ASYNC)
     shape, _, types = plain.removesuffix(_HELD).partition("_")
     found, names = _SHAPE.fullmatch(shape), types.split("_")
+    significand = TF32 if names[:2] == ["tf32", "tf32"] else 0
+    names = ["f32", "f32", *names[2:]] if significand else names
     if not found or len(names) != 3 or not set(names) <= DTYPES.keys():
         return None
     m, n, k = map(int, found.groups())
     a, b, c = (DTYPES[name] for name in names)
-    row = wgmma(m, n, k, a, b, c)
+    row = wgmma(m, n, k, a, b, c, significand)
     if row and plain.endswith(_HELD):
-        row = with_left_held(row)
+        row = None if significand else with_left_held(row)
     return row if row is None or not mechanism.endswith(_ASYNC) else flying(row)
 
 

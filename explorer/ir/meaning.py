@@ -35,6 +35,13 @@ def rsqrt(x: Any) -> Any:
 
 
 @quietly
+def tf32(x: Any) -> Any:
+    """An f32 without the low 13 bits of its significand."""
+    bits = np.asarray(x, np.float32).view(np.uint32) & np.uint32(0xFFFFE000)
+    return bits.view(np.float32).astype(np.result_type(x, np.float32))
+
+
+@quietly
 def sigmoid(x: Any) -> Any:
     """``1 / (1 + exp(-x))``, as it is computed."""
     return 1 / (1 + np.exp(-x))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import meaning
-from .operation import COMPUTED, Interval, Operation, Size
+from .operation import COMPUTED, Interval, Operation, Size, rounded
 
 _BOTH = "fmax({e0}, {e1})"
 _EXACT_BITS = "({e0} + {e1} > 0.0 ? INFINITY : 0.0)"
@@ -269,6 +269,11 @@ _ROWS = (
     _rounding("trunc", "trunc", "`x` without its fraction, as a float.", np.trunc, math.trunc, np.fix),
     _rounding("round", "rint", "The nearest integer, of two equally near ones the even one, as a float; NumPy's `rint`.",
               np.rint, np.round, builtins.round),
+    Operation("tf32", "x", meaning.tf32, {"f32": "__uint_as_float(__float_as_uint({0}) & 0xffffe000u)"},
+              "({e0} == 0.0 ? 0.0 : {e0} + 0.0009765625 * fabs((double){v0}))",  # 2^-10: what is cut off
+              {"f32": "reference_shortened({0})"}, ulp=0.0, keeps_finite=True, linear=(0,), size=rounded,
+              help="`x`, an f32, with the first 11 bits of its significand, cut off as tensor cores do (PTX ISA, \"Alternate "
+                   "Floating-Point Data Formats\")."),
     Operation("isnan", "x", np.isnan, {"float": "isnan({0})"}, "({e0} == INFINITY ? 1.0 : 0.0)", {"float": "(isnan({0}) != 0)"},
               result="bool", size=_one, same=(math.isnan, np.isnan), help="Whether `x` is NaN."),
     Operation("fast_exp", "x", np.exp, {"f32": "__expf({0})", "f64": "exp({0})"},  # 2 + 1.173 |x| ulp; at 0: PTX ISA, "ex2"

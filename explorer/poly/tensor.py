@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..ir.expr import ZERO, Expr, quotient, remainder, var
-from ..ir.instructions import Instruction, Wgmma, instruction, stays_in_flight
+from ..ir.instructions import TF32, Instruction, Wgmma, instruction, stays_in_flight
 from ..ir.layout import Layout
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
@@ -16,6 +16,9 @@ from .matrix_load import MECHANISM, NoLoad, matrix_load
 from .shared_tile import NoTile, shared_tile
 from .zero_fill import fills
 
+WHOLE = Call("mul", (Read(0), Read(1)))
+SHORT = Call("mul", (Call("tf32", (Read(0),)), Call("tf32", (Read(1),))))
+"""What a product adds: of two elements, or of their first 11 bits."""
 Held = tuple[Layout | None, str, str]
 """An operand's layout (None: it is in shared memory), and the loops over its rows and columns."""
 
@@ -50,8 +53,13 @@ def operand_places(leaf: Leaf, above: tuple[Loop, ...], split: bool) -> tuple[tu
 
 
 def is_product(statement: Statement) -> bool:
-    """Whether a statement adds up products of two elements, as tensor instructions do."""
-    return statement.update == "sum" and len(statement.reads) == 2 and statement.value == Call("mul", (Read(0), Read(1)))
+    """Whether a statement adds up products of two elements, or of what is left of them as tf32, as tensor instructions do."""
+    return statement.update == "sum" and len(statement.reads) == 2 and statement.value in (WHOLE, SHORT)
+
+
+def significand_of(statement: Statement) -> int:
+    """Bits that a product's factors keep of their significands, 0 for all."""
+    return TF32 if statement.value == SHORT else 0
 
 
 def is_harmless(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], constraint: Constraint) -> bool:
@@ -78,6 +86,8 @@ def misshapen_tiles(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _misshapen(plan: Plan, row: Instruction, leaf: Leaf, above: tuple[Loop, ...], threads: int) -> Iterator[str]:
     held, tile = operands(leaf, above), above[-3:]
+    if row.significand != significand_of(plan.statement_of[leaf.statement]):
+        yield f"the instruction reads {row.significand or 'all'} bits of a factor's significand, and the statement does not"
     if held is None or any(len(x.body) != 1 or x.start for x in tile) or tuple(x.extent for x in tile) != (row.m, row.n, row.k):
         yield f"its three innermost loops have to be a whole tile of {row.m} x {row.n} x {row.k}, and nothing else in them"
         return

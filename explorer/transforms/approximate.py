@@ -1,4 +1,4 @@
-"""Let a statement use the GPU's special-function units where they are less exact than the library."""
+"""Let a statement compute less exactly than its types can: by special-function units, or on short factors (tf32)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from ..ir.plan import Plan
 from ..ir.program import Program, Statement
 from ..ir.scalar import Call, approximated, walk
 from ..ir.tree import Leaf
+from ..poly.tensor import SHORT, WHOLE, is_product
 from .base import Transform, get_leaf
 
 
 @dataclass(frozen=True)
 class Approximate(Transform):
-    """Compute exponentials, logarithms and quotients in f32 by one or two instructions instead of a correct sequence.
+    """Compute exponentials, logarithms and quotients in f32 by one or two instructions, or products on tf32.
 
     ``exp`` becomes ``__expf`` (at most 2 + 1.173 |x| ulp), ``log`` becomes ``__logf`` (3 ulp, 2^-21.4 near 1) and ``/``
     becomes ``__fdividef`` (2 ulp for divisors below 2^126): CUDA C++ Programming Guide, "Intrinsic Functions".  The order of
@@ -32,6 +33,17 @@ class Approximate(Transform):
 
         for k in 0…1024
             y[k] = fast_div(fast_exp(x[k] - peak), total)
+
+    With `factors`, each factor of a sum of products in f32 keeps the first 11 bits of its significand, and `tensorize` has
+    instructions for the product (PTX ISA, "Alternate Floating-Point Data Formats").
+
+    Before::
+
+        S1: acc += a[i, k] * b[k, j]
+
+    After ``approximate('S1', factors='tf32')``::
+
+        S1: acc += tf32(a[i, k]) * tf32(b[k, j])
     """
 
     name = "approximate"
@@ -39,6 +51,8 @@ class Approximate(Transform):
     aliases = ("fast_math", "use_fast_math", "intrinsics")
 
     statement: str = field(metadata={"kind": "leaf", "help": "the statement: its name, or the array it writes"})
+    factors: str = field(default="", metadata={"kind": "choice", "choices": ("", "tf32"),
+                                               "help": "what a product's factors keep"})
 
     def check(self, plan: Plan) -> Verdict:
         leaf = get_leaf(plan, self.statement)
@@ -47,6 +61,8 @@ class Approximate(Transform):
         statement = plan.statement_of[leaf.statement]
         if statement in plan.copies:
             return no(f"{leaf.id} copies, it computes nothing")
+        if self.factors:
+            return self._check_factors(plan, leaf)
         if leaf.statement not in plan.program.statement_of or changed(plan.program, statement) == statement:
             names = ", ".join("/" if op == "div" else op for op in APPROXIMATE)
             return no(f"{leaf.id} computes nothing in f32 that has an approximate form", f"these have one: {names}")
@@ -56,8 +72,22 @@ class Approximate(Transform):
         leaf = get_leaf(plan, self.statement)
         assert isinstance(leaf, Leaf)
         program = replace(plan.program, statements=tuple(
-            changed(plan.program, s) if s.name == leaf.statement else s for s in plan.program.statements))
+            s if s.name != leaf.statement else replace(s, value=SHORT) if self.factors else changed(plan.program, s)
+            for s in plan.program.statements))
         return replace(plan, program=program)
+
+    def _check_factors(self, plan: Plan, leaf: Leaf) -> Verdict:
+        if self.factors != "tf32":
+            return no(f"factors={self.factors!r} is no type of factors", hint="factors='tf32'")
+        statement = plan.statement_of[leaf.statement]
+        types = {plan.array_of[a.array].dtype.name for a in (*statement.reads, statement.target)}
+        known = leaf.statement in plan.program.statement_of
+        if not known or statement.value != WHOLE or not is_product(statement) or types != {"f32"}:
+            return no(f"{leaf.id} is no sum of products of two elements in f32", "tf32 is what tensor cores read of an f32",
+                      "approximate without factors, for exponentials, logarithms and quotients")
+        if leaf.mechanism != "plain":
+            return no(f"{leaf.id} is {leaf.mechanism} already", hint="approximate before tensorize")
+        return YES
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
@@ -66,8 +96,9 @@ class Approximate(Transform):
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Approximate]:
-        if cls(node_id).check(plan):
-            yield cls(node_id)
+        for factors in ("", "tf32"):
+            if cls(node_id, factors).check(plan):
+                yield cls(node_id, factors)
 
 
 def changed(program: Program, statement: Statement) -> Statement:
@@ -81,13 +112,17 @@ def as_computed(source: Program, plan: Plan) -> Program:
 
     These are approximate operations, and sums by tensor instructions that round them more than their type does.
     """
-    chosen = APPROXIMATE.values()
+    chosen, values = APPROXIMATE.values(), {s.name: s.value for s in plan.program.statements}
     fast = {s.name for s in plan.program.statements if any(isinstance(n, Call) and n.op in chosen for n in walk(s.value))}
     coarse = {leaf.statement: row.rounding for leaf, _, _ in plan.leaves if (row := instruction(leaf.mechanism)) and row.rounding}
-    if not fast and not coarse:
+    short = {s.name for s in source.statements if s.value == WHOLE and values.get(s.name) == SHORT}
+    if not fast and not coarse and not short:
         return source
     parts = coarse.keys() - source.statement_of.keys()  # partial sums of some statement
     worst = max((coarse[name] for name in parts), default=0.0)
-    return replace(source, statements=tuple(
-        replace(changed(source, s) if s.name in fast else s,
-                rounding=max(coarse.get(s.name, 0.0), worst if s.update == "sum" else 0.0)) for s in source.statements))
+
+    def computed(s: Statement) -> Statement:
+        made = replace(s, value=SHORT) if s.name in short else changed(source, s) if s.name in fast else s
+        return replace(made, rounding=max(coarse.get(s.name, 0.0), worst if s.update == "sum" else 0.0))
+
+    return replace(source, statements=tuple(map(computed, source.statements)))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from ..ir.dtype import DType
 from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
 from ..ir.instructions import INSTRUCTIONS, STEP_BYTES, Instruction, Wgmma, group_types, wgmma, with_left_held
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, View, ranges
 from ..poly.shared_tile import NoTile, shared_tile
-from ..poly.tensor import is_harmless, is_product
+from ..poly.tensor import is_harmless, is_product, significand_of
 from ._tensor_operands import Operand, Pair, Part, in_tiles, operand, part, spread
 from .base import Transform
 
@@ -171,7 +172,7 @@ def _operands(plan: Plan, leaf: Leaf, nest: tuple[Loop, ...]) -> Tile | Verdict:
                   why="each factor has the loop that is summed over, and one loop of the result")
     (k,), (m,), (n,) = shared, left - shared, right - shared
     extents = {x: plan.loops[x].extent for x in (m, n, k)}
-    row = _instruction(found, extents[m], extents[n], extents[k])
+    row = _instruction(leaf, found, (extents[m], extents[n], extents[k]), significand_of(plan.statement_of[leaf.statement]))
     if isinstance(row, Verdict):
         return row
     if isinstance(row, Wgmma):
@@ -196,22 +197,23 @@ def _operands(plan: Plan, leaf: Leaf, nest: tuple[Loop, ...]) -> Tile | Verdict:
     return Tile(plan, leaf, row, (m, n, k), nest[0].id, tuple(parts))
 
 
-def _instruction(found: list[Operand], m: int, n: int, k: int) -> Instruction | Verdict:
+def _instruction(leaf: Leaf, found: list[Operand], extents: tuple[int, int, int], significand: int) -> Instruction | Verdict:
     """The instruction for these types, extents and places of the factors."""
+    m, n, k = extents
     a, b, c = (x.buffer.dtype for x in found)
     first, second = (x.buffer for x in found[:2])
     if second.space == "shared":
-        return _of_group(found, m, n, k)
+        return _of_group(leaf, found, extents, significand)
     if first.space == "shared":
         return no(f"{first.name} is in shared memory and {second.name} in registers",
                   "of an instruction that reads shared memory the second factor is there, and the first one may be in registers",
                   f"stage {first.name} into registers, too, for a warp's instruction; or leave {second.name} in shared memory "
                   "for a warpgroup's; or commute the factors, if rows may become columns")
-    exact = [row for row in INSTRUCTIONS.values() if not row.significand]  # tf32 drops bits of the factors
-    rows = [row for row in exact if (row.a, row.b, row.c) == (a, b, c)]
+    kept = [row for row in INSTRUCTIONS.values() if row.significand == significand]
+    rows = [row for row in kept if (row.a, row.b, row.c) == (a, b, c)]
     if not rows:
-        have = "; ".join(dict.fromkeys(f"{r.a} * {r.b} into {r.c}" for r in exact))
-        return no(f"no tensor instruction multiplies {a} by {b} into {c}", why=f"there are {have}")
+        have = "; ".join(dict.fromkeys(f"{r.a} * {r.b} into {r.c}" for r in kept))
+        return no(f"no tensor instruction multiplies {a} by {b} into {c}", why=f"there are {have}", hint=_shorter(leaf, a, b, c))
     for row in rows:
         if (row.m, row.n, row.k) == (m, n, k):
             return row
@@ -220,14 +222,24 @@ def _instruction(found: list[Operand], m: int, n: int, k: int) -> Instruction | 
               why=f"for {a} into {c} there are {shapes}", hint="split the three loops by these")
 
 
-def _of_group(found: list[Operand], m: int, n: int, k: int) -> Wgmma | Verdict:
+def _shorter(leaf: Leaf, *types: DType) -> str:
+    """What lets f32 factors into a tensor instruction."""
+    return f"approximate('{leaf.id}', factors='tf32') before, which leaves 11 bits of each factor" if (
+        {t.name for t in types} == {"f32"}) else ""
+
+
+def _of_group(leaf: Leaf, found: list[Operand], extents: tuple[int, int, int], significand: int) -> Wgmma | Verdict:
     """The instruction of a warpgroup."""
+    m, n, k = extents
     a, b, c = (x.buffer.dtype for x in found)
-    if (a, b, c) not in group_types():
+    if (a, b, c) not in group_types() and not significand:
         have = "; ".join(f"{x} * {y} into {z}" for x, y, z in group_types())
         return no(f"no instruction of a warpgroup multiplies {a} by {b} into {c}", why=f"there are {have}",
-                  hint="stage the factors into registers for an instruction of a warp")
-    if row := wgmma(m, n, k, a, b, c):
+                  hint=_shorter(leaf, a, b, c) or "stage the factors into registers for an instruction of a warp")
+    if significand and found[0].buffer.space == "register":
+        return no(f"{found[0].buffer.name} is in registers", "a warpgroup reads both factors of tf32 in shared memory here",
+                  f"leave {found[0].buffer.name} in shared memory; or stage both factors into registers for a warp's instruction")
+    if row := wgmma(m, n, k, a, b, c, significand):
         return with_left_held(row) if found[0].buffer.space == "register" else row
     step = STEP_BYTES // a.bytes
     depths = ", ".join(str(step * steps) for steps in range(1, 5))

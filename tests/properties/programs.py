@@ -99,7 +99,8 @@ def fragments_of_shared_tiles(pick: random.Random, label: str) -> Case:
 
 
 def _product_in_tiles(pick: random.Random, label: str, *, done: bool, shared: float) -> Case:
-    row = pick.choice([row for row in INSTRUCTIONS.values() if not row.significand])
+    row = pick.choice(list(INSTRUCTIONS.values()))
+    left, right = ("ex.tf32(", ")") if row.significand else ("", "")
     turned = pick.random() < 0.5
     text = f"""@ex.program
 def f(a: ex.{row.a}[M, K], b: ex.{row.b}[{'N, K' if turned else 'K, N'}], c: ex.{row.c}[M, N]):
@@ -108,7 +109,7 @@ def f(a: ex.{row.a}[M, K], b: ex.{row.b}[{'N, K' if turned else 'K, N'}], c: ex.
             acc = ex.local(ex.{row.c})
             acc = 0
             for k in range(K):
-                acc += a[i, k] * b[{'j, k' if turned else 'k, j'}]
+                acc += {left}a[i, k]{right} * {left}b[{'j, k' if turned else 'k, j'}]{right}
             c[i, j] = acc
 """
     tiles = [pick.choice((1, 2)) for _ in range(3)]

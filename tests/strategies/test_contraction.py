@@ -55,9 +55,25 @@ def test_floats_of_8_bits_are_multiplied_by_warps_and_warpgroups(dtype: object) 
     apart = product(dtype, ex.f32, "n", "n").schedule(M=40, N=24, K=56)
     plain, coarse = (s.run(device="cpu", time=False, ragged=False).checks[0].tolerance for s in (apart, warps))
     assert coarse.absolute > 100 * plain.absolute  # of 14 bits instead of 24
-    names = {arch: auto(product(dtype, ex.f32, "n", "t").schedule(M=1024, N=1024, K=1024), gpu=arch).cuda for arch in ("H100", "A100")}
-    assert "wgmma" in names["H100"]
-    assert "mma_" not in names["A100"]
+    large = product(dtype, ex.f32, "n", "t").schedule(M=1024, N=1024, K=1024)
+    assert "wgmma" in auto(large, gpu="H100").cuda
+    assert "mma_" not in auto(large, gpu="A100").cuda
+
+
+def test_products_on_tf32_are_multiplied_by_warps_and_warpgroups() -> None:
+    for right, tiling, name in (("t", replace(GROUPS, depth=32), "wgmma_m64n64_tf32_tf32_f32_async<4>"),
+                                ("n", replace(WARPS, depth=16, step=8), "mma_m16n8k8_tf32_tf32_f32(")):
+        written = product(ex.f32, ex.f32, "n", right).schedule(M=72, N=40, K=56).approximate("S1", factors="tf32")
+        form = product_form(written, written.plan.kernels[0].id)
+        assert form is not None
+        made = build(written, form, tiling)
+        assert name in made.cuda
+        assert made.run(device="cpu", time=False).correct
+        (kernel,) = compile_module(emit(made.plan), "sm_90").kernels.values()
+        assert not kernel.spill_store_bytes
+    large = product(ex.f32, ex.f32, "n", "t").schedule(M=1024, N=1024, K=1024)
+    assert "mma_" not in auto(large, gpu="H200").cuda
+    assert "wgmma" in auto(large.approximate("S1", factors="tf32"), gpu="H200").cuda
 
 
 @pytest.mark.parametrize(("left", "right"), ORDERS)

@@ -58,3 +58,50 @@ def test_refusals() -> None:
     assert "nothing in f32" in refusal(copy(), ("approximate", "S0"))
     assert "there is no statement" in refusal(copy(), ("approximate", "Q"))
     assert not Approximate.offers(initial(copy()), "S0")
+
+
+@ex.program
+def matmul(x: ex.f32[N, N], y: ex.f32[N, N], z: ex.f32[N, N]):
+    for i in range(N):
+        for j in range(N):
+            s = ex.local(ex.f32)
+            s = 0
+            for k in range(N):
+                s += x[i, k] * y[j, k]
+            z[i, j] = s
+
+
+def test_factors_of_a_product_become_tf32() -> None:
+    plain = matmul.schedule(N=5)
+    short = plain.approximate("S1", factors="tf32")
+    assert "s[i, j] += tf32(x[i, k]) * tf32(y[j, k])" in str(short)
+    x = np.random.default_rng(1).standard_normal((5, 5)).astype(np.float32)
+    cut = (x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+    done = short.run({"x": x, "y": x}, device="cpu", time=False, ragged=False)
+    assert done.correct
+    assert np.allclose(done.outputs["z"], cut @ cut.T, rtol=1e-6)
+    assert not np.allclose(done.outputs["z"], x.astype(np.float64) @ x.T.astype(np.float64), rtol=1e-6)
+    assert done.checks[0].tolerance.absolute < 1e-5  # what is cut off is known, and no error
+
+
+def test_tf32_by_hand_is_the_same_product() -> None:
+    @ex.program
+    def short(x: ex.f32[N, N], y: ex.f32[N, N], z: ex.f32[N, N]):
+        for i in range(N):
+            for j in range(N):
+                s = ex.local(ex.f32)
+                s = 0
+                for k in range(N):
+                    s += ex.tf32(x[i, k]) * ex.tf32(y[j, k])
+                z[i, j] = s
+
+    made = matmul.schedule(N=5).approximate("S1", factors="tf32")
+    assert short.schedule(N=5).plan.statement_of["S1"].value == made.plan.statement_of["S1"].value
+
+
+def test_factors_that_cannot_be_tf32() -> None:
+    assert "no sum of products" in refusal(softmax(3, 5), ("approximate", "S3", "tf32"))
+    verdict, _ = matmul.schedule(N=5).try_step(Approximate("S1", "tf16"))
+    assert "no type of factors" in verdict.what
+    again, _ = matmul.schedule(N=5).approximate("S1", "tf32").try_step(Approximate("S1", "tf32"))
+    assert "no sum of products" in again.what

@@ -16,6 +16,7 @@ from explorer.ir.instructions import INSTRUCTIONS, Mma
 from explorer.kernel.emit import emit
 from explorer.kernel.interpreter import execute
 from explorer.poly.judge import judge
+from explorer.poly.tensor import WHOLE, misshapen_tiles
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.schedule import Schedule
 from explorer.transforms.tensorize import Tensorize, tile_of
@@ -24,7 +25,7 @@ from tests.properties.programs import define, products_in_tiles
 from tests.properties.tally import ACCEPTED
 from tests.properties.trial import Trial
 
-ROWS = [row for row in INSTRUCTIONS.values() if not row.significand]
+ROWS = list(INSTRUCTIONS.values())
 
 
 class Always(random.Random):
@@ -88,7 +89,8 @@ def test_the_interpreter_and_nvrtc_take_it(row: Mma) -> None:
     sizes = dict(s.source.sizes)
     a = draw.integers(0, 5, (sizes["M"], sizes["K"]))
     b = draw.integers(0, 5, s.plan.array_of["b"].shape)
-    bits = {**{n: lambda v, small=small: small.encode(v.astype(np.float64)) for n, small in SMALL.items()}, "bf16": lambda v: (v.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)}
+    bits = {**{n: lambda v, small=small: small.encode(v.astype(np.float64)) for n, small in SMALL.items()},
+            "bf16": lambda v: (v.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)}
     given = {n: bits.get(str(d), lambda v, d=d: v.astype(d.numpy))(v) for n, v, d in (("a", a, row.a), ("b", b, row.b))}
     done = execute(s.plan, given, exact=True)
     assert not done.hazards
@@ -236,3 +238,18 @@ def test_a_warpgroup_is_not_bound_to_warps() -> None:
     with pytest.raises(TransformError, match="its 128 threads are four warps"):
         s.bind("k", "warp")
     assert s.bind("k", "thread.y").run(device="cpu", time=False).correct
+
+
+def test_an_instruction_reads_as_many_bits_as_the_statement() -> None:
+    """Of tf32 the statement has to say that the rest is cut off: the instruction drops it."""
+    s = ready(INSTRUCTIONS["m16n8k8_tf32_tf32_f32"])
+    statement = s.plan.statement_of["S1"]
+    whole = replace(statement, value=WHOLE)
+    program = replace(s.plan.program, statements=tuple(whole if x is statement else x for x in s.plan.program.statements))
+    verdict = tile_of(replace(s.plan, program=program), "S1")
+    assert "no tensor instruction multiplies f32" in verdict.what  # type: ignore[union-attr]
+    assert "approximate('S1', factors='tf32')" in verdict.advice  # type: ignore[union-attr]
+    done = s.tensorize("S1").plan
+    assert not list(misshapen_tiles(done))
+    wrong = replace(done, program=program)
+    assert "reads 11 bits" in next(why for _, why in misshapen_tiles(wrong))

@@ -10,7 +10,7 @@ from .mma import register_operands
 
 def wgmma_name(row: Wgmma) -> str:
     """What the function is called, whatever the number of steps: ``wgmma_m64n256_f16_f16_f32``, ``…_rs``, or ``…_async``."""
-    return f"wgmma_m{row.m}n{row.n}_{row.a}_{row.b}_{row.c}{row.form}"
+    return f"wgmma_m{row.m}n{row.n}_{row.name.partition('_')[2]}"
 
 
 def wgmma_part(row: Wgmma) -> str:
@@ -32,6 +32,7 @@ def wgmma_text(row: Wgmma) -> str:
     str
         CUDA C++.
     """
+    left_type, right_type = ("simt_tf32" if row.significand else d.cuda for d in (row.a, row.b))
     count, step = row.accumulator.registers, STEP_BYTES // row.a.bytes
     registers = register_operands("c", row.c, count)
     twin = f"simt_{'wgmma_async' if row.in_flight else 'wgmma'}"
@@ -52,7 +53,7 @@ def wgmma_text(row: Wgmma) -> str:
         f"__device__ __forceinline__ void {wgmma_name(row)}({row.c.cuda} (&c)[{count}], "
         f"const {f'{row.a.cuda} (&a)[{step // 2} * STEPS]' if held else 'A a'}, const B b) {{",
         "#if defined(SIMT_HOST)",
-        f"    {twin}<{row.n}, {step}, STEPS, {row.a.cuda}, {row.b.cuda}>(c, a, b, __builtin_LINE());",
+        f"    {twin}<{row.n}, {step}, STEPS, {left_type}, {right_type}>(c, a, b, __builtin_LINE());",
         "#else",
         *([f"    unsigned c_[{len(registers)}];\n    memcpy(c_, c, sizeof c_);"] if packed else []),
         *([f"    unsigned a_[{words} * STEPS];\n    memcpy(a_, a, sizeof a_);"] if held else []),

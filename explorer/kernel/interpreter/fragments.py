@@ -11,6 +11,7 @@ import numpy as np
 from ...ir.expr import Expr, const
 from ...ir.instructions import Wgmma, stays_in_flight
 from ...ir.layout import Layout
+from ...ir.meaning import tf32
 from ...ir.tree import Loop
 from ..nodes import Multiply, Ref
 from .flights import Access
@@ -151,6 +152,8 @@ class Product:
             tile = self.tiles[ref]
             matrices[ref] = tile.cells.load(_grid(tile.where, tile.steps, shape)[0])
         left, right, total = (_wide(matrices[ref]) for ref in (*node.operands, node.target))
+        if node.instruction.significand:
+            left, right = tf32(left), tf32(right)
         wide, result, at = blocks.dtype(node.site).wide, self.held[node.target], _places(layout[node.target])
         out = rounded(left.astype(total.dtype) @ right.astype(total.dtype) + total, wide, blocks.exact)
         row, column = layout[node.target].row.evaluate(at), layout[node.target].column.evaluate(at)

@@ -97,6 +97,14 @@ static double reference_wrapped(double a, double da, double b, double db) {
     return rest > 2.0 * error && rest + 2.0 * error < fabs(b) - 2.0 * db ? error : error + fabs(b) + db;
 }
 
+/* an f32 without the low 13 bits of its significand */
+static double reference_shortened(double value) {
+    union { float number; unsigned bits; } short_one;
+    short_one.number = (float)value;
+    short_one.bits &= 0xffffe000u;
+    return value == value ? (double)short_one.number : value;
+}
+
 /* the bound of an argmax_key or argmin_key of a value */
 static double reference_keyed(double value, double bound) {
     if (bound <= 0) return 0.0;

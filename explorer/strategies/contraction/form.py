@@ -20,7 +20,7 @@ from ...ir.plan import Plan
 from ...ir.scalar import Call, walk
 from ...ir.tree import Leaf, Loop, ranges
 from ...poly.bulk import MOST_STEP
-from ...poly.tensor import is_product
+from ...poly.tensor import is_product, significand_of
 from ...schedule import Schedule
 from .._steps import chain, leaves_of
 
@@ -112,6 +112,8 @@ class ProductForm:
     long : bool
         Whether more is done with each sum than a few additions and a store: operations of many instructions, or reads of arrays
         that have an element for each result.
+    significand : int
+        Bits that a factor keeps of its significand (tf32), 0 for all.
     """
 
     kernel: str
@@ -137,6 +139,12 @@ class ProductForm:
     lines: bool = False
     across: bool = False
     long: bool = False
+    significand: int = 0
+
+    @property
+    def types(self) -> tuple[DType, DType, DType, int]:
+        """What an instruction has to have: types of the factors and the sums, and bits of the significands."""
+        return self.left.dtype, self.right.dtype, self.accumulator, self.significand
 
 
 def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
@@ -205,7 +213,7 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
                        plan.array_of[statement.target.array].dtype, gathered or _by_stride(plan, update, inner),
                        () if gathered else flat, gathered, grouped, _in_lines(plan, last, wide), _across(plan, last, tall),
-                       _is_long(plan, [*leaves_of(body[0])], update, {*wide}, {*tall}))
+                       _is_long(plan, [*leaves_of(body[0])], update, {*wide}, {*tall}), significand_of(statement))
 
 
 def _is_long(plan: Plan, leaves: Sequence[Leaf], update: Leaf, wide: set[str], tall: set[str]) -> bool:

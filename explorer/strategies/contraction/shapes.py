@@ -127,9 +127,9 @@ class Tiling:
 
 
 def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | None:
-    """The largest exact instruction of a warp for the types of a product, of this depth and architecture if they are said."""
-    rows = [r for r in INSTRUCTIONS.values() if not r.significand and (not step or r.k == step) and (not arch or r.runs_on(arch))
-            and (r.a, r.b, r.c) == (form.left.dtype, form.right.dtype, form.accumulator)]
+    """The largest instruction of a warp for the types of a product, of this depth and architecture if they are said."""
+    rows = [r for r in INSTRUCTIONS.values() if (not step or r.k == step) and (not arch or r.runs_on(arch))
+            and (r.significand, r.a, r.b, r.c) == (form.significand, form.left.dtype, form.right.dtype, form.accumulator)]
     return max(rows, key=lambda r: r.m * r.n * r.k, default=None)
 
 
@@ -185,7 +185,7 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
         if groups > 2 and columns > 192:
             continue  # 384 threads with 128 registers of sums each leave few for addresses
         t = Tiling("warpgroup", GROUP_ROWS * groups, columns, depth, groups, 1, stages)
-        if wgmma(GROUP_ROWS, columns, depth, form.left.dtype, form.right.dtype, form.accumulator) is None:
+        if wgmma(GROUP_ROWS, columns, depth, *form.types) is None:
             continue
         tiles = zip(factors, boxes(form, t), strict=True)
         if any(f.along in f.free and (box[-1] * size % ROW_BYTES or prod(box[:-1]) > 1) for f, box in tiles):

@@ -18,6 +18,12 @@ inline float simt_mma_value(float v) {
     return v;
 }
 
+// What a warpgroup's instruction on tf32 reads of an f32.
+struct simt_tf32 {
+    float whole;
+    explicit operator float() const { return simt_mma_value<11>(whole); }
+};
+
 template <int M, int N, int K, int BITS = 0, class A, class B, class C, int NA, int NB, int NC>
 inline void simt_mma(C (&c)[NC], const A (&a)[NA], const B (&b)[NB], int line) {
     struct Held { A a[NA]; B b[NB]; };
