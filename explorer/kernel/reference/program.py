@@ -296,9 +296,7 @@ class _Leaf:
             return [before, add, f"    {squares} += (double){value} * (double){value};",
                     f"    {rounded} = reference_walk((double){cell}, {squares}, {w});", f"    bound += {rounded};"]
         size, fineness = f"{target}_size[at]", f"{target}_fineness[at]"
-        most = digits_of(max(dtype, dtype.wide, key=unit))
-        if self.statement.rounding:
-            most = min(most, 1.0 / self.statement.rounding)
+        most = min(digits_of(max(dtype, dtype.wide, key=unit)), 1.0 / (self.statement.rounding or u))
         return [before, f"    {fineness} = fmax({fineness}, fmax(reference_fineness({cell}, {bound}), "
                 f"reference_fineness((double){value}, {error})));",
                 f"    {size} = fmax({size}, fabs({cell})) + fabs((double){value});", add,
