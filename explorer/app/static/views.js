@@ -20,7 +20,7 @@ const FIGURES = {
 /** Figures that share a tab, of which the reader chooses one: its name, and how it is called there. */
 const SHARED = {
   memory: { memory: "accesses", fragments: "fragments" },
-  pipeline: { pipeline: "order", timeline: "timeline", roles: "roles", ablation: "ablation" },
+  pipeline: { pipeline: "order", timeline: "timeline", roles: "roles", ablation: "ablation", legality: "legality" },
 };
 const BESIDE = 1120;
 

@@ -227,6 +227,24 @@ class Plots:
         """
         return self._draw("ablation", loop, {"stages": stages, "gpu": gpu}, theme, measured=measured)
 
+    @spoken(FigureError, "s.plot.legality()")
+    def legality(self, loop: str | None = None, *, stages: int | None = None, theme: str = "light") -> Picture:
+        """For which stages, release distances and work in flight a pipeline is right, for all trip counts, and why not.
+
+        Parameters
+        ----------
+        loop : str, optional
+            The loop that is pipelined, or could be.
+        stages : int, optional
+            How many are looked at.
+
+        Raises
+        ------
+        FigureError
+            If an option does not fit.
+        """
+        return self._draw("legality", loop, {"stages": stages}, theme)
+
     @spoken(FigureError, "s.plot.roofline()")
     def roofline(self, *, gpu: str | None = None, run: Run | None = None, theme: str = "light") -> Picture:
         """Arithmetic intensity under the roof of a GPU; with `run`, the measured point.
@@ -311,5 +329,5 @@ class Plots:
                        measured=times, stamps=stamps)
 
     def __repr__(self) -> str:
-        return ("schedule.plot: .domain() .memory('A') .fragments() .pipeline() .timeline() .roles() .ablation() .roofline() "
-                ".occupancy() .partials() .dependences()")
+        return ("schedule.plot: .domain() .memory('A') .fragments() .pipeline() .timeline() .roles() .ablation() .legality() "
+                ".roofline() .occupancy() .partials() .dependences()")

@@ -52,6 +52,8 @@ FIGURES: dict[str, Entry] = {
               "roles_draw"),
         Entry("ablation", "Ablation", "the price of a pipeline with each number of stages, with and without its second level",
               "ablation_draw"),
+        Entry("legality", "Legality", "for which stages, release distances and work in flight a pipeline is right, and why not",
+              "legality"),
         Entry("roofline", "Roofline", "arithmetic intensity against the limits of a GPU, with the measured point", "roofline"),
         Entry("occupancy", "Occupancy", "how many blocks fit on a multiprocessor, and what limits them", "occupancy"),
         Entry("partials", "Partials", "how many partial results a reduction has on its way, how they are joined, and idle lanes",

@@ -1,0 +1,36 @@
+"""The grid of legality: each cell is the answer for its sizes, and a refused one says why."""
+
+from __future__ import annotations
+
+from explorer.run.counterexample.pipelines import pipeline_conditions
+from tests.hazards.corpus import TWICE, rows
+from tests.transforms.test_overlap import tiled
+from tests.views.figures.support import written
+
+
+def test_each_cell_is_the_answer_for_its_sizes() -> None:
+    s = rows(TWICE, "x").pipeline("k", 3)
+    shown, data = s.plot.legality(stages=4), s.pipeline_conditions("k")
+    assert len(shown.table) == sum(n + 1 for n in range(1, 5)) * 4
+    for _, stages, distance, flight, trips, least, why in shown.table:
+        cell = data.cell(int(stages or 0), int(distance or 0), int(flight or 0))
+        assert (trips, why) == (cell.trips, cell.why_not)
+        assert bool(why) == bool(least) == (not cell.legal)
+    assert "legal iff release distance + in flight <= stages - 1" in shown.note
+
+
+def test_what_is_shown_is_framed_and_marked() -> None:
+    shown = tiled(3, M=64, N=64, K=256).overlap("k").plot.legality(theme="dark")
+    assert len([x for x in shown.spec["layout"]["shapes"] if x["line"]["width"] == 4]) == 1
+    words = [x["text"] for x in shown.spec["layout"]["annotations"]]
+    assert {"✓", "✗", "≤3", "3 stages"} <= set(words)
+    hover = [cell for row in shown.spec["data"][0]["text"] for cell in row]
+    assert any("(this schedule)" in cell and "right for every trip count" in cell for cell in hover)
+    assert any("x_s brings tile 3 into the slot of tile 0 before S1 of iteration 0 is complete" in cell for cell in hover)
+
+
+def test_nothing_to_ask_is_a_sentence() -> None:
+    shown = written("softmax").plot.legality()
+    assert not shown.spec
+    assert "No loop computes in steps" in shown.note
+    assert isinstance(pipeline_conditions(written("softmax"), "i"), str)
