@@ -356,7 +356,8 @@ def test_figures_that_share_a_tab_are_chosen_there(opened: Open) -> None:
     page = stage.page
     tab(stage, "Pipeline")
     shown = page.locator(".exw .vmain .figure:visible h4")
-    for choice, title in (("timeline", "One block's steps over"), ("ablation", "Stages of"), ("pipeline", "Copies and uses")):
+    for choice, title in (("timeline", "One block's steps over"), ("ablation", "Stages of"), ("legality", "legal"),
+                          ("pipeline", "Copies and uses")):
         page.locator("select[data-which=pipeline]").select_option(choice)
         settle(stage)
         expect(shown).to_have_count(1)

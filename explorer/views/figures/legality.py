@@ -62,7 +62,7 @@ def draw(data: PipelineConditions, cells: tuple[GridCell, ...], theme: Theme) ->
                   yaxis=axis(theme, "in flight", (flights[0] - 0.5, flights[-1] + 0.5), [(float(f), str(f)) for f in flights]))
     for s in sorted({c.stages for c in cells}):
         middle = (at[s, 0] + at[s, s]) / 2
-        page["annotations"].append(note(f"{s} stage{'s' * (s != 1)}", middle, flights[-1] + 0.72, theme, refs=("x", "y"),
+        page["annotations"].append(note(f"{s} stage{'s' * (s != 1)}", middle, 1.08, theme, refs=("x", "paper"),
                                         anchor="center", size=12))
     for c in cells:
         x, share = at[c.stages, c.release_distance], SHARE.get(c.trips, BETWEEN)
