@@ -162,7 +162,7 @@ class PipelineConditions:
         for sizes, small in self._sized(cell.least.K):
             plan = made.rewrite(small.plan)
             if finding := refusal(plan):
-                return shown(made, Trial(sizes, as_computed(small.source, plan.program), plan, finding))
+                return shown(made, Trial(sizes, as_computed(small.source, plan), plan, finding))
         return Counterexample(str(made), False, f"no sizes of this program give {self.loop} {cell.least.K} iterations")
 
     def _sizes(self, stages: int, release_distance: int, in_flight: int) -> tuple[int, int, int]:
