@@ -179,7 +179,7 @@ def stamps(schedule: Schedule, arrays: Mapping[str, Any] | None = None, *, devic
     if device == "cuda" and missing:
         raise DeviceError("There is no GPU to measure on.", why=missing,
                           hint='device="cpu" runs the same text on the processor, and says in which order things happen')
-    program = as_computed(schedule.source, schedule.plan.program)
+    program = as_computed(schedule.source, schedule.plan)
     require_memory(program)
     target = target_gpu(None) if missing else cuda.device().installed().gpu
     module = emit(schedule.plan, arch=target.arch, stamped=where)
