@@ -56,7 +56,8 @@ def mbarriers(plan: Plan, kernel: Kernel) -> int:
     Where the kernel has roles, one more than the releases that its producer runs ahead of (:mod:`~explorer.poly.roles`).
     """
     if kernel.has_roles:
-        return max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "acquire"), default=0) + 1
+        return max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "acquire" and n.pending > 0),
+                   default=0) + 1
     open_ = max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"), default=0)
     return max(min(open_ + 2, counted(plan, kernel).all), 1)
 

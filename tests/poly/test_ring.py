@@ -126,3 +126,10 @@ def test_the_least_instance_is_wrong_on_the_cpu_device(place: tuple[int, int, in
     assert shown.caught
     assert dict(shown.sizes)["K"] == trips
     assert shown.shown_by == "the emitted text on the CPU device"
+
+
+def test_a_producer_that_waits_for_what_comes_behind_it_blocks_on_the_cpu_device() -> None:
+    found = tiled(1, M=64, N=64, K=128).specialise("k", 2).pipeline_conditions("k")
+    shown = found.counterexample(2, 2)
+    assert shown.caught
+    assert "never ends" in shown.verdict
