@@ -35,8 +35,8 @@ OF_A_SCHEDULE = ("apply", "try_step", "counterexample", "moves", "undo", "replay
                  "to_json", "share")  # fmt: skip
 OPTIONS = ("device", "time", "repeats", "l2", "ragged", "ragged_sizes", "checked", "seeds", "seed", "reference", "archs", "gpu",
            "budget", "progress", "again")  # fmt: skip
-PLOTS = ("domain", "memory", "fragments", "pipeline", "timeline", "roles", "ablation", "legality", "roofline", "occupancy", "partials",
-         "dependences")
+PLOTS = ("domain", "memory", "fragments", "pipeline", "timeline", "roles", "ablation", "legality", "roofline", "occupancy",
+         "partials", "dependences")
 
 
 CALLED = ("reference", "progress", "again", "watch")
