@@ -25,7 +25,7 @@ from math import prod
 
 from ..gpu.spec import Gpu
 from ..ir.instructions import instruction
-from ..ir.operations import APPROXIMATE, SPECIAL
+from ..ir.operations import LESS_EXACT, SPECIAL
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.scalar import Call, Scalar, flops, walk
@@ -159,7 +159,7 @@ def work(plan: Plan) -> int:
 def additions(value: Scalar) -> int:
     """Operations of one evaluation, by what each takes in additions."""
     called = [node.op for node in walk(value) if isinstance(node, Call)]
-    special, fast = sum(op in SPECIAL for op in called), sum(op in APPROXIMATE.values() for op in called)
+    special, fast = sum(op in SPECIAL for op in called), sum(op in LESS_EXACT for op in called)
     return flops(value) + (SPECIAL_COST - 1) * special + (FAST_COST - 1) * fast
 
 
