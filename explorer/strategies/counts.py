@@ -31,7 +31,7 @@ from ..ir.program import Statement
 from ..ir.scalar import Call, Scalar, flops, walk
 from ..ir.swizzle import shared_bytes
 from ..ir.tree import BLOCK_ROLES, Kernel, Leaf, Loop, Node
-from ..poly.matrix_load import MECHANISM as MATRIX_LOAD
+from ..poly.matrix_move import MOVES as MATRIX_MOVES
 from ..poly.relations import FAR, bounds
 from ..poly.sites import Site, launch_extents, sites
 from ..poly.traffic import AccessFacts, traffic
@@ -236,7 +236,7 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
     inside = tuple(x for x in above if x.role != "launch")
     iterations = prod(x.extent for x in inside if not x.is_place)
     row = instruction(leaf.mechanism)
-    whole = row is not None or leaf.mechanism in (MATRIX_LOAD, "bulk")
+    whole = row is not None or leaf.mechanism in (*MATRIX_MOVES, "bulk")
     repeats = _repeats(used[-1] if whole else used[0], launch_extents(plan, kernel))
     places = prod(x.extent for x in inside if x.is_place) * repeats
     executions = max(1, _executions(statement, above, repeats) // launches)
