@@ -126,7 +126,7 @@ def f(a: ex.{row.a}[M, K], b: ex.{row.b}[{'N, K' if turned else 'K, N'}], c: ex.
 
 
 def results_of_instructions(pick: random.Random, label: str) -> Case:
-    """Results of a tensor instruction that lie in its lanes as halves, to be left in shared memory, across the rows or along them."""
+    """Results of a tensor instruction that lie in its lanes as halves, to be left in shared memory, turned or not."""
     rows = [r for r in INSTRUCTIONS.values() if r.c.name in ("f16", "f32") and not r.significand]
     row, turned = pick.choice(rows), pick.random() < 0.5
     text = f"""@ex.program
@@ -292,7 +292,8 @@ def f(a: ex.{dtype}[M, K], b: ex.{dtype}[N, K], c: ex.{total}[M, N]):
 
 PREPARED = {"load_matrix": fragments_of_shared_tiles, "pipeline": boxes_of_arrays, "rescale": maxima_in_parts,
             "overlap": products_of_warpgroups, "specialise": roles_of_warpgroups,
-            "stage": boxes_of_arrays, "store_matrix": results_of_instructions, "swizzle": tiles_in_shared_memory, "tensorize": products_in_tiles}
+            "stage": boxes_of_arrays, "store_matrix": results_of_instructions, "swizzle": tiles_in_shared_memory,
+            "tensorize": products_in_tiles}
 """Programs for transformations that random ones hardly ever have work for."""
 
 
