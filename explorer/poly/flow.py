@@ -39,6 +39,7 @@ from .linear import Case, Cases, Condition, build_set, differ, equal, feasible
 from .mechanism import ASYNCHRONOUS
 from .overapproximated import check_overapproximated
 from .plan_facts import facts, plan_copy
+from .radix import by_digits
 from .relations import instance
 from .sites import Site, launch_extents
 
@@ -292,9 +293,13 @@ def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[L
     kept: list[tuple[Case, Case]] = []
     for case in early:
         given = together.given(case) if together else None
-        if given is None or any(all(map(given.holds, known)) for known in harmless):
-            continue
-        kept += [(case, x) for x in late if not given.refutes(x) and feasible(tuples, (*held, *case, *x))]
+        if given and not any(all(map(given.holds, known)) for known in harmless):
+            kept += [(case, x) for x in late if not given.refutes(x)]
+    spoken = (*by.same, *same, *(q for pair in kept for case in pair for q in case), *(q for known in harmless for q in known))
+    if kept and (digits := by_digits(spoken, by.facts.ranges | within)):
+        closer = digits.given((*by.same, *same))
+        kept = [(case, x) for case, x in kept if closer and not _excluded(closer, (*case, *x), harmless)]
+    kept = [(case, x) for case, x in kept if feasible(tuples, (*held, *case, *x))]
     if not kept:
         return None
     cases = tuple(dict.fromkeys(case for case, _ in kept))
@@ -305,6 +310,12 @@ def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[L
     for again in alike:
         strangers = strangers.subtract(relation(c, b, again, ("c", "b")))
     return _first_triple(by, c, strangers, either(a, c, tuple(dict.fromkeys(x for _, x in kept)), ("a", "c")))
+
+
+def _excluded(facts: Facts, case: Case, harmless: list[Case]) -> bool:
+    """Whether a case surely has no triple, or only harmless ones."""
+    given = facts.given(case)
+    return given is None or any(all(map(given.holds, known)) for known in harmless)
 
 
 def _on_side_c(condition: Condition) -> Condition:
