@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from .decide import REMEMBERED
 from .deduce import Facts
 from .isl import Undecided, budget
 from .linear import Case, Condition, Tuple, has_point
@@ -27,7 +26,7 @@ def feasible(tuples: Sequence[Tuple], conditions: Iterable[Condition]) -> bool:
     return _feasible(tuple(tuples), tuple(conditions))
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=1 << 15)
 def _feasible(tuples: tuple[Tuple, ...], conditions: Case) -> bool:
     try:
         with budget(FEW):
