@@ -31,11 +31,12 @@ from .decide import decide
 from .deduce import Facts, deduce
 from .dependence import Flow, are_peers
 from .events import Event, common_loops, earlier, either, events, instances, relation, same_cell, same_replica, same_time, witness
+from .feasible import feasible
 from .flow_text import clobbered, hidden, kept, lost, undecided
 from .footprint import check_footprints
 from .isl import Undecided, budget
 from .last_writer import Always, Link, Never, link, loop_ranges
-from .linear import Case, Cases, Condition, build_set, differ, equal, feasible
+from .linear import Case, Cases, Condition, build_set, differ, equal
 from .mechanism import ASYNCHRONOUS
 from .overapproximated import check_overapproximated
 from .plan_facts import facts, plan_copy

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from explorer.ir.expr import Expr, quotient, remainder, var
 from explorer.poly.deduce import combined, deduce, marked
-from explorer.poly.linear import Condition, equal, feasible, less
+from explorer.poly.feasible import feasible
+from explorer.poly.linear import Condition, equal, less
 from explorer.poly.linear import Tuple as Variables
 from explorer.poly.radix import by_digits
 
