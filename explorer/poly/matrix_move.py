@@ -18,6 +18,7 @@ from ..ir.plan import Plan
 from ..ir.regroup import without_remainders
 from ..ir.scalar import Read
 from ..ir.tree import Leaf, Loop, ranges
+from .lane_reads import in_whole_warps
 
 ROW_BYTES, WORD = 16, 4
 """Bytes of a row of a matrix, and of what one lane gets of it."""
@@ -86,7 +87,8 @@ def matrix_move(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], mechanism: str)
                       "outline the result twice, and contract it to registers and to shared memory" if stores else
                       "stage the array into shared memory, and from there into registers, and tensorize first")
     register, lane = above[-2:] if len(above) > 1 else (None, None)
-    if register is None or lane is None or not _of_a_fragment(register, lane, stores) or not (
+    fragments = register and lane and _of_a_fragment(register, lane, stores) and in_whole_warps(plan, leaf, lane)
+    if register is None or lane is None or not fragments or not (
             first := _first(held.index, register, fragment.shape[-1], stores)):
         return NoMove(f"{leaf.id} does not stand alone in loops over the registers and the lanes of a fragment",
                       "a whole warp moves the matrices together", "" if stores else "tensorize the product first")
@@ -130,8 +132,8 @@ def _first(index: tuple[Expr, ...], register: Loop, extent: int, stores: bool) -
 
 def _of_a_fragment(register: Loop, lane: Loop, stores: bool) -> bool:
     """Whether two loops, with nothing else in them, can run over the registers and the lanes of a fragment."""
-    group = stores and lane.role == "thread.x" and lane.extent % LANES == 0
-    whole = (group or (lane.role == "lane" and lane.extent == LANES)) and not lane.start and not register.start
+    group = (stores and lane.role == "thread.x") or (lane.role == "lane" and lane.extent == LANES)
+    whole = group and not lane.start and not register.start
     return whole and register.role in ("seq", "unroll", "tensor") and len(register.body) == len(lane.body) == 1
 
 

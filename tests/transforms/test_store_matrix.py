@@ -10,12 +10,14 @@ import pytest
 import explorer as ex
 from explorer.errors import ResourceError, TransformError
 from explorer.ir.expr import const
+from explorer.ir.tree import Loop
+from explorer.ir.tree import walk as walk_plan
 from explorer.kernel.launches import plan_ir
 from explorer.kernel.nodes import MoveMatrix
 from explorer.kernel.traverse import walk
 from explorer.kernel.validate import judged
 from explorer.kernel.validate.instructions import check_instructions
-from explorer.poly.matrix_move import STORE, MatrixMove, matrix_move
+from explorer.poly.matrix_move import STORE, MatrixMove, NoMove, matrix_move
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
@@ -114,6 +116,16 @@ def test_a_later_step_cannot_take_it_apart() -> None:
         s.bind(loop, "seq")
     with pytest.raises(TransformError, match="is already tensor"):
         s.split(loop, 4)
+
+
+def test_rows_of_threads_that_are_no_whole_warps_store_none() -> None:
+    """The 32 threads of a row of 48 are in two warps, but for the first row."""
+    plan = left(GROUP).store_matrix(COPY).plan
+    _, above, kernel = plan.resolve(COPY)  # type: ignore[misc]
+    other = next(x for x in walk_plan(kernel.body) if isinstance(x, Loop) and x.role == "thread.x" and x.id != above[-1].id)
+    odd = plan.replace_node(other.id, replace(other, extent=144))
+    found = matrix_move(odd, odd.resolve(COPY)[0], above, STORE)  # type: ignore[index]
+    assert isinstance(found, NoMove)
 
 
 @pytest.mark.parametrize("change", ["count", "transposed", "row", "first"])
