@@ -222,4 +222,9 @@ def _joined(left: list[Expr]) -> list[Expr]:
 
 def deduce(case: Case, ranges: Mapping[str, tuple[int, int]]) -> Facts | None:
     """What follows from a conjunction within ranges of marked variables; None where nothing satisfies it."""
-    return Facts(ranges).given(case)
+    return _deduced(case, tuple(ranges.items()))
+
+
+@lru_cache(maxsize=1 << 14)
+def _deduced(case: Case, ranges: tuple[tuple[str, tuple[int, int]], ...]) -> Facts | None:
+    return Facts(dict(ranges)).given(case)

@@ -58,8 +58,13 @@ class Link:
 
     def digits(self, asked: Case) -> Facts | None:
         """What the equalities say of digits, for conditions that are asked about; None where none speaks of digits."""
-        found = by_digits((*self.same, *asked), loop_ranges(self.writer, "a") | loop_ranges(self.reader, "b"))
-        return found and found.given(self.same)
+        return _by_digits(self.same, asked, tuple((loop_ranges(self.writer, "a") | loop_ranges(self.reader, "b")).items()))
+
+
+@lru_cache(maxsize=4096)
+def _by_digits(same: Case, asked: Case, ranges: tuple[tuple[str, tuple[int, int]], ...]) -> Facts | None:
+    found = by_digits((*same, *asked), dict(ranges))
+    return found and found.given(same)
 
 
 @dataclass(frozen=True)
