@@ -9,8 +9,8 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.instructions import instruction
 from ..ir.operations import APPROXIMATE, FUSED, LESS_EXACT
 from ..ir.plan import Plan
-from ..ir.program import Program, Statement
-from ..ir.scalar import Call, approximated, walk
+from ..ir.program import Access, Program, Statement
+from ..ir.scalar import Call, Read, Scalar, approximated, rebuild, walk
 from ..ir.tree import Leaf
 from ..poly.tensor import SHORT, WHOLE, is_product
 from .base import Transform, get_leaf
@@ -136,7 +136,8 @@ def as_computed(source: Program, plan: Plan) -> Program:
     called = {name: {n.op for n in walk(value) if isinstance(n, Call)} for name, value in values.items()}
     fast = {name for name, ops in called.items() if ops & LESS_EXACT}
     coarse = {leaf.statement: row.rounding for leaf, _, _ in plan.leaves if (row := instruction(leaf.mechanism)) and row.rounding}
-    short = {s.name for s in source.statements if s.value == WHOLE and values.get(s.name) == SHORT}
+    whole = {s.name for s in source.statements if s.value != SHORT}
+    short = {s.name: s.reads for s in plan.program.statements if s.value == SHORT and s.name in whole}
     if not fast and not coarse and not short:
         return source
     parts = coarse.keys() - source.statement_of.keys()  # partial sums of some statement
@@ -144,7 +145,18 @@ def as_computed(source: Program, plan: Plan) -> Program:
 
     def computed(s: Statement) -> Statement:
         fewer = changed(source, s, FUSED in called[s.name]) if s.name in fast else s
-        made = replace(s, value=SHORT) if s.name in short else fewer
+        made = _cut_off(s, short[s.name]) if s.name in short else fewer
         return replace(made, rounding=max(coarse.get(s.name, 0.0), worst if s.update == "sum" else 0.0))
 
     return replace(source, statements=tuple(map(computed, source.statements)))
+
+
+def _cut_off(s: Statement, factors: tuple[Access, ...]) -> Statement:
+    """The statement with some of what it multiplies cut off, if it is not already."""
+
+    def cut(node: Scalar) -> Scalar | None:
+        if isinstance(node, Call) and node.op == "tf32":
+            return node
+        return Call("tf32", (node,)) if isinstance(node, Read) and s.reads[node.slot] in factors else None
+
+    return replace(s, value=rebuild(s.value, cut))
