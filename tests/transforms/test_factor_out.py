@@ -124,5 +124,7 @@ def test_cut_off_factors_are_checked_as_such() -> None:
 def test_attention_with_the_scale_in_its_scores_is_one_kernel() -> None:
     text = str(plain).replace("dot += q", "dot += D ** -0.5 * q").replace("s[j] = dot * D ** -0.5", "s[j] = dot")
     sizes = dict(zip("BHLD", ex.sizes("B H L D"), strict=True))
-    form = ready_form(factors_outside(define(text, **sizes).schedule(B=1, H=1, L=64, D=16)))
-    assert form is not None
+    s = define(text, **sizes).schedule(B=1, H=1, L=64, D=16)
+    (kernel,) = [k.id for k in s.plan.kernels]
+    assert ready_form(s, kernel) is None
+    assert ready_form(factors_outside(s), kernel) is not None
