@@ -21,9 +21,10 @@ from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves, walk
 from ..ir.tree import ranges as loop_ranges
 from .decide import Question, decide
+from .feasible import feasible
 from .filled import counted
 from .groups import Step, path_to
-from .linear import Case, Tuple, at_least, box, build_map, build_set, equal, feasible, less
+from .linear import Case, Tuple, at_least, box, build_map, build_set, equal, less
 from .sites import Site, sites
 from .slots import Slot, TextOrder
 

@@ -22,10 +22,11 @@ from ..ir.tree import Kernel, Leaf, Sync, walk
 from .decide import OPEN, Maybe, Question, decide
 from .deduce import Facts, deduce
 from .events import Event, common_loops, earlier, either, events, same_cell, witness
+from .feasible import feasible
 from .flow_text import cell_text, element, instance
 from .groups import Landing, closed_before, landings, path_to
 from .last_writer import Link, link, loop_ranges
-from .linear import Case, Cases, at_least, at_most, equal, feasible, less
+from .linear import Case, Cases, at_least, at_most, equal, less
 from .mechanism import ASYNCHRONOUS, misjudged
 from .plan_facts import plan_copy
 from .pure_load import Never

@@ -12,8 +12,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Generic, Literal, TypeVar, cast
 
+from .feasible import feasible
 from .isl import LIMIT, budget
-from .linear import Case, Cases, Tuple, basic_map
+from .linear import Case, Cases, Tuple
 
 R = TypeVar("R")
 REMEMBERED = 1 << 15
@@ -89,6 +90,6 @@ class Meet(Question[bool]):
     def by_isl(self) -> bool:
         """Case by case."""
         with budget(self.operations):
-            if basic_map(self.a, self.b, self.same).is_empty():
+            if not feasible((self.a, self.b), self.same):
                 return False
-            return () in self.cases or any(not basic_map(self.a, self.b, (*self.same, *case)).is_empty() for case in self.cases)
+            return () in self.cases or any(feasible((self.a, self.b), (*self.same, *case)) for case in self.cases)

@@ -8,12 +8,14 @@ integers within the given ranges, so an answer is a proof; without one the exact
 - ``v = w + c``, ``v = c``: substitution;
 - ``g*high + low = 0`` with ``|low| < g``: both are 0 (digits of a mixed radix);
 - ``x // c = y // c`` and ``x % c = y % c``: ``x = y``;
+- ``x % c = y % c``, or ``x % c = y`` with ``0 <= y < c``: ``x - y`` is a multiple of ``c``, and intervals may leave one, or
+  none (slots and phases of a pipeline);
 - an equality without an integer solution by gcd or interval, an inequality that intervals refute: nothing satisfies it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import gcd
 
@@ -150,6 +152,10 @@ class Facts:
             return None
         if g > 1:
             return [Expr(tuple((a, c // g) for a, c in e.terms), e.const // g)]
+        for gap, by in self._congruent(e):
+            low, high = gap.interval(self.ranges)
+            if -(-low // by) >= high // by:
+                return [gap - high // by * by] if -(-low // by) == high // by else None
         for g in sorted({abs(c) for _, c in e.terms}, reverse=True):
             rest = Expr(tuple((a, c) for a, c in e.terms if c % g), e.const)
             if g == 1 or len(rest.terms) == len(e.terms):
@@ -162,6 +168,17 @@ class Facts:
             if shift > high // g:
                 return None
         return []
+
+    def _congruent(self, e: Expr) -> Iterator[tuple[Expr, int]]:
+        """What is a multiple of a number where ``e == 0``: ``x - y`` where `e` is ``x % by - y`` or ``x % by - y % by``."""
+        for atom, c in e.terms:
+            if isinstance(atom, Remainder) and abs(c) == 1:
+                other = (e - Expr(((atom, c),))) * -c
+                low, high = other.interval(self.ranges)
+                if low >= 0 and high < atom.by:
+                    inner = other.terms[0][0] if len(other.terms) == 1 and not other.const else None
+                    same = isinstance(inner, Remainder) and inner.by == atom.by and other.terms[0][1] == 1
+                    yield atom.expr - (inner.expr if same and isinstance(inner, Remainder) else other), atom.by
 
     def _assign(self, e: Expr) -> str:
         """Take ``v = w + c`` or ``v = c`` as a substitution for ``v``; empty if it is neither."""
@@ -205,4 +222,9 @@ def _joined(left: list[Expr]) -> list[Expr]:
 
 def deduce(case: Case, ranges: Mapping[str, tuple[int, int]]) -> Facts | None:
     """What follows from a conjunction within ranges of marked variables; None where nothing satisfies it."""
-    return Facts(ranges).given(case)
+    return _deduced(case, tuple(ranges.items()))
+
+
+@lru_cache(maxsize=1 << 14)
+def _deduced(case: Case, ranges: tuple[tuple[str, tuple[int, int]], ...]) -> Facts | None:
+    return Facts(dict(ranges)).given(case)

@@ -18,28 +18,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import takewhile
 
 import islpy as isl
 
-from ..ir.expr import Expr, const, var
+from ..ir.expr import Expr, var
 from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.tree import Loop, ranges
 from .decide import decide
-from .deduce import Facts, deduce
 from .dependence import Flow, are_peers
-from .events import Event, common_loops, earlier, either, events, instances, relation, same_cell, same_replica, same_time, witness
+from .events import Event, common_loops, earlier, either, events, same_cell, same_replica, same_time, witness
 from .flow_text import clobbered, hidden, kept, lost, undecided
 from .footprint import check_footprints
 from .isl import Undecided, budget
-from .last_writer import Always, Link, Never, link, loop_ranges
-from .linear import Case, Cases, Condition, build_set, differ, equal, feasible
+from .last_writer import Always, Link, Never, link
+from .linear import Case, Cases, Condition, differ, equal
 from .mechanism import ASYNCHRONOUS
 from .overapproximated import check_overapproximated
+from .overwritten import overwritten
 from .plan_facts import facts, plan_copy
-from .relations import instance
 from .sites import Site, launch_extents
 
 BUDGET = 20_000_000
@@ -212,7 +211,7 @@ def _clobber(plan: Plan, everything: tuple[Event, ...], last_writers: tuple[Last
         for s in last_writers:
             agreed = _agreed(s.link, c)
             early, late = earlier(other, reader, "c", "b", agreed), _late(other, s.writer, "c", "a", agreed)
-            if points := _overwritten(s.link, c, early, late, supplied, c.leaf.id == reader.site.leaf.id, _copied(plan, s, c)):
+            if points := overwritten(s.link, c, early, late, supplied, c.leaf.id == reader.site.leaf.id, _copied(plan, s, c)):
                 return clobbered(plan, s.writer.site, c, reader.site, *points)
     return None
 
@@ -243,97 +242,3 @@ def _agreed(by: Link, c: Site) -> int:
     both = [x for x, y in zip(common_loops(c, by.reader), common_loops(c, by.writer), strict=False) if x.id == y.id]
     agree = takewhile(lambda x: x.id in shared and by.facts.holds(equal(var(x.id), "a", var(x.id), "b")), both)
     return len(list(agree))
-
-
-@lru_cache(maxsize=4096)
-def _touching(c: Site, b: Site) -> tuple[Case, Facts | None]:
-    """What is equal when two accesses use one cell of one replica, the first on side ``c``; None: they never do."""
-    same = tuple(equal(e, "c", f, "b") for e, f in (*same_cell(c, b), *same_replica(c, b)))
-    return same, deduce(same, loop_ranges(c, "c") | loop_ranges(b, "b"))
-
-
-Points = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-
-
-@lru_cache(maxsize=4096)
-def _overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[Link, ...], same_leaf: bool,
-                 copied: Case = ()) -> Points | None:
-    """The smallest (supplier, other, reader) in which `c`, itself no supplier, writes the reader's cell between the two.
-
-    Parameters
-    ----------
-    by : Link
-        Last writer on side ``a``, reader on side ``b``.
-    c : Site
-        The other write.
-    early, late : tuple of cases
-        It runs before the reader; it does not run before the supplier.
-    supplied : tuple of Link
-        What it supplies to the reader itself.
-    same_leaf : bool
-        Whether it is in the reader's leaf; then an equal time in another thread counts as before.
-    copied : tuple of Condition
-        Where it writes the value again that the reader wants; empty where it never does.
-    """
-    a, b = by.writer, by.reader
-    same, facts = _touching(c, b)
-    if facts is None or not late:
-        return None
-    if same_leaf and not c.leaf.collect:
-        level = [equal(var(z.id), "c", var(z.id), "b") for z in c.above if not z.is_place and z.extent > 1]
-        places = [var(z.id) for z in c.above if z.is_place and z.extent > 1]
-        early = (*early, *((*level, *case) for v in places for case in differ(v, "c", v, "b")))
-    harmless = [tuple(_on_side_c(q) for q in x.same) for x in supplied if x.exact]
-    alike = [_peer_cells(c, b)] if b.writes and c.writes and are_peers(b.statement, c.statement) else [copied] if copied else []
-    harmless += alike
-    tuples, within = (a.loops("a"), b.loops("b"), c.loops("c")), loop_ranges(c, "c")
-    held = (*a.conditions("a"), *b.conditions("b"), *c.conditions("c"), *by.same, *same)
-    together = by.facts.given(same, within)
-    kept: list[tuple[Case, Case]] = []
-    for case in early:
-        given = together.given(case) if together else None
-        if given is None or any(all(map(given.holds, known)) for known in harmless):
-            continue
-        kept += [(case, x) for x in late if not given.refutes(x) and feasible(tuples, (*held, *case, *x))]
-    if not kept:
-        return None
-    cases = tuple(dict.fromkeys(case for case, _ in kept))
-    inside = (*b.conditions("b"), *c.conditions("c"), *same)
-    strangers = reduce(isl.Map.union, (relation(c, b, (*inside, *case), ("c", "b")) for case in cases))
-    for x in supplied:
-        strangers = strangers.subtract(x.pairs.set_tuple_name(isl.dim_type.in_, "C"))
-    for again in alike:
-        strangers = strangers.subtract(relation(c, b, again, ("c", "b")))
-    return _first_triple(by, c, strangers, either(a, c, tuple(dict.fromkeys(x for _, x in kept)), ("a", "c")))
-
-
-def _on_side_c(condition: Condition) -> Condition:
-    parts = tuple((e, "c" if side == "a" else side, k) for e, side, k in condition.parts)
-    return Condition(parts, condition.const, condition.equality)
-
-
-def _peer_cells(c: Site, b: Site) -> Case:
-    """Two updates of one element by one operation."""
-    ours, theirs = c.leaf.places, b.leaf.places
-    index = zip(c.statement.target.index, b.statement.target.index, strict=True)
-    return tuple(equal(e.substitute(ours, ranges(c.above)), "c", f.substitute(theirs, ranges(b.above)), "b")
-                 for e, f in index if isinstance(e, Expr) and isinstance(f, Expr))
-
-
-def _first_triple(by: Link, c: Site, strangers: isl.Map, order: isl.Map) -> Points | None:
-    """The smallest (supplier, other, reader) of ``by``, ``{ C -> B }`` and ``{ A -> C }``; None if there is none."""
-    a, b = by.writer, by.reader
-    both = by.pairs.reverse().range_product(strangers.reverse()).intersect_range(order.wrap())
-    if both.is_empty():
-        return None
-    first, last = witness(both.range_factor_domain().reverse(), a, b)
-    here = instances(b, "b", False).intersect_range(_point(b, last)).domain()
-    there = instances(a, "a", False).intersect_range(_point(a, first)).domain()
-    pinned = both.intersect_domain(here).intersect_range(order.intersect_domain(there).wrap())
-    middle, _ = witness(pinned.range_factor_range().reverse().set_tuple_name(isl.dim_type.in_, "A"), c, b)
-    return first, middle, last
-
-
-def _point(site: Site, point: tuple[int, ...]) -> isl.Set:
-    of = instance(site.statement)
-    return build_set(of, [equal(var(d), "d", const(v), "d") for d, v in zip(of.variables, point, strict=True)])

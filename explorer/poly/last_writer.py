@@ -20,6 +20,7 @@ from .dependence import Flow
 from .dependence_hull import are_all, dimension_facts, elements, equalities
 from .events import instances, relation
 from .linear import Case, Condition, equal
+from .radix import by_digits
 from .sites import Site
 
 
@@ -55,6 +56,16 @@ class Link:
             return relation(a, b, (*a.conditions("a"), *b.conditions("b"), *self.same))
         return instances(a, "a").apply_range(self.flow.relation).apply_range(instances(b, "b").reverse())
 
+    def digits(self, asked: Case) -> Facts | None:
+        """What the equalities say of digits, for conditions that are asked about; None where none speaks of digits."""
+        return _by_digits(self.same, asked, tuple((loop_ranges(self.writer, "a") | loop_ranges(self.reader, "b")).items()))
+
+
+@lru_cache(maxsize=4096)
+def _by_digits(same: Case, asked: Case, ranges: tuple[tuple[str, tuple[int, int]], ...]) -> Facts | None:
+    found = by_digits((*same, *asked), dict(ranges))
+    return found and found.given(same)
+
 
 @dataclass(frozen=True)
 class Always(Question[bool]):
@@ -64,8 +75,9 @@ class Always(Question[bool]):
     conditions: Case
 
     def by_intervals(self) -> Maybe[bool]:
-        """By what the equalities of the link say."""
-        return all(map(self.link.facts.holds, self.conditions)) or OPEN
+        """By what the equalities of the link say, of its loops or of their digits."""
+        open_ = tuple(c for c in self.conditions if not self.link.facts.holds(c))
+        return not open_ or ((digits := self.link.digits(open_)) is not None and all(map(digits.holds, open_))) or OPEN
 
     def by_isl(self) -> bool:
         """By the pairs of the link."""
@@ -80,8 +92,10 @@ class Never(Question[bool]):
     case: Case
 
     def by_intervals(self) -> Maybe[bool]:
-        """By what the equalities of the link say."""
-        return self.link.facts.refutes(self.case) or OPEN
+        """By what the equalities of the link say, of its loops or of their digits."""
+        if self.link.facts.refutes(self.case):
+            return True
+        return ((digits := self.link.digits(self.case)) is not None and digits.refutes(self.case)) or OPEN
 
     def by_isl(self) -> bool:
         """By the pairs of the link."""

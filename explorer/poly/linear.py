@@ -201,8 +201,8 @@ def function(source: Tuple, name: str, values: Sequence[Expr], conditions: Itera
     return build_map(source, sink, (*same, *conditions))
 
 
-def feasible(tuples: Sequence[Tuple], conditions: Iterable[Condition]) -> bool:
-    """Whether the variables of these tuples can satisfy the conditions together."""
+def has_point(tuples: Sequence[Tuple], conditions: Iterable[Condition]) -> bool:
+    """Whether the variables of these tuples can satisfy the conditions together, by isl."""
     system = _System(tuples)
     for c in conditions:
         system.add(c)

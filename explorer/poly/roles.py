@@ -31,9 +31,10 @@ from .arrivals import mbarriers
 from .asynchronous import Points, StillOpen
 from .decide import decide
 from .events import Event, earlier, events
+from .feasible import feasible
 from .flow_text import cell_text, element, instance
 from .groups import COPIES, PRODUCTS, RELEASES, Queue, Step, closed_before, landings, path_to
-from .linear import Case, Tuple, box, equal, feasible, less
+from .linear import Case, Tuple, box, equal, less
 
 MORE = "a slot is written again when all consumers have released it, and the producer has waited for that"
 

@@ -16,7 +16,7 @@ from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from ..ir.tree import WARP_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges, walk
 from .linear import Case, Tuple, box, holds
-from .matrix_load import MECHANISM
+from .matrix_move import LOAD
 from .tensor import operand_places
 
 
@@ -184,7 +184,7 @@ def _leaf_sites(leaf: Leaf, above: tuple[Loop, ...], statement: Statement, space
             where = _asked(where, view.lane, launch, scope)
         if held:  # the lane that has the element, whoever asks
             where = (*place[:5 - len(held[slot])], *held[slot], *place[5:])
-        elif leaf.mechanism == MECHANISM and not target:  # a lane names a row, of which others get parts
+        elif leaf.mechanism == LOAD and not target:  # a lane names a row, of which others get parts
             where = (*place[:4], None, *place[5:])
         atomic = statement.update or "" if target and any(how == "atomic" for _, how in leaf.collect) else ""
         found.append(Site(leaf, above, statement, slot, storage, space, tuple(cell), where,

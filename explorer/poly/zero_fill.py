@@ -20,7 +20,8 @@ from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from ..ir.scalar import REDUCTIONS, Call, Cast, Literal, Read, Scalar, argument_types
 from ..ir.tree import Leaf, Loop, ranges
-from .linear import Tuple, at_least, at_most, box, feasible
+from .feasible import feasible
+from .linear import Tuple, at_least, at_most, box
 
 
 def _fails_with(inside: Expr, failing: Expr, scope: Ranges) -> bool:

@@ -10,7 +10,7 @@ from ..ir.tree import Loop, walk
 from ..schedule import Schedule
 from ._steps import Builder
 from .attention import attention
-from .contraction import used_by_products
+from .contraction import factors_outside, used_by_products
 from .default import default
 from .guard import guarded
 from .kernel_turns import Decide, cut, prepared, ridden, spread
@@ -70,8 +70,9 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
     made = guarded(schedule, target, approximate, decide, by_rules)
     if decide is not None:
         return made
-    whole = attention(schedule, gpu=target, approximate=approximate)
-    return whole if whole is not schedule and _cheaper(whole, made, target) else made
+    start = factors_outside(schedule)
+    whole = attention(start, gpu=target, approximate=approximate)
+    return whole if whole is not start and _cheaper(whole, made, target) else made
 
 
 def _cheaper(one: Schedule, other: Schedule, target: Gpu) -> bool:

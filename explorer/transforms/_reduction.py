@@ -157,6 +157,8 @@ class Side:
         Of its leaf.
     names : mapping of str to str
         Loop of the update's leaf to the loop that takes its place here.
+    to_new : mapping of str to Expr
+        Dimension of the update that its element determines to that of the new statement.
     """
 
     dims: tuple[str, ...]
@@ -168,6 +170,7 @@ class Side:
     at: tuple[tuple[str, Expr], ...]
     when: tuple[tuple[str, Expr], ...]
     names: Mapping[str, str]
+    to_new: Mapping[str, Expr]
 
     def leaf(self, name: str) -> Leaf:
         return Leaf(name, name, self.at, self.when)
@@ -291,7 +294,7 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
     late = [x.id for x in u.factored if apart or not x.is_place]
     loops = (*own, *(x for old, x in clones.items() if old not in late), *(x for old, x in clones.items() if old in late))
     return Side(dims, domain, tuple(index), tuple(var(d) for d in parts), program_loops, loops, tuple(place),
-                tuple(sorted(inverse.items())), here)
+                tuple(sorted(inverse.items())), here, to_new)
 
 
 def fresh_loop(plan: Plan, name: str, taken: set[str], made: set[str]) -> str:

@@ -214,12 +214,16 @@ class Leaves:
         target = getattr(node, "target", None) or node.to
         if isinstance(target, Ref) and target.store.space != "register":
             return "writes memory where the program has no instance"
-        live = extra.intersect(self.read_by_others(w, run))
-        if live.is_empty():
+        if self._changes_nothing(run, extra):  # most often: zeros are added, and who reads the cell need not be found
             return ""
-        if all(is_identity(run, value, self.plan) for _, value in constant(run, live, self.plan)):
+        live = extra.intersect(self.read_by_others(w, run))
+        if live.is_empty() or self._changes_nothing(run, live):
             return ""
         return "runs where the program has no instance, and changes what is read"
+
+    def _changes_nothing(self, run: Instances, region: Region) -> bool:
+        """Whether all over a region a run updates by what changes nothing."""
+        return all(is_identity(run, value, self.plan) for _, value in constant(run, region, self.plan))
 
     def read_by_others(self, w: Wanted, run: Instances) -> Region:
         """Where the cell that a run writes is one that an instance of the plan reads, in the same thread."""

@@ -8,8 +8,9 @@ from math import prod
 
 from ...ir.expr import Expr, var
 from ...ir.program import Indirect
+from ...poly.feasible import feasible
 from ...poly.linear import Condition as Row
-from ...poly.linear import equal, feasible
+from ...poly.linear import equal
 from ..conditions import Condition
 from ..nodes import Apply, Collect, Contribute, Copy, Do, Get, Load, Put, Ref
 from ..printer import cells_of, writers_of

@@ -14,10 +14,11 @@ from ...ir.finding import Finding
 from ...ir.instructions import stays_in_flight
 from ...ir.tree import Loop, Sync, ranges
 from ...poly.arrivals import mbarriers
+from ...poly.feasible import feasible
 from ...poly.filled import counted
 from ...poly.groups import PRODUCTS
 from ...poly.linear import Condition as Row
-from ...poly.linear import at_least, equal, feasible, less
+from ...poly.linear import at_least, equal, less
 from ...poly.mechanism import ASYNCHRONOUS
 from ...poly.region import Region
 from ..conditions import Condition

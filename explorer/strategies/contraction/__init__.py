@@ -25,6 +25,7 @@ from .arrange import Way, ways
 from .form import NARROW, ProductForm
 from .model import ProductTime, product_time
 from .moves import build
+from .outputs import factors_outside as factors_outside
 from .outputs import products_summed as products_summed
 from .shapes import Tiling, sliced, tilings
 

@@ -1,7 +1,8 @@
 """Products that are summed straight into an output, in any order of their loops, in the form that tiles need.
 
 ``for i, k, j: c[i, j] += a[i, k] * b[k, j]`` adds to an element of ``c`` in every iteration of the middle loop.  The loops over
-the depth go inside, what starts an element comes under its loops, and the sum gets a temporary, written out once.
+the depth go inside, what starts an element comes under its loops, and the sum gets a temporary, written out once.  A third
+factor that all terms share, as ``alpha`` of BLAS, leaves the sum first (`factor_out`).
 """
 
 from __future__ import annotations
@@ -16,12 +17,23 @@ from .form import NARROW, product_form
 
 
 def products_summed(schedule: Schedule) -> Schedule:
-    """The schedule with :func:`summed_apart` done to the kernels that are a product then, and nothing else."""
+    """The schedule with shared factors outside, and :func:`summed_apart` done to the kernels that are a product then."""
     for kernel in [k.id for k in schedule.plan.kernels]:
-        made = schedule if product_form(schedule, kernel) else summed_apart(schedule, kernel)
+        made = factors_outside(schedule, kernel)
+        made = made if product_form(made, kernel) else summed_apart(made, kernel)
         if made is not schedule and (form := product_form(made, kernel)) and min(form.extents[:2]) >= NARROW:
             schedule = made
     return schedule
+
+
+def factors_outside(schedule: Schedule, kernel: str = "") -> Schedule:
+    """Take what all terms share out of the sums of other products, of a kernel or of all."""
+    b = Builder(schedule)
+    for leaf, _, owner in schedule.plan.leaves:
+        statement = b.plan.statement_of[leaf.statement]
+        if kernel in ("", owner.id) and statement.update == "sum" and not is_product(statement):
+            b.attempt("factor_out", leaf.id)
+    return b.schedule
 
 
 def summed_apart(schedule: Schedule, kernel: str) -> Schedule:

@@ -1,0 +1,150 @@
+"""Take what does not change out of a sum of products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from ..ir.expr import Expr
+from ..ir.finding import Verdict, no
+from ..ir.plan import Plan
+from ..ir.program import Access, Statement
+from ..ir.scalar import Call, IndexValue, Literal, Read, Scalar, rebuild, walk
+from ..ir.tree import Leaf
+from ._domain import below
+from ._reduction import Side, Updates, side, update_verdict
+from .accumulate import starts
+from .base import Transform
+from .rfactor import factor_verdict, factored
+
+
+@dataclass(frozen=True)
+class FactorOut(Transform):
+    """Multiply a sum by a factor once, instead of each of its terms (by distributivity).
+
+    A factor that all terms of an element share, a constant or an element that the loops of the sum do not tell apart, leaves the
+    sum: a new temporary holds the sum of the rest, and a last statement adds its multiple to the target.  What is left may be
+    a sum of products of two, which `tensorize` has instructions for.  Sums of floats round elsewhere then, as those of
+    other orders do, and a factor that is infinite meets the sum, not each term.
+
+    Where a statement starts the sum with 0, it starts that of the rest, and the target is written once.
+
+    Before::
+
+        total = 0.0
+        for k in 0…1024
+            S1: total += alpha[0] * a[i, k] * b[k, j]
+
+    After ``factor_out('S1')``::
+
+        total_p = 0.0
+        for k in 0…1024
+            S1: total_p += a[i, k] * b[k, j]
+        total = alpha[0] * total_p
+    """
+
+    name = "factor_out"
+    group = "Reductions"
+    aliases = ("hoist_factor",)
+
+    statement: str = field(metadata={"kind": "leaf", "help": "the sum: its statement, or the array it updates"})
+
+    def check(self, plan: Plan) -> Verdict:
+        u = update_verdict(plan, self.statement)
+        if isinstance(u, Verdict):
+            return u
+        s = u.statement
+        if s.update != "sum":
+            return no(f"{u.leaf.id} is no sum", f"a factor does not leave a {s.update}")
+        if s.fill or not all(x.affine for x in s.reads):
+            return no(f"{u.leaf.id} reads data-dependent elements, or other values than 0 outside of arrays")
+        if not u.carrying:
+            return no(f"each element of {s.target.array} is updated once")
+        stays, moves = _parts(u)
+        if not stays:
+            return no(f"all terms of {u.leaf.id} share no factor", f"it adds up {s.text or s.value}")
+        if not moves:
+            return no(f"all terms of {u.leaf.id} are the same", "nothing would be left to add up")
+        anchor, _ = u.program_anchor
+        names = {s.reads[n.slot].array for f in stays for n in walk(f) if isinstance(n, Read)}
+        written = {plan.program.statement_of[x].target.array for x in below(plan.program, anchor)}
+        if changed := sorted(names & written):
+            return no(f"{changed[0]} is written in the loops of the sum", "the factor would be another one behind them",
+                      "a temporary that keeps the value before")
+        return factor_verdict(u)
+
+    def rewrite(self, plan: Plan) -> Plan:
+        u = update_verdict(plan, self.statement)
+        assert isinstance(u, Updates)
+        made, finish, s = factored(u, starts=_zero_starts(u)), side(u, "c"), u.statement
+        assert isinstance(finish, Side)
+        stays, moves = _parts(u)
+        value, reads = _product(s, moves, 0, {})
+        rest, last = replace(made.plan.statement_of[s.name], value=value, reads=reads), made.plan.statement_of[made.combine]
+        value, reads = _product(s, stays, 1, finish.to_new)
+        new = {s.name: rest, made.combine: replace(last, value=Call("mul", (value, Read(0))), reads=(*last.reads, *reads))}
+        program = replace(made.plan.program, statements=tuple(new.get(x.name, x) for x in made.plan.program.statements))
+        kept = _slots(moves)
+
+        def here(leaf: Leaf) -> Leaf:
+            if leaf.statement == made.combine:
+                return replace(leaf, views=tuple((slot + len(reads) * (slot > 0), v) for slot, v in leaf.views))
+            if leaf.statement != s.name:
+                return leaf
+            return replace(leaf, views=tuple((kept.index(slot), v) for slot, v in leaf.views if slot in kept))
+
+        return replace(made.plan, program=program).map_leaves(here)
+
+    @classmethod
+    def candidates(cls, plan: Plan, node_id: str) -> Iterator[FactorOut]:
+        if cls(node_id).check(plan):
+            yield cls(node_id)
+
+
+def _zero_starts(u: Updates) -> tuple[str, ...]:
+    """The statement that starts the sums with 0: it starts those of the rest, and their multiples are the results."""
+    values = {name: u.plan.statement_of[name].value for name in starts(u)}
+    return tuple(name for name, value in values.items() if isinstance(value, Literal) and value.value == 0)
+
+
+def _parts(u: Updates) -> tuple[list[Scalar], list[Scalar]]:
+    """Factors of a sum's terms: those that all terms of an element share, and the others."""
+    found: list[Scalar] = []
+    queue = [u.statement.value]
+    while queue:
+        node = queue.pop(0)
+        if isinstance(node, Call) and node.op == "mul":
+            queue[:0] = node.args
+        else:
+            found.append(node)
+    stays = [f for f in found if _shared(f, u)]
+    return stays, [f for f in found if f not in stays]
+
+
+def _shared(factor: Scalar, u: Updates) -> bool:
+    """Whether the element alone tells the factor."""
+    return all(
+        n.expr.variables() <= u.dims if isinstance(n, IndexValue) else
+        all(isinstance(e, Expr) and e.variables() <= u.dims for e in u.statement.reads[n.slot].index)
+        for n in walk(factor) if isinstance(n, (IndexValue, Read)))
+
+
+def _slots(parts: list[Scalar]) -> list[int]:
+    return list(dict.fromkeys(n.slot for f in parts for n in walk(f) if isinstance(n, Read)))
+
+
+def _product(s: Statement, parts: list[Scalar], first: int, to_new: Mapping[str, Expr]) -> tuple[Scalar, tuple[Access, ...]]:
+    """A product of some factors of a statement over other dimensions, and what it reads, from slot `first` on."""
+    kept = _slots(parts)
+
+    def moved(node: Scalar) -> Scalar | None:
+        if isinstance(node, IndexValue):
+            return IndexValue(node.expr.substitute(to_new))
+        return Read(first + kept.index(node.slot)) if isinstance(node, Read) else None
+
+    def there(access: Access) -> Access:
+        return replace(access, index=tuple(e.substitute(to_new) if isinstance(e, Expr) else e for e in access.index))
+
+    product = reduce(lambda a, b: Call("mul", (a, b)), [rebuild(f, moved) for f in parts])
+    return product, tuple(there(s.reads[slot]) for slot in kept)
