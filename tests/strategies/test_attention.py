@@ -86,13 +86,12 @@ def test_other_orders_and_work_between() -> None:
 @pytest.mark.parametrize("program", [plain, causal_attention])
 @pytest.mark.parametrize("width", [64, 128])
 def test_what_is_chosen_compiles_without_spills(program, width: int, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    s = attention(program.schedule(B=1, H=1, L=512, D=width))
+    s = attention(program.schedule(B=1, H=1, L=512, D=width), gpu=ex.gpu("A100"))
     assert s.judgement.emittable
-    for arch in ("sm_80", "sm_90"):
-        made = compile_module(emit(s.plan, arch=arch), arch)
-        (kernel,) = made.kernels.values()
-        assert not kernel.spill_store_bytes
-        assert multiplied(made.cubin, tmp_path / arch) == products(s)
+    made = compile_module(emit(s.plan, arch="sm_80"), "sm_80")
+    (kernel,) = made.kernels.values()
+    assert not kernel.spill_store_bytes
+    assert multiplied(made.cubin, tmp_path / "sm_80") == products(s)
 
 
 def test_whole_tiles_keep_parts_of_rows_in_registers() -> None:

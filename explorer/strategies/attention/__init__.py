@@ -2,7 +2,9 @@
 
 Flash attention (Dao et al., NeurIPS 2022) as a schedule.  Two products with a maximum and a sum of exponentials between them are
 recognised from their accesses (:mod:`~explorer.strategies.attention.form`), and built by moves
-(:mod:`~explorer.strategies.attention.moves`): `running` for the algebra, `replicate` and `shuffle` for what lanes share.
+(:mod:`~explorer.strategies.attention.moves`): `running` for the algebra, `replicate` and `shuffle` for what lanes share.  On
+Hopper warpgroups multiply and a producer's warp copies (:mod:`~explorer.strategies.attention.group`), in tiles that a small model
+chooses (:mod:`~explorer.strategies.attention.model`); elsewhere warps do.
 """
 
 from __future__ import annotations
@@ -14,11 +16,15 @@ from ...errors import ScheduleError
 from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
 from .form import AttentionForm, ready_form
+from .group import build_of_groups
+from .model import group_tilings
 from .moves import Tiling, build, step_of
 
 ROWS_OF_WARP = (32, 16)
 """Two rows of instructions read a fragment of keys or values once: what shared memory gives is less than what they multiply."""
 KEYS = (128, 64, 32, 16)
+TRIED = 4
+"""Tilings that are tried, of warpgroups and of warps, until one can be built."""
 REGISTERS, OTHER, TRIANGLE = 200, 60, 1.35
 """Of a thread's 255 registers, so many are taken for fragments; beside them so many are used; and so many times as many where
 each weight is asked whether it is behind the diagonal (of the tilings of these, for 64 and 128 columns, by NVRTC for sm_90)."""
@@ -73,16 +79,21 @@ def attention(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, tili
     if ready is None or not step_of(ready[1]).runs_on(int("".join(filter(str.isdigit, gpu.arch)))):
         return schedule
     if tiling is not None:
-        return build(*ready, tiling, approximate)
+        return _made(*ready, tiling, approximate)
     return next(_built(*ready, gpu, approximate), schedule)
 
 
 def _built(schedule: Schedule, form: AttentionForm, gpu: Gpu, approximate: bool) -> Iterator[Schedule]:
     """The schedules of the tilings that can be built."""
-    for t in list(tilings(form, gpu))[:4]:
+    for t in (*list(group_tilings(form, gpu))[:TRIED], *list(tilings(form, gpu))[:TRIED]):
         try:
-            made = build(schedule, form, t, approximate)
+            made = _made(schedule, form, t, approximate)
         except ScheduleError:
             continue
         if made.judgement.legal:
             yield made
+
+
+def _made(schedule: Schedule, form: AttentionForm, t: Tiling, approximate: bool) -> Schedule:
+    """The schedule of a tiling, of warpgroups or of warps."""
+    return (build_of_groups if t.groups else build)(schedule, form, t, approximate)

@@ -19,15 +19,22 @@ QUAD = 4
 
 @dataclass(frozen=True)
 class Tiling:
-    """Rows of a block, its warps, keys of a tile, and tiles that are on their way at a time."""
+    """Rows of a block, its warps that compute, keys of a tile, and tiles that are on their way at a time.
+
+    With `groups` the warps are those of so many warpgroups, beside a producer where there are stages; with `registers` a thread
+    takes so many, of those that the producer gives away.
+    """
 
     rows: int
     warps: int
     keys: int
     stages: int
+    groups: int = 0
+    registers: int = 0
 
     def __str__(self) -> str:
-        return f"{self.rows} rows in {self.warps} warps, {self.keys} keys, {self.stages} stages"
+        places = f"{self.groups} warpgroups" if self.groups else f"{self.warps} warps"
+        return f"{self.rows} rows in {places}, {self.keys} keys, {self.stages} stages"
 
 
 def step_of(form: AttentionForm) -> Mma:
@@ -57,15 +64,23 @@ def build(schedule: Schedule, form: AttentionForm, t: Tiling, approximate: bool 
     TransformError
         If the program does not allow it.
     """
-    return _Build(Builder(schedule, judged=False), form, t).schedule(approximate)
+    return Attending(Builder(schedule, judged=False), form, t).schedule(approximate)
 
 
-class _Build:
+class Attending:
     """The steps of one schedule, in the order in which they stand here."""
+
+    role = "warp"
+    """Of the loop over the places of a block that have rows of their own."""
 
     def __init__(self, b: Builder, form: AttentionForm, t: Tiling) -> None:
         self.b, self.form, self.t = b, form, t
-        self.warp = self.tile = ""
+        self.place = self.tile = ""
+
+    @property
+    def rows_of_place(self) -> int:
+        """Rows of a warp."""
+        return self.t.rows // self.t.warps
 
     def schedule(self, approximate: bool) -> Schedule:
         """All of them."""
@@ -87,7 +102,7 @@ class _Build:
         hit = self.b.plan.resolve(leaf)
         assert hit is not None
         names = [x.id for x in hit[1]]
-        return names[names.index(of or self.warp) + 1:]
+        return names[names.index(of or self.place) + 1:]
 
     def alone(self, loop: str) -> None:
         """Each node of a loop's body gets a loop of its own."""
@@ -97,15 +112,15 @@ class _Build:
     def rows(self) -> None:
         """Rows over blocks and warps, keys in tiles; every statement in rows of its own, the keys outside of them."""
         b, f, t = self.b, self.form, self.t
-        self.warp, rows = b.plan.fresh(f"{f.row}.w"), b.plan.fresh(f"{f.row}.r")
+        self.place, rows = b.plan.fresh(f"{f.row}.w"), b.plan.fresh(f"{f.row}.r")
         for key in f.keys:  # before the rows: that a triangle's keys end with the last row is not seen behind
             b.do("split", key, t.keys)
-        b.do("split", f.row, t.rows, inner=self.warp).do("split", self.warp, t.rows // t.warps, inner=rows)
+        b.do("split", f.row, t.rows, inner=self.place).do("split", self.place, self.rows_of_place, inner=rows)
         if len(f.outer) > 1:
             b.do("coalesce", f.outer)
         for loop, role in zip((f.row, *f.outer[:1]), BLOCK_AXES, strict=False):
             b.do("bind", loop, role)
-        b.do("bind", self.warp, "warp")
+        b.do("bind", self.place, self.role)
         self.alone(rows)
         row, tile, key, depth = self.inside(f.scores)
         b.do("reorder", (tile, row, key))
@@ -186,14 +201,14 @@ class _Build:
         out = b.plan.statement_of[f.output].target.array
         b.do("contract", b.plan.statement_of[f.scores].target.array, "register").do("contract", out, "register", fold=True)
         queries, keys, values = (self._copied(x, at) for x, at in (
-            (f.left, self.warp), (f.right, self.tile), (f.values, self.tile)))
+            (f.left, self.place), (f.right, self.tile), (f.values, self.tile)))
         depth = self._in_tiles(f.scores, row)
         key = self._in_tiles(f.output, row)
         for copy in (queries, keys, values):
             any(b.attempt("swizzle", copy, mode) for mode in reversed(MODES))
         if self.t.stages > 1:
             b.attempt("pipeline", self.tile, self.t.stages)
-        fragments = [self._staged(queries, self.warp, space="register"), self._staged(keys, depth, space="register")]
+        fragments = [self._staged(queries, self.place, space="register"), self._staged(keys, depth, space="register")]
         b.do("tensorize", f.scores)
         self._staged(f.weights, key, space="register")
         fragments.append(self._staged(values, key, space="register"))
@@ -229,12 +244,15 @@ class _Build:
         """What each lane of a quad computes of its rows, in the lane that has these rows in its accumulators."""
         b, f = self.b, self.form
         of_rows = [leaf.id for leaf, above, k in b.plan.leaves if k.id == f.kernel
-                   and not any(x.role in ("lane", "tensor") for x in above)]
+                   and not any(x.role in ("lane", "thread.x", "tensor") for x in above)]
         for leaf in of_rows:
             names = self.inside(leaf, self.tile if self.tile in self.inside(leaf) else "")
-            row, lane = names[:2]
-            inner = b.plan.fresh(f"{row}.l")
-            b.do("split", row, 2 * QUAD, inner=inner).do("coalesce", (inner, lane)).do("bind", inner, "lane")
+            self.lane_of(*names[:2])
+
+    def lane_of(self, row: str, lane: str) -> None:
+        """A row of lanes that are each one of a quad."""
+        inner = self.b.plan.fresh(f"{row}.l")
+        self.b.do("split", row, 2 * QUAD, inner=inner).do("coalesce", (inner, lane)).do("bind", inner, "lane")
 
     def storage(self) -> None:
         """Everything in registers of the lanes that make it; parts of rows by shuffles, or through shared memory."""

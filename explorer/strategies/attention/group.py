@@ -1,0 +1,120 @@
+"""An attention's schedule on warpgroups (Hopper): tiles by bulk copies, both products by ``wgmma``, weights from registers.
+
+Scores lie in the registers of a warpgroup as the left factor of the next product does, so that weights never leave the lanes that
+compute them (the form of Shah et al., "FlashAttention-3", NeurIPS 2024).  Moves are those of the form for warps
+(:mod:`~explorer.strategies.attention.moves`), but for what copies, what multiplies, and over which threads rows lie.
+"""
+
+from __future__ import annotations
+
+from ...errors import TransformError
+from ...ir.layout import GROUP
+from ...schedule import Schedule
+from .._steps import Builder
+from ..contraction.shapes import GROUP_ROWS, ROW_BYTES
+from .form import AttentionForm
+from .moves import Attending, Tiling
+
+WARP_ROWS, HALF = 16, 8
+"""Rows of a warp in a warpgroup's accumulator, and those that its lanes hold at a time (PTX ISA, "wgmma: Register Fragments")."""
+DEPTHS = (64, 48, 32, 16)
+"""Elements of 16 bits along the depth that one instruction multiplies: up to a swizzled row."""
+
+
+def depth_of(extent: int) -> int:
+    """The deepest instruction that divides an extent; 0 where none does."""
+    return next((n for n in DEPTHS if extent % n == 0), 0)
+
+
+def build_of_groups(schedule: Schedule, form: AttentionForm, t: Tiling, approximate: bool = True) -> Schedule:
+    """The schedule of a tiling whose rows are those of warpgroups.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        As :func:`~explorer.strategies.attention.form.ready_form` left it.
+    form : AttentionForm
+    t : Tiling
+        With ``groups``.
+    approximate : bool
+        Whether the exponentials may use the special-function unit.
+
+    Returns
+    -------
+    Schedule
+        Not judged yet.
+
+    Raises
+    ------
+    TransformError
+        If the program does not allow it.
+    """
+    if t.rows != t.groups * GROUP_ROWS or not depth_of(t.keys) or not depth_of(form.extents[2]) or form.extents[3] % 16:
+        raise TransformError(f"{form.kernel} cannot have {t}",
+                             why="a warpgroup multiplies 64 rows, and a depth of multiples of 16",
+                             hint="64 rows for each warpgroup, and keys in multiples of 16")
+    return _OfGroups(Builder(schedule, judged=False), form, t).schedule(approximate)
+
+
+class _OfGroups(Attending):
+    """The steps that are other ones for warpgroups."""
+
+    role = "thread.y"
+
+    @property
+    def rows_of_place(self) -> int:
+        """Rows of a warpgroup."""
+        return GROUP_ROWS
+
+    def products(self) -> None:
+        """Factors in shared memory, keys and values by bulk copies; weights from the registers they are in."""
+        b, f = self.b, self.form
+        b.do("contract", b.plan.statement_of[f.scores].target.array, "register")
+        b.do("contract", b.plan.statement_of[f.output].target.array, "register", fold=True)
+        if self.t.stages > 1:
+            self._queries()
+        else:
+            self._boxes(f.left, self.place, f.extents[2])
+        self._boxes(f.right, self.tile, f.extents[2])
+        self._boxes(f.values, self.tile, f.extents[3])
+        self._in_steps(f.scores)
+        b.do("tensorize", f.scores)
+        if self.t.stages > 1:
+            b.do("specialise", self.tile, self.t.stages, registers=self.t.registers)
+        key = self._in_steps(f.output)
+        self._staged(f.weights, key, space="register")
+        b.do("tensorize", f.output)
+
+    def _boxes(self, array: str, at: str, row: int) -> None:
+        """A factor, whose rows have so many elements, in shared memory as instructions read it."""
+        nbytes = row * self.b.plan.array_of[array].dtype.bytes
+        self.b.do("stage", array, at, engine="bulk", swizzle=_mode(nbytes), early=True)
+
+    def _queries(self) -> None:
+        """Queries by the threads themselves, once: a producer's bulk copies are all in its loop."""
+        b, f = self.b, self.form
+        name = self._copied(f.left, self.place)
+        loop = self.inside(name)[0]
+        if b.extent(loop) % GROUP == 0:
+            inner = b.plan.fresh(f"{loop}.t")
+            b.do("split", loop, GROUP, inner=inner).do("bind", inner, "thread.x")
+        b.do("swizzle", name, _mode(f.extents[2] * b.plan.array_of[f.left].dtype.bytes))
+
+    def _in_steps(self, leaf: str) -> str:
+        """A product's loops with the depth of an instruction innermost; the loop over these."""
+        depth, i, j = self.inside(leaf, self.tile)
+        inner = self.b.plan.fresh(f"{depth}.i")
+        self.b.do("split", depth, depth_of(self.b.extent(depth)), inner=inner).do("reorder", (depth, i, j, inner))
+        return depth
+
+    def lane_of(self, row: str, lane: str) -> None:
+        """Rows as an accumulator has them: 16 a warp, eight and eight; the lanes of a quad beside each other."""
+        b = self.b
+        half, inner = b.plan.fresh(f"{row}.h"), b.plan.fresh(f"{row}.l")
+        b.do("split", row, WARP_ROWS, inner=half).do("split", half, HALF, inner=inner).do("reorder", (half, row, inner))
+        b.do("coalesce", (row, inner, lane)).do("bind", row, "thread.x")
+
+
+def _mode(nbytes: int) -> int:
+    """The widest swizzle of which a row has whole patterns."""
+    return next((n for n in (ROW_BYTES, 64, 32) if nbytes % n == 0), 32)
