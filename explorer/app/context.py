@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from ..errors import ScheduleError
 from .session import Session
+from .tasks import Background
 
 Panes = Mapping[str, Callable[[], Any]]
 """Panes by name, each made when it is sent."""
@@ -47,3 +49,33 @@ class Context:
     later: Callable[[int, str, Callable[[], Any]], None]
     queue: Callable[[Callable[[], None]], None]
     busy: Callable[[], str]
+
+
+B = TypeVar("B", bound=Background[Any])
+
+
+class Timed(Generic[B]):
+    """A part of the dispatcher that takes times: one piece of work in a thread, which nothing else that takes times disturbs."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._task: B | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is at work."""
+        return self._task is not None and self._task.running
+
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait until it is not at work; False if it took longer."""
+        return self._task is None or self._task.wait(timeout_s)
+
+    def close(self) -> None:
+        """Stop it."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _refuse_beside(self, end: str) -> None:
+        """Raise where something else takes times; `end` says how that ends."""
+        if going := self._context.busy():
+            raise ScheduleError(f"{going} is going on", hint=f"{end} it first: two at a time would disturb each other's times")

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import ScheduleError
 from ..run.stamps import Stamps, stamps
-from .context import Context
+from .context import Context, Timed
 from .panes import problems
 from .protocol_results import MeasurePane
 from .tasks import Progress, Task, Tell
@@ -20,17 +19,11 @@ KEPT = 8
 """States whose stamps are kept."""
 
 
-class Measuring:
-    """Answers ``measure``.
-
-    Parameters
-    ----------
-    context : Context
-    """
+class Measuring(Timed[Task]):
+    """Answers ``measure``."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._task: Task | None = None
+        super().__init__(context)
         self._state = ""
         self._found: dict[str, Stamps] = {}
         self._number = 0
@@ -47,28 +40,13 @@ class Measuring:
                 "device": found.device if found else "", "number": self._number if found else 0,
                 "problem": problems.of_error(error, session.schedule) if error is not None else None}
 
-    @property
-    def busy(self) -> bool:
-        """Whether an instrumented copy runs."""
-        return self._task is not None and self._task.running
-
     def of(self, state: str) -> Stamps | None:
         """The stamps of a state of the history, where it has some."""
         return self._found.get(state)
 
-    def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until nothing goes on; False if it took longer."""
-        return self._task is None or self._task.wait(timeout_s)
-
-    def close(self) -> None:
-        """Stop it."""
-        if self._task is not None:
-            self._task.cancel()
-
     def on_measure(self, serial: int, message: Mapping[str, Any]) -> None:
         """Run an instrumented copy of the schedule that is shown on a device."""
-        if going := self._context.busy():
-            raise ScheduleError(f"{going} is going on", hint="stop it first: two at a time would disturb each other's times")
+        self._refuse_beside("stop")
         device, state = str(message.get("device", "cuda")), self._context.session.history.state
 
         def work(tell: Tell) -> Stamps:

@@ -34,12 +34,7 @@ Then = Callable[[Recipe, Tell], None]
 
 
 class Planning:
-    """Answers the requests that begin with ``strategy`` and ``stitch``, and ``target``.
-
-    Parameters
-    ----------
-    context : Context
-    """
+    """Answers the requests that begin with ``strategy`` and ``stitch``, and ``target``."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

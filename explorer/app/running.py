@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import ScheduleError
 from ..run.timing import Timing
-from .context import Context
+from .context import Context, Timed
 from .devices import devices, gpu_is_likely, installed_gpu
 from .history import State
 from .jobs import Job, Order, Snapshot
@@ -19,17 +19,11 @@ from .protocol import Head
 from .protocol_results import RunPane
 
 
-class Running:
-    """Answers ``device``, ``run`` and ``cancel``.
-
-    Parameters
-    ----------
-    context : Context
-    """
+class Running(Timed[Job]):
+    """Answers ``device``, ``run`` and ``cancel``."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._job: Job | None = None
+        super().__init__(context)
         self._devices = devices(ask_driver=False)
         self._asked_driver = False
         self._recorded: object = None
@@ -37,27 +31,13 @@ class Running:
     @property
     def pane(self) -> RunPane:
         """The run pane now."""
-        return run_pane(self._context.session, self._job.progress if self._job else Snapshot(), self._devices)
-
-    @property
-    def busy(self) -> bool:
-        """Whether a run goes on."""
-        return self._job is not None and self._job.running
+        return run_pane(self._context.session, self._task.progress if self._task else Snapshot(), self._devices)
 
     @property
     def head(self) -> Head:
         """The head now: it says what a run is doing."""
-        job = self._job
+        job = self._task
         return head(self._context.session, job.progress.doing if job and job.running else "")
-
-    def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until no run goes on; False if it took longer."""
-        return self._job is None or self._job.wait(timeout_s)
-
-    def close(self) -> None:
-        """Stop the run."""
-        if self._job is not None:
-            self._job.cancel()
 
     # ---- devices ----
 
@@ -78,7 +58,7 @@ class Running:
         try:
             self._devices = devices()
             gpu = next(d for d in self._devices if d["name"] == "cuda")
-            if gpu["available"] and session.device in ("", "cpu") and self._job is None:
+            if gpu["available"] and session.device in ("", "cpu") and self._task is None:
                 session.device = "cuda"
             session.installed = installed_gpu() if gpu["available"] else ""
             self._context.panes(serial, {"run": lambda: self.pane, "target": lambda: target_pane(session)})
@@ -102,15 +82,14 @@ class Running:
 
     def on_run(self, serial: int, message: Mapping[str, Any]) -> None:
         """Run the schedule that is shown."""
-        if going := self._context.busy():
-            raise ScheduleError(f"{going} is going on", hint="cancel it first: two at a time would disturb each other's times")
+        self._refuse_beside("cancel")
         session = self._context.session
         device, line = session.device or "cpu", session.history.line()
         before = line[-2] if len(line) > 1 else None
         order = Order(session.history.current, session.schedule, device, bool(message.get("time", True)), line[0].schedule,
                       before.schedule if before else None, known_time(before, device))
-        self._job = Job(order, lambda snapshot: self._reported(serial, snapshot))
-        self._job.start()
+        self._task = Job(order, lambda snapshot: self._reported(serial, snapshot))
+        self._task.start()
         self._show(serial)
 
     def on_cancel(self, serial: int, _: Mapping[str, Any]) -> None:

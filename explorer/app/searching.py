@@ -15,7 +15,7 @@ from ..run.search.result import Trial
 from ..schedule import Schedule
 from ..system.cancel import Cancel
 from ..views.figures.ablation import timed
-from .context import Context
+from .context import Context, Timed
 from .devices import installed_gpu
 from .panes.search import MOST, Found, search_pane
 from .protocol_plans import SearchPane
@@ -23,17 +23,11 @@ from .session import Session
 from .tasks import Progress, Task, Tell
 
 
-class Searching:
-    """Answers ``search``, ``search_stop`` and ``search_apply``.
-
-    Parameters
-    ----------
-    context : Context
-    """
+class Searching(Timed[Task]):
+    """Answers ``search``, ``search_stop`` and ``search_apply``."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._task: Task | None = None
+        super().__init__(context)
         self._stop = Cancel()
         self._of: Schedule | None = None
         self._gpu = self._on = ""
@@ -45,31 +39,20 @@ class Searching:
         progress = self._task.progress if self._task and (here or self.busy) else Progress()
         return search_pane(self._context.session, progress, self._stop.asked, self._gpu)
 
-    @property
-    def busy(self) -> bool:
-        """Whether a search goes on."""
-        return self._task is not None and self._task.running
-
     def times(self, gpu: str) -> tuple[tuple[tuple[Any, ...], float], ...]:
         """Steps and microseconds of the variants measured so far, if they are of the program shown and ran on this GPU."""
         found: Found | None = self._task.progress.result if self._task else None
         here = self._of is not None and self._of.source == self._context.session.schedule.source
         return timed(found.trials) if found is not None and here and self._on == gpu else ()
 
-    def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until no search goes on; False if it took longer."""
-        return self._task is None or self._task.wait(timeout_s)
-
     def close(self) -> None:
         """Stop it at once."""
-        if self._task is not None:
-            self._task.cancel()
+        super().close()
         self._stop.ask()
 
     def on_search(self, serial: int, message: Mapping[str, Any]) -> None:
         """Measure variants on the device that the run pane names."""
-        if going := self._context.busy():
-            raise ScheduleError(f"{going} is going on", hint="stop it first: two at a time would disturb each other's times")
+        self._refuse_beside("stop")
         trials, again = message.get("trials"), bool(message.get("again"))
         if not isinstance(trials, int) or isinstance(trials, bool) or not 1 <= trials <= MOST:
             raise ScheduleError(f"a search measures 1 to {MOST} variants, not {trials!r}"[:120])

@@ -170,11 +170,7 @@ def _single(left: ast.expr, symbol: str, right: ast.expr, scope: Scope, positive
     made = {"==": Constraint(difference, equality=True, text=text), "<": Constraint(-difference - 1, text=text),
             "<=": Constraint(-difference, text=text), ">": Constraint(difference - 1, text=text),
             ">=": Constraint(difference, text=text)}[symbol]
-    return () if _always(made) else (made,)
-
-
-def _always(constraint: Constraint) -> bool:
-    return constraint.expr.is_constant and constraint.holds({})
+    return () if made.expr.is_constant and made.holds({}) else (made,)
 
 
 def reads_data(node: ast.AST, scope: Scope) -> bool:

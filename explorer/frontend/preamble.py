@@ -21,10 +21,6 @@ _PUBLIC = "explorer"
 def preamble(definition: Definition) -> list[str]:
     """Imports, sizes and constants that the text of a program mentions, as Python.
 
-    Parameters
-    ----------
-    definition : Definition
-
     Returns
     -------
     list of str

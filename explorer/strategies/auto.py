@@ -72,12 +72,9 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
         return made
     start = factors_outside(schedule)
     whole = attention(start, gpu=target, approximate=approximate)
-    return whole if whole is not start and _cheaper(whole, made, target) else made
-
-
-def _cheaper(one: Schedule, other: Schedule, target: Gpu) -> bool:
-    """Whether a schedule costs less than another one by the price of plans."""
-    return price(one.plan, target).total_us < price(other.plan, target).total_us
+    if whole is start:
+        return made
+    return min(made, whole, key=lambda s: price(s.plan, target).total_us)
 
 
 def by_rules(schedule: Schedule, target: Gpu, approximate: bool = True, decide: Decide | None = None) -> Schedule:

@@ -13,13 +13,7 @@ DOUBLE_F64 = 2.0
 
 
 def tensor_flops_per_s(row: Instruction, gpu: Gpu) -> float:
-    """Operations of a second, a product and its addition counted as two.
-
-    Parameters
-    ----------
-    row : Mma or Wgmma
-    gpu : Gpu
-    """
+    """Operations of a second, a product and its addition counted as two."""
     if row.a.name == "f64":
         return DOUBLE_F64 * gpu.f64_flops_per_s
     rate = gpu.f16_tensor_flops_per_s * 2 / row.a.bytes  # bytes halved, products doubled

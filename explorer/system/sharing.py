@@ -16,10 +16,6 @@ class SharedBlock:
 
     An anonymous memory file where the system has them (no size limit but the memory itself, unlike ``/dev/shm`` in a
     container, and gone with its last user), else a temporary file.
-
-    Parameters
-    ----------
-    nbytes : int
     """
 
     def __init__(self, nbytes: int) -> None:

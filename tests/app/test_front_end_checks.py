@@ -77,8 +77,9 @@ def test_the_linter_sees(tmp_path: Path, name: str, old: str, new: str, says: st
         ("run.js", '"sizes", { sizes }', '"sizes", { size: sizes }', "'size' does not exist in type 'OfSizes'"),
         ("stepper.js", "answer.data.name", "answer.data.title", "'title' does not exist on type 'AfterPass'"),
         ("search.js", "100 * pane.fraction", "100 * pane.doing", "arithmetic"),
-        ("link.js", "${said(error)}", "${error.message}", "'message' does not exist on type 'unknown'"),
+        ("link.js", "${said(error)}", "${error.message}", "'error' is of type 'unknown'"),
         ("figure.js", "if (!this.stale && !force) return;", "if (!this.stale) return 1;", "Not all code paths return a value"),
+        ("card.js", 'there(this.element.offsetParent, "box around the preview")', "this.element.offsetParent", "possibly 'null'"),
         ("graph.js", "const apart = ([x, y]) =>", "const apart = ([x, y, z]) =>", "not assignable"),
     ],
 )

@@ -1,6 +1,6 @@
 /** The floating preview beside a hovered move: it covers the views for a moment and never shifts the list. */
 
-import { h, say, show } from "./dom.js";
+import { h, say, show, there } from "./dom.js";
 import { previewBox } from "./move_detail.js";
 
 export class Card {
@@ -19,7 +19,7 @@ export class Card {
     say(this.title, `.${move.call}`);
     this.body.replaceChildren(previewBox(answer, {}));
     show(this.element, true);
-    const frame = this.element.offsetParent.getBoundingClientRect();
+    const frame = there(this.element.offsetParent, "box around the preview").getBoundingClientRect();
     const box = row.getBoundingClientRect();
     const width = this.element.offsetWidth;
     const right = box.right + 10 + width <= frame.right;

@@ -3,7 +3,7 @@
  * The device library above the kernel is folded.  The kernels after any pass, and PTX, on demand.
  */
 
-import { attr, copy, debounce, h, keyed, reveal, say, show } from "./dom.js";
+import { attr, copy, debounce, entryOf, h, keyed, part, reveal, say, show } from "./dom.js";
 import { fragment } from "./markup.js";
 import { problemBox } from "./problem.js";
 import { Stepper } from "./stepper.js";
@@ -70,7 +70,8 @@ export class Cuda {
     this.pane = pane;
     this.stepper.offer(pane.passes);
     this.stepper.reveal(this.ptx.hidden && pane.lines.length > 0);
-    if (show(this.problem, Boolean(pane.problem))) {
+    show(this.problem, Boolean(pane.problem));
+    if (pane.problem) {
       this.problem.replaceChildren(
         this.app.isOwed(pane.problem)
           ? h("p.owing", null, "There is no CUDA text yet: the reduction above is still open.")
@@ -89,7 +90,7 @@ export class Cuda {
     for (const [node, lines] of Object.entries(content.nodes)) {
       for (const line of lines) {
         const held = this.owner[line - 1];
-        if (held === null || size.get(node) < size.get(held)) this.owner[line - 1] = node;
+        if (held === null || entryOf(size, node) < entryOf(size, held)) this.owner[line - 1] = node;
       }
     }
     say(this.note, [this.pane.arch, content.truncated].filter(Boolean).join(" · "));
@@ -107,14 +108,15 @@ export class Cuda {
           h("code"),
         ),
       (element, { line, fresh }) => {
-        element.lastElementChild.replaceChildren(fragment(line));
+        const code = part(element, "code");
+        code.replaceChildren(fragment(line));
         element.classList.toggle("changed", fresh);
         say(element.children[1], fresh ? "›" : "");
-        const words = element.lastElementChild.textContent.trim();
+        const words = code.textContent.trim();
         attr(element, "aria-label", fresh ? `changed: ${words || "blank line"}` : words ? null : "blank line");
       },
     );
-    this.texts = [...this.lines.children].map((line) => line.lastElementChild.textContent);
+    this.texts = [...this.lines.children].map((line) => part(line, "code").textContent);
     this.library = library(this.texts);
     show(this.fold, Boolean(this.library));
     this.#unfold(this.open);
@@ -166,7 +168,7 @@ export class Cuda {
 
   #click(event) {
     const line = event.target.closest(".cl");
-    if (line && window.getSelection().isCollapsed) this.#select([...this.lines.children].indexOf(line));
+    if (line && window.getSelection()?.isCollapsed) this.#select([...this.lines.children].indexOf(line));
   }
 
   #key(event) {
@@ -199,7 +201,7 @@ export class Cuda {
   }
 
   async #copy() {
-    const text = this.ptx.hidden ? this.texts.join("\n") : this.ptx.textContent;
+    const text = this.ptx.hidden ? (this.texts ?? []).join("\n") : this.ptx.textContent;
     this.app.tell((await copy(text)) ? "copied" : "the browser does not allow copying here");
   }
 }

@@ -45,6 +45,29 @@ export function svg(tag, props, ...children) {
   return element;
 }
 
+/**
+ * What must be there; where it is not, an error that says what is missing.
+ * @template T
+ * @param {T} value
+ * @param {string} what
+ * @returns {NonNullable<T>}
+ */
+export function there(value, what) {
+  if (value === null || value === undefined) throw new Error(`the explorer has no ${what} here`);
+  return value;
+}
+
+/** The only element that a selector finds in another. @param {ParentNode} element @param {string} selector @returns {HTMLElement} */
+export const part = (element, selector) => there(/** @type {HTMLElement | null} */ (element.querySelector(selector)), `"${selector}"`);
+
+/**
+ * What a map has at a key.
+ * @template K, V
+ * @param {Map<K, V>} map
+ * @param {K} key
+ */
+export const entryOf = (map, key) => there(map.get(key), `"${key}"`);
+
 /** Set the text of an element only where it differs. */
 export function say(element, text) {
   const wanted = text ?? "";
@@ -97,7 +120,7 @@ export function keyed(parent, items, keyOf, make, update) {
       element.exItem = item;
       update(element, item, index);
     }
-    if (element === place) place = place.nextElementSibling;
+    if (place && element === place) place = place.nextElementSibling;
     else parent.insertBefore(element, place);
   });
   for (const [key, element] of known) {
@@ -132,7 +155,12 @@ export function duration(us) {
   return `${value >= 99.95 ? value.toFixed(0) : value.toPrecision(3)} ${unit}`;
 }
 
-/** Scroll `element` into view inside its own scroller, never the page; `place` 0 … 1 is where it lands, else near the edge. */
+/**
+ * Scroll `element` into view inside its own scroller, never the page; `place` 0 … 1 is where it lands, else near the edge.
+ * @param {Element | null | undefined} element
+ * @param {Element | null} scroller
+ * @param {number | null} place
+ */
 export function reveal(element, scroller, place = null) {
   if (!element || !scroller || element.hidden) return;
   const inner = element.getBoundingClientRect();

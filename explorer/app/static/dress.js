@@ -3,6 +3,7 @@
  * are as large as their cells are apart.  Everything here is a change of a trace, told before or after it is drawn.
  */
 
+import { there } from "./dom.js";
 import { oneRun, squares, within } from "./marks.js";
 
 /** Points with nodes of their own; a heat map has no marks. */
@@ -15,7 +16,7 @@ const at = (trace, path) => path.split(".").reduce((value, name) => value?.[name
 export function put(trace, change) {
   for (const [path, value] of Object.entries(change)) {
     const names = path.split(".");
-    const last = names.pop();
+    const last = there(names.pop(), "name of what changes");
     let owner = trace;
     for (const name of names) owner = owner[name] = { ...owner[name] };
     owner[last] = value;

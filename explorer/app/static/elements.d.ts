@@ -18,12 +18,10 @@ type Events = Protocol.Panes & {
 };
 
 /** An answer to a question: the data, or the problem. */
-interface Answer<T> {
-  data?: T;
-  problem?: Protocol.Problem;
+type Answer<T> = ({ data: T; problem?: undefined } | { data?: undefined; problem: Protocol.Problem }) & {
   buffers?: DataView[];
   panes?: Partial<Protocol.Panes>;
-}
+};
 
 // The page has elements of HTML alone, but for the pictures: what those of HTML have need not be asked for each time.
 interface Element {

@@ -60,13 +60,13 @@ export class Figure {
   }
 
   /** Show what a refused step would make, with its pair of instances, until the schedule changes or the reader goes back. */
-  pair(call, executed = null) {
+  pair(call, executed) {
     this.call = call;
     this.executed.replaceChildren(...(executed ? [executed] : []));
     requestAnimationFrame(() => {
       const strip = this.executed.querySelector(".ostrip");
       const wrong = strip?.querySelector(".wrong");
-      if (wrong) strip.scrollLeft += wrong.getBoundingClientRect().left - strip.getBoundingClientRect().left - 60;
+      if (strip && wrong) strip.scrollLeft += wrong.getBoundingClientRect().left - strip.getBoundingClientRect().left - 60;
     });
     this.#release();
     this.fresh(true);
@@ -107,7 +107,7 @@ export class Figure {
 
   /** Whether the figure has something of this node. */
   knows(node) {
-    return node === null || !this.data || this.nodes.has(node);
+    return node === null || !this.data || Boolean(this.nodes?.has(node));
   }
 
   /** Show what is selected elsewhere, whatever had been chosen. */
@@ -157,8 +157,8 @@ export class Figure {
         frames: data.spec.frames ?? [],
       });
       if (!this.drawn) {
-        this.plot.on("plotly_click", (event) => this.#picked(event));
-        this.plot.on("plotly_relayout", () => this.dress());
+        this.plot.on?.("plotly_click", (event) => this.#picked(event));
+        this.plot.on?.("plotly_relayout", () => this.dress());
       }
       this.drawn = Plotly;
       this.#dress();
@@ -234,7 +234,7 @@ export class Figure {
   #missing(traces, axes) {
     const node = this.app.brush.node;
     const colour = getComputedStyle(this.element).color;
-    const marked = marking(traces, { node: this.nodes.has(node) ? node : null, near: this.near, colour, runs: !this.call });
+    const marked = marking(traces, { node: this.nodes?.has(node) ? node : null, near: this.near, colour, runs: !this.call });
     say(this.marked, marked.words.join(" "));
     show(this.marked, marked.words.length > 0);
     const sized = axes ? sizing(traces, axes) : { changes: [], hidden: false };
@@ -246,13 +246,14 @@ export class Figure {
     const sign = JSON.stringify(options);
     if (sign === this.optionSign) return;
     this.optionSign = sign;
-    const focused = this.options.contains(document.activeElement) ? document.activeElement.dataset.option : null;
+    const focused = document.activeElement;
+    const option = focused && this.options.contains(focused) ? focused.dataset.option : null;
     this.options.replaceChildren(
       ...options.map((option) =>
         h("label", null, `${option.label} `, option.kind === "int" ? this.#number(option) : this.#choice(option)),
       ),
     );
-    if (focused) this.options.querySelector(`[data-option="${CSS.escape(focused)}"]`)?.focus();
+    if (option) this.options.querySelector(`[data-option="${CSS.escape(option)}"]`)?.focus();
   }
 
   #choice(option) {

@@ -31,7 +31,7 @@ export class Filling {
   toggle() {
     const on = !this.on;
     const again = scrolled(this.root);
-    const focused = this.root.contains(document.activeElement) ? document.activeElement : this.button;
+    const focused = document.activeElement && this.root.contains(document.activeElement) ? document.activeElement : this.button;
     if (on) this.#leave();
     else this.#back();
     again();

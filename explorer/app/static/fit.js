@@ -1,7 +1,9 @@
 /** Words of a figure that end where their box does: how much of a line of text there is room for is known only on the screen. */
 
+import { there } from "./dom.js";
+
 const GAP = 6; /* pixels that stay free before the end */
-const pen = document.createElement("canvas").getContext("2d");
+const pen = there(document.createElement("canvas").getContext("2d"), "canvas");
 
 /** A line of text with tags, as far as there is room for it. */
 function cut(html, room) {

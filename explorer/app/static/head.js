@@ -56,7 +56,7 @@ function menu(title, items, chosen) {
     const changed = list.hidden === open;
     show(list, open);
     attr(button, "aria-expanded", String(open));
-    if (open) list.firstElementChild.focus();
+    if (open) list.firstElementChild?.focus();
     else if (changed && list.contains(document.activeElement)) button.focus();
   };
   const button = h(
@@ -187,6 +187,6 @@ export class Head {
     button.replaceChildren(h("span", { "aria-hidden": "true" }, `${glyph} `), word, ...(action ? [" ", h("code", null, action)] : []));
     button.disabled = !action;
     attr(button, "title", action ? `${word} ${action}` : `nothing to ${word}`);
-    if (focused && button.disabled) [this.undo, this.redo, this.run].find((one) => !one.disabled).focus();
+    if (focused && button.disabled) [this.undo, this.redo, this.run].find((one) => !one.disabled)?.focus();
   }
 }

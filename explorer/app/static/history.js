@@ -3,7 +3,7 @@
  * time, its share of the floor, and whether it is legal and correct.
  */
 
-import { attr, duration, h, keyed, reveal, say, svg } from "./dom.js";
+import { attr, duration, entryOf, h, keyed, reveal, say, svg, there } from "./dom.js";
 
 const CORRECT = "✓ correct";
 const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [168, 58, 26, 10];
@@ -19,7 +19,7 @@ export function lanes(states) {
   }
   const stack = [...(children.get(null) ?? [])].reverse().map((state) => [state, 0, 0]);
   while (stack.length) {
-    const [state, column, wish] = stack.pop();
+    const [state, column, wish] = there(stack.pop(), "schedule left");
     let lane = wish;
     while ((ends[lane] ?? -1) >= column) lane += 1;
     ends[lane] = column;
@@ -52,11 +52,15 @@ function short(state, facts) {
 }
 
 export class History {
+  /** @type {Protocol.History | null} */
+  #pane = null;
+
   /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.marked = null;
-    this.pane = null;
+    /** @type {Map<string | null, {column: number, lane: number}>} */
+    this.place = new Map();
     this.edges = svg("svg", { class: "edges", "aria-hidden": "true" });
     this.cards = h("div.cards");
     this.field = h("div.hfield", null, this.edges, this.cards);
@@ -73,9 +77,14 @@ export class History {
     app.link.on("history", (pane) => this.update(pane));
   }
 
+  /** What the kernel has told; nothing asks before it has. */
+  get pane() {
+    return there(this.#pane, "schedules yet");
+  }
+
   /** @param {Protocol.History} pane */
   update(pane) {
-    this.pane = pane;
+    this.#pane = pane;
     this.place = lanes(pane.states);
     const best = Math.max(...pane.states.map((state) => told(state) ?? 0), 0);
     const path = new Set(pane.path);
@@ -85,7 +94,7 @@ export class History {
         ...state,
         index,
         best,
-        ...this.place.get(state.id),
+        ...entryOf(this.place, state.id),
         here: state.id === pane.current,
         path: path.has(state.id),
         marked: state.id === this.marked,
@@ -158,7 +167,8 @@ export class History {
         .filter(Boolean)
         .join(", "),
     );
-    const share = told(state) !== null && state.best ? Math.max(0.02, told(state) / state.best) : 0;
+    const time = told(state);
+    const share = time !== null && state.best ? Math.max(0.02, time / state.best) : 0;
     card.replaceChildren(
       h("span.stitle", null, title),
       h("span.sbar", null, h("i", { style: `width:${(100 * share).toFixed(1)}%` })),
@@ -169,7 +179,7 @@ export class History {
   #draw(path) {
     const lines = [];
     for (const state of this.pane.states) {
-      const to = this.place.get(state.id);
+      const to = entryOf(this.place, state.id);
       const from = this.place.get(state.parent);
       if (!from) continue;
       const x1 = from.column * (WIDTH + GAP_X) + WIDTH;
@@ -229,7 +239,7 @@ export class History {
     const card = event.target.closest(".state");
     if (!card || event.ctrlKey || event.metaKey || event.altKey) return;
     const { id, column, lane, parent } = card.exItem;
-    const others = this.pane.states.map((state) => ({ id: state.id, parent: state.parent, ...this.place.get(state.id) }));
+    const others = this.pane.states.map((state) => ({ id: state.id, parent: state.parent, ...entryOf(this.place, state.id) }));
     const near = (list) =>
       list.sort(
         (a, b) => Math.abs(a.lane - lane) - Math.abs(b.lane - lane) || Math.abs(a.column - column) - Math.abs(b.column - column),
@@ -240,7 +250,7 @@ export class History {
       ArrowDown: () => near(others.filter((one) => one.lane > lane)),
       ArrowUp: () => near(others.filter((one) => one.lane < lane)),
       Home: () => others[0].id,
-      End: () => others.at(-1).id,
+      End: () => others.at(-1)?.id,
     }[event.key]?.();
     if (event.key === "F2") this.#rename(card);
     else if (event.key === "Escape" && this.marked) this.mark();

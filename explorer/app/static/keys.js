@@ -28,7 +28,7 @@ export function shortcut(event, app) {
   const key = event.key.toLowerCase();
   if (command && key === "z" && !event.altKey) return (app.act(event.shiftKey ? "redo" : "undo"), true);
   if (command && key === "enter") return (app.run(), true);
-  if (command || event.altKey || event.target.closest("input, textarea, select")) return false;
+  if (command || event.altKey || event.target?.closest("input, textarea, select")) return false;
   const plain = {
     "/": () => (app.rightTabs.open("moves"), app.moves.filter.focus()),
     l: () => app.focusLoops(),

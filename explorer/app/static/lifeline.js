@@ -155,7 +155,7 @@ export class Lifeline {
   #renew(data) {
     const found = this.#output();
     const before = found?.index ? found.outputs.get(found.index - 1) : null;
-    if (String(before?.data?.["text/html"] ?? "").includes("ex-static"))
+    if (found && String(before?.data?.["text/html"] ?? "").includes("ex-static"))
       found.outputs.set(found.index - 1, { ...before.toJSON(), data });
   }
 

@@ -1,6 +1,6 @@
 /** Rows as an ARIA tree: the loops, or isl's schedule tree.  Arrow keys walk, left and right fold, the brush follows. */
 
-import { attr, h, keyed, reveal, say, show } from "./dom.js";
+import { attr, h, keyed, reveal, say, show, there } from "./dom.js";
 import { become } from "./markup.js";
 
 const KINDS = {
@@ -57,7 +57,7 @@ export class Tree {
       onkeydown: (event) => this.#key(event),
       onclick: (event) => this.#click(event),
     });
-    this.element.addEventListener("pointerover", (event) => event.pointerType === "mouse" && this.#hover(event.target.closest(".row")));
+    this.element.addEventListener("pointerover", (event) => event.pointerType === "mouse" && this.#hover(event.target?.closest(".row") ?? null));
     this.element.addEventListener("pointerleave", () => this.#hover(null));
     this.note = h("div.walknote", { role: "note", hidden: true });
     this.frame = h("div.treebox", null, this.element, this.note);
@@ -140,7 +140,7 @@ export class Tree {
       element.querySelector(".walk")?.remove();
       attr(element, "aria-label", found ? `${item.label}; to ${row.node}: ${found.label}` : item.label);
       element.classList.toggle("walked", Boolean(found));
-      if (found) element.lastElementChild.append(this.#steps(found, above));
+      if (found) there(element.lastElementChild, "row of the loop").append(this.#steps(found, above));
     }
     const notes = (!above && row?.walk.notes) || [];
     this.note.replaceChildren(...notes.map((note) => h("p", null, h("span", { "aria-hidden": "true" }, "↳ "), note)));

@@ -3,6 +3,8 @@
  * A fragment has no scripts, no handlers and no addresses; one that has is not shown.
  */
 
+import { there } from "./dom.js";
+
 const FORBIDDEN = ["script", "iframe", "object", "embed", "foreignobject", "image", "img", "use", "a", "link"];
 
 /** Elements and attributes that could run or load are taken out of what stands below `root`. @param {ParentNode} root */
@@ -25,7 +27,7 @@ export function fragment(html) {
 
 /** Make an element what the fragment's only one is, in place: it keeps the focus. @param {HTMLElement} element @param {string} html */
 export function become(element, html) {
-  const made = fragment(html).firstElementChild;
+  const made = there(fragment(html).firstElementChild, "element in the fragment");
   for (const { name } of [...element.attributes]) if (!made.hasAttribute(name)) element.removeAttribute(name);
   for (const { name, value } of made.attributes) element.setAttribute(name, value);
   element.replaceChildren(...made.childNodes);

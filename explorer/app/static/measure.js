@@ -41,7 +41,7 @@ export class Measure {
     const why = this.gpu && !this.gpu.available ? `Not measured: ${this.gpu.why}` : "";
     const on = this.pane?.device;
     const shown = on === "cpu" ? `shown: the order on the CPU device. ${why}` : on ? `measured on ${on}` : why;
-    say(this.status, running ? this.pane.doing : shown);
+    say(this.status, running ? this.pane?.doing : shown);
     show(this.status, Boolean(this.status.textContent));
   }
 }

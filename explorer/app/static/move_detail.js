@@ -1,6 +1,6 @@
 /** The open move: its help, its form or its other calls, before and after, or the refusal with its pair of instances. */
 
-import { debounce, h, once, reveal, say, words } from "./dom.js";
+import { debounce, h, once, part, reveal, say, there, words } from "./dom.js";
 import { diff } from "./diff.js";
 import { Form } from "./form.js";
 import { counterBox, problemBox } from "./problem.js";
@@ -114,7 +114,7 @@ export class MoveDetail {
   }
 
   async #check() {
-    const answer = await this.app.link.ask("check", { name: this.group.name, arguments: this.form.values() }, "detail");
+    const answer = await this.app.link.ask("check", { name: this.group.name, arguments: there(this.form, "form").values() }, "detail");
     if (!answer) return;
     const preview = answer.data ?? { call: "", problem: answer.problem, errors: {}, diff: [], effects: [] };
     this.form?.complain(preview.errors);
@@ -136,7 +136,7 @@ export class MoveDetail {
     if (!answer) return;
     const box = answer.problem ? problemBox(answer.problem, { brush: this.app.brush }) : counterBox(answer.data);
     if (answer.data?.caught) {
-      const what = /** @type {HTMLElement} */ (box.querySelector(".what").cloneNode(true));
+      const what = /** @type {HTMLElement} */ (part(box, ".what").cloneNode(true));
       what.append(h("span.soft", null, " (drawn in the domain)"));
       host.replaceChildren(what);
       this.app.views.pair(call, box);

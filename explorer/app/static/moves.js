@@ -99,10 +99,10 @@ export class Moves {
   /** @param {Protocol.MovesPane} pane */
   update(pane) {
     const stays = pane.pending && !pane.moves.length && pane.node === this.node;
-    if (this.list.contains(document.activeElement))
-      this.lost = { name: document.activeElement.closest("li")?.dataset.name, field: document.activeElement.dataset.field };
-    else if (this.ways.element.contains(document.activeElement)) this.lost = {};
-    else if (document.activeElement !== this.body) this.lost = null;
+    const focused = document.activeElement;
+    if (focused && this.list.contains(focused)) this.lost = { name: focused.closest("li")?.dataset.name, field: focused.dataset.field };
+    else if (this.ways.element.contains(focused)) this.lost = {};
+    else if (focused !== this.body) this.lost = null;
     if (pane.node !== this.node) this.#activate(null);
     this.node = pane.node;
     say(this.title, pane.node ? `at ${pane.node}` : "");
@@ -127,8 +127,9 @@ export class Moves {
 
   /** The focus stood on something that has gone: on to what is nearest to it, or wait for it on the list itself. */
   #refocus() {
-    const row = this.list.querySelector(`li[data-name="${CSS.escape(this.lost.name ?? "")}"]:not([hidden])`);
-    const field = this.lost.field && row?.querySelector(`[data-field="${CSS.escape(this.lost.field)}"]`);
+    const { name = "", field: label } = this.lost ?? {};
+    const row = this.list.querySelector(`li[data-name="${CSS.escape(name)}"]:not([hidden])`);
+    const field = label && row?.querySelector(`[data-field="${CSS.escape(label)}"]`);
     this.calm = true; /* a row that gets the focus by itself does not open */
     (field || row?.exMain || this.#buttons()[0] || this.body).focus({ preventScroll: true });
     this.calm = false;

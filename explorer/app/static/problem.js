@@ -32,7 +32,7 @@ export function problemBox(problem, { brush, apply, run, pair: draw, call } = {}
     else hint.replaceWith(h("span.hintword", null, hint.textContent.replace(" →", "")));
   }
   for (const empty of box.querySelectorAll("dd:empty")) {
-    empty.previousElementSibling.remove();
+    empty.previousElementSibling?.remove();
     empty.remove();
   }
   box.append(host);

@@ -1,6 +1,6 @@
 /** Run: where, how large, progress and Cancel; then the verdict, the first wrong cell, the times and what they compare with. */
 
-import { attr, h, keyed, say, show } from "./dom.js";
+import { attr, h, keyed, say, show, there } from "./dom.js";
 import { dots } from "./dots.js";
 import { fragment } from "./markup.js";
 import { problemBox } from "./problem.js";
@@ -106,7 +106,7 @@ export class Run {
           h("input", { type: "number", min: 1, step: 1, "data-size": name, oninput: () => show(this.resize, true) }),
         ),
       (label, [, value]) => {
-        label.querySelector("input").value = String(value);
+        there(label.querySelector("input"), "field of the size").value = String(value);
       },
     );
     if (this.resize.parentNode !== this.sizes || this.sizes.lastChild !== this.resize) this.sizes.append(this.resize);

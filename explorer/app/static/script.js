@@ -74,7 +74,7 @@ export class Script {
     this.button.disabled = true;
     const outcome = await this.app.act("script", { text });
     this.button.disabled = false;
-    if (outcome?.problem || this.pane?.error) return;
+    if (outcome?.problem || !this.pane || this.pane.error) return;
     this.clean = this.pane.text;
     this.changed = false;
     if (this.area.value === text) this.#put(this.clean);

@@ -3,15 +3,17 @@
  * so far.  A click on a variant takes its steps as one action.
  */
 
-import { attr, h, keyed, reveal, rove, say, show } from "./dom.js";
+import { attr, h, keyed, part, reveal, rove, say, show, there } from "./dom.js";
 import { become, fragment } from "./markup.js";
 import { problemBox } from "./problem.js";
 
 export class Search {
+  /** @type {Protocol.SearchPane | null} */
+  #pane = null;
+
   /** @param {App} app */
   constructor(app) {
     this.app = app;
-    this.pane = null;
     this.device = null;
     const own = () => (this.own = true);
     this.trials = h("input", { type: "number", min: 1, step: 1, "aria-label": "variants to measure, at most", oninput: own });
@@ -56,6 +58,11 @@ export class Search {
     });
   }
 
+  /** What the kernel has told; nothing asks before it has. */
+  get pane() {
+    return there(this.#pane, "search yet");
+  }
+
   /** Put the focus on what begins or ends a search. */
   focus() {
     [this.stop, this.begin].find((one) => !one.hidden)?.focus();
@@ -63,7 +70,7 @@ export class Search {
 
   /** @param {Protocol.SearchPane} pane */
   update(pane) {
-    this.pane = pane;
+    this.#pane = pane;
     const busy = pane.status === "running";
     const focused = [this.begin, this.again, this.stop, this.best].some((one) => one === document.activeElement);
     if (!this.own) this.trials.value = String(pane.usual);
@@ -91,7 +98,7 @@ export class Search {
 
   /** What a search is, and where it measures. */
   #say() {
-    if (!this.pane) return;
+    if (!this.#pane) return;
     const cpu = this.device?.name === "cpu";
     this.help.replaceChildren(
       "Auto decides by models. A search measures what it could have decided otherwise, and your own schedule; ",
@@ -123,7 +130,7 @@ export class Search {
   }
 
   #take(number) {
-    const usable = !this.list.querySelector(`[data-trial="${number}"]`).hasAttribute("aria-disabled");
+    const usable = !part(this.list, `[data-trial="${number}"]`).hasAttribute("aria-disabled");
     if (usable && this.pane.status !== "running") this.app.act("search_apply", { trial: number });
   }
 

@@ -1,6 +1,6 @@
 /** Borders between panes that can be moved: by the mouse, by arrow keys, back by a double click.  Nothing else moves them. */
 
-import { attr, h } from "./dom.js";
+import { attr, h, there } from "./dom.js";
 
 const STEP = 2; /* percent an arrow key moves it */
 
@@ -19,7 +19,7 @@ export function splitter(root, name, { label, across, usual, least, most, end = 
     bar.exValue = held;
   };
   const move = (event) => {
-    const box = bar.parentElement.getBoundingClientRect();
+    const box = there(bar.parentElement, "box around the border").getBoundingClientRect();
     const share = across ? (event.clientX - box.left) / box.width : (event.clientY - box.top) / box.height;
     put(100 * (end ? 1 - share : share));
   };

@@ -4,7 +4,7 @@
  * What is not chosen is left to the model.  Apply takes the steps as one action.
  */
 
-import { attr, debounce, duration, h, keyed, reveal, rove, say, show } from "./dom.js";
+import { attr, debounce, duration, h, keyed, reveal, rove, say, show, there } from "./dom.js";
 import { graph } from "./graph.js";
 import { problemBox } from "./problem.js";
 import { target } from "./target.js";
@@ -12,10 +12,12 @@ import { target } from "./target.js";
 const sum = (terms) => terms.map(([name, us]) => `${name} ${us.toPrecision(2)}`).join(" + ");
 
 export class Stitching {
+  /** @type {Protocol.StitchPane | null} */
+  #pane = null;
+
   /** @param {App} app */
   constructor(app) {
     this.app = app;
-    this.pane = null;
     this.chosen = new Map(); /* what the reader chose, by edge */
     this.price = null;
     this.active = null;
@@ -48,17 +50,22 @@ export class Stitching {
     app.link.on("strategy", (pane) => this.#strategy(pane));
   }
 
+  /** What the kernel has told; nothing asks before it has. */
+  get pane() {
+    return there(this.#pane, "edges yet");
+  }
+
   /** The tab is open: ask for the edges if they are not known. */
   fresh() {
     this.open = true;
-    if (this.pane?.status === "idle") this.app.act("stitching");
+    if (this.#pane?.status === "idle") this.app.act("stitching");
   }
 
   /** @param {Protocol.StitchPane} pane */
   update(pane) {
-    const gpu = this.pane && pane.gpu !== this.pane.gpu;
-    const other = this.pane && !gpu && (pane.status === "idle" || pane.program !== this.pane.program);
-    this.pane = pane;
+    const gpu = this.#pane && pane.gpu !== this.#pane.gpu;
+    const other = this.#pane && !gpu && (pane.status === "idle" || pane.program !== this.#pane.program);
+    this.#pane = pane;
     if (other) {
       this.chosen.clear();
       this.active = null;
@@ -83,7 +90,8 @@ export class Stitching {
 
   #draw() {
     const pane = this.pane;
-    this.problem.replaceChildren(...(pane.problem ?? this.refusal ? [problemBox(pane.problem ?? this.refusal, { brush: this.app.brush })] : []));
+    const problem = pane.problem ?? this.refusal;
+    this.problem.replaceChildren(...(problem ? [problemBox(problem, { brush: this.app.brush })] : []));
     const some = pane.edges.length > 0;
     this.picture.replaceChildren(...(some ? [graph(pane.edges, this.price, this.active?.edge ?? null, (id) => this.#enter(id))] : []));
     for (const one of [this.apply, this.model, this.total, this.picture]) show(one, some);
@@ -164,8 +172,8 @@ export class Stitching {
   /** What the option under the focus or the mouse comes to, or why it is not legal. */
   #tell() {
     const edge = this.pane.edges.find((one) => one.id === this.active?.edge);
-    const option = edge?.options.find((one) => one.scheme === this.active.scheme);
-    if (!option) {
+    const option = edge?.options.find((one) => one.scheme === this.active?.scheme);
+    if (!edge || !option) {
       this.detail.replaceChildren(
         this.pane.edges.length ? h("p.soft", null, "○ is the model's choice, ● yours; choosing ● again leaves it to the model. Times are of the whole program, the other edges as is then best.") : "",
       );
@@ -173,7 +181,7 @@ export class Stitching {
     }
     const meaning = this.pane.schemes.find(([name]) => name === option.scheme)?.[1] ?? "";
     const title = h("p.what", null, h("code", null, edge.id), ` ${option.scheme}: ${meaning}`);
-    if (!option.applies) {
+    if (option.problem) {
       this.detail.replaceChildren(title, problemBox(option.problem, { brush: this.app.brush }));
       return;
     }
@@ -181,7 +189,7 @@ export class Stitching {
   }
 
   #touch(edge, option) {
-    if (this.active?.edge === edge && this.active.scheme === option.scheme) return;
+    if (this.active?.edge === edge && this.active?.scheme === option.scheme) return;
     this.active = { edge, scheme: option.scheme };
     for (const line of this.picture.querySelectorAll(".gedge")) line.classList.toggle("on", line.dataset.edge === edge);
     this.#tell();

@@ -3,15 +3,17 @@
  * back through them, or take them all.  Where the schedule stands is marked; the loops and the CUDA text show that state.
  */
 
-import { attr, duration, h, keyed, reveal, rove, say, show } from "./dom.js";
+import { attr, duration, h, keyed, part, reveal, rove, say, show, there } from "./dom.js";
 import { problemBox } from "./problem.js";
 import { target } from "./target.js";
 
 export class Strategies {
+  /** @type {Protocol.StrategyPane | null} */
+  #pane = null;
+
   /** @param {App} app */
   constructor(app) {
     this.app = app;
-    this.pane = null;
     this.kinds = h("div.kinds", { role: "group", "aria-label": "strategies" });
     this.help = h("p.soft.shelp");
     this.status = h("span.soft", { role: "status" });
@@ -40,6 +42,11 @@ export class Strategies {
     app.link.on("strategy", (pane) => this.update(pane));
   }
 
+  /** What the kernel has told; nothing asks before it has. */
+  get pane() {
+    return there(this.#pane, "steps yet");
+  }
+
   /** Ask for a strategy's steps. */
   choose(name) {
     this.asked = true;
@@ -53,8 +60,8 @@ export class Strategies {
 
   /** @param {Protocol.StrategyPane} pane */
   update(pane) {
-    const before = this.pane;
-    this.pane = pane;
+    const before = this.#pane;
+    this.#pane = pane;
     const busy = pane.status === "running";
     const focused = this.walk.contains(document.activeElement) ? document.activeElement : null;
     keyed(
@@ -117,7 +124,7 @@ export class Strategies {
       })),
       (step) => step.number,
       () => h("li", null, h("button.sstep", { type: "button", "data-rove": "", onclick: (event) => this.#go(event.currentTarget.exNumber) })),
-      (item, step) => this.#fill(item.firstElementChild, step),
+      (item, step) => this.#fill(part(item, ".sstep"), step),
     );
     attr(this.list, "title", pane.steps.length ? `estimate for the ${pane.gpu} by one rule: ${pane.rule}` : null);
     const buttons = this.#buttons();

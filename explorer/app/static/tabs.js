@@ -1,22 +1,21 @@
 /** A tab strip after the ARIA pattern: arrow keys move and open, one tab stop, panels keep their state when hidden. */
 
-import { attr, h, rove, show, uid } from "./dom.js";
+import { attr, h, rove, show, there, uid } from "./dom.js";
 
 export class Tabs {
   /**
    * @param {string} label what the strip chooses, for screen readers
-   * @param {Array<{name: string, title: string, panel: HTMLElement, tab?: HTMLButtonElement}>} entries
+   * @param {Array<{name: string, title: string, panel: HTMLElement}>} entries
    * @param {(name: string) => void} opened called after a tab is opened
    */
   constructor(label, entries, opened = () => {}) {
-    this.entries = entries;
     this.opened = opened;
     this.current = null;
     this.strip = h("div.tabs", { role: "tablist", "aria-label": label, onkeydown: (event) => this.#key(event) });
-    for (const entry of entries) {
+    this.entries = entries.map((entry) => {
       const id = uid("tab");
       entry.panel.id ||= uid("panel");
-      entry.tab = h(
+      const tab = h(
         "button.tab",
         {
           type: "button",
@@ -32,8 +31,9 @@ export class Tabs {
       );
       attr(entry.panel, "role", "tabpanel");
       attr(entry.panel, "aria-labelledby", id);
-      this.strip.append(entry.tab);
-    }
+      this.strip.append(tab);
+      return { ...entry, tab };
+    });
     this.open(entries[0].name);
   }
 
@@ -52,9 +52,8 @@ export class Tabs {
 
   /** Take a tab away or bring it back (its panel may stand elsewhere meanwhile). */
   offer(name, offered) {
-    const entry = this.entries.find((one) => one.name === name);
-    show(entry.tab, offered);
-    if (!offered && this.current === name) this.open(this.entries.find((one) => !one.tab.hidden).name);
+    show(there(this.entries.find((one) => one.name === name), `tab ${name}`).tab, offered);
+    if (!offered && this.current === name) this.open(there(this.entries.find((one) => !one.tab.hidden), "other tab").name);
   }
 
   #key(event) {

@@ -1,6 +1,6 @@
 /** The views: one tab each; on a wide cell the CUDA text stands beside the figures, so that both follow the brush. */
 
-import { h, show } from "./dom.js";
+import { entryOf, h, part, show } from "./dom.js";
 import { Compare } from "./compare.js";
 import { Cuda } from "./cuda.js";
 import { Figure } from "./figure.js";
@@ -33,7 +33,7 @@ export class Views {
     this.stitching = new Stitching(app);
     const names = Object.keys(FIGURES).flatMap((name) => Object.keys(SHARED[name] ?? { [name]: "" }));
     this.figures = new Map(names.map((name) => [name, new Figure(app, name)]));
-    this.figures.get("roles").element.firstElementChild.after(new Measure(app).element);
+    part(entryOf(this.figures, "roles").element, ".vhead").after(new Measure(app).element);
     this.chosen = new Map(Object.keys(FIGURES).map((name) => [name, name]));
     this.choices = new Map(Object.keys(SHARED).map((name) => [name, this.#choice(name)]));
     this.cudaPanel = h("div.vpanel");
@@ -69,9 +69,9 @@ export class Views {
     } else if (name !== "cuda" || !this.beside) this.tabs.open(name);
   }
 
-  /** Draw the pair of instances that refuses a step, in the schedule that the step would make. */
-  pair(call, executed = null) {
-    this.figures.get("domain").pair(call, executed);
+  /** Draw the pair of instances that refuses a step, in the schedule that the step would make. @param {string} call @param {Element} [executed] */
+  pair(call, executed) {
+    entryOf(this.figures, "domain").pair(call, executed);
     this.tabs.open("domain");
     this.element.scrollIntoView({ block: "nearest" });
   }
@@ -84,12 +84,12 @@ export class Views {
 
   /** The figure that is seen; none where a tab holds something else. */
   #figure() {
-    return this.figures.get(this.chosen.get(this.tabs.current));
+    return this.figures.get(this.chosen.get(this.tabs.current) ?? "");
   }
 
   /** The panel of a tab that several figures share. */
   #together(tab) {
-    const all = Object.keys(SHARED[tab]).map((name) => this.figures.get(name).element);
+    const all = Object.keys(SHARED[tab]).map((name) => entryOf(this.figures, name).element);
     for (const one of all.slice(1)) show(one, false);
     return h("div.vpanel", null, h("div.options.which", null, h("label", null, "show ", this.choices.get(tab))), ...all);
   }
@@ -105,8 +105,8 @@ export class Views {
 
   #choose(tab, name) {
     this.chosen.set(tab, name);
-    this.choices.get(tab).value = name;
-    for (const one of Object.keys(SHARED[tab])) show(this.figures.get(one).element, one === name);
+    entryOf(this.choices, tab).value = name;
+    for (const one of Object.keys(SHARED[tab])) show(entryOf(this.figures, one).element, one === name);
     this.#opened();
   }
 
@@ -131,12 +131,12 @@ export class Views {
     const timed = panes.search?.trials.filter((trial) => trial.time_us !== null).length ?? this.timed;
     if (timed !== this.timed) {
       this.timed = timed; /* the times of a search stand in the ablation as they come */
-      this.figures.get("ablation").spoil();
+      entryOf(this.figures, "ablation").spoil();
       this.#opened();
     }
     if (panes.measure && panes.measure.number !== (this.noted ?? 0)) {
       this.noted = panes.measure.number;
-      this.figures.get("roles").spoil();
+      entryOf(this.figures, "roles").spoil();
       this.#opened();
     }
     if (!panes.loops && !panes.cuda && !panes.history && !panes.target && !(panes.run && panes.run.status !== "running")) return;

@@ -1,6 +1,6 @@
 /** The explorer in one notebook cell: five linked panes on one line to the kernel.  anywidget renders the default export. */
 
-import { attr, debounce, h, say, show, uid } from "./dom.js";
+import { attr, debounce, h, say, show, there, uid } from "./dom.js";
 import { Brush } from "./brush.js";
 import { Card } from "./card.js";
 import { Filling } from "./fill.js";
@@ -51,6 +51,17 @@ export class App {
     this.dialog = helpDialog();
     this.filling = new Filling(this.root, this.head.wide);
     this.lifeline = new Lifeline(this, model);
+    const tab = (kind, name, title, content) => ({ name, title, panel: h(kind, null, content) });
+    this.leftTabs = new Tabs("program", [
+      tab("div.lpanel", "loops", "Loops", this.loops.frame),
+      tab("div.lpanel", "tree", "Schedule tree", this.tree.frame),
+      tab("div.lpanel", "script", "Script", this.script.element),
+    ]);
+    this.rightTabs = new Tabs("change", [
+      tab("div.cpanel", "moves", "Moves", this.moves.element),
+      tab("div.cpanel", "strategies", "Strategies", this.strategies.element),
+      tab("div.cpanel", "search", "Search", this.search.element),
+    ]);
     this.#lay();
     this.#listen();
   }
@@ -66,8 +77,8 @@ export class App {
     return this.link.act(kind, fields);
   }
 
-  /** Apply a step: a call, or a name with arguments. */
-  apply(call, form = null) {
+  /** Apply a step: a call, or a name with arguments. @param {string | null} call @param {Protocol.OfForm} [form] */
+  apply(call, form) {
     return this.act("apply", call ? { call } : form);
   }
 
@@ -150,30 +161,17 @@ export class App {
       problemBox(problem, { brush: this.brush, apply: (step) => this.apply(step), call }),
       h("button.icon", { type: "button", "aria-label": "dismiss", onclick: () => this.complain(null) }, "×"),
     );
-    this.alert.parentElement.scrollTop = 0;
+    there(this.alert.parentElement, "box around the alert").scrollTop = 0;
   }
 
   #lay() {
-    const tab = (kind, name, title, content) => ({ name, title, panel: h(kind, null, content) });
-    const left = [
-      tab("div.lpanel", "loops", "Loops", this.loops.frame),
-      tab("div.lpanel", "tree", "Schedule tree", this.tree.frame),
-      tab("div.lpanel", "script", "Script", this.script.element),
-    ];
-    this.leftTabs = new Tabs("program", left);
     const program = h(
       "section.pane.program",
       { "aria-label": "program" },
       this.leftTabs.strip,
-      h("div.lbody", null, ...left.map((one) => one.panel)),
+      h("div.lbody", null, ...this.leftTabs.entries.map((one) => one.panel)),
     );
-    const right = [
-      tab("div.cpanel", "moves", "Moves", this.moves.element),
-      tab("div.cpanel", "strategies", "Strategies", this.strategies.element),
-      tab("div.cpanel", "search", "Search", this.search.element),
-    ];
-    this.rightTabs = new Tabs("change", right);
-    const change = h("div.pane.change", null, this.rightTabs.strip, ...right.map((one) => one.panel));
+    const change = h("div.pane.change", null, this.rightTabs.strip, ...this.rightTabs.entries.map((one) => one.panel));
     const border = (name, label, across, usual, least, most, end) =>
       splitter(this.root, name, { label, across, usual, least, most, end });
     this.left = h("div.left", null, program, border("program", "height of the program", false, 44, 15, 80),
@@ -241,7 +239,7 @@ export class App {
     const before = this.root.dataset.theme;
     delete this.root.dataset.theme;
     const colour = getComputedStyle(this.root).backgroundColor;
-    const [r, g, b] = colour.match(/[\d.]+/g).map((part) => Number(part) * (colour.startsWith("color(") ? 255 : 1));
+    const [r, g, b] = there(colour.match(/[\d.]+/g), "colour").map((part) => Number(part) * (colour.startsWith("color(") ? 255 : 1));
     this.root.dataset.theme = 0.299 * r + 0.587 * g + 0.114 * b < 128 ? "dark" : "light";
     if (before && this.root.dataset.theme !== before) this.views.recolour();
   }

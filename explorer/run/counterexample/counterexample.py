@@ -123,10 +123,6 @@ def counterexample(schedule: Schedule, step: Step, *, again: Again | None = None
         After which the search ends.
     allowed : mapping of str to iterable of int, optional
         Values that some sizes may take; by default all up to the schedule's own.
-
-    Returns
-    -------
-    Counterexample
     """
     refusal = _refusal(schedule, step)
     if isinstance(refusal, str):

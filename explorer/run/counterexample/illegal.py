@@ -119,10 +119,6 @@ def on_device(trials: Sequence[Trial], seed: int = 0) -> list[Answer]:
     trials : sequence of Trial
     seed : int
         Of the inputs.
-
-    Returns
-    -------
-    list of Answer
     """
     answers = [_printed(trial) for trial in trials]
     chosen = [n for n, answer in enumerate(answers) if answer.text is not None]

@@ -91,10 +91,6 @@ def reference(program: Program, arrays: Mapping[str, np.ndarray], *, budget: int
     random : bool
         The arrays hold random numbers (they were made from a seed), so that sums have sharper bounds.
 
-    Returns
-    -------
-    Reference
-
     Raises
     ------
     KernelFault

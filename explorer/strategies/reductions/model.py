@@ -158,15 +158,7 @@ class Cost:
 
 
 def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
-    """What a shape costs on a GPU.
-
-    Parameters
-    ----------
-    p : Problem
-    s : Shape
-    gpu : Gpu
-    c : Constants
-    """
+    """What a shape costs on a GPU."""
     return timed(work(p, s, gpu), c)
 
 

@@ -134,14 +134,7 @@ class Work(NamedTuple):
 
 
 def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
-    """Count what a shape does on a GPU.
-
-    Parameters
-    ----------
-    p : Problem
-    s : Shape
-    gpu : Gpu
-    """
+    """Count what a shape does on a GPU."""
     given, p = p, s.seen(p)
     bandwidth = (gpu.measured_bandwidth_bytes_per_s or gpu.memory_bandwidth_bytes_per_s) / 1e6
     in_rows, in_lanes = p.rows and not s.flat, p.rows and s.flat and not s.staged

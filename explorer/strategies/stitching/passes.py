@@ -18,10 +18,6 @@ def in_one_pass(schedule: Schedule) -> Schedule:
     ``for i: y[i] = 0; for k: y[i] += x[i, k]`` and ``for i: z[i] = -inf; for k: z[i] = max(z[i], x[i, k])`` become
     ``for i: y[i] = 0; z[i] = -inf; for k: y[i] += x[i, k]; z[i] = max(z[i], x[i, k])``.
 
-    Parameters
-    ----------
-    schedule : Schedule
-
     Returns
     -------
     Schedule

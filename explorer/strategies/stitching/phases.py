@@ -40,10 +40,6 @@ def one_launch(schedule: Schedule, phases: Sequence[str], gpu: Gpu) -> Schedule:
     gpu : Gpu
         Which has to hold all blocks at once.
 
-    Returns
-    -------
-    Schedule
-
     Raises
     ------
     TransformError, IllegalSchedule

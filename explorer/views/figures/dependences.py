@@ -120,7 +120,7 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
             r.kind,
             f"{r.source} → {r.sink}",
             r.array,
-            _over(r),
+            ", ".join(r.dims),
             distance_text(r),
             _carried(r),
             "; ".join(r.kept),
@@ -134,10 +134,6 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
 
 def _instance(name: str, point: tuple[int, ...]) -> str:
     return f"{name}[{', '.join(map(str, point))}]"
-
-
-def _over(row: Distance) -> str:
-    return ", ".join(row.dims)
 
 
 def _carried(row: Distance) -> str:

@@ -142,7 +142,8 @@ def _grid(plan: Plan, s: Statement, asked: Asked, look: Look, narrow: bool) -> D
     axes = _axes(plan, s, asked, box, pair)
     hidden = dict(zip(s.dims, pair[0] if pair else first, strict=True))
     at = {d: asked.number(f"at.{d}", f"{d} =", *box[d], hidden[d]) for d in s.dims if d not in axes}
-    window, found = _view(plan, s, axes, box, asked, hidden, at, _at_axes(s, axes, pair), narrow)
+    points = [tuple(dict(zip(s.dims, p, strict=True))[d] for d in axes) for p in pair]
+    window, found = _view(plan, s, axes, box, asked, hidden, at, points, narrow)
     arrows, count = links(plan, s.name, found.points, ARROWS)
     kernel = next(k for leaf, _, k in plan.leaves if leaf.statement == s.name)
     blocks, threads = int(np.prod(grid_extents(kernel))), int(np.prod(block_extents(kernel)))
@@ -270,10 +271,6 @@ def _roles(plan: Plan, s: Statement) -> dict[str, tuple[str, ...]]:
             here = [x.role for x in above if x.is_place and x.id in e.variables()]
             out[d] = tuple(dict.fromkeys((*out.get(d, ()), *here)))
     return {d: roles for d, roles in out.items() if roles}
-
-
-def _at_axes(s: Statement, axes: tuple[str, ...], pair: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:
-    return [tuple(dict(zip(s.dims, p, strict=True))[d] for d in axes) for p in pair]
 
 
 def _view(plan: Plan, s: Statement, axes: tuple[str, ...], box: dict[str, tuple[int, int]], asked: Asked, first: dict[str, int],
