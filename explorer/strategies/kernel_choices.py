@@ -283,6 +283,6 @@ def _known(plan: Plan, names: Iterable[str]) -> list[str]:
     return [n for n in names if n in plan.array_of]
 
 
-def _streamed(moved: int, at: Spread, gpu: Gpu, most: int = 32) -> float:
-    """Microseconds to move so many bytes once, spread like that, at most so many blocks on a multiprocessor at a time."""
-    return LAUNCH_US + LATENCY_US + moved / bandwidth_of(gpu) * at.loss(gpu, most) + WAVE_US * (at.waves(gpu, most) - 1)
+def _streamed(moved: int, at: Spread, gpu: Gpu) -> float:
+    """Microseconds to move so many bytes once, spread like that."""
+    return LAUNCH_US + LATENCY_US + moved / bandwidth_of(gpu) * at.loss(gpu) + WAVE_US * (at.waves(gpu) - 1)

@@ -32,15 +32,15 @@ def code_html(text: str, numbers: bool = True, first: int = 1, budget: int = BUD
     return f"<pre>{chr(10).join(shown)}</pre>"
 
 
-def cuda_sections(text: str, budget: int = BUDGET) -> tuple[str, ...]:
+def cuda_sections(text: str) -> tuple[str, ...]:
     """The kernels open, what stands before them (the device library) folded; line numbers are those of the whole text."""
     entry = _ENTRY.search(text)
     before = text[: entry.start()].rstrip("\n") if entry else ""
     count = text[: entry.start()].count("\n") if entry else 0
-    kernels = code_html(text[entry.start() :] if entry else text, first=count + 1, budget=budget)
+    kernels = code_html(text[entry.start() :] if entry else text, first=count + 1)
     if before.count("\n") < 4:
-        return (code_html(text, budget=budget),)
-    room = budget - len(kernels)
+        return (code_html(text),)
+    room = BUDGET - len(kernels)
     library = code_html(before, budget=room) if room > 2000 else '<span class="soft">in the text: print it to see them</span>'
     return (f'<details><summary>lines 1 to {before.count(chr(10)) + 1}: device library, plain CUDA</summary>'
             f'<div class="body">{library}</div></details>', kernels)

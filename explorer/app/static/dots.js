@@ -6,12 +6,12 @@ const [WIDTH, ROW, TOP] = [360, 34, 6];
 const LONGEST = 24; /* characters of a row's name */
 
 /** A row's name: without its remark in brackets where that makes it too long for the strip. */
-export function shortName(name) {
+function shortName(name) {
   const plain = name.length > LONGEST ? name.replace(/ \(.*\)$/, "") : name;
   return plain.length > LONGEST ? `${plain.slice(0, LONGEST - 1)}…` : plain;
 }
 
-export const median = (values) => {
+const median = (values) => {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;

@@ -47,12 +47,11 @@ class Trace:
     ----------
     spans : tuple of Span
         Of the steps that were asked for.
-    begins, ends : tuple of float
-        When each step begins to compute, and has passed its waits and barriers.
+    ends : tuple of float
+        When each step has passed its waits and barriers.
     """
 
     spans: tuple[Span, ...]
-    begins: tuple[float, ...]
     ends: tuple[float, ...]
 
 
@@ -117,4 +116,4 @@ def traced(step: Step, copies: tuple[tuple[str, float], ...], parts: tuple[Part,
         spans.append(Span("sync", None, number, end, now))
         for index, (leaf, _) in enumerate(copies):
             spans.append(Span("held", leaf, number, landed[number * len(copies) + index], end))
-    return Trace(tuple(spans), tuple(begins), tuple(ends))
+    return Trace(tuple(spans), tuple(ends))

@@ -72,7 +72,7 @@ class Spread:
         fit = gpu.max_threads_per_sm // max(self.threads * self.per_block, gpu.warp_size)
         return max(1, min(fit, most, gpu.max_blocks_per_sm, -(-self.blocks() // gpu.multiprocessors)))
 
-    def waves(self, gpu: Gpu, most: int) -> int:
+    def waves(self, gpu: Gpu, most: int = 32) -> int:
         """Rounds of blocks."""
         return -(-self.blocks() // (min(gpu.multiprocessors, self.blocks()) * self.resident(gpu, most)))
 

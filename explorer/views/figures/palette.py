@@ -93,14 +93,6 @@ def scale() -> list[list[Any]]:
     return [[round(i / (len(CIVIDIS) - 1), 4), colour] for i, colour in enumerate(CIVIDIS)]
 
 
-def layout_colours(theme: str = "light") -> dict[str, Any]:
-    """Font and axis colours for ``Plotly.relayout`` when the host changes its theme; fills stay."""
-    t = THEMES[theme]
-    axes = {f"{axis}{n}.{key}": value for axis in ("xaxis", "yaxis") for n in ("", "2", "3", "4")
-            for key, value in (("color", t.soft), ("gridcolor", t.grid), ("linecolor", t.grid), ("title.font.color", t.ink))}
-    return {"font.color": t.ink, **axes}
-
-
 def _channels(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 

@@ -127,7 +127,6 @@ def heat(
     scale: list[list[Any]],
     top: float,
     hover: Sequence[Sequence[str]] | None = None,
-    axes: tuple[str, str] = ("x", "y"),
     **more: Any,
 ) -> Spec:
     """Cells of a plane by amount (None stays empty), 0 to `top`."""
@@ -143,8 +142,8 @@ def heat(
         "xgap": 1,
         "ygap": 1,
         "hoverongaps": False,
-        "xaxis": axes[0],
-        "yaxis": axes[1],
+        "xaxis": "x",
+        "yaxis": "y",
     }
     if nodes is not None:
         out["customdata"] = [[nodes] * len(row) for row in out["z"]]

@@ -9,7 +9,7 @@ import pytest
 
 import explorer as ex
 from explorer.errors import FigureError
-from explorer.views.figures.palette import CIVIDIS, CYCLE, DARK, LIGHT, STATIC, amount, contrast, layout_colours, on
+from explorer.views.figures.palette import CIVIDIS, CYCLE, DARK, LIGHT, STATIC, amount, contrast, on
 from explorer.views.figures.picture import PLOTLY_MIME
 from tests.views.figures.support import matmul, written
 
@@ -100,7 +100,6 @@ def test_amounts_run_over_the_scale():
     assert (amount(0), amount(1), amount(7)) == (CIVIDIS[0].lower(), CIVIDIS[-1].lower(), CIVIDIS[-1].lower())
     middle = [contrast(amount(i / 20), "#000000") for i in range(21)]
     assert middle == sorted(middle)
-    assert layout_colours("dark")["font.color"] == DARK.ink
 
 
 def test_compare_is_exported():
