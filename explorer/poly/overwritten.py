@@ -106,7 +106,7 @@ def _kept(q: _Between) -> tuple[tuple[Case, Case], ...]:
     for case in q.early:
         given = together.given(case) if together else None
         if given and not any(all(map(given.holds, known)) for known in q.harmless):
-            kept += [(case, x) for x in q.late if not given.refutes(x)]
+            kept += [(case, x) for x in q.late if not _excluded(given, x, q.harmless)]
     spoken = (*q.link, *q.same, *(c for pair in kept for case in pair for c in case), *(c for case in q.harmless for c in case))
     if known and kept and (digits := by_digits(spoken, known.ranges | within)):
         closer = digits.given((*q.link, *q.same))
