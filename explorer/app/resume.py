@@ -14,6 +14,7 @@ from ..errors import ReplayError
 from ..frontend.definition import Definition
 from ..frontend.preamble import preamble
 from ..schedule import Schedule
+from ..steps.saved import decorated
 from .session import Session
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def whole_script(session: Session) -> str:
 
 def defining(definition: Definition, start: Schedule) -> str:
     """Imports, sizes, constants and the text of a program."""
-    return "\n".join([*preamble(definition), "", start.source.source.rstrip()])
+    return "\n".join([*preamble(definition), "", decorated(start.source.source)])
 
 
 def _quoted(script: str) -> str:

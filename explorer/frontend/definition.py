@@ -257,7 +257,7 @@ def define(function: Callable[..., Any]) -> Definition:
             found |= dict.fromkeys(part.names() if isinstance(part, SizeValue) else ())
     for text, names in ((source, captured), *((f.text, f.captured) for f in functions_of(captured).values())):
         scope = Scope(text, names, bound_names(text.tree), {}, trial=True)
-        used = [n for n in ast.walk(text.tree) if isinstance(n, (ast.Name, ast.Attribute))]
+        used = [n for n in ast.walk(text.tree) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
         for node in sorted(used, key=lambda n: (n.lineno, n.col_offset)):
             value = scope.outside(node)
             found |= dict.fromkeys(value.names() if isinstance(value, SizeValue) else ())

@@ -1,5 +1,5 @@
 """Other spellings of what programs say, put into the one that the parser reads: ``x.shape[0]``, ``len(x)``, ``x[i][j]``,
-``continue``, and a choice by loop variables around a read that would leave its array.
+``WEIGHTS[1]`` of a tuple from outside, ``continue``, and a choice by loop variables around a read that would leave its array.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class _Speller(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
         base, arrays = node.value, self.scope.arrays
+        if (value := self.scope.number(node)) is not None:
+            return ast.copy_location(ast.Constant(value), node)
         shape = isinstance(base, ast.Attribute) and base.attr == "shape"
         if shape and isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name) and base.value.id in arrays:
             return self._extent(node, base.value.id, node.slice)
@@ -41,6 +43,9 @@ class _Speller(ast.NodeTransformer):
         argument = node.args[0] if len(node.args) == 1 and not node.keywords else None
         if isinstance(argument, ast.Name) and argument.id in self.scope.arrays and self.scope.outside(node.func) is builtins.len:
             return self._extent(node, argument.id, ast.Constant(0))
+        if argument is not None and self.scope.outside(node.func) is builtins.len and (
+                isinstance(value := self.scope.outside(argument), (tuple, list, dict))):
+            return ast.copy_location(ast.Constant(len(value)), node)
         return node
 
     def _extent(self, node: ast.expr, name: str, axis: ast.expr) -> ast.expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 import numbers
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -37,8 +38,8 @@ def preamble(definition: Definition) -> list[str]:
     modules, imports, rest = [f"import {_PUBLIC} as ex"], [], []
     sizes = {name: value for name, value in mentioned.items() if isinstance(value, Size)}
     for name, value in mentioned.items():
-        if isinstance(value, SizeValue | ArrayType):
-            parts = value.shape if isinstance(value, ArrayType) else (value,)
+        if isinstance(value, SizeValue | ArrayType | tuple | list | dict):
+            parts = value.shape if isinstance(value, ArrayType) else (*_within(value),)
             sizes |= {n: Size(n) for part in parts if isinstance(part, SizeValue) for n in part.names() if n not in sizes}
         if isinstance(value, Function):
             rest += [f"{name} = {value.name}"] if name != value.name else []
@@ -76,14 +77,35 @@ def _public(value: Any) -> str:
     return name if name in offered else ""
 
 
+def _within(value: Any) -> Iterator[Any]:
+    """The values in a tuple, list or dict, and in those in it; of others the value itself."""
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else ():
+        yield from _within(part)
+    if not isinstance(value, dict | tuple | list):
+        yield value
+
+
 def _assignment(name: str, value: Any) -> str:
     if isinstance(value, ArrayType):
         return f"{name} = {value.spelled('ex.')}"
+    written = _literal(value)
+    return f"{name} = {written}" if written else f"# {name} = …  (a {type(value).__name__}, as where {name} was defined)"
+
+
+def _literal(value: Any) -> str:
+    """A value as Python, "" where it has no such form."""
     if isinstance(value, SizeValue):
-        return f"{name} = {value}"
+        return str(value)
     if isinstance(value, numbers.Number | str):
         plain = getattr(value, "item", lambda: value)()  # NumPy's numbers as Python's
         if isinstance(plain, float) and math.isinf(plain):
-            return f"{name} = {'-' if plain < 0 else ''}ex.inf"
-        return f"{name} = {plain!r}"
-    return f"# {name} = …  (a {type(value).__name__}, as where {name} was defined)"
+            return f"{'-' if plain < 0 else ''}ex.inf"
+        return repr(plain)
+    if isinstance(value, dict):
+        parts = [(_literal(k), _literal(v)) for k, v in value.items()]
+        return f"{{{', '.join(f'{k}: {v}' for k, v in parts)}}}" if all(k and v for k, v in parts) else ""
+    if isinstance(value, tuple | list):
+        parts = [_literal(part) for part in value]
+        inner = ", ".join(parts) + ("," if isinstance(value, tuple) and len(parts) == 1 else "")
+        return "" if not all(parts) else f"({inner})" if isinstance(value, tuple) else f"[{inner}]"
+    return ""

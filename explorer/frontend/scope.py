@@ -117,13 +117,28 @@ class Scope:
         return refuse(self.source, node, what, why=why, hint=hint)
 
     def outside(self, node: ast.expr) -> Any:
-        """The captured value of a plain or dotted name, or :data:`MISSING`."""
+        """The captured value of a plain or dotted name, or of an element at a constant place in one, or :data:`MISSING`."""
         if isinstance(node, ast.Name):
             return MISSING if node.id in self.assigned else self.captured.get(node.id, MISSING)
         if isinstance(node, ast.Attribute):
             base = self.outside(node.value)
             return MISSING if base is MISSING else getattr(base, node.attr, MISSING)
+        if isinstance(node, ast.Subscript) and isinstance(base := self.outside(node.value), (tuple, list, dict, np.ndarray)):
+            return self._element(node, base)
         return MISSING
+
+    def _element(self, node: ast.Subscript, base: Any) -> Any:
+        """An element of a captured tuple, list, dict or array, at the time of its definition."""
+        try:
+            key = ast.literal_eval(node.slice)
+        except ValueError:
+            raise self.refuse(node, f"{ast.unparse(node)} is not a number", hint="a constant index, or pass it as a parameter",
+                              why=f"{ast.unparse(node.value)} is a {type(base).__name__} from outside") from None
+        try:
+            return base[key]
+        except (LookupError, TypeError):
+            has = f"the keys {', '.join(map(repr, base))}" if isinstance(base, dict) else f"{len(base)} elements"
+            raise self.refuse(node, f"there is no {ast.unparse(node)}", why=f"{ast.unparse(node.value)} has {has}") from None
 
     def number(self, node: ast.expr) -> int | float | bool | None:
         """The captured number or size that a name stands for, or None."""

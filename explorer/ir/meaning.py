@@ -75,6 +75,11 @@ def _halves(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return high, value - high
 
 
+def fused_exp(x: Any, scale: Any, m: Any) -> Any:
+    """``exp(x * scale - m)``."""
+    return np.exp(x * scale - m)
+
+
 def rank(value: Any, zero: float, nan: int) -> Any:
     """An integer of 32 bits, as int64, in the order of the values: of floats, -0 and 0 are `zero`, and a NaN is `nan`."""
     value = np.asarray(value)

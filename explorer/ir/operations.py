@@ -150,6 +150,10 @@ def _exponential(x: Size) -> Size:
     return math.exp(min(x[0], 700.0)), math.inf
 
 
+def _fused(x: Size, scale: Size, m: Size) -> Size:
+    return _exponential(_sum(_product(x, scale), m))
+
+
 def _whole(x: Size) -> Size:
     return (x[0] if x[1] <= 1.0 else x[0] + 1.0), 1.0
 
@@ -279,6 +283,10 @@ _ROWS = (
     Operation("fast_exp", "x", np.exp, {"f32": "__expf({0})", "f64": "exp({0})"},  # 2 + 1.173 |x| ulp; at 0: PTX ISA, "ex2"
               "reference_scaled({t}, {e0} + ({t} > 0.0 ? 1.4e-7 * fabs({v0}) : 0.0))", ulp=2.0, exact_at="{v0} == 0.0",
               result="float", signed=False, size=_exponential),
+    Operation("fused_exp", "x scale m", meaning.fused_exp,
+              {"f32": "fused_exp({0}, {1}, {2})", "f64": "exp(({0}) * ({1}) - ({2}))"},  # ex2: PTX ISA, 2^-22.5
+              "reference_fused({t}, {v0}, {e0}, {v1}, {e1}, {v2}, {e2}, {tiny})", ulp=2.0, flops=2, result="float", signed=False,
+              size=_fused),
     Operation("fast_log", "x", np.log, {"f32": "__logf({0})", "f64": "log({0})"},  # 2^-21.41 near 1
               "reference_scaled(1.0 / {v0}, {e0}) + 3.6e-7", ulp=3.0, result="float", positive=(0,)),
     Operation("fast_div", "a b", np.true_divide, {"f32": "__fdividef({0}, {1})", "f64": "(({0}) / ({1}))"},
@@ -347,6 +355,12 @@ bound of a key is that of its value; where two keys may change places, the large
 APPROXIMATE = {row.name: row.fast for row in _ROWS if row.fast}
 """Operations that the special-function units have in one or two instructions, with larger errors (`approximate`).  Users do not
 write these names."""
+
+FUSED = "fused_exp"
+"""``exp(x * scale - m)``, in f32 by an fma and a power of two."""
+
+LESS_EXACT = frozenset((*APPROXIMATE.values(), FUSED))
+"""What `approximate` makes of an operation."""
 
 SPECIAL = frozenset(row.name for row in _ROWS if row.special)
 """Operations of the special-function units, which work beside the others."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from .dtype import DTYPES, DType
 from .expr import Expr
-from .operations import APPROXIMATE, OPERATIONS
+from .operations import APPROXIMATE, FUSED, OPERATIONS
 
 
 @dataclass(frozen=True)
@@ -173,12 +173,32 @@ def type_of(scalar: Scalar, reads: Sequence[DType]) -> DType:
     return DTYPES[result] if result in DTYPES else operand_type(scalar, reads)
 
 
-def approximated(scalar: Scalar, types: Sequence[DType]) -> Scalar:
-    """The expression with the special-function units' operations where they exist (f32 only)."""
+def approximated(scalar: Scalar, types: Sequence[DType], fused: bool = False) -> Scalar:
+    """The expression with the special-function units' operations where they exist (f32 only); `fused`: exponentials take the
+    product and the difference in their argument with them.
+    """
     if isinstance(scalar, Cast):
-        return replace(scalar, arg=approximated(scalar.arg, types))
+        return replace(scalar, arg=approximated(scalar.arg, types, fused))
     if not isinstance(scalar, Call):
         return scalar
-    new = replace(scalar, args=tuple(approximated(a, types) for a in scalar.args))
+    new = replace(scalar, args=tuple(approximated(a, types, fused) for a in scalar.args))
     fast = APPROXIMATE.get(scalar.op)
+    if fused and scalar.op in ("exp", APPROXIMATE["exp"]) and operand_type(scalar, types).name == "f32":
+        return _fused(new.args[0], types)
     return replace(new, op=fast) if fast and operand_type(scalar, types).name == "f32" else new
+
+
+def _fused(exponent: Scalar, types: Sequence[DType]) -> Call:
+    """The exponential of ``x * scale - m``, with the factor that is a constant as the scale."""
+    single = DTYPES["f32"]
+
+    def parts(node: Scalar, op: str) -> tuple[Scalar, Scalar] | None:
+        if isinstance(node, Call) and node.op == op and operand_type(node, types) == single:
+            return node.args[0], node.args[1]
+        return None
+
+    x, m = parts(exponent, "sub") or (exponent, Literal(0.0, single))
+    a, b = parts(x, "mul") or (x, Literal(1.0, single))
+    if isinstance(a, Literal):
+        a, b = b, a
+    return Call(FUSED, (a, b, m) if isinstance(b, Literal) else (x, Literal(1.0, single), m))

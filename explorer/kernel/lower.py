@@ -23,13 +23,13 @@ from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves
 from ..ir.tree import Node as Planned
 from ..poly.groups import PRODUCTS
-from ..poly.matrix_load import MECHANISM, MatrixLoad, matrix_load
+from ..poly.matrix_move import MOVES, STORE, MatrixMove, matrix_move
 from ..poly.shared_tile import read_by_tiles, tiles_of, written_by_threads
 from .accesses import copied_slot, inside_conditions, instance, operands, ref
 from .async_copy import moved
 from .bulk_copy import Launched, begin, copy, synchronisation
 from .conditions import NEVER
-from .nodes import Barrier, Collect, Copy, Declare, For, If, LoadMatrix, Multiply, Node, Ref, WaitProducts, Way
+from .nodes import Barrier, Collect, Copy, Declare, For, If, MoveMatrix, Multiply, Node, Ref, WaitProducts, Way
 from .redundant import Overrun
 from .scratch import Scratch
 from .sites import Lowered, Site
@@ -171,17 +171,20 @@ def _instruction(c: Context, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node
     while isinstance(inner := loops[-1].body[0], Loop):
         loops.append(inner)
     assert isinstance(inner, Leaf)
-    return _load_matrix(c, inner, loops, above) if inner.mechanism == MECHANISM else _multiply(c, inner, loops, above)
+    return _move_matrix(c, inner, loops, above) if inner.mechanism in MOVES else _multiply(c, inner, loops, above)
 
 
-def _load_matrix(c: Context, inner: Leaf, loops: list[Loop], above: tuple[Loop, ...]) -> tuple[Node, ...]:
-    """Fragments from shared memory."""
-    site, load = c.sites[inner.id], matrix_load(c.low.plan, inner, (*above, *loops))
-    assert isinstance(load, MatrixLoad), "a leaf that loads matrices can, or the plan was not judged"
+def _move_matrix(c: Context, inner: Leaf, loops: list[Loop], above: tuple[Loop, ...]) -> tuple[Node, ...]:
+    """Fragments from or to shared memory."""
+    site, move = c.sites[inner.id], matrix_move(c.low.plan, inner, (*above, *loops), inner.mechanism)
+    assert isinstance(move, MatrixMove), "a leaf that moves matrices can, or the plan was not judged"
     ids = (inner.id, *(x.id for x in (*above, *loops) if x is loops[0] or not c.low.is_counter(x)))
     target, source = ref(c.low, site, len(site.statement.reads)), ref(c.low, site, 0)
-    row = Ref(source.store, tuple(c.low.in_c(e, site.loops).simplify(site.ranges) for e in load.row))
-    node = LoadMatrix(site, target, source, row, load.count, load.transposed, loops[0], ids)
+    stores = inner.mechanism == STORE
+    held, there = (source, target) if stores else (target, source)
+    first = Ref(held.store, (*held.index[:-1], c.low.in_c(move.first, site.loops).simplify(site.ranges)))
+    row = Ref(there.store, tuple(c.low.in_c(e, site.loops).simplify(site.ranges) for e in move.row))
+    node = MoveMatrix(site, target, source, first, row, move.count, move.transposed, stores, loops[0], ids)
     return (If(site.conditions, (node,)),) if site.conditions else (node,)
 
 

@@ -182,18 +182,20 @@ class Multiply:
 
 
 @dataclass(frozen=True)
-class LoadMatrix:
-    """Fragments of a warp from shared memory: what its `loop` over the registers would copy element by element.
+class MoveMatrix:
+    """Fragments of a warp from shared memory, or to it (`stores`): what its `loop` over the registers would copy one by one.
 
-    It loads `count` matrices, `transposed` or not; each lane names the first element of a `row` of one.
+    It moves `count` matrices, `transposed` or not, from the `first` register on; each lane names the first element of a `row`.
     """
 
     site: Site
     target: Ref
     source: Ref
+    first: Ref
     row: Ref
     count: int
     transposed: bool
+    stores: bool
     loop: Loop
     ids: tuple[str, ...] = ()
 
@@ -309,11 +311,11 @@ class Apply:
     ids: tuple[str, ...] = ()
 
 
-Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | BulkCopy | Multiply | LoadMatrix | Begin | Commit | Arrive
+Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | BulkCopy | Multiply | MoveMatrix | Begin | Commit | Arrive
         | Acquire | Release | Wait | WaitProducts | Await | Barrier | Collect | Contribute | Combine | Apply | Stamp | OpenLog
         | CloseLog)
 
 __all__ = ["Acquire", "AnyOf", "Apply", "Arrive", "Await", "Barrier", "Begin", "BulkCopy", "CloseLog", "Collect", "Combine",
-           "Commit", "Contribute", "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "LoadMatrix", "Local",
+           "Commit", "Contribute", "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "Local",
            "Mask", "Mbarriers", "Multiply", "Node", "Number", "OpenLog", "Operand", "Put", "Ref", "Release", "Stamp", "TensorMap",
            "Wait", "WaitProducts", "Way"]

@@ -36,9 +36,9 @@ from .nodes import (
     If,
     Let,
     Load,
-    LoadMatrix,
     Mask,
     Mbarriers,
+    MoveMatrix,
     Multiply,
     Node,
     OpenLog,
@@ -200,12 +200,16 @@ class BodyPrinter:
         return [Lines((f"{mma_name(row)}({arguments});  // {node.site.leaf.id}",), node.ids)]
 
     @node.register
-    def _(self, node: LoadMatrix) -> list[Out]:
+    def _(self, node: MoveMatrix) -> list[Out]:
         self.spell.library.add("matrix")
-        self.spell.aligned.setdefault(node.source.store.name, UNIT)
-        to = self.spell.element(replace(node.target, index=node.target.index[:-1]), node.site)
-        kind = f"load_matrix<{node.count}, {'true' if node.transposed else 'false'}>"
-        return [Lines((f"{kind}({to}, &{self.spell.element(node.row, node.site)});  // {node.site.leaf.id}",), node.ids)]
+        self.spell.aligned.setdefault(node.row.store.name, UNIT)
+        row, kind = f"&{self.spell.element(node.row, node.site)}", f"<{node.count}, {'true' if node.transposed else 'false'}>"
+        if node.stores:
+            call = f"store_matrix{kind}({row}, &{self.spell.element(node.first, node.site)})"
+        else:
+            to = self.spell.element(replace(node.target, index=node.target.index[:-1]), node.site)
+            call = f"load_matrix{kind}({to}, {row})"
+        return [Lines((f"{call};  // {node.site.leaf.id}",), node.ids)]
 
     def _warpgroup(self, node: Multiply, row: Wgmma) -> str:
         """The call of a warpgroup's instructions: the fragments, and where the tiles of factors in shared memory begin."""

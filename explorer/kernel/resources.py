@@ -11,6 +11,7 @@ from ..ir.instructions import INSTRUCTIONS, Wgmma, instruction
 from ..ir.plan import Plan
 from ..ir.swizzle import ALIGNMENT, UNIT, places_of, shared_bytes
 from ..ir.tree import Kernel, leaves
+from ..poly.matrix_move import FIRST_STORES, STORE
 from ..poly.roles import with_producer
 from .sites import Store
 
@@ -69,6 +70,10 @@ def require_tensor(plan: Plan, arch: str) -> None:
     number = int("".join(filter(str.isdigit, arch)) or 0)
     for leaf, _, _ in plan.leaves:
         row = instruction(leaf.mechanism)
+        if leaf.mechanism == STORE and number < FIRST_STORES:
+            raise ResourceError(f"{arch} has no stmatrix, which {leaf.id} is.",
+                                why=f"the first architecture that has it is sm_{FIRST_STORES}",
+                                hint="leave the copy as single stores, or choose a newer GPU")
         if isinstance(row, Wgmma) and not row.runs_on(number):
             raise ResourceError(f"{arch} has no {row.shape} for {row.a} into {row.c}, which {leaf.id} is.",
                                 why="instructions of a warpgroup exist on sm_90 alone (wgmma)",

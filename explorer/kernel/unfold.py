@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ..ir.expr import var
 from .conditions import Condition
-from .nodes import Do, For, If, LoadMatrix, Multiply, Node
+from .nodes import Do, For, If, MoveMatrix, Multiply, Node
 from .sites import Lowered
 
 
-def unfolded(node: Multiply | LoadMatrix, low: Lowered) -> For:
+def unfolded(node: Multiply | MoveMatrix, low: Lowered) -> For:
     """A tensor instruction as the loops that it is: every update, or every copy, in the lane that has the element."""
-    if isinstance(node, LoadMatrix):
+    if isinstance(node, MoveMatrix):
         x = node.loop
         copy = Do(node.site, node.target, (node.source,), ids=node.ids)
         return For(low.variable[x.id], x.start, x.extent, (copy,), "unroll", x, ids=(x.id,))

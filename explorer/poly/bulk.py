@@ -100,6 +100,10 @@ def bulk(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk | Never:
     loops = _box_loops(plan, above)
     if not loops:
         return Never(f"{leaf.statement} stands in no loops over a box of {array.name} alone", NEIGHBOURS, OTHERWISE)
+    if outside := next((x.id for x in above[: -len(loops)] if x.role == "tensor"), ""):
+        between = above[-len(loops) - 1].id
+        return Never(f"{outside}, over elements of a box, has {between} in it", "one copy moves the elements of all these loops",
+                     f"interchange({outside!r}, {between!r})")
     if refusal := _thread(leaf, statement, above):
         return refusal
     scope, at = ranges(above), leaf.places

@@ -8,6 +8,19 @@ from ..ir.plan import Plan
 from ..ir.tree import WARP_SIZE, Leaf, Loop, View, ranges
 
 
+def lanes_of(above: tuple[Loop, ...]) -> Loop | None:
+    """The loop around a statement that is bound to the lanes of a warp, or to threads in whole warps."""
+    return next((x for x in above if x.role in ("lane", "thread.x")), None)
+
+
+def in_whole_warps(plan: Plan, leaf: Leaf, lanes: Loop) -> bool:
+    """Whether a loop over lanes or threads takes whole warps of its launch, whose rows of threads are whole warps too."""
+    kernel = plan.kernel_of(leaf.id)
+    assert kernel is not None
+    whole = not (lanes.extent % WARP_SIZE or lanes.start % WARP_SIZE)
+    return whole and (lanes.role == "lane" or plan.extents[kernel.id][3] % WARP_SIZE == 0)
+
+
 def broken_shuffles(plan: Plan) -> Iterator[tuple[str, str]]:
     """Leaves that read another lane's register where not all lanes read one together, and why: such a step is not taken.
 
@@ -22,9 +35,9 @@ def broken_shuffles(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _broken(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], slot: int, view: View) -> str:
     statement, scope = plan.statement_of[leaf.statement], ranges(above)
-    lanes = next((x for x in above if x.role == "lane"), None)
+    lanes = lanes_of(above)
     assert view.lane is not None
-    if lanes is None or lanes.extent != WARP_SIZE or lanes.start:
+    if lanes is None or not in_whole_warps(plan, leaf, lanes):
         return "no loop around it is bound to all lanes of a warp"
     low, high = view.lane.interval(scope)
     if low < 0 or high >= WARP_SIZE:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from ..ir.expr import ZERO, Expr, const, quotient, remainder, var
+from ..ir.expr import ZERO, Expr, Ranges, const, quotient, remainder, var
 from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from ..ir.tree import WARP_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges, walk
 from .linear import Case, Tuple, box, holds
-from .matrix_load import MECHANISM
+from .matrix_move import LOAD
 from .tensor import operand_places
 
 
@@ -157,6 +157,14 @@ def _bare(loop: Loop) -> Loop:
     return Loop(loop.id, loop.extent, (), loop.role, loop.start)
 
 
+def _asked(place: tuple[Expr | None, ...], lane: Expr, launch: tuple[int, ...], scope: Ranges) -> tuple[Expr | None, ...]:
+    """The place in which a lane of the same warp has its register."""
+    x = place[3]
+    if launch[4] > 1 or x is None:
+        return (*place[:4], lane, *place[5:])
+    return (*place[:3], quotient(x, WARP_SIZE, scope) * WARP_SIZE + lane, *place[4:])
+
+
 @lru_cache(maxsize=4096)
 def _leaf_sites(leaf: Leaf, above: tuple[Loop, ...], statement: Statement, spaces: tuple[tuple[int, str], ...],
                 launch: tuple[int, ...]) -> tuple[Site, ...]:
@@ -173,10 +181,10 @@ def _leaf_sites(leaf: Leaf, above: tuple[Loop, ...], statement: Statement, space
             cell = tuple(e.substitute(at, scope) if isinstance(e, Expr) else None for e in use.index)
         where = _target_place(place, leaf, above, space) if target else place
         if view and view.lane is not None:  # a shuffle: the lane that has the register takes part in it
-            where = (*where[:4], view.lane, *where[5:])
+            where = _asked(where, view.lane, launch, scope)
         if held:  # the lane that has the element, whoever asks
             where = (*place[:5 - len(held[slot])], *held[slot], *place[5:])
-        elif leaf.mechanism == MECHANISM and not target:  # a lane names a row, of which others get parts
+        elif leaf.mechanism == LOAD and not target:  # a lane names a row, of which others get parts
             where = (*place[:4], None, *place[5:])
         atomic = statement.update or "" if target and any(how == "atomic" for _, how in leaf.collect) else ""
         found.append(Site(leaf, above, statement, slot, storage, space, tuple(cell), where,

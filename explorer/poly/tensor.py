@@ -12,7 +12,7 @@ from ..ir.program import Constraint, Statement
 from ..ir.scalar import Call, Read
 from ..ir.tree import WARP_SIZE, Leaf, Loop, ranges
 from .dead_cells import dead_cells, in_cells, of_a_copy
-from .matrix_load import MECHANISM, NoLoad, matrix_load
+from .matrix_move import MOVES, NoMove, matrix_move
 from .shared_tile import NoTile, shared_tile
 from .zero_fill import fills
 
@@ -76,9 +76,9 @@ def is_harmless(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], constraint: Con
 def misshapen_tiles(plan: Plan) -> Iterator[tuple[str, str]]:
     """Leaves that are marked as tensor instructions and are none, and why: a step that makes one is not taken."""
     for leaf, above, kernel in plan.leaves:
-        if leaf.mechanism == MECHANISM and isinstance(lost := matrix_load(plan, leaf, above), NoLoad):
+        if leaf.mechanism in MOVES and isinstance(lost := matrix_move(plan, leaf, above, leaf.mechanism), NoMove):
             yield leaf.id, f"{lost.what}: {lost.why}"
-        if leaf.mechanism == MECHANISM and (len(above) < 2 or above[-2].role != "tensor"):
+        if leaf.mechanism in MOVES and (len(above) < 2 or above[-2].role != "tensor"):
             yield leaf.id, "its loop over registers is the instruction's"
         if row := instruction(leaf.mechanism):
             yield from ((leaf.id, why) for why in _misshapen(plan, row, leaf, above, plan.extents[kernel.id][3]))

@@ -177,10 +177,15 @@ def read_share_string(text: str) -> tuple[str, str, dict[str, int], tuple[Transf
     return read_json(raw.decode("utf-8", "replace"))
 
 
+def decorated(text: str) -> str:
+    """The text of a program under its decorator, which it lacks where the function was passed to `program`."""
+    return text.rstrip() if text.lstrip().startswith("@") else f"@ex.program\n{text.rstrip()}"
+
+
 def script(program: Program, steps: Iterable[Transform], preamble: Iterable[str] = ("import explorer as ex",)) -> str:
     """A Python script that rebuilds the schedule: the program's text under its `preamble`, and one line for each step."""
     lines = [*preamble, ""]
-    lines += [program.source.rstrip(), ""] if program.source else []
+    lines += [decorated(program.source), ""] if program.source else []
     arguments = ", ".join(f"{name}={value}" for name, value in program.sizes)
     lines.append(f"s = {program.name}.schedule({arguments})")
     lines += [f"s = s.{step}" for step in steps]

@@ -25,13 +25,13 @@ from math import prod
 
 from ..gpu.spec import Gpu
 from ..ir.instructions import instruction
-from ..ir.operations import APPROXIMATE, SPECIAL
+from ..ir.operations import LESS_EXACT, SPECIAL
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.scalar import Call, Scalar, flops, walk
 from ..ir.swizzle import shared_bytes
 from ..ir.tree import BLOCK_ROLES, Kernel, Leaf, Loop, Node
-from ..poly.matrix_load import MECHANISM as MATRIX_LOAD
+from ..poly.matrix_move import MOVES as MATRIX_MOVES
 from ..poly.relations import FAR, bounds
 from ..poly.sites import Site, launch_extents, sites
 from ..poly.traffic import AccessFacts, traffic
@@ -159,7 +159,7 @@ def work(plan: Plan) -> int:
 def additions(value: Scalar) -> int:
     """Operations of one evaluation, by what each takes in additions."""
     called = [node.op for node in walk(value) if isinstance(node, Call)]
-    special, fast = sum(op in SPECIAL for op in called), sum(op in APPROXIMATE.values() for op in called)
+    special, fast = sum(op in SPECIAL for op in called), sum(op in LESS_EXACT for op in called)
     return flops(value) + (SPECIAL_COST - 1) * special + (FAST_COST - 1) * fast
 
 
@@ -236,7 +236,7 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
     inside = tuple(x for x in above if x.role != "launch")
     iterations = prod(x.extent for x in inside if not x.is_place)
     row = instruction(leaf.mechanism)
-    whole = row is not None or leaf.mechanism in (MATRIX_LOAD, "bulk")
+    whole = row is not None or leaf.mechanism in (*MATRIX_MOVES, "bulk")
     repeats = _repeats(used[-1] if whole else used[0], launch_extents(plan, kernel))
     places = prod(x.extent for x in inside if x.is_place) * repeats
     executions = max(1, _executions(statement, above, repeats) // launches)

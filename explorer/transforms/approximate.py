@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ..ir.finding import YES, Verdict, no
 from ..ir.instructions import instruction
-from ..ir.operations import APPROXIMATE
+from ..ir.operations import APPROXIMATE, FUSED, LESS_EXACT
 from ..ir.plan import Plan
 from ..ir.program import Program, Statement
 from ..ir.scalar import Call, approximated, walk
@@ -34,6 +34,21 @@ class Approximate(Transform):
         for k in 0…1024
             y[k] = fast_div(fast_exp(x[k] - peak), total)
 
+    With `fused`, the exponential of ``x * scale - m`` (the scale a constant, 1 where there is none; `m` 0 where there is none) is
+    ``fused_exp(x, scale, m)``: one fused multiply-add with factors that log2 e is in already, and one ``ex2.approx.ftz``, which
+    gives 0 below the normal numbers (PTX ISA, "ex2").  Products are rounded on their own then: of ``|x * scale| + |m|`` the
+    result's relative error has one unit of 2^-24 each, so that ``exp(x - x)`` may be no 1.
+
+    Before::
+
+        for k in 0…1024
+            y[k] = exp(0.125 * x[k] - peak)
+
+    After ``approximate('S4', fused=True)``::
+
+        for k in 0…1024
+            y[k] = fused_exp(x[k], 0.125, peak)
+
     With `factors`, each factor of a sum of products in f32 keeps the first 11 bits of its significand, and `tensorize` has
     instructions for the product (PTX ISA, "Alternate Floating-Point Data Formats").
 
@@ -53,6 +68,7 @@ class Approximate(Transform):
     statement: str = field(metadata={"kind": "leaf", "help": "the statement: its name, or the array it writes"})
     factors: str = field(default="", metadata={"kind": "choice", "choices": ("", "tf32"),
                                                "help": "what a product's factors keep"})
+    fused: bool = field(default=False, metadata={"kind": "bool", "help": "take x * scale - m into its exponential"})
 
     def check(self, plan: Plan) -> Verdict:
         leaf = get_leaf(plan, self.statement)
@@ -61,9 +77,13 @@ class Approximate(Transform):
         statement = plan.statement_of[leaf.statement]
         if statement in plan.copies:
             return no(f"{leaf.id} copies, it computes nothing")
+        if self.factors and self.fused:
+            return no("factors and fused are of different statements", "a sum of products has no exponential",
+                      "approximate with one of them")
         if self.factors:
             return self._check_factors(plan, leaf)
-        if leaf.statement not in plan.program.statement_of or changed(plan.program, statement) == statement:
+        if leaf.statement not in plan.program.statement_of or (
+                changed(plan.program, statement, self.fused) == statement):
             names = ", ".join("/" if op == "div" else op for op in APPROXIMATE)
             return no(f"{leaf.id} computes nothing in f32 that has an approximate form", f"these have one: {names}")
         return YES
@@ -72,7 +92,7 @@ class Approximate(Transform):
         leaf = get_leaf(plan, self.statement)
         assert isinstance(leaf, Leaf)
         program = replace(plan.program, statements=tuple(
-            s if s.name != leaf.statement else replace(s, value=SHORT) if self.factors else changed(plan.program, s)
+            s if s.name != leaf.statement else replace(s, value=SHORT) if self.factors else changed(plan.program, s, self.fused)
             for s in plan.program.statements))
         return replace(plan, program=program)
 
@@ -96,15 +116,15 @@ class Approximate(Transform):
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Approximate]:
-        for factors in ("", "tf32"):
-            if cls(node_id, factors).check(plan):
-                yield cls(node_id, factors)
+        for step in (cls(node_id), cls(node_id, fused=True), cls(node_id, "tf32")):
+            if step.check(plan) and not (step.fused and step.rewrite(plan) == cls(node_id).rewrite(plan)):
+                yield step
 
 
-def changed(program: Program, statement: Statement) -> Statement:
-    """The statement with approximate operations wherever there are any."""
+def changed(program: Program, statement: Statement, fused: bool = False) -> Statement:
+    """The statement with approximate operations wherever there are any, `fused` ones for exponentials."""
     types = [program.array_of[a.array].dtype for a in statement.reads]
-    return replace(statement, value=approximated(statement.value, types))
+    return replace(statement, value=approximated(statement.value, types, fused))
 
 
 def as_computed(source: Program, plan: Plan) -> Program:
@@ -112,8 +132,9 @@ def as_computed(source: Program, plan: Plan) -> Program:
 
     These are approximate operations, and sums by tensor instructions that round them more than their type does.
     """
-    chosen, values = APPROXIMATE.values(), {s.name: s.value for s in plan.program.statements}
-    fast = {s.name for s in plan.program.statements if any(isinstance(n, Call) and n.op in chosen for n in walk(s.value))}
+    values = {s.name: s.value for s in plan.program.statements}
+    called = {name: {n.op for n in walk(value) if isinstance(n, Call)} for name, value in values.items()}
+    fast = {name for name, ops in called.items() if ops & LESS_EXACT}
     coarse = {leaf.statement: row.rounding for leaf, _, _ in plan.leaves if (row := instruction(leaf.mechanism)) and row.rounding}
     short = {s.name for s in source.statements if s.value == WHOLE and values.get(s.name) == SHORT}
     if not fast and not coarse and not short:
@@ -122,7 +143,8 @@ def as_computed(source: Program, plan: Plan) -> Program:
     worst = max((coarse[name] for name in parts), default=0.0)
 
     def computed(s: Statement) -> Statement:
-        made = replace(s, value=SHORT) if s.name in short else changed(source, s) if s.name in fast else s
+        fewer = changed(source, s, FUSED in called[s.name]) if s.name in fast else s
+        made = replace(s, value=SHORT) if s.name in short else fewer
         return replace(made, rounding=max(coarse.get(s.name, 0.0), worst if s.update == "sum" else 0.0))
 
     return replace(source, statements=tuple(map(computed, source.statements)))

@@ -194,10 +194,15 @@ class Contract(Transform):
         """The place of every access in the box around all of them, inside the scope: of a thread or of a block."""
         depth, own = len(scope), self.space == "register"
         indices, inner = list[tuple[Expr, ...]](), list[list[str]]()
+        starts = list[tuple[Expr | None, ...]]()
         for u in found:
             fixed = [x for i, x in enumerate(u.above) if not own and (x.is_block or (i < depth and not x.is_thread))]
             indices.append(tuple(at_start(e, fixed, ranges(u.above)) for e in u.index()))
+            starts.append(tuple(_moved(e, first, fixed) for e, first in zip(u.index(), indices[-1], strict=True)))
             inner.append([x.id for i, x in enumerate(u.above) if not own or (i >= depth and not x.is_place)])
+        for axis, moves in enumerate(zip(*starts, strict=True)):
+            if len(set(moves)) > 1:  # they begin at no element that all of a block have in common: elements are counted from 0
+                indices = [(*x[:axis], u.index()[axis], *x[axis + 1:]) for x, u in zip(indices, found, strict=True)]
         if not indices[0]:
             return tuple(((), ()) for _ in found)
         joint = box(indices, [ranges(u.above) for u in found], inner)
@@ -230,6 +235,12 @@ class Contract(Transform):
 def direct(plan: Plan, array: str) -> tuple[Use, ...]:
     """The accesses of an array, without those that read a staged copy of it."""
     return tuple(u for u in uses(plan, array) if not (u.view and u.view.element))
+
+
+def _moved(index: Expr, first: Expr, fixed: Sequence[Loop]) -> Expr | None:
+    """How far an index moves with fixed loops, those over blocks by their roles; None where that hangs on other loops, too."""
+    moved = (index - first).substitute({x.id: var(x.role) for x in fixed if x.is_block})
+    return moved if moved.variables() <= {x.role if x.is_block else x.id for x in fixed} else None
 
 
 def register_cell(index: tuple[Expr, ...], inside: tuple[Loop, ...], merged: bool = False) -> Cell:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-from ..ir.finding import YES, Verdict, no
-from ..ir.plan import Plan
-from ..poly.matrix_load import MECHANISM, NoLoad, matrix_load
-from .base import Transform
+from ..poly.matrix_move import LOAD
+from ._matrix import MatrixStep
 
 
 @dataclass(frozen=True)
-class LoadMatrix(Transform):
+class LoadMatrix(MatrixStep):
     """Fill the fragments of a tensor instruction by ``ldmatrix`` instead of by single loads.
 
     A copy from shared memory into the fragments of a warp, as `tensorize` leaves it, loads some halves of 4 bytes in each lane.
@@ -39,36 +36,5 @@ class LoadMatrix(Transform):
     group = "Hardware"
     aliases = ("ldmatrix",)
     elsewhere = {"TVM": "tensorize"}
-
-    leaf: str = field(metadata={"kind": "leaf", "help": "the copy that fills the fragments"})
-
-    def check(self, plan: Plan) -> Verdict:
-        hit = plan.resolve(self.leaf)
-        if hit is None:
-            return no(f"there is no statement {self.leaf!r}")
-        leaf, above, _ = hit
-        if leaf.mechanism == MECHANISM:
-            return no(f"{leaf.id} is {leaf.mechanism} already")
-        found = matrix_load(plan, leaf, above)
-        return no(found.what, found.why, found.hint) if isinstance(found, NoLoad) else YES
-
-    def rewrite(self, plan: Plan) -> Plan:
-        hit = plan.resolve(self.leaf)
-        assert hit is not None
-        leaf, above, _ = hit
-        lanes = replace(above[-1], body=(replace(leaf, mechanism=MECHANISM),))
-        return plan.replace_node(above[-2].id, replace(above[-2], role="tensor", body=(lanes,)))
-
-    @classmethod
-    def candidates(cls, plan: Plan, node_id: str) -> Iterator[LoadMatrix]:
-        for leaf, above, _ in plan.leaves:
-            if node_id in (leaf.id, *(x.id for x in above[-2:])) and (step := cls(leaf.id)).check(plan):
-                yield step
-
-    @classmethod
-    def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        if next(cls.candidates(plan, node_id), None):
-            return YES
-        hit = plan.resolve(node_id)
-        return cls(hit[0].id).check(plan) if hit else no(f"{node_id} copies no fragment from shared memory",
-                                                         hint="tensorize the product first")
+    mechanism = LOAD
+    wanted = ("copies no fragment from shared memory", "tensorize the product first")

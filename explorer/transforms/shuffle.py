@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..ir.expr import Expr, var
+from ..ir.expr import Expr, quotient, remainder, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Buffer, Plan
-from ..ir.tree import Leaf, Loop, View, ranges
-from ..poly.lane_reads import broken_shuffles
+from ..ir.tree import WARP_SIZE, Leaf, Loop, View, ranges
+from ..poly.lane_reads import broken_shuffles, lanes_of
 from ._home_cells import axes_of, home_cells
 from ._uses import Use, array_verdict, common_loops, indirect_use, put_buffer, uses, with_view
 from .base import Transform
@@ -25,7 +25,8 @@ class Shuffle(Transform):
 
     What `contract` does, for lanes of one warp that need each other's values: the parts of a row's maximum or sum, which the four
     lanes of a quad have in the accumulator of a tensor instruction.  Each lane names the lane that has the element; all lanes
-    of the warp do so together, each handing in its own register.  No barrier is needed, and no memory.
+    of the warp do so together, each handing in its own register.  No barrier is needed, and no memory.  Lanes are those of a loop
+    bound to ``lane``, or of the warps of one bound to ``thread.x``, as the accumulator of a warpgroup's instruction has them.
 
     Before::
 
@@ -93,11 +94,14 @@ class Shuffle(Transform):
         views: dict[tuple[str, int], View] = {}
         name = plan.fresh(self.array) if self.array in plan.buffer_of else self.array
         for u, cell in zip(found, held, strict=True):
-            there, own = _lane_of(home, lanes, u), _lanes(u)
+            there, own, scope_of = _lane_of(home, lanes, u), lanes_of(u.above), ranges(u.above)
             if u.writes and (own is None or there != var(own.id)):
                 return no(f"{u.leaf.id} writes elements of other lanes than {home.leaf.id}", f"lane {there} holds what it writes",
                           "bind the loops of both alike")
-            asked = there if own is None or there != var(own.id) else None
+            if own is not None and quotient(there, WARP_SIZE, scope_of) != quotient(var(own.id), WARP_SIZE, scope_of):
+                return no(f"{u.leaf.id} reads registers of other warps", f"thread {there} holds what thread {own.id} reads",
+                          f"contract('{self.array}', 'shared'); or bind the loops of both alike")
+            asked = remainder(there, WARP_SIZE, scope_of) if own is None or there != var(own.id) else None
             views[u.leaf.id, u.slot] = View(name, cell, lane=asked)
         if all(v.lane is None for v in views.values()):
             return no(f"every lane reads its own elements of {self.array}", hint=f"contract('{self.array}', 'register')")
@@ -139,13 +143,9 @@ def _uses(plan: Plan, array: str) -> tuple[Use, ...] | Verdict:
     return found
 
 
-def _lanes(u: Use) -> Loop | None:
-    return next((x for x in u.above if x.role == "lane"), None)
-
-
 def _told(u: Use) -> Loop | None:
     """The loop over the lanes that write an array, if the element tells the lane."""
-    lanes = _lanes(u)
+    lanes = lanes_of(u.above)
     return lanes if lanes and dict(u.leaf.when)[lanes.id].variables() <= axes_of(u).keys() else None
 
 

@@ -125,6 +125,33 @@ def f(a: ex.{row.a}[M, K], b: ex.{row.b}[{'N, K' if turned else 'K, N'}], c: ex.
     return Case("products in tiles", s.tensorize("S1") if done else s)
 
 
+def results_of_instructions(pick: random.Random, label: str) -> Case:
+    """Results of a tensor instruction that lie in its lanes as halves, to be left in shared memory, turned or not."""
+    rows = [r for r in INSTRUCTIONS.values() if r.c.name in ("f16", "f32") and not r.significand]
+    row, turned = pick.choice(rows), pick.random() < 0.5
+    text = f"""@ex.program
+def f(a: ex.{row.a}[M, K], b: ex.{row.b}[K, N], c: ex.f16[{'N, M' if turned else 'M, N'}]):
+    for i in range(M):
+        for j in range(N):
+            acc = ex.local(ex.{row.c})
+            acc = 0
+            for k in range(K):
+                acc += a[i, k] * b[k, j]
+            c[{'j, i' if turned else 'i, j'}] = acc
+"""
+    s = define(text, f"{label}.py").schedule(M=pick.choice((1, 2)) * row.m, N=pick.choice((1, 2)) * row.n, K=row.k)
+    s = s.tile(("i", "j"), (row.m, row.n)).outline("S2").outline("S2")
+    for loop in ("j.i", "i.i"):
+        for n in (-2, 1, 0):
+            s = s.distribute(loop, after=s.plan.loops[loop].body[n].id)
+    _, rows, columns, _ = (x.id for x in s.plan.resolve("S1")[1][1:])  # type: ignore[index]
+    s = s.split("k", row.k).reorder(("k", rows, columns, "k.i")).contract("acc", "register")
+    s = s.stage("a", "k", space="register").stage("b", "k", space="register").tensorize("S1")
+    registers, lanes = (x.id for x in s.plan.resolve("S2")[1][-2:])  # type: ignore[index]
+    s = s.distribute(lanes, after="S2").distribute(registers, after=lanes)
+    return Case("results of instructions", s.contract("c_t_t", "register").contract("c_t", "shared"))
+
+
 def tiles_in_shared_memory(pick: random.Random, label: str) -> Case:
     """A transposed copy or a product through shared tiles, whose rows are whole patterns of a swizzle; some lie in one."""
     dtype = pick.choice(("f16", "f32", "f64", "i8"))
@@ -265,7 +292,8 @@ def f(a: ex.{dtype}[M, K], b: ex.{dtype}[N, K], c: ex.{total}[M, N]):
 
 PREPARED = {"load_matrix": fragments_of_shared_tiles, "pipeline": boxes_of_arrays, "rescale": maxima_in_parts,
             "overlap": products_of_warpgroups, "specialise": roles_of_warpgroups,
-            "stage": boxes_of_arrays, "swizzle": tiles_in_shared_memory, "tensorize": products_in_tiles}
+            "stage": boxes_of_arrays, "store_matrix": results_of_instructions, "swizzle": tiles_in_shared_memory,
+            "tensorize": products_in_tiles}
 """Programs for transformations that random ones hardly ever have work for."""
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 import explorer as ex
+from explorer.ir.operations import FUSED, OPERATIONS
 from explorer.ir.plan import initial
+from explorer.ir.scalar import Call, walk
 from explorer.transforms.approximate import Approximate, as_computed
 from tests.transforms.nests import copy, softmax
 from tests.transforms.storage import refusal, right
@@ -29,6 +34,55 @@ def test_the_text_names_the_intrinsics() -> None:
     text = ratio.schedule(N=5).approximate("S0").cuda
     assert "__fdividef(__expf(x[i]), __logf(x[i]) + 1.0f)" in text
     assert "exp(" not in text.replace("__expf(", "")
+
+
+@ex.program
+def weights(x: ex.f32[N], y: ex.f32[N], z: ex.f32[N]):
+    peak = ex.local(ex.f32)
+    scaled = ex.local(ex.f32, N)
+    peak = -ex.inf
+    for i in range(N):
+        scaled[i] = 0.3 * x[i]
+    for i in range(N):
+        peak = max(peak, scaled[i])
+    for i in range(N):
+        y[i] = ex.exp(scaled[i] - peak)
+    for i in range(N):
+        z[i] = ex.exp(-x[i]) + ex.exp(x[i] - x[0]) / 3.0
+
+
+def test_the_fused_form_takes_scale_and_difference() -> None:
+    s = weights.schedule(N=70).inline("scaled")
+    weight = next(x.name for x in s.plan.program.statements if x.target.array == "y")
+    made = s.approximate(weight, fused=True).approximate("z", fused=True)
+    assert "fused_exp(x[i_3], 0.3f, peak[0])" in made.cuda
+    assert "fused_exp(-x[i_4], 1.0f, 0.0f) + __fdividef(fused_exp(x[i_4], 1.0f, x[0]), 3.0f)" in made.cuda
+    assert "ex2.approx.ftz" in made.cuda
+    assert made.run(device="cpu", time=False).correct
+    computed = as_computed(made.source, made.plan)
+    assert FUSED in {n.op for n in walk(computed.statement_of[weight].value) if isinstance(n, Call)}
+
+
+def test_the_fused_tolerance_is_of_the_terms() -> None:
+    """Of 40 - 40 as of two products rounded: an error that exp of the difference has not, of the size that the bound says."""
+    s = weights.schedule(N=3).inline("scaled")
+    x = np.array([133.3, 133.1, 132.9], np.float32)
+    single = s.approximate("y")
+    fused = s.approximate("y", fused=True)
+    runs = [m.run({"x": x}, device="cpu", time=False, ragged=False) for m in (single, fused)]
+    assert all(r.correct for r in runs)
+    widths = [next(c for c in r.checks if c.array == "y").tolerance.absolute for r in runs]
+    assert 2 * 2 * 40 * 6e-8 < widths[1] < 4 * (2 * 2 * 40 * 6e-8)
+    small = np.array([0, -np.inf, -400], np.float32)  # masked, and below the normal numbers
+    assert not fused.run({"x": small}, device="cpu", time=False, ragged=False).outputs["y"][1:].any()
+
+
+def test_a_wrong_scale_of_a_fused_exponential_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = weights.schedule(N=70).inline("scaled").approximate("y", fused=True)
+    row = OPERATIONS["fused_exp"]
+    off = {**row.cuda, "f32": "fused_exp({0}, {1} * 1.00001f, {2})"}
+    monkeypatch.setitem(OPERATIONS, "fused_exp", replace(row, cuda=off))
+    assert not s.run(device="cpu", time=False, ragged=False).correct
 
 
 def test_every_statement_keeps_its_order() -> None:
@@ -57,6 +111,9 @@ def test_double_precision_has_no_approximations() -> None:
 def test_refusals() -> None:
     assert "nothing in f32" in refusal(copy(), ("approximate", "S0"))
     assert "there is no statement" in refusal(copy(), ("approximate", "Q"))
+    assert "different statements" in refusal(softmax(3, 5), ("approximate", "S3", "tf32", True))
+    verdict, _ = weights.schedule(N=5).approximate("y", fused=True).try_step(Approximate("y", fused=True))
+    assert "nothing in f32" in verdict.what
     assert not Approximate.offers(initial(copy()), "S0")
 
 

@@ -155,8 +155,14 @@ BREAKING: dict[str, tuple[Callable[[], Schedule], str]] = {
     "a loop of the box is divided": (lambda: tiles().split("x_s.1", 16), "x_s.1"),
     "it becomes a thread's": (lambda: tiles().bind("x_s.0", "thread.y"), "x_s.0"),
     "it is unrolled": (lambda: tiles().unroll("x_s.1"), "x_s.1"),
+    "a loop comes between": (lambda: boxes().interchange("x_s.1", "x_s.0"), "x_s.0, over elements of a box, has x_s.1"),
     "loops of the box trade places": (lambda: tiles().interchange("x_s.0", "x_s.1"), "x_s"),
 }
+
+
+def boxes() -> Schedule:
+    """Eight rows of two boxes each: rows longer than the swizzle."""
+    return plane.schedule(D=32, E=64).tile(("d", "e"), (8, 64)).stage("x", "e", engine="bulk", swizzle=64)
 
 
 @pytest.mark.parametrize("name", BREAKING)

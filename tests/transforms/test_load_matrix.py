@@ -6,7 +6,7 @@ import pytest
 
 import explorer as ex
 from explorer.errors import TransformError
-from explorer.poly.matrix_load import MatrixLoad, matrix_load
+from explorer.poly.matrix_move import LOAD, MatrixMove, matrix_move
 from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
@@ -30,8 +30,8 @@ def test_rows_and_columns_of_every_order(left: str, right: str) -> None:
     s = fragments(left, right)
     for name, transposed in (("x_r", left == "t"), ("y_r", right == "n")):
         leaf, above, _ = s.plan.resolve(name)  # type: ignore[misc]
-        found = matrix_load(s.plan, leaf, above)
-        assert isinstance(found, MatrixLoad)
+        found = matrix_move(s.plan, leaf, above, LOAD)
+        assert isinstance(found, MatrixMove)
         assert found.transposed is transposed
         s = s.load_matrix(name)
     assert s.run(device="cpu", time=False).correct

@@ -5,7 +5,7 @@ import { svg } from "./dom.js";
 const [WIDTH, HEIGHT, ACROSS, DOWN, LABEL] = [80, 34, 68, 26, 15];
 const WORDS = 56; /* the width of a scheme's name */
 const SMALLEST = 0.8; /* of its natural width; then the graph scrolls */
-const ENDS = { cut: "✂ ", global: "▥ ", grid: "⫼ ", recompute: "⟳ " };
+const ENDS = { cut: "✂ ", global: "▥ ", grid: "‖ ", recompute: "⟳ " };
 
 /** Column of each value: one more than the last of those it is made from. */
 function columns(edges) {

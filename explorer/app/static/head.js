@@ -155,7 +155,7 @@ export class Head {
     if (sign === this.sign) return;
     this.sign = sign;
     this.notes.replaceChildren(
-      ...(pane.large ? [h("p.large", null, h("span", { "aria-hidden": "true" }, "ⓘ "), pane.large)] : []),
+      ...(pane.large ? [h("p.large", null, h("span", { "aria-hidden": "true" }, "ℹ "), pane.large)] : []),
       ...pane.obligations.map((one) => owedLine(one, tools)),
     );
   }

@@ -31,8 +31,8 @@ from ..nodes import (
     If,
     Let,
     Load,
-    LoadMatrix,
     Mask,
+    MoveMatrix,
     Node,
     Operand,
     Put,
@@ -242,7 +242,7 @@ class Threads(Elements):
         issue(self, node, lanes, env)
 
     @node.register
-    def _(self, node: LoadMatrix, lanes: Lanes, env: Env) -> None:
+    def _(self, node: MoveMatrix, lanes: Lanes, env: Env) -> None:
         self.node(unfolded(node, self.low), lanes, env)
 
     @node.register

@@ -34,7 +34,7 @@ from ..nodes import (
     For,
     If,
     Let,
-    LoadMatrix,
+    MoveMatrix,
     Multiply,
     Node,
     Release,
@@ -47,7 +47,7 @@ from ..traverse import children, map_bodies, walk
 
 OF_NODE: dict[type, str] = {
     Acquire: "acquire", BulkCopy: "issue", Arrive: "issue", Copy: "issue", Commit: "issue", Await: "wait", Wait: "wait",
-    Multiply: "product", LoadMatrix: "load", WaitProducts: "drain", Release: "release", Barrier: "barrier", Collect: "combine",
+    Multiply: "product", MoveMatrix: "load", WaitProducts: "drain", Release: "release", Barrier: "barrier", Collect: "combine",
     Combine: "combine"}
 """What a node is, where that does not depend on what it accesses."""
 NOTHING = (Declare, Let, Begin)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...poly.region import Region
 from ..conditions import Condition
-from ..nodes import BulkCopy, Declare, For, If, Let, LoadMatrix, Multiply, Node
+from ..nodes import BulkCopy, Declare, For, If, Let, MoveMatrix, Multiply, Node
 from ..traverse import map_exprs
 from ..unfold import unfolded
 from .boxes import unfolded as unfolded_box
@@ -128,7 +128,7 @@ class _Walk:
             conditions: tuple[Condition, ...] = self.told(node.conditions)
             yield from self.body(node.body, (*around, Branch(conditions)), both(cases, (conditions,)))
             yield from self.body(node.otherwise, (*around, Branch(conditions)), both(cases, negated(conditions)))
-        elif isinstance(node, (Multiply, LoadMatrix)):
+        elif isinstance(node, (Multiply, MoveMatrix)):
             yield from self.node(unfolded(node, self.coordinates.low), around, cases)
         elif isinstance(node, BulkCopy):
             yield from self.node(unfolded_box(self.coordinates.low, node), around, cases)

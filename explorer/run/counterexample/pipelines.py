@@ -243,7 +243,7 @@ def pipeline_conditions(schedule: Schedule, loop: str, flight: str = "") -> Pipe
     if isinstance(found, str):
         return found
     bare, kin = found
-    known, own = ring(kin.plan(*SOUND), loop), ring(schedule.plan, loop)
+    known, own = ring(kin.plan(*SOUND), loop), ring(kin.alike(schedule.plan), loop)
     if isinstance(known, str):
         return known
     family = Family(known, kin.flight)

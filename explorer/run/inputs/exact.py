@@ -25,7 +25,7 @@ from math import prod
 
 from ...ir.expr import Expr
 from ...ir.memo import per_program
-from ...ir.operations import APPROXIMATE, OPERATIONS
+from ...ir.operations import APPROXIMATE, FUSED, OPERATIONS
 from ...ir.program import Array, Program, Statement
 from ...ir.scalar import Call, Cast, Literal, Read, Scalar, walk
 from ...kernel.reference.error_bound import updates_per_cell
@@ -40,7 +40,7 @@ KINDS = {
 }
 """The kinds of inputs, and how a result calls them."""
 
-_EXPONENTIALS = frozenset(("exp", APPROXIMATE["exp"]))
+_EXPONENTIALS = frozenset(("exp", APPROXIMATE["exp"], FUSED))
 _LARGEST = {"f16": 10, "bf16": 7, "f8e4m3": 4, "f8e5m2": 3}
 """Bits of the largest integers, of other float types 10 too: more digits than f16 has come about in sums."""
 _FORMS = 4
@@ -164,7 +164,7 @@ def _peaked(program: Program) -> dict[str, int]:
 def _exponents(program: Program) -> frozenset[str]:
     """Arrays whose elements are exponents but for sums, constants and the choice among them, through temporaries too."""
     found = {name for s in program.statements for n in walk(s.value) if isinstance(n, Call) and n.op in _EXPONENTIALS
-             for name in _straight(s, n.args[0])}  # fmt: skip
+             for arg in n.args for name in _straight(s, arg)}  # fmt: skip
     while True:
         more = {name for s in program.statements if s.target.array in found and s.update in (None, "max", "min")
                 for name in _straight(s, s.value)}  # fmt: skip

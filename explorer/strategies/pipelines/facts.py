@@ -15,7 +15,7 @@ from ...ir.instructions import Instruction, Wgmma, instruction
 from ...ir.plan import Plan
 from ...ir.program import Statement
 from ...ir.tree import WARP_SIZE, Kernel, Leaf, Loop
-from ...poly.matrix_load import MECHANISM as MATRIX_LOAD
+from ...poly.matrix_move import MOVES as MATRIX_MOVES
 from ...poly.mechanism import ASYNCHRONOUS
 from ...poly.roles import with_producer
 from ...poly.sites import Site, launch_extents, sites
@@ -208,7 +208,7 @@ def _stepping(plan: Plan, kernel: Kernel, loop: str, nests: list[Nest], loop_of:
         inside = tuple(x for x in above if x.id not in outer and x.role != "launch" and not (x.is_place if whole else x.is_block))
         shared = used[-1] if leaf.mechanism else used[0]
         repeats = prod(n for n, at in zip(launch[3:], shared.place[3:], strict=True) if at is None)
-        alone = repeats if instruction(leaf.mechanism) is None and leaf.mechanism not in (MATRIX_LOAD, "bulk") else 1
+        alone = repeats if instruction(leaf.mechanism) is None and leaf.mechanism not in (*MATRIX_MOVES, "bulk") else 1
         use = Use(leaf, plan.statement_of[leaf.statement], inside, alone, used)
         (copies if loop_of.get(leaf.id) == loop else uses).append(use)
     slots = [_slots(plan, use.used[-1].storage) for use in copies]
@@ -247,9 +247,9 @@ def _step(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], co
 
 
 def _words(known: AccessFacts, leaf: Leaf) -> float:
-    """Words of a lane that a request takes: a share of one in a matrix load, which brings several requests' elements together."""
+    """Words of a lane that a request takes: a share of one where a warp moves matrices, several requests' elements together."""
     words = known.width_bytes / WORD_BYTES
-    return words if leaf.mechanism == MATRIX_LOAD else max(1.0, words)
+    return words if leaf.mechanism in MATRIX_MOVES else max(1.0, words)
 
 
 def _ahead(plan: Plan, rows: list[tuple[Use, Instruction]]) -> bool:

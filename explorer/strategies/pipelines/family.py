@@ -55,6 +55,11 @@ class Kin:
         loop = plan.loops[self.way.loop]
         return plan.replace_node(loop.id, replace(loop, body=tuple(_with(n, kinds) for n in loop.body)))
 
+    def alike(self, plan: Plan) -> Plan:
+        """A schedule's plan as one of the family: products that it waits for at once are 0 in flight."""
+        none = replace(self.overlapped, steps=0) if self.overlapped else None
+        return none.rewrite(plan) if none and none.check(plan) else plan
+
     @property
     def varies(self) -> bool:
         """Whether anything is in flight that could be varied."""

@@ -57,8 +57,7 @@ def draw(data: PipelineConditions, cells: tuple[GridCell, ...], theme: Theme) ->
                 hover=hover, dy=1)
     ticks = [(float(n), str(r)) for (_, r), n in at.items()]
     page = layout(theme, 44 * len(flights) + 116, left=96, top=40, bottom=46,
-                  xaxis=axis(theme, "release distance: a copy takes the slot of the tile so many iterations before",
-                             (-0.5, len(columns) - 0.5), ticks),
+                  xaxis=axis(theme, "release distance", (-0.5, len(columns) - 0.5), ticks),
                   yaxis=axis(theme, "in flight", (flights[0] - 0.5, flights[-1] + 0.5), [(float(f), str(f)) for f in flights]))
     for s in sorted({c.stages for c in cells}):
         middle = (at[s, 0] + at[s, s]) / 2
@@ -89,7 +88,7 @@ def _words(data: PipelineConditions, c: GridCell) -> str:
 
 
 def _note(data: PipelineConditions) -> str:
-    parts = [str(data.condition)]
+    parts = [str(data.condition), "release distance: a copy takes the slot of the tile so many iterations before"]
     if data.kin.varies:
         parts.append(f"in flight: {in_flight_words(data.family.flight)}")
     parts.append("✓: right for every trip count K; ≤: up to that many iterations; ✗: never")

@@ -19,6 +19,12 @@ def test_each_cell_is_the_answer_for_its_sizes() -> None:
     assert "legal iff release distance + in flight <= stages - 1" in shown.note
 
 
+def test_products_that_are_waited_for_at_once_are_none_in_flight() -> None:
+    s = tiled(3, M=64, N=64, K=256)
+    assert s.pipeline_conditions("k").own == {"S": 3, "R": 1, "F": 0}
+    assert s.overlap("k").pipeline_conditions("k").own == {"S": 3, "R": 1, "F": 1}
+
+
 def test_what_is_shown_is_framed_and_marked() -> None:
     shown = tiled(3, M=64, N=64, K=256).overlap("k").plot.legality(theme="dark")
     assert len([x for x in shown.spec["layout"]["shapes"] if x["line"]["width"] == 4]) == 1

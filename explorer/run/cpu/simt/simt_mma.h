@@ -164,3 +164,19 @@ inline void simt_load_matrix(unsigned (&to)[COUNT], const void* row, int line) {
         }
     }
 }
+
+// stmatrix on the CPU device: each lane writes its part of the rows that other lanes name.
+template <int COUNT, bool TRANSPOSED>
+inline void simt_store_matrix(void* row, const unsigned (&from)[COUNT], int line) {
+    void* rows[32];
+    simt_warp_gather(0xffffffffu, &row, (int)sizeof row, rows, line);
+    const int lane = (int)((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32);
+    for (int m = 0; m < COUNT; ++m) {
+        if (TRANSPOSED) {
+            ((unsigned short*)rows[8 * m + 2 * (lane % 4)])[lane / 4] = (unsigned short)from[m];
+            ((unsigned short*)rows[8 * m + 2 * (lane % 4) + 1])[lane / 4] = (unsigned short)(from[m] >> 16);
+        } else {
+            ((unsigned*)rows[8 * m + lane / 4])[lane % 4] = from[m];
+        }
+    }
+}

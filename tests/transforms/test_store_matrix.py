@@ -1,0 +1,141 @@
+"""Fragments stored by stmatrix: which copies are such stores, what is refused, and what the judge of the IR notices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+import explorer as ex
+from explorer.errors import ResourceError, TransformError
+from explorer.ir.expr import const
+from explorer.ir.tree import Loop
+from explorer.ir.tree import walk as walk_plan
+from explorer.kernel.launches import plan_ir
+from explorer.kernel.nodes import MoveMatrix
+from explorer.kernel.traverse import walk
+from explorer.kernel.validate import judged
+from explorer.kernel.validate.instructions import check_instructions
+from explorer.poly.matrix_move import STORE, MatrixMove, NoMove, matrix_move
+from explorer.run.nvrtc.compiler import compile_module
+from explorer.strategies.contraction.form import product_form
+from explorer.strategies.contraction.moves import build
+from explorer.strategies.contraction.shapes import Tiling
+from tests.strategies.products import K, M, N, product
+
+WARPS = Tiling("warp", 64, 64, 32, 2, 2, 2, through=True)
+GROUP = Tiling("warpgroup", 64, 64, 32, 1, 1, 2, through=True)
+COPY = "S2_store_2"
+
+
+@ex.program
+def turned(x: ex.f16[M, K], y: ex.f16[K, N], z: ex.f16[N, M]):
+    for i in range(M):
+        for j in range(N):
+            s = ex.local(ex.f32)
+            s = 0.0
+            for k in range(K):
+                s += x[i, k] * y[k, j]
+            z[j, i] = s
+
+
+@cache
+def left(tiling: Tiling = WARPS, registers: int = 8, program: ex.Program | None = None) -> ex.Schedule:
+    """A product whose results lie in registers as what is stored, and then leave them one by one."""
+    written = (program or product(ex.f16, ex.f32, "n", "n")).schedule(M=64, N=64, K=64)
+    form = product_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    steps = build(written, form, tiling).steps
+    first = next(n for n, step in enumerate(steps) if step.name == "outline")
+    last = next(n for n, step in enumerate(steps) if str(step).startswith("contract('z_t'"))
+    s = written.replay(steps[: first + 1]).outline("S2")
+    for step in steps[first + 1: last]:
+        s = s.apply(replace(step, after=COPY) if step.name == "distribute" and step.after == "S2" else step)
+    *_, columns, parts, lanes = (x.id for x in s.plan.resolve("S2")[1])  # type: ignore[index]
+    if tiling is GROUP:
+        columns = parts
+    else:
+        s = s.coalesce((columns, parts))
+    if s.plan.loops[columns].extent > registers:
+        inner = s.plan.fresh(f"{columns}.r")
+        s = s.split(columns, registers, inner=inner)
+        columns = inner
+    s = s.distribute(lanes, "S2").distribute(columns, lanes)
+    s = s.contract("z_t_t", "register").contract("z_t", "shared")
+    return s.replay((*s.steps, *steps[last + 1: last + 6]))
+
+
+@pytest.mark.parametrize("tiling", [WARPS, GROUP], ids=["warp", "warpgroup"])
+@pytest.mark.parametrize("registers", [2, 4, 8])
+def test_one_two_and_four_matrices(tiling: Tiling, registers: int) -> None:
+    s = left(tiling, registers).store_matrix(COPY)
+    assert f"store_matrix<{registers // 2}, false>(&z_t" in s.cuda
+    assert s.run(device="cpu", time=False).correct
+    assert b"ELF" in compile_module(s.module("sm_90"), "sm_90").cubin
+    assert not [x for launch in plan_ir(s.plan).launches for x in judged(launch)]
+
+
+@pytest.mark.parametrize("tiling", [WARPS, GROUP], ids=["warp", "warpgroup"])
+def test_results_across_the_fragment_are_transposed(tiling: Tiling) -> None:
+    s = left(tiling, 8, turned).store_matrix(COPY)
+    assert "store_matrix<4, true>(&z_t" in s.cuda
+    assert s.run(device="cpu", time=False).correct
+    assert b"ELF" in compile_module(s.module("sm_90"), "sm_90").cubin
+
+
+def test_the_instruction_asks_for_a_register_of_each_matrix() -> None:
+    leaf, above, _ = left().store_matrix(COPY).plan.resolve(COPY)  # type: ignore[misc]
+    found = matrix_move(left().store_matrix(COPY).plan, leaf, above, STORE)
+    assert isinstance(found, MatrixMove)
+    assert (found.count, found.transposed) == (4, False)
+
+
+def test_what_is_no_such_store() -> None:
+    s = left(registers=16)
+    with pytest.raises(TransformError, match="stores 16 elements of 2 bytes a lane") as refused:
+        s.store_matrix(COPY)
+    assert refused.value.hint == f"split('{s.plan.resolve(COPY)[1][-2].id}', 8)"  # type: ignore[index]
+    with pytest.raises(TransformError, match="copies no fragment to shared memory"):
+        s.store_matrix("S2")
+    with pytest.raises(TransformError, match="is ldmatrix already"):
+        s.store_matrix("x_r")
+    with pytest.raises(TransformError, match="copies no fragment from shared memory"):
+        left().load_matrix(COPY)
+
+
+def test_older_architectures_have_none() -> None:
+    with pytest.raises(ResourceError, match="sm_80 has no stmatrix, which S2_store_2 is"):
+        left().store_matrix(COPY).module("sm_80")
+
+
+def test_a_later_step_cannot_take_it_apart() -> None:
+    s = left().store_matrix(COPY)
+    loop = s.plan.resolve(COPY)[1][-2].id  # type: ignore[index]
+    with pytest.raises(TransformError, match="take the tile of S2_store_2 apart"):
+        s.bind(loop, "seq")
+    with pytest.raises(TransformError, match="is already tensor"):
+        s.split(loop, 4)
+
+
+def test_rows_of_threads_that_are_no_whole_warps_store_none() -> None:
+    """The 32 threads of a row of 48 are in two warps, but for the first row."""
+    plan = left(GROUP).store_matrix(COPY).plan
+    _, above, kernel = plan.resolve(COPY)  # type: ignore[misc]
+    other = next(x for x in walk_plan(kernel.body) if isinstance(x, Loop) and x.role == "thread.x" and x.id != above[-1].id)
+    odd = plan.replace_node(other.id, replace(other, extent=144))
+    found = matrix_move(odd, odd.resolve(COPY)[0], above, STORE)  # type: ignore[index]
+    assert isinstance(found, NoMove)
+
+
+@pytest.mark.parametrize("change", ["count", "transposed", "row", "first"])
+def test_the_judge_of_the_ir_notices_another_instruction(change: str) -> None:
+    s = left(GROUP).store_matrix(COPY)
+    (launch,) = plan_ir(s.plan).launches
+    (low,), (body,) = launch.lows, launch.bodies
+    (node,) = [n for n in walk(body) if isinstance(n, MoveMatrix)]
+    one = const(1)
+    wrong = {"count": 2, "transposed": True, "row": replace(node.row, index=(one, *node.row.index[1:])),
+             "first": replace(node.first, index=(*node.first.index[:-1], one))}
+    assert not [*check_instructions(s.plan, low, (node,))]
+    assert [*check_instructions(s.plan, low, (replace(node, **{change: wrong[change]}),))]
