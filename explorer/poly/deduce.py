@@ -85,6 +85,9 @@ class Facts:
     def zero(self, expr: Expr) -> bool:
         """Whether the expression surely is 0."""
         e = self.reduced(expr)
+        g = gcd(e.const, *(c for _, c in e.terms))
+        if g > 1:
+            e = Expr(tuple((a, c // g) for a, c in e.terms), e.const // g)
         return e == ZERO or e in self.pending or -e in self.pending
 
     def holds(self, condition: Condition) -> bool:

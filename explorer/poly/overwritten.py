@@ -100,15 +100,15 @@ class _Between:
 @lru_cache(maxsize=1 << 14)
 def _kept(q: _Between) -> tuple[tuple[Case, Case], ...]:
     """Cases of early and late in which there may be a triple that does harm."""
-    known, within = deduce(q.link, dict(q.ranges)), dict(q.within)
-    together = known and known.given(q.same, within)
+    linked, within = deduce(q.link, dict(q.ranges)), dict(q.within)
+    together = linked and linked.given(q.same, within)
     kept: list[tuple[Case, Case]] = []
     for case in q.early:
         given = together.given(case) if together else None
         if given and not any(all(map(given.holds, known)) for known in q.harmless):
-            kept += [(case, x) for x in q.late if not given.refutes(x)]
+            kept += [(case, x) for x in q.late if not _excluded(given, x, q.harmless)]
     spoken = (*q.link, *q.same, *(c for pair in kept for case in pair for c in case), *(c for case in q.harmless for c in case))
-    if known and kept and (digits := by_digits(spoken, known.ranges | within)):
+    if linked and kept and (digits := by_digits(spoken, linked.ranges | within)):
         closer = digits.given((*q.link, *q.same))
         kept = [(case, x) for case, x in kept if closer and not _excluded(closer, (*case, *x), q.harmless)]
     return tuple((case, x) for case, x in kept if feasible(q.tuples, (*q.instances, *q.link, *q.same, *case, *x)))

@@ -40,11 +40,11 @@ def by_digits(conditions: Iterable[Condition], ranges: Mapping[str, tuple[int, i
     for e, equality in exprs:
         if equality:
             _level(e, cuts)
-    facts = Facts(ranges)
+    facts, shifted = Facts(ranges), _shifted([e for e, equality in exprs if equality])
     for name, places in cuts.items():
         low, high = ranges.get(name, (-1, -1))
         chain = _chain(places, high)
-        if low < 0 or len(chain) < 2:
+        if low < 0 or len(chain) < 2 or name in shifted:
             continue
         total = Expr()
         for n, (place, above) in enumerate(zip(chain, (*chain[1:], MOST), strict=True)):
@@ -75,6 +75,16 @@ def _level(e: Expr, cuts: dict[str, set[int]]) -> None:
     for atom, c in e.terms:
         if isinstance(atom, str):
             cuts[atom] |= {f // abs(c) for f in factors if f > abs(c) and f % c == 0}
+
+
+def _shifted(equalities: list[Expr]) -> set[str]:
+    """Variables that are others plus a constant, as tiles of a pipeline that runs ahead are: sums of digits would carry."""
+    pairs = [([a for a, _ in e.terms if isinstance(a, str)], e.const) for e in equalities if len(e.terms) == 2]
+    found, more = set[str](), {name for names, c in pairs if c and len(names) == 2 for name in names}
+    while not more <= found:
+        found |= more
+        more = {name for names, _ in pairs if len(names) == 2 and not found.isdisjoint(names) for name in names}
+    return found
 
 
 def _chain(places: set[int], high: int) -> list[int]:
