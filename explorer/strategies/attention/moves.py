@@ -93,7 +93,9 @@ class Attending:
         self.storage()
         if approximate:
             for leaf in [leaf.id for leaf, _, k in self.b.plan.leaves if k.id == self.form.kernel]:
-                self.b.attempt("approximate", leaf)
+                # of the scales both maxima may be the least number; weights behind a diagonal spill so (ptxas, sm_90a)
+                fused = leaf != f"{self.row_peak}_scale" and not self.form.triangular
+                self.b.attempt("approximate", leaf, fused=fused)
         pairs(self.b, self.form.kernel)
         return self.b.schedule
 
