@@ -5,13 +5,12 @@ What a leaf moves was decided when it was judged (:mod:`~explorer.poly.bulk`); t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Protocol
 
-from ..errors import ResourceError, ScheduleError
+from ..errors import ScheduleError
 from ..ir.expr import Expr, quotient, remainder, var
 from ..ir.plan import Plan
 from ..ir.tree import WARP_SIZE, Leaf, Loop, Sync, leaves
@@ -25,30 +24,8 @@ from .names import Names
 from .nodes import Acquire, Arrive, Await, Barrier, Begin, BulkCopy, Commit, If, Mbarriers, Node, Ref, Release, TensorMap, Wait
 from .sites import Lowered, Site, Store
 
-FIRST = 90
-"""Compute capability, times ten, of the first GPUs with bulk tensor copies (PTX ISA, "cp.async.bulk.tensor": sm_90)."""
 Key = tuple[object, ...]
 """An array and how the hardware sees it, a box with its steps, and a swizzle."""
-
-
-def require_bulk(plan: Plan, arch: str) -> None:
-    """Refuse bulk copies that an architecture does not have.
-
-    Raises
-    ------
-    ResourceError
-    """
-    number = int(re.sub(r"\D", "", arch) or 0)
-    if number != FIRST and (kernel := next((k for k in plan.kernels if k.registers), None)):
-        raise ResourceError(f"{arch} moves no registers between warpgroups, as {kernel.id} does.",
-                            why=f"setmaxnreg is written for sm_{FIRST} alone", hint="specialise with registers=0")
-    if number >= FIRST:
-        return
-    for leaf, _, _ in plan.leaves:
-        if leaf.mechanism == "bulk":
-            raise ResourceError(f"{arch} has no bulk copies, which {leaf.id} is.",
-                                why=f"the first architecture that has them is sm_{FIRST}",
-                                hint="stage with engine='async', or a newer GPU")
 
 
 @dataclass

@@ -10,11 +10,10 @@ from typing import Any
 from ..ir.plan import Plan
 from ..ir.tree import Kernel
 from . import passes
-from .async_copy import for_arch
-from .bulk_copy import Launched, require_bulk
+from .architecture import for_arch
+from .bulk_copy import Launched
 from .lower import Context, lower
 from .nodes import Node
-from .phases import require_clusters
 from .resources import require_room
 from .scratch import Scratch
 from .sites import Lowered, Store, stores_of
@@ -67,10 +66,8 @@ class LaunchIR:
         return product(*loops)
 
 
-def launch_ir(plan: Plan, kernels: tuple[Kernel, ...], barriers: Barriers, arch: str, after: str) -> LaunchIR | None:
+def launch_ir(plan: Plan, kernels: tuple[Kernel, ...], barriers: Barriers, after: str) -> LaunchIR | None:
     """The kernels of one launch, or None if none of their leaves runs."""
-    require_clusters(plan, kernels[0], arch)
-    require_bulk(plan, arch)
     stores = stores_of(plan, kernels)
     require_room(kernels[0].id, stores.values())
     scratch = Scratch()
@@ -110,12 +107,12 @@ def plan_ir(plan: Plan, *, arch: str = "sm_90", barriers: Barriers | None = None
 
     Raises
     ------
-    IllegalSchedule, ScheduleError
-        What no kernel can say.
+    IllegalSchedule, ScheduleError, ResourceError
+        What no kernel can say, or the architecture does not have.
     """
     plan = for_arch(plan, arch)
     asked = barriers or exact_barriers()
-    found = (launch_ir(plan, kernels, asked, arch, after) for kernels in plan.launched)
+    found = (launch_ir(plan, kernels, asked, after) for kernels in plan.launched)
     return PlanIR(plan, tuple(launch for launch in found if launch is not None))
 
 

@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ..errors import ScheduleError
 from ..ir.plan import Plan
 from ..ir.tree import Kernel
 from .lines import Block, Lines, Out
 from .sites import Lowered, Store
-
-FIRST_CLUSTERS = 90
-"""Compute capability, times ten, of the first GPUs with clusters (CUDA C++ Programming Guide, "Thread Block Clusters")."""
-
-
-def require_clusters(plan: Plan, kernel: Kernel, arch: str) -> None:
-    """Refuse clusters that the architecture does not have.
-
-    Raises
-    ------
-    ScheduleError
-    """
-    cluster = plan.clusters[kernel.id]
-    blocks = prod(cluster)
-    if blocks == 1:
-        return
-    if int(re.sub(r"\D", "", arch) or 0) < FIRST_CLUSTERS:
-        raise ScheduleError(f"{kernel.id} needs clusters of {blocks} blocks, which {arch} does not have",
-                            why="clusters and distributed shared memory begin with sm_90",
-                            hint="collect or join by 'last_block', or choose another GPU")
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from math import prod
 
 from ..errors import ResourceError
-from ..ir.instructions import INSTRUCTIONS, Wgmma, instruction
 from ..ir.plan import Plan
 from ..ir.swizzle import ALIGNMENT, UNIT, places_of, shared_bytes
 from ..ir.tree import Kernel, leaves
-from ..poly.matrix_move import FIRST_STORES, STORE
 from ..poly.roles import with_producer
 from .sites import Store
 
@@ -58,31 +56,6 @@ def resources(plan: Plan, kernel: Kernel) -> Resources:
     registers = sum(-(-b.nbytes // 4) for b in buffers if b.space == "register")
     extents = plan.extents[kernel.id]
     return Resources(kernel.id, with_producer(kernel, extents[3:]), extents[:3], shared, registers)
-
-
-def require_tensor(plan: Plan, arch: str) -> None:
-    """Refuse tensor instructions that an architecture does not have.
-
-    Raises
-    ------
-    ResourceError
-    """
-    number = int("".join(filter(str.isdigit, arch)) or 0)
-    for leaf, _, _ in plan.leaves:
-        row = instruction(leaf.mechanism)
-        if leaf.mechanism == STORE and number < FIRST_STORES:
-            raise ResourceError(f"{arch} has no stmatrix, which {leaf.id} is.",
-                                why=f"the first architecture that has it is sm_{FIRST_STORES}",
-                                hint="leave the copy as single stores, or choose a newer GPU")
-        if isinstance(row, Wgmma) and not row.runs_on(number):
-            raise ResourceError(f"{arch} has no {row.shape} for {row.a} into {row.c}, which {leaf.id} is.",
-                                why="instructions of a warpgroup exist on sm_90 alone (wgmma)",
-                                hint="tensorize tiles of a warp, such as 16 x 8 x 16, with factors in registers")
-        if row and not row.runs_on(number):
-            same = [r.shape for r in INSTRUCTIONS.values() if (r.a, r.b, r.c) == (row.a, row.b, row.c) and r.arch <= number]
-            raise ResourceError(f"{arch} has no {row.shape} for {row.a} into {row.c}, which {leaf.id} is.",
-                                why=f"the first architecture that has it is sm_{row.arch}",
-                                hint=f"tiles of {same[0]}" if same else "another type, or a newer GPU")
 
 
 def require_room(kernel: str, stores: Iterable[Store]) -> None:

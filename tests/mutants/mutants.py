@@ -273,7 +273,7 @@ CODE = (
     Mutant("device library", "units of 8 bytes change places", g.swizzled,
            text=(("unit = 16 / sizeof(T)", "unit = 8 / sizeof(T)"),)),
     Mutant("launches", "the kernels run in another order", g.atomics,
-           (Patch("explorer.kernel.emit", "_launches", after(lambda found, *_: reversed(list(found)))),)),
+           (Patch("explorer.kernel.assemble", "_launches", after(lambda found, *_: reversed(list(found)))),)),
     Mutant("vectors", "the lanes are swapped", g.vectors, text=(("t_i_i.at[i_i]", "t_i_i.at[1 - i_i]"),)),
     Mutant("vectors", "alignment is not looked at", g.misaligned,
            (Patch("explorer.transforms.vectorize", "_strides", returning(YES)),
@@ -309,7 +309,7 @@ CODE = (
     Mutant("barrier of the grid", "a barrier of the block instead", g.barred,
            text=(("  grid_barrier(columns_2_barrier);", "  __syncthreads();"),)),
     Mutant("barrier of the grid", "the launch is not cooperative", g.barred,
-           (Patch("explorer.kernel.emit", "_launches",
+           (Patch("explorer.kernel.assemble", "_launches",
                   after(lambda found, *_: [replace(x, cooperative=False) for x in found])),)),
     Mutant("operations", "min for max", g.warps, text=(("max_nan(peak, peak_max)", "fminf(peak, peak_max)"),)),
 )

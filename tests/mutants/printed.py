@@ -11,13 +11,10 @@ from unittest.mock import patch
 import numpy as np
 
 from explorer.errors import CompileError, DeviceError, KernelFault
-from explorer.ir.plan import Plan
-from explorer.ir.tree import Kernel
-from explorer.kernel import emit as emitter
-from explorer.kernel.launches import LaunchIR, PlanIR, exact_barriers
+from explorer.kernel.emit import written
+from explorer.kernel.launches import PlanIR
 from explorer.kernel.module import CudaModule
 from explorer.kernel.nodes import Begin
-from explorer.kernel.passes import names
 from explorer.kernel.traverse import walk
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
@@ -33,19 +30,14 @@ LIMIT_S = 20.0
 
 def printed(ir: PlanIR) -> CudaModule:
     """The text of an IR as it is."""
-    by_kernel: dict[str, LaunchIR] = {launch.kernels[0].id: launch for launch in ir.launches}
     begun = {low.kernel.id: node.mbarriers for launch in ir.launches for low, body in zip(launch.lows, launch.bodies, strict=True)
              for node in walk(body) if isinstance(node, Begin)}
 
-    def given(_: Plan, kernels: tuple[Kernel, ...], *__: Any) -> LaunchIR | None:
-        return by_kernel.get(kernels[0].id)
-
     counted = {id(launch.bulk): launch.bulk for launch in ir.launches}.values()
     with ExitStack() as stack:
-        stack.enter_context(patch.object(emitter, "launch_ir", given))
         for bulk in counted:  # as many are declared as are made ready
             stack.enter_context(patch.object(bulk, "mbarriers", {name: begun.get(name, m) for name, m in bulk.mbarriers.items()}))
-        return emitter.emit(ir.plan, barriers=exact_barriers(), after=names()[-1])
+        return written(ir)
 
 
 @dataclass(frozen=True)

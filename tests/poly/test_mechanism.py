@@ -10,8 +10,9 @@ import explorer as ex
 from explorer.errors import ScheduleError
 from explorer.ir.plan import Plan
 from explorer.ir.tree import Loop, Sync
-from explorer.kernel import async_copy, passes
+from explorer.kernel import passes
 from explorer.kernel.accesses import instance
+from explorer.kernel.architecture import for_arch
 from explorer.kernel.emit import emit
 from explorer.kernel.lower import Context
 from explorer.kernel.nodes import Copy, Node
@@ -92,11 +93,11 @@ def test_what_is_written_otherwise_is_no_text(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_gpu_without_asynchronous_copies_is_asked_about_its_own_barriers() -> None:
     plan = schedule().stage("x", "a").pipeline("a", 2).plan
-    plain = async_copy.for_arch(plan, "sm_75")
+    plain = for_arch(plan, "sm_75")
     assert {leaf.mechanism for leaf, _, _ in plain.leaves} == {"plain"}
     assert judge(plain).emittable
     assert emit(plan, arch="sm_75").text == emit(plain, arch="sm_90").text
-    assert async_copy.for_arch(plan, "sm_80") is plan
+    assert for_arch(plan, "sm_80") is plan
 
 
 REUSED = """@ex.program
