@@ -22,6 +22,7 @@ from explorer.strategies.auto import auto
 from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
+from tests.transforms.results import COPY, GROUP, WARPS, left, turned
 
 M, N, K = ex.sizes("M N K")
 
@@ -108,6 +109,9 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         form = product_form(written, written.plan.kernels[0].id)
         assert form is not None
         yield f"products of {dtype.__name__} by warpgroups", build(written, form, Tiling("warpgroup", 64, 64, depth, 1, 1, 3))
+    for t, words in ((WARPS, "warps"), (GROUP, "a warpgroup")):
+        yield f"results of {words} by stmatrix", left(t).store_matrix(COPY)
+        yield f"results of {words} by stmatrix, transposed", left(t, 8, turned).store_matrix(COPY)
     yield "batches of products", tiled("batched_nt", TILINGS[0], Z=3, M=72, N=200, K=136)
     yield "a product and what follows", tiled("bias_gelu", TILINGS[0], M=136, N=200, K=200)
     for stride in (1, 2):
