@@ -9,6 +9,7 @@ import pytest
 import explorer as ex
 from explorer.gpu.spec import gpu
 from explorer.kernel.emit import emit
+from explorer.poly.traffic import traffic
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.auto import auto
 from explorer.strategies.contraction import contraction, ranked
@@ -91,6 +92,24 @@ def test_threads_multiply_tiles_in_registers(left: str, right: str, m: int, n: i
     made = built(product(ex.f32, ex.f32, left, right), THREADS, M=m, N=n, K=k)
     assert made.judgement.emittable
     assert made.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+def test_threads_read_their_columns_without_conflicts(left: str, right: str) -> None:
+    """Their groups of a vector lie apart, or rows of the copy are a vector longer than the depth."""
+    tiling = Tiling("plain", 64, 64, 16, 8, 8, 3)
+    made = built(product(ex.f32, ex.f32, left, right), tiling, M=1024, N=1024, K=1024)
+    for array in ("x_s", "y_s"):
+        leaf = next(leaf for leaf, _, _ in made.plan.leaves if leaf.view(0) and leaf.view(1) and leaf.id == "S1")
+        slot = next(slot for slot, view in leaf.views if view.buffer == array)
+        (read,) = (a for a in traffic(made.plan, leaf=leaf.id) if a.slot == slot and a.space == "shared")
+        assert read.conflicts == 1
+    (kernel,) = compile_module(emit(made.plan), "sm_90").kernels.values()
+    assert not kernel.spill_store_bytes
+    assert kernel.registers <= 65536 // (made.plan.kernels[0].resident * tiling.threads)
+    assert "__launch_bounds__(64, 2)" in made.cuda
+    stored = "*(vec<float, 4>*)&z["
+    assert (stored in made.cuda) == (right == "n")
 
 
 def test_what_follows_the_sums_stays_in_the_same_lanes() -> None:

@@ -9,7 +9,7 @@ from ...ir.instructions import INSTRUCTIONS, Mma
 from ...ir.swizzle import MODES
 from ...schedule import Schedule
 from .._steps import Builder
-from ..contraction.moves import WIDEST, pairs
+from ..contraction.results import WIDEST, pairs
 from .form import AttentionForm
 
 BLOCK_AXES = ("block.x", "block.y", "block.z")

@@ -66,6 +66,16 @@ class Factor:
     vector: int
     beside: tuple[bool, ...]
 
+    @property
+    def together(self) -> int:
+        """Rows or columns that one access of a thread to a copy in shared memory reads, at most."""
+        return VECTOR_BYTES // self.dtype.bytes if self.along == self.free[-1] else 1
+
+    @property
+    def padding(self) -> int:
+        """Elements between a copy's rows where these lie along the depth, for threads that read single rows."""
+        return VECTOR_BYTES // self.dtype.bytes if self.together == 1 else 0
+
 
 @dataclass(frozen=True)
 class ProductForm:

@@ -93,6 +93,11 @@ def resident_blocks(form: ProductForm, t: Tiling, gpu: Gpu) -> int:
     return max(0, min(by_registers, by_shared, gpu.max_threads_per_sm // t.launched, gpu.max_blocks_per_sm))
 
 
+def held_blocks(form: ProductForm, t: Tiling, gpu: Gpu) -> int:
+    """Blocks that a multiprocessor holds at a time, of those that there are for it."""
+    return min(resident_blocks(form, t, gpu), -(-(t.persistent or t.blocks(form)) // gpu.multiprocessors))
+
+
 def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> ProductTime | None:
     """The time of a tiling; None where no block fits.
 
@@ -105,7 +110,7 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
         Of an element of the result.
     """
     rates, blocks, turns = RATES[t.engine], t.persistent or t.blocks(form), t.turns(form)
-    computed, resident = product_cycles(form, t, gpu), min(resident_blocks(form, t, gpu), -(-blocks // gpu.multiprocessors))
+    computed, resident = product_cycles(form, t, gpu), held_blocks(form, t, gpu)
     if computed is None or not resident:
         return None
     m, n, _ = form.extents

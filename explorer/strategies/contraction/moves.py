@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...gpu.spec import Gpu
+from ...gpu.spec import Gpu, default_gpu
 from ...ir.expr import Expr
 from ...ir.swizzle import MODES
-from ...ir.tree import Leaf, Loop
+from ...ir.tree import Leaf
 from ...schedule import Schedule
 from .._steps import Builder, nest_apart, own_temporaries
 from ..reductions import reduce
 from .form import ProductForm
-from .results import outlined, stored
+from .model import held_blocks
+from .results import WIDEST, outlined, pairs, stored
 from .shapes import ROW_BYTES, Tiling, boxes, warp_instruction
 from .slices import sliced_apart
+from .threads import spread_over_threads
 
 BLOCK_AXES = ("block.x", "block.y", "block.z")
-WIDEST = 16
-"""Bytes of one copy of a thread."""
 GROUPED = 8
 """Rows of tiles that blocks share at a time: 132 blocks then read some 8 + 17 tiles of factors, not 1 + 132."""
 
@@ -33,7 +33,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     form : ProductForm
     t : Tiling
     gpu : Gpu, optional
-        Over which the sums of slices are spread; by default the H200.
+        Over which the grid, and the sums of slices, are spread; by default the H200.
 
     Returns
     -------
@@ -45,13 +45,13 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     TransformError, IllegalSchedule
         If the product does not allow it.
     """
-    b, adding = Builder(schedule, judged=False), ""
+    b, adding, gpu = Builder(schedule, judged=False), "", gpu or default_gpu()
     if t.slices > 1:
         form, adding = sliced_apart(b, form, t.chunk(form))
     tile = _blocks(b, form, t)
     update = _apart(b, form, tile)
     result = outlined(b, form.update) if t.through else ""
-    ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, str, str]], None]] = {
+    ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, ...]], None]] = {
         "warpgroup": _of_groups, "warp": _of_warps, "plain": _of_threads}
     ways[t.engine](b, form, t, update)
     for temporary in own_temporaries(b.plan, form.kernel):
@@ -60,11 +60,13 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     if result:
         stored(b, result, "thread.x" if t.engine == "warpgroup" else "lane")
     pairs(b, form.kernel)
+    if t.engine == "plain":  # its sums stand in registers: the compiler has to know how many
+        b.attempt("launch_bounds", form.kernel, held_blocks(form, t, gpu))
     return reduce(b.schedule, adding, gpu) if adding else b.schedule
 
 
-def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, str]:
-    """Loops over blocks and warps bound; the loops over a warp's rows and columns."""
+def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, ...]:
+    """Loops over blocks, and over warps or threads, bound; the loops over the rows and columns of one of these."""
     for run in form.flat:
         b.do("coalesce", run)
     tiles, outer, inner = boxes(form, t), list[tuple[str, ...]](), list[list[str]]()
@@ -81,25 +83,31 @@ def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, str]:
         if len(group) > 1:
             b.do("coalesce", tuple(group))
     (di, *_), (dj, *_) = inner
-    ri, rj = di, dj
-    if t.down > 1:
-        ri = b.plan.fresh(f"{form.rows[-1]}.t")
-        b.do("split", di, t.rows // t.down, inner=ri)
-    if t.across > 1 or t.engine != "warpgroup":
-        rj = b.plan.fresh(f"{form.columns[-1]}.t")
-        b.do("split", dj, t.columns // t.across, inner=rj)
-    order = tuple(dict.fromkeys((di, dj, ri, rj)))
-    b.attempt("reorder", (*(x for x in order if x not in (ri, rj)), ri, rj))
+    own = spread_over_threads(b, form, t, di, dj) if t.engine == "plain" else _spread_over_warps(b, form, t, di, dj)
     grid = (*form.batch[:1], form.rows[0], form.columns[0])
     if t.persistent:
         b.do("persist", grid, t.persistent, **tile_order(b.extent(form.rows[0])))
     else:
         for loop, role in zip(grid, reversed(BLOCK_AXES[: len(grid)]), strict=True):
             b.do("bind", loop, role)
+    return own
+
+
+def _spread_over_warps(b: Builder, form: ProductForm, t: Tiling, di: str, dj: str) -> tuple[str, ...]:
+    """Deal the rows and columns of a block's tile out to its warps or warpgroups; the loops over the rows and columns of one."""
+    ri, rj = di, dj
+    if t.down > 1:
+        ri = b.plan.fresh(f"{form.rows[-1]}.t")
+        b.do("split", di, t.rows // t.down, inner=ri)
+    if t.across > 1 or t.engine == "warp":
+        rj = b.plan.fresh(f"{form.columns[-1]}.t")
+        b.do("split", dj, t.columns // t.across, inner=rj)
+    order = tuple(dict.fromkeys((di, dj, ri, rj)))
+    b.attempt("reorder", (*(x for x in order if x not in (ri, rj)), ri, rj))
     if t.down > 1:
         b.do("bind", di, "thread.y")
-    if t.engine != "warpgroup":  # even a single warp: its lanes take part in copies
-        b.do("bind", dj, "warp" if t.engine == "warp" else "thread.x")
+    if t.engine == "warp":  # even a single one: its lanes take part in copies
+        b.do("bind", dj, "warp")
     return ri, rj
 
 
@@ -109,15 +117,15 @@ def tile_order(rows: int) -> dict[str, object]:
     return {"order": "rows"} if whole == 1 else {"order": "grouped", "rows": whole} if whole < rows else {"order": "columns"}
 
 
-def _apart(b: Builder, form: ProductForm, tile: tuple[str, str]) -> tuple[str, str, str]:
+def _apart(b: Builder, form: ProductForm, tile: tuple[str, ...]) -> tuple[str, ...]:
     """The sums in a nest of their own, the depth outermost; the loops over rows, columns and depth there."""
     above = nest_apart(b, tile, form.update)
     first = next(n for n, x in enumerate(above) if x in form.depths)
-    rows, columns = above[first - 2: first]
-    b.do("reorder", (*form.depths, rows, columns))
+    own = above[first - len(tile): first]
+    b.do("reorder", (*form.depths, *own))
     if form.gathered:
         b.do("coalesce", form.gathered)
-    return rows, columns, form.depth
+    return (*own, form.depth)
 
 
 def _split_depth(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]) -> tuple[str, str]:
@@ -133,7 +141,7 @@ def _split_depth(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...
     return steps[0], inner
 
 
-def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, str]) -> None:
+def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]) -> None:
     """A warpgroup's instructions on factors that bulk copies bring."""
     depth, _ = _split_depth(b, form, t, loops)
     b.do("contract", form.total, "register")
@@ -149,7 +157,7 @@ def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, 
         b.attempt("overlap", depth)
 
 
-def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, str]) -> None:
+def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]) -> None:
     """A warp's instructions on fragments, loaded from factors that threads bring by asynchronous copies."""
     row = warp_instruction(form, t.step)
     assert row is not None
@@ -175,27 +183,30 @@ def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, s
         b.attempt("load_matrix", name)
 
 
-def _of_threads(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, str, str]) -> None:
+def _of_threads(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]) -> None:
     """Arithmetic of threads on factors that they bring by asynchronous copies; each has a tile of the results in registers."""
-    rows, columns, depth = loops
+    *own, depth = loops
     depth, inner = _split_depth(b, form, t, (depth,))
     b.do("contract", form.total, "register")
-    for slot in (0, 1):
-        _staged(b, form, slot, depth)
-    for loop in (inner, rows, columns):
+    for slot, factor in enumerate((form.left, form.right)):
+        _staged(b, form, slot, depth, factor.padding)
+    if 0 < t.step < t.depth:
+        whole, inner = inner, b.plan.fresh(f"{inner}.i")
+        b.do("split", whole, t.step, inner=inner)
+    for loop in (inner, *own):
         b.do("unroll", loop)
     if t.stages > 1 and not b.attempt("pipeline", depth, t.stages):
         b.attempt("pipeline", depth, 2, asynchronous=False)
 
 
-def _staged(b: Builder, form: ProductForm, slot: int, at: str) -> str:
+def _staged(b: Builder, form: ProductForm, slot: int, at: str, pad: int = 0) -> str:
     """A factor in shared memory, copied by the widest accesses that its rows allow, or gathered; the copy's name."""
     before, factor = {x.name for x in b.plan.copies}, (form.left, form.right)[slot]
     width = WIDEST // factor.dtype.bytes if factor.along or not form.gathered else 0
-    while width and not b.attempt("stage", factor.array, at, vector=width):
+    while width and not b.attempt("stage", factor.array, at, vector=width, pad=pad):
         width //= 2
     if not width:
-        b.do("stage", factor.array, at, loops=_read_in(b, form, slot, at))
+        b.do("stage", factor.array, at, pad=pad, loops=_read_in(b, form, slot, at))
     (name,) = {x.name for x in b.plan.copies} - before
     return name
 
@@ -218,40 +229,3 @@ def _fragments(b: Builder, copy: str, at: str) -> str:
     b.do("stage", copy, at, space="register")
     (name,) = {x.name for x in b.plan.copies} - before
     return name
-
-
-def pairs(b: Builder, kernel: str) -> None:
-    """What writes results takes the two neighbours that a lane holds together."""
-    for leaf, above, owner in b.plan.leaves:
-        if owner.id != kernel or len(above) < 2 or not _writes_result(b, leaf):
-            continue
-        registers, lanes = above[-2:]
-        if lanes.role == "seq" and not lanes.is_place:  # a thread's own tile: as many neighbours as 16 bytes hold
-            _vectors(b, lanes)
-        if lanes.role not in ("lane", "thread.x") or registers.role != "seq" or registers.extent % 2:
-            continue
-        keep, pair = b.schedule, b.plan.fresh(f"{registers.id}.v")
-        b.do("split", registers.id, 2, inner=pair)
-        if not (b.attempt("reorder", (lanes.id, pair)) and b.attempt("vectorize", pair)):
-            b.schedule = keep
-
-
-def _vectors(b: Builder, loop: Loop) -> None:
-    """The widest accesses along a loop, of those that its extent allows."""
-    for width in (8, 4, 2):
-        keep, inner = b.schedule, loop.id
-        if loop.extent % width:
-            continue
-        if loop.extent > width:
-            inner = b.plan.fresh(f"{loop.id}.v")
-            b.do("split", loop.id, width, inner=inner)
-        if b.attempt("vectorize", inner):
-            return
-        b.schedule = keep
-
-
-def _writes_result(b: Builder, leaf: Leaf) -> bool:
-    """Whether a leaf writes to global memory, or what is stored from there to shared memory."""
-    view = leaf.view(len(b.plan.statement_of[leaf.statement].reads))
-    copies = {c.name for c in b.plan.copies}
-    return view is None or (b.plan.buffer_of[view.buffer].space == "shared" and leaf.statement not in copies)

@@ -10,10 +10,11 @@ from math import prod
 
 from ...ir.expr import Expr
 from ...ir.layout import GROUP, LANES
+from ...ir.tree import Leaf, Loop
 from .._steps import Builder
 
 WIDEST = 16
-"""Bytes of one store."""
+"""Bytes of one access of a thread."""
 
 
 def outlined(b: Builder, update: str) -> str:
@@ -69,3 +70,40 @@ def _step(b: Builder, name: str, loop: str) -> int:
     strides = [prod(shape[n + 1:]) for n in range(len(shape))]
     index = [e.substitute(at) for e in target.index if isinstance(e, Expr)]
     return sum(c * stride for e, stride in zip(index, strides, strict=True) for atom, c in e.terms if atom == loop)
+
+
+def pairs(b: Builder, kernel: str) -> None:
+    """What writes results takes the two neighbours that a lane holds together."""
+    for leaf, above, owner in b.plan.leaves:
+        if owner.id != kernel or len(above) < 2 or not _writes_result(b, leaf):
+            continue
+        registers, lanes = above[-2:]
+        if lanes.role == "seq" and not lanes.is_place:  # a thread's own tile: as many neighbours as 16 bytes hold
+            _vectors(b, lanes)
+        if lanes.role not in ("lane", "thread.x") or registers.role != "seq" or registers.extent % 2:
+            continue
+        keep, pair = b.schedule, b.plan.fresh(f"{registers.id}.v")
+        b.do("split", registers.id, 2, inner=pair)
+        if not (b.attempt("reorder", (lanes.id, pair)) and b.attempt("vectorize", pair)):
+            b.schedule = keep
+
+
+def _vectors(b: Builder, loop: Loop) -> None:
+    """The widest accesses along a loop, of those that its extent allows."""
+    for width in (8, 4, 2):
+        keep, inner = b.schedule, loop.id
+        if loop.extent % width:
+            continue
+        if loop.extent > width:
+            inner = b.plan.fresh(f"{loop.id}.v")
+            b.do("split", loop.id, width, inner=inner)
+        if b.attempt("vectorize", inner):
+            return
+        b.schedule = keep
+
+
+def _writes_result(b: Builder, leaf: Leaf) -> bool:
+    """Whether a leaf writes to global memory, or what is stored from there to shared memory."""
+    view = leaf.view(len(b.plan.statement_of[leaf.statement].reads))
+    copies = {c.name for c in b.plan.copies}
+    return view is None or (b.plan.buffer_of[view.buffer].space == "shared" and leaf.statement not in copies)

@@ -45,7 +45,8 @@ class Tiling:
     stages : int
         Steps in flight, the computing one included.
     step : int
-        Depth of one instruction of a warp; 0 for the largest there is.
+        Depth of one instruction of a warp, 0 for the largest there is; in plain arithmetic, how much of a step is written out,
+        0 for all.
     slices : int
         Parts of the depth, each of which has blocks of its own; a second launch adds their sums up.
     through : bool
@@ -101,7 +102,8 @@ class Tiling:
 
     def shared_bytes(self, form: ProductForm) -> int:
         """What its slots take, and results on their way."""
-        slots = self.stages * self.depth * (self.rows * form.left.dtype.bytes + self.columns * form.right.dtype.bytes)
+        sides, plain = ((form.left, self.rows), (form.right, self.columns)), self.engine == "plain"
+        slots = self.stages * sum(n * (self.depth + plain * f.padding) * f.dtype.bytes for f, n in sides)
         return slots + self.through * self.rows * self.columns * form.left.dtype.bytes
 
     def registers(self, form: ProductForm) -> int:
