@@ -23,6 +23,7 @@ from explorer.strategies.attention import attention
 from explorer.strategies.attention.form import AttentionForm, ready_form
 from explorer.strategies.attention.model import group_tilings, held, shared_bytes, tiling_us
 from explorer.strategies.attention.moves import Tiling
+from tests.strategies.test_attention import biased
 
 ONE, TWO = Tiling(64, 4, 32, 2, 1), Tiling(128, 8, 32, 2, 2)
 
@@ -45,6 +46,14 @@ def test_it_is_right(program, length: int, tiling: Tiling) -> None:  # type: ign
     assert {x.mechanism.partition("_")[2] for x, _, _ in s.plan.leaves if x.mechanism.startswith("m64")} == {
         "f16_f16_f32", "f16_f16_f32_rs"}
     assert s.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize(("rows", "keys", "tiling"), [(128, 96, replace(TWO, keys=48)), (70, 40, replace(ONE, keys=48, stages=1))])
+def test_keys_stored_across_with_a_bias_in_bf16(rows: int, keys: int, tiling: Tiling) -> None:
+    s = attention(biased.schedule(Q=rows, K=keys, D=32, E=16), tiling=tiling)
+    assert {x.mechanism.partition("_")[2] for x, _, _ in s.plan.leaves if x.mechanism.startswith("m64")} == {
+        "bf16_bf16_f32", "bf16_bf16_f32_rs"}
+    assert s.run(device="cpu", time=False, ragged=False).correct
 
 
 def test_whole_tiles_meet_nowhere_in_the_loop() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ...errors import TransformError
 from ...ir.layout import GROUP
+from ...ir.swizzle import MODES
 from ...schedule import Schedule
 from .._steps import Builder
 from ..contraction.shapes import GROUP_ROWS, ROW_BYTES
@@ -74,9 +75,9 @@ class _OfGroups(Attending):
         if self.t.stages > 1:
             self._queries()
         else:
-            self._boxes(f.left, self.place, f.extents[2])
-        self._boxes(f.right, self.tile, f.extents[2])
-        self._boxes(f.values, self.tile, f.extents[3])
+            self._boxes(f.left, self.place)
+        self._boxes(f.right, self.tile)
+        self._boxes(f.values, self.tile)
         self._in_steps(f.scores)
         b.do("tensorize", f.scores)
         if self.t.stages > 1:
@@ -85,10 +86,10 @@ class _OfGroups(Attending):
         self._staged(f.weights, key, space="register")
         b.do("tensorize", f.output)
 
-    def _boxes(self, array: str, at: str, row: int) -> None:
-        """A factor, whose rows have so many elements, in shared memory as instructions read it."""
-        nbytes = row * self.b.plan.array_of[array].dtype.bytes
-        self.b.do("stage", array, at, engine="bulk", swizzle=_mode(nbytes), early=True)
+    def _boxes(self, array: str, at: str) -> None:
+        """A factor in shared memory as instructions read it, by the widest swizzle of which its rows have whole patterns."""
+        if not any(self.b.attempt("stage", array, at, engine="bulk", swizzle=mode, early=True) for mode in reversed(MODES)):
+            self.b.do("stage", array, at, engine="bulk", swizzle=MODES[0], early=True)  # says why not
 
     def _queries(self) -> None:
         """Queries by the threads themselves, once: a producer's bulk copies are all in its loop."""
