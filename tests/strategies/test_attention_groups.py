@@ -48,7 +48,8 @@ def test_it_is_right(program, length: int, tiling: Tiling) -> None:  # type: ign
     assert s.run(device="cpu", time=False).correct
 
 
-@pytest.mark.parametrize(("rows", "keys", "tiling"), [(128, 96, replace(TWO, keys=48)), (70, 40, replace(ONE, keys=48, stages=1))])
+@pytest.mark.parametrize(("rows", "keys", "tiling"), [(128, 96, replace(TWO, keys=48)),
+                                                      (70, 40, replace(ONE, keys=48, stages=1))])
 def test_keys_stored_across_with_a_bias_in_bf16(rows: int, keys: int, tiling: Tiling) -> None:
     s = attention(biased.schedule(Q=rows, K=keys, D=32, E=16), tiling=tiling)
     assert {x.mechanism.partition("_")[2] for x, _, _ in s.plan.leaves if x.mechanism.startswith("m64")} == {
