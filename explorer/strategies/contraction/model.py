@@ -7,16 +7,30 @@ Slices of the depth are more blocks with fewer steps; their sums are written, an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from ...gpu.spec import Gpu
 from ...ir.instructions import Instruction, wgmma
-from ..pipelines.rates import COPY_CYCLES, RATES, RESERVED, SHARED_CYCLES, WARPS_PER_CYCLE, of_lines
+from ...ir.tree import WARP_SIZE
+from ...poly.traffic import WORD_BYTES
+from ..pipelines.rates import (
+    COPY_CYCLES,
+    COPY_ISSUED,
+    RATES,
+    RESERVED,
+    STEP_ISSUED,
+    TURN_ISSUED,
+    WARPS_PER_CYCLE,
+    blocks_by_registers,
+    of_lines,
+    shared_cycles,
+)
 from ..pipelines.terms import Step, stepped
 from ..price import clock_of
 from ..stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
 from ..tensor_rates import tensor_flops_per_s
 from .form import Factor, ProductForm
+from .results import WIDEST
 from .shapes import GROUP_ROWS, ROW_BYTES, Tiling, boxes, warp_instruction
 
 SECTOR_BYTES, SINGLE = 32, 0.5
@@ -74,10 +88,7 @@ def instruction_of(form: ProductForm, t: Tiling) -> Instruction | None:
 def product_cycles(form: ProductForm, t: Tiling, gpu: Gpu) -> float | None:
     """Cycles in which a multiprocessor computes one step of a block; None where it has no way to."""
     if t.engine == "plain":
-        m, n = t.rows // t.down, t.columns // t.across
-        wide = gpu.f32_flops_per_s / gpu.f64_flops_per_s if form.accumulator.bytes == 8 else 1.0
-        loads = (m + -(-n // 4)) * SHARED_CYCLES  # rows lie apart, columns side by side
-        return t.depth * -(-t.threads // 32) * max(m * n * wide / WARPS_PER_CYCLE, loads)
+        return _plain_cycles(form, t, gpu)
     row = instruction_of(form, t)
     if row is None:
         return None
@@ -85,10 +96,33 @@ def product_cycles(form: ProductForm, t: Tiling, gpu: Gpu) -> float | None:
     return t.rows * t.columns * t.depth / per_cycle / RATES[t.engine].share
 
 
+def _plain_cycles(form: ProductForm, t: Tiling, gpu: Gpu) -> float:
+    """Cycles of a step of threads: what their warps issue, or their passes over the banks of shared memory."""
+    m, n, warps = t.rows // t.down, t.columns // t.across, -(-t.threads // WARP_SIZE)
+    wide = gpu.f32_flops_per_s / gpu.f64_flops_per_s if form.accumulator.bytes == 8 else 1.0
+    issued, passes = STEP_ISSUED + t.depth * m * n * wide, 0.0
+    if 0 < t.step < t.depth:
+        issued += TURN_ISSUED * t.depth / t.step
+    for f, own, size, threads in ((form.left, m, t.rows, t.down), (form.right, n, t.columns, t.across)):
+        together = gcd(own, f.together) if f.together > 1 else min(f.padding, t.step or t.depth)
+        together = min(together, WIDEST // max(f.dtype.bytes, WORD_BYTES))
+        loads = t.depth * own / together
+        issued += loads + t.depth * size / f.vector / t.threads * COPY_ISSUED[_asynchronous(f, t)]
+        passes += loads * (shared_cycles(threads) if together > 1 else 1.0)
+    return warps * max(issued / WARPS_PER_CYCLE, passes)
+
+
+def _asynchronous(f: Factor, t: Tiling) -> bool:
+    """Whether threads copy a factor asynchronously."""
+    return t.stages > 1 and f.vector * f.dtype.bytes >= WORD_BYTES
+
+
 def resident_blocks(form: ProductForm, t: Tiling, gpu: Gpu) -> int:
     """Blocks that a multiprocessor holds at a time."""
     words = -(-(t.registers(form) + RESERVED) // 8) * 8
     by_registers = 1 if t.taken(form) else gpu.registers_per_sm // (min(words, gpu.max_registers_per_thread) * t.launched)
+    if t.engine == "plain":
+        by_registers = blocks_by_registers(gpu, words, t.threads)
     by_shared = gpu.shared_bytes_per_sm // (t.shared_bytes(form) + gpu.reserved_shared_bytes_per_block + 1024)
     return max(0, min(by_registers, by_shared, gpu.max_threads_per_sm // t.launched, gpu.max_blocks_per_sm))
 
@@ -123,7 +157,7 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     lines = (n * f.dtype.bytes * (_lines(form, f, t) if t.engine == "warpgroup" else 1.0) for f, n in sides)
     loaded = t.depth * sum(lines) / rates.load
     if t.engine != "warpgroup":
-        loaded = max(loaded, sum(t.depth * n / f.vector / 32 * COPY_CYCLES[f.vector * f.dtype.bytes >= 4] for f, n in sides))
+        loaded = max(loaded, sum(t.depth * n / f.vector / WARP_SIZE * COPY_CYCLES[_asynchronous(f, t)] for f, n in sides))
     stored = t.rows * t.columns * out_bytes / _store_rate(form, t, out_bytes)
     step = Step(t.engine, steps * turns, t.stages, computed, 0.0, 0.0, loaded)
     whole = stepped((step,), stored * turns, blocks, t.threads, resident, gpu.multiprocessors, cycles, 1 if t.producer else turns)

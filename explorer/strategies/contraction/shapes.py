@@ -25,6 +25,12 @@ FEW, LEAST_STEPS = 2, 4
 """Blocks for each multiprocessor up to which slices of the depth are looked at, and steps that a slice has at least."""
 GIVEN, SHORT = 32, 64
 """Registers that a producer's thread keeps at least, and what a thread that computes uses beside its sums (texts for an H200)."""
+WRITTEN_OUT, MOST_WRITTEN_OUT = 4, 16
+"""Depth of a step of plain arithmetic that is written out, where the whole would be more than so much: of 8 x 8 results a thread
+2,259 instructions for 32, 281 for 4 of them, in 126 registers instead of 167 (NVRTC 13, sm_90)."""
+FREED, FEW_COPIES = 8, {False: 4, True: 36}
+"""Registers that few copies of a thread in a step save, and how many are few, where all of the step is written out, or a part:
+texts of 8 x 8 results a thread within 128 registers spilled 4 to 28 bytes with more, none with fewer (NVRTC 13, sm_90)."""
 MOST_REGISTERS = 168
 """32-bit registers of a thread that an accumulator and fragments may take, of 255: addresses and loads take others."""
 
@@ -110,7 +116,10 @@ class Tiling:
         """32-bit registers of a thread for accumulators and, where there are, fragments."""
         words = self.rows * self.columns * form.accumulator.bytes // (4 * self.threads)
         if self.engine == "plain":
-            return words + (self.rows // self.down + self.columns // self.across) * max(form.left.dtype.bytes, 4) // 4
+            each = ((form.left, self.rows // self.down), (form.right, self.columns // self.across))
+            fragments = sum(n * max(f.dtype.bytes * (f.padding or 1), 4) // 4 for f, n in each)  # a vector along the depth
+            copies = self.depth * (self.rows / form.left.vector + self.columns / form.right.vector) / self.threads
+            return words + fragments - FREED * (copies <= FEW_COPIES[self.step > 0])
         if self.engine != "warp":
             return words
         row = warp_instruction(form, self.step)
@@ -218,7 +227,7 @@ def _of_threads(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
         return
     grids = ((8, 16), (16, 8), (16, 16), (8, 8), (8, 32))
     for (down, across), m, n, depth, stages in product(grids, (1, 2, 4, 8), (1, 2, 4, 8), (8, 16, 32), (1, 2, 3, 4)):
-        t = Tiling("plain", m * down, n * across, depth, down, across, stages)
+        t = Tiling("plain", m * down, n * across, depth, down, across, stages, WRITTEN_OUT if depth > MOST_WRITTEN_OUT else 0)
         if _fits(t, form, gpu, MOST_REGISTERS):
             yield t
 

@@ -25,11 +25,14 @@ from ..counts import KernelCounts, additions
 from ..tensor_rates import tensor_flops_per_s
 from .rates import (
     COPY_CYCLES,
+    COPY_ISSUED,
     RATES,
     RESERVED,
-    SHARED_CYCLES,
+    STEP_ISSUED,
+    TURN_ISSUED,
     WARPS_PER_CYCLE,
     of_lines,
+    shared_cycles,
 )
 from .terms import Step, Stepped, stepped
 
@@ -179,7 +182,7 @@ def resident_blocks(plan: Plan, kernel: Kernel, counts: KernelCounts, gpu: Gpu) 
     words = min(-(-(held + RESERVED) // GRANULE) * GRANULE, gpu.max_registers_per_thread)
     threads = prod(with_producer(kernel, plan.extents[kernel.id][3:])) if kernel.has_roles else counts.threads
     room = counts.shared_bytes + gpu.reserved_shared_bytes_per_block + ALIGNMENT_BYTES
-    by_registers = 1 if kernel.registers else gpu.registers_per_sm // (words * threads)
+    by_registers = kernel.resident or (1 if kernel.registers else gpu.registers_per_sm // (words * threads))
     return max(1, min(by_registers, gpu.shared_bytes_per_sm // room,
                       gpu.max_threads_per_sm // threads, gpu.max_blocks_per_sm))
 
@@ -241,9 +244,26 @@ def _step(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], co
             if site.space == "shared" and to_registers and (known := facts.get((use.leaf.id, site.slot))):
                 banks += known.requests * _words(known, use.leaf) * known.conflicts / (counts.blocks * s.count)
             elif site.space == "shared":
-                banks += _passes(plan, use, site, facts) * warps
+                loads, passes = _passes(plan, use, site, facts)
+                banks += passes * warps
+                issue += loads * warps / WARPS_PER_CYCLE * (engine == "plain")
+    if engine == "plain":
+        issue += _beside(s, counts.threads) * warps / WARPS_PER_CYCLE
     waited = engine == "warpgroup" and not s.in_flight
     return Step(engine, s.count, s.stages, tensor / RATES[engine].share, issue, banks, _load(plan, s, counts), waited)
+
+
+def _beside(s: Stepping, threads: int) -> float:
+    """Instructions of a warp in a step beside arithmetic and loads: copies, turns around what is written out, its own."""
+    copied = sum(use.times / _vector(use) / threads * COPY_ISSUED[use.leaf.mechanism in ASYNCHRONOUS] for use in s.copies)
+    written_out = (use.inside for use in s.uses if any(x.role == "unroll" for x in use.inside))
+    loops = {x.id: x.extent for inside in written_out for x in inside if not x.is_place and x.role == "seq"}
+    return STEP_ISSUED + copied + TURN_ISSUED * prod(loops.values()) * bool(loops)
+
+
+def _vector(use: Use) -> int:
+    """Elements of one access."""
+    return prod(x.extent for x in use.inside if x.role == "vector")
 
 
 def _words(known: AccessFacts, leaf: Leaf) -> float:
@@ -279,13 +299,12 @@ def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
         row = plan.buffer_of[use.used[-1].storage].shape[-1] * item
         taken += use.times * item * (of_lines(row, array.shape[-1] * item) if bulk else 1.0)
         if not bulk:
-            vector = prod(x.extent for x in use.inside if x.role == "vector")
-            issued += use.times / vector / WARP_SIZE * COPY_CYCLES[use.leaf.mechanism in ASYNCHRONOUS]
+            issued += use.times / _vector(use) / WARP_SIZE * COPY_CYCLES[use.leaf.mechanism in ASYNCHRONOUS]
     return max(taken / RATES[s.engine].load, issued)
 
 
-def _passes(plan: Plan, use: Use, site: Site, facts: dict[tuple[str, int], AccessFacts]) -> float:
-    """Cycles of one warp's accesses to shared memory in a step.
+def _passes(plan: Plan, use: Use, site: Site, facts: dict[tuple[str, int], AccessFacts]) -> tuple[float, float]:
+    """One warp's accesses to shared memory in a step, and their cycles.
 
     What does not move with an unrolled loop stays in registers, and neighbours along one are loaded together.
     """
@@ -299,9 +318,10 @@ def _passes(plan: Plan, use: Use, site: Site, facts: dict[tuple[str, int], Acces
     wide = max((x.extent for x in written_out if final is not None and final.coefficient(x.id) == 1), default=1)
     together = min(wide, WIDEST // max(item, WORD_BYTES))
     if together > 1:
-        return turns / together * SHARED_CYCLES
+        different = prod(x.extent for x in use.inside if x.is_place and x.id in moving)
+        return turns / together, turns / together * shared_cycles(different)
     known = facts.get((use.leaf.id, site.slot))
-    return turns * max(1.0, known.conflicts if known else 1.0)
+    return turns, turns * max(1.0, known.conflicts if known else 1.0)
 
 
 def _stored(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], facts: dict[tuple[str, int], AccessFacts],

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...gpu.spec import Gpu
+from ...ir.tree import WARP_SIZE
+
 
 @dataclass(frozen=True)
 class Rates:
@@ -70,8 +73,25 @@ TENSOR_CORES = 4
 """Of a multiprocessor; a warp keeps one of them busy."""
 WARPS_PER_CYCLE = 4
 """Instructions of warps that a multiprocessor issues in a cycle."""
-SHARED_CYCLES = 2.0
-"""Of a warp's load of 16 bytes a thread from shared memory, where some threads read the same."""
+COPY_ISSUED, STEP_ISSUED, TURN_ISSUED = {True: 4.0, False: 8.0}, 20.0, 5.0
+"""Instructions of a warp in steps of plain arithmetic beside products and loads: of each copy of 32 threads, by whether it is
+asynchronous; of a step; and of each turn of a loop inside it (counted in machine code for sm_90, NVRTC 13, of tiles of
+64 x 64 x 8 to 128 x 128 x 32, with whole and with odd rows)."""
+SHARED_CYCLES, SHARED_LANES = 2.0, 8
+"""Of a warp's load of 16 bytes a thread from shared memory, where some threads read the same; and lanes that a cycle serves,
+where more than twice as many read different ones (128 bytes a cycle)."""
+
+
+def shared_cycles(different: int) -> float:
+    """Cycles of a warp's load of 16 bytes a thread from shared memory, of which so many threads read different ones."""
+    return max(SHARED_CYCLES, min(different, WARP_SIZE) / SHARED_LANES)
+
+
+def blocks_by_registers(gpu: Gpu, words: int, threads: int) -> int:
+    """Blocks whose registers a multiprocessor has: each of its quarters has a part, and whole warps."""
+    parts = gpu.warp_allocation_granularity
+    return gpu.registers_per_sm // parts // (min(words, gpu.max_registers_per_thread) * WARP_SIZE) * parts // -(
+        -threads // WARP_SIZE)
 
 
 def of_lines(row: int, pitch: int) -> float:
