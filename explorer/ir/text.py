@@ -47,7 +47,7 @@ def kernel_note(kernel: Kernel) -> str:
 def loop_text(loop: Loop) -> str:
     """The head of a loop: ``for i in 0…64  thread.x``."""
     role = "" if loop.role == "seq" else f"  {loop.role}"
-    return f"for {loop.id} in {loop.start}…{loop.start + loop.extent}{role}"
+    return f"for {loop.id} in {loop.start}…{loop.start + loop.extent}{role}{'  trimmed' * loop.trimmed}"
 
 
 def leaf_text(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:

@@ -129,6 +129,8 @@ class Loop:
         One of :data:`ROLES`.
     start : int
         First value (0 for every loop that a transformation makes).
+    trimmed : bool
+        In each block it ends with the last iteration in which something below it runs: see :mod:`~explorer.poly.ends`.
     """
 
     id: str
@@ -136,6 +138,7 @@ class Loop:
     body: tuple[Node, ...]
     role: str = "seq"
     start: int = 0
+    trimmed: bool = False
 
     @property
     def range(self) -> tuple[int, int]:

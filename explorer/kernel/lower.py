@@ -149,7 +149,8 @@ def _node(c: Context, node: Planned, above: tuple[Loop, ...]) -> tuple[Node, ...
         return lanes
     role = "vector" if node.role == "vector" else "unroll" if node.role == "unroll" or node.id in c.register_loops else "seq"
     body = _body(c, node.id, node.body, (*above, node))
-    return (For(c.low.variable[node.id], node.start, node.extent, body, role, node, ids=(node.id,)),)
+    limits = c.low.end(node, above) if role == "seq" else ()
+    return (For(c.low.variable[node.id], node.start, node.extent, body, role, node, limits, ids=(node.id,)),)
 
 
 def _leaf(c: Context, leaf: Leaf, above: tuple[Loop, ...]) -> tuple[Node, ...]:

@@ -17,6 +17,7 @@ from ..ir.regroup import gather
 from ..ir.rounding import SUMS
 from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, leaves, walk
 from ..ir.tree import ranges as loop_ranges
+from ..poly.ends import end_of
 from .cluster_layout import Slots, slots_of
 from .conditions import Condition, condition, conjunction
 from .index import linear, rename
@@ -249,7 +250,19 @@ class Lowered:
             found.append(condition(e.substitute(lane, ranges) if lane else e, c.equality, ranges))
             if found[-1] is not None:
                 named.append((found[-1], c))
-        return Site(leaf, statement, loops, at, ranges, self.ranges(loops, boxes=False), conjunction(found), tuple(named))
+        ends = [c for i, x in enumerate(loops) for c in self.end(x, loops[:i])]
+        left = [None if c and any(_implied(c, end, ranges) for end in ends) else c for c in found]
+        return Site(leaf, statement, loops, at, ranges, self.ranges(loops, boxes=False), conjunction(left), tuple(named))
+
+    def end(self, loop: Loop, above: tuple[Loop, ...]) -> tuple[Condition, ...]:
+        """Where a trimmed loop ends, as a condition on its variable."""
+        if not loop.trimmed or not self.is_counter(loop):
+            return ()
+        last = end_of(self.plan, self.kernel, loop)
+        if isinstance(last, str):
+            return ()
+        found = condition(self.in_c(last - var(loop.id), (*above, loop)), False, self.ranges((*above, loop)))
+        return (found,) if found else ()
 
     def _place_conditions(self, leaf: Leaf, statement: Statement, loops: tuple[Loop, ...]) -> Iterator[Condition | None]:
         """Loops smaller than the launch, and missing dimensions of a leaf that is not replicated."""
@@ -356,3 +369,8 @@ class Lowered:
                 out.append((f"const int {name} = {_BUILTIN[role]};  // {names}", bound))
         once = tuple(loop.id for loop in self.loops if loop.extent == 1 and not loop.is_place and loop.role != "launch")
         return [*out, (f"// one iteration: {', '.join(once)}", once)] if once else out
+
+
+def _implied(c: Condition, end: Condition, ranges: Ranges) -> bool:
+    """Whether a condition holds wherever a loop's end allows an iteration."""
+    return not c.equality and (c.expr - end.expr).interval(ranges)[0] >= 0

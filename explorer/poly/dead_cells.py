@@ -16,6 +16,7 @@ from ..ir.memo import per_program
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Constraint, Statement
 from ..ir.tree import WARP_SIZE, Kernel, Leaf, Loop, View, ranges
+from .ends import ends_before
 from .feasible import feasible
 from .linear import Tuple, box, differ
 from .plan_facts import plan_copy
@@ -52,8 +53,9 @@ def of_a_copy(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], slot: int) -> boo
         return False
     copy, scope = plan.statement_of[name], ranges(above)
     at = dict(zip(copy.dims, view.element, strict=True))
-    bounds = ((c, c.expr.substitute(at, scope).interval(scope)) for c in copy.domain)
-    return all(first >= 0 and (last <= 0 or not c.equality) for c, (first, last) in bounds)
+    asked = ((c, c.expr.substitute(at, scope)) for c in copy.domain)
+    return all((e.interval(scope)[0] >= 0 and (e.interval(scope)[1] <= 0 or not c.equality))
+               or (not c.equality and ends_before(plan, scope, e)) for c, e in asked)
 
 
 class DeadCells:

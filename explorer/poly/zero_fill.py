@@ -20,6 +20,7 @@ from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from ..ir.scalar import REDUCTIONS, Call, Cast, Literal, Read, Scalar, argument_types
 from ..ir.tree import Leaf, Loop, ranges
+from .ends import ends_before
 from .feasible import feasible
 from .linear import Tuple, at_least, at_most, box
 
@@ -119,7 +120,8 @@ class Fills:
     def _copied(self, copy: Statement, element: Sequence[Expr], failing: Expr, scope: Ranges) -> Any:
         """The value of an element of a staged copy where ``failing < 0``: its fill, :data:`DATA`, or None if it may not exist."""
         at = dict(zip(copy.dims, element, strict=True))
-        if any(c.equality or c.expr.substitute(at, scope).interval(scope)[0] < 0 for c in copy.domain):
+        asked = [(c, c.expr.substitute(at, scope)) for c in copy.domain]
+        if any(c.equality or (e.interval(scope)[0] < 0 and not ends_before(self.plan, scope, e)) for c, e in asked):
             return None
         for c in copy.inside:
             if not c.equality and _fails_with(c.expr.substitute(at, scope), failing, scope):

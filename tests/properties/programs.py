@@ -170,6 +170,28 @@ def f(a: ex.{dtype}[M, K], b: ex.{dtype}[K, N], r: ex.f32[M], alpha: ex.f32[1], 
     return Case("scaled sums", define(text, f"{label}.py").schedule(**{n: pick.randint(1, 9) for n in "MNK"}))
 
 
+def triangles_in_tiles(pick: random.Random, label: str) -> Case:
+    """A triangle or a band times a matrix, in tiles of which some blocks use only the first ones."""
+    bound = pick.choice(("k <= i", "k < i + 3", "i <= k + 4 and k <= i + 2", "2 * k <= i"))
+    text = f"""@ex.program
+def f(a: ex.f32[N, N], b: ex.f32[N, M], c: ex.f32[N, M]):
+    for i in range(N):
+        for j in range(M):
+            s = ex.local(ex.f32)
+            s = 0.0
+            for k in range(N):
+                if {bound}:
+                    s += a[i, k] * b[k, j]
+            c[i, j] = s
+"""
+    s = define(text, f"{label}.py").schedule(N=pick.randint(6, 30), M=pick.choice((2, 4)))
+    s = s.split("k", pick.choice((2, 3, 4))).split("i", pick.choice((2, 4, 5))).bind("i", pick.choice(("block.x", "seq")))
+    s = s.bind("i.i", "thread.y").bind("j", "thread.x").contract("s", "register")
+    for array in ("a", "b"):
+        s = s.stage(array, "k") if pick.random() < 0.6 else s
+    return Case("triangles in tiles", s.pipeline("k", 2, asynchronous=False) if s.plan.copies and pick.random() < 0.4 else s)
+
+
 def tiles_in_shared_memory(pick: random.Random, label: str) -> Case:
     """A transposed copy or a product through shared tiles, whose rows are whole patterns of a swizzle; some lie in one."""
     dtype = pick.choice(("f16", "f32", "f64", "i8"))
@@ -312,7 +334,7 @@ PREPARED = {"factor_out": scaled_sums, "load_matrix": fragments_of_shared_tiles,
             "pipeline": boxes_of_arrays, "rescale": maxima_in_parts,
             "overlap": products_of_warpgroups, "specialise": roles_of_warpgroups,
             "stage": boxes_of_arrays, "store_matrix": results_of_instructions, "swizzle": tiles_in_shared_memory,
-            "tensorize": products_in_tiles}
+            "tensorize": products_in_tiles, "trim": triangles_in_tiles}
 """Programs for transformations that random ones hardly ever have work for."""
 
 

@@ -106,7 +106,7 @@ def _loop(loop: For, above: tuple[For, ...], context: Context) -> list[Piece]:
         limits = limits if whole or _runs(loop, limits, above, context) else ()
     taken = {*outer, *limits}
     kept = [p if p.neutral else replace(p, guards=tuple(c for c in p.guards if c not in taken)) for p in pieces]
-    node = replace(loop, body=_grouped(kept), limits=limits)
+    node = replace(loop, body=_grouped(kept), limits=(*loop.limits, *limits))
     return [Piece((node,), outer, barrier=any(p.barrier for p in pieces), neutral=all(p.neutral for p in pieces),
                   counted=any(p.counted for p in pieces))]
 

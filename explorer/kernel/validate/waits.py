@@ -113,7 +113,9 @@ def _unconditional(steps: Sequence[Step], coordinates: Coordinates, products: Co
     for s in steps:
         counts, counted = isinstance(s.node, (Commit, Wait, WaitProducts)), s.leaf in products
         around = len(s.branches) - counted  # which lane has an element of the product's tile is no condition
-        if (counts or counted) and (around or any(a.node.limits for a in s.loops)):
+        own = set(coordinates.threads)  # a trimmed loop ends alike for all threads of a block
+        limited = [c for a in s.loops for c in a.node.limits if not a.node.loop.trimmed or c.variables() & own]
+        if (counts or counted) and (around or limited):
             yield finding("flow", coordinates.low.kernel.id, "counts groups of asynchronous work under a condition", None)
             return
 

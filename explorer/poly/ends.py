@@ -1,0 +1,158 @@
+"""Where a loop ends for each block: the last iteration in which some statement below it does anything.
+
+A loop is a box, and what its statements leave out of it stands in their domains.  A *trimmed* loop stops behind the last
+iteration that any of them has, whatever the threads and the loops inside: an expression of the loops around that all threads of
+a block share, so that barriers, commits and waits below it stay the same for all of them.  Iterations that are left out are the
+last ones: those that run have the groups, slots and phases that they had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from ..ir.expr import Expr, Quotient, Ranges, const, quotient, var
+from ..ir.plan import Plan
+from ..ir.program import Program
+from ..ir.tree import Kernel, Loop, Sync, leaves, ranges, walk
+from .dependence import analyse
+from .relations import domain
+
+
+def last_iteration(plan: Plan, loop_id: str, without: Collection[str] = ()) -> Expr | str:
+    """The last value of a loop at which something below it runs, over the loops around it that a block shares.
+
+    Parameters
+    ----------
+    plan : Plan
+    loop_id : str
+    without : collection of str
+        Statements that do not count.
+
+    Returns
+    -------
+    Expr or str
+        Never less than the last such value, and the same for all threads; or why there is none, as a sentence.
+    """
+    found, around = bounds_below(plan, loop_id, without), _around(plan, loop_id)
+    if not found:
+        return f"nothing runs in {loop_id}"
+    if whole := next((name for name, bounds in found.items() if not bounds), ""):
+        return f"{whole} runs in all iterations of {loop_id}, in every block"
+    fitting = [e for bounds in found.values() for e in bounds
+               if all(any(_below(own, e, around) for own in other) for other in found.values())]
+    if not fitting:
+        ends = " and ".join(dict.fromkeys(str(bounds[0]) for bounds in found.values()))
+        return f"the statements in {loop_id} end at {ends}, of which none is always the last"
+    return next(e for e in fitting if all(_below(e, other, around) or not _below(other, e, around) for other in fitting))
+
+
+def _around(plan: Plan, loop_id: str) -> Ranges:
+    hit = plan.find(loop_id)
+    assert hit is not None
+    return ranges(hit[1])
+
+
+def bounds_below(plan: Plan, loop_id: str, without: Collection[str] = ()) -> dict[str, tuple[Expr, ...]]:
+    """What bounds a loop's value at each leaf below it, over the loops around that a block shares; nothing: it has the box."""
+    hit = plan.find(loop_id)
+    assert hit is not None
+    loop = hit[0]
+    assert isinstance(loop, Loop)
+    kept, around = {x.id for x in hit[1] if not x.is_thread}, ranges(hit[1])
+    found = dict[str, tuple[Expr, ...]]()
+    for leaf, inside in leaves((loop,)):
+        if leaf.statement not in without:
+            scope, at = {**around, **ranges(inside)}, dict(leaf.at)
+            domain = (c.expr.substitute(at, scope) for c in plan.statement_of[leaf.statement].domain if not c.equality)
+            found[leaf.id] = tuple(e for c in domain if (e := _bound(c, loop.id, kept, scope, around)) is not None)
+    return found
+
+
+def still_read(program: Program, fewer: Program) -> str:
+    """What reads a value that a program with smaller domains does not write any more, as a sentence; empty if nothing does."""
+    both = zip(program.statements, fewer.statements, strict=True)
+    gone = {s.name: domain(s).subtract(domain(new)) for s, new in both if s != new}
+    for name in gone:
+        target = program.array_of[program.statement_of[name].target.array]
+        if target.role != "temporary":
+            return f"{name} writes {target.name}, a result"
+    for f in analyse(program).flow:
+        if f.source in gone:
+            readers = f.relation.intersect_domain(gone[f.source]).range()
+            if not (readers.subtract(gone[f.sink]) if f.sink in gone else readers).is_empty():
+                return f"{f.sink} reads what {f.source} writes there"
+    return ""
+
+
+def _bound(c: Expr, name: str, kept: set[str], scope: Ranges, around: Ranges) -> Expr | None:
+    """What ``c >= 0`` says a loop's value is at most, for any value of what is not kept; None where it says nothing."""
+    factor = c.coefficient(name)
+    rest = c - var(name) * factor
+    if factor >= 0 or name in rest.variables():
+        return None
+    most = quotient(_highest(rest, kept, scope), -factor, around).simplify(around)
+    return most if most.variables() else None
+
+
+def _highest(e: Expr, kept: set[str], scope: Ranges, sign: int = 1) -> Expr:
+    """The largest value (with sign -1: the smallest) over all variables that are not kept."""
+    out = const(e.const)
+    for atom, factor in e.terms:
+        term = Expr(((atom, factor),))
+        if term.variables() <= kept:
+            out += term
+        elif isinstance(atom, Quotient):
+            out += quotient(_highest(atom.expr, kept, scope, sign if factor > 0 else -sign), atom.by) * factor
+        else:
+            out += const(term.interval(scope)[sign > 0])
+    return out
+
+
+def _below(e: Expr, f: Expr, known: Ranges) -> bool:
+    return (f - e).interval(known)[0] >= 0
+
+
+def end_of(plan: Plan, kernel: Kernel, loop: Loop) -> Expr | str:
+    """The last iteration that a trimmed loop runs in each block, or why it runs all of them, as a sentence."""
+    hit = plan.find(loop.id)
+    assert hit is not None
+    above = hit[1]
+    if loop.role != "seq":
+        return f"{loop.id} is {loop.role}: the iterations of a sequential loop can end early"
+    views = (v for leaf, _ in leaves((loop,)) for _, v in leaf.views if plan.buffer_of[v.buffer].space == "register")
+    if held := next((v.buffer for v in views if any(loop.id in e.variables() for e in v.index)), ""):
+        return f"{loop.id} says which register {held} is, so it is unrolled"
+    last = last_iteration(plan, loop.id)
+    if isinstance(last, str):
+        return last
+    low, high = last.interval(ranges(above))
+    if high < loop.start or low >= loop.range[1]:
+        return f"{loop.id} ends with iteration {loop.range[1]} in every block"
+    if low < loop.start:
+        return f"in some block nothing runs in {loop.id}, and its barriers and waits stand for those around it"
+    if kernel.has_roles:
+        return f"{kernel.id} has roles, which count the iterations of {loop.id} each for itself"
+    counted = [n for n in walk(loop.body) if isinstance(n, Sync)]
+    if counted and (again := next((x for x in above if not x.is_place and x.extent > 1), None)):
+        return f"{loop.id} has waits and runs again in {again.id}, where its groups would be others in each block"
+    if counted and any(n.kind != "commit" and n.pending for n in _behind(kernel, loop)):
+        return f"behind {loop.id} stands a wait for all but some groups, of which it makes fewer in some blocks"
+    return last
+
+
+def _behind(kernel: Kernel, loop: Loop) -> Iterable[Sync]:
+    """The synchronisations that run after a loop."""
+    inside = {n.id for n in walk((loop,))}
+    order = list(walk(kernel.body))
+    behind = max(i for i, n in enumerate(order) if n.id in inside)
+    return (n for n in order[behind + 1:] if isinstance(n, Sync))
+
+
+def ends_before(plan: Plan, scope: Ranges, e: Expr) -> bool:
+    """Whether ``e >= 0``, over loops with these ranges, in all iterations that the trimmed ones among them run."""
+    for loop in (x for name in scope if (x := plan.loops.get(name)) is not None and x.trimmed):
+        kernel = plan.kernel_of(loop.id)
+        last = end_of(plan, kernel, loop) if kernel else ""
+        if isinstance(last, Expr) and (e - last + var(loop.id)).interval(scope)[0] >= 0:
+            return True
+    return False
