@@ -97,6 +97,8 @@ class Attending:
                 fused = leaf != f"{self.row_peak}_scale" and not self.form.triangular
                 self.b.attempt("approximate", leaf, fused=fused)
         pairs(self.b, self.form.kernel)
+        if self.form.triangular:
+            self.b.attempt("trim", self.tile)
         return self.b.schedule
 
     def inside(self, leaf: str, of: str = "") -> list[str]:
