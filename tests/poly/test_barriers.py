@@ -11,6 +11,7 @@ from explorer.ir.plan import Buffer, Plan
 from explorer.ir.tree import Kernel, Leaf, Sync, View
 from explorer.poly.asynchronous import check_async
 from explorer.poly.barriers import BUDGET, Barriers, barriers
+from explorer.poly.feasible import _feasible
 from tests.poly import plans
 from tests.poly.brute import races
 from tests.transforms.programs import matmul as product_of
@@ -189,6 +190,8 @@ def test_no_barrier_inside_a_vector_loop():
 
 def test_what_cannot_be_decided_gets_a_barrier(monkeypatch):
     monkeypatch.setattr("explorer.poly.barriers.BUDGET", 1)
+    monkeypatch.setattr("explorer.poly.feasible.FEW", 1)
+    _feasible.cache_clear()
     plan = plans.matmul(m=12, n=12, k=12, tile=(4, 4, 4))
     found = of(plan)
     assert BUDGET > 1

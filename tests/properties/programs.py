@@ -170,6 +170,22 @@ def f(a: ex.{dtype}[M, K], b: ex.{dtype}[K, N], r: ex.f32[M], alpha: ex.f32[1], 
     return Case("scaled sums", define(text, f"{label}.py").schedule(**{n: pick.randint(1, 9) for n in "MNK"}))
 
 
+def producers_apart(pick: random.Random, label: str) -> Case:
+    """An array that one nest writes and another one reads, its elements or some near them."""
+    use = pick.choice(("t[i, j]", "t[i, j] + t[i, 0]", "t[i, j] * t[i, N - 1]", "t[i, max(j - 1, 0)] + x[i, j]"))
+    text = f"""@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[M, N]):
+    t = ex.local(ex.f32, M, N)
+    for i in range(M):
+        for j in range(N):
+            t[i, j] = 2.0 * x[i, j]
+    for i in range(M):
+        for j in range(N):
+            y[i, j] = {use}
+"""
+    return Case("producers apart", define(text, f"{label}.py").schedule(M=pick.randint(1, 9), N=pick.randint(1, 9)))
+
+
 def triangles_in_tiles(pick: random.Random, label: str) -> Case:
     """A triangle or a band times a matrix, in tiles of which some blocks use only the first ones."""
     bound = pick.choice(("k <= i", "k < i + 3", "i <= k + 4 and k <= i + 2", "2 * k <= i"))
@@ -330,7 +346,7 @@ def f(a: ex.{dtype}[M, K], b: ex.{dtype}[N, K], c: ex.{total}[M, N]):
     return s
 
 
-PREPARED = {"factor_out": scaled_sums, "load_matrix": fragments_of_shared_tiles,
+PREPARED = {"compute_at": producers_apart, "factor_out": scaled_sums, "load_matrix": fragments_of_shared_tiles,
             "pipeline": boxes_of_arrays, "rescale": maxima_in_parts,
             "overlap": products_of_warpgroups, "specialise": roles_of_warpgroups,
             "stage": boxes_of_arrays, "store_matrix": results_of_instructions, "swizzle": tiles_in_shared_memory,
