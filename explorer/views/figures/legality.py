@@ -39,7 +39,7 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
         return f"There is no condition for {loop}: {data}."
     cells = data.grid(most, FLIGHT)
     known = "legal" if data.condition.always != NEVER else "never legal"
-    return Drawing(f"Where pipelines of {loop} are {known}, for all trip counts", _note(data),
+    return Drawing(f"Where pipelines of {loop} are {known}, for all trip counts", _note(data, cells),
                    lambda theme: draw(data, cells, theme), *_table(data, cells))
 
 
@@ -87,13 +87,15 @@ def _words(data: PipelineConditions, c: GridCell) -> str:
     return f"{head}{' (this schedule)' * _is_own(data, c)}<br>{said}{more}"
 
 
-def _note(data: PipelineConditions) -> str:
+def _note(data: PipelineConditions, cells: tuple[GridCell, ...]) -> str:
     parts = [str(data.condition), "release distance: a copy takes the slot of the tile so many iterations before"]
     if data.kin.varies:
         parts.append(f"in flight: {in_flight_words(data.family.flight)}")
     parts.append("✓: right for every trip count K; ≤: up to that many iterations; ✗: never")
-    if data.own:
+    if any(_is_own(data, c) for c in cells):
         parts.append("framed: the schedule that is shown")
+    elif data.own:
+        parts.append(f"the schedule that is shown is not drawn: it has {data.own['S']} stages")
     return "; ".join(parts) + "."
 
 

@@ -25,6 +25,12 @@ def test_products_that_are_waited_for_at_once_are_none_in_flight() -> None:
     assert s.overlap("k").pipeline_conditions("k").own == {"S": 3, "R": 1, "F": 1}
 
 
+def test_a_schedule_beyond_the_grid_is_said_not_to_be_framed() -> None:
+    s = tiled(3, M=64, N=64, K=256)
+    assert "framed: the schedule that is shown" in s.plot.legality(stages=3).note
+    assert s.plot.legality(stages=2).note.endswith("the schedule that is shown is not drawn: it has 3 stages.")
+
+
 def test_what_is_shown_is_framed_and_marked() -> None:
     shown = tiled(3, M=64, N=64, K=256).overlap("k").plot.legality(theme="dark")
     assert len([x for x in shown.spec["layout"]["shapes"] if x["line"]["width"] == 4]) == 1
