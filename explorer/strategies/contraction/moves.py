@@ -13,7 +13,7 @@ from .._steps import Builder, nest_apart, own_temporaries
 from ..reductions import reduce
 from .form import ProductForm
 from .model import held_blocks
-from .results import WIDEST, outlined, pairs, stored
+from .results import WIDEST, in_fragments, outlined, pairs, stored
 from .shapes import ROW_BYTES, Tiling, boxes, warp_instruction
 from .slices import sliced_apart
 from .threads import spread_over_threads
@@ -50,15 +50,20 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
         form, adding = sliced_apart(b, form, t.chunk(form))
     tile = _blocks(b, form, t)
     update = _apart(b, form, tile)
-    result = outlined(b, form.update) if t.through else ""
+    result, copy = outlined(b, form.update, t.matrix) if t.through else ("", "")
     ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, ...]], None]] = {
         "warpgroup": _of_groups, "warp": _of_warps, "plain": _of_threads}
     ways[t.engine](b, form, t, update)
+    role = "thread.x" if t.engine == "warpgroup" else "lane"
+    if copy:
+        in_fragments(b, copy, role)
     for temporary in own_temporaries(b.plan, form.kernel):
         if temporary not in b.plan.buffer_of and not (result and temporary == b.plan.statement_of[result].reads[0].array):
             b.do("contract", temporary, "register")
     if result:
-        stored(b, result, "thread.x" if t.engine == "warpgroup" else "lane")
+        stored(b, result, role)
+    if copy:
+        b.attempt("store_matrix", copy)
     pairs(b, form.kernel)
     if t.engine == "plain":  # its sums stand in registers: the compiler has to know how many
         b.attempt("launch_bounds", form.kernel, held_blocks(form, t, gpu))
@@ -88,7 +93,8 @@ def _blocks(b: Builder, form: ProductForm, t: Tiling) -> tuple[str, ...]:
     if t.persistent:
         b.do("persist", grid, t.persistent, **tile_order(b.extent(form.rows[0])))
     else:
-        for loop, role in zip(grid, reversed(BLOCK_AXES[: len(grid)]), strict=True):
+        roles = [*reversed(BLOCK_AXES[: len(grid)])]
+        for loop, role in zip(grid, (*roles[:-2], *reversed(roles[-2:])) if t.rows_first else roles, strict=True):
             b.do("bind", loop, role)
     return own
 

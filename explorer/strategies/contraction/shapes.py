@@ -61,6 +61,10 @@ class Tiling:
         Blocks that take tiles one after the other; 0 for a block for each tile.
     producer : bool
         Whether a warp beside the others issues the bulk copies, ahead of tiles too.
+    matrix : bool
+        Whether results go to shared memory by ``stmatrix``, with `through`.
+    rows_first : bool
+        Whether a block's neighbour in the grid has the next tile of rows, and the same columns.
     """
 
     engine: str
@@ -75,6 +79,8 @@ class Tiling:
     through: bool = False
     persistent: int = 0
     producer: bool = False
+    matrix: bool = False
+    rows_first: bool = False
 
     @property
     def threads(self) -> int:
@@ -132,9 +138,9 @@ class Tiling:
         who = {"warpgroup": "warpgroups", "warp": "warps", "plain": "threads"}[self.engine]
         return (f"{kind}, {self.rows} x {self.columns} x {self.depth} a block, {self.down} x {self.across} {who}, "
                 f"{self.stages} stages" + f", depth in {self.slices} slices" * (self.slices > 1)
-                + ", results through shared memory" * self.through
+                + ", results through shared memory" * self.through + " by stmatrix" * self.matrix
                 + f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0)
-                + ", a warp that copies" * self.producer)
+                + ", a warp that copies" * self.producer + ", rows first" * self.rows_first)
 
 
 def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | None:
