@@ -63,8 +63,6 @@ class Tiling:
         Whether a warp beside the others issues the bulk copies, ahead of tiles too.
     matrix : bool
         Whether results go to shared memory by ``stmatrix``, with `through`.
-    rows_first : bool
-        Whether a block's neighbour in the grid has the next tile of rows, and the same columns.
     """
 
     engine: str
@@ -80,7 +78,6 @@ class Tiling:
     persistent: int = 0
     producer: bool = False
     matrix: bool = False
-    rows_first: bool = False
 
     @property
     def threads(self) -> int:
@@ -140,7 +137,7 @@ class Tiling:
                 f"{self.stages} stages" + f", depth in {self.slices} slices" * (self.slices > 1)
                 + ", results through shared memory" * self.through + " by stmatrix" * self.matrix
                 + f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0)
-                + ", a warp that copies" * self.producer + ", rows first" * self.rows_first)
+                + ", a warp that copies" * self.producer)
 
 
 def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | None:
