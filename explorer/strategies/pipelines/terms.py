@@ -68,7 +68,8 @@ class Step:
         alone, rates = self.alone(threads), RATES[self.engine]
         waiting = rates.latency / max(0.5, self.stages - rates.late) if self.stages > 1 else QUIET + self.load + alone
         apart = rates.apart / blocks**2
-        each = (self.tensor * blocks + apart, self.issue * blocks + apart, self.banks * blocks, self.load * blocks, alone, waiting)
+        each = (self.tensor * blocks + apart, self.issue * blocks + apart, self.banks * blocks, self.load * blocks,
+                alone, waiting)
         return Cycles(*(x * self.count for x in each))
 
 
