@@ -64,7 +64,7 @@ def apart(low: Lowered, body: Sequence[Node]) -> tuple[Node | Roles, ...]:
     first = {low.role_name[role]: ZERO for role in ("thread.x", "thread.y", "thread.z", "warp", "lane") if role in low.role_name}
     producer = _producer(tuple(map_exprs(node, lambda e: e.substitute(first)) for node in body[begun:]))
     rows, registers = low.block[1], low.kernel.registers
-    given = shares(rows, registers)[1] if registers else 0
+    given = shares(rows, registers, low.kernel.resident or 1)[1] if registers else 0
     row = Condition(var(low.role_name["thread.y"]), True)  # of the block's threads one row more is none of the plan's
     head = (replace(node, conditions=tuple(dict.fromkeys((*node.conditions, row)))) if isinstance(node, If) else node
             for node in body[:begun])

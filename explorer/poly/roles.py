@@ -49,9 +49,12 @@ def with_producer(kernel: Kernel, block: tuple[int, int, int]) -> tuple[int, int
     return (x, y + 1, z) if kernel.has_roles else block
 
 
-def shares(rows: int, registers: int) -> tuple[int, int]:
-    """Registers of each thread of so many warpgroups and a producer's, and what the producer keeps where the others take more."""
-    share = min(MOST_USED, GROUP_REGISTERS // (rows + 1)) // UNIT * UNIT
+def shares(rows: int, registers: int, blocks: int = 1) -> tuple[int, int]:
+    """Registers of each thread of so many warpgroups and a producer's, and what the producer keeps where the others take more.
+
+    With so many `blocks` on a multiprocessor, each has a part of its registers.
+    """
+    share = min(MOST_USED, GROUP_REGISTERS // ((rows + 1) * blocks)) // UNIT * UNIT
     return share, min(share, (share * (rows + 1) - registers * rows) // UNIT * UNIT)
 
 

@@ -1,10 +1,11 @@
-"""Take what does not change out of a sum of products."""
+"""Take what does not change out of a sum of products, or a positive constant out of a maximum of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from math import inf
 
 from ..ir.expr import Expr
 from ..ir.finding import Verdict, no
@@ -18,6 +19,9 @@ from .accumulate import starts
 from .base import Transform
 from .rfactor import factor_verdict, factored
 
+IDENTITY = {"sum": 0.0, "max": -inf, "min": inf}
+"""What changes nothing where it is added, or compared: a positive multiple of it is the same."""
+
 
 @dataclass(frozen=True)
 class FactorOut(Transform):
@@ -29,6 +33,9 @@ class FactorOut(Transform):
     other orders do, and a factor that is infinite meets the sum, not each term.
 
     Where a statement starts the sum with 0, it starts that of the rest, and the target is written once.
+
+    A positive constant leaves a maximum or a minimum of floats: it keeps their order, and so does rounding, so that the largest of
+    its multiples is the multiple of the largest.
 
     Before::
 
@@ -55,7 +62,7 @@ class FactorOut(Transform):
         if isinstance(u, Verdict):
             return u
         s = u.statement
-        if s.update != "sum":
+        if s.update not in IDENTITY:
             return no(f"{u.leaf.id} is no sum", f"a factor does not leave a {s.update}")
         if s.fill or not all(x.affine for x in s.reads):
             return no(f"{u.leaf.id} reads data-dependent elements, or other values than 0 outside of arrays")
@@ -66,6 +73,11 @@ class FactorOut(Transform):
             return no(f"all terms of {u.leaf.id} share no factor", f"it adds up {s.text or s.value}")
         if not moves:
             return no(f"all terms of {u.leaf.id} are the same", "nothing would be left to add up")
+        floats = plan.array_of[s.target.array].dtype.kind == "float"
+        if s.update != "sum" and not (floats and all(isinstance(f, Literal) and 0 < f.value < inf for f in stays)):
+            return no(f"a factor does not leave the {s.update} of {u.leaf.id}",
+                      f"it may be negative or no number: {', '.join(map(str, stays))}" if floats else "integers overflow",
+                      "a positive constant leaves a maximum of floats")
         anchor, _ = u.program_anchor
         names = {s.reads[n.slot].array for f in stays for n in walk(f) if isinstance(n, Read)}
         written = {plan.program.statement_of[x].target.array for x in below(plan.program, anchor)}
@@ -103,9 +115,12 @@ class FactorOut(Transform):
 
 
 def _zero_starts(u: Updates) -> tuple[str, ...]:
-    """The statement that starts the sums with 0: it starts those of the rest, and their multiples are the results."""
-    values = {name: u.plan.statement_of[name].value for name in starts(u)}
-    return tuple(name for name, value in values.items() if isinstance(value, Literal) and value.value == 0)
+    """The statement that starts the sums with 0: it starts those of the rest, and their multiples are the results.
+
+    A maximum starts with the infinity that is less than all, and so does the one of the rest.
+    """
+    values, least = {name: u.plan.statement_of[name].value for name in starts(u)}, IDENTITY[u.statement.update or ""]
+    return tuple(name for name, value in values.items() if isinstance(value, Literal) and value.value == least)
 
 
 def _parts(u: Updates) -> tuple[list[Scalar], list[Scalar]]:

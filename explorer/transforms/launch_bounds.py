@@ -65,6 +65,9 @@ class LaunchBounds(Transform):
             return no(f"a multiprocessor holds 0 to {MOST_BLOCKS} blocks, not {self.blocks}")
         if self.blocks == kernel.resident:
             return no(f"{kernel.id} already asks for {self.blocks or 'no number of blocks'}")
+        if kernel.registers:
+            return no(f"the threads of {kernel.id} move registers between them", "how many a block has was told with its roles",
+                      "specialise with blocks")
         threads = _threads(plan, kernel)
         if self.blocks * threads > MOST_THREADS:
             return no(f"{self.blocks} blocks of {threads} threads are {self.blocks * threads:,} threads",

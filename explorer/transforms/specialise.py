@@ -16,6 +16,7 @@ from ._landing import without_landings
 from ._room import no_room
 from .base import Transform, get_loop
 from .bind import THREADS_PER_BLOCK
+from .launch_bounds import MOST_BLOCKS, MOST_THREADS
 from .pipeline import copy_nests, scope_dim, slotted
 
 LEAST, MOST = 24, 240
@@ -38,8 +39,8 @@ class Specialise(Transform):
 
     All bulk copies of the kernel have to be in this loop, which is not pipelined: `specialise` takes the place of `pipeline`.
     `tensorize` comes before it, so that the block's threads are known, `overlap` behind.  With `registers` a consumer's thread
-    takes so many, of those that the producer's warpgroup gives away (``setmaxnreg``); one block then has a multiprocessor for
-    itself.
+    takes so many, of those that the producer's warpgroup gives away (``setmaxnreg``).  A multiprocessor then holds one block, or
+    as many as `blocks` says: some compute while others wait, and each has a part of the registers.
 
     Before::
 
@@ -73,6 +74,8 @@ class Specialise(Transform):
     stages: int = field(metadata={"kind": "int", "min": 2, "max": 12, "help": "slots of each buffer"})
     registers: int = field(default=0, metadata={"kind": "int", "min": 0, "max": MOST,
                                                 "help": "of a consumer's thread (0: all threads have as many)"})
+    blocks: int = field(default=0, metadata={"kind": "int", "min": 0, "max": MOST_BLOCKS,
+                                             "help": "blocks that a multiprocessor holds at least (0: nothing is said)"})
 
     def check(self, plan: Plan) -> Verdict:
         loop = get_loop(plan, self.loop)
@@ -106,15 +109,19 @@ class Specialise(Transform):
         if x * (y + 1) > THREADS_PER_BLOCK:
             return no(f"a block would have {x * (y + 1)} threads with its producer", f"it has at most {THREADS_PER_BLOCK}",
                       "fewer threads")
+        blocks = self.blocks or kernel.resident or 1
+        if not 0 <= self.blocks <= MOST_BLOCKS or self.blocks * x * (y + 1) > MOST_THREADS:
+            return no(f"a multiprocessor cannot hold {self.blocks} blocks of {x * (y + 1)} threads",
+                      f"it holds {MOST_THREADS:,} threads at most", f"blocks={MOST_THREADS // (x * (y + 1))} or fewer")
         if not self.registers:
             return None
         if x != GROUP:
             return no(f"rows of {x} threads are no warpgroups", "registers move between warpgroups of 128 threads",
                       "registers=0")
-        share, left = shares(y, self.registers)
+        share, left = shares(y, self.registers, blocks)
         if share > MOST:
             return no(f"a consumer's thread cannot have {self.registers} registers",
-                      f"{(y + 1) * GROUP} threads have {share} each, more than one can take", "registers=0")
+                      f"{(y + 1) * GROUP} threads have {share} each, more than one can take", "registers=0, or more blocks")
         if self.registers % UNIT or not share <= self.registers <= MOST or left < LEAST:
             most = min(MOST, (share * (y + 1) - LEAST) // y // UNIT * UNIT)
             return no(f"a consumer's thread cannot have {self.registers} registers",
@@ -139,7 +146,8 @@ class Specialise(Transform):
             Sync(plan.fresh(f"{loop.id}.release"), "release"))
         new = plan.replace_node(loop.id, replace(loop, body=body))
         new = slotted(new, filled, self.stages, hit[1], before)
-        return replace(new, kernels=tuple(replace(k, registers=self.registers) if k.id == kernel.id else k for k in new.kernels))
+        made = replace(new.kernel_of(loop.id) or kernel, registers=self.registers, resident=self.blocks or kernel.resident)
+        return replace(new, kernels=tuple(made if k.id == kernel.id else k for k in new.kernels))
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Specialise]:

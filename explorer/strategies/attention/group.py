@@ -81,7 +81,7 @@ class _OfGroups(Attending):
         self._in_steps(f.scores)
         b.do("tensorize", f.scores)
         if self.t.stages > 1:
-            b.do("specialise", self.tile, self.t.stages, registers=self.t.registers)
+            b.do("specialise", self.tile, self.t.stages, registers=self.t.registers, blocks=self.t.blocks)
         key = self._in_steps(f.output)
         self._staged(f.weights, key, space="register")
         b.do("tensorize", f.output)

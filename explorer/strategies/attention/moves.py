@@ -22,7 +22,7 @@ class Tiling:
     """Rows of a block, its warps that compute, keys of a tile, and tiles that are on their way at a time.
 
     With `groups` the warps are those of so many warpgroups, beside a producer where there are stages; with `registers` a thread
-    takes so many, of those that the producer gives away.
+    takes so many, of those that the producer gives away; with `blocks` a multiprocessor holds so many.
     """
 
     rows: int
@@ -31,10 +31,12 @@ class Tiling:
     stages: int
     groups: int = 0
     registers: int = 0
+    blocks: int = 0
 
     def __str__(self) -> str:
         places = f"{self.groups} warpgroups" if self.groups else f"{self.warps} warps"
-        return f"{self.rows} rows in {places}, {self.keys} keys, {self.stages} stages"
+        several = f", {self.blocks} blocks at a time" if self.blocks else ""
+        return f"{self.rows} rows in {places}, {self.keys} keys, {self.stages} stages{several}"
 
 
 def step_of(form: AttentionForm) -> Mma:
@@ -151,22 +153,24 @@ class Attending:
         b, f = self.b, self.form
         tile, _, key = self.inside(f.maximum)
         taken = self.quads(key)
-        b.do("rfactor", f.maximum, tile).do("rfactor", f.maximum, taken[1]).do("coalesce", taken)
+        b.do("rfactor", f.maximum, tile).do("rfactor", f.maximum, taken[1])
+        self.lane_peak, self.maximum_columns = b.plan.statement_of[f.maximum].target.array, taken
         self.total_columns = self.quads(self.inside(f.total)[2])
         b.do("rfactor", f.total, self.total_columns[1])
 
     def parts(self) -> None:
         """The running form; what rows have in common computed by each lane of a quad for itself."""
         b, f = self.b, self.form
-        peak = b.plan.statement_of[f.maximum].target.array
         joins = [s.name for s in b.plan.program.statements if s.origin == "combine"]
         self.row_peak = next(n for n in joins if b.plan.statement_of[n].target.array not in {
             r.array for s in b.plan.program.statements for r in s.reads if s.origin == "combine"}
             and b.plan.statement_of[n].update == "max")
-        self.tile_peak = next(n for n in joins if peak in {r.array for r in b.plan.statement_of[n].reads})
+        self.tile_peak = next(n for n in joins if self.lane_peak in {r.array for r in b.plan.statement_of[n].reads})
         self.row_total = next(n for n in joins if b.plan.statement_of[n].update == "sum")
         row, tile = self.inside(self.row_peak)
         b.do("reorder", (tile, row)).do("running", self.row_peak, tile)
+        b.attempt("factor_out", f.maximum)  # scores are scaled where they are compared once, not each
+        b.do("coalesce", self.maximum_columns)
         reads = {n: b.plan.statement_of[n].reads for n in (f"{self.row_peak}_scale", f"{f.output}_start")}
         self.before, self.run = (r.array for r in reads[f"{self.row_peak}_scale"])
         self.grown = reads[f"{f.output}_start"][1].array
@@ -261,7 +265,7 @@ class Attending:
     def storage(self) -> None:
         """Everything in registers of the lanes that make it; parts of rows by shuffles, or through shared memory."""
         b, f = self.b, self.form
-        parts = [(b.plan.statement_of[n].target.array, fold) for n, fold in ((f.maximum, False), (f.total, True))]
+        parts = [(self.lane_peak, False), (b.plan.statement_of[f.total].target.array, True)]
         b.do("contract", f.weights, "register")
         for name in (self.tile_max, self.run, self.grown, self.before, self.sum):
             b.do("contract", name, "register", fold=name == self.run)
