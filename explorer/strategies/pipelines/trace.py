@@ -75,7 +75,8 @@ def traced(step: Step, copies: tuple[tuple[str, float], ...], parts: tuple[Part,
     beside = rates.step + WAITED * step.waited
     alone = step.alone(threads)
     computed = alone - beside if alone > rates.least_step else min(alone, max(step.tensor, step.banks, step.issue))
-    turn = max(step.tensor, step.banks, step.issue) * blocks
+    apart = rates.apart / blocks**2
+    turn = max(step.tensor * blocks + apart, step.banks * blocks, step.issue * blocks + apart)
     latency = rates.latency * ahead / max(0.5, step.stages - rates.late) if ahead else QUIET + step.load
     spans, begins, ends, landed = list[Span](), list[float](), list[float](), list[float]()
 
