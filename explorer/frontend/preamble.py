@@ -6,8 +6,10 @@ import builtins
 import math
 import numbers
 from collections.abc import Iterator
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from .definition import Definition
 from .function import Function, functions_of
@@ -16,6 +18,10 @@ from .size import Size, SizeValue
 from .types import ArrayType
 
 _PUBLIC = "explorer"
+_NEEDED = ("collections", "numpy", "types")
+"""Modules of which something may stand in a written value."""
+_LARGEST = 1024
+"""Elements of an array that is written down."""
 
 
 def preamble(definition: Definition) -> list[str]:
@@ -34,7 +40,7 @@ def preamble(definition: Definition) -> list[str]:
     modules, imports, rest = [f"import {_PUBLIC} as ex"], [], []
     sizes = {name: value for name, value in mentioned.items() if isinstance(value, Size)}
     for name, value in mentioned.items():
-        if isinstance(value, SizeValue | ArrayType | tuple | list | dict):
+        if isinstance(value, SizeValue | ArrayType | SimpleNamespace | tuple | list | dict):
             parts = value.shape if isinstance(value, ArrayType) else (*_within(value),)
             sizes |= {n: Size(n) for part in parts if isinstance(part, SizeValue) for n in part.names() if n not in sizes}
         if isinstance(value, Function):
@@ -47,7 +53,8 @@ def preamble(definition: Definition) -> list[str]:
         elif public := _public(value):
             imports.append(public if public == name else f"{public} as {name}")
         else:
-            rest.append(_assignment(name, value))
+            rest.append(written := _assignment(name, value))
+            modules += [f"import {needed}" for needed in _NEEDED if f"{needed}." in written.partition(" = ")[2]]
     if imports:
         modules.append(f"from {_PUBLIC} import {', '.join(sorted(imports))}")
     written = [line for f in functions.values() for line in ("", "", *str(f).splitlines())]
@@ -75,9 +82,10 @@ def _public(value: Any) -> str:
 
 def _within(value: Any) -> Iterator[Any]:
     """The values in a tuple, list or dict, and in those in it; of others the value itself."""
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else ():
+    parts = vars(value) if isinstance(value, SimpleNamespace) else value
+    for part in parts.values() if isinstance(parts, dict) else parts if isinstance(parts, tuple | list) else ():
         yield from _within(part)
-    if not isinstance(value, dict | tuple | list):
+    if not isinstance(parts, dict | tuple | list):
         yield value
 
 
@@ -96,12 +104,20 @@ def _literal(value: Any) -> str:
         plain = getattr(value, "item", lambda: value)()  # NumPy's numbers as Python's
         if isinstance(plain, float) and math.isinf(plain):
             return f"{'-' if plain < 0 else ''}ex.inf"
-        return repr(plain)
+        return repr(plain) if plain == plain else 'float("nan")'
+    if isinstance(value, SimpleNamespace):
+        fields = {k: _literal(v) for k, v in vars(value).items()}
+        return f"types.SimpleNamespace({', '.join(f'{k}={v}' for k, v in fields.items())})" if all(fields.values()) else ""
+    if isinstance(value, np.ndarray):
+        plain = _literal(value.tolist()) if value.size <= _LARGEST else ""
+        return f'numpy.array({plain}, "{value.dtype}")' if plain else ""
     if isinstance(value, dict):
         parts = [(_literal(k), _literal(v)) for k, v in value.items()]
         return f"{{{', '.join(f'{k}: {v}' for k, v in parts)}}}" if all(k and v for k, v in parts) else ""
     if isinstance(value, tuple | list):
         parts = [_literal(part) for part in value]
         inner = ", ".join(parts) + ("," if isinstance(value, tuple) and len(parts) == 1 else "")
+        if all(parts) and (names := getattr(value, "_fields", ())):
+            return f'collections.namedtuple("{type(value).__name__}", "{" ".join(names)}")({inner})'
         return "" if not all(parts) else f"({inner})" if isinstance(value, tuple) else f"[{inner}]"
     return ""
