@@ -83,6 +83,8 @@ class ValueParser:
         if isinstance(node, (ast.Name, ast.Attribute)):
             return self._name(node)
         if isinstance(node, ast.Subscript):
+            if (number := self.scope.number(node)) is not None:
+                return literal(number)
             return self._read(node, self.access(node))
         if isinstance(node, ast.BinOp):
             return self._binary(node)

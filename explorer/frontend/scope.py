@@ -168,7 +168,7 @@ class Scope:
         value = self.outside(node)
         if isinstance(value, SizeValue):
             return self.size(node, value)
-        if isinstance(value, np.generic):
+        if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
             value = value.item()
         return value if isinstance(value, (bool, int, float)) else None
 

@@ -43,9 +43,15 @@ def snapshot(value: Any, fields: Set[str]) -> Any:
 
 
 def _kept(value: Any, fields: Set[str], begun: dict[int, Any]) -> Any:
-    if value is None or isinstance(value, numbers.Number | str | bytes | Enum | ModuleType) or id(value) in begun:
+    if value is None or isinstance(value, numbers.Number | str | bytes | ModuleType):
         return value
-    begun[id(value)] = value
+    if id(value) not in begun:
+        begun[id(value)] = None  # what is in itself holds nothing there: no text could reach its end
+        begun[id(value)] = _copied(value, fields, begun)
+    return begun[id(value)]
+
+
+def _copied(value: Any, fields: Set[str], begun: dict[int, Any]) -> Any:
     if isinstance(value, np.ndarray):
         return np.array(value)
     if isinstance(value, dict):
@@ -55,7 +61,7 @@ def _kept(value: Any, fields: Set[str], begun: dict[int, Any]) -> Any:
     if isinstance(value, tuple):
         parts = [_kept(v, fields, begun) for v in tuple.__iter__(value)]
         return tuple.__new__(type(value), parts) if hasattr(value, "_fields") else tuple(parts)
-    return _object(value, fields, begun)
+    return _object(value, fields & {"name", "value"} if isinstance(value, Enum) else fields, begun)
 
 
 def _object(value: Any, fields: Set[str], begun: dict[int, Any]) -> Any:

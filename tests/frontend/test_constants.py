@@ -5,6 +5,8 @@ from __future__ import annotations
 import linecache
 import re
 from collections import namedtuple
+from enum import Enum, IntEnum
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 
 import explorer as ex
 from explorer.errors import ProgramError
-from explorer.steps.saved import decorated
+from explorer.frontend.preamble import decorated
 from tests.frontend.support import define
 
 TEXT = """@ex.program
@@ -93,14 +95,74 @@ class Plain:
         raise RuntimeError
 
 
+class Mode(IntEnum):
+    A = 3
+
+
+class Other(Enum):
+    TEN = 10
+
+
+def recursive() -> list[Any]:
+    made: list[Any] = [1.5]
+    made.append(made)
+    return made
+
+
 @pytest.mark.parametrize(("factor", "given"), [
     ("C.n", Plain()), ("C.inner[1]['deep']", Plain()), ("C['nan']", {"nan": float("nan")}), ("C[0]", [float("inf"), 2.0]),
     ("C[1]", np.array([1.0, 2.0], np.float32)), ("C[0, 1]", np.array([[1, 2]])), ("(C.low + C[1])", Pair(1, 2)),
-    ("C.tile", Settings),
+    ("C.tile", Settings), ("C.A", Mode), ("C.TEN.value", Other), ("C", np.array(3.0)),
+    ("C['a']", {"a": 2, "other": object(), 3: Other.TEN}),
+    ("ex.cast(C.wide, C.kind)", SimpleNamespace(wide=2.0, kind=ex.f32)),
+    ("C.e(2.0)", SimpleNamespace(e=ex.exp)), ("C[0]", recursive()),
+    ("C[0][0]", [[1.5]] * 2), ("C[1][0]", [[1.5]] * 2),
 ])
 def test_a_script_gives_every_value_that_the_program_reads(factor: str, given: Any) -> None:
     s = define(TEXT.format(bound="16", factor=factor), C=given).schedule().split("i", 4)
     assert str(again(s.script())) == str(s)
+
+
+FUNCTIONS = """
+def make(c):
+    @ex.function
+    def g(a):
+        return a * c
+    return g
+
+def plain(a):
+    return a + c[0]
+
+c = [7.0]
+three, two, added = make(3), make(2), ex.function(plain)
+c = 5
+
+@ex.function
+def g(a):
+    return two(a) - c
+
+class Held:
+    f = three
+
+def nothing(f):
+    return f
+
+@nothing
+@ex.program
+def p(x: ex.f32[N], y: ex.f32[N]):
+    for i in range(N):
+        y[i] = {value}
+"""
+
+
+@pytest.mark.parametrize("value", ["two(x[i]) + three(x[i])", "g(x[i]) + c", "three(g(x[i])) * two(x[i]) + g(x[i])",
+                                   "added(x[i]) + c",
+                                   "Held.f(x[i]) + two(x[i])", "added(x[i]) * g(x[i])"])
+def test_a_script_gives_each_function_its_own_values(value: str) -> None:
+    """Functions of one name, and constants of one name with other values: each text finds what it had where it was defined."""
+    s = define(FUNCTIONS.format(value=value)).schedule(N=9).split("i", 4)
+    assert str(again(s.script())) == str(s)
+    assert s.run(device="cpu", time=False, ragged=False).correct
 
 
 def test_what_changes_behind_a_definition_does_not_change_the_program() -> None:
@@ -177,7 +239,9 @@ def test_integers_that_no_type_holds_are_refused(value: str, what: str) -> None:
         define("@ex.program\ndef f(x: ex.u64[16], y: ex.u64[16]):\n    for i in range(16):\n        y[i] = x[i] & 10**40\n")
 
 
-def test_a_function_without_decorator_gets_one_in_its_script() -> None:
+def test_a_function_has_its_decorator_alone_in_its_script() -> None:
+    assert decorated("@other\n@e.program\n@third(\n    3)\ndef f(x):\n    pass\n") == "@e.program\ndef f(x):\n    pass"
+    assert decorated("@other\ndef f(x):\n    pass\n", "function") == "@other\ndef f(x):\n    pass"
     assert decorated("def f(x):\n    pass\n") == "@ex.program\ndef f(x):\n    pass"
     assert decorated("@ex.program\ndef f(x):\n    pass\n") == "@ex.program\ndef f(x):\n    pass"
 
