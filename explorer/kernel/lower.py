@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import IllegalSchedule
-from ..ir.expr import Expr
+from ..ir.expr import ZERO, Expr
 from ..ir.instructions import instruction, stays_in_flight
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves
@@ -186,7 +186,11 @@ def _move_matrix(c: Context, inner: Leaf, loops: list[Loop], above: tuple[Loop, 
     first = Ref(held.store, (*held.index[:-1], c.low.in_c(move.first, site.loops).simplify(site.ranges)))
     row = Ref(there.store, tuple(c.low.in_c(e, site.loops).simplify(site.ranges) for e in move.row))
     node = MoveMatrix(site, target, source, first, row, move.count, move.transposed, stores, loops[0], ids)
-    return (If(site.conditions, (node,)),) if site.conditions else (node,)
+    first = {c.low.variable[loops[0].id]: ZERO, c.low.role_name[loops[1].role]: ZERO}
+    asked = {known for known, _ in site.named}  # of the statement: alike for all that is moved together, or it was refused
+    conditions = tuple(dict.fromkeys(replace(x, expr=x.expr.substitute(first, site.ranges).simplify(site.ranges))
+                                     if x in asked else x for x in site.conditions))
+    return (If(conditions, (node,)),) if conditions else (node,)
 
 
 def _multiply(c: Context, inner: Leaf, loops: list[Loop], above: tuple[Loop, ...]) -> tuple[Node, ...]:

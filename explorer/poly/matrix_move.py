@@ -7,12 +7,13 @@ bits, lane ``4 * c + p`` has elements `c` of rows ``2 * p`` and ``2 * p + 1`` (P
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
 
-from ..ir.expr import Expr, const, quotient, remainder, var
+from ..ir.expr import Expr, Ranges, const, quotient, remainder, var
 from ..ir.layout import LANES
 from ..ir.plan import Plan
 from ..ir.regroup import without_remainders
@@ -95,7 +96,7 @@ def matrix_move(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], mechanism: str)
     scope, at, own = ranges(above), dict(leaf.at), {register.id, lane.id}
     for c in (*statement.domain, *statement.inside):
         e = c.expr.substitute(at, scope)
-        if e.variables() & own and (c.equality or e.interval(scope)[0] < 0):
+        if e.variables() & own and e.interval(scope)[0] < 0 and (c.equality or not alike(e, own, scope)):
             return NoMove(f"{leaf.id} does not copy every element of its fragments", f"some lanes have none (where {c} fails)",
                           "stage whole tiles into shared memory, with zeros beyond the edge")
     size = fragment.dtype.bytes
@@ -114,6 +115,20 @@ def matrix_move(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], mechanism: str)
             return MatrixMove(count, transposed, register.id, lane.id, rows, first[0])
     return NoMove(f"the lanes of {leaf.id} do not share rows of 16 bytes of {shared.name}",
                   f"its elements lie at [{', '.join(map(str, there.index))}]")
+
+
+def alike(e: Expr, own: Collection[str], scope: Ranges) -> bool:
+    """Whether ``e >= 0`` says the same for all values of its `own` variables, whatever the others are.
+
+    Their part is between `low` and `high`, and the rest is some number more than a multiple of its coefficients' divisor: the
+    least rest with which it can hold, it holds with all of them.
+    """
+    mine = [Expr((term,)) for term in e.terms if Expr((term,)).variables() & set(own)]
+    if any(not m.variables() <= set(own) for m in mine):
+        return False
+    low, high = (sum(m.interval(scope)[end] for m in mine) for end in (0, 1))
+    step = gcd(*(c for atom, c in e.terms if not Expr(((atom, c),)).variables() & set(own)))
+    return -high + (e.const + high) % step + low >= 0 if step else e.const + low >= 0 or e.const + high < 0
 
 
 def _first(index: tuple[Expr, ...], register: Loop, extent: int, stores: bool) -> tuple[Expr, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..ir.finding import YES, Verdict, no
@@ -130,33 +130,57 @@ def changed(program: Program, statement: Statement, fused: bool = False) -> Stat
 def as_computed(source: Program, plan: Plan) -> Program:
     """The user's program with what a schedule has chosen to compute less exactly: what its results have to be checked against.
 
-    These are approximate operations, and sums by tensor instructions that round them more than their type does.
+    These are approximate operations, and sums by tensor instructions that round them more than their type does.  A statement of
+    the source counts where it is one of the plan, or is inlined in one.
     """
-    values = {s.name: s.value for s in plan.program.statements}
-    called = {name: {n.op for n in walk(value) if isinstance(n, Call)} for name, value in values.items()}
+    now = {s.name: s for s in plan.program.statements}
+    called = {name: {n.op for n in walk(s.value) if isinstance(n, Call)} for name, s in now.items()}
+    for s in reversed(source.statements):
+        if s.name not in now:  # inlined in what reads it
+            called[s.name] = {op for r in source.statements for op in called.get(r.name, ())
+                              if any(a.array == s.target.array for a in r.reads)}
     fast = {name for name, ops in called.items() if ops & LESS_EXACT}
     coarse = {leaf.statement: row.rounding for leaf, _, _ in plan.leaves if (row := instruction(leaf.mechanism)) and row.rounding}
-    whole = {s.name for s in source.statements if s.value != SHORT}
-    short = {s.name: s.reads for s in plan.program.statements if s.value == SHORT and s.name in whole}
+    short = {s.name for s in source.statements if s.value != SHORT and s.name in now and now[s.name].value == SHORT}
     if not fast and not coarse and not short:
         return source
     parts = coarse.keys() - source.statement_of.keys()  # partial sums of some statement
     worst = max((coarse[name] for name in parts), default=0.0)
+    copied = _copied(source, plan.program) if short else {}
 
     def computed(s: Statement) -> Statement:
         fewer = changed(source, s, FUSED in called[s.name]) if s.name in fast else s
-        made = _cut_off(s, short[s.name]) if s.name in short else fewer
+        made = _cut_off(s, _left(s.reads, now[s.name].reads, copied)) if s.name in short else fewer
         return replace(made, rounding=max(coarse.get(s.name, 0.0), worst if s.update == "sum" else 0.0))
 
     return replace(source, statements=tuple(map(computed, source.statements)))
 
 
-def _cut_off(s: Statement, factors: tuple[Access, ...]) -> Statement:
+def _copied(source: Program, program: Program) -> dict[str, str]:
+    """Of arrays that moves have made as copies of others, the array of the source that is copied."""
+    found = dict[str, str]()
+    for s in program.statements:
+        if s.value == Read(0) and s.target.array not in source.array_of:
+            found[s.target.array] = found.get(s.reads[0].array, s.reads[0].array)
+    return found
+
+
+def _left(reads: tuple[Access, ...], now: tuple[Access, ...], copied: Mapping[str, str]) -> tuple[int, ...]:
+    """Which reads of a statement are still its own, in their order: moves take some out of it, and change arrays and indices."""
+    found, names = list[int](), [copied.get(a.array, a.array) for a in now]
+    for n, name in enumerate(names):
+        first, last = (found[-1] + 1 if found else 0), len(reads) - (len(now) - n)
+        slots = [slot for slot in range(first, last + 1) if reads[slot].array == name]
+        found.append(next((slot for slot in slots if reads[slot] == now[n]), slots[0] if slots else first))
+    return tuple(found)
+
+
+def _cut_off(s: Statement, slots: tuple[int, ...]) -> Statement:
     """The statement with some of what it multiplies cut off, if it is not already."""
 
     def cut(node: Scalar) -> Scalar | None:
         if isinstance(node, Call) and node.op == "tf32":
             return node
-        return Call("tf32", (node,)) if isinstance(node, Read) and s.reads[node.slot] in factors else None
+        return Call("tf32", (node,)) if isinstance(node, Read) and node.slot in slots else None
 
     return replace(s, value=rebuild(s.value, cut))

@@ -107,7 +107,7 @@ class Rescale(Transform):
         if isinstance(parts, Verdict):
             return replace(parts, hint=parts.hint or f"rfactor('{peak.array}', '…') first, over the loop that is like "
                            f"{u.factored[-1].id}")
-        refusal = _alike(u, a, parts)
+        refusal = _alike(u, a, peak, parts)
         return refusal if refusal is not None else (u, slot, parts.target.array)
 
     def _rescaled(self, plan: Plan, u: Updates, slot: int, parts: str) -> Plan:
@@ -183,7 +183,7 @@ def _parts_of(plan: Plan, peak: str) -> Statement | Verdict:
     return made[0] if len(made) == 1 else no(f"the partial maxima of {peak} are not made by one statement")
 
 
-def _alike(u: Updates, a: Scalar, m: Statement) -> Verdict | None:
+def _alike(u: Updates, a: Scalar, peak: Access, m: Statement) -> Verdict | None:
     """A refusal where the maxima are not of the exponents of the same parts."""
     s = u.statement
     if len(m.dims) != len(s.dims):
@@ -201,6 +201,10 @@ def _alike(u: Updates, a: Scalar, m: Statement) -> Verdict | None:
         return no(f"the parts of {m.name} are not those of {s.name}",
                   f"{s.name} is in part {', '.join(map(str, part))}, {m.name} in {', '.join(map(str, m.target.index))}",
                   "split the loops of both alike")
+    if m.target.index != (*(e.substitute(names) for e in peak.index if isinstance(e, Expr)), *part):
+        return no(f"{s.name} reads {peak.array}[{', '.join(map(str, peak.index))}], and {m.name} makes parts of other elements",
+                  f"{m.name} writes {m.target.array}[{', '.join(map(str, m.target.index))}]",
+                  f"rescale before {peak.array} is replicated or rearranged")
     return None
 
 

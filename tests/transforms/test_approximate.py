@@ -10,7 +10,7 @@ import pytest
 import explorer as ex
 from explorer.ir.operations import FUSED, OPERATIONS
 from explorer.ir.plan import initial
-from explorer.ir.scalar import Call, walk
+from explorer.ir.scalar import Call, Read, walk
 from explorer.transforms.approximate import Approximate, as_computed
 from tests.transforms.nests import copy, softmax
 from tests.transforms.storage import refusal, right
@@ -101,6 +101,50 @@ def test_the_tolerance_grows_with_the_argument() -> None:
 def test_the_reference_stays_the_users_program_elsewhere() -> None:
     plain = ratio.schedule(N=3)
     assert as_computed(plain.source, plain.plan) is plain.source
+
+
+M, K = ex.sizes("M K")
+
+
+@ex.program
+def scaled_rows(a: ex.f32[M], x: ex.f32[M, K], b: ex.f32[K], y: ex.f32[M]):
+    for i in range(M):
+        y[i] = 0.0
+        for k in range(K):
+            y[i] += a[i] * x[i, k] * b[k]
+
+
+FACTORS_MOVED = {
+    "rearranged": (("rearrange", "x", (1, 0)),),
+    "skewed": (("split", "k", 2), ("skew", "k.i", "k", 2)),
+    "shifted": (("shift", "k", 2),),
+}
+
+
+@pytest.mark.parametrize("moves", FACTORS_MOVED.values(), ids=FACTORS_MOVED)
+def test_short_factors_are_known_again_behind_other_moves(moves: tuple[tuple[object, ...], ...]) -> None:
+    """What is cut off is what the plan multiplies, wherever its arrays and indices have gone: the other factor stays whole."""
+    s = scaled_rows.schedule(M=5, K=37).factor_out("S1")
+    for name, *arguments in moves:
+        s = getattr(s, str(name))(*arguments)
+    s = s.approximate("S1", factors="tf32")
+    value = as_computed(s.source, s.plan).statement_of["S1"].value
+    assert {n.args[0] for n in walk(value) if isinstance(n, Call) and n.op == "tf32"} == {Read(1), Read(2)}
+    assert s.run(device="cpu", time=False).correct
+
+
+@ex.program
+def doubled(x: ex.f32[N], y: ex.f32[N]):
+    for i in range(N):
+        t = ex.local(ex.f32)
+        t = ex.exp(x[i])
+        y[i] = t * 2.0
+
+
+def test_what_is_inlined_counts_where_it_is_computed() -> None:
+    s = doubled.schedule(N=7).inline("t").approximate("y")
+    values = [x.value for x in as_computed(s.source, s.plan).statements]
+    assert "fast_exp" in {n.op for n in walk(values[0]) if isinstance(n, Call)}
 
 
 def test_double_precision_has_no_approximations() -> None:

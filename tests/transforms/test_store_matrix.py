@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
+import explorer as ex
 from explorer.errors import ResourceError, TransformError
-from explorer.ir.expr import const
+from explorer.ir.expr import const, quotient, var
 from explorer.ir.tree import Loop
 from explorer.ir.tree import walk as walk_plan
 from explorer.kernel.launches import plan_ir
@@ -15,9 +17,11 @@ from explorer.kernel.nodes import MoveMatrix
 from explorer.kernel.traverse import walk
 from explorer.kernel.validate import judged
 from explorer.kernel.validate.instructions import check_instructions
-from explorer.poly.matrix_move import STORE, MatrixMove, NoMove, matrix_move
+from explorer.poly.matrix_move import STORE, MatrixMove, NoMove, alike, matrix_move
 from explorer.run.nvrtc.compiler import compile_module
+from explorer.strategies.contraction import contraction
 from explorer.strategies.contraction.shapes import Tiling
+from tests.strategies.products import product
 from tests.transforms.results import COPY, GROUP, WARPS, left, turned
 
 
@@ -94,3 +98,27 @@ def test_the_judge_of_the_ir_notices_another_instruction(change: str) -> None:
              "first": replace(node.first, index=(*node.first.index[:-1], one))}
     assert not [*check_instructions(s.plan, low, (node,))]
     assert [*check_instructions(s.plan, low, (replace(node, **{change: wrong[change]}),))]
+
+
+@pytest.mark.parametrize("tiling", [
+    Tiling("warpgroup", 128, 64, 64, 2, 1, 2, through=True, matrix=True, persistent=2, producer=True),
+    Tiling("warp", 64, 64, 32, 2, 2, 2, 16, through=True, matrix=True)])
+def test_tiles_that_are_left_out_whole(tiling: Tiling) -> None:
+    """Three tiles for two blocks: what is left out is the same for all that an instruction moves."""
+    s = contraction(product(ex.f16, ex.f32, "n", "n").schedule(M=128, N=192, K=128), tiling=tiling)
+    assert any(step.name == "store_matrix" for step in s.steps)
+    assert s.run(device="cpu", time=False, ragged=False).correct
+
+
+def test_a_condition_that_is_alike_for_a_fragment() -> None:
+    """Against all values, of conditions drawn at random; some are alike, and all that are not are refused."""
+    rng, scope, told = random.Random(7), {"i": (0, 5), "r": (0, 3), "t": (0, 7)}, [0, 0]
+    for _ in range(400):
+        step = rng.choice((1, 2, 4, 8, 16))
+        own = quotient(var("r"), 2) * rng.choice((-4, 4, 8)) - var("t") * rng.choice((0, 1, 2))
+        e = var("i") * (step * rng.choice((-2, -1, 1))) + own + rng.randrange(-20, 90)
+        kept = [{e.evaluate({"i": i, "r": r, "t": t}) >= 0 for r in range(4) for t in range(8)} for i in range(6)]
+        found, right = alike(e, ("r", "t"), scope), all(len(x) == 1 for x in kept)
+        assert right or not found, str(e)
+        told[found] += 1
+    assert min(told) > 40

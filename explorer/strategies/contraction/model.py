@@ -16,6 +16,7 @@ from ...poly.traffic import WORD_BYTES
 from ..pipelines.rates import (
     COPY_CYCLES,
     COPY_ISSUED,
+    NARROW_CYCLES,
     RATES,
     RESERVED,
     STEP_ISSUED,
@@ -117,6 +118,11 @@ def _asynchronous(f: Factor, t: Tiling) -> bool:
     return t.stages > 1 and f.vector * f.dtype.bytes >= WORD_BYTES
 
 
+def _is_narrow(f: Factor, t: Tiling) -> bool:
+    """Whether threads of plain arithmetic copy one word of a factor at a time, asynchronously."""
+    return t.engine == "plain" and t.stages > 1 and f.vector * f.dtype.bytes == WORD_BYTES
+
+
 def resident_blocks(form: ProductForm, t: Tiling, gpu: Gpu) -> int:
     """Blocks that a multiprocessor holds at a time."""
     words = -(-(t.registers(form) + RESERVED) // 8) * 8
@@ -157,9 +163,11 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     lines = (n * f.dtype.bytes * (_lines(form, f, t) if t.engine == "warpgroup" else 1.0) for f, n in sides)
     loaded = t.depth * sum(lines) / rates.load
     if t.engine != "warpgroup":
-        loaded = max(loaded, sum(t.depth * n / f.vector / WARP_SIZE * COPY_CYCLES[_asynchronous(f, t)] for f, n in sides))
+        loaded = max(loaded, sum(t.depth * n / f.vector / WARP_SIZE * (
+            NARROW_CYCLES if _is_narrow(f, t) else COPY_CYCLES[_asynchronous(f, t)]) for f, n in sides))
     stored = t.rows * t.columns * out_bytes / _store_rate(form, t, out_bytes)
-    step = Step(t.engine, steps * turns, t.stages, computed, 0.0, 0.0, loaded)
+    narrow = sum(t.depth * n / t.threads for f, n in sides if _is_narrow(f, t))
+    step = Step(t.engine, steps * turns, t.stages, computed, 0.0, 0.0, loaded, narrow=narrow)
     whole = stepped((step,), stored * turns, blocks, t.threads, resident, gpu.multiprocessors, cycles, 1 if t.producer else turns)
     ((_, us),) = whole.steps
     moved = form.left.nbytes + form.right.nbytes + written

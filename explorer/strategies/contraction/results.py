@@ -15,35 +15,97 @@ from .._steps import Builder
 
 WIDEST = 16
 """Bytes of one access of a thread."""
+FRAGMENT = 8
+"""Registers of results that a lane holds beside its sums before one instruction stores them: four words of pairs (PTX ISA,
+"stmatrix")."""
 
 
-def outlined(b: Builder, update: str) -> str:
-    """Give the last result behind the sums a temporary, and its store a nest of its own; the store, or "" where there is none."""
+def outlined(b: Builder, update: str, twice: bool = False) -> tuple[str, str]:
+    """Give the last result behind the sums a temporary, and its store a nest of its own.
+
+    Parameters
+    ----------
+    b : Builder
+    update : str
+        The sums' statement.
+    twice : bool
+        Whether there is a temporary in front of that one, for the results as lanes hold them.
+
+    Returns
+    -------
+    store, copy : str
+        What stores the temporary, and what copies to it from the other one; "" where there is none.
+    """
     kernel = b.plan.kernel_of(update)
     assert kernel is not None
     inside = [(leaf, above) for leaf, above, k in b.plan.leaves if k is kernel]
     leaf, above = inside[-1]
     statement = b.plan.statement_of[leaf.statement]
     if b.plan.array_of[statement.target.array].role not in ("out", "inout") or len(above) < 2 or above[-1].body[-1] is not leaf:
-        return ""
-    known = set(b.plan.statement_of)
-    if not b.attempt("outline", leaf.id):
-        return ""
-    (name,) = set(b.plan.statement_of) - known
-    b.do("distribute", above[-1].id, after=leaf.id)
+        return "", ""
+    store = _outline(b, leaf.id)
+    if not store:
+        return "", ""
+    copy = _outline(b, leaf.id) if twice else ""
+    b.do("distribute", above[-1].id, after=copy or leaf.id)
     body = b.plan.loops[above[-2].id].body
     b.do("distribute", above[-2].id, after=body[-2].id)
-    return name
+    return store, copy
+
+
+def _outline(b: Builder, leaf: str) -> str:
+    """The store that gets a statement of its own; "" where it cannot."""
+    known = set(b.plan.statement_of)
+    return next(iter(set(b.plan.statement_of) - known)) if b.attempt("outline", leaf) else ""
+
+
+def in_fragments(b: Builder, copy: str, role: str) -> None:
+    """Results in registers as lanes hold them, some columns at a time, and then their copy to shared memory.
+
+    Before::
+
+        for c in 0…32                   # registers
+            for t in 0…128  thread.x
+                S2: z_t_t[…] = …
+                S2_store_2: z_t[…] = z_t_t[…]
+
+    After, 8 registers at a time::
+
+        for c in 0…4
+            for c.r in 0…8
+                for t in 0…128  thread.x
+                    S2: z_t_t[…] = …
+            for c.r in 0…8
+                for t in 0…128  thread.x
+                    S2_store_2: z_t[…] = z_t_t[…]
+    """
+    temporary = b.plan.statement_of[copy].reads[0].array
+    leaf = next(leaf.id for leaf, _, _ in b.plan.leaves if b.plan.statement_of[leaf.statement].target.array == temporary)
+    *_, columns, parts, lanes = (x.id for x in _above(b, leaf))
+    if role == "thread.x":
+        columns = parts
+    else:
+        b.do("coalesce", (columns, parts))
+    if b.extent(columns) > FRAGMENT and b.extent(columns) % FRAGMENT == 0:
+        inner = b.plan.fresh(f"{columns}.r")
+        b.do("split", columns, FRAGMENT, inner=inner)
+        columns = inner
+    b.do("distribute", lanes, after=leaf).do("distribute", columns, after=lanes)
+    b.do("contract", temporary, "register")
+
+
+def _above(b: Builder, name: str) -> tuple[Loop, ...]:
+    """The loops around a statement."""
+    hit = b.plan.resolve(name)
+    assert hit is not None
+    return hit[1]
 
 
 def stored(b: Builder, name: str, role: str) -> None:
     """The store's temporary in shared memory, its loops spread over the lanes of a warp or a warpgroup."""
     temporary = b.plan.statement_of[name].reads[0].array
     b.do("contract", temporary, "shared")
-    hit = b.plan.resolve(name)
-    assert hit is not None
-    _, above, _ = hit
-    outer, inner = (x.id for x in above[-2:])
+    outer, inner = (x.id for x in _above(b, name)[-2:])
     if _step(b, name, outer) == 1:
         b.do("reorder", (inner, outer))
         outer, inner = inner, outer

@@ -25,9 +25,9 @@ FEW, LEAST_STEPS = 2, 4
 """Blocks for each multiprocessor up to which slices of the depth are looked at, and steps that a slice has at least."""
 GIVEN, SHORT = 32, 64
 """Registers that a producer's thread keeps at least, and what a thread that computes uses beside its sums (texts for an H200)."""
-WRITTEN_OUT, MOST_WRITTEN_OUT = 4, 16
-"""Depth of a step of plain arithmetic that is written out, where the whole would be more than so much: of 8 x 8 results a thread
-2,259 instructions for 32, 281 for 4 of them, in 126 registers instead of 167 (NVRTC 13, sm_90)."""
+DOWN, ACROSS = 8, (8, 16, 32)
+"""Threads of a block of plain arithmetic along rows, and along columns.  With 16 along rows, tiles of 8 x 8 and 4 x 8 results
+took 1.02 to 1.1 times as long; with steps of 32, 1.05 to 1.15 times (products of f32, H200)."""
 FREED, FEW_COPIES = 8, {False: 4, True: 36}
 """Registers that few copies of a thread in a step save, and how many are few, where all of the step is written out, or a part:
 texts of 8 x 8 results a thread within 128 registers spilled 4 to 28 bytes with more, none with fewer (NVRTC 13, sm_90)."""
@@ -61,6 +61,8 @@ class Tiling:
         Blocks that take tiles one after the other; 0 for a block for each tile.
     producer : bool
         Whether a warp beside the others issues the bulk copies, ahead of tiles too.
+    matrix : bool
+        Whether results go to shared memory by ``stmatrix``, with `through`.
     """
 
     engine: str
@@ -75,6 +77,7 @@ class Tiling:
     through: bool = False
     persistent: int = 0
     producer: bool = False
+    matrix: bool = False
 
     @property
     def threads(self) -> int:
@@ -132,7 +135,7 @@ class Tiling:
         who = {"warpgroup": "warpgroups", "warp": "warps", "plain": "threads"}[self.engine]
         return (f"{kind}, {self.rows} x {self.columns} x {self.depth} a block, {self.down} x {self.across} {who}, "
                 f"{self.stages} stages" + f", depth in {self.slices} slices" * (self.slices > 1)
-                + ", results through shared memory" * self.through
+                + ", results through shared memory" * self.through + " by stmatrix" * self.matrix
                 + f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0)
                 + ", a warp that copies" * self.producer)
 
@@ -225,9 +228,8 @@ def _of_threads(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """Those of plain arithmetic, where no instruction has the types (its exact ones: tf32 drops bits)."""
     if warp_instruction(form, arch=_number(gpu)) is not None:
         return
-    grids = ((8, 16), (16, 8), (16, 16), (8, 8), (8, 32))
-    for (down, across), m, n, depth, stages in product(grids, (1, 2, 4, 8), (1, 2, 4, 8), (8, 16, 32), (1, 2, 3, 4)):
-        t = Tiling("plain", m * down, n * across, depth, down, across, stages, WRITTEN_OUT if depth > MOST_WRITTEN_OUT else 0)
+    for across, m, n, depth, stages in product(ACROSS, (1, 2, 4, 8), (1, 2, 4, 8), (8, 16), (1, 2, 3, 4)):
+        t = Tiling("plain", m * DOWN, n * across, depth, DOWN, across, stages)
         if _fits(t, form, gpu, MOST_REGISTERS):
             yield t
 

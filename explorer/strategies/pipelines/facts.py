@@ -26,6 +26,7 @@ from ..tensor_rates import tensor_flops_per_s
 from .rates import (
     COPY_CYCLES,
     COPY_ISSUED,
+    NARROW_CYCLES,
     RATES,
     RESERVED,
     STEP_ISSUED,
@@ -250,7 +251,8 @@ def _step(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], co
     if engine == "plain":
         issue += _beside(s, counts.threads) * warps / WARPS_PER_CYCLE
     waited = engine == "warpgroup" and not s.in_flight
-    return Step(engine, s.count, s.stages, tensor / RATES[engine].share, issue, banks, _load(plan, s, counts), waited)
+    narrow = sum(use.times / counts.threads for use in s.copies if _is_narrow(plan, s, use))
+    return Step(engine, s.count, s.stages, tensor / RATES[engine].share, issue, banks, _load(plan, s, counts), waited, narrow)
 
 
 def _beside(s: Stepping, threads: int) -> float:
@@ -264,6 +266,12 @@ def _beside(s: Stepping, threads: int) -> float:
 def _vector(use: Use) -> int:
     """Elements of one access."""
     return prod(x.extent for x in use.inside if x.role == "vector")
+
+
+def _is_narrow(plan: Plan, s: Stepping, use: Use) -> bool:
+    """Whether threads of plain arithmetic copy one word at a time, asynchronously."""
+    word = _vector(use) * _bytes(plan, use.used[-1]) == WORD_BYTES
+    return s.engine == "plain" and use.leaf.mechanism == "async" and word
 
 
 def _words(known: AccessFacts, leaf: Leaf) -> float:
@@ -299,7 +307,8 @@ def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
         row = plan.buffer_of[use.used[-1].storage].shape[-1] * item
         taken += use.times * item * (of_lines(row, array.shape[-1] * item) if bulk else 1.0)
         if not bulk:
-            issued += use.times / _vector(use) / WARP_SIZE * COPY_CYCLES[use.leaf.mechanism in ASYNCHRONOUS]
+            cycles = NARROW_CYCLES if _is_narrow(plan, s, use) else COPY_CYCLES[use.leaf.mechanism in ASYNCHRONOUS]
+            issued += use.times / _vector(use) / WARP_SIZE * cycles
     return max(taken / RATES[s.engine].load, issued)
 
 

@@ -28,6 +28,8 @@ class Rates:
         Of its instruction's rate, where the operands are loaded between the products: in turn, or ahead.  The compiler makes the
         same of both texts (NVRTC 13 for sm_90, tiles of 128 x 128 x 32 with two to five stages: equally many instructions, with
         three and five stages in the same order), and 4096 x 4096 x 4096 took 459 to 503 µs ahead (H200).
+    apart : float
+        Cycles of a step in which a block's warps wait for each other, where it is the only one; several are seldom at one point.
     stored, through : float
         Bytes of results a cycle: for each byte of an element, where lanes write what they hold; through shared memory.
     """
@@ -41,12 +43,13 @@ class Rates:
     share: float
     stored: float
     through: float
+    apart: float = 0.0
 
 
 RATES = {
     "warpgroup": Rates(44.0, 3000.0, 1930.0, 1.0, 150.0, 480.0, 1.0, 3.0, 17.5),
     "warp": Rates(34.0, 2630.0, 1530.0, 0.8, 400.0, 290.0, 0.52, 2.5, 5.4),
-    "plain": Rates(64.0, 900.0, 900.0, 1.0, 60.0, 0.0, 1.0, 24.0, 24.0),
+    "plain": Rates(64.0, 900.0, 900.0, 1.0, 60.0, 0.0, 1.0, 24.0, 24.0, 150.0),
 }
 """Fitted to times on an H200, of f16 products of 64 to 50,176 rows.
 
@@ -63,6 +66,10 @@ warps in tiles of 128 x 128 x 32 took 566 µs with one stage (H200)."""
 COPY_CYCLES = {True: 2.0, False: 4.0}
 """Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by
 what a multiprocessor issues (counted in the text, not measured)."""
+NARROW_CYCLES, NARROW_APART = 6.0, 35.0
+"""Of plain arithmetic, whose rows begin anywhere: cycles of a warp's asynchronous copy of one word a thread, and from one of a
+thread's to its next.  Fitted with 7 products of f32 in 14 to 17 tilings each (H200), to 5 %: the one that the model takes for
+cheapest takes 1.00 to 1.04 times as long as the fastest."""
 LINE_BYTES, STRADDLING = 128, 1.5
 """Of a line of the second-level cache, and how much longer boxes take whose rows of so many bytes lie in two of them (1000 x 1504
 x 776 took 11.2 µs where 512 x 3072 x 768 took 8.0, in as many blocks).  A shorter row of a box takes as long as a whole line: 3

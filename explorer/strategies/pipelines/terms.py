@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from ...ir.tree import WARP_SIZE
-from .rates import QUIET, RATES, TENSOR_CORES, WAITED
+from .rates import NARROW_APART, QUIET, RATES, TENSOR_CORES, WAITED
 
 ROUNDS = 64
 """Rounds that are looked at one by one; the others take as long as these on average."""
@@ -41,6 +41,8 @@ class Step:
         Products; other instructions; passes over the banks of shared memory; copies.
     waited : bool
         Whether a warpgroup waits for its products at once.
+    narrow : float
+        Copies of one word that a thread of plain arithmetic issues, one behind the other.
     """
 
     engine: str
@@ -51,20 +53,23 @@ class Step:
     banks: float
     load: float
     waited: bool = False
+    narrow: float = 0.0
 
     def alone(self, threads: int) -> float:
         """Cycles in which a block of so many threads computes one step, with its waits and barriers."""
         rates = RATES[self.engine]
-        few = max(1.0, TENSOR_CORES * WARP_SIZE / threads) if self.engine == "warp" else 1.0
+        few = max(1.0, TENSOR_CORES * WARP_SIZE / threads) if self.engine != "warpgroup" else 1.0
         computed = max(self.tensor * few, self.banks, self.issue if self.engine == "plain" else 0.0)
-        others = 0.0 if self.engine == "plain" else self.issue
+        others = self.narrow * NARROW_APART if self.engine == "plain" else self.issue
         return max(computed + others + rates.step + WAITED * self.waited, rates.least_step)
 
     def times(self, blocks: int, threads: int) -> Cycles:
         """Of all steps of so many resident blocks."""
         alone, rates = self.alone(threads), RATES[self.engine]
         waiting = rates.latency / max(0.5, self.stages - rates.late) if self.stages > 1 else QUIET + self.load + alone
-        each = (self.tensor * blocks, self.issue * blocks, self.banks * blocks, self.load * blocks, alone, waiting)
+        apart = rates.apart / blocks**2
+        each = (self.tensor * blocks + apart, self.issue * blocks + apart, self.banks * blocks, self.load * blocks,
+                alone, waiting)
         return Cycles(*(x * self.count for x in each))
 
 
