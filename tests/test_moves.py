@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import explorer as ex
+from explorer.errors import TransformError
 from explorer.ir.finding import Verdict
 from explorer.ir.interpret import interpret
 from explorer.steps.moves import Move, Moves, moves
 from explorer.transforms.base import catalogue, misfit
+from tests.programs import row_sum
 from tests.run_plan import run_plan
 
 M, N = ex.sizes("M N")
@@ -138,3 +140,21 @@ def test_asking_changes_nothing() -> None:
     for node in schedule.plan.ids:
         schedule.moves(node)
     assert (str(schedule), schedule.steps, hash(schedule.plan)) == before
+
+
+PLAIN = {"loop": "k", "leaf": "S1", "array": "y"}
+
+
+@pytest.mark.parametrize(("move", "kind"), sorted({(name, f.metadata["kind"]) for name, move in catalogue().items()
+                                                   for f in dataclasses.fields(move) if f.metadata["kind"] in PLAIN}))
+def test_a_name_that_means_nothing_is_answered_with_those_that_do(move: str, kind: str) -> None:
+    s = row_sum.schedule(M=8, N=32)
+    declared = dataclasses.fields(catalogue()[move])
+    others = {**PLAIN, "loops": ("i", "k"), "int": 2, "ints": (2, 2)}
+    for wanted in (f for f in declared if f.metadata["kind"] == kind):
+        given = {f.name: others.get(f.metadata["kind"], "k") for f in declared if f.default is dataclasses.MISSING}
+        with pytest.raises(TransformError) as refused:
+            getattr(s, move)(**{**given, wanted.name: "nothing"})
+        error = refused.value
+        assert error.why or error.hint, error.message()
+        assert "nothing is" not in error.what, error.message()

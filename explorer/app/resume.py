@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ReplayError
 from ..frontend.definition import Definition
-from ..frontend.preamble import preamble
+from ..frontend.preamble import decorated, preamble
 from ..schedule import Schedule
-from ..steps.saved import decorated
 from .session import Session
 
 if TYPE_CHECKING:

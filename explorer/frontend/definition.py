@@ -69,7 +69,7 @@ class Definition:
     @property
     def helpers(self) -> str:
         """The text of the functions that it calls."""
-        return "\n\n\n".join(map(str, functions_of(self.captured).values()))
+        return "\n\n\n".join(map(str, functions_of(self.captured)))
 
     @property
     def doc(self) -> str:
@@ -255,7 +255,7 @@ def define(function: Callable[..., Any]) -> Definition:
     for parameter in parameters:
         for part in parameter.shape:
             found |= dict.fromkeys(part.names() if isinstance(part, SizeValue) else ())
-    for text, names in ((source, captured), *((f.text, f.captured) for f in functions_of(captured).values())):
+    for text, names in ((source, captured), *((f.text, f.captured) for f in functions_of(captured))):
         scope = Scope(text, names, bound_names(text.tree), {}, trial=True)
         used = [n for n in ast.walk(text.tree) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
         for node in sorted(used, key=lambda n: (n.lineno, n.col_offset)):

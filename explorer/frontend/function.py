@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from ..errors import ProgramError, spoken
@@ -121,11 +122,12 @@ def _returns(statements: list[ast.stmt]) -> bool:
                for s in statements)
 
 
-def functions_of(captured: Mapping[str, Any]) -> dict[str, Function]:
-    """The functions among captured values, and those that they call, each after what it calls."""
-    out: dict[str, Function] = {}
+def functions_of(captured: Mapping[str, Any]) -> tuple[Function, ...]:
+    """The functions among captured values and their fields, and those that they call, each after what it calls."""
+    out: list[Function] = []
     for value in captured.values():
-        if isinstance(value, Function) and value not in out.values():
-            out |= {k: v for k, v in functions_of(value.captured).items() if v not in out.values()}
-            out[value.name] = value
-    return out
+        for part in (value, *(vars(value).values() if isinstance(value, SimpleNamespace) else ())):
+            if isinstance(part, Function) and part not in out:
+                out += [f for f in functions_of(part.captured) if f not in out]
+                out.append(part)
+    return tuple(out)

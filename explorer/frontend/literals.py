@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from math import inf
+
+import numpy as np
+
 from ..ir.dtype import DTYPES, DType
 from ..ir.operations import OPERATIONS
 from ..ir.scalar import Call, Cast, Literal, Read, Scalar, operand_type, walk
+
+_NORMAL, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+"""The normal numbers of f32."""
 
 
 def literal(value: float | int | bool) -> Literal:
@@ -46,9 +53,27 @@ def settle(scalar: Scalar, context: DType, reads: list[DType]) -> Scalar:
     return Call(scalar.op, tuple(settle(a, DTYPES[name] if name else own, reads) for a, name in fixed))
 
 
+def beyond(value: Scalar) -> int | None:
+    """An integer of the text that no type holds, if there is one."""
+    numbers = (n.value for n in walk(value) if isinstance(n, Literal) and n.dtype.kind == "int")
+    return next((int(n) for n in numbers if not -(2**63) <= n < 2**64), None)
+
+
+def _held(value: float, context: DType) -> float:
+    """A number as the type holds it, where that is none of its normal numbers: no float64 reference may know better."""
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of more than 308 digits
+        number = inf if value > 0 else -inf
+    if context.wide.name == "f64" or _NORMAL <= abs(number) <= _LARGEST:
+        return number
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.float32(number))
+
+
 def _settled(node: Literal, context: DType) -> Literal:
     if context.kind == "float" and node.dtype.kind != "bool":
-        return Literal(float(node.value), context)
+        return Literal(_held(node.value, context), context)
     if context.kind == "int" and node.dtype.kind == "int":
         fits = 0 <= node.value < 2 ** (8 * context.bytes) if context.unsigned else node.dtype.name == "i32"
         return Literal(node.value, context) if fits else node

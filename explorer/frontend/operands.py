@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..errors import shown
 from ..ir.dtype import DTYPES, DType
 from ..ir.expr import Ranges
 from ..ir.operations import OPERATIONS
@@ -39,7 +40,7 @@ def checked(node: ast.expr, call: Call, types: Sequence[DType], scope: Scope) ->
         kind = operand_type(call, types)
         width = 8 * kind.bytes
         if not 0 <= count.value < width:
-            raise scope.refuse(node, f"a shift by {count.value} bits is not accepted", why=f"{kind} has {width}",
+            raise scope.refuse(node, f"a shift by {shown(count.value)} bits is not accepted", why=f"{kind} has {width}",
                                hint=f"0 to {width - 1}" + ", or ex.cast(…, ex.i64) first" * (width < 64))
     return call
 
@@ -69,10 +70,14 @@ def _joined(node: ast.expr, call: Call, types: Sequence[DType], scope: Scope) ->
     """Numbers beside unsigned operands are unsigned; nothing there may be negative, since it would count as a large number."""
     own = [type_of(a, types) for a in call.args]
     data = [t for a, t in zip(call.args, own, strict=True) if not isinstance(a, Literal)]
-    if OPERATIONS[call.op].takes or not any(t.unsigned for t in data) or any(t.kind == "float" for t in own):
+    if OPERATIONS[call.op].takes or not any(t.kind == "int" for t in data) or any(t.kind == "float" for t in own):
         return call
     target = common(data)
     if not target.unsigned:
+        large = (a.value for a in call.args if isinstance(a, Literal) and not -(2**63) <= a.value < 2**63)
+        if (number := next(large, None)) is not None:
+            raise scope.refuse(node, f"{shown(number)} does not fit i64", why=f"it stands beside a {target}",
+                               hint="a smaller number, or ex.cast(…, ex.u64) of the other value")
         return call
     args = list(call.args)
     for n, (arg, kind) in enumerate(zip(call.args, own, strict=True)):
@@ -85,7 +90,8 @@ def _joined(node: ast.expr, call: Call, types: Sequence[DType], scope: Scope) ->
                                hint=f"ex.cast(…, ex.{target}), or both as ex.i64")
         if isinstance(arg, Literal):
             if arg.value >= 2 ** (8 * target.bytes):
-                raise scope.refuse(node, f"{arg.value} does not fit {target}", hint="ex.cast(…, ex.u64)")
+                raise scope.refuse(node, f"{shown(arg.value)} does not fit {target}",
+                                   hint="ex.cast(…, ex.u64)" if target.name != "u64" else "a smaller number")
             args[n] = replace(arg, dtype=target)
     return replace(call, args=tuple(args))
 

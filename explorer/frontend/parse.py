@@ -78,7 +78,7 @@ def parse(
         source.text,
         source.title,
         source.first_line,
-        "\n\n\n".join(f.text.text for f in functions_of(captured).values()),
+        "\n\n\n".join(f.text.text for f in functions_of(captured)),
     )
     program = with_roles(program, scope, {p.name: p.node for p in parameters} | parser.declared, parser.nodes,
                          [p.name for p in parameters if p.inout])

@@ -27,7 +27,9 @@ def inlined(node: ast.Call, function: Function, caller: ValueParser) -> Scalar:
         For wrong arguments, at the call; for what the body says, at its place in the body, and with the place of the call.
     """
     scope = caller.scope
-    if function in caller.inside or function.name in (f.name for f in caller.inside if f.text.file == function.text.file):
+    words = ast.unparse(node.func)
+    again = any(words == function.name == f.name and f.text.file == function.text.file for f in caller.inside)
+    if function in caller.inside or again:
         raise scope.refuse(node, f"{function.name} calls itself", why="a call is written out, which would never end",
                            hint="a loop in the program")
     values = _arguments(node, function, caller)

@@ -8,6 +8,8 @@ import ast
 import builtins
 import copy
 
+import numpy as np
+
 from ..ir.expr import Expr
 from .parse_condition import reads_data
 from .parse_index import index, is_index
@@ -27,7 +29,7 @@ class _Speller(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
         base, arrays = node.value, self.scope.arrays
-        if (value := self.scope.number(node)) is not None:
+        if isinstance(node.ctx, ast.Load) and (value := self.scope.number(node)) is not None:
             return ast.copy_location(ast.Constant(value), node)
         shape = isinstance(base, ast.Attribute) and base.attr == "shape"
         if shape and isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name) and base.value.id in arrays:
@@ -44,7 +46,8 @@ class _Speller(ast.NodeTransformer):
         if isinstance(argument, ast.Name) and argument.id in self.scope.arrays and self.scope.outside(node.func) is builtins.len:
             return self._extent(node, argument.id, ast.Constant(0))
         if argument is not None and self.scope.outside(node.func) is builtins.len and (
-                isinstance(value := self.scope.outside(argument), (tuple, list, dict))):
+                isinstance(value := self.scope.outside(argument), (tuple, list, dict, str, range))
+                or (isinstance(value, np.ndarray) and value.ndim)):
             return ast.copy_location(ast.Constant(len(value)), node)
         return node
 

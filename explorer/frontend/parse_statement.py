@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from ..errors import shown
 from ..ir.coding import SMALL
 from ..ir.dtype import DType
 from ..ir.program import Access, Statement
 from ..ir.scalar import BITWISE, REDUCTIONS, Call, Literal, Scalar
-from .literals import literal, settle
+from .literals import beyond, literal, settle
 from .parse_names import check_type
 from .parse_update import Update, augmented, mentions, recognise
 from .parse_value import ValueParser
@@ -121,13 +122,16 @@ def _statement(
     kind = update.name if update else None
     check_type(written.array, parser.type_of(value), scope)
     _check_type(node, dtype, value, kind, parser)
-    value = _masked(value, dtype, update, target, parser)
+    value = settle(_masked(value, dtype, update, target, parser), dtype.wide, parser.types)
+    if (number := beyond(value)) is not None:
+        raise scope.refuse(node, f"{shown(number)} does not fit any integer type", why="the largest have 64 bits",
+                           hint="a smaller number, or a float")
     return Statement(
         name,
         scope.dims,
         scope.domain,
         replace(written, kind="update" if update else "write"),
-        settle(value, dtype.wide, parser.types),
+        value,
         tuple(parser.reads),
         kind,
         line=node.lineno,

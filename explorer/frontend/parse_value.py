@@ -27,6 +27,7 @@ _BINARY: dict[type[ast.operator], str] = {
     ast.BitAnd: "bitand", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.LShift: "lshift", ast.RShift: "rshift"}  # fmt: skip
 _LOGICAL: dict[type[ast.operator], str] = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
 _COMPARE: dict[type[ast.cmpop], str] = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+_OUTSIDE = "pass arrays as parameters; take plain numbers from outside"
 _CLOSED = "values are made of array elements, numbers, loop variables and the operations " + ", ".join(
     sorted({*OPERATION_OF.values(), "cast"})
 ) + ", also as math and NumPy spell them"
@@ -82,6 +83,8 @@ class ValueParser:
         if isinstance(node, (ast.Name, ast.Attribute)):
             return self._name(node)
         if isinstance(node, ast.Subscript):
+            if (number := self.scope.number(node)) is not None:
+                return literal(number)
             return self._read(node, self.access(node))
         if isinstance(node, ast.BinOp):
             return self._binary(node)
@@ -107,6 +110,9 @@ class ValueParser:
             )
         array = self.scope.arrays.get(base.id)
         if array is None:
+            if isinstance(node, ast.Subscript) and (value := self.scope.outside(node)) is not MISSING:
+                raise self.scope.refuse(node, f"{ast.unparse(node)} is not a number", why=f"it is {type(value).__name__}",
+                                        hint=_OUTSIDE)
             if self.scope.variable(base.id) is not None or self.scope.outside(base) is not MISSING:
                 raise self.scope.refuse(
                     node,
@@ -190,7 +196,7 @@ class ValueParser:
         elif value is MISSING:
             why, hint = "nothing of this name is known", "import it, define it above the function, or correct its spelling"
         else:
-            why, hint = f"it is {type(value).__name__}", "pass arrays as parameters; take plain numbers from outside"
+            why, hint = f"it is {type(value).__name__}", _OUTSIDE
         raise self.scope.refuse(node, f"{ast.unparse(node)} is not a number", why=why, hint=hint)
 
     def _binary(self, node: ast.BinOp) -> Scalar:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -12,16 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ProgramError
+from ..errors import ProgramError, shown
 from ..ir.dtype import DType
 from ..ir.expr import Expr, Ranges
 from ..ir.program import Array, Constraint
 from ..ir.tree import Loop
 from .refuse import refuse
 from .size import SizeValue
+from .snapshot import MISSING, field_of, fields_read, snapshot
 from .source import Source
 
-MISSING = object()
+_PLACES = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
+"""Arithmetic in a constant index."""
 
 @dataclass(frozen=True)
 class Surrounding:
@@ -122,7 +125,7 @@ class Scope:
             return MISSING if node.id in self.assigned else self.captured.get(node.id, MISSING)
         if isinstance(node, ast.Attribute):
             base = self.outside(node.value)
-            return MISSING if base is MISSING else getattr(base, node.attr, MISSING)
+            return MISSING if base is MISSING else field_of(base, node.attr)
         if isinstance(node, ast.Subscript) and isinstance(base := self.outside(node.value), (tuple, list, dict, np.ndarray)):
             return self._element(node, base)
         return MISSING
@@ -130,22 +133,42 @@ class Scope:
     def _element(self, node: ast.Subscript, base: Any) -> Any:
         """An element of a captured tuple, list, dict or array, at the time of its definition."""
         try:
-            key = ast.literal_eval(node.slice)
+            key = self._place(node.slice)
         except ValueError:
             raise self.refuse(node, f"{ast.unparse(node)} is not a number", hint="a constant index, or pass it as a parameter",
                               why=f"{ast.unparse(node.value)} is a {type(base).__name__} from outside") from None
         try:
             return base[key]
         except (LookupError, TypeError):
-            has = f"the keys {', '.join(map(repr, base))}" if isinstance(base, dict) else f"{len(base)} elements"
+            keys = ", ".join(map(shown, list(base)[:20])) if isinstance(base, dict) else ""
+            has = f"the keys {keys}" if keys else f"{len(base)} elements"
             raise self.refuse(node, f"there is no {ast.unparse(node)}", why=f"{ast.unparse(node.value)} has {has}") from None
+
+    def _place(self, node: ast.expr) -> Any:
+        """A constant index: a number or a text, a captured one, a tuple of such, or arithmetic on them."""
+        if isinstance(node, ast.Tuple):
+            return tuple(self._place(part) for part in node.elts)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return -self._whole(node.operand)
+        if isinstance(node, ast.BinOp) and type(node.op) in _PLACES:
+            return _PLACES[type(node.op)](self._whole(node.left), self._whole(node.right))
+        value = node.value if isinstance(node, ast.Constant) else self.outside(node)
+        if isinstance(value, str | int | float | np.integer):
+            return value
+        raise ValueError
+
+    def _whole(self, node: ast.expr) -> int:
+        value = self._place(node)
+        if isinstance(value, int | np.integer):
+            return int(value)
+        raise ValueError
 
     def number(self, node: ast.expr) -> int | float | bool | None:
         """The captured number or size that a name stands for, or None."""
         value = self.outside(node)
         if isinstance(value, SizeValue):
             return self.size(node, value)
-        if isinstance(value, np.generic):
+        if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
             value = value.item()
         return value if isinstance(value, (bool, int, float)) else None
 
@@ -204,7 +227,8 @@ def capture(function: Callable[..., Any], tree: ast.FunctionDef, frame: FrameTyp
         frame = frame.f_back
     scopes += [function.__globals__, vars(builtins)]
     names = {n.id for part in (tree, *_quoted(tree)) for n in ast.walk(part) if isinstance(n, ast.Name)}
-    return {name: scope[name] for name in sorted(names) for scope in reversed(scopes) if name in scope}
+    fields = fields_read(tree)
+    return {name: snapshot(scope[name], fields) for name in sorted(names) for scope in reversed(scopes) if name in scope}
 
 
 def _quoted(tree: ast.FunctionDef) -> Iterator[ast.AST]:

@@ -34,12 +34,12 @@ class ArrayType:
         return self.spelled()
 
 
-def outside(*_: Any, word: str = "an element type") -> Any:
-    """Refuse a word of the language where there is no program."""
+def outside(*_: Any, word: str = "an element type", instead: str = "") -> Any:
+    """Refuse a word of the language where there is no program; `instead` is what else could have been meant."""
     raise ProgramError(
         f"{word} has no value outside a program",
         why="a program is parsed, never executed",
-        hint="write this inside a function decorated with @ex.program",
+        hint="; or ".join(filter(None, (instead, "write this inside a function decorated with @ex.program"))),
     )
 
 
@@ -53,7 +53,7 @@ class Element:
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         """Refused: an element type has no values of its own."""
-        return outside(word=cls.__name__)
+        return outside(word=cls.__name__, instead=f"{cls.__name__}[M, N] declares an array")
 
     def __class_getitem__(cls, shape: Any) -> ArrayType:
         return ArrayType(cls.dtype, shape if isinstance(shape, tuple) else (shape,))
@@ -81,7 +81,7 @@ class inout:
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         """Refused: it has no values of its own."""
-        return outside(word="inout")
+        return outside(word="inout", instead="inout[f32[M, N]] declares an array")
 
     def __class_getitem__(cls, array: Any) -> Any:
         if isinstance(array, type) and issubclass(array, Element) and array is not Element:

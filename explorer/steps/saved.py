@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ReplayError, shown
+from ..frontend.preamble import decorated
 from ..ir.program import Program
 from ..transforms.base import Transform, catalogue, misfit
 
@@ -175,11 +176,6 @@ def read_share_string(text: str) -> tuple[str, str, dict[str, int], tuple[Transf
         raise ReplayError("this share string is damaged", why=str(error),
                           hint="copy the whole line, from ex1: to its end") from error
     return read_json(raw.decode("utf-8", "replace"))
-
-
-def decorated(text: str) -> str:
-    """The text of a program under its decorator, which it lacks where the function was passed to `program`."""
-    return text.rstrip() if text.lstrip().startswith("@") else f"@ex.program\n{text.rstrip()}"
 
 
 def script(program: Program, steps: Iterable[Transform], preamble: Iterable[str] = ("import explorer as ex",)) -> str:

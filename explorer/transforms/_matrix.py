@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..poly.matrix_move import MOVES, NoMove, matrix_move
-from .base import Transform
+from .base import Transform, no_leaf
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class MatrixStep(Transform):
     def check(self, plan: Plan) -> Verdict:
         hit = plan.resolve(self.leaf)
         if hit is None:
-            return no(f"there is no statement {self.leaf!r}")
+            return no_leaf(plan, self.leaf)
         leaf, above, _ = hit
         if leaf.mechanism in MOVES:
             return no(f"{leaf.id} is {leaf.mechanism} already")

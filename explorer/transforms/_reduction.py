@@ -20,6 +20,7 @@ from ..ir.plan import Plan
 from ..ir.program import Constraint, Indirect, Statement
 from ..ir.tree import Leaf, Loop, Node, ranges
 from ._domain import all_dims, below, bounds, dim_ranges, program_leaf, project, renamed, wrapped
+from .base import no_leaf
 
 
 @dataclass(frozen=True)
@@ -315,8 +316,7 @@ def update_verdict(plan: Plan, name: str) -> Updates | Verdict:
     """The updates that a name stands for, or why there are none that may be taken apart."""
     hit = plan.resolve(name)
     if hit is None:
-        what = f"{name} is a loop, not a statement" if name in plan.loops else f"there is no statement {name!r}"
-        return no(what, hint=f"one of {', '.join(leaf.id for leaf, _, _ in plan.leaves)}")
+        return no_leaf(plan, name)
     leaf, above, _ = hit
     s = plan.statement_of[leaf.statement]
     if not s.update:

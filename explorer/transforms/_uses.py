@@ -56,12 +56,13 @@ def array_verdict(plan: Plan, array: str, temporary: bool | None = None) -> Verd
     """A refusal when there is no such array, or when it is (not) a temporary; else None."""
     names = [a.name for a in plan.program.arrays if temporary is None or (a.role == "temporary") == temporary]
     listed = f"one of {', '.join(names)}" if names else ""
+    none = "the program has no temporaries" if temporary and not names else ""
     if array not in plan.array_of:
-        return no(f"there is no array {array!r}", hint=listed)
+        return no(f"there is no array {array!r}", none, listed)
     if temporary is None or (plan.array_of[array].role == "temporary") == temporary:
         return None
     kind = "a parameter of the program" if temporary else "a temporary"
-    return no(f"{array} is {kind}", hint=listed)
+    return no(f"{array} is {kind}", none, listed)
 
 
 def indirect_use(found: Iterable[Use]) -> Use | None:

@@ -153,7 +153,7 @@ def misfit(declared: Field[Any], value: Any) -> str:
     if kind == "bool":
         return "" if isinstance(value, bool) else "True or False"
     if kind in ("loops", "arrays"):
-        return "" if all(isinstance(n, str) and len(n) <= LONGEST_NAME for n in _listed(value)) else "names"
+        return "" if all(isinstance(n, str) and 0 < len(n) <= LONGEST_NAME for n in _listed(value)) else "names"
     if not isinstance(value, str) or len(value) > LONGEST_NAME:
         return "a name"
     return "" if kind != "name" or NEW_NAME.fullmatch(value) else "a name of letters, digits, _ and ."
@@ -187,8 +187,11 @@ def get_loop(plan: Plan, name: str) -> Loop | Verdict:
 def get_leaf(plan: Plan, name: str) -> Leaf | Verdict:
     """The leaf with this id, statement name or target array, or a refusal that lists the statements."""
     hit = plan.resolve(name)
-    if hit:
-        return hit[0]
+    return hit[0] if hit else no_leaf(plan, name)
+
+
+def no_leaf(plan: Plan, name: str) -> Verdict:
+    """The refusal of a name that stands for no statement."""
     hint = f"one of {', '.join(leaf.id for leaf, _, _ in plan.leaves)}"
     if name in plan.loops:
         return no(f"{name} is a loop, not a statement", hint=hint)

@@ -9,7 +9,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Leaf
 from ..poly.tensor import is_product
-from .base import Transform
+from .base import Transform, no_leaf
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Commute(Transform):
     def check(self, plan: Plan) -> Verdict:
         hit = plan.resolve(self.leaf)
         if hit is None:
-            return no(f"there is no statement {self.leaf!r}")
+            return no_leaf(plan, self.leaf)
         statement = plan.statement_of[hit[0].statement]
         if not is_product(statement):
             return no(f"{hit[0].id} is no sum of products of two elements", why="only factors of a product trade places")

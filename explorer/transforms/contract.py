@@ -28,7 +28,7 @@ from ._uses import (
     with_view,
     without_unused,
 )
-from .base import Transform
+from .base import Transform, get_loop
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,8 @@ class Contract(Transform):
         if any(k.id == self.at for k in plan.kernels):
             return ()
         names = [loop.id for loop in shared]
+        if isinstance(there := get_loop(plan, self.at), Verdict):
+            return there
         if self.at not in names:
             listed = ", ".join(dict.fromkeys(u.leaf.id for u in found))
             return no(f"{self.array} cannot live in {self.at}", f"{self.at} does not hold all of its accesses ({listed})",

@@ -11,7 +11,7 @@ from ..ir.program import Access, Array, Program, Statement
 from ..ir.scalar import Read
 from ..ir.tree import Leaf
 from ._domain import around, identity_leaf, program_leaf, with_statements
-from .base import Transform
+from .base import Transform, no_leaf
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Outline(Transform):
     def check(self, plan: Plan) -> Verdict:
         hit = plan.resolve(self.leaf)
         if hit is None:
-            return no(f"there is no statement {self.leaf!r}")
+            return no_leaf(plan, self.leaf)
         statement = plan.statement_of[hit[0].statement]
         if statement.name in {c.name for c in plan.copies}:
             return no(f"{statement.name} is a copy already", "a copy has no value of its own",

@@ -13,7 +13,7 @@ from ..ir.scalar import Scalar
 from ..ir.tree import Loop
 from ._running_parts import Chain, carried_on, chained, parts_of
 from ._weights import Base, Weights, base_of, weights_of
-from .base import Transform
+from .base import Transform, no_leaf
 from .rescale import exponential, value_text
 
 
@@ -124,8 +124,10 @@ class Running(Transform):
 def _found(plan: Plan, name: str) -> Weights | Verdict:
     """What hangs on the maximum of this name."""
     hit = plan.resolve(name)
-    m = plan.statement_of[hit[0].statement] if hit else None
-    if m is None or m.update != "max" or m.name not in plan.program.statement_of:
+    if hit is None:
+        return no_leaf(plan, name)
+    m = plan.statement_of[hit[0].statement]
+    if m.update != "max" or m.name not in plan.program.statement_of:
         return no(f"{name} is no maximum that one statement takes", "its sums are scaled by how far it has grown",
                   "rfactor for sums that hang on nothing")
     base = base_of(plan, m)

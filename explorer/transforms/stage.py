@@ -216,7 +216,8 @@ class Stage(Transform):
         kernel = next((k for k in plan.kernels if k.id == self.at), None)
         hit = plan.find(self.at)
         if not kernel and not (hit and isinstance(hit[0], Loop)):
-            return no(f"there is no loop {self.at!r}", hint=f"one of {', '.join((*plan.loops, *(k.id for k in plan.kernels)))}")
+            what = f"{self.at} is a statement, not a loop" if hit else f"there is no loop {self.at!r}"
+            return no(what, hint=f"one of {', '.join((*plan.loops, *(k.id for k in plan.kernels)))}")
         body = kernel.body if kernel else (hit[0],) if hit else ()
         below = {leaf.id for leaf, _ in leaves(body)}
         found = tuple(u for u in readers(plan, self.array) if u.leaf.id in below)

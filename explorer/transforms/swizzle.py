@@ -147,7 +147,7 @@ def _shared(plan: Plan, name: str) -> Buffer | Verdict:
     if buffer is None and name in plan.array_of:
         return no(f"{name} lies in global memory, which has no banks", hint=hint)
     if buffer is None:
-        return no(f"there is no buffer {name!r}", hint=hint)
+        return no(f"there is no buffer {name!r}", "" if known else "nothing lies in shared memory", hint)
     if buffer.space != "shared":
         where = "registers" if buffer.space == "register" else "global memory"
         return no(f"{name} lies in {where}: only shared memory has banks", hint=hint)

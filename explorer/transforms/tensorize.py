@@ -14,7 +14,7 @@ from ..ir.tree import Leaf, Loop, View, ranges
 from ..poly.shared_tile import NoTile, shared_tile
 from ..poly.tensor import is_harmless, is_product, significand_of
 from ._tensor_operands import Operand, Pair, Part, in_tiles, operand, part, spread
-from .base import Transform
+from .base import Transform, no_leaf
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def tile_of(plan: Plan, name: str) -> Tile | Verdict:
     """The tile of an update, or why it is none."""
     hit = plan.resolve(name)
     if hit is None:
-        return no(f"there is no statement {name!r}")
+        return no_leaf(plan, name)
     leaf, above, _ = hit
     statement, scope = plan.statement_of[leaf.statement], ranges(above)
     if leaf.mechanism != "plain" or leaf.collect:

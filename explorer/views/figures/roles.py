@@ -130,7 +130,12 @@ def _tile(steps: list[tuple[int, ...]]) -> int:
 
 
 def _window(rows: tuple[Row, ...], steps: list[tuple[int, ...]], part: str, count: int) -> tuple[float, float]:
-    """The time in which any role that does not only ask for copies is in the steps of this part."""
+    """The time in which any role that does not only ask for copies is in the steps of this part; never empty."""
+    begin, end = _span(rows, steps, part, count)
+    return begin, end if end > begin else begin + 1.0
+
+
+def _span(rows: tuple[Row, ...], steps: list[tuple[int, ...]], part: str, count: int) -> tuple[float, float]:
     every = [p for r in rows for p in (*r.predicted, *r.measured)]
     if part == "all" or not steps or not steps[0]:
         return 0.0, max((p.end for p in every), default=1.0)
@@ -138,5 +143,5 @@ def _window(rows: tuple[Row, ...], steps: list[tuple[int, ...]], part: str, coun
     chosen = set(steps[first : first + count])
     users = [p for r in rows if r.name != "producer" for p in (*r.predicted, *r.measured)] or every
     inside = [p for p in users if tuple(n for _, n in p.iteration) in chosen]
-    begin = 0.0 if part == "start" else min(p.start for p in inside)
-    return begin, max(p.end for p in (every if part == "end" else inside))
+    begin = 0.0 if part == "start" else min((p.start for p in inside), default=0.0)
+    return begin, max((p.end for p in (every if part == "end" else inside)), default=1.0)

@@ -12,6 +12,7 @@ from explorer import strategies, workloads
 from explorer.errors import FigureError
 from explorer.run.stamps import Stamps
 from explorer.views.figures import picture
+from tests.frontend.support import define
 from tests.kernel.test_stamps import made
 
 
@@ -27,6 +28,22 @@ def on_a_gpu(name: str = "H200") -> Stamps:
 
 def heights(found: Any) -> set[float]:
     return {y for t in found.spec["data"] for y in t["y"]}
+
+
+@pytest.mark.parametrize("part", ["start", "end", "all"])
+def test_work_that_takes_no_time_by_the_model_is_drawn(part: str) -> None:
+    """Threads that only compute in shared memory: their pieces end where they begin."""
+    s = define("""
+    @ex.program
+    def f(x: ex.f32[N, 8], y: ex.f32[N, 8]):
+        for i in range(N):
+            t = ex.local(ex.f32, 8)
+            for k in range(8):
+                t[k] = x[i, k]
+            for j in range(8):
+                y[i, j] = t[j] - t[7 - j]
+    """).schedule(N=32).contract("t", "shared")
+    assert s.plot.roles(part=part).spec["data"] is not None
 
 
 def test_predicted_rows_of_a_producer_and_its_consumers() -> None:
