@@ -112,16 +112,20 @@ def level_of(s: Stepping) -> int:
 @per_program(32)
 def made(base: Plan, way: Pipeline | Specialise, engine: str, most: int, gpu: Gpu) -> tuple[Cell, ...]:
     """Every cell, priced: by level, then by stages, which such a step gives."""
-    out, loop = list[Cell](), way.loop
-    plans = dict[int, Plan | str]()
-    for stages in range(1, most + 1):
-        step = replace(way, stages=stages, buffers=0) if isinstance(way, Pipeline) else replace(way, stages=stages)
-        plans[stages] = base if stages == 1 else _after(base, step)
+    out = list[Cell]()
+    plans = {stages: with_stages(base, way, stages) for stages in range(1, most + 1)}
     for level in range(len(LEVELS[engine])):
         for stages, plan in plans.items():
-            whole = plan if isinstance(plan, str) or not level else _second(plan, loop, engine)
+            whole = plan if isinstance(plan, str) or not level else with_second(plan, way.loop, engine)
             out.append(Cell(stages, level, None, why_not=whole) if isinstance(whole, str) else _priced(whole, stages, level, gpu))
     return tuple(out)
+
+
+def with_stages(base: Plan, way: Pipeline | Specialise, stages: int) -> Plan | str:
+    """The plan with so many stages, or why there is none; one stage is no pipeline."""
+    if stages == 1:
+        return base
+    return _after(base, replace(way, stages=stages, buffers=0) if isinstance(way, Pipeline) else replace(way, stages=stages))
 
 
 def _priced(plan: Plan, stages: int, level: int, gpu: Gpu) -> Cell:
@@ -129,7 +133,7 @@ def _priced(plan: Plan, stages: int, level: int, gpu: Gpu) -> Cell:
     return Cell(stages, level, whole.total_us, max(whole.kernels, key=lambda k: k.total_us).bound)
 
 
-def _second(plan: Plan, loop: str, engine: str) -> Plan | str:
+def with_second(plan: Plan, loop: str, engine: str) -> Plan | str:
     """The plan with the second level, or why there is none."""
     if engine == "warpgroup":
         return _after(plan, Overlap(loop))
