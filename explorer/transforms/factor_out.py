@@ -34,8 +34,8 @@ class FactorOut(Transform):
 
     Where a statement starts the sum with 0, it starts that of the rest, and the target is written once.
 
-    A positive constant leaves a maximum or a minimum of floats: it keeps their order, and so does rounding, so that the largest of
-    its multiples is the multiple of the largest.
+    A positive constant leaves a maximum or a minimum of floats: it keeps their order, and so does rounding.  The largest of its
+    multiples is the multiple of the largest.
 
     Before::
 
