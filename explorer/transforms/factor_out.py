@@ -76,7 +76,7 @@ class FactorOut(Transform):
         floats = plan.array_of[s.target.array].dtype.kind == "float"
         if s.update != "sum" and not (floats and all(isinstance(f, Literal) and 0 < f.value < inf for f in stays)):
             return no(f"a factor does not leave the {s.update} of {u.leaf.id}",
-                      f"it may be negative or no number: {', '.join(map(str, stays))}" if floats else "integers overflow",
+                      "it may be negative, zero, or no number" if floats else "integers overflow",
                       "a positive constant leaves a maximum of floats")
         anchor, _ = u.program_anchor
         names = {s.reads[n.slot].array for f in stays for n in walk(f) if isinstance(n, Read)}

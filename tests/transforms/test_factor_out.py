@@ -86,7 +86,7 @@ def test_what_is_no_sum_and_factors_that_change() -> None:
     with pytest.raises(TransformError, match="is not a reduction"):
         summed("a[i, k]").factor_out("S2")
     largest = OUTER.replace("t += {terms}", "t = max(t, alpha[0] * a[i, k])")
-    with pytest.raises(TransformError, match="a factor does not leave a max"):
+    with pytest.raises(TransformError, match="a factor does not leave the max of S1"):
         define(largest).schedule(M=3, N=3, K=3).factor_out("S1")
     changing = OUTER.format(terms="q * a[i, k]").replace("            t = u", f"{' ' * 12}q = ex.local(ex.f32)\n{' ' * 12}t = u")
     changing = changing.replace("                t +=", "                q = w[k]\n                t +=")
@@ -128,3 +128,38 @@ def test_attention_with_the_scale_in_its_scores_is_one_kernel() -> None:
     (kernel,) = [k.id for k in s.plan.kernels]
     assert ready_form(s, kernel) is None
     assert ready_form(factors_outside(s), kernel) is not None
+
+
+EXTREME = """
+@ex.program
+def f(a: ex.{kind}[M, N], b: ex.{kind}[M]):
+    for i in range(M):
+        b[i] = {start}
+        for j in range(N):
+            b[i] = {update}(b[i], {term})
+"""
+
+
+@pytest.mark.parametrize(("update", "start", "begun"), [("max", "-ex.inf", True), ("min", "ex.inf", True), ("max", "0.5", False)])
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_a_positive_constant_leaves_an_extremum(update: str, start: str, begun: bool, kind: str) -> None:
+    s = define(EXTREME.format(kind=kind, start=start, update=update, term="a[i, j] * 0.125")).schedule(M=5, N=37)
+    done = s.factor_out("S1")
+    assert f"S1: b_p[i] {update}= a[i, j]" in str(done)
+    last = "S1_combine: b[i] = 0.125 * b_p[i]" if begun else f"S1_combine: b[i] {update}= 0.125 * b_p[i]"
+    assert last in str(done)
+    assert done.judgement.legal
+    assert done.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize(("term", "kind", "why"), [
+    ("a[i, j] * -0.125", "f32", "may be negative"),
+    ("a[i, j] * 0.0", "f32", "may be negative, zero"),
+    ("a[i, j] * a[i, 0]", "f32", "may be negative"),
+    ("a[i, j] * 3", "i32", "integers overflow"),
+])
+def test_what_may_turn_an_order_stays_in_an_extremum(term: str, kind: str, why: str) -> None:
+    start = "-2147483648" if kind == "i32" else "-ex.inf"
+    s = define(EXTREME.format(kind=kind, start=start, update="max", term=term)).schedule(M=5, N=7)
+    with pytest.raises(TransformError, match=why):
+        s.factor_out("S1")

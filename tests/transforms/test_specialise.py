@@ -39,11 +39,11 @@ def made(t: Tiling, left: str = "n", right: str = "n", **sizes: int) -> ex.Sched
     return build(written, form, t)
 
 
-def staged() -> ex.Schedule:
+def staged(m: int = 317, n: int = 160, k: int = 200) -> ex.Schedule:
     """Up to `specialise`."""
     steps = made(ONE).steps
     first = next(n for n, step in enumerate(steps) if isinstance(step, Specialise))
-    return product(ex.f16, ex.f32, "n", "n").schedule(M=317, N=160, K=200).replay(steps[:first])
+    return product(ex.f16, ex.f32, "n", "n").schedule(M=m, N=n, K=k).replay(steps[:first])
 
 
 def sync(plan: Plan, kind: str) -> Sync:
@@ -100,6 +100,19 @@ def test_consumers_take_registers_of_the_producer() -> None:
     assert kernel.registers == 168
 
 
+def test_blocks_of_a_multiprocessor_share_its_registers() -> None:
+    """Three blocks of two warpgroups: 80 registers a thread at the launch, and what the producer gives up is the consumer's."""
+    s = staged(256, 256, 512).specialise("k", 3, 128, blocks=3)
+    assert "__launch_bounds__(256, 3)" in s.cuda
+    assert "registers_give<32>();" in s.cuda
+    assert "registers_take<128>();" in s.cuda
+    (kernel,) = compile_module(emit(s.plan), "sm_90").kernels.values()
+    assert kernel.registers <= 80
+    assert not kernel.spill_store_bytes
+    with pytest.raises(TransformError, match="specialise with blocks"):
+        s.launch_bounds(s.plan.kernels[0].id, blocks=2)
+
+
 # -- what the judge says -------------------------------------------------------------------------------------------------
 
 
@@ -154,9 +167,11 @@ def test_a_release_before_the_products_wait_is_too_early_by_one() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "what"), [
-    (("i", 3), "i is block.y"), (("k", 1), "with 1 slot nobody runs ahead"),
+    (("i", 3), "i is block.x"), (("k", 1), "with 1 slot nobody runs ahead"),
     (("k", 5), "5 slots are more than k fills"), (("k", 3, 100), "a consumer's thread cannot have 100 registers"),
     (("k", 3, 488), "a consumer's thread cannot have 488 registers"), (("x", 3), "there is no loop 'x'"),
+    (("k", 3, 152, 3), "a consumer's thread cannot have 152 registers"),
+    (("k", 3, 0, 9), "a multiprocessor cannot hold 9 blocks of 256 threads"),
 ])  # fmt: skip
 def test_refusals(arguments: tuple[object, ...], what: str) -> None:
     verdict = Specialise(*arguments).check(staged().plan)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ from .group import depth_of
 from .moves import Tiling
 
 GROUPS, KEYS = (2, 1, 3), (192, 144, 128, 96, 64, 48, 32, 16)
-OTHER, MASKED = 40, 1.15
+OTHER, MASKED = 40, 1.21
 """Registers of a thread beside sums, scores and weights; and so many times as many of these where each score is asked whether it
 is a row's (no spills, by ``ptxas`` for sm_90a, for 64 and 128 columns)."""
 EXPONENTIALS, LANES = 16, 128
