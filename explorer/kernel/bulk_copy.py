@@ -22,7 +22,7 @@ from ..poly.pure_load import Never
 from .conditions import NEVER, Condition, condition, conjunction
 from .names import Names
 from .nodes import Acquire, Arrive, Await, Barrier, Begin, BulkCopy, Commit, If, Mbarriers, Node, Ref, Release, TensorMap, Wait
-from .sites import Lowered, Site, Store
+from .sites import Lowered, Site, Store, implied
 
 Key = tuple[object, ...]
 """An array and how the hardware sees it, a box with its steps, and a swizzle."""
@@ -148,6 +148,7 @@ def copy(c: Known, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
 def _when(low: Lowered, site: Site, found: Bulk) -> tuple[Condition, ...] | None:
     """When the copy is made, beside which thread makes it; None for never."""
     conditions: list[Condition | None] = []
+    ends = [c for i, x in enumerate(site.loops) for c in low.end(x, site.loops[:i])]
     for x in site.loops:
         if x.is_block:
             launch = {low.variable[x.id]: (0, low.role_extents[x.role] - 1)}
@@ -157,7 +158,8 @@ def _when(low: Lowered, site: Site, found: Bulk) -> tuple[Condition, ...] | None
         e = low.in_c(c.expr, site.loops)
         if e.interval(site.ranges)[1] < 0:
             return None
-        conditions.append(condition(e, c.equality, site.ranges))
+        asked = condition(e, c.equality, site.ranges)
+        conditions.append(None if asked and any(implied(asked, end, site.ranges) for end in ends) else asked)
     return conjunction(conditions)
 
 

@@ -17,7 +17,7 @@ from ..ir.regroup import gather
 from ..ir.rounding import SUMS
 from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, leaves, walk
 from ..ir.tree import ranges as loop_ranges
-from ..poly.ends import end_of
+from ..poly.early_end import end_of
 from .cluster_layout import Slots, slots_of
 from .conditions import Condition, condition, conjunction
 from .index import linear, rename
@@ -251,7 +251,7 @@ class Lowered:
             if found[-1] is not None:
                 named.append((found[-1], c))
         ends = [c for i, x in enumerate(loops) for c in self.end(x, loops[:i])]
-        left = [None if c and any(_implied(c, end, ranges) for end in ends) else c for c in found]
+        left = [None if c and any(implied(c, end, ranges) for end in ends) else c for c in found]
         return Site(leaf, statement, loops, at, ranges, self.ranges(loops, boxes=False), conjunction(left), tuple(named))
 
     def end(self, loop: Loop, above: tuple[Loop, ...]) -> tuple[Condition, ...]:
@@ -371,6 +371,6 @@ class Lowered:
         return [*out, (f"// one iteration: {', '.join(once)}", once)] if once else out
 
 
-def _implied(c: Condition, end: Condition, ranges: Ranges) -> bool:
+def implied(c: Condition, end: Condition, ranges: Ranges) -> bool:
     """Whether a condition holds wherever a loop's end allows an iteration."""
     return not c.equality and (c.expr - end.expr).interval(ranges)[0] >= 0

@@ -16,7 +16,7 @@ from ..ir.memo import per_program
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Constraint, Statement
 from ..ir.tree import WARP_SIZE, Kernel, Leaf, Loop, View, ranges
-from .ends import ends_before
+from .early_end import ends_before
 from .feasible import feasible
 from .linear import Tuple, box, differ
 from .plan_facts import plan_copy

@@ -3,17 +3,18 @@
 A loop is a box, and what its statements leave out of it stands in their domains.  A *trimmed* loop stops behind the last
 iteration that any of them has, whatever the threads and the loops inside: an expression of the loops around that all threads of
 a block share, so that barriers, commits and waits below it stay the same for all of them.  Iterations that are left out are the
-last ones: those that run have the groups, slots and phases that they had.
+last ones: those that run have the groups, slots and phases that they had.  Whether a loop may end there is decided in
+:mod:`~explorer.poly.early_end`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from ..ir.expr import Expr, Quotient, Ranges, const, quotient, var
 from ..ir.plan import Plan
 from ..ir.program import Program
-from ..ir.tree import Kernel, Loop, Sync, leaves, ranges, walk
+from ..ir.tree import Loop, leaves, ranges
 from .dependence import analyse
 from .relations import domain
 
@@ -110,49 +111,3 @@ def _highest(e: Expr, kept: set[str], scope: Ranges, sign: int = 1) -> Expr:
 
 def _below(e: Expr, f: Expr, known: Ranges) -> bool:
     return (f - e).interval(known)[0] >= 0
-
-
-def end_of(plan: Plan, kernel: Kernel, loop: Loop) -> Expr | str:
-    """The last iteration that a trimmed loop runs in each block, or why it runs all of them, as a sentence."""
-    hit = plan.find(loop.id)
-    assert hit is not None
-    above = hit[1]
-    if loop.role != "seq":
-        return f"{loop.id} is {loop.role}: the iterations of a sequential loop can end early"
-    views = (v for leaf, _ in leaves((loop,)) for _, v in leaf.views if plan.buffer_of[v.buffer].space == "register")
-    if held := next((v.buffer for v in views if any(loop.id in e.variables() for e in v.index)), ""):
-        return f"{loop.id} says which register {held} is, so it is unrolled"
-    last = last_iteration(plan, loop.id)
-    if isinstance(last, str):
-        return last
-    low, high = last.interval(ranges(above))
-    if high < loop.start or low >= loop.range[1]:
-        return f"{loop.id} ends with iteration {loop.range[1]} in every block"
-    if low < loop.start:
-        return f"in some block nothing runs in {loop.id}, and its barriers and waits stand for those around it"
-    if kernel.has_roles:
-        return f"{kernel.id} has roles, which count the iterations of {loop.id} each for itself"
-    counted = [n for n in walk(loop.body) if isinstance(n, Sync)]
-    if counted and (again := next((x for x in above if not x.is_place and x.extent > 1), None)):
-        return f"{loop.id} has waits and runs again in {again.id}, where its groups would be others in each block"
-    if counted and any(n.kind != "commit" and n.pending for n in _behind(kernel, loop)):
-        return f"behind {loop.id} stands a wait for all but some groups, of which it makes fewer in some blocks"
-    return last
-
-
-def _behind(kernel: Kernel, loop: Loop) -> Iterable[Sync]:
-    """The synchronisations that run after a loop."""
-    inside = {n.id for n in walk((loop,))}
-    order = list(walk(kernel.body))
-    behind = max(i for i, n in enumerate(order) if n.id in inside)
-    return (n for n in order[behind + 1:] if isinstance(n, Sync))
-
-
-def ends_before(plan: Plan, scope: Ranges, e: Expr) -> bool:
-    """Whether ``e >= 0``, over loops with these ranges, in all iterations that the trimmed ones among them run."""
-    for loop in (x for name in scope if (x := plan.loops.get(name)) is not None and x.trimmed):
-        kernel = plan.kernel_of(loop.id)
-        last = end_of(plan, kernel, loop) if kernel else ""
-        if isinstance(last, Expr) and (e - last + var(loop.id)).interval(scope)[0] >= 0:
-            return True
-    return False

@@ -20,7 +20,7 @@ from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from ..ir.scalar import REDUCTIONS, Call, Cast, Literal, Read, Scalar, argument_types
 from ..ir.tree import Leaf, Loop, ranges
-from .ends import ends_before
+from .early_end import ends_before
 from .feasible import feasible
 from .linear import Tuple, at_least, at_most, box
 

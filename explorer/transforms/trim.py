@@ -10,7 +10,8 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from ..ir.tree import Leaf, Loop, leaves
-from ..poly.ends import bounds_below, end_of, last_iteration, still_read
+from ..poly.early_end import end_of
+from ..poly.ends import bounds_below, last_iteration, still_read
 from ._domain import dim_ranges, plain
 from ._nest import loop_offer
 from .base import Transform, get_loop
@@ -119,4 +120,6 @@ def _own(leaf: Leaf, loop: Loop) -> Expr | None:
 
 
 def _hint(why: str) -> str:
-    return "trim before specialise" if "roles" in why else "trim before persist" if "runs again" in why else ""
+    if "in flight" in why:
+        return "trim before pipeline"
+    return "trim before persist" if "runs again" in why else ""

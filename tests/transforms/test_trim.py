@@ -13,7 +13,7 @@ from explorer.ir.expr import Expr
 from explorer.ir.tree import leaves, ranges
 from explorer.kernel import sites
 from explorer.kernel.validate import NotProved
-from explorer.poly import ends
+from explorer.poly import early_end, ends
 from explorer.strategies.attention import attention
 from explorer.strategies.attention.moves import Tiling
 from explorer.transforms import trim as module
@@ -143,7 +143,7 @@ def test_causal_attention_ends_at_the_diagonal(tiling: Tiling) -> None:
 def test_an_end_that_is_one_too_low_is_caught(pipelined: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     s = tiled(lower, 8, 4).trim("k")
     s = s.pipeline("k", 3) if pipelined else s
-    monkeypatch.setattr(sites, "end_of", lambda *x: ends.end_of(*x) - 1)  # type: ignore[operator]
+    monkeypatch.setattr(sites, "end_of", lambda *x: early_end.end_of(*x) - 1)  # type: ignore[operator]
     with pytest.raises(NotProved, match="does not run in every instance"):
         _ = s.cuda
 

@@ -7,7 +7,8 @@ is compared with the plan, as exact relations over physical coordinates and loop
   held; what runs beside the instances changes nothing (:mod:`~explorer.kernel.validate.leaves`);
 - *order*: statements keep the plan's order, and nothing is written between a load and its use, or a result and its store
   (:mod:`~explorer.kernel.validate.order`), with commits and waits where the plan counts them, and for the groups that it counts
-  (:mod:`~explorer.kernel.validate.waits`), and slots released and acquired so (:mod:`~explorer.kernel.validate.slots`);
+  (:mod:`~explorer.kernel.validate.waits`), slots released and acquired so (:mod:`~explorer.kernel.validate.slots`), and loops
+  that end early to one end (:mod:`~explorer.kernel.validate.ends`);
 - *barriers*: those in the text order all threads that meet in one element (:mod:`~explorer.kernel.validate.barriers`);
 - *bounds*: no access leaves its array (:mod:`~explorer.kernel.validate.bounds`).
 
@@ -29,6 +30,7 @@ from ..sites import Lowered
 from ..traverse import walk
 from .barriers import check_barriers
 from .bounds import check_bounds
+from .ends import check_ends
 from .instructions import check_instructions
 from .leaves import Leaves, finding
 from .order import check_order
@@ -70,6 +72,7 @@ def validate(plan: Plan, low: Lowered, body: Sequence[Node], used: frozenset[str
         with budget(LIMIT):
             return (*Leaves(plan, leaves, every).findings(), *check_order(leaves, every, coordinates),
                     *check_waits(leaves, every, coordinates), *check_slots(leaves, every, coordinates),
+                    *check_ends(every, coordinates),
                     *check_barriers(leaves, every, coordinates, used),
                     *check_bounds(leaves, every), *check_instructions(plan, low, body))
     except KeyError as error:

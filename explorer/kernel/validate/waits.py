@@ -25,6 +25,7 @@ from ..conditions import Condition
 from ..nodes import Arrive, Await, Barrier, Begin, Commit, Wait, WaitProducts
 from .barriers import Text, meetings
 from .boxes import Boxed
+from .ends import ends
 from .leaves import finding
 from .order import is_placed
 from .points import Coordinates, negated
@@ -192,8 +193,8 @@ class Phases:
         return None if found.is_empty() else found
 
     def runs(self, step: Step, threads: tuple[Condition, ...]) -> bool:
-        """Whether just these threads run a step, in every iteration."""
-        every = step.space.points((threads,))
+        """Whether just these threads run a step, in every iteration up to the ends of trimmed loops."""
+        every = step.space.points(((*threads, *ends(step)),))
         return step.points.is_subset(every) and every.is_subset(step.points)
 
     def begun(self, using: Sequence[Step]) -> Iterator[Finding]:
