@@ -18,11 +18,12 @@ from .place_guards import place_guards
 from .redundant_guards import redundant_guards
 from .scalar_lanes import scalar_lanes
 from .vectorize import vectorize
+from .whole_tiles import whole_tiles
 
 Pass = Callable[[tuple[Node, ...], Context], tuple[Node, ...]]
 
 PASSES: tuple[Pass, ...] = (collectives, redundant_guards, scalar_lanes, batch_loads, vectorize, first_writes, place_guards,
-                            name_divisions)
+                            whole_tiles, name_divisions)
 """In the order in which they run.  The first one decides how threads combine values, without which there is no text."""
 
 

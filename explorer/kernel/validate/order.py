@@ -19,7 +19,7 @@ from ..nodes import Apply, Collect, Contribute, Copy, Do, Held, Load, Put
 from .held import LANE, Registers
 from .leaves import finding
 from .points import Coordinates
-from .steps import Step, common
+from .steps import Step, common, exclusive
 from .touches import Touch, conflict, touches
 from .wanted import Wanted
 
@@ -59,6 +59,8 @@ def _in_place(a: Wanted, b: Wanted, first: Step, second: Step) -> bool:
     mine = common(first, second)
     low = a.coordinates.low
     same = all(loop.node.var == low.variable[x.id] for loop, x in zip(first.loops[:mine], a.counters, strict=False))
+    if exclusive(first, second, first.coordinates.threads):  # one or the other in each iteration of the loops around both
+        return same and mine <= shared
     return a.number < b.number and same and mine == shared
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -28,7 +28,10 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """A branch of an ``if`` around a step, with the condition of the ``if``; compared by identity."""
+    """A branch of an ``if`` around a step, with the condition of the ``if``; compared by identity.
+
+    The two branches of one have the same tuple of conditions.
+    """
 
     conditions: tuple[Condition, ...]
 
@@ -98,6 +101,15 @@ def common(a: Step, b: Step) -> int:
             break
         shared += 1
     return shared
+
+
+def exclusive(a: Step, b: Step, threads: Collection[str]) -> bool:
+    """Whether two steps are in the two branches of an ``if`` that is the same for all threads: in one iteration only one runs."""
+    for x, y in zip(a.around, b.around, strict=False):
+        if x is not y:
+            return (isinstance(x, Branch) and isinstance(y, Branch) and x.conditions is y.conditions
+                    and not any(c.variables() & set(threads) for c in x.conditions))
+    return False
 
 
 def steps(body: Sequence[Node], coordinates: Coordinates) -> tuple[Step, ...]:

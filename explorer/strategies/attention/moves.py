@@ -74,6 +74,8 @@ class Attending:
 
     role = "warp"
     """Of the loop over the places of a block that have rows of their own."""
+    longest_first, fused_masks = True, False
+    """Whether the last rows of a triangle, which have most keys, start first; whether its weights are one multiply-add, too."""
 
     def __init__(self, b: Builder, form: AttentionForm, t: Tiling) -> None:
         self.b, self.form, self.t = b, form, t
@@ -96,7 +98,7 @@ class Attending:
         if approximate:
             for leaf in [leaf.id for leaf, _, k in self.b.plan.leaves if k.id == self.form.kernel]:
                 # of the scales both maxima may be the least number; weights behind a diagonal spill so (ptxas, sm_90a)
-                fused = leaf != f"{self.row_peak}_scale" and not self.form.triangular
+                fused = leaf != f"{self.row_peak}_scale" and (not self.form.triangular or self.fused_masks)
                 self.b.attempt("approximate", leaf, fused=fused)
         pairs(self.b, self.form.kernel)
         if self.form.triangular:
@@ -122,6 +124,8 @@ class Attending:
         for key in f.keys:  # before the rows: that a triangle's keys end with the last row is not seen behind
             b.do("split", key, t.keys)
         b.do("split", f.row, t.rows, inner=self.place).do("split", self.place, self.rows_of_place, inner=rows)
+        if f.triangular and self.longest_first:
+            b.attempt("reverse", f.row)
         if len(f.outer) > 1:
             b.do("coalesce", f.outer)
         for loop, role in zip((f.row, *f.outer[:1]), BLOCK_AXES, strict=False):

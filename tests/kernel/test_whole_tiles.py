@@ -1,0 +1,92 @@
+"""Tiles in registers are written twice, without their masks and with them: where, that it is right, and faults in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import explorer as ex
+from benchmarks.product_programs import attention as plain
+from benchmarks.product_programs import causal_attention
+from explorer.kernel.conditions import Condition
+from explorer.kernel.launches import PlanIR, plan_ir
+from explorer.kernel.nodes import Do, If, Node
+from explorer.kernel.passes.whole_tiles import whole_tiles
+from explorer.kernel.traverse import map_bodies, walk
+from explorer.kernel.validate import judged
+from explorer.strategies.attention import attention
+from explorer.strategies.attention.moves import Tiling
+
+ONE = Tiling(64, 4, 32, 2, 1)
+
+
+def made(program: Any = causal_attention, length: int = 128, keys: int = 32) -> ex.Schedule:
+    return attention(program.schedule(B=1, H=1, L=length, D=32), tiling=replace(ONE, keys=keys))
+
+
+def doubled(nodes: tuple[Node, ...]) -> list[If]:
+    """The checks before tiles that are written twice."""
+    return [n for n in walk(nodes) if isinstance(n, If) and n.otherwise and _leaves(n.body) == _leaves(n.otherwise) != []]
+
+
+def _leaves(nodes: tuple[Node, ...]) -> list[str]:
+    return [n.site.leaf.id for n in walk(nodes) if isinstance(n, Do)]
+
+
+def body_of(ir: PlanIR) -> tuple[Node, ...]:
+    return ir.launches[0].bodies[0]
+
+
+def faults(ir: PlanIR) -> list[str]:
+    return [x.what for launch in ir.launches for x in judged(launch)]
+
+
+@pytest.mark.parametrize(("program", "length", "keys", "twice"), [
+    (causal_attention, 128, 32, {"S4", "S6", "p_r"}),  # behind the diagonal
+    (plain, 128, 48, {"S4", "S6", "p_r"}),  # beyond the last key
+    (plain, 112, 48, {"S4", "p_r"}),  # and beyond the last row, where parts of sums lie in shared memory
+    (plain, 128, 32, set()),  # no mask
+])
+def test_what_is_written_twice(program: Any, length: int, keys: int, twice: set[str]) -> None:
+    s = made(program, length, keys)
+    checks = doubled(body_of(plan_ir(s.plan)))
+    assert {_leaves(n.body)[0] for n in checks} == twice
+    threads = {"tx", "i_w"}
+    assert not any(c.variables() & threads for n in checks for c in n.conditions), "the same for the whole block"
+    for n in checks:
+        assert not any(isinstance(x, If) or (isinstance(x, Do) and x.inside) for x in walk(n.body)), "no mask is left"
+    assert s.run(device="cpu", time=False, ragged=False).correct
+
+
+def test_before_and_after() -> None:
+    s = made()
+    before, after = (plan_ir(s.plan, after=name).launches[0].bodies[0] for name in ("place_guards", whole_tiles.__name__))
+    assert not doubled(before)
+    assert doubled(after)
+
+
+FAULTS: dict[str, Callable[[If], If]] = {
+    "a tile with the diagonal in it is taken for a whole one": lambda n: replace(
+        n, conditions=tuple(Condition(c.expr + 1) for c in n.conditions)),
+    "no tile is asked": lambda n: replace(n, conditions=(Condition(n.conditions[0].expr * 0),)),
+    "the wrong way round": lambda n: replace(n, body=n.otherwise, otherwise=n.body),
+    "the masked one is lost": lambda n: replace(n, otherwise=()),
+    "the whole one is lost": lambda n: replace(n, body=n.otherwise, otherwise=()),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_caught(fault: str) -> None:
+    ir = plan_ir(made().plan)
+    assert not faults(ir)
+    chosen = doubled(body_of(ir))
+    assert len(chosen) == 3
+    for wrong in chosen:
+        def among(nodes: tuple[Node, ...], wrong: If = wrong) -> tuple[Node, ...]:
+            return tuple(FAULTS[fault](wrong) if n is wrong else map_bodies(n, among) for n in nodes)
+
+        (launch,) = ir.launches
+        assert faults(replace(ir, launches=(replace(launch, bodies=(among(body_of(ir)),)),))), wrong.conditions
