@@ -318,3 +318,20 @@ def test_no_more_than_a_thread_or_a_block_has() -> None:
     rows = doubled(500, 250)
     assert "2,000 bytes of registers" in refusal(rows, ("stage", "x", "i", {"space": "register"}),
                                                  ("pipeline", "i", 2, {"asynchronous": False}))
+
+
+@pytest.mark.parametrize("space", ["shared", "register"])
+def test_a_cell_for_each_iteration_of_a_loop_without_any_is_refused(space: str) -> None:
+    m, n = ex.sizes("M N")
+
+    @ex.program
+    def shifted(x: ex.f32[m, n], y: ex.f32[m, n]):
+        for i in range(1, m):
+            for j in range(n):
+                y[i, j] = x[i, j] + x[i, j]
+
+    s = shifted.schedule(M=1, N=3).bind("j", "thread.x").interchange("i", "j")
+    verdict, _ = s.try_step(Stage("x", "j", space=space, loops=("j", "i") if space == "shared" else ("i",)))
+    assert not verdict
+    assert "no cells" in verdict.what
+    assert "has no iterations" in verdict.why
