@@ -1,7 +1,12 @@
-// A number in units of the logarithm of 2: times log2 e, and still finite where it is finite.
+// A number in units of the logarithm of 2: times log2 e, rounded towards zero, so that it is still finite where it is finite.
 __device__ __forceinline__ float in_octaves(float x) {
-    const float t = x * 1.44269504f;
-    return x - x == 0.0f ? fminf(fmaxf(t, -3.40282347e38f), 3.40282347e38f) : t;
+#if defined(SIMT_HOST)
+    const double exact = static_cast<double>(x) * 1.44269504f;
+    const float t = static_cast<float>(exact);
+    return fabs(static_cast<double>(t)) > fabs(exact) ? __int_as_float(__float_as_int(t) - 1) : t;  // the next one towards zero
+#else
+    return __fmul_rz(x, 1.44269504f);
+#endif
 }
 
 // exp(x * scale - m) as one fused multiply-add and one power of two, which is 0 where it is not normal (PTX ISA, "ex2").

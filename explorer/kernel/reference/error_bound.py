@@ -97,13 +97,13 @@ static double reference_wrapped(double a, double da, double b, double db) {
     return rest > 2.0 * error && rest + 2.0 * error < fabs(b) - 2.0 * db ? error : error + fabs(b) + db;
 }
 
-/* the bound of t = exp(x * scale - m) by a fused multiply-add of x, fl(scale * log2 e) and -fl(m * log2 e), none of which is
-   above the largest f32, and a power of two that is 0 where it is not normal */
+/* the bound of t = exp(x * scale - m) by a fused multiply-add of x, fl(scale * log2 e) and -fl(m * log2 e), both rounded
+   towards zero and so none above the largest f32, and a power of two that is 0 where it is not normal */
 static double reference_fused(double t, double x, double dx, double scale, double ds, double m, double dm, double tiny) {
     double product = x * scale, apart = product - m, error = reference_product(x, dx, scale, ds) + dm;
     if (t != t) return 0.0;
     if (fabs(product) == INFINITY || fabs(m) == INFINITY) return error < INFINITY ? 0.0 : INFINITY;
-    error += 6e-8 * (fabs(product) + fabs(m) + 1.25 * fabs(apart)) + 1e-45 * fabs(x);
+    error += 1.4e-7 * (fabs(product) + fabs(m)) + 7.5e-8 * fabs(apart) + 1e-45 * fabs(x);
     error += (fabs(scale) > 2.3e38 ? 0.31 * fabs(product) : 0.0) + (fabs(m) > 2.3e38 ? 0.31 * fabs(m) : 0.0);
     return (error < 1.0 ? reference_scaled(t, expm1(error)) : exp(apart + error)) + (t < 2.0 * tiny ? tiny : 0.0);
 }
