@@ -56,7 +56,8 @@ def copy_nest(plan: Plan, name: str, path: tuple[Loop, ...], outer: tuple[Loop, 
     if idle := next((x.id for x in path if x.extent < 1), ""):
         return no(f"{idle} has no iterations, so that nothing is copied in it")
     if extents and min(extents) < 1:
-        return no(f"the copy {name} has no cells", f"its box is {'×'.join(map(str, extents))}: a loop around the read has no iterations")
+        shown = "×".join(map(str, extents))
+        return no(f"the copy {name} has no cells", f"its box is {shown}: a loop around the read has no iterations")
     row = (prod(extents) if distributed else extents[-1]) if extents else 1  # whole rows may follow each other in the array
     if row % vector:
         shown = "×".join(map(str, extents)) or "1"

@@ -17,18 +17,21 @@ After::
       #pragma unroll
       for r in 0…64: if (128*j + 8*(r/4) + … <= 128*i + tx/4 + …) peak[…] = max(peak[…], dot[r]);
 
-The check is the same for all threads of a block, and a loop around the tile is in it: most iterations have no edge.
+The check is the same for all threads of a block, and a loop around the tile is in it: most iterations have no edge.  What stands
+between two such tiles is written twice with them, and so is a product right behind: values that go from one to the other stay as
+they are packed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...ir.expr import Expr, Ranges, const
+from ...ir.instructions import stays_in_flight
 from ..conditions import Condition, condition
 from ..lower import Context
-from ..nodes import Declare, Do, For, If, Node
+from ..nodes import Declare, Do, For, If, Multiply, Node
 from ..sites import Store
 from ..traverse import map_bodies, refs, walk
 
@@ -37,30 +40,53 @@ FEWEST, MOST = 16, 2
 
 
 def whole_tiles(body: tuple[Node, ...], context: Context) -> tuple[Node, ...]:
-    """The body with loops over masked registers written twice, without their conditions and with them."""
-    return tuple(_node(n, (), context) for n in body)
+    """The body with what masks registers written twice, without the conditions and with them."""
+    return _body(body, (), context)
 
 
-def _node(node: Node, above: tuple[For, ...], context: Context) -> Node:
-    if isinstance(node, For) and node.role == "unroll" and _in_registers(node):
-        checks = _checks(node, above, context)
-        if checks:
-            return If(checks, (_unmasked(node),), (node,), settled=True)
-    inner = (*above, node) if isinstance(node, For) else above
-    return map_bodies(node, lambda nodes: tuple(_node(n, inner, context) for n in nodes))
+def _body(nodes: tuple[Node, ...], above: tuple[For, ...], context: Context) -> tuple[Node, ...]:
+    """The nodes, of which those from the first masked tile to the last one with the same check stand under one ``if``."""
+    checks = [_checks(n, above, context) if isinstance(n, For) and _in_registers(n) else () for n in nodes]
+    out, position = list[Node](), 0
+    while position < len(nodes):
+        node, check = nodes[position], checks[position]
+        if check:
+            end = _end(nodes, checks, position)
+            declared = tuple(n for n in nodes[position:end] if isinstance(n, Declare))
+            tiles = tuple(n for n in nodes[position:end] if not isinstance(n, Declare))
+            out += (*declared, If(check, _unmasked(tiles), tiles, settled=True))
+            position = end
+            continue
+        inner = (*above, node) if isinstance(node, For) else above
+        out.append(map_bodies(node, lambda below, inner=inner: _body(below, inner, context)))
+        position += 1
+    return tuple(out)
 
 
-def _in_registers(loop: For) -> bool:
-    """Whether a loop is unrolled as a whole, and nothing in it touches memory."""
-    for n in walk((loop,)):
+def _end(nodes: Sequence[Node], checks: Sequence[tuple[Condition, ...]], first: int) -> int:
+    """Behind the last masked tile with the first one's check, and products that take it; all between is of registers."""
+    end = first + 1
+    for n in range(first + 1, len(nodes)):
+        if not _in_registers(nodes[n]):
+            break
+        if checks[n] == checks[first] or (isinstance(nodes[n], Multiply) and n == end):
+            end = n + 1
+    return end
+
+
+def _in_registers(node: Node) -> bool:
+    """Whether a node is loops that are unrolled as a whole, and nothing in it touches memory but a tensor instruction."""
+    for n in walk((node,)):
         if isinstance(n, For):
             known = n.role == "unroll" and not n.limits
         elif isinstance(n, If):
             known = not n.otherwise
         elif isinstance(n, Declare):
             known = isinstance(n.what, Store) and n.what.space == "register"
+        elif isinstance(n, Multiply):
+            known = not stays_in_flight(n.site.leaf.mechanism)
         else:
-            known = isinstance(n, Do) and all(r.store.space == "register" and r.of_lane is None for r in refs(n))
+            known = isinstance(n, Do) and all(r.store.space == "register" for r in refs(n))
         if not known:
             return False
     return True
@@ -69,11 +95,8 @@ def _in_registers(loop: For) -> bool:
 def _checks(loop: For, above: tuple[For, ...], context: Context) -> tuple[Condition, ...]:
     """What holds only where all conditions in a loop do, the same for all threads; empty where that is of no use."""
     inside = {n.var: (n.start, n.start + n.extent - 1) for n in walk((loop,)) if isinstance(n, For)}
-    elements = 1
-    for low, high in inside.values():
-        elements *= high - low + 1
-    asked = dict.fromkeys(_conditions(loop))
-    if elements < FEWEST or not asked or any(c.equality for c in asked):
+    asked = dict.fromkeys(_conditions((loop,)))
+    if _elements((loop,)) < FEWEST or any(c.equality for c in asked):
         return ()
     around = {x.var: (x.start, x.start + x.extent - 1) for x in above}
     ranges = context.low.ranges((), boxes=False) | around | inside
@@ -84,8 +107,19 @@ def _checks(loop: For, above: tuple[For, ...], context: Context) -> tuple[Condit
     return checks if decided and len(checks) <= MOST else ()
 
 
-def _conditions(loop: For) -> Iterator[Condition]:
-    for n in walk((loop,)):
+def _elements(nodes: Sequence[Node], around: int = 1) -> int:
+    """How many masked elements a thread has at most in one place."""
+    most = 0
+    for n in nodes:
+        if isinstance(n, For):
+            most = max(most, _elements(n.body, around * n.extent))
+        elif isinstance(n, If) or (isinstance(n, Do) and n.inside):
+            most = max(most, around)
+    return most
+
+
+def _conditions(nodes: tuple[Node, ...]) -> Iterator[Condition]:
+    for n in walk(nodes):
         if isinstance(n, If):
             yield from n.conditions
         elif isinstance(n, Do):
@@ -101,15 +135,12 @@ def _lowest(e: Expr, kept: set[str], ranges: Ranges) -> Expr:
     return out
 
 
-def _unmasked(loop: For) -> For:
-    """The loop without its conditions."""
-    def among(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        out = list[Node]()
-        for n in nodes:
-            if isinstance(n, If):
-                out += among(n.body)
-            else:
-                out.append(replace(n, inside=()) if isinstance(n, Do) else map_bodies(n, among))
-        return tuple(out)
-
-    return replace(loop, body=among(loop.body))
+def _unmasked(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The nodes without their conditions."""
+    out = list[Node]()
+    for n in nodes:
+        if isinstance(n, If):
+            out += _unmasked(n.body)
+        else:
+            out.append(replace(n, inside=()) if isinstance(n, Do) else map_bodies(n, _unmasked))
+    return tuple(out)

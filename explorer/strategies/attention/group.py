@@ -60,7 +60,7 @@ def build_of_groups(schedule: Schedule, form: AttentionForm, t: Tiling, approxim
 class _OfGroups(Attending):
     """The steps that are other ones for warpgroups."""
 
-    role = "thread.y"
+    role, fused_masks = "thread.y", True
 
     @property
     def rows_of_place(self) -> int:

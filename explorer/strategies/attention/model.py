@@ -1,8 +1,7 @@
 """The time of an attention's tiling on warpgroups, before there is a plan.
 
-A step is one tile of keys: a warpgroup multiplies twice, and takes the maximum and the exponentials of its scores between.  One
-does neither while it does the other, so that a step takes the sum of both, or, where several warpgroups share a multiprocessor,
-the longer one of all of theirs.
+A step is one tile of keys: a warpgroup multiplies twice, and takes the maximum and the exponentials of its scores between.  Both
+add up; where several warpgroups share a multiprocessor, so do theirs.
 """
 
 from __future__ import annotations
@@ -15,26 +14,31 @@ from ...ir.dtype import DTYPES
 from ...ir.instructions import wgmma
 from ...ir.layout import GROUP
 from ...poly.roles import UNIT, shares
-from ..contraction.shapes import GIVEN, GROUP_ROWS
+from ...transforms.specialise import LEAST
+from ..contraction.shapes import GROUP_ROWS
 from ..pipelines.rates import RATES
 from ..price import clock_of
 from ..tensor_rates import tensor_flops_per_s
 from .form import AttentionForm
-from .group import depth_of
 from .moves import Tiling
 
-GROUPS, KEYS = (2, 1, 3), (192, 144, 128, 96, 64, 48, 32, 16)
+GROUPS, KEYS, BLOCKS = (2, 1, 3), (192, 144, 128, 112, 96, 80, 64, 48, 32, 16), (1, 2, 3)
 OTHER, MASKED = 40, 1.21
-"""Registers of a thread beside sums, scores and weights; and so many times as many of these where each score is asked whether it
-is a row's (no spills, by ``ptxas`` for sm_90a, for 64 and 128 columns)."""
+"""Registers of a thread beside sums, scores and weights; and so many times as many of these where some are asked whether they are
+a row's (by ``ptxas`` for sm_90a, for 64 and 128 columns: no spills but of four words where a tile has an edge)."""
 EXPONENTIALS, LANES = 16, 128
 """Results of the special-function units, and f32 operations, of a multiprocessor in a cycle (CUDA C++ Programming Guide,
 "Throughput of Native Arithmetic Instructions", compute capability 9.0)."""
-OF_SCORE, ASKED, SHARED = 6.5, 1.35, 3.0
-"""Instructions of a score (scale, maximum, difference, sum, conversion); so many times as many where it is asked for, and where
-parts of rows go through shared memory."""
-WAIT, EXCHANGE = 60, 250
-"""Cycles from a product's last instruction to its results, and of a row's parts through its lanes and the scales behind."""
+OF_SCORE, OF_STEP, SHARED = 4.6, 130, 3.0
+"""Instructions of a score (maximum, multiply-add, power of two, sum, half a conversion) and of a step beside scores and the
+scaled output (machine code for sm_90a); so many times as many where parts of rows go through shared memory."""
+ASKED, STALLS = 1.7, 1.1
+"""Times of a tile whose scores are asked for, and of the scores' instructions, which wait for each other."""
+EXPOSED = 500
+"""Cycles of a step that one warpgroup alone waits for its products and exchanges; of several, most pass while others compute."""
+BEGUN = 5200
+"""Cycles of a block before its first step and behind its last one, in which other blocks of the multiprocessor compute: queries,
+the first keys, the results."""
 
 
 def held(form: AttentionForm, keys: int) -> int:
@@ -49,17 +53,23 @@ def group_tilings(form: AttentionForm, gpu: Gpu) -> Iterator[Tiling]:
     if gpu.compute_capability[0] != 9 or depth % 16 or columns % 16 or max(depth, columns) > 256:
         return
     found = list[tuple[float, Tiling]]()
-    for groups, keys in product(GROUPS, KEYS):
+    for groups, keys, blocks in product(GROUPS, KEYS, BLOCKS):
         stages = 2 if every > keys else 1
-        share = shares(groups, 0)[0]
-        taken = held(form, keys) > share and stages > 1
-        most = (share * (groups + 1) - GIVEN) // groups // UNIT * UNIT if taken else share
-        t = Tiling(groups * GROUP_ROWS, 4 * groups, keys, stages, groups, most if taken else 0)
+        if blocks > 1 and (groups > 1 or stages == 1):
+            continue
+        share = shares(groups, 0, blocks)[0]
+        taken = stages > 1 and (blocks > 1 or (groups > 1 and held(form, keys) > share))
+        most = (share * (groups + 1) - LEAST) // groups // UNIT * UNIT if taken else share
+        t = Tiling(groups * GROUP_ROWS, 4 * groups, keys, stages, groups, most if taken else 0, blocks if blocks > 1 else 0)
         wide = t.rows >= rows + GROUP_ROWS or keys >= every + 16
-        fits = shared_bytes(form, t) <= gpu.shared_bytes_per_block_optin and held(form, keys) <= min(most, 240)
-        if fits and not wide and (groups > 1 or not taken):
+        room = gpu.shared_bytes_per_block_optin if blocks == 1 else gpu.shared_bytes_per_sm // blocks - RESERVED
+        if shared_bytes(form, t) <= room and held(form, keys) <= min(most, 240) and not wide:
             found.append((tiling_us(form, t, gpu), t))
     yield from (t for _, t in sorted(found, key=lambda x: (x[0], str(x[1]))))
+
+
+RESERVED = 1024
+"""Bytes of shared memory that each block takes beside its own (CUDA C++ Programming Guide, "Shared Memory", 9.0)."""
 
 
 def shared_bytes(form: AttentionForm, t: Tiling) -> int:
@@ -69,22 +79,38 @@ def shared_bytes(form: AttentionForm, t: Tiling) -> int:
 
 
 def tiling_us(form: AttentionForm, t: Tiling, gpu: Gpu) -> float:
-    """Microseconds of all blocks."""
-    rows, every, depth, columns = form.extents
+    """Microseconds of all blocks.
+
+    Warpgroups that share a multiprocessor multiply at one time and take their exponentials at one time, so that a step takes the
+    sum of both for each of them (measured on an H200, of 165 tilings).
+    """
+    rows, _, depth, columns = form.extents
     f16, f32 = DTYPES[form.dtype], DTYPES["f32"]
     row = wgmma(GROUP_ROWS, columns, 16, f16, f16, f32)
     assert row is not None
     per_cycle = tensor_flops_per_s(row, gpu) / gpu.multiprocessors / (clock_of(gpu) * 1e6) / 2
-    waits = WAIT * (depth // depth_of(depth) + t.keys // depth_of(t.keys))
     tensor, scores = GROUP_ROWS * t.keys * (depth + columns) / per_cycle, GROUP_ROWS * t.keys
-    asked = ASKED if form.triangular or every % t.keys else 1.0
-    issued = (scores * OF_SCORE * asked * (SHARED if rows % t.rows else 1.0) + GROUP_ROWS * columns) / LANES
-    softmax = max(issued, scores / EXPONENTIALS)
+    apart = SHARED if rows % t.rows else 1.0
+    issued = (scores * OF_SCORE * apart + GROUP_ROWS * columns) / LANES + OF_STEP
+    softmax = max(issued, scores / EXPONENTIALS) * STALLS
     threads = GROUP * (t.groups + (t.stages > 1))
-    registers = 1 if t.registers else gpu.registers_per_sm // (threads * min(held(form, t.keys), 255))
+    registers = max(t.blocks, 1) if t.registers else gpu.registers_per_sm // (threads * min(held(form, t.keys), 255))
     blocks = form.batch * -(-rows // t.rows)
     resident = max(1, min(registers, gpu.shared_bytes_per_sm // shared_bytes(form, t), -(-blocks // gpu.multiprocessors)))
     several = resident * t.groups
     copied = resident * 2 * t.keys * (depth + columns) / RATES["warpgroup"].load
-    step = max(several * tensor, several * softmax, tensor + waits + softmax + EXCHANGE, copied)
-    return -(-blocks // (gpu.multiprocessors * resident)) * -(-every // t.keys) * step / clock_of(gpu)
+    step = max(several * (tensor + softmax) + EXPOSED / several**2, copied)
+    steps, asked = steps_of(form, t)
+    cycles = steps * step + asked * (ASKED - 1) * several * softmax + BEGUN * 2 / (resident + 1)
+    rounds = blocks / (gpu.multiprocessors * resident)
+    return (max(rounds, 1.0) if form.triangular else -(-rounds // 1)) * cycles / clock_of(gpu)
+
+
+def steps_of(form: AttentionForm, t: Tiling) -> tuple[float, float]:
+    """Steps of a block on average, and how many of them have an edge: a diagonal, or keys beyond the last one."""
+    rows, every, *_ = form.extents
+    whole = -(-every // t.keys)
+    if not form.triangular:
+        return whole, float(every % t.keys > 0)
+    ends = [min(whole, -(-min((n + 1) * t.rows, every) // t.keys)) for n in range(-(-rows // t.rows))]
+    return sum(ends) / len(ends), 1 + t.rows / t.keys / 2
