@@ -253,7 +253,7 @@ _ROWS = (
               "reference_scaled({t} * (1.0 - {t}), {e0}) + ({t} < {tiny} ? {tiny} : 0.0)", ulp=3.0, exact_at="{v0} == 0.0",
               flops=4, special=True, result="float", signed=False, size=_up_to(1.0), help="``1 / (1 + exp(-x))``."),
     Operation("erf", "x", meaning.erf, _call("erf"), "reference_scaled(1.1283791670955126 * exp(-{v0} * {v0}), {e0})", ulp=2.0,
-              special=True, result="float", size=_up_to(1.0), same=(math.erf,), help="Error function."),
+              special=True, fast="fast_erf", result="float", size=_up_to(1.0), same=(math.erf,), help="Error function."),
     Operation("erfc", "x", meaning.erfc, _call("erfc"), "reference_scaled(1.1283791670955126 * exp(-{v0} * {v0}), {e0})", ulp=5.0,
               exact_at="{v0} == 0.0", special=True, result="float", size=_up_to(2.0), same=(math.erfc,),
               help="One minus the error function, exact where that is near 1 too."),
@@ -287,6 +287,9 @@ _ROWS = (
               {"f32": "fused_exp({0}, {1}, {2})", "f64": "exp(({0}) * ({1}) - ({2}))"},  # ex2: PTX ISA, 2^-22.5
               "reference_fused({t}, {v0}, {e0}, {v1}, {e1}, {v2}, {e2}, {tiny})", ulp=2.0, flops=2, result="float", signed=False,
               size=_fused),
+    Operation("fast_erf", "x", meaning.erf, {"f32": "fast_erf({0})", "f64": "erf({0})"},  # ex2: 2^-22.5; the polynomial: 9e-8
+              "reference_scaled(1.1283791670955126 * exp(-{v0} * {v0}), {e0}) + 2.7e-7", ulp=1.0, exact_at="{v0} == 0.0",
+              result="float", size=_up_to(1.0)),
     Operation("fast_log", "x", np.log, {"f32": "__logf({0})", "f64": "log({0})"},  # 2^-21.41 near 1
               "reference_scaled(1.0 / {v0}, {e0}) + 3.6e-7", ulp=3.0, result="float", positive=(0,)),
     Operation("fast_div", "a b", np.true_divide, {"f32": "__fdividef({0}, {1})", "f64": "(({0}) / ({1}))"},
