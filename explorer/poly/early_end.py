@@ -91,7 +91,7 @@ def _behind(kernel: Kernel, loop: Loop) -> Iterator[Node]:
 def _leaves_open(plan: Plan, kernel: Kernel, loop: Loop, last: Expr) -> str:
     """What may still be in flight where a loop ends early, as a sentence; empty for nothing."""
     for queue in (COPIES, PRODUCTS):
-        if _awaits_all(kernel, loop, queue):
+        if not _issues(loop, queue) or _awaits_all(kernel, loop, queue):
             continue
         for leaf, above in _issued(kernel, loop, queue):
             if _open(plan, kernel, loop, last, (leaf, above), queue):
@@ -100,12 +100,21 @@ def _leaves_open(plan: Plan, kernel: Kernel, loop: Loop, last: Expr) -> str:
     return ""
 
 
+def _issues(loop: Loop, queue: Queue) -> bool:
+    """Whether anything in a loop is of a queue: an asynchronous leaf, the end of a group, or a wait."""
+    return any(_flies(n, queue) if isinstance(n, Leaf) else isinstance(n, Sync) and (n.kind == queue.wait or queue.closes(n))
+               for n in walk(loop.body))
+
+
+def _flies(leaf: Leaf, queue: Queue) -> bool:
+    return stays_in_flight(leaf.mechanism) if queue == PRODUCTS else leaf.mechanism in ASYNCHRONOUS
+
+
 def _issued(kernel: Kernel, loop: Loop, queue: Queue) -> Iterator[tuple[Leaf, tuple[Loop, ...]]]:
     """The asynchronous leaves of a queue in a loop or before it, with the loops around them."""
     behind = {n.id for n in _behind(kernel, loop)}
     for leaf, above in leaves(kernel.body):
-        flies = stays_in_flight(leaf.mechanism) if queue == PRODUCTS else leaf.mechanism in ASYNCHRONOUS
-        if flies and leaf.id not in behind and all(x.extent > 0 for x in above):
+        if _flies(leaf, queue) and leaf.id not in behind and all(x.extent > 0 for x in above):
             yield leaf, above
 
 

@@ -72,6 +72,24 @@ def test_copies_of_a_loop_inside_of_it() -> None:
     assert s.run(device="cpu", time=False, checked=True).correct
 
 
+def test_a_bulk_copy_that_has_landed_before_it_does_not_matter() -> None:
+    @ex.program
+    def scaled(a: ex.f32[28, 28], b: ex.f32[28, 16], w: ex.f32[16], c: ex.f32[28, 16]):
+        for i in range(28):
+            for j in range(16):
+                s = ex.local(ex.f32)
+                s = 0.0
+                for k in range(i + 1):
+                    s += a[i, k] * b[k, j] * w[j]
+                c[i, j] = s
+
+    s = scaled.schedule().split("k", 4).split("i", 4)
+    s = s.bind("i", "block.x").bind("i.i", "thread.y").bind("j", "thread.x").contract("s", "register")
+    s = s.stage("w", "i", engine="bulk").stage("b", "k").trim("k")
+    assert str(last_of(s)) == "i"
+    assert s.run(device="cpu", time=False, checked=True).correct
+
+
 @pytest.mark.parametrize(("more", "why"), [(0, ""), (1, "b_s may still be in flight"), (2, "may still be in flight")])
 def test_a_copy_for_an_iteration_that_does_not_run_keeps_the_loop_whole(more: int, why: str) -> None:
     """Nobody would wait for it: copies go on for more iterations than there are (`trim` puts their end behind the domain)."""

@@ -1,7 +1,7 @@
 """Trimmed loops end where the plan says, in each text that counts their iterations.
 
 Passes may divide a loop, and the text of a producer and that of its consumers each have one.  What they count (groups, slots,
-phases, barriers) fits together because all of them end alike: with the last iteration that :mod:`~explorer.poly.early_end` gives
+phases) fits together because all of them end alike: with the last iteration that :mod:`~explorer.poly.early_end` gives
 for the block, and no thread before another.
 """
 
@@ -14,13 +14,13 @@ from ...ir.finding import Finding
 from ...ir.tree import Loop
 from ...poly.early_end import end_of
 from ..conditions import Condition
-from ..nodes import Acquire, Arrive, Await, Barrier, Commit, Release, Wait, WaitProducts
+from ..nodes import Acquire, Arrive, Await, Commit, Release, Wait, WaitProducts
 from .boxes import Boxed
 from .leaves import finding
 from .points import Coordinates
 from .steps import Round, Step
 
-COUNTED = (Acquire, Arrive, Await, Barrier, Boxed, Commit, Release, Wait, WaitProducts)
+COUNTED = (Acquire, Arrive, Await, Boxed, Commit, Release, Wait, WaitProducts)
 """Steps of which other threads, or the hardware, count how often they run."""
 
 
