@@ -173,6 +173,10 @@ def type_of(scalar: Scalar, reads: Sequence[DType]) -> DType:
     return DTYPES[result] if result in DTYPES else operand_type(scalar, reads)
 
 
+LARGEST_SCALE = 2.3e38
+"""Of an f32 that is finite when log2 e is in it, too."""
+
+
 def approximated(scalar: Scalar, types: Sequence[DType], fused: bool = False) -> Scalar:
     """The expression with the special-function units' operations where they exist (f32 only); `fused`: exponentials take the
     product and the difference in their argument with them.
@@ -201,4 +205,5 @@ def _fused(exponent: Scalar, types: Sequence[DType]) -> Call:
     a, b = parts(x, "mul") or (x, Literal(1.0, single))
     if isinstance(a, Literal):
         a, b = b, a
-    return Call(FUSED, (a, b, m) if isinstance(b, Literal) else (x, Literal(1.0, single), m))
+    scales = isinstance(b, Literal) and abs(b.value) < LARGEST_SCALE
+    return Call(FUSED, (a, b, m) if scales else (x, Literal(1.0, single), m))

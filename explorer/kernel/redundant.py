@@ -21,9 +21,10 @@ skips whole tiles and costs nothing; but a product in flight is counted, so it r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
+from ..ir.expr import Ranges
 from ..ir.instructions import instruction, stays_in_flight
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Statement
@@ -112,12 +113,11 @@ class Overrun:
         """Leaves that overrun and read shared memory, and for which the barriers between real runs may not be enough.
 
         They are enough if some block has, for each loop around both the copies and the leaf, three consecutive
-        iterations (or all) in which every run is a real one: conflicts are the same in every such tile.
+        iterations (or all) in which every run is a real one, and so is every copy: conflicts are the same in every such tile.
         """
         return frozenset(
             site.leaf.id for site in self.sites.values()
-            if (dropped := self.dropped(site)) and (shared := self.shared_reads(site))
-            and not self.has_full_tile(site, dropped, shared))
+            if self.dropped(site) and (shared := self.shared_reads(site)) and not self.has_full_tile(site, shared))
 
     def dropped(self, site: Site) -> tuple[Condition, ...]:
         """The conditions that the leaf runs without."""
@@ -128,17 +128,17 @@ class Overrun:
         """Shared buffers that the leaf reads."""
         return frozenset(v.buffer for _, v in site.leaf.views if self.low.stores["buffer", v.buffer].space == "shared")
 
-    def has_full_tile(self, site: Site, dropped: Sequence[Condition], shared: frozenset[str]) -> bool:
-        """Whether the dropped conditions hold everywhere inside some tile."""
+    def has_full_tile(self, site: Site, shared: frozenset[str]) -> bool:
+        """Whether the conditions of a leaf, dropped ones or not, and of what it reads hold everywhere inside some tile."""
         writers = [user for name in shared for user, slot in self.users[name] if slot == len(user.statement.reads)]
         outer = [x for x in site.loops if not x.is_thread and all(x in user.loops for user in writers)]
         for share in (0, 1, 2):
-            window = dict(site.ranges)
+            window = dict[str, tuple[int, int]]()
             for loop in outer:
                 width = min(loop.extent, 1 if not self.low.is_counter(loop) else 3)
                 first = loop.start + (loop.extent - width) * share // 2
                 window[self.low.variable[loop.id]] = (first, first + width - 1)
-            if all(not c.equality and c.expr.interval(window)[0] >= 0 for c in dropped):
+            if all(_whole(x, window) for x in (site, *writers)):
                 return True
         return False
 
@@ -159,3 +159,9 @@ class Overrun:
         """Keep the guards of these leaves."""
         self.refused |= names
         self.answers.clear()
+
+
+def _whole(site: Site, window: Ranges) -> bool:
+    """Whether all conditions of a leaf that depend on more than its own threads hold in a window of the loops around."""
+    ranges = {**site.ranges, **window}
+    return all(not c.equality and c.expr.interval(ranges)[0] >= 0 for c in site.conditions if c.variables() & window.keys())

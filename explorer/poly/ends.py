@@ -38,7 +38,7 @@ def last_iteration(plan: Plan, loop_id: str, without: Collection[str] = ()) -> E
     if not found:
         return f"nothing runs in {loop_id}"
     if whole := next((name for name, bounds in found.items() if not bounds), ""):
-        return f"{whole} runs in all iterations of {loop_id}, in every block"
+        return f"{whole} may run in the last iteration of {loop_id} in every block"
     fitting = [e for bounds in found.values() for e in bounds
                if all(any(_below(own, e, around) for own in other) for other in found.values())]
     if not fitting:

@@ -70,7 +70,7 @@ class FactorOut(Transform):
             return no(f"each element of {s.target.array} is updated once")
         stays, moves = _parts(u)
         if not stays:
-            return no(f"all terms of {u.leaf.id} share no factor", f"it adds up {s.text or s.value}")
+            return no(f"all terms of {u.leaf.id} share no factor", f"its term is {s.text or s.value}")
         if not moves:
             return no(f"all terms of {u.leaf.id} are the same", "nothing would be left to add up")
         floats = plan.array_of[s.target.array].dtype.kind == "float"

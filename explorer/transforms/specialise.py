@@ -110,7 +110,9 @@ class Specialise(Transform):
             return no(f"a block would have {x * (y + 1)} threads with its producer", f"it has at most {THREADS_PER_BLOCK}",
                       "fewer threads")
         blocks = self.blocks or kernel.resident or 1
-        if not 0 <= self.blocks <= MOST_BLOCKS or self.blocks * x * (y + 1) > MOST_THREADS:
+        if self.blocks < 0:
+            return no("a multiprocessor holds a number of blocks", hint="blocks=0: as many as there is room for")
+        if self.blocks > MOST_BLOCKS or self.blocks * x * (y + 1) > MOST_THREADS:
             return no(f"a multiprocessor cannot hold {self.blocks} blocks of {x * (y + 1)} threads",
                       f"it holds {MOST_THREADS:,} threads at most", f"blocks={MOST_THREADS // (x * (y + 1))} or fewer")
         if not self.registers:

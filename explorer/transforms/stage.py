@@ -28,6 +28,7 @@ from ._nest import with_role
 from ._room import no_room
 from ._uses import Box, Use, box, coordinates, put_buffer, row_major, with_view
 from .base import Transform
+from .trim import ended
 from .vectorize import WIDTHS, Vectorize
 
 
@@ -130,7 +131,7 @@ class Stage(Transform):
         made = self._make(plan)
         assert not isinstance(made, Verdict)
         new, lane = made
-        return with_role(new, lane, "vector") if lane else new
+        return ended(plan, with_role(new, lane, "vector") if lane else new)
 
     def _make(self, plan: Plan) -> tuple[Plan, str] | Verdict:
         """The plan with the copy (its lanes still a sequential loop), and the name of the loop over the lanes."""

@@ -24,7 +24,9 @@ class Trim(Transform):
     The end is the largest value of the loop that the statements' domains allow, as an expression of the loops around it that all
     threads of a block share: barriers and waits below it stay uniform.  What runs is the same, but for what only iterations
     behind the end would read: copies for them are not made, partial results of them not started.  Only last iterations are left
-    out, so a pipeline's slots, groups and phases stay those of the iterations that run: `trim` before `pipeline`, or after it.
+    out, so a pipeline's slots, groups and phases stay those of the iterations that run: `trim` before `pipeline` or `specialise`,
+    or after them.  `stage` makes copies that end with the loop; where another move adds what runs in all iterations, all of them
+    run, until the loop is trimmed again.
 
     Before::
 
@@ -56,7 +58,8 @@ class Trim(Transform):
             return loop
         if loop.role != "seq":
             return no(f"{loop.id} is {loop.role}", "the iterations of a sequential loop can end early")
-        if loop.trimmed:
+        kernel = plan.kernel_of(loop.id)
+        if loop.trimmed and kernel is not None and isinstance(end_of(plan, kernel, loop), Expr):
             return no(f"{loop.id} is trimmed already")
         made = self._made(plan, loop)
         if isinstance(made, Verdict):
@@ -113,6 +116,15 @@ class Trim(Transform):
             yield cls(loop.id)
 
 
+def ended(before: Plan, after: Plan) -> Plan:
+    """A plan to which copies were added, with the loops trimmed again that another plan ends early."""
+    for loop in [x for x in before.loops.values() if x.trimmed]:
+        kernel = before.kernel_of(loop.id)
+        if kernel is not None and isinstance(end_of(before, kernel, loop), Expr) and Trim(loop.id).check(after):
+            after = Trim(loop.id).rewrite(after)
+    return after
+
+
 def _own(leaf: Leaf, loop: Loop) -> Expr | None:
     """The dimension of a copy that is the loop it was made for, maybe some iterations ahead."""
     when = plain(dict(leaf.when)[loop.id])
@@ -120,6 +132,4 @@ def _own(leaf: Leaf, loop: Loop) -> Expr | None:
 
 
 def _hint(why: str) -> str:
-    if "in flight" in why:
-        return "trim before pipeline"
-    return "trim before persist" if "runs again" in why else ""
+    return "trim before pipeline" if "in flight" in why else ""

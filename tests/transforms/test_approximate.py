@@ -206,3 +206,37 @@ def test_factors_that_cannot_be_tf32() -> None:
     assert "no type of factors" in verdict.what
     again, _ = matmul.schedule(N=5).approximate("S1", "tf32").try_step(Approximate("S1", "tf32"))
     assert "no sum of products" in again.what
+
+
+def test_an_error_function_keeps_small_arguments() -> None:
+    """Two terms of the series near 0: a quotient by it stays what it is."""
+    n = ex.sizes("N")
+
+    @ex.program
+    def ratio(x: ex.f32[n], y: ex.f32[n], z: ex.f32[n]):
+        for i in range(n):
+            y[i] = ex.erf(x[i])
+            z[i] = x[i] / ex.erf(x[i])
+
+    s = ratio.schedule(N=8).approximate("S0").approximate("S1")
+    x = np.array([1e-30, -1e-20, 3e-8, -1e-4, 0.04999, -0.05001, 1.5, 40.0], np.float32)
+    r = s.run({"x": x}, device="cpu", time=False, ragged=False)
+    assert "fast_erf" in s.cuda
+    assert r.correct
+    assert np.allclose(r.outputs["z"][:4], 0.886226925, rtol=1e-6)
+    assert r.outputs["y"][-1] == 1.0
+
+
+def test_a_scale_that_log2_e_takes_beyond_f32_is_not_fused() -> None:
+    n = ex.sizes("N")
+
+    @ex.program
+    def steep(x: ex.f32[n], y: ex.f32[n]):
+        for i in range(n):
+            y[i] = ex.exp(x[i] * 3e38 - 30.0)
+
+    s = steep.schedule(N=2).approximate("S0", fused=True)
+    assert "fused_exp(x[i] * 3" in s.cuda
+    r = s.run({"x": np.array([1e-37, 0], np.float32)}, device="cpu", time=False, ragged=False)
+    assert r.correct
+    assert abs(r.outputs["y"][0] - 1.0) < 1e-4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -165,7 +166,61 @@ def test_refusals() -> None:
         assert not verdict
         return f"{verdict.what}: {verdict.why}"
 
-    assert "S1 runs in all iterations of k, in every block" in why(tiled(full, 8, 4))
+    assert "S1 may run in the last iteration of k in every block" in why(tiled(full, 8, 4))
     assert "k is trimmed already" in why(tiled(lower, 8, 4).trim("k"))
     assert "i is block.x" in why(tiled(lower, 8, 4), "i")
     assert "k has waits and runs again in i" in why(tiled(lower, 8, 4).pipeline("k", 2).bind("i", "seq"))
+
+
+@pytest.mark.parametrize("order", [
+    ("stage", "trim"), ("trim", "stage"), ("trim", "stage", "pipeline"), ("trim", "pipeline", "stage")])
+@pytest.mark.parametrize("engine", ["thread", "async"])
+def test_copies_made_later_end_with_the_loop(order: tuple[str, ...], engine: str) -> None:
+    s = lower.schedule(N=45, M=16).split("k", 4).split("i", 8)
+    s = s.bind("i", "block.x").bind("i.i", "thread.y").bind("j", "thread.x").contract("s", "register")
+    s = s.stage("b", "k", engine=engine)
+    for name in order:
+        s = s.trim("k") if name == "trim" else s.pipeline("k", 3) if name == "pipeline" else s.stage("a", "k", engine="thread")
+    assert s.judgement.emittable
+    assert "i" in shape(s).replace("int", "")
+    assert s.run(device="cpu", time=False).correct
+
+
+def test_what_runs_all_its_iterations_again_can_be_trimmed_again() -> None:
+    s = tiled(lower, 8, 4).trim("k")
+    copies = {c.name for c in s.plan.copies}
+    loose = replace(s.plan, copies=tuple(replace(c, domain=c.domain[:-1]) for c in s.plan.copies), program=replace(
+        s.plan.program, statements=tuple(replace(x, domain=x.domain[:-1]) if x.name in copies else x
+                                         for x in s.plan.program.statements)))
+    assert "may run in the last iteration" in str(early_end.end_of(loose, loose.kernels[0], loose.loops["k"]))
+    assert Trim("k").check(loose)
+    assert Trim("k").rewrite(loose) == s.plan
+
+
+@pytest.mark.parametrize("first", ["trim", "pipeline"])
+@pytest.mark.parametrize("engine", ["thread", "async"])
+def test_threads_beyond_the_last_row_read_behind_a_barrier(engine: str, first: str) -> None:
+    """They run without their condition, where no thread of the last block reads what another one copied."""
+    s = lower.schedule(N=3, M=8).split("k", 1).split("i", 2)
+    s = s.bind("i", "block.x").bind("i.i", "thread.y").bind("j", "thread.x").contract("s", "register")
+    s = s.stage("b", "k", engine=engine).stage("a", "k", engine=engine)
+    s = s.trim("k").pipeline("k", 2) if first == "trim" else s.pipeline("k", 2).trim("k")
+    assert s.judgement.emittable
+    assert s.run(device="cpu", time=False, checked=True).correct
+
+
+def test_threads_beyond_the_last_row_of_a_statement_without_instances() -> None:
+    @ex.program
+    def never(a: ex.f32[16], c: ex.f32[16]):
+        for i in range(16):
+            s = ex.local(ex.f32)
+            s = 0.0
+            for k in range(16):
+                if k + 17 <= i:
+                    s += a[k]
+            c[i] = s
+
+    s = never.schedule().split("i", 5).split("k", 4).bind("i", "block.x").bind("i.i", "thread.x")
+    s = s.contract("s", "register").stage("a", "k")
+    assert s.judgement.emittable
+    assert s.run(device="cpu", time=False, checked=True).correct
