@@ -171,7 +171,8 @@ def test_a_release_before_the_products_wait_is_too_early_by_one() -> None:
     (("k", 5), "5 slots are more than k fills"), (("k", 3, 100), "a consumer's thread cannot have 100 registers"),
     (("k", 3, 488), "a consumer's thread cannot have 488 registers"), (("x", 3), "there is no loop 'x'"),
     (("k", 3, 152, 3), "a consumer's thread cannot have 152 registers"),
-    (("k", 3, 0, -1), "a multiprocessor holds a number of blocks"), (("k", 3, 0, 9), "a multiprocessor cannot hold 9 blocks of 256 threads"),
+    (("k", 3, 0, -1), "a multiprocessor holds a number of blocks"),
+    (("k", 3, 0, 9), "a multiprocessor cannot hold 9 blocks of 256 threads"),
 ])  # fmt: skip
 def test_refusals(arguments: tuple[object, ...], what: str) -> None:
     verdict = Specialise(*arguments).check(staged().plan)  # type: ignore[arg-type]
