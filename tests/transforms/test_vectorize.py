@@ -9,6 +9,7 @@ from math import prod
 
 import pytest
 
+import explorer as ex
 from explorer.ir.dtype import DTYPES
 from explorer.ir.expr import const, quotient, var
 from explorer.ir.plan import Buffer, Plan, initial
@@ -242,3 +243,23 @@ def test_inputs_that_are_no_neighbours_are_read_one_by_one_where_asked() -> None
     check_plan(Vectorize("j.i", gather=True).rewrite(p))
     turned = plan(copy_2d(8, 16), Split("i", 4), Interchange("i.i", "j"))
     assert "16 elements apart" in refusal(turned, Vectorize("i.i", gather=True)).what  # the result would be no vector
+
+
+def test_lanes_update_by_atomics_one_by_one() -> None:
+    a, b, c = ex.sizes("A B C")
+
+    @ex.program
+    def peaks(x: ex.f32[a, b, c], y: ex.f32[b]):
+        for i in range(b):
+            peak = ex.local(ex.f32)
+            peak = -ex.inf
+            for j in range(a):
+                for k in range(c):
+                    peak = max(peak, x[j, i, k])
+            y[i] = peak
+
+    s = peaks.schedule(A=3, B=3, C=2).bind("j", "thread.y", count=2).rfactor("S1", "k")
+    s = s.collect("S1", "shuffle").collect("S1_combine_2", "atomic").vectorize("k.c_3")
+    assert s.judgement.emittable
+    assert "atomic_max(&peak_p[" in s.cuda
+    assert s.run(device="cpu", time=False, checked=True).correct

@@ -1,6 +1,7 @@
 """Vector loops whose lanes cannot be taken together become unrolled loops.
 
 Lanes stay together where the body is plain statements under the same conditions, and no lane asks for more than a linear bound.
+An atomic update is of one element.
 
 Before::
 
@@ -51,7 +52,7 @@ def _together(loop: For, context: Context) -> bool:
     if read is None:
         return False
     statements, conditions = read
-    if len(conditions) > 1 or any(context.low.keeps_more(s.site) for s in statements):
+    if len(conditions) > 1 or any(s.atomic or context.low.keeps_more(s.site) for s in statements):
         return False
     if not any(loop.var in c.variables() for guard in conditions for c in guard):
         return True
