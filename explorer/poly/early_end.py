@@ -25,9 +25,7 @@ from .ends import last_iteration
 from .feasible import feasible
 from .groups import COPIES, PRODUCTS, Queue, closed_before, path_to
 from .linear import Case, Condition, Tuple, at_least, box, equal, holds
-
-ON_MBARRIERS = ("bulk",)
-ASYNCHRONOUS = ("async", *ON_MBARRIERS)
+from .mechanism import ASYNCHRONOUS
 
 
 @per_program(1024)
@@ -72,7 +70,7 @@ def _counts(kernel: Kernel, loop: Loop, above: tuple[Loop, ...]) -> str:
     behind = [n for n in _behind(kernel, loop) if isinstance(n, Sync)]
     if any(n.kind != "commit" and n.pending for n in behind):
         return f"behind {loop.id} stands a wait for all but some groups, of which it makes fewer in some blocks"
-    if any(leaf.mechanism in ON_MBARRIERS for leaf, _ in leaves(kernel.body)) and any(n.kind != PRODUCTS.wait for n in behind):
+    if any(leaf.mechanism == "bulk" for leaf, _ in leaves(kernel.body)) and any(n.kind != PRODUCTS.wait for n in behind):
         return f"behind {loop.id} bulk copies are counted, of whose groups it makes fewer in some blocks"
     return ""
 

@@ -52,7 +52,5 @@ def end(a: Round, coordinates: Coordinates) -> tuple[Condition, ...]:
     last = end_of(low.plan, low.kernel, hit[0])
     if not isinstance(last, Expr):
         return ()
-    mine = var(low.variable[loop.id])
-    e = low.in_c(last - var(loop.id), (*hit[1], hit[0])).substitute({low.variable[loop.id]: var(a.node.var)} if
-                                                                    mine != var(a.node.var) else {})
+    e = low.in_c(last - var(loop.id), (*hit[1], hit[0])).substitute({low.variable[loop.id]: var(a.node.var)})
     return (Condition(e.substitute(coordinates.values)),)

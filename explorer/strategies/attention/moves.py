@@ -74,8 +74,8 @@ class Attending:
 
     role = "warp"
     """Of the loop over the places of a block that have rows of their own."""
-    longest_first, fused_masks = True, False
-    """Whether the last rows of a triangle, which have most keys, start first; whether its weights are one multiply-add, too."""
+    fused_masks = False
+    """Whether the weights behind a triangle's diagonal are one multiply-add and one power of two, too."""
 
     def __init__(self, b: Builder, form: AttentionForm, t: Tiling) -> None:
         self.b, self.form, self.t = b, form, t
@@ -124,7 +124,7 @@ class Attending:
         for key in f.keys:  # before the rows: that a triangle's keys end with the last row is not seen behind
             b.do("split", key, t.keys)
         b.do("split", f.row, t.rows, inner=self.place).do("split", self.place, self.rows_of_place, inner=rows)
-        if f.triangular and self.longest_first:
+        if f.triangular:  # the last rows have most keys: they start first
             b.attempt("reverse", f.row)
         if len(f.outer) > 1:
             b.do("coalesce", f.outer)
