@@ -14,6 +14,7 @@ from ..ir.plan import Plan
 from ..ir.program import Constraint
 from ..ir.text import by_one, guard_text, kernel_note, layout_text, statement_text, sum_note
 from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, ranges
+from ..poly.early_end import end_of
 from .rows import Chip, Row, code, piece
 from .style import ROLE_GLYPHS
 
@@ -85,6 +86,12 @@ def _loop(plan: Plan, loop: Loop, above: tuple[Loop, ...], depth: int) -> Row:
             + (piece(f"  where {tight}", "guard") if tight else ""))
     words = ROLE_WORDS.get(loop.role, loop.role)
     chips = () if loop.role == "seq" else (Chip(loop.role, colour, words),)
+    if loop.trimmed and (kernel := plan.kernel_of(loop.id)) is not None:
+        last = end_of(plan, kernel, loop)
+        early = isinstance(last, Expr)
+        ends = f"ends with iteration {last} in each block" if early else f"runs all iterations: {last}"
+        words = f"{words}, {ends}"
+        chips = (*chips, Chip("trimmed" if early else "trim without effect", "soft", ends, ends))
     return Row(loop.id, loop.id, "loop", depth, glyph, colour, text, f"loop {loop.id}, {loop.extent} iterations, {words}", chips)
 
 

@@ -19,6 +19,7 @@ from explorer.strategies.attention import attention
 from explorer.strategies.attention.moves import Tiling
 from explorer.transforms import trim as module
 from explorer.transforms.trim import Trim
+from explorer.views.loops import loop_rows
 
 N, M = ex.sizes("N M")
 
@@ -224,3 +225,12 @@ def test_threads_beyond_the_last_row_of_a_statement_without_instances() -> None:
     s = s.contract("s", "register").stage("a", "k")
     assert s.judgement.emittable
     assert s.run(device="cpu", time=False, checked=True).correct
+
+
+def test_the_tree_shows_where_a_trimmed_loop_ends() -> None:
+    s = tiled(lower, 8, 4).trim("k")
+    (row,) = (r for r in loop_rows(s.plan, 99) if r.key == "k")
+    assert [(c.text, c.title) for c in row.chips] == [("trimmed", "ends with iteration 2*i + 1 in each block")]
+    (row,) = (r for r in loop_rows(s.pipeline("k", 2).bind("i", "seq").plan, 99) if r.key == "k")
+    assert row.chips[0].text == "trim without effect"
+    assert "runs again in i" in row.chips[0].title
