@@ -35,17 +35,22 @@ def module_of(plan: Plan, functions: Sequence[Function], min_blocks: int = 0) ->
 
 
 def _all_text(function: Function) -> str:
-    return "\n".join([*code(function.head), *code(function.body), *(s.dtype.cuda for _, s in function.parameters)])
+    return "\n".join([*_parameters(function), *code(function.head), *code(function.body)])
+
+
+def _parameters(function: Function) -> list[str]:
+    """Of a function's head: pointers, descriptions of arrays for bulk copies, counters of the loops that the host runs."""
+    pointers = [_pointer(function, key, s) for key, s in function.parameters]
+    counters = [f"const int{f' {name}' if name in function.used else ''}" for low in function.lows for loop in low.launch_loops
+                for name in (low.variable[loop.id],)]
+    return [*pointers, *(f"const __grid_constant__ tensor_map {m.name}" for m in function.maps), *counters]
 
 
 def _print(printer: Printer, function: Function, min_blocks: int) -> None:
     first = len(printer.lines) + 1
     threads, min_blocks = prod(function.block), function.kernels[0].resident or min_blocks or function.kernels[0].registers > 0
     bounds = f"{threads}, {int(min_blocks)}" if min_blocks else str(threads)
-    pointers = [_pointer(function, key, s) for key, s in function.parameters]
-    counters = [f"const int{f' {name}' if name in function.used else ''}" for low in function.lows for loop in low.launch_loops
-                for name in (low.variable[loop.id],)]
-    parameters = [*pointers, *(f"const __grid_constant__ tensor_map {m.name}" for m in function.maps), *counters]
+    parameters = _parameters(function)
     clusters = f"__cluster_dims__({', '.join(map(str, function.cluster))}) " if prod(function.cluster) > 1 else ""
     start = f'extern "C" __global__ void {clusters}__launch_bounds__({bounds}) {function.name}('
     if len(start) + sum(len(p) + 2 for p in parameters) <= LINE:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import explorer as ex
@@ -21,6 +23,31 @@ def test_all_pieces_together_are_the_part(part: str) -> None:
     every = " ".join(name for p in pieces(text) for name in p.names)
     assert needed([text], every) == [text]
     assert needed([text], "nothing_of_it") == []
+
+
+@pytest.mark.parametrize("part", library_names())
+def test_each_piece_of_code_is_known_by_a_name_of_ours(part: str) -> None:
+    for p in pieces(library_text([part])):
+        if p.code.strip() and not p.code.lstrip().startswith("constexpr"):
+            assert p.names
+            assert not [n for n in p.names if n.startswith("__")]
+
+
+@ex.program
+def nothing_to_copy(x: ex.f64[M + 2, N + 2], y: ex.f64[M, N]):
+    for i in range(M):
+        for j in range(N):
+            y[i, j] = x[i, j]
+
+
+def test_a_described_array_that_nobody_copies() -> None:
+    """The loop has no iterations: its copies are none, and the array's description is a parameter all the same."""
+    s = nothing_to_copy.schedule(M=0, N=6).stage("x", "i", engine="bulk").shift("i", 2, of="S0").split("i", 4)
+    assert s.run(device="cpu", time=False).correct
+    module = emit(s.plan)
+    assert module.tensor_maps
+    assert "tensor_map x_map)" in module.text
+    assert compile_module(module, "sm_90").kernels
 
 
 def test_a_definition_brings_what_it_uses_and_its_comment() -> None:

@@ -9,8 +9,9 @@ from functools import cache, cached_property
 
 _COMMENT = re.compile(r"//[^\n]*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_DEFINED = re.compile(r"(?:\bstruct\s+(?:alignas\(.*?\)\s+)?|#\s*define\s+)(\w+)|\b(\w+)\s*\((?!&)")
-_NOT_NAMES = frozenset(("alignas", "sizeof", "defined", "static_assert", "asm", "__attribute__", "__launch_bounds__"))
+_DEFINED = re.compile(r"(?:\bstruct\s+(?:\w+\(.*?\)\s+)?|#\s*define\s+)(\w+)|\b(\w+)\s*\((?!&)")
+_NOT_NAMES = frozenset(("alignas", "sizeof", "defined", "static_assert", "asm"))
+"""What the library never defines; nor does it define a name of the compiler's, which begin with two underscores."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Piece:
             depth += (character == "{") - (character == "}")
             outside.append(character if depth == 0 else " ")
         found = _DEFINED.findall("".join(outside))
-        return frozenset(name for pair in found for name in pair if name) - _NOT_NAMES
+        return frozenset(n for pair in found for n in pair if n and not n.startswith("__")) - _NOT_NAMES
 
 
 def needed(parts: Sequence[str], code: str) -> list[str]:
