@@ -56,7 +56,8 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
         `approximate` show where, and a run's tolerance grows by their errors.
     decide : callable, optional
         Asked before the rules, kernel by kernel, with the stage: ``"row_column"`` (1), ``"spread"`` (5 to 7), and once, with
-        the kernel ``""``, ``"rest"`` (8).  This is how :mod:`explorer.strategies.choices` lists and builds other schedules.
+        the kernel ``""``, ``"rest"`` (8); and before all of them ``"attention"`` (10).  This is how
+        :mod:`explorer.strategies.choices` lists and builds other schedules.
 
     Returns
     -------
@@ -67,10 +68,11 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
     if not isinstance(schedule, Schedule):
         raise TransformError(f"a strategy takes a schedule, not a {noun(schedule)}",
                              hint="program.schedule(M=…) makes one")
-    made = guarded(schedule, target, approximate, decide, by_rules)
+    start = factors_outside(schedule)
+    own = decide("attention", start, "") if decide else None
+    made = guarded(schedule, target, approximate, decide, by_rules) if own is None else own
     if decide is not None:
         return made
-    start = factors_outside(schedule)
     whole = attention(start, gpu=target, approximate=approximate)
     if whole is start:
         return made

@@ -17,6 +17,7 @@ from ..errors import TransformError
 from ..gpu.spec import Gpu, target_gpu
 from ..ir.plan import initial
 from ..schedule import Schedule
+from .attention_choices import attention_choices
 from .auto import auto
 from .kernel_choices import SAME, Choice, rest_choices, ride_choices, spread_choices
 
@@ -89,7 +90,7 @@ class Variant:
             choice = left.pop((stage, kernel), None)
             return choice(schedule) if choice else None
 
-        made = auto(self.written, self.gpu, self.approximate, decide)
+        made = auto(self.written, self.gpu, self.approximate, decide if left else None)
         if left:
             raise TransformError(f"{next(iter(left.values())).label} does not go with the other choices")
         if not made.judgement.emittable:
@@ -121,7 +122,9 @@ def decisions(schedule: Schedule, gpu: Gpu | str | None = None, approximate: boo
     target, found, left_over = target_gpu(gpu), [], []
 
     def look(stage: str, now: Schedule, kernel: str) -> Schedule | None:
-        if stage == "row_column":
+        if stage == "attention":
+            choices = attention_choices(schedule, now, target, approximate)
+        elif stage == "row_column":
             choices = ride_choices(now, kernel, target)
         elif stage == "spread":
             choices = spread_choices(now, kernel, target)
@@ -133,7 +136,8 @@ def decisions(schedule: Schedule, gpu: Gpu | str | None = None, approximate: boo
             choices = rest_choices(now) if left_over else []
         if len(choices) > 1:
             found.append(Decision(stage, kernel, tuple(choices)))
-        return None if stage == "row_column" else now
+        whole = stage == "attention" and choices  # then there are no other turns
+        return now if whole or stage in ("spread", "left", "rest") else None
 
     auto(as_written(schedule), target, approximate, look)
     return tuple(found)

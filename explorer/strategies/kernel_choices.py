@@ -5,6 +5,7 @@ A list begins with what :func:`~explorer.strategies.auto.auto` takes; the others
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +22,7 @@ from . import row_column, rows
 from ._steps import Builder, chain, own_temporaries
 from .contraction import contraction, ranked
 from .contraction.arrange import ways
+from .contraction.shapes import Tiling
 from .default import THREADS, default
 from .elementwise import THREADS as FLAT
 from .elementwise import each_of, elementwise, is_elementwise
@@ -49,6 +51,8 @@ NEARLY = 0.1
 """Numbers of parts nearer to each other than this share are one choice."""
 JOINED = {"launch": "by another launch", "cluster": "in a cluster", "handoff": "by handoff", "last_block": "by the last block"}
 """How parts are joined, in words."""
+OTHER_STAGES = 0.1
+"""What other stages of one tile count as dearer, each, when choices are ordered."""
 SLOWEST = 2.0
 """Spreads of rows that take so many times the cheapest are not worth trying."""
 
@@ -152,10 +156,20 @@ def _around(*values: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def _contractions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
-    """Tilings of a product, and shapes of sums over windows."""
-    found = [Choice("spread", kernel, f"{t}{', ' * bool(w.label)}{w.label}", w.copy_us + us.total_us,
-                    partial(contraction, kernel=kernel, gpu=gpu, tiling=t, way=w.label))
-             for w in ways(schedule, kernel, gpu) for t, us in ranked(w.form, gpu)]
+    """Tilings of a product, and shapes of sums over windows.
+
+    Tilings that differ in their stages alone, or in how warps divide a block's tile, cost about the same: each one counts as
+    dearer than the one before it, so that a short search sees many tiles.
+    """
+    found, alike = list[Choice](), Counter[tuple[str, Tiling]]()
+    for w in ways(schedule, kernel, gpu):
+        for t, us in ranked(w.form, gpu):
+            tile = replace(t, stages=0, down=0, across=0) if t.engine == "warp" else replace(t, stages=0)
+            before = alike[w.label, tile]
+            alike[w.label, tile] += 1
+            found.append(Choice("spread", kernel, f"{t}{', ' * bool(w.label)}{w.label}",
+                                (w.copy_us + us.total_us) * (1 + OTHER_STAGES * before),
+                                partial(contraction, kernel=kernel, gpu=gpu, tiling=t, way=w.label)))
     _, form = ready_windows(schedule, kernel)
     found += [Choice("spread", kernel, str(shape), us, partial(windows, kernel=kernel, gpu=gpu, shape=shape))
               for shape, us in (priced_windows(form, gpu) if form else ())]

@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 import explorer as ex
-from benchmarks import fused_programs
+from benchmarks import fused_programs, product_programs
 from benchmarks.reduction_program import reduction
 from explorer.errors import TransformError
 from explorer.kernel.emit import emit
@@ -53,6 +53,26 @@ def test_variants_are_legal_right_and_replay(name: str) -> None:
         checks = check_outputs(program, device.run(built, held), *expected)
         assert checks
         assert all(checks), f"{variant}: {next(c for c in checks if not c)}"
+
+
+def test_a_short_search_sees_many_tiles() -> None:
+    (turn,) = decisions(product_programs.product_nn.schedule(M=1000, N=1504, K=776))
+    tiles = [c.label.split(" a block")[0] for c in turn.choices[:16]]
+    assert len(set(tiles)) >= 5
+    assert len({c.label for c in turn.choices}) == len(turn.choices)
+
+
+def test_tilings_of_an_attention_are_one_decision() -> None:
+    written = product_programs.attention.schedule(B=4, H=16, L=512, D=64)
+    (turn,) = decisions(written)
+    assert turn.stage == "attention"
+    assert len(turn.choices) > 8
+    first, second = islice(variants(written, each=3), 2)
+    assert first.schedule.plan == auto(written).plan
+    assert second.schedule.plan != first.schedule.plan
+    assert second.schedule.judgement.emittable
+    assert len(second.schedule.plan.kernels) == 1
+    assert second.rank_us > first.rank_us
 
 
 def test_one_kernel_changes_at_a_time_the_cheapest_first_then_several_together() -> None:

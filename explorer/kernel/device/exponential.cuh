@@ -39,5 +39,6 @@ __device__ __forceinline__ float fast_erf(float x) {
     p = fmaf(p, u, -0.918416381f);
     p = fmaf(p, u, -1.62790859f);
     const float near = x * fmaf(-0.376126389f * x, x, 1.12837917f);
-    return u < 0.05f ? near : copysignf(1.0f - power_of_two(p * u), x);
+    const float far = copysignf(1.0f - power_of_two(p * u), x);
+    return u < 0.05f ? near : far;
 }

@@ -17,7 +17,7 @@ from ...gpu.spec import Gpu, default_gpu
 from ...schedule import Schedule
 from .form import AttentionForm, ready_form
 from .group import build_of_groups
-from .model import group_tilings
+from .model import group_tilings, tiling_us
 from .moves import Tiling, build, step_of
 
 ROWS_OF_WARP = (32, 16)
@@ -76,22 +76,48 @@ def attention(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, tili
     """
     kernel, gpu = kernel or schedule.plan.kernels[0].id, gpu or default_gpu()
     ready = ready_form(schedule, kernel)
-    if ready is None or not step_of(ready[1]).runs_on(int("".join(filter(str.isdigit, gpu.arch)))):
+    if ready is None:
         return schedule
     if tiling is not None:
         return _made(*ready, tiling, approximate)
-    return next(_built(*ready, gpu, approximate), schedule)
+    return next((made for _, made in _built(*ready, gpu, approximate)), schedule)
 
 
-def _built(schedule: Schedule, form: AttentionForm, gpu: Gpu, approximate: bool) -> Iterator[Schedule]:
-    """The schedules of the tilings that can be built."""
+def attention_tilings(schedule: Schedule, gpu: Gpu, approximate: bool = True) -> list[tuple[Tiling, float | None]]:
+    """The tilings of the program's first kernel, and microseconds by the model where it knows them.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    gpu : Gpu
+    approximate : bool
+
+    Returns
+    -------
+    list of (Tiling, float or None)
+        That of :func:`attention` first, the others by their time; those of warps only where none of warpgroups fits.  Nothing
+        where the kernel is no attention.
+    """
+    ready = ready_form(schedule, schedule.plan.kernels[0].id)
+    own = next((t for t, _ in _built(*ready, gpu, approximate)), None) if ready else None
+    if ready is None or own is None:
+        return []
+    form = ready[1]
+    every = [(t, tiling_us(form, t, gpu)) for t in group_tilings(form, gpu)] or [(t, None) for t in tilings(form, gpu)]
+    return sorted(every, key=lambda found: found[0] != own)
+
+
+def _built(schedule: Schedule, form: AttentionForm, gpu: Gpu, approximate: bool) -> Iterator[tuple[Tiling, Schedule]]:
+    """The tilings that can be built, and their schedules."""
+    if not step_of(form).runs_on(int("".join(filter(str.isdigit, gpu.arch)))):
+        return
     for t in (*list(group_tilings(form, gpu))[:TRIED], *list(tilings(form, gpu))[:TRIED]):
         try:
             made = _made(schedule, form, t, approximate)
         except ScheduleError:
             continue
         if made.judgement.legal:
-            yield made
+            yield t, made
 
 
 def _made(schedule: Schedule, form: AttentionForm, t: Tiling, approximate: bool) -> Schedule:

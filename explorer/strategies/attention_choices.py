@@ -1,0 +1,31 @@
+"""What may be chosen where two products with a softmax between them are one kernel: its tilings."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..gpu.spec import Gpu
+from ..schedule import Schedule
+from .attention import attention, attention_tilings
+from .auto import auto
+from .kernel_choices import Choice
+
+
+def attention_choices(schedule: Schedule, start: Schedule, gpu: Gpu, approximate: bool) -> list[Choice]:
+    """The tilings of a program that :func:`~explorer.strategies.auto.auto` makes one kernel; none for another one.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The program as written.
+    start : Schedule
+        What the strategy for attention gets.
+    gpu : Gpu
+    approximate : bool
+        As `auto` takes it.
+    """
+    found = attention_tilings(start, gpu, approximate)
+    if not found or auto(schedule, gpu, approximate).plan != attention(start, "", gpu, found[0][0], approximate).plan:
+        return []
+    return [Choice("attention", "", str(t), us, partial(attention, gpu=gpu, tiling=t, approximate=approximate))
+            for t, us in found]
