@@ -54,7 +54,8 @@ def check_handoff(plan: Plan, group: tuple[Kernel, ...], kernel: Kernel, operati
                            hints=hints)
     for a in sites(plan)[before.id]:
         for b in sites(plan)[kernel.id]:
-            if a.space == b.space == "global" and a.cells == b.cells and a.cells not in handed and (a.writes or b.writes):
+            alike = a.space == b.space == "global" and a.cells == b.cells and a.cells not in handed and (a.writes or b.writes)
+            if alike and _share(a, b, operations):
                 return Finding("order", f"{a.leaf.id} and {b.leaf.id} use {a.storage}, in blocks that nothing orders",
                                f"the handoff carries {', '.join(name for name, _ in sorted(handed))} alone", a.storage,
                                nodes=(a.leaf.id, b.leaf.id), hints=hints)
@@ -81,6 +82,16 @@ def _no_words(plan: Plan, cells: tuple[str, bool], before: Kernel, kernel: Kerne
         return f"{writers[0].leaf.id} writes an element more than once" if _twice(writers[0], operations) else ""
     except Undecided:
         return "it could not be decided whether each element is written once; the exact question took too long"
+
+
+def _share(a: Site, b: Site, operations: int) -> bool:
+    """Whether instances of two leaves use a cell both; also where that could not be decided."""
+    cells = [(e, f) for e, f in zip(a.cell, b.cell, strict=True) if isinstance(e, Expr) and isinstance(f, Expr)]
+    same = (*a.conditions("a"), *b.conditions("b"), *(equal(e, "a", f, "b") for e, f in cells))
+    try:
+        return decide(Meet(a.loops("a"), b.loops("b"), same, ((),), operations))
+    except Undecided:
+        return True
 
 
 def _twice(site: Site, operations: int) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import explorer as ex
 from explorer.errors import IllegalSchedule, KernelFault
 from explorer.ir.expr import var
 from explorer.ir.plan import Plan
@@ -60,6 +61,32 @@ def test_parts_that_are_written_twice_are_not_handed_off() -> None:
     """Started with zero and then updated: a reader might take the zero."""
     s = spread("rows").collect("y", "shuffle").collect("y", "kernel")
     assert "not written by one statement" in refusal(Join(s.plan.kernels[-1].id, "handoff").rewrite(s.plan))
+
+
+@pytest.mark.parametrize(("extent", "legal"), [(2, True), (6, False)])
+def test_what_has_no_instances_shares_nothing(extent: int, legal: bool) -> None:
+    """The update beside the value that is handed off runs in no iteration of 2, and in some of 6."""
+    k, n = ex.sizes("K N")
+
+    @ex.program
+    def f(x: ex.i32[n, k], total: ex.i32[1], y: ex.i32[k, n]):
+        total[0] = 0
+        for i in range(n):
+            for j in range(1, k, 2):
+                if j % 3 != 1:
+                    total[0] += x[i, j]
+        for i in range(k):
+            for j in range(n):
+                y[i, j] = x[j, i] + 1
+
+    s = f.schedule(N=8, K=extent).rearrange("x", (1, 0)).launch("f", after="S0")
+    if legal:
+        s = s.join("f.2", "handoff")
+        assert s.judgement.emittable
+        assert s.run(device="cpu", time=False).correct
+    else:
+        with pytest.raises(IllegalSchedule, match="use total, in blocks that nothing orders"):
+            s.join("f.2", "handoff")
 
 
 def test_an_argument_holds_no_marks() -> None:
