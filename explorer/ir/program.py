@@ -27,6 +27,8 @@ class Array:
         (each iteration has its own); `given` counts the dimensions the user wrote.
     role : str
         ``"in"``, ``"out"``, ``"inout"`` (parameters) or ``"temporary"``.
+    pitch : int
+        Elements in memory from one row to the next, of a temporary whose rows have unused ones behind them; 0 for none.
     """
 
     name: str
@@ -34,11 +36,17 @@ class Array:
     shape: tuple[int, ...]
     role: str
     given: int = -1
+    pitch: int = 0
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """Extents in memory: rows as long as the pitch."""
+        return (*self.shape[:-1], self.pitch) if self.pitch else self.shape
 
     @property
     def size(self) -> int:
-        """Elements (1 for a scalar)."""
-        return prod(self.shape)
+        """Elements in memory (1 for a scalar)."""
+        return prod(self.stored)
 
     @property
     def nbytes(self) -> int:

@@ -99,7 +99,7 @@ def _buffer_name(key: tuple[str, str], plan: Plan) -> str:
 
 def _maps(plan: Plan, functions: Sequence[Function]) -> tuple[TensorMap, ...]:
     """What the host describes to the hardware, each once; launches name it."""
-    return tuple(TensorMap(_map_name(f, m), _array_of(plan, m), m.shape, m.box, m.steps, m.swizzle)
+    return tuple(TensorMap(_map_name(f, m), _array_of(plan, m), m.shape, m.box, m.steps, m.swizzle, m.stored[-1])
                  for f in functions for m in f.maps)
 
 

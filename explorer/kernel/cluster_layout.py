@@ -108,7 +108,7 @@ def _itemsize(plan: Plan, key: Key) -> int:
 def _strides(plan: Plan, key: Key) -> set[int]:
     """Elements from one index to the next, for each axis."""
     kind, name = key
-    shape = plan.buffer_of[name].padded_shape if kind == "buffer" else plan.array_of[name].shape
+    shape = plan.buffer_of[name].padded_shape if kind == "buffer" else plan.array_of[name].stored
     return {prod(shape[n + 1 :]) for n in range(len(shape))}
 
 
@@ -133,7 +133,7 @@ def _offset(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], slot: int) -> Expr 
     index = [e for e in access.index if isinstance(e, Expr)]
     if len(index) != len(access.index):
         return None
-    rest, whole = gather(linear(index, plan.array_of[access.array].shape), leaf.sums)
+    rest, whole = gather(linear(index, plan.array_of[access.array].stored), leaf.sums)
     return rejoin(rest.substitute(dict(leaf.at), ranges(above)) + whole)
 
 

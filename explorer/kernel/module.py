@@ -59,6 +59,8 @@ class TensorMap:
         From one of them to the next, in elements of the array.
     swizzle : int
         Bytes of a row of the pattern in which they lie in shared memory, 32, 64 or 128; 0 for none.
+    pitch : int
+        Elements in memory from one row to the next.
     """
 
     name: str
@@ -67,6 +69,12 @@ class TensorMap:
     box: tuple[int, ...]
     steps: tuple[int, ...]
     swizzle: int
+    pitch: int
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """The array's extents in memory, as the hardware sees them."""
+        return (*self.shape[:-1], self.pitch)
 
     @property
     def spans(self) -> tuple[int, ...]:

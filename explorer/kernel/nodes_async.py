@@ -106,6 +106,12 @@ class TensorMap:
         return tuple(map(prod, self.axes))
 
     @property
+    def stored(self) -> tuple[int, ...]:
+        """The same in memory: rows as long as the array's pitch."""
+        pitch = self.store.array.pitch if self.store.array else 0
+        return (*self.shape[:-1], pitch) if pitch else self.shape
+
+    @property
     def array(self) -> str:
         """The plan's name of it."""
         assert self.store.array is not None

@@ -138,7 +138,7 @@ def stores_of(plan: Plan, kernels: Sequence[Kernel]) -> dict[tuple[str, str], St
     out: dict[tuple[str, str], Store] = {}
     for name, array in plan.array_of.items():
         if ("array", name) in used:
-            out["array", name] = Store(names.take(name), array.dtype, array.shape, "global", array=array,
+            out["array", name] = Store(names.take(name), array.dtype, array.stored, "global", array=array,
                                        handed_off=("array", name) in plan.handed_off)
     for name, buffer in plan.buffer_of.items():
         if ("buffer", name) in used:

@@ -114,7 +114,7 @@ def bulk(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk | Never:
     first = {**start, **{x.id: const(0) for x in loops}}
     index = [e.substitute(at, scope).substitute(start, scope) for e in access.index if isinstance(e, Expr)]
     axes, index = _seen(array, index, loops, scope)
-    if refusal := _array(array, tuple(map(prod, axes))):
+    if refusal := _array(array, (*map(prod, axes[:-1]), array.pitch or prod(axes[-1])) if axes else ()):
         return refusal
     found = _box(array, index, loops, scope)
     if isinstance(found, Never):
@@ -144,11 +144,11 @@ def _seen(array: Array, index: Sequence[Expr], loops: Sequence[Loop],
     """The array with some axes as one, and the index in it.
 
     Axes that a loop of the box runs through together are one, and so is one of a single element with its neighbour.  What is
-    beyond the array is then beyond one of its axes, and the other way round.
+    beyond the array is then beyond one of its axes, and the other way round.  Rows with a pitch are no run of memory.
     """
     names, axes, found = {x.id for x in loops}, list[tuple[int, ...]](), list[Expr]()
-    for n, e in zip(array.shape, index, strict=True):
-        if found:
+    for axis, (n, e) in enumerate(zip(array.shape, index, strict=True)):
+        if found and not (array.pitch and axis == len(index) - 1):
             whole, (low, high) = rejoin(found[-1] * n + e, scope), e.interval(scope)
             apart = _divisions(found[-1], names) and _divisions(e, names)
             single = (prod(axes[-1]) == 1 and found[-1] == ZERO) or (n == 1 and e == ZERO)

@@ -134,7 +134,7 @@ def _counters(plan: Plan, before: Kernel, after: Kernel) -> Iterator[Finding]:
                         f"at most {MOST_COUNTERS:,} are kept", f"join('{after.id}', 'launch')")
         return
     handed = (key for key, kernel in plan.handed_off.items() if kernel == after.id)
-    words = sum(prod(plan.buffer_of[name].padded_shape if kind == "buffer" else plan.array_of[name].shape)
+    words = sum(prod(plan.buffer_of[name].padded_shape if kind == "buffer" else plan.array_of[name].stored)
                 for kind, name in handed)
     if max(words, turns) > MOST_WORDS:
         yield _open(plan, after.id, f"{after.id} would be handed {words:,} words, {8 * words:,} bytes",

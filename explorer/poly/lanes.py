@@ -43,7 +43,7 @@ def linear_index(plan: Plan, leaf: Leaf, slot: int, loop: Loop, scope: Ranges) -
         size, name = buffer.dtype.bytes, buffer.name
     else:
         array = plan.array_of[access.array]
-        index, shape, size, name = access.index, array.shape, array.dtype.bytes, array.name
+        index, shape, size, name = access.index, array.stored, array.dtype.bytes, array.name
     total, unknown = ZERO, ZERO
     for place, e in enumerate(index):
         stride = prod(shape[place + 1 :])

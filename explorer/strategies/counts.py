@@ -330,7 +330,7 @@ def _shape(plan: Plan, site: Site) -> tuple[tuple[int, ...], int]:
         buffer = plan.buffer_of[site.storage]
         return buffer.padded_shape, buffer.dtype.bytes
     array = plan.array_of[site.storage]
-    return array.shape, array.dtype.bytes
+    return array.stored, array.dtype.bytes
 
 
 def _itemsize(plan: Plan, site: Site) -> int:

@@ -14,10 +14,16 @@ from ..ir.tree import Kernel, Loop, Node, leaves, walk
 from ._domain import all_dims, bounds, identity_leaf, wrapped
 from .base import Transform
 
+MOST_PAD = 128
+"""Elements behind a row: more than a line of the cache serves no copy."""
+
 
 @dataclass(frozen=True)
 class Rearrange(Transform):
     """Read a copy of an input in which its axes stand in another order: ``x_a[i[p(0)], i[p(1)], …] = x[i[0], i[1], …]``.
+
+    With `pad` the copy has so many unused elements behind each row, so that rows begin at multiples of 16 bytes: a tensor map
+    describes no others (CUDA Driver API, ``cuTensorMapEncodeTiled``).  Then the axes may stay in their order.
 
     The copy is a nest in front of the kernel that first reads the array; every reader reads the copy.  `launch` makes it a
     kernel of its own.  What it costs is one read and one write of the array; what it brings is that elements which are used
@@ -49,6 +55,7 @@ class Rearrange(Transform):
 
     array: str = field(metadata={"kind": "array", "help": "an input that is only read"})
     axes: tuple[int, ...] = field(metadata={"kind": "ints", "help": "its axes in the order in which the copy has them"})
+    pad: int = field(default=0, metadata={"kind": "int", "min": 0, "help": "unused elements behind each row of the copy"})
 
     def check(self, plan: Plan) -> Verdict:
         array = plan.program.array_of.get(self.array)
@@ -61,8 +68,10 @@ class Rearrange(Transform):
         if sorted(self.axes) != list(range(rank)):
             return no(f"axes={self.axes!r} are not the {rank} axes of {self.array} in another order",
                       hint=f"each of 0 to {rank - 1} once" if rank else "an array with axes")
-        if self.axes == tuple(range(rank)):
-            return no(f"{self.array} has its axes in this order already")
+        if not 0 <= self.pad <= MOST_PAD:
+            return no(f"pad={self.pad} is no padding of a row", hint=f"0 to {MOST_PAD} elements")
+        if self.axes == tuple(range(rank)) and not (self.pad and rank):
+            return no(f"{self.array} has its axes in this order already", hint="another order, or a pad" if rank else "")
         if not any(r.array == self.array for s in plan.program.statements for r in s.reads):
             return no(f"nothing reads {self.array}")
         if any(r.array == self.array for copy in plan.copies for r in copy.reads):
@@ -77,7 +86,8 @@ class Rearrange(Transform):
     def rewrite(self, plan: Plan) -> Plan:
         array = plan.program.array_of[self.array]
         shape = tuple(array.shape[n] for n in self.axes)
-        made = Array(plan.fresh(f"{self.array}_a"), array.dtype, shape, "temporary")
+        made = Array(plan.fresh(f"{self.array}_a"), array.dtype, shape, "temporary",
+                     pitch=shape[-1] + self.pad if self.pad else 0)
         taken = all_dims(plan.program) | plan.ids
         dims = tuple(_unused(f"{made.name}.{n}", taken) for n in range(len(shape)))
         source = tuple(var(dims[self.axes.index(n)]) for n in range(len(shape)))

@@ -85,7 +85,7 @@ class Replicate(Transform):
             known = tuple(sorted((*leaf.when, (z, var(z))))) if when else leaf.when
             return Loop(z, count, (replace(leaf, at=(*leaf.at, (z, var(z))), when=known),))
 
-        arrays = tuple(replace(a, shape=(*a.shape, count), given=a.given + (a.given >= 0)) if a.name == self.array else a
+        arrays = tuple(replace(a, shape=(*a.shape, count), pitch=0, given=a.given + (a.given >= 0)) if a.name == self.array else a
                        for a in program.arrays)
         body = program.body
         for name in writers:

@@ -182,6 +182,14 @@ def rows_of(dtype: str, swizzle: int) -> tuple[Schedule, ...]:
     return tuple(moved(dtype, 37, 3 * n + 16 // size, (16, n), swizzle, min(row, 16)) for n in (row, 4 * row))
 
 
+def padded_rows(columns: int = 69, tile: tuple[int, int] = (16, 64), axes: tuple[int, int] = (0, 1)) -> Schedule:
+    """Rows of odd length, of a copy that pads them; what lies behind a row is no part of it."""
+    s = plane.schedule(D=37, E=columns).rearrange("x", axes, pad=-(columns, 37)[axes[0]] % 8).launch("plane", after="x_a.0")
+    s = s.bind("x_a.0", "block.x").bind("x_a.1", "thread.x").split("d", tile[0]).split("e", tile[1])
+    s = s.reorder("d", "e", "d.i", "e.i").bind("d", "block.y").bind("e", "block.x").bind("d.i", "thread.y")
+    return s.split("e.i", 16, "t").bind("t", "thread.x").stage("x_a", "e", engine="bulk", loops=("e.i", "t", "d.i")[:0])
+
+
 SCHEDULES: dict[str, Callable[[], Schedule]] = {
     "vector": vector, "long vector": lambda: vector(700, 512), "one tile": lambda: vector(64),
     "a part of a tile": lambda: vector(4), "tiles": tiles, "swizzled tiles": lambda: tiles(swizzle=128),
@@ -193,6 +201,7 @@ SCHEDULES: dict[str, Callable[[], Schedule]] = {
     "i8 128": lambda: tiles(bytes_, e=272, tile=(8, 128), swizzle=128),
     "halo": window, "images": sums_of_images, "five dimensions": five_dimensions,
     "rows apart": rows_apart, "rows as one": rows_as_one,
+    "padded rows": padded_rows, "padded rows of the other axis": lambda: padded_rows(24, (16, 16), (1, 0)),
     "product": tiled_product, "two stages": lambda: tiled_product(2), "three stages": lambda: tiled_product(3),
     "four stages": lambda: tiled_product(4), "few steps": lambda: tiled_product(3, 24), "one step": lambda: tiled_product(2, 16),
     "more slots": lambda: tiled_product(3, 104, slots=6),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import pytest
 
 import explorer as ex
@@ -72,6 +74,25 @@ def test_a_box_may_hold_what_nobody_reads_if_all_of_it_is_written_before() -> No
     assert made.contract("total").run(device="cpu", time=False).correct
     packed = Launch("triangle", pack=made.plan.kernels[1].id).rewrite(made.plan)  # nothing orders the copy behind all writes
     assert overapproximates(packed, copy)
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1)])
+def test_rows_with_a_pitch(axes: tuple[int, ...]) -> None:
+    s = start().rearrange("x", axes, pad=3)
+    copy = next(a for a in s.plan.program.arrays if a.name == "x_a")
+    length = start().plan.array_of["x"].shape[axes[-1]]
+    assert copy.shape[-1] == length
+    assert copy.stored[-1] == copy.pitch == length + 3
+    assert copy.nbytes == 4 * prod(copy.shape[:-1]) * (length + 3)
+    assert f"* {length + 3} + " in s.cuda
+    assert s.run(device="cpu", time=False, checked=True).correct
+    assert start().replay(s.steps).plan == s.plan
+
+
+def test_pads_that_are_none() -> None:
+    for pad in (-1, 129):
+        with pytest.raises(TransformError, match="is no padding of a row"):
+            start().rearrange("x", (0, 2, 1), pad=pad)
 
 
 @pytest.mark.parametrize(("array", "axes", "why"), [

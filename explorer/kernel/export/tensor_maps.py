@@ -48,7 +48,7 @@ def row_strides(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
 def encode_lines(module: CudaModule, tensor_map: TensorMap, pointer: Mapping[str, str]) -> list[str]:
     """The lines of a launcher that make one tensor map."""
     buffer, name = module.buffer(tensor_map.buffer), pointer[tensor_map.name]
-    strides = row_strides(tensor_map.shape, buffer.dtype.bytes) or (0,)
+    strides = row_strides(tensor_map.stored, buffer.dtype.bytes) or (0,)
     return [f"    tensor_map {name};",
             f"    const unsigned long long {name}_extents[] = {{{', '.join(map(str, tensor_map.shape[::-1]))}}};",
             f"    const unsigned long long {name}_strides[] = {{{', '.join(map(str, strides))}}};",

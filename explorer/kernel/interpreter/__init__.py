@@ -63,7 +63,7 @@ def execute(ir: Plan | PlanIR, arrays: Mapping[str, Numbers], order: Order | Non
     """
     ir = plan_ir(ir) if isinstance(ir, Plan) else ir
     plan, hazards, order = ir.plan, Hazards(), order or Order()
-    held = {("array", a.name): Cells(a.name, a.dtype, a.shape, exact=exact) for a in plan.program.arrays}
+    held = {("array", a.name): Cells(a.name, a.dtype, a.stored, exact=exact) for a in plan.program.arrays}
     held |= {("buffer", b.name): Cells(b.name, b.dtype, b.padded_shape, exact=exact) for b in plan.buffers if b.space == "global"}
     for a in plan.program.parameters:
         if a.role != "out":

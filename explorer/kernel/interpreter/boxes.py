@@ -65,9 +65,9 @@ def issue(threads: Threads, node: BulkCopy, lanes: Lanes, env: Env) -> None:
         index = np.meshgrid(*(f[n] + i for f, i in zip(first, inside, strict=True)), indexing="ij")
         valid = np.ones(node.map.box, bool)
         comes = np.zeros(node.map.box, np.int64)
-        for i, extent in zip(index, node.map.shape, strict=True):
+        for i, extent, stored in zip(index, node.map.shape, node.map.stored, strict=True):
             valid &= (i >= 0) & (i < extent)
-            comes = comes * extent + np.clip(i, 0, extent - 1)
+            comes = comes * stored + np.clip(i, 0, extent - 1)
         assert node.to.store.buffer is not None
         where = _places(node.to.store.buffer, int(base[n]), prod(node.map.box), node.map.swizzle)
         wrong = (where < 0) | (where >= to.size)

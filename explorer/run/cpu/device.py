@@ -275,7 +275,7 @@ def _map_lines(built: CpuBuilt) -> list[str]:
     for m in built.module.tensor_maps:
         buffer = built.module.buffer(m.buffer)
         axes = (n for axis in zip(m.shape[::-1], m.box[::-1], m.steps[::-1], strict=True) for n in axis)
-        lines.append(" ".join(map(str, (position[m.buffer], buffer.dtype.bytes, len(m.box), m.swizzle, *axes))))
+        lines.append(" ".join(map(str, (position[m.buffer], buffer.dtype.bytes, len(m.box), m.swizzle, m.pitch, *axes))))
     return lines
 
 

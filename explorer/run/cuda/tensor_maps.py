@@ -34,7 +34,7 @@ def conditions_unmet(tensor_map: TensorMap, buffer: Buffer, address: int) -> Ite
         yield f"it has {len(shape)} dimensions, not 1 to 5"
     if not all(0 < n <= 1 << 32 for n in shape):
         yield f"its extents {list(shape)} are not all between 1 and 2**32"
-    if odd := next((n for n in row_strides(shape, buffer.dtype.bytes) if n % 16 or n >= 1 << 40), 0):
+    if odd := next((n for n in row_strides(tensor_map.stored, buffer.dtype.bytes) if n % 16 or n >= 1 << 40), 0):
         yield f"its rows are {odd} bytes apart, not a multiple of 16 below 2**40"
     if not all(0 < n <= 256 for n in box):
         yield f"a box of {list(box)} has not 1 to 256 elements along each dimension"
@@ -72,7 +72,7 @@ def encoded(tensor_map: TensorMap, buffer: Buffer, address: int) -> np.ndarray:
     memory = ctypes.create_string_buffer(BYTES + ALIGNMENT)
     at = -(-ctypes.addressof(memory) // ALIGNMENT) * ALIGNMENT
     extents = (ctypes.c_uint64 * rank)(*shape)
-    strides = (ctypes.c_uint64 * max(rank - 1, 1))(*row_strides(tensor_map.shape, buffer.dtype.bytes))
+    strides = (ctypes.c_uint64 * max(rank - 1, 1))(*row_strides(tensor_map.stored, buffer.dtype.bytes))
     box = (ctypes.c_uint32 * rank)(*tensor_map.spans[::-1])
     steps = (ctypes.c_uint32 * rank)(*tensor_map.steps[::-1])
     status = _driver().cuTensorMapEncodeTiled(

@@ -275,7 +275,7 @@ def index_of(plan: Plan, leaf: Leaf, slot: int) -> tuple[Expr, ...] | None:
 def strides_of(plan: Plan, leaf: Leaf, slot: int) -> dict[str, int]:
     """Elements from one iteration of each loop to the next."""
     index, out = index_of(plan, leaf, slot) or (), dict[str, int]()
-    shape, step = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array].shape, 1
+    shape, step = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array].stored, 1
     for e, extent in zip(reversed(index), reversed(shape), strict=True):
         for atom, c in e.terms:
             if isinstance(atom, str):
@@ -318,7 +318,7 @@ def _flattened(plan: Plan, leaf: Leaf, slot: int, factor: Factor, flat: tuple[tu
     first = {name: run[0] for run in flat for name in run}
     inside = {name for run in flat for name in run[:-1]}
     array, index = plan.array_of[factor.array], index_of(plan, leaf, slot) or ()
-    apart = [prod(array.shape[axis + 1:]) * array.dtype.bytes for axis, (n, e) in enumerate(zip(array.shape, index, strict=True))
+    apart = [prod(array.stored[axis + 1:]) * array.dtype.bytes for axis, (n, e) in enumerate(zip(array.shape, index, strict=True))
              if n > 1 and not e.variables() & inside]
     free = tuple(dict.fromkeys(first.get(name, name) for name in factor.free))
     beside = tuple(x for name, x in zip(factor.free, factor.beside, strict=True) if name in free)
@@ -353,7 +353,7 @@ def _factor(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: str
     steps = strides_of(plan, leaf, slot)
     along = next((name for name in (depth, *free) if steps.get(name) == 1), "")
     even = all(0 <= e.coefficient(name) <= (MOST_STEP if e is not index[-1] else 1) for e in index for name in tile)
-    return Factor(array.name, array.dtype, free, along, array.shape[-1] * array.dtype.bytes, array.nbytes, even,
+    return Factor(array.name, array.dtype, free, along, array.stored[-1] * array.dtype.bytes, array.nbytes, even,
                   vector_of(plan, leaf, slot, {along}), _beside(index, free, depth))
 
 
@@ -362,7 +362,7 @@ def _scattered(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: 
     array = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array]
     steps, runs = strides_of(plan, leaf, slot), [prod(x.extent for x in depth[n + 1:]) for n in range(len(depth))]
     along = depth[0].id if [steps.get(x.id) for x in depth] == runs else ""
-    return Factor(array.name, array.dtype, free, along, array.shape[-1] * array.dtype.bytes, array.nbytes, False,
+    return Factor(array.name, array.dtype, free, along, array.stored[-1] * array.dtype.bytes, array.nbytes, False,
                   vector_of(plan, leaf, slot, {x.id for x in depth}) if along else 1, (True,) * len(free))
 
 
@@ -377,7 +377,7 @@ def vector_of(plan: Plan, leaf: Leaf, slot: int, run: set[str]) -> int:
     index, steps = index_of(plan, leaf, slot) or (), strides_of(plan, leaf, slot)
     array = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array]
     still = {name for name in steps if plan.loops[name].extent == 1}
-    start = sum(e.const * prod(array.shape[axis + 1:]) for axis, e in enumerate(index))
+    start = sum(e.const * prod(array.stored[axis + 1:]) for axis, e in enumerate(index))
     size = 16 // array.dtype.bytes if any(steps.get(name) == 1 for name in run) else 1
     while size > 1 and (start % size or any(step % size for name, step in steps.items() if name not in run | still)):
         size //= 2

@@ -14,7 +14,6 @@ from ...ir.instructions import Instruction, wgmma
 from ...ir.tree import WARP_SIZE
 from ...poly.traffic import WORD_BYTES
 from ..pipelines.rates import (
-    COPY_CYCLES,
     COPY_ISSUED,
     NARROW_CYCLES,
     RATES,
@@ -23,6 +22,7 @@ from ..pipelines.rates import (
     TURN_ISSUED,
     WARPS_PER_CYCLE,
     blocks_by_registers,
+    copy_cycles,
     of_lines,
     shared_cycles,
 )
@@ -164,7 +164,8 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     loaded = t.depth * sum(lines) / rates.load
     if t.engine != "warpgroup":
         loaded = max(loaded, sum(t.depth * n / f.vector / WARP_SIZE * (
-            NARROW_CYCLES if _is_narrow(f, t) else COPY_CYCLES[_asynchronous(f, t)]) for f, n in sides))
+            NARROW_CYCLES if _is_narrow(f, t) else copy_cycles(t.engine, _asynchronous(f, t), f.vector * f.dtype.bytes))
+            for f, n in sides))
     stored = t.rows * t.columns * out_bytes / _store_rate(form, t, out_bytes)
     narrow = sum(t.depth * n / t.threads for f, n in sides if _is_narrow(f, t))
     step = Step(t.engine, steps * turns, t.stages, computed, 0.0, 0.0, loaded, narrow=narrow)

@@ -24,7 +24,6 @@ from ...poly.traffic import WORD_BYTES, AccessFacts, traffic
 from ..counts import KernelCounts, additions
 from ..tensor_rates import tensor_flops_per_s
 from .rates import (
-    COPY_CYCLES,
     COPY_ISSUED,
     NARROW_CYCLES,
     RATES,
@@ -32,6 +31,7 @@ from .rates import (
     STEP_ISSUED,
     TURN_ISSUED,
     WARPS_PER_CYCLE,
+    copy_cycles,
     of_lines,
     shared_cycles,
 )
@@ -305,9 +305,10 @@ def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
         source, item = use.used[0], _bytes(plan, use.used[-1])
         bulk, array = use.leaf.mechanism == "bulk", plan.array_of[source.storage]
         row = plan.buffer_of[use.used[-1].storage].shape[-1] * item
-        taken += use.times * item * (of_lines(row, array.shape[-1] * item) if bulk else 1.0)
+        taken += use.times * item * (of_lines(row, array.stored[-1] * item) if bulk else 1.0)
         if not bulk:
-            cycles = NARROW_CYCLES if _is_narrow(plan, s, use) else COPY_CYCLES[use.leaf.mechanism in ASYNCHRONOUS]
+            cycles = NARROW_CYCLES if _is_narrow(plan, s, use) else copy_cycles(
+                s.engine, use.leaf.mechanism in ASYNCHRONOUS, _vector(use) * item)
             issued += use.times / _vector(use) / WARP_SIZE * cycles
     return max(taken / RATES[s.engine].load, issued)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...gpu.spec import Gpu
 from ...ir.tree import WARP_SIZE
+from ...poly.traffic import WORD_BYTES
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,9 @@ warps in tiles of 128 x 128 x 32 took 566 µs with one stage (H200)."""
 COPY_CYCLES = {True: 2.0, False: 4.0}
 """Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by
 what a multiprocessor issues (counted in the text, not measured)."""
+SINGLE_CYCLES = 22.0
+"""Of a warp's copy of an element of 1 or 2 bytes a thread through registers, beside tensor instructions: five products of f16
+with odd rows took 15 to 30 (H200)."""
 NARROW_CYCLES, NARROW_APART = 6.0, 35.0
 """Of plain arithmetic, whose rows begin anywhere: cycles of a warp's asynchronous copy of one word a thread, and from one of a
 thread's to its next.  Fitted with 7 products of f32 in 14 to 17 tilings each (H200), to 5 %: the one that the model takes for
@@ -92,6 +96,12 @@ where more than twice as many read different ones (128 bytes a cycle)."""
 def shared_cycles(different: int) -> float:
     """Cycles of a warp's load of 16 bytes a thread from shared memory, of which so many threads read different ones."""
     return max(SHARED_CYCLES, min(different, WARP_SIZE) / SHARED_LANES)
+
+
+def copy_cycles(engine: str, asynchronous: bool, nbytes: int) -> float:
+    """Cycles of a warp's copy of so many bytes a thread."""
+    single = engine != "plain" and not asynchronous and nbytes < WORD_BYTES
+    return SINGLE_CYCLES if single else COPY_CYCLES[asynchronous]
 
 
 def blocks_by_registers(gpu: Gpu, words: int, threads: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import TransformError
 from ...schedule import Schedule
 from .._steps import Builder, nest_apart, own_temporaries
-from ..contraction.arrange import copied_first
+from ..contraction.copies import Laid, copied_first
 from .form import WindowForm, window_form
 from .shapes import THREADS, Shape
 
@@ -35,7 +35,7 @@ def build(schedule: Schedule, form: WindowForm, s: Shape) -> Schedule:
     """
     b = Builder(schedule, judged=False)
     if s.last:
-        kernel = copied_first(b, form.kernel, {form.weights: form.weights_last})
+        kernel = copied_first(b, form.kernel, {form.weights: Laid(form.weights_last)})
         found = window_form(b.schedule, kernel)
         if found is None:
             raise TransformError(f"with {form.weights} copied, {form.kernel} has no windows")

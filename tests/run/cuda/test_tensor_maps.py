@@ -15,7 +15,7 @@ from explorer.run.cuda import tensor_maps
 from explorer.run.cuda.tensor_maps import conditions_unmet, encoded
 
 X = Buffer("x", DTYPES["f16"], (3, 20, 72), "in")
-MAP = TensorMap("k.x_map", "x", (3, 20, 72), (1, 8, 64), (1, 1, 1), 128)
+MAP = TensorMap("k.x_map", "x", (3, 20, 72), (1, 8, 64), (1, 1, 1), 128, 72)
 
 
 class Driver:

@@ -61,7 +61,7 @@ static void land_box(Worker& w, const Flight& f) {
     for (int d = 1; d < map.rank; ++d) rows *= map.box[d];
     for (long long row = 0; row < rows; ++row) {
         bool inside = true;
-        long long from = 0, stride = map.extent[0], rest = row;
+        long long from = 0, stride = (long long)map.pitch, rest = row;
         for (int d = 1; d < map.rank; ++d) {
             const long long at = f.at[d] + rest % map.box[d] * map.step[d];
             rest /= map.box[d];

@@ -11,7 +11,7 @@ struct BoxMap {
     const char* array;
     int rank;
     unsigned element_bytes;
-    uint64_t extent[5];
+    uint64_t extent[5], pitch;  // elements from one row to the next
     int box[5], step[5];
     unsigned swizzle;
 };

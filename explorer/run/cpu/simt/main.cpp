@@ -211,7 +211,7 @@ static void read_buffer(Buffer& b) {
 static void read_map(int position) {
     BoxMap& m = maps[position].map;
     maps[position].buffer = (int)number();
-    m.element_bytes = (unsigned)number(), m.rank = (int)number(), m.swizzle = (unsigned)number();
+    m.element_bytes = (unsigned)number(), m.rank = (int)number(), m.swizzle = (unsigned)number(), m.pitch = (uint64_t)number();
     if (m.rank < 1 || m.rank > 5) bad_request("1 to 5 dimensions");
     for (int d = 0; d < m.rank; ++d) m.extent[d] = (uint64_t)number(), m.box[d] = (int)number(), m.step[d] = (int)number();
 }

@@ -27,7 +27,7 @@ void check_source(const Flight& f, const void* pc) {
     long long rows = 1;
     for (int d = 1; d < f.map.rank; ++d) rows *= f.map.box[d];
     for (long long row = 0; row < rows; ++row) {
-        long long from = 0, stride = (long long)f.map.extent[0], rest = row;
+        long long from = 0, stride = (long long)f.map.pitch, rest = row;
         bool inside = true;
         for (int d = 1; d < f.map.rank; ++d) {
             const long long at = f.at[d] + rest % f.map.box[d] * f.map.step[d];
