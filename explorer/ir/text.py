@@ -81,6 +81,8 @@ def sync_text(sync: Sync) -> str:
     """The line of a synchronisation that the schedule states: ``wait until 1 group of copies is open``."""
     if sync.kind in ("commit", "release"):
         return sync.kind
+    if sync.kind in ("turn", "pass"):
+        return {"turn": "wait for one's turn", "pass": "pass the turn"}[sync.kind]
     if sync.kind == "acquire":
         return f"acquire {sync.pending}"
     return f"wait {'for products ' if sync.kind == 'wait_products' else ''}{sync.pending}"

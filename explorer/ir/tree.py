@@ -106,7 +106,9 @@ class Sync:
         ``"commit"`` closes a group of asynchronous copies; ``"wait"`` blocks until at most `pending` groups are open;
         ``"wait_products"`` until at most `pending` products of the warpgroup are in flight.  Where a kernel has roles,
         ``"release"`` says that the consumers have read what they waited for so far, and ``"acquire"`` lets the producer wait
-        until all but the last `pending` releases before it have happened.
+        until all but the last `pending` releases before it have happened.  Its warpgroups may take turns: ``"turn"`` waits until
+        the one before has passed, ``"pass"`` lets the next one go on, round and round; with `pending` of 1 the first one does
+        not wait, or the last one does not pass.
     """
 
     id: str

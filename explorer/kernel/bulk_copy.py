@@ -21,7 +21,24 @@ from ..poly.groups import RELEASES, closed_before, path_to
 from ..poly.pure_load import Never
 from .conditions import NEVER, Condition, condition, conjunction
 from .names import Names
-from .nodes import Acquire, Arrive, Await, Barrier, Begin, BulkCopy, Commit, If, Mbarriers, Node, Ref, Release, TensorMap, Wait
+from .nodes import (
+    Acquire,
+    Arrive,
+    Await,
+    AwaitTurn,
+    Barrier,
+    Begin,
+    BulkCopy,
+    Commit,
+    If,
+    Mbarriers,
+    Node,
+    PassTurn,
+    Ref,
+    Release,
+    TensorMap,
+    Wait,
+)
 from .sites import Lowered, Site, Store, implied
 
 Key = tuple[object, ...]
@@ -171,6 +188,8 @@ def synchronisation(c: Known, node: Sync, above: tuple[Loop, ...]) -> tuple[Node
     low, counted = c.low, c.bulk.mbarriers.get(c.low.kernel.id)
     if node.kind in ("acquire", "release"):
         return (_of_slots(low, node, above, c.bulk.released[low.kernel.id]),)
+    if node.kind in ("turn", "pass"):
+        return ((AwaitTurn if node.kind == "turn" else PassTurn)(low.block[1], node.pending > 0, (node.id,)),)
     own = any(leaf.mechanism == "async" for leaf, _ in leaves(low.kernel.body))
     out: list[Node] = []
     if own or counted is None:

@@ -22,11 +22,13 @@ from .nodes_async import (
     Acquire,
     Arrive,
     Await,
+    AwaitTurn,
     Begin,
     BulkCopy,
     Commit,
     Copy,
     Mbarriers,
+    PassTurn,
     Release,
     TensorMap,
     Wait,
@@ -312,10 +314,10 @@ class Apply:
 
 
 Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | BulkCopy | Multiply | MoveMatrix | Begin | Commit | Arrive
-        | Acquire | Release | Wait | WaitProducts | Await | Barrier | Collect | Contribute | Combine | Apply | Stamp | OpenLog
-        | CloseLog)
+        | Acquire | Release | AwaitTurn | PassTurn | Wait | WaitProducts | Await | Barrier | Collect | Contribute | Combine
+        | Apply | Stamp | OpenLog | CloseLog)
 
-__all__ = ["Acquire", "AnyOf", "Apply", "Arrive", "Await", "Barrier", "Begin", "BulkCopy", "CloseLog", "Collect", "Combine",
-           "Commit", "Contribute", "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "Local",
-           "Mask", "Mbarriers", "Multiply", "Node", "Number", "OpenLog", "Operand", "Put", "Ref", "Release", "Stamp", "TensorMap",
-           "Wait", "WaitProducts", "Way"]
+__all__ = ["Acquire", "AnyOf", "Apply", "Arrive", "Await", "AwaitTurn", "Barrier", "Begin", "BulkCopy", "CloseLog", "Collect",
+           "Combine", "Commit", "Contribute", "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "Local",
+           "Mask", "Mbarriers", "Multiply", "Node", "Number", "OpenLog", "Operand", "PassTurn", "Put", "Ref", "Release", "Stamp",
+           "TensorMap", "Wait", "WaitProducts", "Way"]

@@ -188,6 +188,24 @@ class Acquire:
 
 
 @dataclass(frozen=True)
+class AwaitTurn:
+    """A consumers' warpgroup, one of `groups`, waits until the one before it has passed; the first one not where `begun`."""
+
+    groups: int
+    begun: bool
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PassTurn:
+    """A warpgroup of the consumers, one of `groups`, lets the next one go on; the last one not where `over`."""
+
+    groups: int
+    over: bool
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Release:
     """The threads of each warp of the consumers have read a slot: one arrival for each warp."""
 

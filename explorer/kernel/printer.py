@@ -19,6 +19,7 @@ from .nodes import (
     Apply,
     Arrive,
     Await,
+    AwaitTurn,
     Barrier,
     Begin,
     BulkCopy,
@@ -42,6 +43,7 @@ from .nodes import (
     Multiply,
     Node,
     OpenLog,
+    PassTurn,
     Put,
     Release,
     Stamp,
@@ -222,14 +224,10 @@ class BodyPrinter:
         return f"{wgmma_name(row)}<{row.steps}>({', '.join((*fragments, *tiles))})"
 
     @node.register
-    def _(self, node: Commit) -> list[Out]:
+    def _(self, node: Commit | Wait) -> list[Out]:
         self.spell.library.add("async_copy")
-        return [Lines((f"async_commit();  // {', '.join(node.ids[:1])}",), node.ids)]
-
-    @node.register
-    def _(self, node: Wait) -> list[Out]:
-        self.spell.library.add("async_copy")
-        return [Lines((f"async_wait<{node.pending}>();  // {', '.join(node.ids[:1])}",), node.ids)]
+        call = f"wait<{node.pending}>" if isinstance(node, Wait) else "commit"
+        return [Lines((f"async_{call}();  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
     def _(self, node: WaitProducts) -> list[Out]:
@@ -266,15 +264,16 @@ class BodyPrinter:
         return [Lines((f"mbarrier_begin({arguments});  // {each}",), node.ids)]
 
     @node.register
-    def _(self, node: Arrive) -> list[Out]:
-        slot = self._slot(node.mbarriers, node.slot, self.ranges)
-        return [Lines((f"mbarrier_arrive({slot});  // {', '.join(node.ids[:1])}",), node.ids)]
+    def _(self, node: Arrive | Release) -> list[Out]:
+        self.spell.library.add("roles" if isinstance(node, Release) else "bulk_copy")
+        call, slot = "release" if isinstance(node, Release) else "arrive", self._slot(node.mbarriers, node.slot, self.ranges)
+        return [Lines((f"mbarrier_{call}({slot});  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
-    def _(self, node: Release) -> list[Out]:
+    def _(self, node: AwaitTurn | PassTurn) -> list[Out]:
         self.spell.library.add("roles")
-        slot = self._slot(node.mbarriers, node.slot, self.ranges)
-        return [Lines((f"mbarrier_release({slot});  // {', '.join(node.ids[:1])}",), node.ids)]
+        name, ends = ("wait", node.begun) if isinstance(node, AwaitTurn) else ("pass", node.over)
+        return [Lines((f"turn_{name}<{node.groups}{', true' * ends}>();  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
     def _(self, node: Await | Acquire) -> list[Out]:

@@ -97,7 +97,9 @@ def barriers(plan: Plan, kernel: Kernel) -> Barriers:
     order = text_order(kernel, launch, _may_skip(plan, kernel))
     questions = sorted(_questions(plan, kernel, order), key=lambda q: len(q.positions))
     needed: list[frozenset[Slot]] = []
-    races: list[Finding] = []
+    races = [Finding("race", f"{leaf} makes all threads of a block meet, while one warpgroup has its turn",
+                     "the others wait for theirs, and nobody goes on", nodes=(leaf,),
+                     hints=("take_turns is the last move of such a loop",)) for leaf in order.stuck]
     undecided = 0
     for q in questions:
         positions = frozenset(s for s in q.positions if not s.given)

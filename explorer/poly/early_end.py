@@ -27,6 +27,9 @@ from .groups import COPIES, PRODUCTS, Queue, closed_before, path_to
 from .linear import Case, Condition, Tuple, at_least, box, equal, holds
 from .mechanism import ASYNCHRONOUS
 
+TURNS = ("turn", "pass")
+"""Of warpgroups, all of which run as many iterations as their block."""
+
 
 @per_program(1024)
 def end_of(plan: Plan, kernel: Kernel, loop: Loop) -> Expr | str:
@@ -67,7 +70,7 @@ def _counts(kernel: Kernel, loop: Loop, above: tuple[Loop, ...]) -> str:
         return ""
     if again := next((x for x in above if not x.is_place and x.extent > 1), None):
         return f"{loop.id} has waits and runs again in {again.id}, where its groups would be others in each block"
-    behind = [n for n in _behind(kernel, loop) if isinstance(n, Sync)]
+    behind = [n for n in _behind(kernel, loop) if isinstance(n, Sync) and n.kind not in TURNS]
     if any(n.kind != "commit" and n.pending for n in behind):
         return f"behind {loop.id} stands a wait for all but some groups, of which it makes fewer in some blocks"
     if any(leaf.mechanism == "bulk" for leaf, _ in leaves(kernel.body)) and any(n.kind != PRODUCTS.wait for n in behind):

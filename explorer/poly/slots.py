@@ -46,13 +46,18 @@ class Slot:
 
 @dataclass(frozen=True)
 class TextOrder:
-    """Textual numbers of the leaves and waits of a kernel, and all positions."""
+    """Textual numbers of the leaves and waits of a kernel, and all positions.
+
+    Where one warpgroup has its turn and the others wait for theirs, no barrier can stand: `stuck` are collectives of whole blocks
+    there.
+    """
 
     kernel: Kernel
     leaf_number: dict[str, int]
     wait_number: dict[str, int]
     slots: tuple[Slot, ...]
     collectives: frozenset[str]
+    stuck: tuple[str, ...] = ()
 
     def at(self, site: Site) -> int:
         """When the access happens within its leaf: a block collective reads, meets, then writes."""
@@ -125,10 +130,11 @@ def text_order(kernel: Kernel, launch: tuple[int, ...], skipped: frozenset[str] 
     wait_number: dict[str, int] = {}
     slots: list[Slot] = []
     collectives: set[str] = set()
-    counter = 0
+    stuck: list[str] = []
+    counter, in_turn = 0, False
 
     def visit(parent: str, nodes: tuple[Node, ...], above: tuple[Loop, ...]) -> None:
-        nonlocal counter
+        nonlocal counter, in_turn
         names = tuple(x.id for x in above)
         cost = prod(x.extent for x in above if not x.is_place)
         cost += _LAST_RESORT if any(_is_narrow(x, launch) for x in above) else 0
@@ -136,7 +142,7 @@ def text_order(kernel: Kernel, launch: tuple[int, ...], skipped: frozenset[str] 
         allowed = runs and not any(x.role == "vector" for x in above)
         for index, node in enumerate(nodes):
             inside_launch = isinstance(node, Loop) and node.role == "launch"
-            if allowed and not inside_launch:
+            if allowed and not inside_launch and not in_turn:
                 slots.append(Slot(parent, index, counter, cost, names))
             counter += 1
             if isinstance(node, Loop):
@@ -144,15 +150,17 @@ def text_order(kernel: Kernel, launch: tuple[int, ...], skipped: frozenset[str] 
             elif isinstance(node, Sync):
                 wait_number[node.id] = counter
                 counter += 1
+                in_turn = node.kind == "turn" or (in_turn and node.kind != "pass")
             else:
                 leaf_number[node.id] = counter
                 if runs and meets_whole_block(node, above, launch):
                     collectives.add(node.id)
+                    stuck.extend([node.id] if in_turn else [])
                     slots.append(Slot(node.id, 0, counter + 1, 0, names, True, node.id not in skipped))
                 counter += 3
 
     visit(kernel.id, kernel.body, ())
-    return TextOrder(kernel, leaf_number, wait_number, tuple(slots), frozenset(collectives))
+    return TextOrder(kernel, leaf_number, wait_number, tuple(slots), frozenset(collectives), tuple(stuck))
 
 
 def _is_narrow(loop: Loop, launch: tuple[int, ...]) -> bool:

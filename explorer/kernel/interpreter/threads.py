@@ -17,6 +17,7 @@ from ..conditions import Condition
 from ..nodes import (
     Apply,
     Arrive,
+    AwaitTurn,
     Begin,
     BulkCopy,
     Collect,
@@ -35,6 +36,7 @@ from ..nodes import (
     MoveMatrix,
     Node,
     Operand,
+    PassTurn,
     Put,
     Ref,
     Wait,
@@ -244,6 +246,10 @@ class Threads(Elements):
     @node.register
     def _(self, node: MoveMatrix, lanes: Lanes, env: Env) -> None:
         self.node(unfolded(node, self.low), lanes, env)
+
+    @node.register
+    def _(self, node: AwaitTurn | PassTurn, lanes: Lanes, env: Env) -> None:
+        """Turns order no accesses."""
 
     @node.register
     def _(self, node: Commit, lanes: Lanes, env: Env) -> None:

@@ -28,6 +28,7 @@ from ..lower import Context
 from ..nodes import (
     Apply,
     Await,
+    AwaitTurn,
     Barrier,
     Collect,
     Combine,
@@ -37,6 +38,7 @@ from ..nodes import (
     For,
     If,
     Node,
+    PassTurn,
     Release,
     Wait,
     WaitProducts,
@@ -87,7 +89,7 @@ def _pieces(node: Node, above: tuple[For, ...], context: Context) -> list[Piece]
         return [Piece((node,), () if node.clustered else node.guards, barrier=True, absorbs=not node.clustered)]
     if isinstance(node, (Barrier, Combine)):
         return [Piece((node,), barrier=True, neutral=True)]
-    if isinstance(node, (Commit, Wait, WaitProducts, Await, Release)):
+    if isinstance(node, (Commit, Wait, WaitProducts, Await, Release, AwaitTurn, PassTurn)):
         return [Piece((node,), barrier=True, neutral=True, counted=True)]
     return [Piece((node,), neutral=isinstance(node, Declare))]
 

@@ -23,6 +23,7 @@ from ..nodes import (
     Acquire,
     Arrive,
     Await,
+    AwaitTurn,
     Barrier,
     Begin,
     BulkCopy,
@@ -37,6 +38,7 @@ from ..nodes import (
     MoveMatrix,
     Multiply,
     Node,
+    PassTurn,
     Release,
     Stamp,
     Wait,
@@ -48,7 +50,7 @@ from ..traverse import children, map_bodies, walk
 OF_NODE: dict[type, str] = {
     Acquire: "acquire", BulkCopy: "issue", Arrive: "issue", Copy: "issue", Commit: "issue", Await: "wait", Wait: "wait",
     Multiply: "product", MoveMatrix: "load", WaitProducts: "drain", Release: "release", Barrier: "barrier", Collect: "combine",
-    Combine: "combine"}
+    Combine: "combine", AwaitTurn: "barrier", PassTurn: "barrier"}
 """What a node is, where that does not depend on what it accesses."""
 NOTHING = (Declare, Let, Begin)
 """Nodes that take no time."""

@@ -14,13 +14,13 @@ from ...ir.finding import Finding
 from ...ir.tree import Loop
 from ...poly.early_end import end_of
 from ..conditions import Condition
-from ..nodes import Acquire, Arrive, Await, Commit, Release, Wait, WaitProducts
+from ..nodes import Acquire, Arrive, Await, AwaitTurn, Commit, PassTurn, Release, Wait, WaitProducts
 from .boxes import Boxed
 from .leaves import finding
 from .points import Coordinates
 from .steps import Round, Step
 
-COUNTED = (Acquire, Arrive, Await, Boxed, Commit, Release, Wait, WaitProducts)
+COUNTED = (Acquire, Arrive, Await, AwaitTurn, Boxed, Commit, PassTurn, Release, Wait, WaitProducts)
 """Steps of which other threads, or the hardware, count how often they run."""
 
 

@@ -9,7 +9,7 @@ from ...ir.expr import Expr, quotient, remainder
 from ...ir.finding import Finding
 from ...ir.tree import WARP_SIZE, Loop, Sync
 from ...poly.groups import PRODUCTS, RELEASES, closed_before, path_to
-from ..nodes import Acquire, Arrive, Await, Release, WaitProducts
+from ..nodes import Acquire, Arrive, Await, AwaitTurn, PassTurn, Release, WaitProducts
 from .leaves import finding
 from .points import Coordinates
 from .steps import Step
@@ -24,7 +24,8 @@ def check_slots(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates
         return
     planned = tuple(planned_nodes(coordinates, kernel.body, (), ()))
     copies = {name: [w.accesses[-1].cells] for name, w in wanted.items() if w.accesses[-1].leaf.mechanism == "bulk"}
-    kinds = {Release: "release", Acquire: "acquire", Arrive: "commit", Await: "wait", WaitProducts: PRODUCTS.wait}
+    kinds = {Release: "release", Acquire: "acquire", Arrive: "commit", Await: "wait", WaitProducts: PRODUCTS.wait,
+             AwaitTurn: "turn", PassTurn: "pass"}
     yield from in_order(wanted, steps, coordinates, planned, kinds, copies)
     syncs = {n.id: (n, loops) for n, loops, _ in planned if isinstance(n, Sync)}
     yield from _Slots(wanted, steps, coordinates, syncs).findings()

@@ -85,6 +85,8 @@ class _OfGroups(Attending):
         key = self._in_steps(f.output)
         self._staged(f.weights, key, space="register")
         b.do("tensorize", f.output)
+        if self.t.stages > 1 and self.t.groups > 1 and self.t.turns:
+            b.attempt("take_turns", self.tile)
 
     def _boxes(self, array: str, at: str) -> None:
         """A factor in shared memory as instructions read it, by the widest swizzle of which its rows have whole patterns."""

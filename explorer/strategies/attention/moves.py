@@ -22,7 +22,8 @@ class Tiling:
     """Rows of a block, its warps that compute, keys of a tile, and tiles that are on their way at a time.
 
     With `groups` the warps are those of so many warpgroups, beside a producer where there are stages; with `registers` a thread
-    takes so many, of those that the producer gives away; with `blocks` a multiprocessor holds so many.
+    takes so many, of those that the producer gives away; with `blocks` a multiprocessor holds so many.  With `turns` one
+    warpgroup multiplies at a time.
     """
 
     rows: int
@@ -32,10 +33,11 @@ class Tiling:
     groups: int = 0
     registers: int = 0
     blocks: int = 0
+    turns: bool = False
 
     def __str__(self) -> str:
         places = f"{self.groups} warpgroups" if self.groups else f"{self.warps} warps"
-        several = f", {self.blocks} blocks at a time" if self.blocks else ""
+        several = (f", {self.blocks} blocks at a time" if self.blocks else "") + ", in turns" * self.turns
         return f"{self.rows} rows in {places}, {self.keys} keys, {self.stages} stages{several}"
 
 

@@ -142,6 +142,8 @@ def _says(sync: Sync) -> str:
         return "release: consumers have read the slot"
     if sync.kind == "acquire":
         return f"the producer waits until at most the last {sync.pending} slots are not released"
+    if sync.kind in ("turn", "pass"):
+        return {"turn": "wait until the warpgroup before has passed", "pass": "the next warpgroup may go on"}[sync.kind]
     if sync.kind == "wait_products":
         return f"wait until at most {sync.pending} products are in flight" if sync.pending else "wait for all products"
     return (

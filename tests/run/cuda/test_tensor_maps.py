@@ -51,7 +51,7 @@ def test_what_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     (replace(MAP, swizzle=64), X, 0, "a row of the box has 128 bytes, more than the swizzle's 64"),
     (replace(MAP, steps=(1, 9, 1)), X, 0, "its steps [1, 9, 1] are not at most 8, and 1 within rows"),
     (replace(MAP, steps=(1, 1, 2), box=(1, 8, 32)), X, 0, "its steps [1, 1, 2] are not at most 8, and 1 within rows"),
-    (replace(MAP, shape=(3, 20, 70)), X, 0, "its rows are 140 bytes apart, not a multiple of 16 below 2**40"),
+    (replace(MAP, shape=(3, 20, 70), pitch=70), X, 0, "its rows are 140 bytes apart, not a multiple of 16 below 2**40"),
     (replace(MAP, shape=(3, 0, 72)), X, 0, "its extents [3, 0, 72] are not all between 1 and 2**32"),
     (replace(MAP, box=(1,) * 6, steps=(1,) * 6, shape=(1,) * 5 + (8,)), X, 0, "it has 6 dimensions, not 1 to 5"),
 ])

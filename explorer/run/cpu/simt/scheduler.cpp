@@ -233,19 +233,25 @@ static int barrier(int how, int predicate, int line) {
     return total;
 }
 
-// Some threads of the block, so many, meet at a barrier with a number.
-static void barrier_of(int number, unsigned threads, int line) {
-    Worker& w = *worker;
-    Thread& self = *w.current;
-    self.state = AT_PART;
-    self.argument = number, self.line = line;
-    if (++w.waiting_at_part[number] < threads) return leave(w);
+// Whether so many threads have come to a barrier with a number: those that wait there go on.
+static bool met(Worker& w, int number, unsigned threads) {
+    if (++w.waiting_at_part[number] < threads) return false;
     w.waiting_at_part[number] = 0;
 #if SIMT_CHECKED
     check_part(number);
 #endif
     for (unsigned i = 0; i < w.count; ++i)
         if (w.threads[i].state == AT_PART && w.threads[i].argument == number) w.threads[i].state = READY;
+    return true;
+}
+
+// Some threads of the block, so many, meet at a barrier with a number.
+static void barrier_of(int number, unsigned threads, int line) {
+    Worker& w = *worker;
+    Thread& self = *w.current;
+    self.state = AT_PART;
+    self.argument = number, self.line = line;
+    if (!met(w, number, threads)) return leave(w);
     if (w.order_kind) leave(w);  // the last to arrive need not be the first to go on
 }
 
@@ -340,6 +346,7 @@ using namespace simt;
 extern "C" {
 void simt_barrier(int line) { barrier(3, 0, line); }
 void simt_barrier_of(int number, int threads, int line) { barrier_of(number, (unsigned)threads, line); }
+void simt_barrier_pass(int number, int threads) { met(*worker, number, (unsigned)threads); }
 int simt_barrier_vote(int how, int predicate, int line) { return barrier(how, predicate, line); }
 
 void simt_warp_sync(unsigned mask, int line) {

@@ -70,6 +70,7 @@ extern SIMT_THREAD_LOCAL const dim3 gridDim;
 // Calls into the runtime (scheduler.cpp, memory_check.cpp).  `line` is the line of the text that calls.
 void simt_barrier(int line);
 void simt_barrier_of(int number, int threads, int line);             // some threads of the block, so many
+void simt_barrier_pass(int number, int threads);                      // the same, of which this thread waits for no others
 void simt_grid_barrier(int line);                                     // cooperative launches only
 void simt_cluster_gather(const void* value, int bytes, void* all);    // the values of one thread of each block of the cluster
 void simt_cluster_hand(long long offset, unsigned rank, const void* value, int bytes);  // to that block's shared memory
