@@ -15,10 +15,13 @@ import product_programs
 from product_cases import Conv
 
 import explorer as ex
+from explorer.gpu.spec import default_gpu
 from explorer.ir.instructions import INSTRUCTIONS, Mma
 from explorer.schedule import Schedule
 from explorer.strategies.attention import attention
+from explorer.strategies.attention.moves import Tiling as Attending
 from explorer.strategies.auto import auto
+from explorer.strategies.contraction.arrange import PADDED, ways
 from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
@@ -124,3 +127,10 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         yield f"products, nn, {t}", tiled("product_nn", t, M=200, N=200, K=200)
     for program in (product_programs.attention, product_programs.causal_attention):
         yield f"{program.name} in one kernel", attention(program.schedule(B=1, H=2, L=48, D=16))
+        for length in (256, 200):
+            made = attention(program.schedule(B=1, H=2, L=length, D=32), tiling=Attending(128, 8, 32, 2, 2, turns=True))
+            yield f"{program.name} in turns, {length} keys", made
+    for order in ("nn", "tt"):
+        written = getattr(product_programs, f"product_{order}").schedule(M=131, N=67, K=133)
+        way = next(w for w in ways(written, written.plan.kernels[0].id, default_gpu()) if w.label == PADDED)
+        yield f"products, {order}, padded rows", build(way.schedule, way.form, TILINGS[1])

@@ -125,8 +125,8 @@ INSTRUCTIONS: dict[str, Mma] = {row.name: row for row in _rows()}
 """Every instruction, by its name."""
 
 
-STEP_BYTES, MOST_STEPS = 32, 4
-"""Bytes of a factor's row that one wgmma multiplies, and such steps in a row of 128 bytes."""
+STEP_BYTES, MOST_STEPS = 32, 16
+"""Bytes of a factor's row that one wgmma multiplies, and such steps at most that a text issues one behind the other."""
 
 
 @dataclass(frozen=True)

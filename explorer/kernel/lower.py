@@ -22,7 +22,7 @@ from ..ir.instructions import instruction, stays_in_flight
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves
 from ..ir.tree import Node as Planned
-from ..poly.groups import PRODUCTS
+from ..poly.groups import PRODUCTS, may_be_open
 from ..poly.matrix_move import MOVES, STORE, MatrixMove, matrix_move
 from ..poly.shared_tile import read_by_tiles, tiles_of, written_by_threads
 from .accesses import copied_slot, inside_conditions, instance, operands, ref
@@ -210,8 +210,9 @@ def _multiply(c: Context, inner: Leaf, loops: list[Loop], above: tuple[Loop, ...
 
 def _wait_for_products(c: Context, node: Sync, above: tuple[Loop, ...]) -> WaitProducts:
     """A wait, with the accumulators that products in flight may add into there."""
-    around = {"", c.low.kernel.id, *(x.id for x in above)}
-    products = (c.sites[leaf.id] for leaf, _ in leaves(c.low.kernel.body) if stays_in_flight(leaf.mechanism))
+    around, kernel = {"", c.low.kernel.id, *(x.id for x in above)}, c.low.kernel
+    products = (c.sites[leaf.id] for leaf, _ in leaves(kernel.body)
+                if stays_in_flight(leaf.mechanism) and may_be_open(kernel, leaf.id, node.id, PRODUCTS))
     stores = dict.fromkeys(ref(c.low, site, 2).store for site in products)
     return WaitProducts(node.pending, tuple(s for s in stores if s.buffer is None or s.buffer.scope in around), (node.id,))
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..ir.expr import ZERO, Expr, const, var
+from ..ir.expr import ZERO, Expr, Ranges, const, var
 from ..ir.instructions import stays_in_flight
 from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, walk
 
@@ -119,6 +119,37 @@ def landings(kernel: Kernel, reader: str, queue: Queue = COPIES) -> Iterator[Lan
     for node in walk(kernel.body):
         if isinstance(node, Sync) and node.kind == queue.wait:
             yield from _last_runs(path, path_to(kernel, node.id), node.pending, queue)
+
+
+def may_be_open(kernel: Kernel, leaf: str, wait: str, queue: Queue) -> bool:
+    """Whether a group that a leaf closes may still be open when threads come to a wait.
+
+    Groups of earlier iterations are older: the last one before the wait is asked for, in the same iterations of the loops around
+    both or one back in one of them, whether other waits have surely let it through.
+    """
+    own, at = path_to(kernel, leaf), path_to(kernel, wait)
+    common = 0
+    while common < min(len(own), len(at)) - 1 and own[common].index == at[common].index:
+        common += 1
+    group, found = closed_before(own, queue), tuple(landings(kernel, wait, queue))
+    scope = {s.loop.id: (s.loop.start, s.loop.start + s.loop.extent - 1) for s in at if s.loop}
+    ends = {s.loop.id: const(s.loop.start + s.loop.extent - 1) for s in own[common + 1:] if s.loop}
+    if own[common].index < at[common].index and not _landed(group.substitute(ends), (), found, scope):
+        return True
+    for depth in range(common, 0, -1):
+        loop = own[depth].loop
+        assert loop is not None
+        if not is_once(loop) and loop.role != "launch" and loop.extent > 1:
+            back = {s.loop.id: const(s.loop.start + s.loop.extent - 1) for s in own[depth + 1:] if s.loop}
+            last = group.substitute({**back, loop.id: var(loop.id) - 1})
+            if not _landed(last, (var(loop.id) - loop.start - 1,), found, scope):
+                return True
+    return False
+
+
+def _landed(group: Expr, when: tuple[Expr, ...], found: tuple[Landing, ...], scope: Ranges) -> bool:
+    """Whether a landing is there wherever the group is, and covers it."""
+    return any(set(w.when) <= set(when) and (w.landed - group).simplify(scope).interval(scope)[0] >= 1 for w in found)
 
 
 def _last_runs(reader: tuple[Step, ...], wait: tuple[Step, ...], pending: int, queue: Queue) -> Iterator[Landing]:

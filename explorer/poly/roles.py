@@ -129,8 +129,23 @@ def _release_of(kernel: Kernel, use: Event) -> Expr | None:
     if leaf.mechanism == "bulk":
         return _through(kernel, COPIES, closed_before(path))
     if stays_in_flight(leaf.mechanism):
+        if _lands_before_release(kernel, path, PRODUCTS):
+            return closed_before(path, RELEASES)
         return _through(kernel, PRODUCTS, closed_before(path, PRODUCTS))
     return closed_before(path, RELEASES)
+
+
+def _lands_before_release(kernel: Kernel, path: tuple[Step, ...], queue: Queue) -> bool:
+    """Whether a group has surely landed at the next release, in the same iterations of all loops around that."""
+    releases = [n.id for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "release"]
+    to = path_to(kernel, releases[0]) if len(releases) == 1 else ()
+    last = len(to) - 1
+    if not to or len(path) <= last or any(a.index != b.index for a, b in zip(path[:last], to, strict=False)) or (
+            path[last].index >= to[last].index):
+        return False
+    scope, group = loop_ranges(tuple(s.loop for s in path if s.loop is not None)), closed_before(path, queue)
+    return any(not w.when and (w.landed - group).simplify(scope).interval(scope)[0] >= 1
+               for w in landings(kernel, releases[0], queue))
 
 
 def _through(kernel: Kernel, queue: Queue, group: Expr) -> Expr | None:

@@ -8,6 +8,7 @@ compute them (the form of Shah et al., "FlashAttention-3", NeurIPS 2024).  Moves
 from __future__ import annotations
 
 from ...errors import TransformError
+from ...ir.expr import Expr
 from ...ir.layout import GROUP
 from ...ir.swizzle import MODES
 from ...schedule import Schedule
@@ -18,8 +19,8 @@ from .moves import Attending, Tiling
 
 WARP_ROWS, HALF = 16, 8
 """Rows of a warp in a warpgroup's accumulator, and those that its lanes hold at a time (PTX ISA, "wgmma: Register Fragments")."""
-DEPTHS = (64, 48, 32, 16)
-"""Elements of 16 bits along the depth that one instruction multiplies: up to a swizzled row."""
+DEPTHS, MOST_DEPTH = (64, 48, 32, 16), 256
+"""Elements of 16 bits along the depth that one text multiplies: up to a swizzled row, or where rows run across the depth."""
 
 
 def depth_of(extent: int) -> int:
@@ -78,14 +79,16 @@ class _OfGroups(Attending):
             self._boxes(f.left, self.place)
         self._boxes(f.right, self.tile)
         self._boxes(f.values, self.tile)
-        self._in_steps(f.scores)
+        depth = self._in_steps(f.scores)
         b.do("tensorize", f.scores)
         if self.t.stages > 1:
             b.do("specialise", self.tile, self.t.stages, registers=self.t.registers, blocks=self.t.blocks)
-        key = self._in_steps(f.output)
+        key = self._in_steps(f.output, across=self.t.turns)
         self._staged(f.weights, key, space="register")
         b.do("tensorize", f.output)
-        if self.t.stages > 1 and self.t.groups > 1 and self.t.turns:
+        if self.t.turns:  # one wait for the products of a tile, in which other warpgroups could not multiply
+            if b.extent(depth) > 1:
+                b.attempt("overlap", depth)
             b.attempt("take_turns", self.tile)
 
     def _boxes(self, array: str, at: str) -> None:
@@ -103,12 +106,22 @@ class _OfGroups(Attending):
             b.do("split", loop, GROUP, inner=inner).do("bind", inner, "thread.x")
         b.do("swizzle", name, _mode(f.extents[2] * b.plan.array_of[f.left].dtype.bytes))
 
-    def _in_steps(self, leaf: str) -> str:
-        """A product's loops with the depth of an instruction innermost; the loop over these."""
+    def _in_steps(self, leaf: str, across: bool = False) -> str:
+        """A product's loops with the depth of its instructions innermost; the loop over these.
+
+        Where the right factor's rows run `across` the depth, and no swizzled row ends, all of the depth is one.
+        """
         depth, i, j = self.inside(leaf, self.tile)
-        inner = self.b.plan.fresh(f"{depth}.i")
-        self.b.do("split", depth, depth_of(self.b.extent(depth)), inner=inner).do("reorder", (depth, i, j, inner))
+        inner, extent = self.b.plan.fresh(f"{depth}.i"), self.b.extent(depth)
+        rows = across and extent <= MOST_DEPTH and depth not in self._right(leaf)[-1].variables()
+        self.b.do("split", depth, extent if rows else depth_of(extent), inner=inner).do("reorder", (depth, i, j, inner))
         return depth
+
+    def _right(self, leaf: str) -> list[Expr]:
+        """The index of a product's right factor, over the loops."""
+        node = next(node for node, _, _ in self.b.plan.leaves if node.id == leaf)
+        index = self.b.plan.statement_of[node.statement].reads[1].index
+        return [e.substitute(node.places) for e in index if isinstance(e, Expr)]
 
     def lane_of(self, row: str, lane: str) -> None:
         """Rows as an accumulator has them: 16 a warp, eight and eight; the lanes of a quad beside each other."""

@@ -7,6 +7,7 @@ add up; where several warpgroups share a multiprocessor, so do theirs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 from ...gpu.spec import Gpu
@@ -36,6 +37,9 @@ ASKED, STALLS = 1.7, 1.1
 """Times of a tile whose scores are asked for, and of the scores' instructions, which wait for each other."""
 EXPOSED = 500
 """Cycles of a step that one warpgroup alone waits for its products and exchanges; of several, most pass while others compute."""
+TURNS = {True: 0.97, False: 1.01}
+"""Times as long, with turns of two warpgroups, whether rows end with a diagonal and both products are 128 wide, or not: 0.95 to
+0.99, and 0.99 to 1.4 (H200; in narrower products waits for each other take longer)."""
 BEGUN = 5200
 """Cycles of a block before its first step and behind its last one, in which other blocks of the multiprocessor compute: queries,
 the first keys, the results."""
@@ -65,6 +69,8 @@ def group_tilings(form: AttentionForm, gpu: Gpu) -> Iterator[Tiling]:
         room = gpu.shared_bytes_per_block_optin if blocks == 1 else gpu.shared_bytes_per_sm // blocks - RESERVED
         if shared_bytes(form, t) <= room and held(form, keys) <= min(most, 240) and not wide:
             found.append((tiling_us(form, t, gpu), t))
+            if stages > 1 and groups == 2:
+                found.append((tiling_us(form, u := replace(t, turns=True), gpu), u))
     yield from (t for _, t in sorted(found, key=lambda x: (x[0], str(x[1]))))
 
 
@@ -103,6 +109,7 @@ def tiling_us(form: AttentionForm, t: Tiling, gpu: Gpu) -> float:
     steps, asked = steps_of(form, t)
     cycles = steps * step + asked * (ASKED - 1) * several * softmax + BEGUN * 2 / (resident + 1)
     rounds = blocks / (gpu.multiprocessors * resident)
+    cycles *= TURNS[form.triangular and depth + columns >= 2 * GROUP] if t.turns else 1.0
     return (max(rounds, 1.0) if form.triangular else -(-rounds // 1)) * cycles / clock_of(gpu)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...ir.plan import Plan
-from ...ir.tree import WARP_SIZE, Node
+from ...ir.tree import Node
 from .._steps import Builder, chain
 
 TILE, THREADS_DOWN = 64, 8
@@ -69,23 +69,19 @@ def copied_first(b: Builder, kernel: str, wanted: dict[str, Laid]) -> str:
 
 
 def _row_by_row(b: Builder, nest: str) -> None:
-    """A copy with its axes in their order: neighbours by neighbouring threads, several of each in flight."""
+    """A copy with its axes in their order: neighbours by neighbouring threads, several elements of each thread in flight."""
     *outer, row = (x.id for x in chain(b.plan.loops[nest]))
-    across = min(THREADS, max(WARP_SIZE, 1 << (b.extent(row) - 1).bit_length()))
     each, lane = b.plan.fresh(f"{row}.u"), b.plan.fresh(f"{row}.t")
-    b.do("split", row, across * EACH, inner=each).do("split", each, across, inner=lane)
     if len(outer) > 1:
         b.do("coalesce", tuple(outer))
-    inside = [each, lane]
-    if outer and across < THREADS:
-        inside.insert(0, b.plan.fresh(f"{outer[0]}.t"))
-        b.do("split", outer[0], THREADS // across, inner=inside[0])
-        b.do("reorder", (outer[0], row, *inside))
-    for loop, role in zip((*outer[:1], row), ("block.x", "block.y") if outer else ("block.x",), strict=True):
-        b.do("bind", loop, role)
-    if len(inside) > 2:
-        b.do("bind", inside[0], "thread.y")
-    b.do("bind", lane, "thread.x")
+    if b.extent(row) > THREADS or not outer:  # parts of a row
+        b.do("split", row, THREADS * EACH, inner=each).do("split", each, THREADS, inner=lane)
+        if outer:
+            b.do("coalesce", (outer[0], row))
+    else:  # several rows
+        lane = row
+        b.do("split", outer[0], 2 * EACH, inner=each)
+    b.do("bind", (outer or [row])[0], "block.x").do("bind", lane, "thread.x")
     b.attempt("unroll", each)
 
 
