@@ -137,7 +137,7 @@ def test_the_device_notices_that_nobody_passes(text: str) -> None:
     assert module.text.count(f"    {text}  //") == 1
     broken = replace(module, text=module.text.replace(f"    {text}  //", "    //"))
     device = CpuDevice(checked=False)
-    with pytest.raises(KernelFault, match="can go on|wait"):
+    with pytest.raises(KernelFault, match=r"can go on|wait"):
         device.run(device.build(broken), seeded_arrays(s.source, 1))
 
 
