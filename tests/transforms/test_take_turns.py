@@ -24,6 +24,7 @@ from explorer.schedule import Schedule
 from explorer.strategies.attention import attention
 from explorer.strategies.attention.moves import Tiling
 from explorer.transforms.take_turns import TakeTurns
+from explorer.views.figures.registry import FIGURES, picture
 
 TWO = Tiling(128, 8, 32, 2, 2)
 IN_TURNS = replace(TWO, turns=True)
@@ -152,3 +153,13 @@ def test_products_of_a_tile_that_land_before_its_slot_is_released() -> None:
         dropped = tuple(replace(k, body=without(k.body, name)) for k in flying.plan.kernels)
         refusals = judge(replace(flying.plan, kernels=dropped)).refusals
         assert bool(refusals) == (name == "d.done")
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_every_picture_of_it_is_drawn(figure: str) -> None:
+    for node in (None, "j", "j.turn"):
+        assert picture(made(), figure, node=node).title
+    if figure == "pipeline":
+        note = picture(made(), figure, node="j").note
+        assert "wait for one's turn" in note
+        assert "pass the turn" in note

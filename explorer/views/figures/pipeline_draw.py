@@ -131,7 +131,8 @@ def _syncs(data: Pipeline, theme: Theme, row: int) -> list[Spec]:
     """Commits, waits and barriers on a row of their own."""
     signs = {"commit": ("triangle-up", theme.copy), "wait": ("triangle-down", theme.vector),
              "wait_products": ("triangle-left", theme.vector), "release": ("triangle-right", theme.vector),
-             "acquire": ("triangle-down-open", theme.copy), "barrier": ("diamond", theme.soft)}
+             "acquire": ("triangle-down-open", theme.copy), "barrier": ("diamond", theme.soft),
+             "turn": ("square-open", theme.soft), "pass": ("square", theme.soft)}
     out = []
     for kind, (symbol, colour) in signs.items():
         some = [m for m in data.marks if m.kind == kind]
@@ -227,7 +228,8 @@ def _note(data: Pipeline) -> str:
         parts.append("each iteration waits for its own copy; pipeline it to let the next copy run during the computation")
     if data.marks:
         signs = {"commit": "▲ commit", "wait": "▼ wait", "wait_products": "◀ wait for products",
-                 "release": "▶ release", "acquire": "▽ acquire", "barrier": "◆ barrier"}
+                 "release": "▶ release", "acquire": "▽ acquire", "barrier": "◆ barrier", "turn": "□ wait for one's turn",
+                 "pass": "■ pass the turn"}
         parts.append(", ".join(signs[k] for k in dict.fromkeys(m.kind for m in data.marks)))
     if data.shown < data.extent:
         parts.append(f"{data.shown} of {data.extent} iterations are drawn")
