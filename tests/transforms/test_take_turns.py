@@ -18,11 +18,13 @@ from explorer.kernel.nodes import AwaitTurn, Barrier, PassTurn
 from explorer.kernel.traverse import map_bodies
 from explorer.kernel.validate import judged
 from explorer.poly.judge import judge
+from explorer.poly.turns import check_turns
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
 from explorer.schedule import Schedule
 from explorer.strategies.attention import attention
 from explorer.strategies.attention.moves import Tiling
+from explorer.transforms.distribute import Distribute
 from explorer.transforms.take_turns import TakeTurns
 from explorer.views.figures.registry import FIGURES, picture
 
@@ -107,6 +109,29 @@ def test_a_barrier_while_somebody_has_his_turn_is_a_race_that_none_can_order() -
     refused = judge(s.plan.replace_node(place, early)).refusals
     assert any(f.question == "race" for f in refused)
     assert not judge(s.plan).refusals
+
+
+@pytest.mark.parametrize("name", ["j.begin", "j.pass", "j.turn", "j.end"])
+def test_waits_and_passes_alternate(name: str) -> None:
+    dropped = tuple(replace(k, body=without(k.body, name)) for k in made().plan.kernels)
+    assert any("do not alternate" in f.what for f in judge(replace(made().plan, kernels=dropped)).refusals)
+
+
+def test_later_moves_keep_their_order_or_are_refused() -> None:
+    s = made()
+    halves = s.split("j", 2)
+    assert kinds(halves.plan) == ["turn", "pass", "turn", "pass"]
+    assert halves.run(device="cpu", time=False, ragged=False).correct
+    parts = Distribute("j", after="j.pass").rewrite(s.plan)
+    assert judge(parts).refusals
+    assert "do not alternate" in next(check_turns(parts, parts.kernels[0])).what
+    (place,) = (x for x in s.plan.loops.values() if x.role == "thread.y" and "j.begin" in {n.id for n in x.body})
+    begin = next(n for n in place.body if n.id == "j.begin")
+    again = replace(place, body=tuple(Loop("again", 2, (n,)) if n is begin else n for n in place.body))
+    looped = s.plan.replace_node(place.id, again)
+    assert judge(looped).refusals
+    assert list(check_turns(looped, looped.kernels[0]))
+    assert not list(check_turns(s.plan, s.plan.kernels[0]))
 
 
 @pytest.mark.parametrize("kind", [AwaitTurn, PassTurn])
