@@ -41,7 +41,7 @@ def f(x: ex.f32[M, N], y: ex.f32[M, N]):
 """
 
 
-RARE = {"running", "shuffle", "commute"}
+RARE = {"running", "shuffle", "commute", "take_turns"}
 """Moves that want a chain of others before them, which random ones seldom make in such a slice; they have tests of their own."""
 
 

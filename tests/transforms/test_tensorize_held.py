@@ -150,4 +150,4 @@ def test_what_it_refuses() -> None:
     with pytest.raises(TransformError, match="cannot read b_s as it lies"):
         tile(plain=True).stage("a", "k", space="register").tensorize("S1")
     with pytest.raises(TransformError, match="a warpgroup multiplies 64 rows"):
-        tile(step=128).stage("a", "k", space="register").tensorize("S1")
+        tile(step=512, K=512, M=64, N=64).stage("a", "k", space="register").tensorize("S1")
