@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..ir.dtype import DType
 from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
-from ..ir.instructions import INSTRUCTIONS, STEP_BYTES, Instruction, Wgmma, group_types, wgmma, with_left_held
+from ..ir.instructions import INSTRUCTIONS, MOST_STEPS, STEP_BYTES, Instruction, Wgmma, group_types, wgmma, with_left_held
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, View, ranges
 from ..poly.shared_tile import NoTile, shared_tile
@@ -242,8 +242,8 @@ def _of_group(leaf: Leaf, found: list[Operand], extents: tuple[int, int, int], s
     if row := wgmma(m, n, k, a, b, c, significand):
         return with_left_held(row) if found[0].buffer.space == "register" else row
     step = STEP_BYTES // a.bytes
-    depths = ", ".join(str(step * steps) for steps in range(1, 5))
     columns = "multiples of 16 from 32 on" if c.kind == "int" else "multiples of 8"
     return no(f"the tile is {m} x {n} x {k} (rows of the first factor, columns of the second, depth)",
-              why=f"a warpgroup multiplies 64 rows, 8 to 256 columns ({columns}), and a depth of {depths}",
+              why=f"a warpgroup multiplies 64 rows, 8 to 256 columns ({columns}), and a depth of multiples of {step} up to "
+                  f"{step * MOST_STEPS}",
               hint="split the three loops so; or stage the factors into registers for a warp's instruction")
