@@ -82,7 +82,8 @@ def matrix_move(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], mechanism: str)
     fragment, shared = (plan.buffer_of[v.buffer] if v else None for v in (held, there))
     verb, moved = ("stores", "to") if stores else ("loads", "from")
     if fragment is None or shared is None or held is None or there is None or statement.value != Read(0) or statement.update or (
-            (fragment.space, shared.space) != ("register", "shared") or leaf.collect or fragment.dtype != shared.dtype):
+            (fragment.space, shared.space) != ("register", "shared") or leaf.collect or fragment.dtype != shared.dtype) or (
+            not held.index or not there.index):
         return NoMove(f"{leaf.id} copies no fragment {moved} shared memory",
                       f"matrices move {moved} shared memory, and the registers of a warp hold them",
                       "outline the result twice, and contract it to registers and to shared memory" if stores else

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+import explorer as ex
 from explorer import workloads
 from explorer.errors import ExplorerError, IllegalSchedule
 from explorer.ir.tree import walk
@@ -15,6 +16,7 @@ from explorer.schedule import Schedule
 from explorer.transforms.base import catalogue
 from explorer.transforms.bind import Bind
 from explorer.transforms.contract import Contract
+from explorer.transforms.load_matrix import LoadMatrix
 from explorer.transforms.pipeline import Pipeline
 from tests.mutants.gallery import GUARDED
 
@@ -636,3 +638,29 @@ def f(x: ex.i64[M + 2, N + 2], y: ex.i64[M, N]):
     _, plan = s.try_step(step)
     assert plan is not None
     assert not doubt(plan, caught.value.finding)
+
+
+def test_a_single_register_is_no_fragment_of_a_matrix_move() -> None:
+    """A copy of one element, in loops as a fragment has them, was asked for the last axis of its register (chain 341001:1628)."""
+    m, n, k = ex.sizes("M N K")
+
+    @ex.program
+    def product(a: ex.f32[m, k], b: ex.f32[n, k], c: ex.f32[m, n]):
+        for i in range(m):
+            for j in range(n):
+                acc = ex.local(ex.f32)
+                acc = 0
+                for d in range(k):
+                    acc += ex.tf32(a[i, d]) * ex.tf32(b[j, d])
+                c[i, j] = acc
+
+    s = product.schedule(M=16, K=4, N=16).tile(("i", "j"), (16, 8))
+    for loop in ("j.i", "i.i"):
+        s = s.distribute(loop, "S1").distribute(loop, "S0")
+    s = s.reorder(("d", "i.i.3", "j.i.3")).split("d", 4).reorder(("d", "i.i.3", "j.i.3", "d.i")).contract("acc")
+    s = s.stage("b", "d").stage("b_s", "d", space="register").stage("a", "d").stage("a_s", "d", space="register").tensorize("S1")
+    s = s.reverse("i.i").load_matrix("a_r").outline("S2").stage("a", "j", space="register").pipeline("j", 3, asynchronous=False)
+    s = s.stage("b_s", "b_r.0", space="register", threads=False, early=True)
+    s = s.stage("a", "a_r_2.0.pro", fill=False, threads=False).split("i.i", 2).reverse("b_s.r").distribute("b_r.0", "b_r_2.e")
+    fragments = [step for leaf, _, _ in s.plan.leaves for step in LoadMatrix.candidates(s.plan, leaf.id)]
+    assert all(s.plan.buffer_of[s.plan.find(step.leaf)[0].view(1).buffer].shape for step in fragments)
