@@ -48,7 +48,7 @@ def _state(nodes: tuple[Node, ...], inside: bool) -> bool | None:
             return None
         if isinstance(node, Loop):
             behind = _state(node.body, state) if node.extent > 0 else state
-            state = behind if behind == state or is_once(node) or node.extent == 1 else None
+            state = behind if behind == state or _is_once(node) or node.extent == 1 else None
         elif isinstance(node, Sync) and node.kind in KINDS:
             state = None if state == (node.kind == "turn") else not state
     return state
@@ -59,5 +59,10 @@ def _outside(nodes: tuple[Node, ...]) -> Iterator[Sync]:
     for node in nodes:
         if isinstance(node, Sync):
             yield node
-        elif isinstance(node, Loop) and is_once(node):
+        elif isinstance(node, Loop) and _is_once(node):
             yield from _outside(node.body)
+
+
+def _is_once(loop: Loop) -> bool:
+    """Whether a thread of a launch runs the body once."""
+    return is_once(loop) or loop.role == "launch"

@@ -24,6 +24,7 @@ from explorer.run.inputs.arguments import seeded_arrays
 from explorer.schedule import Schedule
 from explorer.strategies.attention import attention
 from explorer.strategies.attention.moves import Tiling
+from explorer.transforms.bind import Bind
 from explorer.transforms.distribute import Distribute
 from explorer.transforms.take_turns import TakeTurns
 from explorer.views.figures.registry import FIGURES, picture
@@ -128,6 +129,8 @@ def test_later_moves_keep_their_order_or_are_refused() -> None:
     (place,) = (x for x in s.plan.loops.values() if x.role == "thread.y" and "j.begin" in {n.id for n in x.body})
     begin = next(n for n in place.body if n.id == "j.begin")
     again = replace(place, body=tuple(Loop("again", 2, (n,)) if n is begin else n for n in place.body))
+    hosted = Bind("b", "launch").rewrite(s.plan)
+    assert not list(check_turns(hosted, hosted.kernels[0]))
     looped = s.plan.replace_node(place.id, again)
     assert judge(looped).refusals
     assert list(check_turns(looped, looped.kernels[0]))
