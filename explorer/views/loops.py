@@ -121,7 +121,7 @@ def _sync(sync: Sync) -> str:
     if sync.kind == "acquire":
         return f"producer waits until all slots but the last {sync.pending} are released"
     if sync.kind in ("turn", "pass"):
-        return {"turn": "turn: wait until the warpgroup before has passed", "pass": "pass: the next warpgroup has its turn"}[sync.kind]
+        return "pass: the next warpgroup has its turn" if sync.kind == "pass" else "turn: wait until the warpgroup before passes"
     if sync.kind == "wait_products":
         return "wait for the products" + (f", except the last {sync.pending}" if sync.pending else "")
     but = f", except the last {sync.pending} group{'s' * (sync.pending > 1)}" if sync.pending else ""
