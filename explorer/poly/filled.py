@@ -83,7 +83,7 @@ class Counted:
         most = dict(self.cut)
         for node in nodes:
             if isinstance(node, Loop) and is_once(node):
-                yield from self._segments(node.body)
+                yield from self._segments(node.body if node.extent > 0 else ())
             elif isinstance(node, Loop):
                 every, inside = closed_in(node.body), self._in(node.body)
                 yield _Segment(node.extent * every, min(node.extent, most.get(node.id, node.extent)) * inside, every == inside)

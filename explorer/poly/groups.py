@@ -91,7 +91,7 @@ def closed_in(nodes: tuple[Node, ...], queue: Queue = COPIES) -> int:
     total = 0
     for node in nodes:
         if isinstance(node, Loop):
-            total += (1 if is_once(node) else node.extent) * closed_in(node.body, queue)
+            total += (min(1, node.extent) if is_once(node) else node.extent) * closed_in(node.body, queue)
         elif queue.closes(node):
             total += 1
     return total

@@ -90,6 +90,8 @@ class Site:
 AXES = 7
 """Coordinates of a place here: block x, y, z; thread.x in two digits (warp, lane) where a kernel binds warps or
 lanes, else (thread.x, 0); thread y, z.  With the digits apart, a leaf can be replicated over lanes alone."""
+THREAD_X = (3, 4)
+"""The coordinates that are thread.x together."""
 
 
 @per_program(1024)
@@ -123,15 +125,17 @@ def _leaf_place(bound: dict[int, Expr], space: str, launch: tuple[int, ...]) -> 
     return tuple(bound.get(i, None if size > 1 and i < replicated else ZERO) for i, size in enumerate(launch))
 
 
-def _target_place(place: tuple[Expr | None, ...], leaf: Leaf, above: tuple[Loop, ...], space: str) -> tuple[Expr | None, ...]:
+def _target_place(place: tuple[Expr | None, ...], leaf: Leaf, above: tuple[Loop, ...], space: str,
+                  split: bool) -> tuple[Expr | None, ...]:
     """Where the target is written: a collect serves the register of every thread (or block), or writes memory once."""
     out = list(place)
     collected = {loop for loop, how in leaf.collect if how != "atomic"}
     for loop in above:
         if loop.id not in collected or not (loop.is_thread or loop.is_block):
             continue
+        digits = THREAD_X if split and loop.role == "thread.x" else ()  # all threads along x, whatever warps the loop reaches
         for axis, at in enumerate(place):
-            if at is not None and loop.id in at.variables():
+            if at is not None and (loop.id in at.variables() or axis in digits):
                 out[axis] = None if space == "register" else at.substitute({loop.id: const(loop.start)})
     return tuple(out)
 
@@ -179,7 +183,7 @@ def _leaf_sites(leaf: Leaf, above: tuple[Loop, ...], statement: Statement, space
         else:
             storage, space = use.array, "global"
             cell = tuple(e.substitute(at, scope) if isinstance(e, Expr) else None for e in use.index)
-        where = _target_place(place, leaf, above, space) if target else place
+        where = _target_place(place, leaf, above, space, launch[4] > 1) if target else place
         if view and view.lane is not None:  # a shuffle: the lane that has the register takes part in it
             where = _asked(where, view.lane, launch, scope)
         if held:  # the lane that has the element, whoever asks

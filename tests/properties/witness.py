@@ -199,7 +199,9 @@ def _obligation(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
 
 def _flow(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
     if finding.sink is None:
-        return "" if any(_keeps(plan, run, finding) for run in runs) else "no result stays in a buffer"
+        if any(_keeps(plan, run, finding) for run in runs) or _meets_its_producer(plan, finding.nodes):
+            return ""
+        return "no result stays in a buffer"
     name = _name(finding.sink)
     through = read_through(plan, runs)
     if finding.source is None and name[0] in {c.name for c in plan.copies} and not _wanted(plan, name, runs, through):
@@ -233,6 +235,19 @@ def _keeps(plan: Plan, run: Execution, finding: Finding) -> bool:
     kernel = plan.kernel_of(run.leaf.id)
     handed = kernel is not None and kernel.join in ("handoff", "cluster")  # from block to block, not through global memory
     return run.leaf.mechanism == "async" and ((come, space) != ("global", "shared") or size < 4 or handed)
+
+
+def _meets_its_producer(plan: Plan, nodes: tuple[str, ...]) -> bool:
+    """Whether a kernel named among the nodes has a producer and something in which its warps cannot be told apart."""
+    for kernel in plan.kernels:
+        if kernel.id in nodes and kernel.has_roles:
+            mine = [leaf for leaf, _, k in plan.leaves if k is kernel]
+            x, _, z = plan.extents[kernel.id][3:]
+            together = any(how != "atomic" for leaf in mine for _, how in leaf.collect)
+            shared = len(next(g for g in plan.launched if kernel in g)) > 1
+            if together or shared or z > 1 or x % 32 or any(leaf.mechanism == "async" for leaf in mine):
+                return True
+    return False
 
 
 def _misplaced(plan: Plan, run: Execution) -> bool:

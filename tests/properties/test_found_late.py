@@ -1,0 +1,84 @@
+"""What the last property runs have found wrong: over-refused collectives, groups of empty nests, rules without instances."""
+
+from __future__ import annotations
+
+import pytest
+
+import explorer as ex
+from explorer.errors import IllegalSchedule
+from explorer.schedule import Schedule
+from explorer.transforms.stage import Stage
+
+from .programs import define
+from .witness import doubt
+
+PEAKS = """@ex.program
+def f(x: ex.f32[N, K], y: ex.f32[N, M]):
+    for i in range(N):
+        peak = ex.local(ex.f32)
+        peak = -ex.inf
+        for k in range(K):
+            peak = max(peak, x[i, k])
+        for j in range(M):
+            y[i, j] = x[i, 0] - peak
+"""
+TWO_NESTS = """@ex.program
+def f(x: ex.f64[M, N], t: ex.f64[M], u: ex.f64[M, K], v: ex.f64[K, N], y: ex.f64[M, N]):
+    for i in range(1, M):
+        for j in range(i // 2, N):
+            t[i // 2] = (x[i, j] + j) / 4
+    for i in range(M):
+        for j in range(N):
+            y[i, j] = 0
+            for k in range(K):
+                y[i, j] += u[i, k] * v[k, j]
+"""
+
+
+@pytest.mark.parametrize("how", ["shared", "shuffle"])
+@pytest.mark.parametrize(("summed", "reading", "k", "m"), [
+    ("thread.x", "warp", 3, 5), ("thread.x", "warp", 40, 4), ("thread.x", "lane", 3, 5), ("warp", "thread.x", 5, 40),
+])
+def test_every_thread_along_x_has_what_was_combined_along_it(how: str, summed: str, reading: str, k: int, m: int) -> None:
+    """Also in warps that the combined loop does not reach; a private result was refused there (chain 26132:1439)."""
+    s = define(PEAKS, "peaks.py").schedule(N=2, K=k, M=m)
+    s = s.bind("k", summed).bind("j", reading).collect("S1", how).contract("peak")
+    assert s.run(device="cpu").correct
+
+
+@pytest.mark.parametrize("role", ["block.x", "block.y", "seq"])
+def test_groups_of_a_nest_without_iterations_are_not_counted(role: str) -> None:
+    """Bound to places it was one iteration, so that all threads waited for a phase that never ends (chain 26122:183)."""
+    s: Schedule = define(TWO_NESTS, "two_nests.py").schedule(M=1, N=2, K=8)
+    s = s.stage("x", "i", engine="bulk").stage("u", "k", engine="async").pipeline("k", 4).stage("u", "i_2", space="register")
+    s = s if role == "seq" else s.bind("i", role)
+    assert "mbarrier_wait" in s.cuda
+    assert s.run(device="cpu").correct
+
+
+def test_copies_by_consumers_beside_a_producer_are_a_matter_of_the_kernel() -> None:
+    """The refusal names no pair of instances; its check asked for one (chain 26131:662)."""
+    m, n, k = ex.sizes("M N K")
+
+    @ex.program
+    def product(a: ex.f32[m, k], b: ex.f32[n, k], c: ex.f32[m, n]):
+        for i in range(m):
+            for j in range(n):
+                acc = ex.local(ex.f32)
+                acc = 0
+                for d in range(k):
+                    acc += ex.tf32(a[i, d]) * ex.tf32(b[j, d])
+                c[i, j] = acc
+
+    s = product.schedule(M=16, K=8, N=16).tile(("i", "j"), (16, 8))
+    for loop in ("j.i", "i.i"):
+        s = s.distribute(loop, "S1").distribute(loop, "S0")
+    s = s.split("d", 8).reorder(("d", "i.i.3", "j.i.3", "d.i")).contract("acc")
+    s = s.stage("a", "d").stage("a_s", "d", space="register").stage("b", "d").stage("b_s", "d", space="register").tensorize("S1")
+    s = s.stage("a", "j", engine="bulk", swizzle=32).specialise("j", 2).stage("b", "i", swizzle=32)
+    step = Stage("b", "i", engine="async")
+    with pytest.raises(IllegalSchedule, match="copied by the consumers") as caught:
+        s.apply(step)
+    _, plan = s.try_step(step)
+    assert plan is not None
+    assert not doubt(plan, caught.value.finding)
