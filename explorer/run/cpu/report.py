@@ -31,13 +31,17 @@ _HINTS = {
     "mbarrier-again": "wait for the phase, and let all threads meet, before the next arrival on the same mbarrier",
     "mbarrier-unwaited": "arrive for no group that nobody waits for, or wait for it",
     "mbarrier-begun": "one thread makes the mbarriers ready, once",
-    "mbarrier-not-ready": "one thread makes the mbarriers ready, and a barrier of the block follows",
+    "mbarrier-not-ready": "one thread makes the mbarriers ready, and a barrier of the block follows: one of the cluster, where "
+                          "other blocks use them",
+    "cluster-ended": "all threads of the cluster wait for each other at the kernel's end",
+    "cluster-rank": "see that the text's cluster is the launch's",
     "proxy-unfenced": "fence_proxy_async() of the thread that wrote, behind the write and before the barrier",
     "async-pending": "wait for the copy's group, and then synchronise, before this access",
     "barrier-divergence": "move the barrier out of the branch, so that every thread of the block reaches the same one",
     "warp-divergence": "every lane named in the mask must reach the same operation with the same mask",
     "warp-mask": "a thread may only use a mask that contains its own lane",
 }
+_RELEASE = "wait, before the copy, until the threads of the other block have released the place at an mbarrier of this one"
 
 
 def compile_error(modules: Sequence[CudaModule], log: str, start: int) -> CompileError:
@@ -86,7 +90,8 @@ class _Reporter:
         if self.kind == "timeout":
             return KernelTimeout(f"{self.kernel} ran longer than {self.limit_s:g} s and was stopped.", where=self._where(),
                                  hint="look for a loop that never ends, or give it more time", **details)
-        return KernelFault(self._what(details), where=self._where(), why=self._why(), hint=_HINTS.get(self.kind, ""), **details)
+        hint = _RELEASE if "mate" in self.fields else _HINTS.get(self.kind, "")
+        return KernelFault(self._what(details), where=self._where(), why=self._why(), hint=hint, **details)
 
     # -- sentences --
 
@@ -105,7 +110,9 @@ class _Reporter:
             "misaligned": f"{kernel} uses a misaligned vector access" + (f" to {element}" if "array" in f else ""),
             "proxy-unfenced": f"a tensor instruction of {kernel} reads {element} without a fence behind the write of a thread",
             "async-pending": f"{kernel} {verb} {element} while an asynchronous copy into it is pending",
-            "bulk-pending": f"{kernel} {verb} {element} before this thread has waited for the bulk copy to it",
+            "bulk-pending": f"{kernel} {verb} {element} " +
+                            (f"of block number {f['other_block']}, which need not have waited for the bulk copy to it"
+                             if "mate" in f else "before this thread has waited for the bulk copy to it"),
             "bulk-unfinished": f"a block of {kernel} ends while {f.get('boxes')} bulk copies are on their way",
             "bulk-alignment": f"{kernel} copies a box to an address that is no multiple of 128",
             "bulk-column": f"{kernel} copies a box that begins at column {f.get('at')}, between two multiples of 16 bytes",
@@ -114,6 +121,8 @@ class _Reporter:
             "mbarrier-again": f"{kernel} arrives on {element} again in one phase",
             "mbarrier-unwaited": f"{kernel} arrives on {element} again, and nobody has waited for its phase {f.get('phase')}",
             "mbarrier-begun": f"{kernel} makes {element} ready again",
+            "cluster-ended": f"{kernel} uses {element} of block {f.get('rank')} of its cluster, which has ended",
+            "cluster-rank": f"{kernel} uses block {f.get('rank')} of a cluster of {f.get('blocks')}",
             "mbarrier-not-ready": f"{kernel} uses {element}, which no thread has made ready",
             "async-size": f"{kernel} asks for an asynchronous copy of {f.get('valid')} of {f.get('bytes')} bytes",
             "async-alignment": f"{kernel} copies asynchronously from an address that is no multiple of {f.get('bytes')}",

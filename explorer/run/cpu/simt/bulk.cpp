@@ -14,9 +14,7 @@
 
 namespace simt {
 
-struct Place { char text[320]; };  // which mbarrier it is, for a fault
-
-static Place place_of(const void* at) {
+Place place_of(const void* at) {
     Place place = {};
 #if SIMT_CHECKED
     check_place(at, place.text, sizeof place.text);
@@ -26,10 +24,17 @@ static Place place_of(const void* at) {
     return place;
 }
 
-static Mbarrier* find_mbarrier(Worker& w, const void* at, const void* pc) {
+Mbarrier* mbarrier_at(Worker& w, const void* at) {
     for (int i = 0; w.boxes && i < w.boxes->mbarrier_count; ++i)
         if (w.boxes->mbarriers[i].at == at) return &w.boxes->mbarriers[i];
-    fault("mbarrier-not-ready", "pc=%u%s", offset_of(pc), place_of(at).text);
+    return nullptr;
+}
+
+[[noreturn]] void not_ready(const void* at, uint32_t pc) { fault("mbarrier-not-ready", "pc=%u%s", pc, place_of(at).text); }
+
+static Mbarrier* find_mbarrier(Worker& w, const void* at, const void* pc) {
+    if (Mbarrier* const found = mbarrier_at(w, at)) return found;
+    not_ready(at, offset_of(pc));
 }
 
 static int add_phase(Boxes& b) {
@@ -49,6 +54,8 @@ static void try_complete(Worker& w, Mbarrier& m) {
     uint32_t* const kept = m.last_until;
     m.last_until = m.until, m.until = kept;
     memset(m.until, 0, MAX_THREADS * sizeof(uint32_t));
+    free(m.last_far);
+    m.last_far = m.far, m.far = nullptr;
 #endif
     for (unsigned i = 0; i < w.count; ++i)
         if (w.threads[i].state == AT_MBARRIER && w.threads[i].value == m.at) w.threads[i].state = READY;
@@ -102,13 +109,69 @@ bool land_boxes(Worker& w, unsigned one_in) {
     return landed;
 }
 
+void arrive(Worker& w, Mbarrier& m, uint32_t pc) {
+    if (!m.missing) fault("mbarrier-again", "pc=%u\tphase=%u\tbytes_left=%lld%s", pc, m.phase, m.bytes, place_of(m.at).text);
+    --m.missing;
+    try_complete(w, m);
+}
+
+void arrive_here(Worker& w, void* at, const void* pc) {
+    Mbarrier& m = *find_mbarrier(w, at, pc);
+#if SIMT_CHECKED
+    const KnownPhase* last = m.missing && m.last_record >= 0 ? &w.boxes->phases[m.last_record] : nullptr;
+    if (last && last->filled && !last->known_at)
+        fault("mbarrier-unwaited", "pc=%u\tphase=%u%s", offset_of(pc), m.phase - 1, place_of(at).text);
+    check_arrival(m.until);
+    check_far_arrival(m.far);
+#endif
+    arrive(w, m, offset_of(pc));
+}
+
+void take_off(Worker& w, const Flight& f) {
+#if SIMT_CHECKED
+    const bool now = w.landing == 1 || (w.landing == 2 && next_random(w) % 4 == 0);
+#else
+    const bool now = true;
+#endif
+    if (now) return land_box(w, f);
+    Boxes& b = *w.boxes;
+    if (b.flight_count == b.flight_capacity)
+        b.flights = (Flight*)realloc(b.flights, (size_t)(b.flight_capacity = b.flight_capacity * 2 + 16) * sizeof(Flight));
+    b.flights[b.flight_count++] = f;
+}
+
+Flight flight_of(void* shared, const void* map, const int* at, int rank, const void* pc) {
+    Flight f = {(char*)shared, {}, {}, 0, 0, offset_of(pc)};
+    memcpy(&f.map, map, sizeof f.map);
+    if (rank != f.map.rank) fault("bulk-shape", "pc=%u\trank=%d\tof_map=%d", offset_of(pc), rank, f.map.rank);
+    f.bytes = (int)f.map.element_bytes;
+    for (int d = 0; d < rank; ++d) f.at[d] = at[d], f.bytes *= f.map.box[d];
+    if ((uintptr_t)shared % 128) fault("bulk-alignment", "pc=%u", offset_of(pc));
+    if (at[0] * (int)f.map.element_bytes % 16) fault("bulk-column", "pc=%u\tat=%d", offset_of(pc), at[0]);
+#if SIMT_CHECKED
+    check_source(f, pc);
+#endif
+    return f;
+}
+
+void put_box(Worker& w, Flight& f, void* mbarrier, const void* pc) {
+    f.mbarrier = (int)(find_mbarrier(w, mbarrier, pc) - w.boxes->mbarriers);
+#if SIMT_CHECKED
+    check_box(f.to, f.bytes, (uint32_t)w.boxes->mbarriers[f.mbarrier].record, pc);
+    memset(f.to, 0xFF, (size_t)f.bytes);
+#endif
+    take_off(w, f);
+}
+
 void forget_boxes(Worker& w) {
     if (!w.boxes) return;
+    for (int i = 0; i < w.boxes->mbarrier_count; ++i) free(w.boxes->mbarriers[i].far), free(w.boxes->mbarriers[i].last_far);
     w.boxes->flight_count = w.boxes->mbarrier_count = w.boxes->phase_count = 0;
 }
 
 void release_boxes(Worker& w) {
     if (!w.boxes) return;
+    forget_boxes(w);
     free(w.boxes->flights), free(w.boxes->phases), free(w.boxes->clocks), free(w.boxes);
     w.boxes = nullptr;
 }
@@ -156,7 +219,11 @@ void simt_mbarrier_begin(void* at, int arrivals) {
     until = b.clocks + b.mbarrier_count * 2 * MAX_THREADS;
     memset(until, 0, 2 * MAX_THREADS * sizeof(uint32_t));
 #endif
-    b.mbarriers[b.mbarrier_count++] = {at, 0, arrivals, arrivals, 0, add_phase(b), -1, until, until + (until ? MAX_THREADS : 0)};
+    Mbarrier& m = b.mbarriers[b.mbarrier_count++];
+    m = {at, 0, arrivals, arrivals, 0, add_phase(b), -1, until, until + (until ? MAX_THREADS : 0), nullptr, nullptr, 0, 0};
+#if SIMT_CHECKED
+    m.begun_at = check_time(), m.begun_by = (unsigned)(w.current - w.threads);
+#endif
 }
 
 void simt_mbarrier_expect(void* at, int bytes) {
@@ -165,20 +232,7 @@ void simt_mbarrier_expect(void* at, int bytes) {
     worker->boxes->phases[m.record].filled = true;
 }
 
-void simt_mbarrier_arrive(void* at) {
-    Worker& w = *worker;
-    const void* pc = __builtin_return_address(0);
-    Mbarrier& m = *find_mbarrier(w, at, pc);
-    if (!m.missing) fault("mbarrier-again", "pc=%u\tphase=%u\tbytes_left=%lld%s", offset_of(pc), m.phase, m.bytes, place_of(at).text);
-#if SIMT_CHECKED
-    const KnownPhase* last = m.last_record >= 0 ? &w.boxes->phases[m.last_record] : nullptr;
-    if (last && last->filled && !last->known_at)
-        fault("mbarrier-unwaited", "pc=%u\tphase=%u%s", offset_of(pc), m.phase - 1, place_of(at).text);
-    check_arrival(m.until);
-#endif
-    --m.missing;
-    try_complete(w, m);
-}
+void simt_mbarrier_arrive(void* at) { arrive_here(*worker, at, __builtin_return_address(0)); }
 
 void simt_mbarrier_wait(void* at, int parity) {
     Worker& w = *worker;
@@ -194,6 +248,7 @@ void simt_mbarrier_wait(void* at, int parity) {
                 p.waited[thread / 64] |= 1ull << thread % 64;
                 if (!p.known_at) p.known_at = check_time(), p.known_by = thread;
                 check_awaited(m.last_until);
+                check_far_awaited(m.last_far);
             }
 #endif
             return;
@@ -205,28 +260,9 @@ void simt_mbarrier_wait(void* at, int parity) {
 }
 
 void simt_bulk_copy(void* shared, const void* map, const int* at, int rank, void* mbarrier) {
-    Worker& w = *worker;
     const void* pc = __builtin_return_address(0);
-    const Mbarrier* counted = find_mbarrier(w, mbarrier, pc);
-    Boxes& b = *w.boxes;
-    Flight f = {(char*)shared, {}, {}, 0, (int)(counted - b.mbarriers), offset_of(pc)};
-    memcpy(&f.map, map, sizeof f.map);
-    if (rank != f.map.rank) fault("bulk-shape", "pc=%u\trank=%d\tof_map=%d", offset_of(pc), rank, f.map.rank);
-    f.bytes = (int)f.map.element_bytes;
-    for (int d = 0; d < rank; ++d) f.at[d] = at[d], f.bytes *= f.map.box[d];
-    if ((uintptr_t)shared % 128) fault("bulk-alignment", "pc=%u", offset_of(pc));
-    if (at[0] * (int)f.map.element_bytes % 16) fault("bulk-column", "pc=%u\tat=%d", offset_of(pc), at[0]);
-#if SIMT_CHECKED
-    check_box(f.to, f.bytes, (uint32_t)b.mbarriers[f.mbarrier].record, pc);
-    check_source(f, pc);
-    memset(shared, 0xFF, (size_t)f.bytes);
-    const bool now = w.landing == 1 || (w.landing == 2 && next_random(w) % 4 == 0);
-#else
-    const bool now = true;
-#endif
-    if (now) return land_box(w, f);
-    if (b.flight_count == b.flight_capacity)
-        b.flights = (Flight*)realloc(b.flights, (size_t)(b.flight_capacity = b.flight_capacity * 2 + 16) * sizeof(Flight));
-    b.flights[b.flight_count++] = f;
+    find_mbarrier(*worker, mbarrier, pc);
+    Flight f = flight_of(shared, map, at, rank, pc);
+    put_box(*worker, f, mbarrier, pc);
 }
 }

@@ -24,6 +24,8 @@ struct Mbarrier {
     long long bytes;      // expected, and not landed
     int record, last_record;  // of the phase that goes on, and of the one before
     uint32_t *until, *last_until;  // of each thread: what those that arrived know of it (the checked build)
+    uint32_t *far, *last_far;      // and of each thread of the whole cluster; null: nothing
+    uint32_t begun_at, begun_by;
 };
 
 struct Flight {
@@ -50,6 +52,15 @@ void forget_boxes(Worker&);                 // a block begins
 void end_boxes(Worker&);                    // a block ends
 void release_boxes(Worker&);
 void report_mbarrier(Worker&);              // returns where no thread waits for a phase
+struct Place { char text[320]; };           // which mbarrier it is, for a fault
+Place place_of(const void* at);
+Mbarrier* mbarrier_at(Worker&, const void* at);  // null where no thread has made it ready
+[[noreturn]] void not_ready(const void* at, uint32_t pc);
+void arrive(Worker&, Mbarrier&, uint32_t pc);
+void arrive_here(Worker&, void* at, const void* pc);  // the current thread, in its own block
+void take_off(Worker&, const Flight&);      // it lands now or later
+Flight flight_of(void* shared, const void* map, const int* at, int rank, const void* pc);
+void put_box(Worker&, Flight&, void* mbarrier, const void* pc);  // of the current block, to its own shared memory
 
 // memory_check.cpp
 bool check_seen(unsigned thread, unsigned other, uint32_t time);  // whether what the other had done then is known to a thread
@@ -57,6 +68,13 @@ bool knows_box(uint32_t record, unsigned thread, uint32_t since_barrier);
 uint32_t check_time();
 void check_box(char* address, int bytes, uint32_t record, const void* pc);  // the current thread asks for a box to be put there
 void check_source(const Flight&, const void* pc);
+void check_box_of_mate(Worker&, const Flight&, const uint32_t* known, const void* pc);  // a mate, who knows so much of the block
 void check_place(const void* at, char* text, size_t room);  // a shared array and a byte of it, as fields of a fault
+
+// memory_mates.cpp: what threads know of those of other blocks of the cluster: a time for each rank and thread, or null.
+uint32_t* check_known();                    // the current thread; the caller frees it
+void join_far(uint32_t*& known, const uint32_t* more);
+void check_far_arrival(uint32_t*& far);     // what the current thread knows is known behind an mbarrier's phase
+void check_far_awaited(const uint32_t* far);
 
 }  // namespace simt

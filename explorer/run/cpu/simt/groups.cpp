@@ -31,7 +31,7 @@ bool resume_block(Worker& w) {
 void release_worker(Worker& w) {
     while (Fiber* f = w.free_fibers) w.free_fibers = f->next, free(f);
     for (Thread& t : w.threads) free(t.async.copies), release_products(t);
-    release_boxes(w);
+    release_boxes(w), release_letters(w);
     munmap(w.stacks, (size_t)MAX_THREADS * STACK_BYTES);
 }
 
@@ -44,6 +44,7 @@ static void prepare_group(Worker* all, uint64_t count, char* arena, const Launch
     }
 }
 
+// One block after another, again and again: until all wait for the cluster or the grid, or all have ended.
 static void run_group(Worker& model, Worker* all, uint64_t count, bool whole_grid) {
     uint32_t* order = (uint32_t*)malloc(count * sizeof(uint32_t));
     for (uint64_t i = 0; i < count; ++i) order[i] = (uint32_t)(model.order_kind == 1 ? count - 1 - i : i);
@@ -54,22 +55,31 @@ static void run_group(Worker& model, Worker* all, uint64_t count, bool whole_gri
             order[i - 1] = order[j], order[j] = swap;
         }
         uint64_t waiting = 0;
+        Worker* stuck = nullptr;
+        bool went_on = false;
         for (uint64_t i = 0; i < count; ++i) {
             Worker& w = all[order[i]];
             if (w.count && w.done == w.count) continue;
+            if (w.waiting_at_grid == w.count) { ++waiting; continue; }
             worker = &w;
             advance(w);
+            went_on |= w.went_on;
             if (w.done == w.count) --left;
-            else ++waiting;
+            else if (w.waiting_at_grid == w.count) ++waiting;
+            else stuck = &w;
 #if SIMT_CHECKED
             if (w.done < w.count && !whole_grid) check_leave_block(w);
 #endif
         }
+        if (stuck && went_on) continue;
+        if (stuck) worker = stuck, deadlock(*stuck);
         if (waiting && left < count) fault("grid-divergence", "waiting=%u\tended=%u", (unsigned)waiting, (unsigned)(count - left));
         for (uint64_t b = 0; b < count; ++b)
             if (all[b].done < all[b].count) go_on(all[b]);
 #if SIMT_CHECKED
         if (whole_grid) check_grid_barrier();
+        const uint32_t met_at = check_meeting();
+        for (uint64_t b = 0; b < count; ++b) all[b].met_at = met_at, all[b].behind_meeting = true;
 #endif
     }
     worker = &model;
@@ -92,22 +102,26 @@ static void run_in_groups(Worker& model, const Launch& launch, void** arguments,
     prepare_group(all, count, (char*)arena, launch, model);
     unsigned char(*gathered)[MAX_THREADS][16] = (unsigned char(*)[MAX_THREADS][16])malloc(count * sizeof *gathered);
     Mail mail = {};
+    Worker** mates = (Worker**)malloc(count * sizeof(Worker*));
+    for (uint64_t b = 0; b < count; ++b) mates[b] = &all[b];
     for (uint64_t first = 0; first < launch.blocks() / ranks; first += clusters) {
         for (uint64_t b = 0; b < count; ++b) {
-            begin_block(all[b], launch, launch.block_of(first + b / ranks, (unsigned)(b % ranks)), arguments);
             all[b].rank = (unsigned)(b % ranks);
             all[b].cluster = first + b / ranks;
             all[b].mail = &mail;
+            all[b].mates = whole_grid ? nullptr : mates + b / ranks * ranks;
+            all[b].met_at = 0, all[b].behind_meeting = false;
             all[b].gathered = gathered + b / ranks * ranks;
+            begin_block(all[b], launch, launch.block_of(first + b / ranks, (unsigned)(b % ranks)), arguments);
         }
         run_group(model, all, count, whole_grid);
     }
     for (uint64_t b = 0; b < count; ++b) {
         while (Fiber* f = all[b].free_fibers) all[b].free_fibers = f->next, free(f);
         for (unsigned i = 0; i < all[b].count; ++i) free(all[b].threads[i].async.copies), release_products(all[b].threads[i]);
-        release_boxes(all[b]);
+        release_boxes(all[b]), release_letters(all[b]);
     }
-    free(all), free(gathered), free(mail.all);
+    free(all), free(mates), free(gathered), free(mail.all);
     munmap(arena, bytes);
     stack_arena = before, stack_arena_bytes = before_bytes;
 }
@@ -165,12 +179,10 @@ static void cluster_hand(long long offset, unsigned rank, const void* value, int
 
 // One thread of each block takes what came for it; the caller lets the others wait.
 static void cluster_meet(char* anchor) {
+    worker->anchor = anchor;
     wait_for_blocks(0);
     const Worker& w = *worker;
     if (w.current != w.threads) return;
-#if SIMT_CHECKED
-    for (unsigned r = 0; r < w.launch->cluster_blocks(); ++r) check_after_block(w.launch->block_of(w.cluster, r));
-#endif
     Mail& mail = *w.mail;
     lock(mail);
     for (size_t i = 0; i < mail.count;) {
@@ -185,9 +197,18 @@ static void cluster_meet(char* anchor) {
     unlock(mail);
 }
 
+static void cluster_barrier(char* anchor, int line) {
+    Worker& w = *worker;
+    w.anchor = anchor;
+    if (w.launch->cluster_blocks() == 1) barrier(3, 0, line);
+    else wait_for_blocks(line);
+}
+
 }  // namespace simt
 
 extern "C" {
+void simt_cluster_barrier(char* anchor, int line) { simt::cluster_barrier(anchor, line); }
+unsigned simt_cluster_rank() { return simt::worker->rank; }
 void simt_cluster_hand(long long offset, unsigned rank, const void* value, int bytes) {
     simt::cluster_hand(offset, rank, value, bytes, __builtin_return_address(0));
 }

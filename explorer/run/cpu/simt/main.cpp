@@ -107,6 +107,7 @@ struct Rank {
     unsigned char (*gathered)[MAX_THREADS][16];
     Meeting* meeting;
     Mail* mail;
+    Worker** workers;
 };
 
 static void meet(Meeting& m, unsigned all) {
@@ -123,18 +124,21 @@ static void meet(Meeting& m, unsigned all) {
 static void* run_rank(void* given) {
     const Rank& rank = *(const Rank*)given;
     const unsigned all = rank.launch->cluster_blocks();
-    Worker* w = (Worker*)malloc(sizeof(Worker));
+    Worker* w = rank.workers[rank.number];
     worker = w;
     prepare_worker(*w);
     use_signal_stack();
+    w->mates = rank.workers;
+    begin_letters(*w);
+    meet(*rank.meeting, all);  // each can be written to
     w->rank = rank.number, w->gathered = rank.gathered, w->mail = rank.mail;
     for (uint64_t c = 0; c < rank.launch->blocks() / all; ++c) {
         w->cluster = c;
         for (bool more = start_block(*w, *rank.launch, rank.launch->block_of(c, rank.number), rank.arguments); more; more = resume_block(*w))
             meet(*rank.meeting, all);
+        meet(*rank.meeting, all);  // nobody writes to a block of the next cluster
     }
     release_worker(*w);
-    free(w);
     return nullptr;
 }
 
@@ -144,16 +148,18 @@ void run_clusters(Worker&, const Launch& launch, void** arguments) {
     unsigned char(*gathered)[MAX_THREADS][16] = (unsigned char(*)[MAX_THREADS][16])malloc(all * sizeof *gathered);
     Mail mail = {};
     Rank ranks[64];
+    Worker* workers[64];
     pthread_t handles[64];
     if (all > 64) bad_request("at most 64 blocks of a cluster");
     for (unsigned r = 0; r < all; ++r) {
-        ranks[r] = {&launch, arguments, r, gathered, &meeting, &mail};
+        workers[r] = (Worker*)calloc(1, sizeof(Worker));
+        ranks[r] = {&launch, arguments, r, gathered, &meeting, &mail, workers};
         pthread_attr_t attributes;
         pthread_attr_init(&attributes);
         pthread_attr_setstacksize(&attributes, (size_t)64 << 20);
         if (pthread_create(&handles[r], &attributes, run_rank, &ranks[r])) fault("memory", "bytes=0");
     }
-    for (unsigned r = 0; r < all; ++r) pthread_join(handles[r], nullptr);
+    for (unsigned r = 0; r < all; ++r) pthread_join(handles[r], nullptr), free(workers[r]);
     free(gathered), free(mail.all);
 }
 

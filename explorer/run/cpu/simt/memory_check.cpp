@@ -30,6 +30,8 @@ static uint32_t seen_by_warp[MAX_WARPS][WARP][WARP];
 static uint32_t seen_by[MAX_THREADS][MAX_THREADS];  // through mbarriers and barriers of some threads
 static bool any_seen_by;
 static char *reservation, *reservation_end;
+static void known_warp(unsigned warp, unsigned mask);  // memory_known.cpp
+static void far_barrier(), far_warp(unsigned warp, unsigned mask), forget_far();  // memory_mates.cpp
 
 // ---- ordering between blocks: what a fence and an atomic publish, and what a later atomic and a fence acquire ----
 // A fence publishes what its thread did before it, and what the block's other threads did before the last barrier.
@@ -79,10 +81,10 @@ static bool seen(const Stamp& before) {
     return false;
 }
 
-void check_after_block(uint64_t block) {
+void check_after_block(uint64_t block, uint32_t until) {
     if (acquired_count == acquired_capacity)
         acquired = (Acquired*)realloc(acquired, (acquired_capacity = acquired_capacity * 2 + 64) * sizeof(Acquired));
-    acquired[acquired_count++] = {(uint32_t)block, 0, {now, now}, {now, now}, 0, block_epoch};
+    acquired[acquired_count++] = {(uint32_t)block, 0, {until, until}, {until, until}, 0, block_epoch};
 }
 
 // ---- the order of two accesses ----
@@ -210,6 +212,7 @@ void check_access(const char* address, int bytes, unsigned how, const void* pc) 
 }
 
 uint32_t check_time() { return now++; }
+uint32_t check_meeting() { return ++now; }
 
 // ---- synchronisation ----
 
@@ -219,6 +222,7 @@ void check_barrier() {
         if (thread_fence[i] > block_fence) block_fence = thread_fence[i];
         thread_clock[i] = now;
     }
+    far_barrier();
 }
 
 void check_warp_sync(unsigned warp, unsigned mask) {
@@ -234,11 +238,13 @@ void check_warp_sync(unsigned warp, unsigned mask) {
         memcpy(seen_by_warp[warp][lane], joined, sizeof joined);
         thread_clock[warp * WARP + lane] = now;
     }
+    known_warp(warp, mask), far_warp(warp, mask);
 }
 
 void check_begin_block(Worker& w) {
     for (unsigned t = 0; any_seen_by && t < w.count; ++t) memset(seen_by[t], 0, w.count * sizeof seen_by[t][0]);
     any_seen_by = false;
+    forget_far();
     block_serial = ++last_serial;
     block_epoch = ++now;
     block_fence = acquired_count = 0;

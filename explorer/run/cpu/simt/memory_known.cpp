@@ -8,6 +8,8 @@
 
 namespace simt {
 
+static void far_part(int number);  // memory_mates.cpp
+
 // What thread `t` knows to have happened, joined into what others will know.
 static void join(uint32_t* known, unsigned t) {
     for (unsigned u = 0; u < worker->count; ++u) known[u] = seen_by[t][u] > known[u] ? seen_by[t][u] : known[u];
@@ -34,6 +36,16 @@ void check_awaited(const uint32_t* until) {
     for (unsigned u = 0; u < worker->count; ++u) seen_by[t][u] = until[u] > seen_by[t][u] ? until[u] : seen_by[t][u];
 }
 
+// The lanes of a warp have met: each knows what any of them did.
+static void known_warp(unsigned warp, unsigned mask) {
+    static uint32_t joined[MAX_THREADS];
+    if (!any_seen_by) return;
+    memset(joined, 0, sizeof joined);
+    for (unsigned left = mask; left; left &= left - 1) join(joined, warp * WARP + (unsigned)__builtin_ctz(left));
+    for (unsigned left = mask; left; left &= left - 1)
+        memcpy(seen_by[warp * WARP + (unsigned)__builtin_ctz(left)], joined, worker->count * sizeof joined[0]);
+}
+
 void check_part(int number) {
     static uint32_t joined[MAX_THREADS];
     memset(joined, 0, sizeof joined);
@@ -45,6 +57,7 @@ void check_part(int number) {
     for (unsigned t = 0; t < w.count; ++t)
         if (w.threads[t].state == AT_PART && w.threads[t].argument == number)
             memcpy(seen_by[t], joined, w.count * sizeof joined[0]), thread_clock[t] = now;
+    far_part(number);
 }
 
 }  // namespace simt

@@ -31,6 +31,7 @@ struct Launch {
 };
 
 struct Boxes;
+struct Letters;
 
 // What the blocks of a cluster wrote to each other's shared memory, until the cluster's barrier.
 struct Handed { uint64_t block; long long offset; int bytes; const void* pc; unsigned char value[16]; };
@@ -81,6 +82,12 @@ struct Worker {           // one operating-system thread and the block it runs
     Mail* mail;           // the cluster's
     unsigned char (*gathered)[MAX_THREADS][16];  // the cluster's values: by rank and thread
     struct Boxes* boxes;  // mbarriers and bulk copies: see bulk.h
+    struct Letters* letters;  // what other blocks of the cluster sent: see letters.cpp
+    Worker** mates;       // the cluster's blocks, by rank; null where each runs alone, or all of a grid in turn
+    char* anchor;         // places of the block's shared memory are told by their distance from it
+    bool went_on;         // whether it did anything when it last had its turn
+    uint32_t met_at;      // when the cluster last met (the checked build)
+    bool behind_meeting;  // and has had no turn since
     void* kept;           // what the checked build keeps of shared memory while the block waits for others
     uint64_t random;      // xorshift state; `order_kind` 0 in order, 1 reversed, 2 random
     int order_kind;
@@ -98,12 +105,20 @@ void run_block(Worker&, const Launch&, uint64_t block, void** arguments);
 bool start_block(Worker&, const Launch&, uint64_t block, void** arguments);  // whether it waits for other blocks
 bool resume_block(Worker&);
 void release_worker(Worker&);
+[[noreturn]] void deadlock(Worker&);
 void run_cooperatively(Worker& model, const Launch&, void** arguments);  // all blocks, with barriers of the grid
 void run_clusters(Worker& model, const Launch&, void** arguments);       // cluster after cluster, with barriers of a cluster
 void shuffle(Worker&, uint16_t* order, unsigned count);
 uint64_t next_random(Worker&);
 extern char* stack_arena;          // of the checked build's one worker
 extern size_t stack_arena_bytes;
+
+// letters.cpp
+void begin_letters(Worker&);     // a block begins
+void end_letters(Worker&);       // a block ends
+void release_letters(Worker&);
+bool take_letters(Worker&);      // whether there were any
+bool await_letters(Worker&);     // for a block that cannot go on; false where others have to run first, on this system thread
 
 // products.cpp
 void forget_products(Thread&);   // a block begins
@@ -126,7 +141,8 @@ void check_grid_barrier();
 void check_leave_block(Worker&);   // its shared memory is kept until check_return_to_block
 void check_return_to_block(Worker&);
 void check_forget_block(Worker&);
-void check_after_block(uint64_t block);  // what it did so far happened before what the current block does
+void check_after_block(uint64_t block, uint32_t until);  // what it did before happened before what the current block does
+uint32_t check_meeting();          // a cluster meets: the time
 void check_write(char* address, int bytes, const void* pc);  // of the current thread, from outside of the text
 void check_warp_sync(unsigned warp, unsigned mask);
 struct Buffer {

@@ -115,7 +115,7 @@ static void start_fiber(Worker& w) {
     switch_stack(&w.scheduler_stack_pointer, f->stack_pointer);
 }
 
-[[noreturn]] static void deadlock(Worker& w) {
+[[noreturn]] void deadlock(Worker& w) {
     report_mbarrier(w);
     for (unsigned i = 0; i < w.count; ++i) {
         const Thread& t = w.threads[i];
@@ -154,6 +154,7 @@ static void begin_block(Worker& w, const Launch& launch, uint64_t block, void** 
     memset(w.waiting_at_part, 0, sizeof w.waiting_at_part);
     w.launch = &launch, w.arguments = arguments, w.block = block;
     forget_boxes(w);
+    begin_letters(w);
     Index index = {0, 0, 0};
     for (unsigned i = 0; i < w.count; ++i) {
         Thread& t = w.threads[i];
@@ -171,17 +172,19 @@ static void begin_block(Worker& w, const Launch& launch, uint64_t block, void** 
     if (w.order_kind == 2) shuffle(w, w.order, w.count);
 }
 
-// Run a block until all its threads are done or all wait for the other blocks.
+// Run a block until all its threads are done or all wait for the other blocks; or until it can only go on when others of its
+// cluster have, or at some time before (order_kind 2).
 static void advance(Worker& w) {
     announce(w);
 #if SIMT_CHECKED
     if (w.kept) check_return_to_block(w);
     else check_begin_block(w);
 #endif
+    w.went_on = w.next_unstarted < w.count;
     while (w.next_unstarted < w.count) start_fiber(w);
     while (w.done < w.count && w.waiting_at_grid < w.count) {
-        if (w.order_kind == 2) shuffle(w, w.order, w.count), land_boxes(w, 4);
-        bool progress = false;
+        bool progress = take_letters(w);
+        if (w.order_kind == 2) shuffle(w, w.order, w.count), progress |= land_boxes(w, 4);
         for (unsigned i = 0; i < w.count; ++i) {
             Thread& t = w.threads[w.order[i]];
             if (t.state != READY) continue;
@@ -190,9 +193,13 @@ static void advance(Worker& w) {
             enter(w, t);
             switch_stack(&w.scheduler_stack_pointer, t.stack_pointer);
         }
-        if (!progress && w.waiting_at_grid < w.count && !land_boxes(w, 1)) deadlock(w);
+        if (progress || w.waiting_at_grid == w.count || land_boxes(w, 1)) {
+            w.went_on = true;
+            if (w.mates && w.order_kind == 2 && w.done < w.count && next_random(w) % 16 == 0) return;
+        } else if (!w.mates) deadlock(w);
+        else if (!await_letters(w)) return;
     }
-    if (w.done == w.count) end_boxes(w);
+    if (w.done == w.count) end_letters(w), end_boxes(w);
 }
 
 void run_block(Worker& w, const Launch& launch, uint64_t block, void** arguments) {

@@ -98,11 +98,21 @@ void simt_mbarrier_expect(void* at, int bytes);
 void simt_mbarrier_arrive(void* at);
 void simt_mbarrier_wait(void* at, int parity);
 void simt_bulk_copy(void* shared, const void* map, const int* at, int rank, void* mbarrier);
+void simt_bulk_copy_to(char* anchor, void* shared, const void* map, const int* at, int rank, void* mbarrier,
+                       unsigned blocks);                               // letters.cpp; a bit for each block of the cluster
+void simt_mbarrier_arrive_at(char* anchor, void* at, unsigned block);
+void simt_cluster_barrier(char* anchor, int line);                     // all threads of a cluster
+unsigned simt_cluster_rank();
 void simt_index_fault(long long index, int extent);                   // of an array of the thread's own
 }
 static SIMT_THREAD_LOCAL char simt_anchor;  // places of shared memory are told by their distance from it: the same in every block
 inline long long simt_offset(const void* mine) { return (const char*)mine - &simt_anchor; }
 inline void simt_cluster_meet() { simt_cluster_meet(&simt_anchor); }
+__forceinline__ void simt_cluster_barrier(int line) { simt_cluster_barrier(&simt_anchor, line); }
+__forceinline__ void simt_mbarrier_arrive_at(void* at, unsigned block) { simt_mbarrier_arrive_at(&simt_anchor, at, block); }
+__forceinline__ void simt_bulk_copy_to(void* shared, const void* map, const int* at, int rank, void* mbarrier, unsigned blocks) {
+    simt_bulk_copy_to(&simt_anchor, shared, map, at, rank, mbarrier, blocks);
+}
 static const int warpSize = 32;
 
 // __builtin_LINE() as a default argument is the caller's line.
