@@ -114,9 +114,10 @@ class ProductForm:
     gathered : tuple of str
         All loops over the depth, outermost first, where they are taken as one, whose name is `depth`: a step of it takes elements
         from several of them, and a copy gathers what is no box.  Nothing where `depth` alone is long enough.
-    lines : bool
-        Whether results have 2 bytes and follow each other along the columns, in rows that begin at multiples of 16 bytes: pairs
-        that lanes hold are half a sector, and 16 bytes from shared memory a part of a line.
+    aligned : int
+        Bytes of the widest access along the columns that all rows of the results allow, where these have 2 bytes and follow each
+        other along the columns; else 0.  Pairs that lanes hold are half a sector there, and from shared memory a warp stores
+        runs of a row.
     across : bool
         Whether results follow each other in memory along the rows instead.
     long : bool
@@ -146,7 +147,7 @@ class ProductForm:
     flat: tuple[tuple[str, ...], ...] = ()
     gathered: tuple[str, ...] = ()
     grouped: bool = False
-    lines: bool = False
+    aligned: int = 0
     across: bool = False
     long: bool = False
     significand: int = 0
@@ -222,7 +223,7 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
                        widths, k.id, tuple(x.id for x in others), tuple(x.extent for x in others),
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
                        plan.array_of[statement.target.array].dtype, gathered or _by_stride(plan, update, inner),
-                       () if gathered else flat, gathered, grouped, _in_lines(plan, last, wide), _across(plan, last, tall),
+                       () if gathered else flat, gathered, grouped, _aligned(plan, last, wide, flat), _across(plan, last, tall),
                        _is_long(plan, [*leaves_of(body[0])], update, {*wide}, {*tall}), significand_of(statement))
 
 
@@ -240,15 +241,19 @@ def _is_long(plan: Plan, leaves: Sequence[Leaf], update: Leaf, wide: set[str], t
     return False
 
 
-def _in_lines(plan: Plan, leaf: Leaf, columns: Sequence[str]) -> bool:
-    """Whether the last leaf's results have neighbours along columns, and rows of whole vectors (:attr:`ProductForm.lines`)."""
+def _aligned(plan: Plan, leaf: Leaf, columns: Sequence[str], flat: Sequence[tuple[str, ...]]) -> int:
+    """Bytes of the last leaf's accesses along columns (:attr:`ProductForm.aligned`)."""
     statement = plan.statement_of[leaf.statement]
     array, slot = plan.array_of[statement.target.array], len(statement.reads)
     if array.role == "temporary" or array.dtype.bytes != PAIRED or index_of(plan, leaf, slot) is None:
-        return False
+        return 0
     steps = strides_of(plan, leaf, slot)
-    along = [name for name in columns if steps.get(name) == 1]
-    return bool(along) and all(step * array.dtype.bytes % VECTOR_BYTES == 0 for name, step in steps.items() if name not in along)
+    along = {name for name in columns if steps.get(name) == 1}
+    for run in flat:  # of loops that are one, those that walk the results on, too
+        for x, y in zip(run[-2::-1], run[:0:-1], strict=True):
+            if y in along and steps.get(x) == steps[y] * plan.loops[y].extent:
+                along.add(x)
+    return vector_of(plan, leaf, slot, along) * array.dtype.bytes if along else 0
 
 
 def _across(plan: Plan, leaf: Leaf, rows: Sequence[str]) -> bool:

@@ -11,6 +11,7 @@ from math import gcd, prod
 
 from ...gpu.spec import Gpu
 from ...ir.instructions import Instruction, wgmma
+from ...ir.layout import GROUP
 from ...ir.tree import WARP_SIZE
 from ...poly.traffic import WORD_BYTES
 from ..pipelines.rates import (
@@ -30,12 +31,14 @@ from ..pipelines.terms import Step, stepped
 from ..price import clock_of
 from ..stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
 from ..tensor_rates import tensor_flops_per_s
-from .form import Factor, ProductForm
-from .results import WIDEST
+from .form import PAIRED, Factor, ProductForm
+from .results import WIDEST, part_of
 from .shapes import GROUP_ROWS, ROW_BYTES, Tiling, boxes, warp_instruction
 
 SECTOR_BYTES, SINGLE = 32, 0.5
-"""Of a sector, of which shorter runs of results fill a part; and of the rate of stores, where lanes hold no neighbours."""
+"""Of a sector, of which shorter runs of results fill a part; and of the rate of stores, where lanes store no pairs."""
+PIECE = 8
+"""Results side by side that a warp stores from fragments: pairs of four lanes."""
 CACHED = 0.5
 """Share of the second-level cache that keeps a workspace between two launches."""
 
@@ -160,7 +163,8 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     out_bytes = form.accumulator.bytes if t.slices > 1 else out_bytes
     steps = t.chunk(form) // t.depth * prod(form.outer_extents)
     sides = ((form.left, t.rows), (form.right, t.columns))
-    lines = (n * f.dtype.bytes * (_lines(form, f, t) if t.engine == "warpgroup" else 1.0) for f, n in sides)
+    lines = (n * f.dtype.bytes * (_lines(form, f, t) if t.engine == "warpgroup" else 1.0) / shared
+             for (f, n), shared in zip(sides, reversed(t.mates), strict=True))
     loaded = t.depth * sum(lines) / rates.load
     if t.engine != "warpgroup":
         loaded = max(loaded, sum(t.depth * n / f.vector / WARP_SIZE * (
@@ -182,12 +186,30 @@ def _lines(form: ProductForm, f: Factor, t: Tiling) -> float:
 
 
 def _store_rate(form: ProductForm, t: Tiling, out_bytes: int) -> float:
-    """Bytes of results that a multiprocessor writes in a cycle."""
+    """Bytes of results that a multiprocessor writes in a cycle: by their sectors.
+
+    A warp's load from shared memory and its store are six or seven instructions, two cycles (in machine code for sm_90, NVRTC 13,
+    whose compiler takes four turns together): also with 2 bytes a lane, its bytes take longer.
+    """
     rates, run = RATES[t.engine], boxes(form, t)[1]
-    direct = min(rates.stored * out_bytes, rates.through)
+    begins = min(WIDEST, (form.aligned or WIDEST) * out_bytes // PAIRED)
+    piece = PIECE * out_bytes
+    direct = min(rates.stored * out_bytes, rates.through) * _filled(piece, begins) / _filled(piece, WIDEST)
     if not t.through:
-        return direct * (SINGLE if form.across else 1.0)
-    return max(direct, rates.through * min(1.0, run[-1] * out_bytes / SECTOR_BYTES) if len(run) > 1 else rates.through)
+        return direct * (SINGLE if form.across or begins < 2 * out_bytes else 1.0)
+    lanes, row = (GROUP, t.columns) if t.engine == "warpgroup" else (WARP_SIZE, t.columns // t.across)
+    beside, whole = out_bytes * (run[-1] if len(run) > 1 else row), rates.through
+    if begins < WIDEST:  # a lane stores as much as every row allows, and what a warp stores begins anywhere in a sector
+        turn = min(WARP_SIZE, part_of(max(1, row * out_bytes // begins), begins, lanes))
+        whole *= _filled(min(beside, begins * turn), begins)
+    elif len(run) > 1:
+        whole *= min(1.0, beside / SECTOR_BYTES)
+    return max(direct, whole) if len(run) > 1 else whole
+
+
+def _filled(run: int, begins: int) -> float:
+    """What part of the sectors that it touches a run of so many bytes fills, on average over all multiples of `begins`."""
+    return run / (run + SECTOR_BYTES - begins)
 
 
 def _join_us(written: int, results: int, gpu: Gpu) -> float:

@@ -62,7 +62,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
         if temporary not in b.plan.buffer_of and not (result and temporary == b.plan.statement_of[result].reads[0].array):
             b.do("contract", temporary, "register")
     if result:
-        stored(b, result, role)
+        stored(b, result, role, form.aligned or WIDEST)
     if copy:
         b.attempt("store_matrix", copy)
     pairs(b, form.kernel)
@@ -174,8 +174,17 @@ def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...])
     b.do("tensorize", form.update)
     if t.producer:
         b.do("specialise", depth, t.stages, registers=t.taken(form))
+        _shared(b, form, t)
     if t.stages > 1:
         b.attempt("overlap", depth)
+
+
+def _shared(b: Builder, form: ProductForm, t: Tiling) -> None:
+    """Boxes of the left factor for all tiles of a cluster in one row, and of the right one for those in one column."""
+    for factor, along, count in ((form.left, form.columns[0], t.mates[1]), (form.right, form.rows[0], t.mates[0])):
+        for leaf in [x for x, _, k in b.plan.leaves if k.id == form.kernel and x.mechanism == "bulk"]:
+            if count > 1 and b.plan.statement_of[leaf.statement].reads[0].array == factor.array:
+                b.do("multicast", leaf.id, BLOCK_AXES[0] if t.persistent else b.plan.loops[along].role, count)
 
 
 def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]) -> None:

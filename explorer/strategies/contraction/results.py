@@ -1,12 +1,13 @@
 """Results on their way out through shared memory: lanes leave what they hold there, and store neighbours side by side.
 
 A lane of a tensor instruction holds pairs of neighbours, so that a warp's store writes halves of sectors.  With the results in
-shared memory, a temporary of their own (`outline`), each lane stores 16 bytes, and a warp whole lines.
+shared memory, a temporary of their own (`outline`), each lane stores 16 bytes, and a warp whole lines; where rows begin at no
+multiples of 16 bytes, each lane stores 8, 4 or 2, and a warp a run of a row.
 """
 
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 
 from ...ir.expr import Expr
 from ...ir.layout import GROUP, LANES
@@ -15,6 +16,8 @@ from .._steps import Builder
 
 WIDEST = 16
 """Bytes of one access of a thread."""
+RUN_BYTES = 64
+"""Of a row, those that lanes side by side store together at least, unless it is shorter."""
 FRAGMENT = 8
 """Registers of results that a lane holds beside its sums before one instruction stores them: four words of pairs (PTX ISA,
 "stmatrix")."""
@@ -101,26 +104,63 @@ def _above(b: Builder, name: str) -> tuple[Loop, ...]:
     return hit[1]
 
 
-def stored(b: Builder, name: str, role: str) -> None:
-    """The store's temporary in shared memory, its loops spread over the lanes of a warp or a warpgroup."""
+def stored(b: Builder, name: str, role: str, aligned: int = WIDEST) -> None:
+    """The store's temporary in shared memory, its loops spread over the lanes of a warp or a warpgroup.
+
+    Lanes side by side store neighbours along a row, each as many bytes as the tile and the beginnings of rows allow.
+
+    Parameters
+    ----------
+    b : Builder
+    name : str
+        The store's statement.
+    role : str
+        Of the loop over lanes.
+    aligned : int
+        Bytes of an access that begins where any row does.
+    """
     temporary = b.plan.statement_of[name].reads[0].array
     b.do("contract", temporary, "shared")
     outer, inner = (x.id for x in _above(b, name)[-2:])
     if _step(b, name, outer) == 1:
         b.do("reorder", (inner, outer))
         outer, inner = inner, outer
-    width = WIDEST // b.plan.array_of[temporary].dtype.bytes
-    while width > 1 and b.extent(inner) % width:
-        width //= 2
-    vector, lanes = b.plan.fresh(f"{inner}.v"), GROUP if role == "thread.x" else LANES
-    if width > 1 and b.extent(inner) > width:
-        b.do("split", inner, width, inner=vector)
-    b.do("coalesce", (outer, inner))
+    size = b.plan.array_of[temporary].dtype.bytes
+    keep = b.schedule
+    for width in (n for n in (16, 8, 4, 2, 1) if n * size <= max(aligned, size)):
+        if _side_by_side(b, outer, inner, width, role, size):
+            break
+        b.schedule = keep
+    b.attempt("swizzle", temporary)
+
+
+def _side_by_side(b: Builder, outer: str, inner: str, width: int, role: str, size: int) -> bool:
+    """Lanes along a tile's rows, so many elements of so many bytes each; whether one access of a lane may be as wide."""
+    vector, lanes = inner, GROUP if role == "thread.x" else LANES
+    if width > 1 and (b.extent(inner) % width or b.extent(outer) * b.extent(inner) // width % lanes):
+        return False
+    if b.extent(inner) > width:
+        if width > 1:
+            vector = b.plan.fresh(f"{inner}.v")
+            b.do("split", inner, width, inner=vector)
+        part = part_of(b.extent(inner), width * size, lanes)
+        if part < b.extent(inner) and b.extent(outer) % (lanes // part) == 0:
+            whole, inner = inner, b.plan.fresh(f"{inner}.l")
+            b.do("split", whole, part, inner=inner).do("reorder", (whole, outer))
+        b.do("coalesce", (outer, inner))
     lane = b.plan.fresh(f"{outer}.l")
     b.do("split", outer, lanes, inner=lane).do("bind", lane, role)
-    if width > 1:
-        b.attempt("vectorize", vector)
-    b.attempt("swizzle", temporary)
+    return width == 1 or b.attempt("vectorize", vector)
+
+
+def part_of(row: int, nbytes: int, lanes: int) -> int:
+    """Of the accesses of so many bytes that a tile's row takes, those that lanes side by side make in one turn.
+
+    Where a row does not take all lanes or a part of them, as one of 192 elements in 24 accesses does not, lanes would divide for
+    their places, each in a condition of its own: as many of them as divide both take a part of the row, if that is long enough.
+    """
+    part = gcd(row, lanes)
+    return part if part * nbytes >= RUN_BYTES else row
 
 
 def _step(b: Builder, name: str, loop: str) -> int:

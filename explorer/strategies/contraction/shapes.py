@@ -63,6 +63,9 @@ class Tiling:
         Whether a warp beside the others issues the bulk copies, ahead of tiles too.
     matrix : bool
         Whether results go to shared memory by ``stmatrix``, with `through`.
+    mates : tuple of int
+        Tiles along rows, and along columns, whose blocks are a cluster, with a producer: those in one column share the boxes of
+        the right factor, those in one row the left one's.
     """
 
     engine: str
@@ -78,6 +81,7 @@ class Tiling:
     persistent: int = 0
     producer: bool = False
     matrix: bool = False
+    mates: tuple[int, int] = (1, 1)
 
     @property
     def threads(self) -> int:
@@ -137,7 +141,8 @@ class Tiling:
                 f"{self.stages} stages" + f", depth in {self.slices} slices" * (self.slices > 1)
                 + ", results through shared memory" * self.through + " by stmatrix" * self.matrix
                 + f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0)
-                + ", a warp that copies" * self.producer)
+                + ", a warp that copies" * self.producer
+                + f", clusters of {self.mates[0]} x {self.mates[1]}" * (self.mates != (1, 1)))
 
 
 def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | None:
@@ -155,7 +160,7 @@ def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
                 continue
             yield t
             yield from _in_turn(t, form, gpu)
-            if t.engine != "plain" and form.lines and _fits(through := replace(t, through=True), form, gpu, MOST_REGISTERS):
+            if t.engine != "plain" and form.aligned and _fits(through := replace(t, through=True), form, gpu, MOST_REGISTERS):
                 yield through
                 yield from _in_turn(through, form, gpu)
 

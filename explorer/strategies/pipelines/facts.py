@@ -305,7 +305,8 @@ def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
         source, item = use.used[0], _bytes(plan, use.used[-1])
         bulk, array = use.leaf.mechanism == "bulk", plan.array_of[source.storage]
         row = plan.buffer_of[use.used[-1].storage].shape[-1] * item
-        taken += use.times * item * (of_lines(row, array.stored[-1] * item) if bulk else 1.0)
+        shared = use.leaf.multicast[1] if use.leaf.multicast else 1  # each neighbour fetches a part
+        taken += use.times * item * (of_lines(row, array.stored[-1] * item) if bulk else 1.0) / shared
         if not bulk:
             cycles = NARROW_CYCLES if _is_narrow(plan, s, use) else copy_cycles(
                 s.engine, use.leaf.mechanism in ASYNCHRONOUS, _vector(use) * item)
@@ -345,7 +346,8 @@ def _stored(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], facts: dict
             continue
         item = _bytes(plan, used[-1])
         write = facts.get((leaf.id, used[-1].slot))
-        through = any(s.space == "shared" for s in used[:-1]) and write is not None and write.efficiency > WHOLE
-        rate = rates.through if through else min(rates.stored * item, rates.through)
+        rate = min(rates.stored * item, rates.through)
+        if write is not None and any(s.space == "shared" for s in used[:-1]):
+            rate = max(rate, rates.through * min(1.0, write.efficiency / WHOLE))
         cycles += known.executions * item / counts.blocks / rate
     return cycles
