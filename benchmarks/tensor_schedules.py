@@ -123,6 +123,13 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         yield f"a convolution of stride {stride}", auto(product_programs.conv_nhwc.schedule(**last.sizes))
         yield f"a convolution of stride {stride}, channels first", auto(product_programs.conv.schedule(**case.sizes))
     turns = Tiling("warpgroup", 64, 64, 64, 1, 1, 3, persistent=4)
+    for order, n, t in (("nt", 75, Tiling("warpgroup", 64, 64, 64, 1, 1, 3, through=True)),
+                        ("nn", 76, Tiling("warp", 64, 64, 32, 2, 2, 2, 16, through=True)),
+                        ("tn", 83, Tiling("warp", 64, 64, 32, 2, 2, 2, 16, through=True))):
+        yield f"products, {order}, results of odd rows, {t}", tiled(f"product_{order}", t, M=72, N=n, K=72)
+    for mates in ((1, 2), (2, 1), (2, 2)):
+        t = Tiling("warpgroup", 64, 64, 64, 1, 1, 3, producer=True, mates=mates)
+        yield f"products, nn, {t}", tiled("product_nn", t, M=200, N=200, K=328)
     for t in (turns, replace(turns, producer=True), replace(turns, producer=True, through=True)):
         yield f"products, nn, {t}", tiled("product_nn", t, M=200, N=200, K=200)
     for program in (product_programs.attention, product_programs.causal_attention):

@@ -195,9 +195,12 @@ class Plan:
 
     @cached_property
     def clusters(self) -> dict[str, tuple[int, int, int]]:
-        """For each kernel by id, the blocks (x, y, z) of a cluster: the whole grid along the axes combined or joined so."""
+        """For each kernel by id, the blocks (x, y, z) of a cluster: as many as share copies along an axis of the grid, and all of
+        them along the axes that are combined or joined so.
+        """
         out: dict[str, tuple[int, int, int]] = {}
         for group in self.launched:
+            mates = dict(sorted(leaf.multicast for leaf, _, k in self.leaves if k in group and leaf.multicast))
             roles = {loop.role for leaf, above, k in self.leaves if k in group
                      for loop in above if dict(leaf.collect).get(loop.id) == "cluster"}
             for kernel in group[1:]:
@@ -205,7 +208,7 @@ class Plan:
                     roles |= {role for axis, role in enumerate(BLOCK_ROLES) if axis not in self.joined_axes(kernel)}
             for kernel in group:
                 grid = self.extents[group[0].id][:3]
-                x, y, z = (n if role in roles else 1 for n, role in zip(grid, BLOCK_ROLES, strict=True))
+                x, y, z = (n if role in roles else mates.get(role, 1) for n, role in zip(grid, BLOCK_ROLES, strict=True))
                 out[kernel.id] = x, y, z
         return out
 

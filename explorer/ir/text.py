@@ -57,6 +57,7 @@ def leaf_text(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:
     notes = [f"where {guard}" for guard in notes] + [f"{name} combined by {how}" for name, how in leaf.collect]
     notes += [note] if (note := sum_note(leaf)) else []
     notes += ["by one thread"] if leaf.mechanism == "bulk" and any(x.is_thread for x in above) else []
+    notes += [note] if (note := mates_note(leaf)) else []
     text = statement_text(plan, leaf)
     text = f"{leaf.id}: {f'{leaf.mechanism} ' * (leaf.mechanism in ('async', 'bulk'))}{text}"
     return f"{text}  # {'; '.join(notes)}" if notes else text
@@ -75,6 +76,11 @@ def by_one(leaf: Leaf, above: tuple[Loop, ...]) -> Leaf:
 def sum_note(leaf: Leaf) -> str:
     """How one thread adds a statement's terms, where it is not one after the other: ``compensated (Kahan)``."""
     return {"kahan": "compensated (Kahan)", "pairwise": "in pairs"}.get(leaf.mechanism, "")
+
+
+def mates_note(leaf: Leaf) -> str:
+    """Who brings a box, where several blocks do: ``2 neighbours along block.x bring a part each``."""
+    return f"{leaf.multicast[1]} neighbours along {leaf.multicast[0]} bring a part each, for all" if leaf.multicast else ""
 
 
 def sync_text(sync: Sync) -> str:

@@ -75,6 +75,8 @@ class Leaf:
     sums : tuple of (Expr, Expr)
         Sums of the statement's dimensions that were one loop once (`coalesce`), with their values over the loops'
         variables: what makes one flat offset of the indices of an array that the loop ran through.
+    multicast : tuple of str and int, or None
+        Of a bulk copy: the axis of the grid (``"block.x"``) of which so many neighbours bring a part of the box each, to all.
     """
 
     id: str
@@ -85,6 +87,7 @@ class Leaf:
     mechanism: str = "plain"
     collect: tuple[tuple[str, str], ...] = ()
     sums: tuple[tuple[Expr, Expr], ...] = ()
+    multicast: tuple[str, int] | None = None
 
     @cached_property
     def places(self) -> Places:

@@ -13,11 +13,12 @@ from typing import Protocol
 from ..errors import ScheduleError
 from ..ir.expr import Expr, quotient, remainder, var
 from ..ir.plan import Plan
-from ..ir.tree import WARP_SIZE, Leaf, Loop, Sync, leaves
+from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Leaf, Loop, Sync, leaves
 from ..poly.arrivals import copies_in_bulk, mbarriers
 from ..poly.bulk import Bulk, bulk
 from ..poly.filled import counted as groups_of
 from ..poly.groups import RELEASES, closed_before, path_to
+from ..poly.multicast import is_shared, parts_of
 from ..poly.pure_load import Never
 from .conditions import NEVER, Condition, condition, conjunction
 from .names import Names
@@ -31,6 +32,7 @@ from .nodes import (
     BulkCopy,
     Commit,
     If,
+    Mates,
     Mbarriers,
     Node,
     PassTurn,
@@ -68,29 +70,41 @@ class Launched:
         for low in self.lows:
             for leaf, above in leaves(low.kernel.body):
                 if leaf.mechanism == "bulk" and all(x.extent > 0 for x in above):  # one that never runs needs no map
-                    self._map(moved(low.plan, leaf, above), low.stores, taken)
+                    self._map(leaf, moved(low.plan, leaf, above), low.stores, taken)
         for low in self.lows:
             if copies_in_bulk(low.kernel):
                 self.mbarriers[low.kernel.id] = Mbarriers(taken.take("arrived"), mbarriers(low.plan, low.kernel))
             if low.kernel.has_roles:
                 self.released[low.kernel.id] = Mbarriers(taken.take("released"), mbarriers(low.plan, low.kernel),
-                                                         prod(low.block) // WARP_SIZE)
+                                                         prod(low.block) // WARP_SIZE, shared_by(low))
         for low in self.lows:
             low.taken.taken |= taken.taken
 
-    def _map(self, found: Bulk, stores: Mapping[tuple[str, str], Store], taken: Names) -> None:
-        key = _key(found)
+    def _map(self, leaf: Leaf, found: Bulk, stores: Mapping[tuple[str, str], Store], taken: Names) -> None:
+        key = _key(leaf, found)
         if key not in self.maps:
             store = stores["array", found.array]
-            self.maps[key] = TensorMap(taken.take(f"{store.name}_map"), store, found.axes, found.box, found.steps, found.swizzle)
+            self.maps[key] = TensorMap(taken.take(f"{store.name}_map"), store, found.axes, _part(leaf, found), found.steps,
+                                       found.swizzle)
 
-    def map(self, found: Bulk) -> TensorMap:
+    def map(self, leaf: Leaf, found: Bulk) -> TensorMap:
         """The tensor map of a copy."""
-        return self.maps[_key(found)]
+        return self.maps[_key(leaf, found)]
 
 
-def _key(found: Bulk) -> Key:
-    return found.array, found.axes, found.box, found.steps, found.swizzle
+def _key(leaf: Leaf, found: Bulk) -> Key:
+    return found.array, found.axes, _part(leaf, found), found.steps, found.swizzle
+
+
+def _part(leaf: Leaf, found: Bulk) -> tuple[int, ...]:
+    """The box that one block asks for."""
+    parts = parts_of(leaf, found)
+    return parts.of(found.box) if parts else found.box
+
+
+def shared_by(low: Lowered) -> int:
+    """Blocks that write to each other's shared memory."""
+    return prod(low.plan.clusters[low.kernel.id]) if is_shared(low.kernel, low.plan) else 1
 
 
 def moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk:
@@ -136,7 +150,13 @@ def begin(c: Known) -> tuple[Node, ...]:
     if counted is None:
         return ()
     made = [counted, *filter(None, [c.bulk.released.get(low.kernel.id)])]
-    return *(by_first(low, Begin(m)) for m in made), *((Barrier(),) if first_thread(low) else ())
+    shared = shared_by(low) > 1
+    return *(by_first(low, Begin(m)) for m in made), *((Barrier(cluster=shared),) if shared or first_thread(low) else ())
+
+
+def end(c: Known) -> tuple[Node, ...]:
+    """No block ends while others write to its shared memory, or arrive at its mbarriers."""
+    return (Barrier(cluster=True, comment="the others of the cluster may still write here"),) if shared_by(c.low) > 1 else ()
 
 
 def copy(c: Known, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
@@ -157,9 +177,18 @@ def copy(c: Known, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
     group = low.in_c(groups_of(low.plan, low.kernel).group_of(inner.id), site.loops)
     to = Ref(low.store(inner, len(site.statement.reads)), tuple(map(told, found.cell)))
     ids = (inner.id, *(x.id for x in found.loops), *(x.id for x in above if not low.is_counter(x)))
-    node = BulkCopy(site, c.bulk.map(found), tuple(map(told, found.first)), to, found.loops, counted,
-                    remainder(group, counted.count, site.ranges), ids)
+    node = BulkCopy(site, c.bulk.map(inner, found), tuple(map(told, found.first)), to, found.loops, counted,
+                    remainder(group, counted.count, site.ranges), ids, _mates(low, inner, found))
     return (by_first(low, node, when),)
+
+
+def _mates(low: Lowered, leaf: Leaf, found: Bulk) -> Mates | None:
+    """Who brings the parts of a box, if several blocks do."""
+    if (parts := parts_of(leaf, found)) is None:
+        return None
+    name = low.role_name[BLOCK_ROLES[parts.axis]]
+    place = remainder(var(name), parts.count, {name: (0, low.grid[parts.axis] - 1)})
+    return Mates(parts.count, parts.dimension, place, prod(low.plan.clusters[low.kernel.id][: parts.axis]))
 
 
 def _when(low: Lowered, site: Site, found: Bulk) -> tuple[Condition, ...] | None:

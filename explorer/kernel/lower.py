@@ -27,7 +27,7 @@ from ..poly.matrix_move import MOVES, STORE, MatrixMove, matrix_move
 from ..poly.shared_tile import read_by_tiles, tiles_of, written_by_threads
 from .accesses import copied_slot, inside_conditions, instance, operands, ref
 from .async_copy import moved
-from .bulk_copy import Launched, begin, copy, synchronisation
+from .bulk_copy import Launched, begin, copy, end, synchronisation
 from .conditions import NEVER
 from .nodes import Barrier, Collect, Copy, Declare, For, If, MoveMatrix, Multiply, Node, Ref, WaitProducts, Way
 from .redundant import Overrun
@@ -114,7 +114,7 @@ class Context:
 
 def lower(context: Context) -> tuple[Node, ...]:
     """The kernel's body."""
-    return (*begin(context), *_body(context, context.low.kernel.id, context.low.kernel.body, ()))
+    return (*begin(context), *_body(context, context.low.kernel.id, context.low.kernel.body, ()), *end(context))
 
 
 def _body(c: Context, parent: str, nodes: Sequence[Planned], above: tuple[Loop, ...]) -> tuple[Node, ...]:

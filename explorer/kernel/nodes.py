@@ -27,6 +27,7 @@ from .nodes_async import (
     BulkCopy,
     Commit,
     Copy,
+    Mates,
     Mbarriers,
     PassTurn,
     Release,
@@ -207,11 +208,12 @@ class Barrier:
     """All threads of the block meet; their memory is each other's.
 
     With `proxy` so are their writes to shared memory to instructions that read it by themselves, as a warpgroup's do (PTX ISA,
-    "Async proxy"): a fence of each thread stands before.
+    "Async proxy"): a fence of each thread stands before.  With `cluster` the threads of all blocks of the cluster meet.
     """
 
     comment: str = ""
     proxy: bool = False
+    cluster: bool = False
     ids: tuple[str, ...] = ()
 
 
@@ -319,5 +321,5 @@ Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | BulkCopy | Mu
 
 __all__ = ["Acquire", "AnyOf", "Apply", "Arrive", "Await", "AwaitTurn", "Barrier", "Begin", "BulkCopy", "CloseLog", "Collect",
            "Combine", "Commit", "Contribute", "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "Local",
-           "Mask", "Mbarriers", "Multiply", "Node", "Number", "OpenLog", "Operand", "PassTurn", "Put", "Ref", "Release", "Stamp",
-           "TensorMap", "Wait", "WaitProducts", "Way"]
+           "Mask", "Mates", "Mbarriers", "Multiply", "Node", "Number", "OpenLog", "Operand", "PassTurn", "Put", "Ref", "Release",
+           "Stamp", "TensorMap", "Wait", "WaitProducts", "Way"]

@@ -61,11 +61,15 @@ class WaitProducts:
 
 @dataclass(frozen=True)
 class Mbarriers:
-    """Objects in shared memory that groups take in turn: all arrivals, and all bytes of bulk copies, complete a phase."""
+    """Objects in shared memory that groups take in turn: all arrivals, and all bytes of bulk copies, complete a phase.
+
+    In each phase `arrivals` come from each of `blocks`, of a cluster.
+    """
 
     name: str
     count: int
     arrivals: int = 1
+    blocks: int = 1
 
     @property
     def store(self) -> Store:
@@ -119,8 +123,31 @@ class TensorMap:
 
 
 @dataclass(frozen=True)
+class Mates:
+    """The blocks of a cluster that bring the parts of one box to each other.
+
+    Attributes
+    ----------
+    count : int
+        Parts, along one dimension of the box.
+    dimension : int
+    place : Expr
+        The part that this block brings.
+    apart : int
+        From the rank in the cluster of one of them to the next.
+    """
+
+    count: int
+    dimension: int
+    place: Expr
+    apart: int
+
+
+@dataclass(frozen=True)
 class BulkCopy:
     """A box of an array is copied to shared memory, with zeros for what lies beyond the array.
+
+    With `mates` the map's box is a part of it; every one of them brings one, and gets all.
 
     Attributes
     ----------
@@ -145,6 +172,14 @@ class BulkCopy:
     counted: Mbarriers
     slot: Expr
     ids: tuple[str, ...] = ()
+    mates: Mates | None = None
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """Elements along each dimension, those that mates bring included."""
+        if self.mates is None:
+            return self.map.box
+        return tuple(n * self.mates.count if d == self.mates.dimension else n for d, n in enumerate(self.map.box))
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from functools import singledispatchmethod
 
 from ..ir.expr import Expr, Ranges, const
 from ..ir.instructions import Wgmma
-from ..ir.swizzle import UNIT, offset
-from ..poly.bulk import ALIGNMENT
+from ..ir.swizzle import UNIT
+from .box_call import box_call
 from .conditions import NEVER, Condition, anyone, condition, conjunction
 from .device.mma import mma_name
 from .device.wgmma import wgmma_name, wgmma_part
@@ -237,20 +237,7 @@ class BodyPrinter:
 
     @node.register
     def _(self, node: BulkCopy) -> list[Out]:
-        self.spell.library.add("bulk_copy")
-        at = [self.spell.expr(e, node.site.ranges)[0] for e in reversed(node.first)]
-        box = ", ".join(map(str, reversed(node.map.box)))
-        arguments = ", ".join((f"&{self._box(node)}", node.map.name, *at, self._slot(node.counted, node.slot, node.site.ranges)))
-        return [Lines((f"bulk_copy_{len(at)}d<{box}>({arguments});  // {node.site.leaf.id}",), node.ids)]
-
-    def _box(self, node: BulkCopy) -> str:
-        """The first element of a box in shared memory, as the hardware sees it: before the swizzle."""
-        store, ranges = node.to.store, node.site.ranges
-        self.spell.aligned[store.name] = ALIGNMENT
-        if not store.placed:
-            return self.spell.element(node.to, node.site)
-        index = [e for e in node.to.index if isinstance(e, Expr)]
-        return f"{store.name}[{self.spell.expr(offset(store.placed, index, ranges), ranges)[0]}]"
+        return [Lines((f"{box_call(self.spell, node)};  // {node.site.leaf.id}",), node.ids)]
 
     def _slot(self, counted: Mbarriers, slot: Expr, ranges: Ranges) -> str:
         return f"{counted.name}[{self.spell.expr(slot, ranges)[0]}]"
@@ -259,14 +246,16 @@ class BodyPrinter:
     def _(self, node: Begin) -> list[Out]:
         self.spell.library.add("bulk_copy")
         arguments, each = node.mbarriers.name, "one for each group of bulk copies on its way"
-        if node.mbarriers.arrivals > 1:
-            arguments, each = f"{arguments}, {node.mbarriers.arrivals}", "one for each slot, an arrival of each warp"
+        if (wanted := node.mbarriers.arrivals * node.mbarriers.blocks) > 1:
+            whose = " of each block of the cluster" * (node.mbarriers.blocks > 1)
+            arguments, each = f"{arguments}, {wanted}", f"one for each slot, an arrival of each warp{whose}"
         return [Lines((f"mbarrier_begin({arguments});  // {each}",), node.ids)]
 
     @node.register
     def _(self, node: Arrive | Release) -> list[Out]:
-        self.spell.library.add("roles" if isinstance(node, Release) else "bulk_copy")
-        call, slot = "release" if isinstance(node, Release) else "arrive", self._slot(node.mbarriers, node.slot, self.ranges)
+        slot, blocks = self._slot(node.mbarriers, node.slot, self.ranges), node.mbarriers.blocks
+        self.spell.library.add("multicast" if blocks > 1 else "roles" if isinstance(node, Release) else "bulk_copy")
+        call = "arrive" if isinstance(node, Arrive) else "release" if blocks == 1 else f"release_all<{blocks}>"
         return [Lines((f"mbarrier_{call}({slot});  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
@@ -278,11 +267,14 @@ class BodyPrinter:
     @node.register
     def _(self, node: Await | Acquire) -> list[Out]:
         slot, parity = self._slot(node.mbarriers, node.slot, self.ranges), self.spell.expr(node.parity, self.ranges)[0]
-        return [Lines((f"mbarrier_wait({slot}, {parity});  // {', '.join(node.ids[:1])}",), node.ids)]
+        whose = "_all" * (isinstance(node, Acquire) and node.mbarriers.blocks > 1)
+        return [Lines((f"mbarrier_wait{whose}({slot}, {parity});  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
     def _(self, node: Barrier) -> list[Out]:
-        call = f"barrier_of<1, {self.meet}>()" if self.meet else "__syncthreads()"
+        if node.cluster:
+            self.spell.library.add("multicast")
+        call = "cluster_meets()" if node.cluster else f"barrier_of<1, {self.meet}>()" if self.meet else "__syncthreads()"
         barrier = f"{call};{f'  // {node.comment}' if node.comment else ''}"
         if not node.proxy:
             return [Lines((barrier,), node.ids)]

@@ -57,10 +57,12 @@ class Roles:
 
 
 def apart(low: Lowered, body: Sequence[Node]) -> tuple[Node | Roles, ...]:
-    """The body as it is printed: divided by roles, where the kernel has some, behind what all threads do together."""
+    """The body as it is printed: divided by roles, where the kernel has some, between what all threads do together."""
     if not low.kernel.has_roles:
         return tuple(body)
     begun = next(n for n, node in enumerate(body) if isinstance(node, Barrier)) + 1
+    over = next((n for n in range(begun, len(body)) if isinstance(node := body[n], Barrier) and node.cluster), len(body))
+    body, tail = body[:over], tuple(body[over:])
     first = {low.role_name[role]: ZERO for role in ("thread.x", "thread.y", "thread.z", "warp", "lane") if role in low.role_name}
     producer = _producer(tuple(map_exprs(node, lambda e: e.substitute(first)) for node in body[begun:]))
     rows, registers = low.block[1], low.kernel.registers
@@ -68,7 +70,7 @@ def apart(low: Lowered, body: Sequence[Node]) -> tuple[Node | Roles, ...]:
     row = Condition(var(low.role_name["thread.y"]), True)  # of the block's threads one row more is none of the plan's
     head = (replace(node, conditions=tuple(dict.fromkeys((*node.conditions, row)))) if isinstance(node, If) else node
             for node in body[:begun])
-    return (*head, Roles(producer, _consumers(body[begun:]), rows, prod(low.block), given, registers, (low.kernel.id,)))
+    return (*head, Roles(producer, _consumers(body[begun:]), rows, prod(low.block), given, registers, (low.kernel.id,)), *tail)
 
 
 def _producer(nodes: Sequence[Node]) -> tuple[Node, ...]:

@@ -35,6 +35,7 @@ from .feasible import feasible
 from .flow_text import cell_text, element, instance
 from .groups import COPIES, PRODUCTS, RELEASES, Queue, Step, closed_before, landings, path_to
 from .linear import Case, Tuple, box, equal, less
+from .multicast import check_multicast
 from .turns import check_turns
 
 MORE = "a slot is written again when all consumers have released it, and the producer has waited for that"
@@ -78,7 +79,7 @@ def check_roles(plan: Plan) -> tuple[Finding, ...]:
         if kernel.has_roles:
             found += _apart(plan, kernel) or (*_slots(plan, kernel, number), *_phases(plan, kernel))
         found += check_turns(plan, kernel)
-    return tuple(found)
+    return tuple(found) or check_multicast(plan)
 
 
 def mixed(plan: Plan, kernel: Kernel) -> str:

@@ -12,7 +12,7 @@ from ..ir.expr import Expr, Ranges
 from ..ir.instructions import instruction
 from ..ir.plan import Plan
 from ..ir.program import Constraint
-from ..ir.text import by_one, guard_text, kernel_note, layout_text, statement_text, sum_note
+from ..ir.text import by_one, guard_text, kernel_note, layout_text, mates_note, statement_text, sum_note
 from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, ranges
 from ..poly.early_end import end_of
 from .rows import Chip, Row, code, piece
@@ -140,6 +140,8 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], depth: int) -> Row:
         chips.append(Chip("cp.async", "vector", "an asynchronous copy: it lands at the wait for its group"))
     if leaf.mechanism == "bulk":
         chips.append(Chip("TMA", "vector", "a bulk copy of a box, which one thread asks for: it lands at the wait for its group"))
+    if leaf.multicast:
+        chips.append(Chip(f"multicast {leaf.multicast[1]}", "vector", f"{mates_note(leaf)}: a cluster of blocks"))
     if row := instruction(leaf.mechanism):
         chips.append(Chip(row.shape, "vector", f"a tensor instruction of {row.lanes} lanes: {row.a} * {row.b} into {row.c}"))
     if note := sum_note(leaf):

@@ -13,6 +13,7 @@ from explorer.ir.dtype import DTYPES
 from explorer.ir.instructions import INSTRUCTIONS
 from explorer.schedule import Schedule
 from explorer.transforms.bind import Bind
+from explorer.transforms.multicast import Multicast
 from explorer.transforms.overlap import Overlap
 from explorer.transforms.pipeline import Pipeline
 from explorer.transforms.specialise import Specialise
@@ -311,6 +312,38 @@ def roles_of_warpgroups(pick: random.Random, label: str) -> Case:
     return Case("roles of warpgroups", _some_in_flight(pick, s))
 
 
+def boxes_of_clusters(pick: random.Random, label: str) -> Case:
+    """A product whose blocks share boxes, or might: by a warpgroup's instructions, or small enough to be enumerated."""
+    small = pick.random() < 0.6
+    s = _small_tiles(pick, label) if small else _tiles_of_warpgroups(pick, label)
+    for step in (Bind("i", "block.y"), Bind("j", pick.choice(("block.x", "block.x", "seq")))):
+        s = s.apply(step) if s.try_step(step)[0] else s
+    s = s if small else s.tensorize("S1")
+    step = Specialise("k", pick.randint(2, 4))
+    s = s.apply(step) if s.try_step(step)[0] else s
+    for copy in pick.sample(("a_s", "b_s"), pick.choice((0, 1, 2))):
+        share = Multicast(copy, "block.x" if copy == "a_s" else "block.y", 2)
+        s = s.apply(share) if s.try_step(share)[0] else s
+    return Case("boxes of clusters", s if small else _some_in_flight(pick, s))
+
+
+def _small_tiles(pick: random.Random, label: str) -> Schedule:
+    """Up to the copies of factors, of a product by threads."""
+    text = """@ex.program
+def f(a: ex.f32[M, K], b: ex.f32[K, N], c: ex.f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            acc = ex.local(ex.f32)
+            acc = 0
+            for k in range(K):
+                acc += a[i, k] * b[k, j]
+            c[i, j] = acc
+"""
+    s = define(text, f"{label}.py").schedule(M=pick.choice((4, 7, 8)), N=32 * pick.choice((1, 2)), K=pick.choice((16, 32, 44)))
+    s = s.tile(("i", "j"), (4, 32)).bind("i.i", "thread.y").bind("j.i", "thread.x").contract("acc").split("k", 16)
+    return s.stage("a", "k", engine="bulk").stage("b", "k", engine="bulk")
+
+
 def _some_in_flight(pick: random.Random, s: Schedule) -> Schedule:
     step = Overlap("k", pick.choice((0, 1, 1, 2)))
     return s.apply(step) if pick.random() < 0.3 and s.try_step(step)[0] else s
@@ -332,7 +365,7 @@ def f(a: ex.{dtype}[M, K], b: ex.{dtype}[N, K], c: ex.{total}[M, N]):
 """
     steps, columns, rows = pick.choice((1, 2, 3, 4)), pick.choice((8, 8, 16)), pick.choice((1, 2))
     k = steps * depth - (pick.choice((0, 16)) if steps > 1 else 0)
-    s = define(text, f"{label}.py").schedule(M=pick.choice((64, 72, 100)), N=columns * pick.choice((1, 2)), K=k)
+    s = define(text, f"{label}.py").schedule(M=pick.choice((64, 72, 100, 128)), N=columns * pick.choice((1, 2)), K=k)
     s = s.tile(("i", "j"), (64 * rows, columns))
     if rows > 1:
         s = s.split("i.i", 64).bind("i.i", "thread.y")
@@ -347,7 +380,7 @@ def f(a: ex.{dtype}[M, K], b: ex.{dtype}[N, K], c: ex.{total}[M, N]):
 
 
 PREPARED = {"compute_at": producers_apart, "factor_out": scaled_sums, "load_matrix": fragments_of_shared_tiles,
-            "pipeline": boxes_of_arrays, "rescale": maxima_in_parts,
+            "multicast": boxes_of_clusters, "pipeline": boxes_of_arrays, "rescale": maxima_in_parts,
             "overlap": products_of_warpgroups, "specialise": roles_of_warpgroups,
             "stage": boxes_of_arrays, "store_matrix": results_of_instructions, "swizzle": tiles_in_shared_memory,
             "tensorize": products_in_tiles, "trim": triangles_in_tiles}

@@ -198,6 +198,8 @@ def _obligation(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
 
 
 def _flow(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
+    if finding.kind == "multicast":
+        return _shared(plan, finding, runs)
     if finding.sink is None:
         if any(_keeps(plan, run, finding) for run in runs) or _meets_its_producer(plan, finding.nodes):
             return ""
@@ -235,6 +237,30 @@ def _keeps(plan: Plan, run: Execution, finding: Finding) -> bool:
     kernel = plan.kernel_of(run.leaf.id)
     handed = kernel is not None and kernel.join in ("handoff", "cluster")  # from block to block, not through global memory
     return run.leaf.mechanism == "async" and ((come, space) != ("global", "shared") or size < 4 or handed)
+
+
+def _shared(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
+    """Two blocks of a cluster that copy other elements at one time; or, without a pair, a rule that a shared copy breaks."""
+    leaf, above, kernel = next((leaf, above, k) for leaf, above, k in plan.leaves if leaf.id in finding.nodes)
+    assert leaf.multicast is not None
+    axis, count = ("block.x", "block.y", "block.z").index(leaf.multicast[0]), leaf.multicast[1]
+    if finding.source is None or finding.sink is None:
+        grid = plan.extents[kernel.id][:3]
+        partly = any(x.role == leaf.multicast[0] and x.extent < grid[axis] for x in above)
+        box = [x.extent for x in above if x.role == "tensor"]
+        rows = next((n for n in box if n > 1), 1)
+        small = prod(box) * plan.array_of[plan.statement_of[leaf.statement].reads[0].array].dtype.bytes // count % 128
+        uneven = rows % count or small or not any(n > 1 for n in box[:-1]) or grid[axis] % count
+        broken = uneven or not kernel.has_roles or partly or any(x.trimmed for x in above) or leaf.mechanism != "bulk"
+        return "" if broken or prod(plan.clusters[kernel.id]) > 8 else "nothing keeps its blocks from sharing it"
+    pair = [next((r for r in runs if r.instance == _name(i)), None) for i in (finding.source, finding.sink)]
+    if None in pair:
+        return "one of them never runs"
+    a, b = (r for r in pair if r is not None)
+    statement = plan.statement_of[leaf.statement]
+    mates = a.block[axis] // count == b.block[axis] // count and a.block != b.block
+    same = element(statement, 0, a.instance[1]) == element(statement, 0, b.instance[1])
+    return "" if mates and a.time == b.time and not same else "they copy the same element, or are no neighbours"
 
 
 def _meets_its_producer(plan: Plan, nodes: tuple[str, ...]) -> bool:

@@ -59,17 +59,17 @@ def issue(threads: Threads, node: BulkCopy, lanes: Lanes, env: Env) -> None:
         return
     to, source = machine.cells(node.to.store)[0], machine.cells(node.map.store)[0]
     first = [lanes.each(threads.number(e, lanes, env)) for e in node.first]
-    inside = [np.arange(n) * step for n, step in zip(node.map.box, node.map.steps, strict=True)]
+    inside = [np.arange(n) * step for n, step in zip(node.box, node.map.steps, strict=True)]
     base, own = threads.place(access, node.to, lanes)[1], lanes.each(threads.copies(node.to, lanes, to))
     for n, (lane, key) in enumerate(zip(lanes.index, keys, strict=True)):
         index = np.meshgrid(*(f[n] + i for f, i in zip(first, inside, strict=True)), indexing="ij")
-        valid = np.ones(node.map.box, bool)
-        comes = np.zeros(node.map.box, np.int64)
+        valid = np.ones(node.box, bool)
+        comes = np.zeros(node.box, np.int64)
         for i, extent, stored in zip(index, node.map.shape, node.map.stored, strict=True):
             valid &= (i >= 0) & (i < extent)
             comes = comes * stored + np.clip(i, 0, extent - 1)
         assert node.to.store.buffer is not None
-        where = _places(node.to.store.buffer, int(base[n]), prod(node.map.box), node.map.swizzle)
+        where = _places(node.to.store.buffer, int(base[n]), prod(node.box), node.map.swizzle)
         wrong = (where < 0) | (where >= to.size)
         if wrong.any():
             machine.outside(access, to, where, wrong, np.full(where.shape, lane))

@@ -25,9 +25,9 @@ class Boxed(Copy):
 def unfolded(low: Lowered, node: BulkCopy) -> Node:
     """The loops over the elements of a box: each goes to its place behind the first one, and those beyond the array are zeros."""
     counters = [low.variable[x.id] for x in node.loops]
-    names = [*counters, *(f"{counters[-1] if counters else ''}+{n}" for n in range(len(node.map.box)))]
+    names = [*counters, *(f"{counters[-1] if counters else ''}+{n}" for n in range(len(node.box)))]
     index, place, loops = list[Expr](), ZERO, list[tuple[str, int]]()
-    for first, n, by in zip(node.first, node.map.box, node.map.steps, strict=True):
+    for first, n, by in zip(node.first, node.box, node.map.steps, strict=True):
         step = var(names[len(loops)]) if n > 1 else ZERO
         loops += [(names[len(loops)], n)] if n > 1 else []
         index.append(first + step * by)
