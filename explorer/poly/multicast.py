@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from math import prod
 
 from ..ir.expr import Expr, var
@@ -26,14 +26,15 @@ from ..ir.finding import Finding
 from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, PORTABLE_CLUSTER, Kernel, Leaf, Loop, ranges
 from .bulk import ALIGNMENT, Bulk, bulk
+from .early_end import end_of
 from .flow_text import instance
 from .pure_load import Never
 from .sites import Site, sites
 
 KIND = "multicast"
 """Of findings: two neighbours that do not copy the same box."""
-LOOKED_AT = 64
-"""Neighbours of which a pair with different boxes is looked for."""
+LOOKED_AT = 4096
+"""Pairs of neighbours, in iterations of the loops around, among which one with different boxes is looked for."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def cannot_share(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel
                      "stage with engine='bulk'")
     if not kernel.has_roles:
         return Never(f"{kernel.id} has no producer", "a slot is free when the consumers of all blocks have released it",
-                     "specialise first")
+                     f"specialise first, or multicast({leaf.id!r}, {role!r}, 1)")
     grid = plan.extents[kernel.id][:3]
     if refusal := _cluster(plan, kernel, role, count, grid):
         return refusal
@@ -117,9 +118,10 @@ def cannot_share(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel
     for x in above:
         if x.role == role and (x.start or x.extent != grid[axis]):
             return Never(f"{x.id} is in {x.extent} of the {grid[axis]} blocks along {role}", "each block brings a part")
-        if x.trimmed and not x.is_place:
-            return Never(f"{x.id} ends earlier in some blocks than in others", "each block brings a part in every iteration",
-                         "multicast a copy of a loop that is not trimmed")
+        last = end_of(plan, kernel, x) if x.trimmed else ""
+        if isinstance(last, Expr) and any(_depends(last, y, count, above) for y in above if y.role == role):
+            return Never(f"{x.id} ends earlier in some blocks along {role} than in others",
+                         "each block brings a part in every iteration", "another axis, or a loop that is not trimmed")
     found = bulk(plan, leaf, above)
     return Never(found.what, found.why, found.hint) if isinstance(found, Never) else _divided(plan, leaf, found)
 
@@ -129,16 +131,16 @@ def _cluster(plan: Plan, kernel: Kernel, role: str, count: int, grid: tuple[int,
     axis = BLOCK_ROLES.index(role)
     mine = [(leaf, above) for leaf, above, k in plan.leaves if k.id == kernel.id]
     if count < 2:
-        return Never(f"{count} block shares nothing", "a cluster has two blocks at least", "count=2 or more")
+        return Never(f"{count} is no number of neighbours", "a cluster has two blocks at least", "count=2 or more")
     if grid[axis] % count:
         return Never(f"the grid has {grid[axis]} blocks along {role}, which {count} does not divide",
-                     "a cluster is whole", "tiles of which there is a multiple of that, or another count")
+                     "a cluster is whole", "another count, or count=1, which ends the sharing")
     if any("cluster" in dict(leaf.collect).values() for leaf, _ in mine):
         return Never(f"{kernel.id} combines results over clusters, too", "a launch has one kind of clusters", "collect otherwise")
-    others = {leaf.multicast[1] for leaf, _ in mine if leaf.multicast and leaf.multicast[0] == role} - {count}
-    if others:
-        return Never(f"other copies of {kernel.id} are shared by {min(others)} blocks along {role}",
-                     "a launch has one kind of clusters", f"count={min(others)}")
+    for leaf, _ in mine:
+        if leaf.multicast and leaf.multicast[0] == role and leaf.multicast[1] != count:
+            return Never(f"{leaf.id} is shared by {leaf.multicast[1]} blocks along {role}", "a launch has one kind of clusters",
+                         f"multicast({leaf.id!r}, {role!r}, 1) first, which ends that")
     blocks = prod(plan.clusters[kernel.id])
     if blocks > PORTABLE_CLUSTER:
         return Never(f"a cluster would have {blocks} blocks", f"it has at most {PORTABLE_CLUSTER} on every GPU with clusters",
@@ -172,7 +174,7 @@ def _differ(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel) -> 
     if not any(_depends(e, x, count, above) for x in along for e in held):
         return
     site = next(s for s in sites(plan)[kernel.id] if s.leaf.id == leaf.id and s.writes)
-    for first, second in _pairs(site, along, count):
+    for first, second in islice(_pairs(site, along, count, frozenset[str]().union(*(e.variables() for e in held))), LOOKED_AT):
         if any(e.evaluate(first) != e.evaluate(second) for e in held):
             yield _finding(site, found, first, second)
             return
@@ -187,12 +189,13 @@ def _depends(e: Expr, loop: Loop, count: int, above: tuple[Loop, ...]) -> bool:
     return "the neighbour" in e.substitute({loop.id: place}, scope).simplify(scope).variables()
 
 
-def _pairs(site: Site, along: list[Loop], count: int) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
-    """Iterations of two neighbours, of the first few of them, alike in all loops but those over blocks."""
-    time = [x for x in site.above if not x.is_place and x.role != "tensor" and x.extent > 1]
-    for steps in product(*(range(min(2, x.extent)) for x in time)):
-        base = {x.id: x.start for x in site.above} | {x.id: x.start + n for x, n in zip(time, steps, strict=True)}
-        for n in range(min(LOOKED_AT, min(x.extent for x in along))):
+def _pairs(site: Site, along: list[Loop], count: int,
+           used: frozenset[str]) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
+    """Iterations of two neighbours, alike in all loops but those over blocks; of the others those run on which it depends."""
+    others = [x for x in site.above if x.id in used and x not in along and x.role != "tensor"]
+    for values in product(*(range(x.start, x.start + x.extent) for x in others)):
+        base = {x.id: x.start for x in site.above} | dict(zip((x.id for x in others), values, strict=True))
+        for n in range(min(x.extent for x in along)):
             first = n - n % count
             if n > first:
                 yield base | {x.id: first for x in along}, base | {x.id: n for x in along}

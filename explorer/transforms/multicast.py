@@ -23,7 +23,8 @@ class Multicast(Transform):
 
     The copy is one of a producer's (`specialise`): a slot is written when the consumers of all blocks of the cluster have
     released it.  The box may not depend on which of the neighbours a block is, which is judged exactly; the grid is a multiple
-    of `count` along the axis, and the first dimension of the box, too.  Copies may be shared along different axes.
+    of `count` along the axis, and the first dimension of the box, too.  Copies may be shared along different axes.  With a count
+    of 1 each block copies for itself again.
 
     Before::
 
@@ -53,7 +54,8 @@ class Multicast(Transform):
 
     copy: str = field(metadata={"kind": "leaf", "help": "the bulk copy that neighbours share"})
     axis: str = field(metadata={"kind": "choice", "choices": BLOCK_ROLES, "help": "the axis of the grid along which they are"})
-    count: int = field(default=2, metadata={"kind": "int", "min": 2, "max": PORTABLE_CLUSTER, "help": "neighbours that share it"})
+    count: int = field(default=2, metadata={"kind": "int", "min": 1, "max": PORTABLE_CLUSTER,
+                                         "help": "neighbours that share it; 1: each block copies for itself again"})
 
     def check(self, plan: Plan) -> Verdict:
         found = _copy(plan, self.copy)
@@ -61,8 +63,10 @@ class Multicast(Transform):
             return found
         if self.axis not in BLOCK_ROLES:
             return no(f"{self.axis} is no axis of the grid", hint=f"one of {', '.join(BLOCK_ROLES)}")
+        if self.count == 1:
+            return YES if found.multicast else no(f"{found.id} is not shared", "each block copies its own box", "count=2 or more")
         if found.multicast == (self.axis, self.count):
-            return no(f"{found.id} is shared so already")
+            return no(f"{found.id} is shared so already", hint="count=1 ends that")
         new = self.rewrite(plan)
         hit, kernel = new.find(found.id), new.kernel_of(found.id)
         assert hit is not None
@@ -76,7 +80,7 @@ class Multicast(Transform):
     def rewrite(self, plan: Plan) -> Plan:
         leaf = _copy(plan, self.copy)
         assert isinstance(leaf, Leaf)
-        return plan.replace_node(leaf.id, replace(leaf, multicast=(self.axis, self.count)))
+        return plan.replace_node(leaf.id, replace(leaf, multicast=(self.axis, self.count) if self.count > 1 else None))
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Multicast]:

@@ -76,6 +76,9 @@ class Pipeline(Transform):
                       hint="pipeline a sequential loop inside of it")
         if self.stages < 2:
             return no(f"a pipeline of {self.stages} stage changes nothing", hint="stages=2 or more")
+        if any(isinstance(n, Sync) and n.kind == "acquire" for n in loop.body):
+            return no(f"{loop.id} has a producer, which runs ahead of the others already",
+                      hint="undo specialise, and choose more stages there")
         if self.stages > loop.extent + 1:
             return no(f"{self.stages} stages are more than {loop.id} has work for",
                       f"its {loop.extent} iterations fill at most {loop.extent + 1} stages", f"stages={loop.extent + 1} or fewer")

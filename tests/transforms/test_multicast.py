@@ -24,7 +24,7 @@ from explorer.schedule import Schedule
 from explorer.strategies.contraction import contraction
 from explorer.strategies.contraction.shapes import Tiling
 from explorer.transforms.multicast import Multicast
-from tests.properties.programs import boxes_of_clusters
+from tests.properties.programs import boxes_of_clusters, define
 from tests.properties.witness import ENUMERATION, doubt
 
 M, N, K = ex.sizes("M N K")
@@ -122,7 +122,7 @@ def test_what_does_not_apply() -> None:
         (("a_s", "thread.x", 2), "thread.x is no axis of the grid"), (("c", "block.x", 2), "c is no bulk copy"),
         (("a_s", "block.y", 3), "the grid has 4 blocks along block.y, which 3 does not divide"),
         (("a_s", "block.z", 2), "the grid has 1 blocks along block.z, which 2 does not divide"),
-        (("a_s", "block.y", 1), "1 block shares nothing"),
+        (("a_s", "block.y", 1), "a_s is not shared"),
     ):
         with pytest.raises(TransformError, match=why):
             s.multicast(*step)
@@ -140,6 +140,47 @@ def test_it_stays_shared_in_later_moves_or_is_refused() -> None:
     assert copies(s.launch_bounds("product", 1).plan) == copies(s.plan)
     with pytest.raises((IllegalSchedule, TransformError)):
         s.bind("j", "seq")
+
+
+def test_it_ends_and_other_counts_say_so() -> None:
+    s = made((1, 2))
+    assert copies(s.multicast("a_s", "block.y", 1).plan) == copies(made().plan)
+    with pytest.raises(TransformError, match=r"a_s is shared by 2 blocks along block\.y") as caught:
+        s.multicast("b_s", "block.y", 4)
+    assert "multicast('a_s', 'block.y', count=1)" in str(caught.value)
+    with pytest.raises(TransformError, match="k has a producer, which runs ahead"):
+        s.pipeline("k", 2)
+
+
+def test_a_pair_is_found_in_later_turns() -> None:
+    """Five rows of tiles, two blocks: the third turn of one is in another column than that of the other."""
+    tiling = replace(ALONE, persistent=2)
+    s = contraction(product.schedule(M=320, N=128, K=128), tiling=tiling)
+    with pytest.raises(IllegalSchedule, match="do not copy the same box in b_s") as caught:
+        s.multicast("b_s", "block.x", 2)
+    assert caught.value.finding.source != caught.value.finding.sink
+
+
+def test_a_trimmed_loop_is_shared_along_axes_on_which_its_end_does_not_depend() -> None:
+    text = """@ex.program
+def f(a: ex.f32[M, K], b: ex.f32[K, N], c: ex.f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            acc = ex.local(ex.f32)
+            acc = 0
+            for k in range(i + 1):
+                acc += a[i, k] * b[k, j]
+            c[i, j] = acc
+"""
+    s = define(text, "triangle.py").schedule(M=64, N=64, K=64)
+    s = s.tile(("i", "j"), (4, 32)).bind("i.i", "thread.y").bind("j.i", "thread.x").contract("acc").split("k", 16)
+    s = s.stage("a", "k", engine="bulk").stage("b", "k", engine="bulk").bind("i", "block.y").bind("j", "block.x")
+    s = s.specialise("k", 2).trim("k")
+    with pytest.raises(TransformError, match=r"k ends earlier in some blocks along block\.y"):
+        s.multicast("b_s", "block.y", 8)
+    shared = s.multicast("a_s", "block.x", 2).multicast("b_s", "block.y", 2)  # two tiles of 4 rows end in one step of 16
+    assert shared.plan.loops["k"].trimmed
+    assert shared.run(device="cpu", time=False, ragged=False).correct
 
 
 @pytest.mark.parametrize("what", ["begin", "end", "release", "place", "alone"])
