@@ -9,7 +9,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, PORTABLE_CLUSTER, Leaf, leaves
 from ..poly.multicast import cannot_share
-from .base import Transform
+from .base import Transform, no_leaf
 
 
 @dataclass(frozen=True)
@@ -102,5 +102,7 @@ def _copy(plan: Plan, name: str) -> Leaf | Verdict:
     made = {leaf.id: leaf for k in plan.kernels for leaf, _ in leaves(k.body) if leaf.mechanism == "bulk"}
     if name in made:
         return made[name]
+    if plan.find(name) is None:
+        return no_leaf(plan, name)
     return no(f"{name} is no bulk copy", "only the copy engine writes to several blocks at once",
               f"one of {', '.join(made)}" if made else "stage with engine='bulk' first")

@@ -119,7 +119,7 @@ def test_the_enumeration_confirms_it() -> None:
 def test_what_does_not_apply() -> None:
     s = made()
     for step, why in (
-        (("a_s", "thread.x", 2), "thread.x is no axis of the grid"), (("c", "block.x", 2), "c is no bulk copy"),
+        (("a_s", "thread.x", 2), "thread.x is no axis of the grid"), (("S2", "block.x", 2), "S2 is no bulk copy"),
         (("a_s", "block.y", 3), "the grid has 4 blocks along block.y, which 3 does not divide"),
         (("a_s", "block.z", 2), "the grid has 1 blocks along block.z, which 2 does not divide"),
         (("a_s", "block.y", 1), "a_s is not shared"),
