@@ -183,7 +183,7 @@ def _differ(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel) -> 
 
 
 def _depends(e: Expr, loop: Loop, count: int, above: tuple[Loop, ...]) -> bool:
-    """Whether an expression is known to be the same for all of so many neighbours."""
+    """Whether an expression may differ between neighbours, so many of whom are a cluster along a loop over blocks."""
     scope = {**ranges(above), "the cluster": (0, loop.extent // count - 1), "the neighbour": (0, count - 1)}
     place = var("the cluster") * count + var("the neighbour")
     return "the neighbour" in e.substitute({loop.id: place}, scope).simplify(scope).variables()

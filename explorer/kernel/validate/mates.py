@@ -8,6 +8,7 @@ to be there until the last one has landed: a barrier of the cluster begins and e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from ...ir.expr import const, remainder, var
 from ...ir.finding import Finding
@@ -59,9 +60,7 @@ def _otherwise(low: Lowered, node: BulkCopy) -> str:
     axis = BLOCK_ROLES[parts.axis]
     ranges = {low.role_name[axis]: (0, low.grid[parts.axis] - 1)}
     place = remainder(var(low.role_name[axis]), parts.count, ranges)
-    ranks = 1
-    for n in low.plan.clusters[low.kernel.id][: parts.axis]:
-        ranks *= n
+    ranks = prod(low.plan.clusters[low.kernel.id][: parts.axis])
     same = (mates.place - place).simplify(ranges) == const(0)
     return "" if same and (mates.count, mates.dimension, mates.apart) == (parts.count, parts.dimension, ranks) else (
         "brings another part of the box than its neighbours leave to it")
