@@ -20,6 +20,7 @@ import math
 import multiprocessing
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -86,12 +87,13 @@ def variant(case: Product, on: str, t: Tiling, stages: int, level: int) -> Sched
     return Schedule(plan.program, plan)
 
 
-def cells(case: Product, on: str) -> list[Job]:
-    """The variants of a shape."""
+def cells(case: Product, on: str, tiles: Mapping[str, Tiling] | None = None) -> list[Job]:
+    """The variants of a shape, in these tiles of the engines, or in the model's best."""
+    if tiles is None:
+        tiles = {engine: t for engine in ENGINES if (t := tile_of(case, on, engine))}
     return [Job(case.name, f"{path}, {stages} stage{'s' * (stages > 1)}, {LEVELS[engine][level]}", math.nan,
-                partial(variant, case, on, t, stages, level), on)
-            for engine, path in ENGINES.items() if (t := tile_of(case, on, engine))
-            for level in (0, 1) for stages in STAGES]
+                partial(variant, case, on, tiles[engine], stages, level), on)
+            for engine, path in ENGINES.items() if engine in tiles for level in (0, 1) for stages in STAGES]
 
 
 def ablate(bench: Any, lab: Lab, builds: Builds, until: float) -> None:

@@ -1,11 +1,14 @@
-"""How well the products' model orders the tilings that were timed, and how well a smooth maximum of its terms would.
+"""How well the products' model orders what was timed, and how well it would with other norms.
 
-    python benchmarks/product_fit.py [--norms max,3,6] [--tilings FILE.csv.gz]
+    python benchmarks/product_fit.py [--norms model,inf,3]
 
-A step of a product takes the longest of four times: its products, its waits and barriers, its loads, their latency.  With a norm
-``p`` it takes the ``p``-th root of the sum of their ``p``-th powers instead, so that times that are nearly as long count, too.
-No GPU is needed: the times are those of results/product_tilings_h200.csv.gz (exhaustive.py).  Tilings that are offered no more
-are left out.
+A step of a product takes three times that overlap: computing, its loads, their latency.  With a norm ``p`` it takes the
+``p``-th root of the sum of their ``p``-th powers, so that times that are nearly as long as the longest count, too; ``model``
+stands for the norms that the model has.  No GPU is needed.  There are three tables:
+
+- *tilings*: all of five products, or a sample of them (exhaustive.py); those that are offered no more are left out;
+- *ablation*: the prices of one tile's pipelines, with and without their second level (ablation.py);
+- *auto*: what the model says of the tilings that `auto` takes now, beside the times of those that it took (gpu.py).
 """
 
 from __future__ import annotations
@@ -13,43 +16,49 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import json
 import math
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ablation import products
+from ablation import ENGINES, cells, products
 from exhaustive import candidates, ways_of
-from product_cases import EPILOGUES
+from product_cases import BMMS, EPILOGUES, Product
 from ranking import Timed, share_of_best, told_apart, wrong_order
 
 from explorer.gpu.spec import gpu
-from explorer.strategies.contraction.model import ProductTime, product_time
+from explorer.strategies.contraction import ranked
+from explorer.strategies.contraction.model import product_time
+from explorer.strategies.contraction.shapes import Tiling
+from explorer.strategies.pipelines.rates import RATES
+from explorer.strategies.price import price
 
-TILINGS = Path(__file__).parent / "results" / "product_tilings_h200.csv.gz"
+RESULTS = Path(__file__).parent / "results"
 ON = "H200"
 FIRST = (1, 10)
 """Shares of the best are told for so many of the model's first choices."""
 
 
 class Trial(NamedTuple):
-    """A tiling that was timed, and the model's terms."""
+    """Something that was timed, and what the model says."""
 
     shape: str
     engine: str
     label: str
-    copy_us: float
-    terms: ProductTime
+    predicted_us: float
     measured_us: float
 
 
-def trials(path: Path) -> Iterator[Trial]:
-    """All of a file whose tilings are still offered."""
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+def tilings() -> Iterator[Trial]:
+    """All that are still offered of those that were timed."""
+    with gzip.open(RESULTS / "product_tilings_h200.csv.gz", "rt", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     known = {case.name: case for case in (*products().values(), *EPILOGUES)}
     for shape in dict.fromkeys(row["shape"] for row in rows):
@@ -57,42 +66,81 @@ def trials(path: Path) -> Iterator[Trial]:
         for row in (r for r in rows if r["shape"] == shape and r["tiling"] in found):
             one = found[row["tiling"]]
             way = ways_of(known[shape], ON)[one.way]
-            if (terms := product_time(way.form, one.tiling, gpu(ON))) is not None:
-                yield Trial(shape, one.tiling.engine, one.label, way.copy_us, terms, float(row["us"]))
+            if (us := product_time(way.form, one.tiling, gpu(ON))) is not None:
+                yield Trial(shape, one.tiling.engine, one.label, way.copy_us + us.total_us, float(row["us"]))
 
 
-def predicted_us(trial: Trial, norm: float) -> float:
-    """The model's time of a tiling with this norm of a step's times; ``inf`` is their maximum."""
-    us = trial.terms
-    times = us.tensor_us, us.step_us, us.load_us, us.latency_us
-    longest = max(times)
-    steps = longest if math.isinf(norm) else longest * sum((x / longest) ** norm for x in times) ** (1 / norm)
-    return trial.copy_us + us.launch_us + max(us.fill_us + steps + us.store_us, us.memory_us) + us.join_us
+def ablation() -> Iterator[Trial]:
+    """The cells that were timed."""
+    with (RESULTS / "ablation_h200.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for shape in dict.fromkeys(row["shape"] for row in rows):
+        own = {row["variant"]: row for row in rows if row["shape"] == shape}
+        tiles = {engine: _tile(engine, row["tile"]) for engine, path in ENGINES.items()
+                 for label, row in own.items() if label.startswith(path)}
+        jobs = {job.label: job for job in cells(products()[shape], ON, tiles)}
+        for label, row in own.items():
+            us = price(jobs[label].make().plan, gpu(ON)).total_us
+            yield Trial(shape, label.split(",", maxsplit=1)[0], label, us, float(row["us"]))
 
 
-def told(name: str, found: Sequence[Trial], norm: float) -> str:
-    """A line of the table."""
-    rows = [Timed(t.label, predicted_us(t, norm), t.measured_us) for t in found]
+def _tile(engine: str, text: str) -> Tiling:
+    """``128x64x32 4x2 16``: rows, columns and depth of a block; its warps or warpgroups; the depth of a step of fragments."""
+    block, parts, step = text.split()
+    rows, columns, depth = map(int, block.split("x"))
+    down, across = map(int, parts.split("x"))
+    return Tiling(engine, rows, columns, depth, down, across, 1, int(step), through=True)
+
+
+def automatic() -> Iterator[Trial]:
+    """The products whose `auto` was timed."""
+    rows = json.loads((RESULTS / "products_h200.json").read_text(encoding="utf-8"))["rows"]
+    known: dict[str, Product] = products() | {case.name: case for case in BMMS}
+    for row in {r["name"]: r for r in rows if r["name"] in known}.values():
+        found = [(way.copy_us + us.total_us, tiling) for way in ways_of(known[row["name"]], ON).values()
+                 for tiling, us in ranked(way.form, gpu(ON))[:1]]
+        if found:
+            us, tiling = min(found, key=lambda x: x[0])
+            yield Trial(row["name"], tiling.engine, str(tiling), us, row["ours"])
+
+
+def told(name: str, found: Sequence[Trial]) -> str:
+    """A line of the tables of pairs."""
+    rows = [Timed(t.label, t.predicted_us, t.measured_us) for t in found]
     order = [r.label for r in sorted(rows, key=lambda r: r.predicted_us)]
     times = {r.label: r.measured_us for r in rows}
-    error = statistics.pstdev(math.log(r.predicted_us / r.measured_us) for r in rows)
     shares = "  ".join(f"{share_of_best(order, times, n):.3f}" for n in FIRST)
     return (f"{name:40s} {len(rows):4d} timed  {len(wrong_order(rows)):6,d} of {len(told_apart(rows)):7,d} pairs wrong  "
-            f"best of the first {' and '.join(map(str, FIRST))}: {shares}  spread {100 * error:.0f} %")
+            f"best of the first {' and '.join(map(str, FIRST))}: {shares}  {spread(found)}")
+
+
+def spread(found: Sequence[Trial]) -> str:
+    """How far off the model is on average, and by how much that differs."""
+    logs = [math.log(t.predicted_us / t.measured_us) for t in found]
+    return f"{100 * statistics.mean(logs):+.0f} %, spread {100 * statistics.pstdev(logs):.0f} %"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--norms", default="max,3,6")
-    parser.add_argument("--tilings", type=Path, default=TILINGS)
-    chosen = parser.parse_args()
-    every = list(trials(chosen.tilings))
-    for norm in (math.inf if word == "max" else float(word) for word in chosen.norms.split(",")):
-        print("the longest time of a step" if math.isinf(norm) else f"norm {norm:g} of a step's times")
-        for shape in dict.fromkeys(t.shape for t in every):
-            for engine in (*dict.fromkeys(t.engine for t in every if t.shape == shape), ""):
-                found = [t for t in every if t.shape == shape and engine in ("", t.engine)]
-                print("  " + told(f"{shape}, {engine or 'all'}", found, norm))
+    parser.add_argument("--norms", default="model,inf")
+    for word in parser.parse_args().norms.split(","):
+        norms = RATES if word == "model" else {engine: replace(rates, norm=float(word)) for engine, rates in RATES.items()}
+        with patch.dict(RATES, norms):
+            price.cache_clear()
+            ranked.cache_clear()
+            print("the model" if word == "model" else f"with norm {word}")
+            for title, every in (("tilings", [*tilings()]), ("ablation", [*ablation()])):
+                print(f" {title}")
+                for shape in dict.fromkeys(t.shape for t in every):
+                    for engine in (*dict.fromkeys(t.engine for t in every if t.shape == shape), ""):
+                        own = [t for t in every if t.shape == shape and engine in ("", t.engine)]
+                        print("  " + told(f"{shape}, {engine or 'all'}", own))
+            print(" auto")
+            every = [*automatic()]
+            for t in sorted(every, key=lambda t: t.predicted_us / t.measured_us):
+                print(f"  {t.shape:30s} {t.measured_us:9.2f} measured, {t.predicted_us / t.measured_us:5.2f} times as long "
+                      f"predicted  {t.label}")
+            print(f"  all: {spread(every)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 import explorer as ex
 from explorer.strategies.pipelines.acting import Acted, acted
 from explorer.strategies.pipelines.facts import steppings
+from explorer.strategies.pipelines.rates import RATES
 from explorer.strategies.price import clock_of, price
 from tests.kernel.test_stamps import KINDS, made
 
@@ -61,13 +62,13 @@ def test_copies_run_ahead_of_results_on_their_way_out() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_steps_take_what_the_price_says(kind: str) -> None:
-    """From the middle of a long loop on, a step takes the longest of the model's times."""
+    """From the middle of a long loop on, a step takes what the model's times take together."""
     s = made(kind, k=8192)
     (stepping,) = steppings(s.plan, s.plan.kernels[0])
     (priced,) = price(s.plan, H200).kernels
     assert priced.steps is not None
     (step, _), = priced.steps.steps
-    wanted = step.times(1, priced.counts.threads).longest / step.count / clock_of(H200)
+    wanted = step.times(1, priced.counts.threads).together(RATES[step.engine].norm) / step.count / clock_of(H200)
     pieces = next(a for a in acted(s.plan, H200) if a.role != "producer").pieces
     starts = [p.start for p in pieces if p.kind == "wait" and dict(p.iteration).get("j", 0) == 0]
     half = len(starts) // 2

@@ -38,9 +38,6 @@ Of tiles without a producer those of fewer warpgroups do: 1024 x 1024 x 1024 of 
 tiles of 128 x 64, 512 x 2304 x 768 took 6.9 in tiles of 64 x 192 and 7.6 in tiles of 192 x 64 (H200).
 Blocks that take tiles in turn share factors in the second-level cache, which the model does not know: at 4096³ and 8192³ of f16
 they took 0.96 and 0.91 of the time on an H200."""
-WARPS = 1.2
-"""By how much tiles of warps have to be cheaper than those of warpgroups: of 1,500 tilings of three products those took 1.05 of
-what the model says in the middle, these 0.85 to 0.9 (H200)."""
 WORTH = 1.05
 """The depth is sliced where that saves more than 5 %."""
 
@@ -53,11 +50,12 @@ def ranked(form: ProductForm, gpu: Gpu) -> tuple[tuple[Tiling, ProductTime], ...
 
     def order(found: tuple[Tiling, ProductTime]) -> tuple[object, ...]:
         t, us = found
-        held = us.total_us * (WORTH if t.slices > 1 else 1.0) * (WARPS if t.engine == "warp" else 1.0)
+        held = us.total_us * (WORTH if t.slices > 1 else 1.0)
         alike = int(log(held / least) / SAME)
-        alone = t.engine == "warpgroup" and not t.producer
-        threads = t.threads if alone else -t.threads * us.resident * (t.engine != "plain")
-        return alike, t.slices > 1, not t.producer, threads, -t.stages, us.total_us, str(t)
+        few = t.engine == "warpgroup" and us.memory_us < us.fill_us + us.steps_us + us.store_us
+        threads = t.threads if few else -t.threads * us.resident * (t.engine != "plain")
+        large = (not t.through, -t.rows * t.columns) if t.producer else ()
+        return alike, t.slices > 1, not t.producer, threads, large, -t.stages, us.total_us, str(t)
 
     return tuple(sorted(priced, key=order))
 

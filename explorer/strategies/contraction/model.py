@@ -29,7 +29,7 @@ from ..pipelines.rates import (
 )
 from ..pipelines.terms import Step, stepped
 from ..price import clock_of
-from ..stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
+from ..stitching.rates import JOIN_US, LAUNCH_US, bandwidth_of
 from ..tensor_rates import tensor_flops_per_s
 from .form import PAIRED, Factor, ProductForm
 from .results import WIDEST, part_of
@@ -41,6 +41,8 @@ PIECE = 8
 """Results side by side that a warp stores from fragments: pairs of four lanes."""
 CACHED = 0.5
 """Share of the second-level cache that keeps a workspace between two launches."""
+SUMMED_BYTES = 34.0
+"""A cycle, of which a multiprocessor adds up what it takes in from there."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,9 @@ class ProductTime:
     Attributes
     ----------
     launch_us, fill_us, tensor_us, step_us, load_us, latency_us, store_us, memory_us : float
-        Launch; start of the pipelines; the four of which the longest counts; results; global memory, which is a floor.
+        Launch; start of the pipelines; the times of the steps; results; global memory, which is a floor.
+    steps_us : float
+        What the steps take: the longest of their times, and of the others what does not overlap with it.
     resident, rounds : int
         Blocks of a multiprocessor at a time, where there are so many, and how often the grid fills the GPU.
     join_us : float
@@ -63,6 +67,7 @@ class ProductTime:
     step_us: float
     load_us: float
     latency_us: float
+    steps_us: float
     store_us: float
     memory_us: float
     resident: int
@@ -72,8 +77,7 @@ class ProductTime:
     @property
     def total_us(self) -> float:
         """All of it."""
-        steps = max(self.tensor_us, self.step_us, self.load_us, self.latency_us)
-        return self.launch_us + max(self.fill_us + steps + self.store_us, self.memory_us) + self.join_us
+        return self.launch_us + max(self.fill_us + self.steps_us + self.store_us, self.memory_us) + self.join_us
 
     @property
     def bound(self) -> str:
@@ -176,7 +180,8 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     whole = stepped((step,), stored * turns, blocks, t.threads, resident, gpu.multiprocessors, cycles, 1 if t.producer else turns)
     ((_, us),) = whole.steps
     moved = form.left.nbytes + form.right.nbytes + written
-    return ProductTime(LAUNCH_US, whole.fill, us.tensor, us.step, us.load, us.latency, whole.store, moved / bandwidth_of(gpu),
+    return ProductTime(LAUNCH_US, whole.fill, us.tensor, us.step, us.load, us.latency,
+                       us.together(rates.norm), whole.store, moved / bandwidth_of(gpu),
                        resident, whole.rounds, _join_us(written, results, gpu) if t.slices > 1 else 0.0)
 
 
@@ -215,5 +220,5 @@ def _filled(run: int, begins: int) -> float:
 def _join_us(written: int, results: int, gpu: Gpu) -> float:
     """The launch that reads the slices' sums, from the second-level cache as far as that has room, and writes the results."""
     cached = min(written, (gpu.l2_bytes or 0) * CACHED)
-    near = cached / (RATES["warp"].load * gpu.multiprocessors * clock_of(gpu))
-    return LAUNCH_US + LATENCY_US + near + (written - cached + results) / bandwidth_of(gpu)
+    near = cached / (SUMMED_BYTES * gpu.multiprocessors * clock_of(gpu))
+    return JOIN_US + near + (written - cached + results) / bandwidth_of(gpu)

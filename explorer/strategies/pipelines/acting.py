@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ...gpu.spec import Gpu
 from ...ir.memo import per_program
 from ...ir.plan import Plan
-from ...ir.tree import BLOCK_ROLES, Kernel
+from ...ir.tree import BLOCK_ROLES
 from ...kernel.conditions import Condition
 from ...kernel.launches import plan_ir
 from ...kernel.nodes import (
@@ -42,7 +42,8 @@ from ...kernel.stamped import Stamped, stamped
 from ...kernel.traverse import children, walk
 from ..price import clock_of, price
 from .facts import Stepping, steppings
-from .rates import QUIET, RATES, WAITED
+from .rates import RATES
+from .terms import Stepped
 
 MOST = 20_000
 """Pieces of a role that are followed."""
@@ -270,13 +271,16 @@ def _kernel(plan: Plan, low: Lowered, body: Sequence[Node | Roles], s: Stepping,
     nodes = {"producer": both.producer, "consumers": both.consumers} if both else {"threads": plain}
     marks = [m for m in where.marks if m.kernel == kernel.id]
     computes = frozenset({"product"} if s.instructions else {"compute"})
-    shared = _Block(_costs(plan, kernel, s, gpu, marks, computes, nodes))
+    priced = next(k for k in price(plan, gpu).kernels if k.counts.kernel == kernel.id)
+    assert priced.steps is not None
+    shared = _Block(_costs(priced.steps, priced.counts.threads, s, gpu, marks, computes, nodes))
     values = dict.fromkeys(low.role_name.values(), 0) | {low.variable[x.id]: x.start for x in low.launch_loops}
     for role, extent in zip(BLOCK_ROLES, low.grid, strict=True):
         block, values[low.role_name[role]] = divmod(block, extent)
     roles = {name: _Role(shared, where.marks, s.loop, computes, dict(values)) for name in nodes}
     _run({name: role.run(nodes[name]) for name, role in roles.items()}, shared)
-    clock = clock_of(gpu)
+    ((_, us),) = priced.steps.steps
+    clock = clock_of(gpu) / us.stretch(RATES[s.engine].norm)  # here all overlaps that may
     return [Acted(kernel.id, name, _pieces(role, clock), 1 if name == "producer" else groups) for name, role in roles.items()]
 
 
@@ -306,22 +310,19 @@ def _pieces(role: _Role, clock: float) -> tuple[Piece, ...]:
     return tuple(found)
 
 
-def _costs(plan: Plan, kernel: Kernel, s: Stepping, gpu: Gpu, marks: Sequence[Mark], computes: frozenset[str],
+def _costs(whole: Stepped, threads: int, s: Stepping, gpu: Gpu, marks: Sequence[Mark], computes: frozenset[str],
            nodes: dict[str, tuple[Node, ...]]) -> Costs:
     """The times of the model, on the pieces that there are."""
-    (priced,) = (k for k in price(plan, gpu).kernels if k.counts.kernel == kernel.id)
-    whole = priced.steps
-    assert whole is not None
     step, blocks = whole.steps[0][0], whole.resident
     rates, ahead = RATES[step.engine], step.stages - 1
-    beside, alone = rates.step + WAITED * step.waited, step.alone(priced.counts.threads)
+    beside, alone = rates.step + rates.waited * step.waited, step.alone(threads)
     computed = alone - beside if alone > rates.least_step else min(alone, max(step.tensor, step.banks, step.issue))
     turn = max(step.tensor, step.banks, step.issue) * blocks
     each = _share(marks, s, computes)
     barriers = _share(marks, s, frozenset({"barrier"}))
     stores = sum(m.times for m in marks if m.kind == "store" and all(name != s.loop for name, _ in m.loops))
     landings = max(1, sum(isinstance(n, Arrive | Commit) for n in walk(_inside(nodes, s))))
-    latency = rates.latency * ahead / max(0.5, step.stages - rates.late) if ahead else QUIET + step.load
+    latency = step.landing
     if ahead and barriers and len(nodes) == 1:  # the model counts from the begin of a step, behind which its barriers are here
         latency -= beside
     stored = whole.store / whole.rounds * clock_of(gpu) / max(1, stores)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from ...gpu.spec import Gpu
 from ...ir.tree import WARP_SIZE
@@ -19,12 +20,17 @@ class Rates:
         Bytes a cycle that it takes in from the second-level cache while all do.
     fill : float
         Cycles of a block's start and end in which it does nothing: others that are resident do.
-    latency : float
-        From a copy's issue to its bytes in shared memory, while others' are on their way.
+    latency, behind : float
+        Cycles from a copy's issue to its bytes in shared memory, while others' are on their way: as many, and so many more for
+        each cycle in which a multiprocessor takes in a block's step.
+    quiet : float
+        To its first bytes, where the block's other copies have landed.
     late : float
         Stages of a pipeline that hide none of it: the computing one, and what of the next one has gone by at the copies' issue.
     step, least_step : float
         Waits and barriers of a step beside its product; and of a step with them, however small that is.
+    waited : float
+        More of a step whose block waits for its products at once.
     share : float
         Of its instruction's rate, where the operands are loaded between the products: in turn, or ahead.  The compiler makes the
         same of both texts (NVRTC 13 for sm_90, tiles of 128 x 128 x 32 with two to five stages: equally many instructions, with
@@ -33,6 +39,9 @@ class Rates:
         Cycles of a step in which a block's warps wait for each other, where it is the only one; several are seldom at one point.
     stored, through : float
         Bytes of results a cycle: for each byte of an element, where lanes write what they hold; through shared memory.
+    norm : float
+        How computing, loads and latency of a step add up: the `norm`-th root of the sum of their `norm`-th powers
+        (:func:`~explorer.strategies.pipelines.terms.together`); infinite where the longest alone counts.
     """
 
     load: float
@@ -45,25 +54,23 @@ class Rates:
     stored: float
     through: float
     apart: float = 0.0
+    behind: float = 0.0
+    quiet: float = 460.0
+    waited: float = 0.0
+    norm: float = inf
 
 
 RATES = {
-    "warpgroup": Rates(44.0, 3000.0, 1930.0, 1.0, 150.0, 480.0, 1.0, 3.0, 17.5),
-    "warp": Rates(34.0, 2630.0, 1530.0, 0.8, 400.0, 290.0, 0.52, 2.5, 5.4),
+    "warpgroup": Rates(44.0, 1550.0, 950.0, 0.8, 15.0, 375.0, 1.0, 3.0, 17.5, behind=1.25, quiet=520.0, waited=357.0, norm=5.0),
+    "warp": Rates(27.0, 1000.0, 2210.0, 0.2, 676.0, 344.0, 0.62, 2.5, 5.4, quiet=350.0, norm=5.0),
     "plain": Rates(64.0, 900.0, 900.0, 1.0, 60.0, 0.0, 1.0, 24.0, 24.0, 150.0),
 }
-"""Fitted to times on an H200, of f16 products of 64 to 50,176 rows.
+"""Fitted to times on an H200.
 
-Of warpgroups: 14 products in up to 45 tilings each, to 14 %; the tiling that the model takes for cheapest is the fastest for 12
-of them, and 3 and 4 % slower than that for the others.  Of warps: 10 products in 54 to 76 tilings, to 14 %; the fastest for 5,
-1 to 2 % slower for three, 7 and 11 % for two.
+Of tensor instructions: 114 cells of an ablation (one tile of each of six products, 1 to 5 stages, each with and without the
+second level of its pipeline), 1,500 tilings of three f16 products, and 34 products in the tiling that `auto` takes
+(`benchmarks/product_fit.py` draws the figures up).  Of plain arithmetic: f32 products (see :data:`NARROW_CYCLES`).
 """
-WAITED = 200.0
-"""Cycles more of a step whose warpgroup waits for its products at once: 4096 x 4096 x 4096 in tiles of 128 x 256 x 64 took 240 µs
-so, and 211 with products in flight (H200)."""
-QUIET = 460.0
-"""Cycles from a copy's issue to its first bytes where the block's other copies have landed: 4096 x 4096 x 4096 by instructions of
-warps in tiles of 128 x 128 x 32 took 566 µs with one stage (H200)."""
 COPY_CYCLES = {True: 2.0, False: 4.0}
 """Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by
 what a multiprocessor issues (counted in the text, not measured)."""

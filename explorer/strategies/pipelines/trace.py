@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .rates import QUIET, RATES, WAITED
+from .rates import RATES
 from .terms import Step
 
 Part = tuple[str, str, float]
@@ -72,12 +72,11 @@ def traced(step: Step, copies: tuple[tuple[str, float], ...], parts: tuple[Part,
         Steps whose spans are kept.
     """
     rates, ahead = RATES[step.engine], step.stages - 1
-    beside = rates.step + WAITED * step.waited
+    beside = rates.step + rates.waited * step.waited
     alone = step.alone(threads)
     computed = alone - beside if alone > rates.least_step else min(alone, max(step.tensor, step.banks, step.issue))
     apart = rates.apart / blocks**2
     turn = max(step.tensor * blocks + apart, step.banks * blocks, step.issue * blocks + apart)
-    latency = rates.latency * ahead / max(0.5, step.stages - rates.late) if ahead else QUIET + step.load
     spans, begins, ends, landed = list[Span](), list[float](), list[float](), list[float]()
 
     def issue(tile: int, now: float) -> None:
@@ -85,7 +84,7 @@ def traced(step: Step, copies: tuple[tuple[str, float], ...], parts: tuple[Part,
         for number, (leaf, share) in enumerate(copies):
             free = landed[-1] if landed else 0.0
             behind = step.load * blocks * (1.0 - sum(s for _, s in copies[: number + 1]))
-            at = max(now, now + latency - behind, free + step.load * share * blocks)
+            at = max(now, now + step.landing - behind, free + step.load * share * blocks)
             landed.append(at)
             if tile in shown:
                 spans.append(Span("copy", leaf, tile, now, at))

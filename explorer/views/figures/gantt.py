@@ -13,6 +13,7 @@ from ...ir.plan import Plan
 from ...ir.tree import Kernel, Sync, walk
 from ...schedule import Schedule
 from ...strategies.pipelines.facts import Stepping, steppings
+from ...strategies.pipelines.rates import RATES
 from ...strategies.pipelines.terms import Cycles, Step
 from ...strategies.pipelines.trace import Part, Span, traced
 from ...strategies.price import clock_of, price
@@ -99,7 +100,7 @@ def _follow(plan: Plan, kernel: Kernel, number: int, s: Stepping, gpu: Gpu, show
     whole = priced.steps
     assert whole is not None
     step, us = whole.steps[number]
-    clock = clock_of(gpu)
+    clock = clock_of(gpu) / us.stretch(RATES[step.engine].norm)  # the trace overlaps all that may be overlapped
     kept = set(range(shown)) if s.count <= shown else {*range(shown - min(LAST, shown - 1)), *range(s.count - LAST, s.count)}
     beside = {t + n for t in kept for n in range(1 - s.stages, s.stages)}  # whose tiles are in slots meanwhile
     trace = traced(step, _shares(s), _parts(s, step), priced.counts.threads, whole.resident, frozenset(kept | beside))

@@ -156,7 +156,7 @@ def _note(data: Gantt) -> str:
     others = f"{counted(data.resident, 'block')} resident on a multiprocessor" + (
         ", which take turns" if data.resident > 1 else ", so nothing else hides its waits")
     longest = data.terms.bound
-    return (f"{slots[0].upper()}{slots[1:]}; {others}. The longest of a step's six times is {longest} ({WORDS[longest]}). "
+    return (f"{slots[0].upper()}{slots[1:]}; {others}. The longest of a step's times is {longest} ({WORDS[longest]}). "
             "Purple: a tile on its way; thin and grey behind it: in its slot until its last use. On the threads' row, orange: a "
             "wait for copies; grey: other blocks' turn; thin: waits and barriers that a step has in any case. The grid takes "
             f"{counted(data.rounds, 'round')} of such blocks, {time_text(data.total_us)} by the price of the plan. "

@@ -12,6 +12,7 @@ from benchmarks.product_programs import product_nn as product
 from explorer.errors import FigureError
 from explorer.strategies.contraction import contraction
 from explorer.strategies.contraction.shapes import Tiling
+from explorer.strategies.pipelines.rates import RATES
 from explorer.strategies.pipelines.terms import Step, stepped
 from explorer.strategies.pipelines.trace import Trace, traced
 from explorer.views.figures.asked import Asked, Look
@@ -109,7 +110,7 @@ def test_first_and_last_steps_are_drawn_and_the_others_are_a_gap() -> None:
 def test_it_says_what_bounds_a_step_and_takes_the_time_of_the_price() -> None:
     one, three = of(tensor(1)), of(tensor(3))
     assert (one.terms.bound, three.terms.bound) == ("latency", "tensor")
-    assert three.period_us == pytest.approx(three.terms.longest, rel=0.02)
+    assert three.period_us == pytest.approx(three.terms.together(RATES["warp"].norm), rel=0.02)
     total = three.rounds * (three.steps_us + three.store_us)
     assert total == pytest.approx(three.total_us, rel=0.05)
 
