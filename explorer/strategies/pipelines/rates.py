@@ -10,7 +10,7 @@ from ...ir.tree import WARP_SIZE
 from ...poly.traffic import WORD_BYTES
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rates:
     """What one multiprocessor does with an engine: instructions of a warpgroup, of a warp, or plain arithmetic.
 
@@ -47,23 +47,26 @@ class Rates:
     load: float
     fill: float
     latency: float
+    quiet: float
     late: float
     step: float
     least_step: float
     share: float
     stored: float
     through: float
-    apart: float = 0.0
     behind: float = 0.0
-    quiet: float = 460.0
     waited: float = 0.0
+    apart: float = 0.0
     norm: float = inf
 
 
 RATES = {
-    "warpgroup": Rates(44.0, 1550.0, 950.0, 0.8, 15.0, 375.0, 1.0, 3.0, 17.5, behind=1.25, quiet=520.0, waited=357.0, norm=5.0),
-    "warp": Rates(27.0, 1000.0, 2210.0, 0.2, 676.0, 344.0, 0.62, 2.5, 5.4, quiet=350.0, norm=5.0),
-    "plain": Rates(64.0, 900.0, 900.0, 1.0, 60.0, 0.0, 1.0, 24.0, 24.0, 150.0),
+    "warpgroup": Rates(load=44.0, fill=1550.0, latency=950.0, behind=1.25, quiet=520.0, late=0.8, step=15.0, least_step=375.0,
+                       waited=357.0, share=1.0, stored=3.0, through=17.5, norm=5.0),
+    "warp": Rates(load=27.0, fill=1000.0, latency=2210.0, quiet=350.0, late=0.2, step=676.0, least_step=344.0, share=0.62,
+                  stored=2.5, through=5.4, norm=5.0),
+    "plain": Rates(load=64.0, fill=900.0, latency=900.0, quiet=460.0, late=1.0, step=60.0, least_step=0.0, share=1.0,
+                   stored=24.0, through=24.0, apart=150.0),
 }
 """Fitted to times on an H200.
 
