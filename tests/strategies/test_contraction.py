@@ -43,6 +43,17 @@ def test_a_warpgroup_multiplies_what_bulk_copies_bring(left: str, right: str, m:
     assert not kernel.spill_store_bytes
 
 
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+def test_a_step_of_two_rows_of_the_swizzle_is_multiplied_panel_by_panel(left: str, right: str) -> None:
+    made = built(product(ex.f16, ex.f32, left, right), replace(GROUPS, depth=128, stages=3), M=72, N=40, K=328)
+    assert made.judgement.emittable
+    assert made.cuda.count("wgmma_m64n64_f16_f16_f32_async<4>(") == 1  # in a loop over panels that is written out
+    assert "wgmma_wait<2>(" in made.cuda  # two texts of the step before stay in flight
+    assert made.run(device="cpu", time=False).correct
+    (kernel,) = compile_module(emit(made.plan), "sm_90").kernels.values()
+    assert not kernel.spill_store_bytes
+
+
 @pytest.mark.parametrize("dtype", [ex.f8e4m3, ex.f8e5m2])
 def test_floats_of_8_bits_are_multiplied_by_warps_and_warpgroups(dtype: object) -> None:
     groups = built(product(dtype, ex.f32, "n", "t"), replace(GROUPS, depth=128), M=72, N=40, K=208)

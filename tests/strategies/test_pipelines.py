@@ -82,6 +82,7 @@ def test_the_price_of_the_last_rungs_is_near_what_was_measured() -> None:
 @pytest.mark.parametrize("t", [
     WARP, replace(WARP, stages=3), replace(WARP, rows=64, columns=64, stages=4), replace(GROUP, stages=3),
     replace(GROUP, columns=128, stages=5), replace(GROUP, stages=3, through=True),
+    replace(GROUP, columns=64, depth=128, stages=4),
     replace(GROUP, stages=3, persistent=132), replace(GROUP, stages=4, persistent=132, producer=True), replace(PLAIN, stages=3),
     replace(PLAIN, columns=64, depth=32, across=8, stages=3, step=4), replace(PLAIN, columns=256, across=32, stages=3)], ids=str)
 def test_a_tiling_and_its_plan_have_one_time(t: Tiling) -> None:

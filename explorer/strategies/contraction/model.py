@@ -89,7 +89,7 @@ class ProductTime:
 def instruction_of(form: ProductForm, t: Tiling) -> Instruction | None:
     """The instruction that a tiling uses."""
     if t.engine == "warpgroup":
-        return wgmma(GROUP_ROWS, t.columns // t.across, t.depth, *form.types)
+        return wgmma(GROUP_ROWS, t.columns // t.across, t.row(form), *form.types)
     return warp_instruction(form, t.step)
 
 

@@ -163,14 +163,20 @@ def _split_depth(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...
 
 
 def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]) -> None:
-    """A warpgroup's instructions on factors that bulk copies bring."""
-    depth, _ = _split_depth(b, form, t, loops)
+    """A warpgroup's instructions on factors that bulk copies bring.
+
+    A step may be deeper than a row of the swizzle: each panel of such rows is multiplied by instructions of its own.
+    """
+    depth, inner = _split_depth(b, form, t, loops)
     b.do("contract", form.total, "register")
     for factor in (form.left, form.right):
         row = t.depth * factor.dtype.bytes if factor.along == form.depth else ROW_BYTES
         b.do("stage", factor.array, depth, engine="bulk", swizzle=min(row, ROW_BYTES))
     if t.stages > 1 and not t.producer:
         b.do("pipeline", depth, t.stages)
+    if t.depth > (row := t.row(form)):
+        step = b.plan.fresh(f"{inner}.i")
+        b.do("split", inner, row, inner=step).do("reorder", (inner, *loops[:-1], step)).do("unroll", inner)
     b.do("tensorize", form.update)
     if t.producer:
         b.do("specialise", depth, t.stages, registers=t.taken(form))

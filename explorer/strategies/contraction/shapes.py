@@ -104,6 +104,10 @@ class Tiling:
         """Tiles that a block takes one after the other."""
         return -(-self.blocks(form) // self.persistent) if self.persistent else 1
 
+    def row(self, form: ProductForm) -> int:
+        """How much of the depth is a row of the swizzle, at most: so deep is an instruction text of a warpgroup."""
+        return min(self.depth, ROW_BYTES // form.left.dtype.bytes)
+
     def chunk(self, form: ProductForm) -> int:
         """Depth of a slice: whole steps, but for the last one."""
         return -(-form.extents[2] // (self.depth * self.slices)) * self.depth
