@@ -130,6 +130,15 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     for mates in ((1, 2), (2, 1), (2, 2)):
         t = Tiling("warpgroup", 64, 64, 64, 1, 1, 3, producer=True, mates=mates)
         yield f"products, nn, {t}", tiled("product_nn", t, M=200, N=200, K=328)
+    for order in ("nn", "nt", "tn", "tt"):
+        t = Tiling("warpgroup", 64, 64, 128, 1, 1, 3, through=order in ("nt", "tn"))
+        yield f"products, {order}, steps of two panels, {t}", tiled(f"product_{order}", t, M=136, N=200, K=456)
+    for columns in (96, 160, 192, 224):
+        t = Tiling("warpgroup", 64, columns, 64, 1, 1, 2, through=True)
+        yield f"products, nt, {t}", tiled("product_nt", t, M=136, N=456, K=136)
+    for t in (Tiling("warpgroup", 64, 128, 64, 1, 1, 3, producer=True, mates=(2, 1)),
+              Tiling("warpgroup", 64, 128, 64, 1, 1, 3, persistent=4, producer=True, mates=(2, 1))):
+        yield f"products, nn, panels of {t}", tiled("product_nn", t, M=256, N=256, K=328)
     for t in (turns, replace(turns, producer=True), replace(turns, producer=True, through=True)):
         yield f"products, nn, {t}", tiled("product_nn", t, M=200, N=200, K=200)
     for program in (product_programs.attention, product_programs.causal_attention):

@@ -96,7 +96,7 @@ def function_of(launch: LaunchIR, names: Names, stamped: Stamped | None = None) 
 def _roles(context: Context, text: Written) -> list[Out]:
     """Declarations of the role variables that a kernel's body uses, with the bounds by which the compiler may drop guards."""
     low = context.low
-    declared: list[Out] = [Lines((line,), ids) for line, ids in low.role_declarations(text.used)]
+    declared: list[Out] = [Lines((line,), ids) for line, ids in low.role_declarations(text.used, "same_in_warp" in text.library)]
     sizes = zip(THREAD_ROLES, low.block, strict=True)
     known = {low.role_name[role]: size for role, size in sizes if role in low.role_name}
     several = low.role_name.get("thread.y") if low.kernel.has_roles else None  # the producer is one row more

@@ -215,7 +215,7 @@ class BodyPrinter:
 
     def _warpgroup(self, node: Multiply, row: Wgmma) -> str:
         """The call of a warpgroup's instructions: the fragments, and where the tiles of factors in shared memory begin."""
-        self.spell.library |= {wgmma_part(row), "shared_tile"}
+        self.spell.library |= {wgmma_part(row), "shared_tile", "same_in_warp"}
         first = {self.low.variable[x.id]: const(x.start) for x in node.loops}
         tiles = [self.spell.tile(node.operands[slot], tile, node.site, first)
                  for slot, tile in zip(row.shared, node.tiles, strict=True)]

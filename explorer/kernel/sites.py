@@ -359,14 +359,19 @@ class Lowered:
         """Types of the statement's reads as stored."""
         return tuple(self.store(site.leaf, slot).dtype for slot in range(len(site.statement.reads)))
 
-    def role_declarations(self, words: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
-        """Declarations of the role variables among the `words` of the text, with the ids of their loops."""
+    def role_declarations(self, words: Collection[str], uniform: bool = False) -> list[tuple[str, tuple[str, ...]]]:
+        """Declarations of the role variables among the `words` of the text, with the ids of their loops.
+
+        `uniform`: the compiler is told which of them are the same in a warp.
+        """
         out: list[tuple[str, tuple[str, ...]]] = []
         for role, name in self.role_name.items():
             bound = tuple(dict.fromkeys(loop.id for loop in self.loops if loop.role == role))
             if name in words:
                 names = f"{role}: {', '.join(bound)}" if bound else role
-                out.append((f"const int {name} = {_BUILTIN[role]};  // {names}", bound))
+                same = uniform and role in ("thread.y", "thread.z") and self.block[0] % WARP_SIZE == 0
+                value = f"same_in_warp({_BUILTIN[role]})" if same else _BUILTIN[role]
+                out.append((f"const int {name} = {value};  // {names}", bound))
         once = tuple(loop.id for loop in self.loops if loop.extent == 1 and not loop.is_place and loop.role != "launch")
         return [*out, (f"// one iteration: {', '.join(once)}", once)] if once else out
 
