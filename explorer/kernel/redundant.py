@@ -1,9 +1,10 @@
 """Redundant guards: executions of a leaf outside of its domain that provably have no effect.
 
 Dropping a condition ``E >= 0`` of a leaf makes it also run at points L of the loop boxes where E(L) < 0.  That is
-harmless when the leaf's target is a register cell, all its accesses stay inside their buffers for every point of the
-boxes, all its reads come from registers or are elements of staged copies (so nothing is read from beyond an array, or
-from shared memory that nobody has written), and, for each dropped condition, one of two things holds:
+harmless when the leaf's target is a register cell, or a cell of shared memory that it writes from registers, all its
+accesses stay inside their buffers for every point of the boxes, all its reads come from registers or are elements of staged
+copies (so nothing is read from beyond an array, or from shared memory that nobody has written), and, for each dropped
+condition, one of two things holds:
 
 *dead cell*
     An extra run only touches a cell that nobody reads (:mod:`~explorer.poly.dead_cells`).
@@ -14,7 +15,7 @@ from shared memory that nobody has written), and, for each dropped condition, on
     with these constants (:mod:`~explorer.poly.zero_fill`).
 
 An extra run violates at least one dropped condition, and either argument alone suffices, so conditions may be dropped
-one by one.  Extra runs read shared memory at times when no real run might, so the barriers must hold for them too: see
+one by one.  Extra runs touch shared memory at times when no real run might, so the barriers must hold for them too: see
 :meth:`Overrun.unsure`.  A condition that all threads share and that only depends on what encloses the buffer's scope is kept: it
 skips whole tiles and costs nothing; but a product in flight is counted, so it runs in any case.
 """
@@ -86,11 +87,13 @@ class Overrun:
         return frozenset((names | blocks) - self.low.thread_variables)
 
     def contained(self, site: Site) -> bool:
-        """Whether running the leaf anywhere in its boxes stays inside register and staged buffers."""
+        """Whether running the leaf anywhere in its boxes stays inside register, shared and staged buffers."""
         statement, leaf = site.statement, site.leaf
         target = len(statement.reads)
         computes = leaf.mechanism == "plain" or instruction(leaf.mechanism) is not None
-        if not computes or leaf.collect or statement.inside or self.low.store(leaf, target).space != "register":
+        spaces = [self.low.store(leaf, slot).space for slot in range(target + 1)]
+        kept = spaces[target] == "register" or (spaces[target] == "shared" and set(spaces[:target]) <= {"register"})
+        if not computes or leaf.collect or statement.inside or not kept:
             return False
         for slot in range(len(statement.accesses)):
             store, view = self.low.store(leaf, slot), leaf.view(slot)
@@ -110,22 +113,22 @@ class Overrun:
     # -- barriers -----------------------------------------------------------------------------------------------
 
     def unsure(self) -> frozenset[str]:
-        """Leaves that overrun and read shared memory, and for which the barriers between real runs may not be enough.
+        """Leaves that overrun and touch shared memory, and for which the barriers between real runs may not be enough.
 
         They are enough if some block has, for each loop around both the copies and the leaf, three consecutive
         iterations (or all) in which every run is a real one, and so is every copy: conflicts are the same in every such tile.
         """
         return frozenset(
             site.leaf.id for site in self.sites.values()
-            if self.dropped(site) and (shared := self.shared_reads(site)) and not self.has_full_tile(site, shared))
+            if self.dropped(site) and (shared := self.shared_buffers(site)) and not self.has_full_tile(site, shared))
 
     def dropped(self, site: Site) -> tuple[Condition, ...]:
         """The conditions that the leaf runs without."""
         kept = set(self.kept(site))
         return tuple(c for c in site.conditions if c not in kept)
 
-    def shared_reads(self, site: Site) -> frozenset[str]:
-        """Shared buffers that the leaf reads."""
+    def shared_buffers(self, site: Site) -> frozenset[str]:
+        """Shared buffers that the leaf reads or writes."""
         return frozenset(v.buffer for _, v in site.leaf.views if self.low.stores["buffer", v.buffer].space == "shared")
 
     def has_full_tile(self, site: Site, shared: frozenset[str]) -> bool:

@@ -4,11 +4,18 @@ A condition ``E >= 0`` of a leaf whose target is a register array may be left ou
 element determines; if in every thread and iteration of the array's scope a cell stands for one element (the same function of the
 cell for every leaf that uses the array); and if every leaf that reads the array runs under a condition that implies E at the
 element it reads.  So an extra run only touches a cell that nobody reads.  What else it touches is another question.
+
+In shared memory all threads of a block read.  There it is enough that one leaf writes the array, and each of its runs, of all
+threads and within one iteration of the array's scope, another cell: what is read is written by the run of the element read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
 
 from ..ir.expr import Expr, Ranges, const, quotient, remainder, var
 from ..ir.instructions import instruction
@@ -20,6 +27,9 @@ from .early_end import ends_before
 from .feasible import feasible
 from .linear import Tuple, box, differ
 from .plan_facts import plan_copy
+
+MOST_RUNS = 1 << 17
+"""Runs of a leaf in one block whose cells are looked at one by one."""
 
 Use = tuple[Leaf, tuple[Loop, ...], Kernel, int]
 """A leaf that uses an array, the loops around it, its kernel, and which access of it."""
@@ -74,16 +84,17 @@ class DeadCells:
             for slot, view in leaf.views:
                 self.users.setdefault(view.buffer, []).append((leaf, above, kernel, slot % accesses))
         self.element_of: dict[str, tuple[Expr, ...] | None] = {}
+        self.one_to_one: dict[str, bool] = {}
 
     def dead(self, leaf: Leaf, constraint: Constraint) -> bool:
         """Whether every iteration of the loops around a leaf that violates the constraint writes a cell that nobody reads."""
         statement = self.plan.statement_of[leaf.statement]
         view = leaf.view(len(statement.reads))
         buffer = self.plan.buffer_of[view.buffer] if view else None
-        if buffer is None or buffer.space != "register":
+        if buffer is None or buffer.space not in ("register", "shared"):
             return False
         wanted = _over_element(statement, len(statement.reads), constraint.expr)
-        if wanted is None or self.element(buffer) is None:
+        if wanted is None or not (self.apart(leaf, buffer) if buffer.space == "shared" else self.element(buffer)):
             return False
         for user, _, _, slot in self.users[buffer.name]:
             own = self.plan.statement_of[user.statement]
@@ -91,6 +102,30 @@ class DeadCells:
             if reads and not _has_implying(own, slot, wanted, constraint.equality):
                 return False
         return True
+
+    def apart(self, leaf: Leaf, buffer: Buffer) -> bool:
+        """Whether one leaf writes a shared array, each of its runs in a block and in an iteration of the scope another cell."""
+        if leaf.id not in self.one_to_one:
+            self.one_to_one[leaf.id] = self._apart(leaf, buffer)
+        return self.one_to_one[leaf.id]
+
+    def _apart(self, leaf: Leaf, buffer: Buffer) -> bool:
+        statements = self.plan.statement_of
+        writers = [(user, above, slot) for user, above, _, slot in self.users[buffer.name]
+                   if slot == len(statements[user.statement].reads)]
+        if len(writers) != 1 or writers[0][0] is not leaf or statements[leaf.statement].update is not None:
+            return False
+        (_, above, slot), ids = writers[0], [x.id for x in writers[0][1]]
+        view, within = leaf.view(slot), above[ids.index(buffer.scope) + 1:] if buffer.scope in ids else above
+        loops = [x for x in within if not x.is_block]
+        if view is None or prod(x.extent for x in loops) > MOST_RUNS:
+            return False
+        runs = np.meshgrid(*(np.arange(x.start, x.start + x.extent) for x in loops), indexing="ij")
+        there: dict[str, Any] = {x.id: values.ravel() for x, values in zip(loops, runs, strict=True)}
+        if any(not e.variables() <= there.keys() for e in view.index):
+            return False
+        place = [np.broadcast_to(e.evaluate(there), runs[0].size) for e in view.index]
+        return np.unique(np.ravel_multi_index(place, buffer.shape, mode="clip")).size == runs[0].size
 
     def element(self, buffer: Buffer) -> tuple[Expr, ...] | None:
         """The element that a cell stands for, over ``#0, #1 …`` (the cell), places and the scope's loops.

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..ir.expr import ZERO, Expr, var
+from ..ir.expr import ZERO, Expr, const, var
 from ..ir.finding import Finding
 from ..ir.instructions import stays_in_flight
 from ..ir.plan import Plan
-from ..ir.tree import Kernel, Sync, leaves, walk
+from ..ir.tree import Kernel, Loop, Sync, leaves, walk
 from ..ir.tree import ranges as loop_ranges
 from .arrivals import mbarriers
 from .asynchronous import Points, StillOpen
@@ -33,7 +33,7 @@ from .decide import decide
 from .events import Event, earlier, events
 from .feasible import feasible
 from .flow_text import cell_text, element, instance
-from .groups import COPIES, PRODUCTS, RELEASES, Queue, Step, closed_before, landings, path_to
+from .groups import COPIES, PRODUCTS, RELEASES, Queue, Step, closed_before, closed_in, landings, path_to
 from .linear import Case, Tuple, box, equal, less
 from .multicast import check_multicast
 from .turns import check_turns
@@ -130,11 +130,11 @@ def _release_of(kernel: Kernel, use: Event) -> Expr | None:
     leaf = use.site.leaf
     path = path_to(kernel, leaf.id)
     if leaf.mechanism == "bulk":
-        return _through(kernel, COPIES, closed_before(path))
+        return _through(kernel, COPIES, path)
     if stays_in_flight(leaf.mechanism):
         if _lands_before_release(kernel, path, PRODUCTS):
             return closed_before(path, RELEASES)
-        return _through(kernel, PRODUCTS, closed_before(path, PRODUCTS))
+        return _through(kernel, PRODUCTS, path)
     return closed_before(path, RELEASES)
 
 
@@ -151,17 +151,40 @@ def _lands_before_release(kernel: Kernel, path: tuple[Step, ...], queue: Queue) 
                for w in landings(kernel, releases[0], queue))
 
 
-def _through(kernel: Kernel, queue: Queue, group: Expr) -> Expr | None:
-    """The release by which a group of a queue is complete: release ``r`` covers the groups below ``r + ahead``."""
-    ahead = _ahead(kernel, queue)
-    return None if ahead is None else group - (min(ahead, 1) - 1)
+def _through(kernel: Kernel, queue: Queue, path: tuple[Step, ...]) -> Expr | None:
+    """The release by which the group of the node at a path's end is complete; None where none is known to be.
+
+    With ``rate`` groups to each release, release ``r`` covers those below ``rate * r + ahead``.
+    """
+    rate = _rate(kernel, queue)
+    ahead, group = _ahead(kernel, queue, rate), closed_before(path, queue)
+    if ahead is None:
+        return None
+    counts = dict(group.terms)
+    ends = {s.loop.id: const(s.loop.start + s.loop.extent - 1) for s in path if s.loop and counts.get(s.loop.id, 0) % rate}
+    last = group.substitute(ends) - (min(ahead, 1) - 1)  # the last one between two releases
+    if any(factor % rate for _, factor in last.terms):
+        return None
+    return Expr(tuple((atom, factor // rate) for atom, factor in last.terms), -(-last.const // rate))
 
 
-def _ahead(kernel: Kernel, queue: Queue) -> int | None:
-    """By how many the groups that have landed at a release are at least ahead of its number; None where no wait surely ran."""
+def _rate(kernel: Kernel, queue: Queue) -> int:
+    """Groups of a queue to each release, where the one loop around releases closes several; else 1."""
+    loops = [n for n in walk(kernel.body) if isinstance(n, Loop)]
+    around = [n.body for n in loops if any(isinstance(x, Sync) and x.kind == "release" for x in n.body)]
+    if len(around) != 1 or closed_in(around[0], RELEASES) != 1:
+        return 1
+    return max(1, closed_in(around[0], queue))
+
+
+def _ahead(kernel: Kernel, queue: Queue, rate: int = 1) -> int | None:
+    """By how many the groups that have landed at a release are at least ahead of `rate` times its number.
+
+    None where no wait surely ran.
+    """
     least: int | None = None
     for node, path in ((n, path_to(kernel, n.id)) for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "release"):
-        number, scope = closed_before(path, RELEASES), loop_ranges(tuple(s.loop for s in path if s.loop is not None))
+        number, scope = closed_before(path, RELEASES) * rate, loop_ranges(tuple(s.loop for s in path if s.loop is not None))
         sure = [(w.landed - number).simplify(scope).interval(scope)[0] for w in landings(kernel, node.id, queue) if not w.when]
         if not sure:
             return None

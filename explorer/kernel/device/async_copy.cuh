@@ -32,12 +32,20 @@ __device__ __forceinline__ void async_copy(void* shared, const void* global, int
 #endif
 }
 
-// The same where only some bytes may be valid: these are copied at once, which is one of the moments at which a copy may land.
-// (cp.async can do it too, but compute-sanitizer's memcheck takes it for a read of all bytes.)
+// The same where only some bytes may be valid: by words, of which one that is valid in part is copied at once, which is one of the
+// moments at which a copy may land.  (cp.async can do it too, but compute-sanitizer's memcheck takes it for a read of all bytes.)
 template <int BYTES>
 __device__ __forceinline__ void async_copy_part(void* shared, const void* global, int valid_bytes) {
 #if !defined(SIMT_HOST)
-    if (valid_bytes != 0 && valid_bytes != BYTES) return copy_bytes<BYTES>(shared, global, valid_bytes);
+    if (valid_bytes != 0 && valid_bytes != BYTES) {
+#pragma unroll
+        for (int at = 0; at < BYTES; at += 4) {
+            const int valid = valid_bytes - at >= 4 ? 4 : valid_bytes - at > 0 ? valid_bytes - at : 0;
+            if (valid % 4 == 0) async_copy<4>((char*)shared + at, (const char*)global + at, valid);
+            else copy_bytes<4>((char*)shared + at, (const char*)global + at, valid);
+        }
+        return;
+    }
 #endif
     async_copy<BYTES>(shared, global, valid_bytes);
 }

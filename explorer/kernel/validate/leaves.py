@@ -1,8 +1,8 @@
 """Every instance of every leaf runs once, on the cells that the schedule says; what runs beside them changes nothing.
 
 For each leaf, the instances that the IR runs are compared with those of the plan, as sets of physical coordinates and loop
-variables.  An instance that the plan lacks is harmless in two ways only: it writes a register cell that no instance of the plan
-reads, or it updates one by the identity of its reduction.
+variables.  An instance that the plan lacks is harmless in two ways only: it writes a cell, of registers or of shared memory, that
+no instance of the plan reads, or it updates one by the identity of its reduction.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from ...ir.expr import Expr, const, var
 from ...ir.finding import Finding
 from ...ir.plan import Plan
+from ...ir.tree import THREAD_ROLES
 from ...poly.mechanism import ASYNCHRONOUS
 from ...poly.region import Region
 from ..conditions import Condition
@@ -212,7 +213,7 @@ class Leaves:
         if isinstance(node, (Collect, Contribute)):
             return "combines values that are none of the program's"
         target = getattr(node, "target", None) or node.to
-        if isinstance(target, Ref) and target.store.space != "register":
+        if isinstance(target, Ref) and (target.store.space not in ("register", "shared") or target.store.handed):
             return "writes memory where the program has no instance"
         if self._changes_nothing(run, extra):  # most often: zeros are added, and who reads the cell need not be found
             return ""
@@ -226,7 +227,7 @@ class Leaves:
         return all(is_identity(run, value, self.plan) for _, value in constant(run, region, self.plan))
 
     def read_by_others(self, w: Wanted, run: Instances) -> Region:
-        """Where the cell that a run writes is one that an instance of the plan reads, in the same thread."""
+        """Where the cell that a run writes is one that an instance of the plan reads, in the same thread if it is a register."""
         slot = len(run.statement.reads)
         access, cell = w.accesses[slot], w.cell(slot)
         found = run.space.points(())
@@ -235,6 +236,9 @@ class Leaves:
                 if not use.reads or use.cells != access.cells:
                     continue
                 shared = self._lifetime(access.storage, w, other)
+                if self._is_shared(access.storage):
+                    threads = (w.coordinates.at(role).variables() for role in THREAD_ROLES)
+                    shared -= w.coordinates.low.thread_variables.union(*threads)
                 if (view := use.leaf.view(use.slot)) is not None and view.lane is not None:  # another lane asks for it
                     shared -= w.coordinates.at("thread.x").variables()
                 apart = {name: var(f"{name}'") for name in other.ranges if name not in shared}
@@ -253,6 +257,16 @@ class Leaves:
         hit = self.plan.find(self.plan.buffer_of[buffer].scope) if buffer in self.plan.buffer_of else None
         scope = {x.id for x in (*hit[1], hit[0])} if hit else set[str]()
         return names | {low.variable[x.id] for x in w.counters if x.id in scope and x in other.counters}
+
+    def _is_unread(self, w: Wanted, run: Instances, extra: Region) -> bool:
+        """Whether what lanes store without an instance of the program is in shared memory that no instance of the plan reads."""
+        if extra.is_empty():
+            return True
+        return self._is_shared(w.accesses[-1].storage) and extra.intersect(self.read_by_others(w, run)).is_empty()
+
+    def _is_shared(self, storage: str) -> bool:
+        """Whether a buffer is shared memory."""
+        return storage in self.plan.buffer_of and self.plan.buffer_of[storage].space == "shared"
 
     # -- vectors that are stored --------------------------------------------------------------------------------
 
@@ -310,7 +324,7 @@ class Leaves:
                     done = self.stored.get(run.step, run.space.points(()))
                     if not run.real.subtract(done).is_subset(self._replaced(run)):
                         yield finding("flow", name, "computes a result that is not stored", run.step, self.wanted[name])
-                    elif not done.is_subset(self.wanted[name].points):
+                    elif not self._is_unread(self.wanted[name], run, done.subtract(self.wanted[name].points)):
                         yield finding("flow", name, "stores what the program does not compute", run.step, self.wanted[name])
 
 

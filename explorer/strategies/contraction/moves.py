@@ -50,7 +50,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     if t.slices > 1:
         form, adding = sliced_apart(b, form, t.chunk(form))
     tile = _blocks(b, form, t, gpu)
-    update = _apart(b, form, tile)
+    update, tiles = _apart(b, form, tile), boxes(form, t)
     result, copy = outlined(b, form.update, t.matrix) if t.through else ("", "")
     ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, ...]], None]] = {
         "warpgroup": _of_groups, "warp": _of_warps, "plain": _of_threads}
@@ -62,7 +62,9 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
         if temporary not in b.plan.buffer_of and not (result and temporary == b.plan.statement_of[result].reads[0].array):
             b.do("contract", temporary, "register")
     if result:
-        stored(b, result, role, form.aligned or WIDEST)
+        extents, boxed = (*form.row_extents, *form.column_extents), (*tiles[0], *tiles[1])
+        ragged = any(extent % size for extent, size in zip(extents, boxed, strict=True))
+        stored(b, result, role, form.aligned or WIDEST, ragged)
     if copy:
         b.attempt("store_matrix", copy)
     pairs(b, form.kernel)

@@ -11,7 +11,7 @@ from math import gcd, prod
 
 from ...ir.expr import Expr
 from ...ir.layout import GROUP, LANES
-from ...ir.tree import Leaf, Loop
+from ...ir.tree import Leaf, Loop, leaves
 from .._steps import Builder
 
 WIDEST = 16
@@ -104,7 +104,7 @@ def _above(b: Builder, name: str) -> tuple[Loop, ...]:
     return hit[1]
 
 
-def stored(b: Builder, name: str, role: str, aligned: int = WIDEST) -> None:
+def stored(b: Builder, name: str, role: str, aligned: int = WIDEST, ragged: bool = False) -> None:
     """The store's temporary in shared memory, its loops spread over the lanes of a warp or a warpgroup.
 
     Lanes side by side store neighbours along a row, each as many bytes as the tile and the beginnings of rows allow.
@@ -118,6 +118,9 @@ def stored(b: Builder, name: str, role: str, aligned: int = WIDEST) -> None:
         Of the loop over lanes.
     aligned : int
         Bytes of an access that begins where any row does.
+    ragged : bool
+        Whether tiles are cut at the ends of rows or columns.  The loops are unrolled there: with bounds that are only known at run
+        time, each turn's store waits for its own load.
     """
     temporary = b.plan.statement_of[name].reads[0].array
     b.do("contract", temporary, "shared")
@@ -132,6 +135,9 @@ def stored(b: Builder, name: str, role: str, aligned: int = WIDEST) -> None:
             break
         b.schedule = keep
     b.attempt("swizzle", temporary)
+    for loop in _above(b, name) if ragged else ():
+        if loop.role == "seq" and [b.plan.statement_of[x.statement].name for x, _ in leaves((loop,))] == [name]:
+            b.attempt("unroll", loop.id)
 
 
 def _side_by_side(b: Builder, outer: str, inner: str, width: int, role: str, size: int) -> bool:

@@ -34,7 +34,8 @@ texts of 8 x 8 results a thread within 128 registers spilled 4 to 28 bytes with 
 DEEP_COLUMNS, DEEP_STEPS = (64, 128), 8
 """Columns of one warpgroup's tile whose steps may have two rows of the swizzle, and how many of these steps there are at least.
 
-512 x 1024 x 4096 took 11.7 µs so and 15.0 otherwise in tiles of 64 x 64 (f16, H100): half as many waits and barriers."""
+512 x 1024 x 4096 took 11.7 µs so and 15.0 otherwise in tiles of 64 x 64, and 10.5 with a warp that copies (f16, H100): half as
+many waits and barriers."""
 MOST_REGISTERS = 168
 """32-bit registers of a thread that an accumulator and fragments may take, of 255: addresses and loads take others."""
 
@@ -224,6 +225,7 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
         if groups == 1 and columns in DEEP_COLUMNS and whole and form.extents[2] >= DEEP_STEPS * deep.depth and _fits(
                 deep, form, gpu, MOST_REGISTERS):
             yield deep
+            yield replace(deep, producer=True)
 
 
 def _of_warps(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
