@@ -119,8 +119,8 @@ def stored(b: Builder, name: str, role: str, aligned: int = WIDEST, ragged: bool
     aligned : int
         Bytes of an access that begins where any row does.
     ragged : bool
-        Whether tiles are cut at the ends of rows or columns.  The loops are unrolled there: with bounds that are only known at run
-        time, each turn's store waits for its own load.
+        Whether tiles are cut at the ends of rows or columns.  The loops are unrolled there: with bounds that are known only when
+        the kernel runs, each turn's store waits for its own load.
     """
     temporary = b.plan.statement_of[name].reads[0].array
     b.do("contract", temporary, "shared")
