@@ -1,4 +1,7 @@
-"""Cells that nobody reads: found before and after a tile is an instruction, and not where somebody reads them."""
+"""Cells that nobody reads: found before and after a tile is an instruction, and not where somebody reads them.
+
+In shared memory, too, where each run of the leaf that writes an array has a cell of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import pytest
 from benchmarks import product_programs
 from explorer.ir.instructions import instruction
 from explorer.ir.plan import Plan
+from explorer.ir.tree import Leaf, Loop, Node
 from explorer.poly.dead_cells import dead_cells
 from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
@@ -44,3 +48,48 @@ def test_pixels_beyond_the_result_are_read_by_nobody(tiling: Tiling) -> None:
     wider = found(replace(plan, program=replace(plan.program, statements=statements)))
     assert not wider["-w + 5"]  # now a cell beyond the result is read
     assert wider["-h + 4"]
+
+
+def results(**sizes: int) -> Plan:
+    """A product whose results go through shared memory, in tiles that are cut at the end of rows and columns."""
+    schedule = product_programs.product_nn.schedule(**sizes)
+    form = product_form(schedule, "product_nn")
+    assert form is not None
+    return build(schedule, form, Tiling("warpgroup", 64, 64, 64, 1, 1, 2, through=True)).plan
+
+
+def answers_of(plan: Plan) -> dict[str, bool]:
+    """For each condition of what writes the results to shared memory whether it only leaves out cells that nobody reads."""
+    shared = {b.name for b in plan.buffers if b.space == "shared"} - {"a_s", "b_s"}
+    leaf = next(leaf for leaf, _, _ in plan.leaves
+                if (v := leaf.view(len(plan.statement_of[leaf.statement].reads))) is not None and v.buffer in shared)
+    return {str(c.expr): dead_cells(plan).dead(leaf, c) for c in plan.statement_of[leaf.statement].domain}
+
+
+def test_results_beyond_the_last_row_are_read_by_nobody_in_shared_memory() -> None:
+    plan = results(M=100, N=72, K=128)
+    answers = answers_of(plan)
+    assert answers["-i + 99"]
+    assert answers["-j + 71"]
+    (reader,) = [s for s in plan.program.statements if s.target.array == "c"]
+    loose = replace(reader, domain=tuple(c for c in reader.domain if str(c.expr) != "-j + 71"))
+    statements = tuple(loose if s is reader else s for s in plan.program.statements)
+    wider = answers_of(replace(plan, program=replace(plan.program, statements=statements)))
+    assert not wider["-j + 71"]
+    assert wider["-i + 99"]
+
+
+def test_a_cell_that_two_runs_write_is_not_dead() -> None:
+    """Rows in half of the array: a run beyond the last row writes a cell that another one's result is read from."""
+    plan = results(M=100, N=72, K=128)
+    name = next(b.name for b in plan.buffers if b.space == "shared" and b.name not in ("a_s", "b_s"))
+
+    def folded(node: Node) -> Node:
+        if isinstance(node, Loop):
+            return replace(node, body=tuple(map(folded, node.body)))
+        views = tuple((slot, replace(v, index=(v.index[0] % 32, *v.index[1:]))) if isinstance(node, Leaf) and v.buffer == name
+                      else (slot, v) for slot, v in node.views) if isinstance(node, Leaf) else ()
+        return replace(node, views=views) if isinstance(node, Leaf) else node
+
+    half = replace(plan, kernels=tuple(replace(k, body=tuple(map(folded, k.body))) for k in plan.kernels))
+    assert not any(answers_of(half).values())

@@ -8,9 +8,11 @@ import pytest
 
 import explorer as ex
 from explorer.gpu.spec import gpu
+from explorer.ir.tree import Sync, walk
 from explorer.kernel.emit import emit
 from explorer.poly.traffic import traffic
 from explorer.run.nvrtc.compiler import compile_module
+from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
 from explorer.strategies.contraction import contraction, ranked
 from explorer.strategies.contraction.form import product_form
@@ -52,6 +54,41 @@ def test_a_step_of_two_rows_of_the_swizzle_is_multiplied_panel_by_panel(left: st
     assert made.run(device="cpu", time=False).correct
     (kernel,) = compile_module(emit(made.plan), "sm_90").kernels.values()
     assert not kernel.spill_store_bytes
+
+
+def test_a_producer_beside_steps_of_two_panels_waits_for_the_products_of_both() -> None:
+    """A release follows the products of the step before, of both panels: with one more in flight it would not."""
+    t = replace(GROUPS, depth=128, stages=4, producer=True)
+    made = built(product(ex.f16, ex.f32, "n", "n"), t, M=72, N=136, K=712)
+    assert made.judgement.emittable
+    assert "wgmma_wait<2>(" in made.cuda
+    assert made.run(device="cpu", time=False).correct
+
+    def weaker(kind: str) -> Schedule:
+        (wait,) = [n for n in walk(made.plan.kernels[0].body) if isinstance(n, Sync) and n.kind == kind and n.pending]
+        return Schedule(made.source, made.plan.replace_node(wait.id, replace(wait, pending=wait.pending + 1)))
+
+    for kind, what in (("wait_products", "no release behind"), ("acquire", "no release behind")):
+        judged = weaker(kind).judgement
+        assert not judged.legal
+        assert what in str(judged)
+
+
+def test_results_of_cut_tiles_reach_shared_memory_without_a_condition() -> None:
+    """A cell beyond the last row or column is read by nobody; what is stored to global memory keeps its conditions."""
+    made = built(product(ex.f16, ex.f32, "n", "n"), replace(GROUPS, through=True), M=100, N=72, K=128)
+    lines = made.cuda.split("wgmma_wait<0>")[-1].splitlines()
+    barrier = next(n for n, line in enumerate(lines) if "__syncthreads" in line)
+    assert not [line for line in lines[:barrier] if "if (" in line or "min(" in line]
+    assert [line for line in lines[barrier:] if "if (" in line and "< 100" in line]
+    assert not [line for line in lines[barrier:] if "min(" in line]
+    assert made.run(device="cpu", time=False).correct
+
+
+def test_several_warpgroups_keep_their_index_in_uniform_registers() -> None:
+    wide = built(product(ex.f16, ex.f32, "n", "n"), replace(GROUPS, rows=128, down=2), M=128, N=64, K=128)
+    assert "= same_in_warp(threadIdx.y);" in wide.cuda
+    assert "same_in_warp" not in built(product(ex.f16, ex.f32, "n", "n"), WARPS, M=40, N=24, K=64).cuda
 
 
 @pytest.mark.parametrize("dtype", [ex.f8e4m3, ex.f8e5m2])

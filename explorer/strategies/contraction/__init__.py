@@ -40,7 +40,7 @@ shared memory and larger tiles before these.
 64 x 192 and 7.6 in tiles of 192 x 64 (H200).  Blocks that take tiles in turn share factors in the second-level cache, which the
 model does not know: at 4096³ and 8192³ of f16 they took 0.96 and 0.91 of the time on an H200."""
 WORTH = 1.05
-"""The depth is sliced where that saves more than 5 %."""
+"""The depth is sliced where that saves more than 5 %; factors are copied for plain arithmetic, whose threads copy words as well."""
 
 
 @lru_cache(maxsize=256)
@@ -55,7 +55,7 @@ def ranked(form: ProductForm, gpu: Gpu) -> tuple[tuple[Tiling, ProductTime], ...
         alike = int(log(held / least) / SAME)
         few = t.engine == "warpgroup" and us.memory_us < us.fill_us + us.steps_us + us.store_us
         threads = t.threads if few else -t.threads * us.resident * (t.engine != "plain")
-        large = (not t.through, -t.rows * t.columns) if t.producer else ()
+        large = (-t.depth, -t.rows * t.columns) if t.engine == "plain" else (not t.through, -t.rows * t.columns) if t.producer else ()
         return alike, t.slices > 1, not t.producer, threads, large, -t.stages, us.total_us, str(t)
 
     return tuple(sorted(priced, key=order))
@@ -122,8 +122,9 @@ def contraction_us(schedule: Schedule, kernel: str, gpu: Gpu) -> float | None:
 
 
 def _least_us(way: Way, gpu: Gpu) -> float:
-    """The time of the cheapest tiling, with that of copies before it."""
-    return way.copy_us + min((us.total_us for _, us in ranked(way.form, gpu)), default=inf)
+    """The time of the cheapest tiling, with that of copies before it, which are to be worth it for plain arithmetic."""
+    us, engine = min(((us.total_us, t.engine) for t, us in ranked(way.form, gpu)), default=(inf, ""))
+    return (way.copy_us + us) * (WORTH if way.copy_us and engine == "plain" else 1.0)
 
 
 def _built(schedule: Schedule, form: ProductForm, gpu: Gpu) -> Iterator[Schedule]:

@@ -169,7 +169,7 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     sides = ((form.left, t.rows), (form.right, t.columns))
     lines = (n * f.dtype.bytes * (_lines(form, f, t) if t.engine == "warpgroup" else 1.0) / shared
              for (f, n), shared in zip(sides, reversed(t.mates), strict=True))
-    loaded = t.depth * sum(lines) / rates.load
+    loaded = t.depth * sum(lines) / (rates.deep if t.depth > t.row(form) else rates.load)
     if t.engine != "warpgroup":
         loaded = max(loaded, sum(t.depth * n / f.vector / WARP_SIZE * (
             NARROW_CYCLES if _is_narrow(f, t) else copy_cycles(t.engine, _asynchronous(f, t), f.vector * f.dtype.bytes))

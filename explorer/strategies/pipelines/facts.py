@@ -113,6 +113,12 @@ class Stepping:
         return tuple((use, row) for use in self.uses if (row := instruction(use.leaf.mechanism)))
 
     @property
+    def panels(self) -> int:
+        """Texts of a warpgroup's product one behind the other, at least: each takes one row of the swizzle."""
+        rows = [(use, row) for use, row in self.instructions if isinstance(row, Wgmma)]
+        return min((prod(x.extent for x in use.inside if not x.is_place and x.role != "tensor") for use, _ in rows), default=1)
+
+    @property
     def engine(self) -> str:
         """Whose products it makes: ``"warpgroup"``, ``"warp"`` or ``"plain"``."""
         rows = [row for _, row in self.instructions]
@@ -311,7 +317,8 @@ def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
             cycles = NARROW_CYCLES if _is_narrow(plan, s, use) else copy_cycles(
                 s.engine, use.leaf.mechanism in ASYNCHRONOUS, _vector(use) * item)
             issued += use.times / _vector(use) / WARP_SIZE * cycles
-    return max(taken / RATES[s.engine].load, issued)
+    rates = RATES[s.engine]
+    return max(taken / (rates.deep if s.panels > 1 else rates.load), issued)
 
 
 def _passes(plan: Plan, use: Use, site: Site, facts: dict[tuple[str, int], AccessFacts]) -> tuple[float, float]:

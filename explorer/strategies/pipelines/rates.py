@@ -16,10 +16,11 @@ class Rates:
 
     Attributes
     ----------
-    load : float
-        Bytes a cycle that it takes in from the second-level cache while all do.
+    load, deep : float
+        Bytes a cycle that it takes in from the second-level cache while all do; and where a step's products have several panels,
+        so that twice the bytes come between two waits.
     fill : float
-        Cycles of a block's start and end in which it does nothing: others that are resident do.
+        Cycles of a block's start and end in which it does nothing: others that are resident do, but start with it.
     latency, behind : float
         Cycles from a copy's issue to its bytes in shared memory, while others' are on their way: as many, and so many more for
         each cycle in which a multiprocessor takes in a block's step.
@@ -45,6 +46,7 @@ class Rates:
     """
 
     load: float
+    deep: float
     fill: float
     latency: float
     quiet: float
@@ -61,18 +63,19 @@ class Rates:
 
 
 RATES = {
-    "warpgroup": Rates(load=44.0, fill=1550.0, latency=950.0, behind=1.25, quiet=520.0, late=0.8, step=15.0, least_step=375.0,
-                       waited=357.0, share=1.0, stored=3.0, through=17.5, norm=5.0),
-    "warp": Rates(load=27.0, fill=1000.0, latency=2210.0, quiet=350.0, late=0.2, step=676.0, least_step=344.0, share=0.62,
-                  stored=2.5, through=5.4, norm=5.0),
-    "plain": Rates(load=64.0, fill=900.0, latency=900.0, quiet=460.0, late=1.0, step=60.0, least_step=0.0, share=1.0,
+    "warpgroup": Rates(load=44.0, deep=63.0, fill=1550.0, latency=950.0, behind=1.25, quiet=520.0, late=0.8, step=15.0,
+                       least_step=375.0, waited=357.0, share=1.0, stored=3.0, through=17.5, norm=5.0),
+    "warp": Rates(load=27.0, deep=27.0, fill=1000.0, latency=2210.0, quiet=350.0, late=0.2, step=676.0, least_step=344.0,
+                  share=0.62, stored=2.5, through=5.4, norm=5.0),
+    "plain": Rates(load=64.0, deep=64.0, fill=900.0, latency=900.0, quiet=460.0, late=1.0, step=60.0, least_step=0.0, share=1.0,
                    stored=24.0, through=24.0, apart=150.0),
 }
 """Fitted to times on an H200.
 
 Of tensor instructions: 114 cells of an ablation (one tile of each of six products, 1 to 5 stages, each with and without the
 second level of its pipeline), 1,500 tilings of three f16 products, and 34 products in the tiling that `auto` takes
-(`benchmarks/product_fit.py` draws the figures up).  Of plain arithmetic: f32 products (see :data:`NARROW_CYCLES`).
+(`benchmarks/product_fit.py` draws the figures up); `deep` to 40 tilings of 512 x 1024 x 4096 and 512 x 768 x 3072 (H100).
+Of plain arithmetic: f32 products (see :data:`NARROW_CYCLES`).
 """
 COPY_CYCLES = {True: 2.0, False: 4.0}
 """Of a warp's copy, by whether it is asynchronous (from 4 bytes a thread on) or goes through registers: its instructions by

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from math import isinf
+from math import isinf, sqrt
 
 from ...ir.tree import WARP_SIZE
 from .rates import NARROW_APART, RATES, TENSOR_CORES
@@ -205,7 +205,7 @@ def stepped(steps: Sequence[Step], stored: float, blocks: int, threads: int, res
         here = min(resident, -(-left // multiprocessors))
         left -= here * multiprocessors
         rounds += 1
-        fill, store = fill + starts * rates.fill / here, store + here * stored
+        fill, store = fill + starts * rates.fill / sqrt(here), store + here * stored
         totals = [total.plus(s.times(here, threads)) for total, s in zip(totals, steps, strict=True)]
     scale = (1.0 if left <= 0 else blocks / (blocks - left)) / clock
     times = tuple((s, total.scaled(scale)) for s, total in zip(steps, totals, strict=True))
