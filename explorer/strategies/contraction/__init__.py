@@ -34,13 +34,14 @@ TRIED, ELSE = 8, 2
 SAME = 0.02
 """Times nearer to each other than this share are not told apart.  Of those a producer comes first, then fewer warpgroups (more
 threads at a time where memory bounds the time, or where warps multiply), and last more stages; with a producer, results through
-shared memory and larger tiles before these.
+shared memory and larger tiles before these.  Of plain arithmetic, deeper steps come first, then larger tiles, then two stages.
 
 1024 x 1024 x 1024 of f16 took 6.1 µs in tiles of 64 x 128 and 6.6 in tiles of 128 x 64, 512 x 2304 x 768 took 6.9 in tiles of
 64 x 192 and 7.6 in tiles of 192 x 64 (H200).  Blocks that take tiles in turn share factors in the second-level cache, which the
-model does not know: at 4096³ and 8192³ of f16 they took 0.96 and 0.91 of the time on an H200."""
+model does not know: at 4096³ and 8192³ of f16 they took 0.96 and 0.91 of the time on an H200.  4095 x 1000 x 777 of f32 took 163
+µs in two stages of tiles of 64 x 128 x 16, 205 in four, and 174 in tiles of 64 x 256 x 8 (H100)."""
 WORTH = 1.05
-"""The depth is sliced where that saves more than 5 %; factors are copied for plain arithmetic, whose threads copy words as well."""
+"""The depth is sliced where that saves more than 5 %; so are factors copied for plain arithmetic, whose threads copy words."""
 
 
 @lru_cache(maxsize=256)
@@ -55,7 +56,9 @@ def ranked(form: ProductForm, gpu: Gpu) -> tuple[tuple[Tiling, ProductTime], ...
         alike = int(log(held / least) / SAME)
         few = t.engine == "warpgroup" and us.memory_us < us.fill_us + us.steps_us + us.store_us
         threads = t.threads if few else -t.threads * us.resident * (t.engine != "plain")
-        large = (-t.depth, -t.rows * t.columns) if t.engine == "plain" else (not t.through, -t.rows * t.columns) if t.producer else ()
+        large: tuple[int, ...] = (not t.through, -t.rows * t.columns) if t.producer else ()
+        if t.engine == "plain":
+            large = (-t.depth, -t.rows * t.columns, abs(t.stages - 2))
         return alike, t.slices > 1, not t.producer, threads, large, -t.stages, us.total_us, str(t)
 
     return tuple(sorted(priced, key=order))
