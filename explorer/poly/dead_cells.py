@@ -111,9 +111,10 @@ class DeadCells:
 
     def _apart(self, leaf: Leaf, buffer: Buffer) -> bool:
         statements = self.plan.statement_of
-        writers = [(user, above, slot) for user, above, _, slot in self.users[buffer.name]
-                   if slot == len(statements[user.statement].reads)]
-        if len(writers) != 1 or writers[0][0] is not leaf or statements[leaf.statement].update is not None:
+        users = self.users[buffer.name]
+        writers = [(user, above, slot) for user, above, _, slot in users if slot == len(statements[user.statement].reads)]
+        arrays = {statements[user.statement].accesses[slot].array for user, _, _, slot in users}
+        if len(writers) != 1 or len(arrays) != 1 or writers[0][0] is not leaf or statements[leaf.statement].update is not None:
             return False
         (_, above, slot), ids = writers[0], [x.id for x in writers[0][1]]
         view, within = leaf.view(slot), above[ids.index(buffer.scope) + 1:] if buffer.scope in ids else above
