@@ -74,7 +74,7 @@ RATES = {
 
 Of tensor instructions: 114 cells of an ablation (one tile of each of six products, 1 to 5 stages, each with and without the
 second level of its pipeline), 1,500 tilings of three f16 products, and 34 products in the tiling that `auto` takes
-(`benchmarks/product_fit.py` draws the figures up); `deep` to 40 tilings of 512 x 1024 x 4096 and 512 x 768 x 3072 (H100).
+(`benchmarks/product_fit.py` draws the figures up); `deep` to 91 tilings of 512 x 1024 x 4096 and 512 x 768 x 3072 (H100).
 Of plain arithmetic: f32 products (see :data:`NARROW_CYCLES`).
 """
 COPY_CYCLES = {True: 2.0, False: 4.0}
