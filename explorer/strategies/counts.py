@@ -12,8 +12,8 @@ The rules hold for any plan, and nothing is sampled but sectors:
   domain's box say, and once more in every thread that repeats it.
 - A thread is *busy* if its loops give it an instance: of a statement no more threads than it has instances, of a kernel those of
   the statement with the most.
-- A *path* is what one thread does: its iterations, and the loads that it waits for, of which some are in flight together.  What
-  few of the blocks do besides passes while the others run: it counts by their share.
+- A *path* is one thread's iterations and the loads that it waits for, some in flight together; what few blocks do counts by
+  their share.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def work(plan: Plan) -> int:
 
     Of the user's statements alone: what joins partial results is not counted.
     """
-    return sum(_executions(s, above, 1) * _additions(s) for leaf, above, _ in plan.leaves
+    return sum(_executions(s, above, 1) * operations_of(s) for leaf, above, _ in plan.leaves
                if (s := plan.statement_of[leaf.statement]).origin == "program")
 
 
@@ -164,7 +164,8 @@ def additions(value: Scalar) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _additions(statement: Statement) -> int:
+def operations_of(statement: Statement) -> int:
+    """Of one execution of a statement, in additions; its update is one."""
     return additions(statement.value) + bool(statement.update)
 
 
@@ -258,7 +259,7 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
                 near = max(near, waiting)
             else:
                 waits = max(waits, waiting)
-    operations = _additions(statement)
+    operations = operations_of(statement)
     if whole:  # one instruction for the loops that it is, whose operands are registers or shared memory
         steps = iterations / prod(x.extent for x in inside if x.role == "tensor")
         tensor_us = executions * operations / tensor_flops_per_s(row, gpu) * 1e6 if row else 0.0
@@ -392,8 +393,7 @@ def _common(several: tuple[Site, ...]) -> int:
 
 def _together(plan: Plan, several: Iterable[Site]) -> int:
     """Elements that some accesses of one array touch, at most."""
-    each = [_distinct(plan, s) for s in several]
-    if not each:
+    if not (each := [_distinct(plan, s) for s in several]):
         return 0
     axes = zip(*(box for _, box in each), strict=True)
     whole = tuple((min(low for low, _ in axis), max(high for _, high in axis)) for axis in axes)

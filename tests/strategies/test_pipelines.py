@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
+from typing import Any
 
 import pytest
 
 import explorer as ex
+from benchmarks.product_programs import bias_gelu, bias_relu
 from benchmarks.product_programs import product_nn as matmul
 from explorer.schedule import Schedule
 from explorer.strategies.contraction.form import product_form
@@ -171,3 +173,31 @@ def test_fragments_that_are_loaded_ahead_cost_as_much() -> None:
     ahead = s.pipeline("k.i", 2, asynchronous=False)
     assert priced(ahead).steps.resident == priced(s).steps.resident == 2  # type: ignore[union-attr]
     assert priced(ahead).total_us == pytest.approx(priced(s).total_us, rel=0.01)
+
+
+def test_blocks_of_a_grid_that_is_resident_as_a_whole_load_faster_together() -> None:
+    step = Step("warpgroup", 64, 4, 0.0, 0.0, 0.0, 1000.0)
+    grids = ((132, 1), (396, 3), (792, 3))  # blocks, and resident ones
+    one, three, rounds = (stepped((step,), 0.0, n, 128, r, 132, 1000.0).steps[0][1].load for n, r in grids)
+    assert three == pytest.approx(3 * one / (1 + 2 * RATES["warpgroup"].beside))
+    assert rounds == pytest.approx(6 * one), "of the second round some start early"
+
+
+SMALL, SQUARE, WIDE = (Tiling("warpgroup", m, n, 64, m // 64, 1, stages, through=True) for m, n, stages in
+                       ((64, 64, 4), (128, 128, 5), (64, 192, 6)))
+MEASURED = {"bias_gelu": {SMALL: 8.74, SQUARE: 9.66, WIDE: 10.46}, "bias_relu": {SMALL: 7.01, WIDE: 7.23}}
+"""512 x 3072 x 768 with bias and GELU (by `erff`), and with ReLU: microseconds on an H100."""
+
+
+@pytest.mark.parametrize("program", [bias_gelu, bias_relu])
+def test_what_follows_the_sums_counts_in_the_model_and_in_the_price(program: Any) -> None:
+    """The order of measured times: few warps compute functions slowly, many small blocks fast."""
+    start = program.schedule(M=512, N=3072, K=768)
+    form = product_form(start, start.plan.kernels[0].id)
+    assert form is not None
+    measured = MEASURED[program.name]
+    times = {t: product_time(form, t, H200).total_us for t in measured}  # type: ignore[union-attr]
+    assert sorted(times, key=times.__getitem__) == sorted(measured, key=measured.__getitem__)
+    for t, us in times.items():
+        assert us == pytest.approx(measured[t], rel=0.06)
+        assert us == pytest.approx(price(build(start, form, t).plan, H200).total_us, rel=0.01)

@@ -23,6 +23,7 @@ from ...poly.bulk import MOST_STEP
 from ...poly.tensor import is_product, significand_of
 from ...schedule import Schedule
 from .._steps import chain, leaves_of
+from ..counts import operations_of
 
 PAIRED, VECTOR_BYTES = 2, 16
 """Bytes of results of which the pairs that lanes hold are half a sector for a row; and of the widest store of a thread."""
@@ -123,6 +124,8 @@ class ProductForm:
     long : bool
         Whether more is done with each sum than a few additions and a store: operations of many instructions, or reads of arrays
         that have an element for each result.
+    work : int
+        Operations that follow each sum, by what each takes in additions.
     significand : int
         Bits that a factor keeps of its significand (tf32), 0 for all.
     """
@@ -150,6 +153,7 @@ class ProductForm:
     aligned: int = 0
     across: bool = False
     long: bool = False
+    work: int = 0
     significand: int = 0
 
     @property
@@ -217,20 +221,22 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
         rows, columns = _merged(rows, flat), _merged(columns, flat)
     others = [x for x in inner if not gathered and x is not k]
     heights, widths = tuple(x.extent for x in rows), tuple(x.extent for x in columns)
-    last = [*leaves_of(body[0])][-1]
+    every = [*leaves_of(body[0])]
+    last, after = every[-1], every[every.index(update) + 1:]
     grouped = any(x.id in e.substitute(update.places).variables() for x in columns for e in _access(plan, update, 0))
     return ProductForm(kernel, update.id, statement.target.array, tuple(x.id for x in batch), first.free, second.free, heights,
                        widths, k.id, tuple(x.id for x in others), tuple(x.extent for x in others),
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
                        plan.array_of[statement.target.array].dtype, gathered or _by_stride(plan, update, inner),
                        () if gathered else flat, gathered, grouped, _aligned(plan, last, wide, flat), _across(plan, last, tall),
-                       _is_long(plan, [*leaves_of(body[0])], update, {*wide}, {*tall}), significand_of(statement))
+                       _is_long(plan, after, update, {*wide}, {*tall}),
+                       sum(operations_of(plan.statement_of[x.statement]) for x in after), significand_of(statement))
 
 
 def _is_long(plan: Plan, leaves: Sequence[Leaf], update: Leaf, wide: set[str], tall: set[str]) -> bool:
     """Whether what follows the sum takes longer than its store (:attr:`ProductForm.long`)."""
     total = plan.statement_of[update.statement].target.array
-    for leaf in leaves[leaves.index(update) + 1:]:
+    for leaf in leaves:
         statement = plan.statement_of[leaf.statement]
         for slot, access in enumerate(statement.reads):
             used = frozenset[str]().union(*(e.variables() for e in index_of(plan, leaf, slot) or ()))

@@ -25,6 +25,7 @@ from ..pipelines.rates import (
     blocks_by_registers,
     copy_cycles,
     of_lines,
+    results_cycles,
     shared_cycles,
 )
 from ..pipelines.terms import Step, stepped
@@ -175,6 +176,8 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
             NARROW_CYCLES if _is_narrow(f, t) else copy_cycles(t.engine, _asynchronous(f, t), f.vector * f.dtype.bytes))
             for f, n in sides))
     stored = t.rows * t.columns * out_bytes / _store_rate(form, t, out_bytes)
+    if t.slices == 1:
+        stored += results_cycles(t.rows * t.columns * form.work, t.threads * resident)
     narrow = sum(t.depth * n / t.threads for f, n in sides if _is_narrow(f, t))
     step = Step(t.engine, steps * turns, t.stages, computed, 0.0, 0.0, loaded, narrow=narrow)
     whole = stepped((step,), stored * turns, blocks, t.threads, resident, gpu.multiprocessors, cycles, 1 if t.producer else turns)

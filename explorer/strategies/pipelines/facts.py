@@ -33,6 +33,7 @@ from .rates import (
     WARPS_PER_CYCLE,
     copy_cycles,
     of_lines,
+    results_cycles,
     shared_cycles,
 )
 from .terms import Step, Stepped, stepped
@@ -168,8 +169,11 @@ def stepped_time(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], counts
     """
     facts = {(a.leaf, a.slot): a for a in traffic(plan, kernel.id)}
     steps = tuple(_step(plan, s, facts, counts, gpu, clock) for s in found)
-    return stepped(steps, _stored(plan, kernel, found, facts, counts), counts.blocks, counts.threads,
-                   resident_blocks(plan, kernel, counts, gpu), gpu.multiprocessors, clock, _starts(plan, kernel, found))
+    resident = resident_blocks(plan, kernel, counts, gpu)
+    held = min(resident, -(-counts.blocks // gpu.multiprocessors))
+    stored = _stored(plan, kernel, found, facts, counts, held * counts.threads)
+    return stepped(steps, stored, counts.blocks, counts.threads, resident, gpu.multiprocessors, clock,
+                   _starts(plan, kernel, found))
 
 
 def _starts(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...]) -> int:
@@ -343,10 +347,11 @@ def _passes(plan: Plan, use: Use, site: Site, facts: dict[tuple[str, int], Acces
 
 
 def _stored(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], facts: dict[tuple[str, int], AccessFacts],
-            counts: KernelCounts) -> float:
-    """Cycles in which a multiprocessor writes a block's results."""
+            counts: KernelCounts, threads: int) -> float:
+    """Cycles in which a multiprocessor computes a block's results, while so many threads do so, and writes them."""
     inside = {use.leaf.id for s in found for use in (*s.copies, *s.uses)}
-    rates, cycles = RATES[found[0].engine], 0.0
+    rates = RATES[found[0].engine]
+    cycles = results_cycles(sum(x.operations for x in counts.leaves if x.leaf not in inside) / counts.blocks, threads)
     for (leaf, _, _), known in zip([x for x in plan.leaves if x[2].id == kernel.id], counts.leaves, strict=True):
         used = [s for s in sites(plan)[kernel.id] if s.leaf.id == leaf.id]
         if leaf.id in inside or used[-1].space != "global":

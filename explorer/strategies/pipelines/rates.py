@@ -19,6 +19,9 @@ class Rates:
     load, deep : float
         Bytes a cycle that it takes in from the second-level cache while all do; and where a step's products have several panels,
         so that twice the bytes come between two waits.
+    beside : float
+        How much faster for each further resident block of a grid that is resident as a whole: its blocks ask for the same boxes
+        at nearly the same time.
     fill : float
         Cycles of a block's start and end in which it does nothing: others that are resident do, but start with it.
     latency, behind : float
@@ -57,6 +60,7 @@ class Rates:
     stored: float
     through: float
     behind: float = 0.0
+    beside: float = 0.0
     waited: float = 0.0
     apart: float = 0.0
     norm: float = inf
@@ -64,7 +68,7 @@ class Rates:
 
 RATES = {
     "warpgroup": Rates(load=44.0, deep=63.0, fill=1550.0, latency=950.0, behind=1.25, quiet=520.0, late=0.8, step=15.0,
-                       least_step=375.0, waited=357.0, share=1.0, stored=3.0, through=17.5, norm=5.0),
+                       least_step=375.0, waited=357.0, share=1.0, stored=3.0, through=17.5, beside=0.25, norm=5.0),
     "warp": Rates(load=27.0, deep=27.0, fill=1000.0, latency=2210.0, quiet=350.0, late=0.2, step=676.0, least_step=344.0,
                   share=0.62, stored=2.5, through=5.4, norm=5.0),
     "plain": Rates(load=64.0, deep=64.0, fill=900.0, latency=900.0, quiet=460.0, late=1.0, step=60.0, least_step=0.0, share=1.0,
@@ -97,6 +101,10 @@ TENSOR_CORES = 4
 """Of a multiprocessor; a warp keeps one of them busy."""
 WARPS_PER_CYCLE = 4
 """Instructions of warps that a multiprocessor issues in a cycle."""
+RESULT_ISSUED, RESULT_WARPS = 1.75, 8
+"""Instructions of a thread for each operation that follows its sums, conversions and addresses included; and warps that issue as
+many as a multiprocessor can: fewer wait for their own.  GELU, 15 operations a result with the fast `erf`, took 19 issues more
+than ReLU (4096 x 4096 x 1024 in tiles of 128 x 256, H100)."""
 COPY_ISSUED, STEP_ISSUED, TURN_ISSUED = {True: 4.0, False: 8.0}, 20.0, 5.0
 """Instructions of a warp in steps of plain arithmetic beside products and loads: of each copy of 32 threads, by whether it is
 asynchronous; of a step; and of each turn of a loop inside it (counted in machine code for sm_90, NVRTC 13, of tiles of
@@ -127,3 +135,9 @@ def blocks_by_registers(gpu: Gpu, words: int, threads: int) -> int:
 def of_lines(row: int, pitch: int) -> float:
     """How much longer boxes take whose rows have so many bytes, of an array of rows of `pitch` bytes, than whole lines."""
     return max(1.0, LINE_BYTES / row) * (STRADDLING if pitch % LINE_BYTES else 1.0)
+
+
+def results_cycles(operations: float, threads: int) -> float:
+    """Cycles of what a block computes of its sums, of so many operations, while so many threads of a multiprocessor do so."""
+    waiting = max(1.0, RESULT_WARPS * WARP_SIZE / threads)
+    return operations * RESULT_ISSUED / (WARPS_PER_CYCLE * WARP_SIZE) * waiting

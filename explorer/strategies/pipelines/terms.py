@@ -77,13 +77,13 @@ class Step:
             return rates.quiet + self.load
         return (rates.latency + rates.behind * self.load) * ahead / max(0.5, self.stages - rates.late)
 
-    def times(self, blocks: int, threads: int) -> Cycles:
-        """Of all steps of so many resident blocks."""
+    def times(self, blocks: int, threads: int, whole: bool = False) -> Cycles:
+        """Of all steps of so many resident blocks of each multiprocessor, where they are the whole grid or a part of it."""
         alone, rates = self.alone(threads), RATES[self.engine]
         waiting = self.landing / (self.stages - 1) if self.stages > 1 else self.landing + alone
         apart = rates.apart / blocks**2
-        each = (self.tensor * blocks + apart, self.issue * blocks + apart, self.banks * blocks, self.load * blocks,
-                alone, waiting)
+        loading = self.load * blocks / (1.0 + rates.beside * (blocks - 1) * whole)
+        each = (self.tensor * blocks + apart, self.issue * blocks + apart, self.banks * blocks, loading, alone, waiting)
         return Cycles(*(x * self.count for x in each))
 
 
@@ -206,7 +206,8 @@ def stepped(steps: Sequence[Step], stored: float, blocks: int, threads: int, res
         left -= here * multiprocessors
         rounds += 1
         fill, store = fill + starts * rates.fill / sqrt(here), store + here * stored
-        totals = [total.plus(s.times(here, threads)) for total, s in zip(totals, steps, strict=True)]
+        whole = rounds == 1 and left <= 0
+        totals = [total.plus(s.times(here, threads, whole)) for total, s in zip(totals, steps, strict=True)]
     scale = (1.0 if left <= 0 else blocks / (blocks - left)) / clock
     times = tuple((s, total.scaled(scale)) for s, total in zip(steps, totals, strict=True))
     return Stepped(fill * scale, store * scale, times, resident, rounds)
