@@ -176,7 +176,7 @@ def test_fragments_that_are_loaded_ahead_cost_as_much() -> None:
 
 
 def test_blocks_of_a_grid_that_is_resident_as_a_whole_load_faster_together() -> None:
-    step = Step("warpgroup", 64, 4, 0.0, 0.0, 0.0, 1000.0)
+    step = Step("warpgroup", 64, 4, 0.0, 0.0, 0.0, 1000.0, even=True)
     grids = ((132, 1), (396, 3), (792, 3))  # blocks, and resident ones
     one, three, rounds = (stepped((step,), 0.0, n, 128, r, 132, 1000.0).steps[0][1].load for n, r in grids)
     assert three == pytest.approx(3 * one / (1 + 2 * RATES["warpgroup"].beside))

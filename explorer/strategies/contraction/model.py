@@ -16,6 +16,7 @@ from ...ir.tree import WARP_SIZE
 from ...poly.traffic import WORD_BYTES
 from ..pipelines.rates import (
     COPY_ISSUED,
+    LEAST_BOX,
     NARROW_CYCLES,
     RATES,
     RESERVED,
@@ -168,8 +169,8 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     out_bytes = form.accumulator.bytes if t.slices > 1 else out_bytes
     steps = t.chunk(form) // t.depth * prod(form.outer_extents)
     sides = ((form.left, t.rows), (form.right, t.columns))
-    lines = (n * f.dtype.bytes * (_lines(form, f, t) if t.engine == "warpgroup" else 1.0) / shared
-             for (f, n), shared in zip(sides, reversed(t.mates), strict=True))
+    longer = [_lines(form, f, t) if t.engine == "warpgroup" else 1.0 for f, _ in sides]
+    lines = (n * f.dtype.bytes * x / shared for (f, n), x, shared in zip(sides, longer, reversed(t.mates), strict=True))
     loaded = t.depth * sum(lines) / (rates.deep if t.depth > t.row(form) else rates.load)
     if t.engine != "warpgroup":
         loaded = max(loaded, sum(t.depth * n / f.vector / WARP_SIZE * (
@@ -179,13 +180,21 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     if t.slices == 1:
         stored += results_cycles(t.rows * t.columns * form.work, t.threads * resident)
     narrow = sum(t.depth * n / t.threads for f, n in sides if _is_narrow(f, t))
-    step = Step(t.engine, steps * turns, t.stages, computed, 0.0, 0.0, loaded, narrow=narrow)
+    even = _is_even(form, t) and max(longer) == 1.0
+    step = Step(t.engine, steps * turns, t.stages, computed, 0.0, 0.0, loaded, narrow=narrow, even=even)
     whole = stepped((step,), stored * turns, blocks, t.threads, resident, gpu.multiprocessors, cycles, 1 if t.producer else turns)
     ((_, us),) = whole.steps
     moved = form.left.nbytes + form.right.nbytes + written
     return ProductTime(LAUNCH_US, whole.fill, us.tensor, us.step, us.load, us.latency,
                        us.together(rates.norm), whole.store, moved / bandwidth_of(gpu),
                        resident, whole.rounds, _join_us(written, results, gpu) if t.slices > 1 else 0.0)
+
+
+def _is_even(form: ProductForm, t: Tiling) -> bool:
+    """Whether large boxes are loaded in the only loop of a block."""
+    least = min(t.rows * form.left.dtype.bytes, t.columns * form.right.dtype.bytes) * t.depth
+    one = t.turns(form) == 1 and not form.gathered and prod(form.outer_extents) == 1 and t.depth <= t.row(form)
+    return t.engine == "warpgroup" and one and least >= LEAST_BOX
 
 
 def _lines(form: ProductForm, f: Factor, t: Tiling) -> float:

@@ -25,6 +25,7 @@ from ..counts import KernelCounts, additions
 from ..tensor_rates import tensor_flops_per_s
 from .rates import (
     COPY_ISSUED,
+    LEAST_BOX,
     NARROW_CYCLES,
     RATES,
     RESERVED,
@@ -262,7 +263,8 @@ def _step(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], co
         issue += _beside(s, counts.threads) * warps / WARPS_PER_CYCLE
     waited = engine == "warpgroup" and not s.in_flight
     narrow = sum(use.times / counts.threads for use in s.copies if _is_narrow(plan, s, use))
-    return Step(engine, s.count, s.stages, tensor / RATES[engine].share, issue, banks, _load(plan, s, counts), waited, narrow)
+    return Step(engine, s.count, s.stages, tensor / RATES[engine].share, issue, banks, _load(plan, s, counts), waited, narrow,
+                _is_even(plan, s))
 
 
 def _beside(s: Stepping, threads: int) -> float:
@@ -312,17 +314,30 @@ def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
     """Cycles in which a multiprocessor takes in the tiles of a step: their bytes, and the instructions that copy them."""
     taken = issued = 0.0
     for use in s.copies:
-        source, item = use.used[0], _bytes(plan, use.used[-1])
-        bulk, array = use.leaf.mechanism == "bulk", plan.array_of[source.storage]
-        row = plan.buffer_of[use.used[-1].storage].shape[-1] * item
+        item = _bytes(plan, use.used[-1])
         shared = use.leaf.multicast[1] if use.leaf.multicast else 1  # each neighbour fetches a part
-        taken += use.times * item * (of_lines(row, array.stored[-1] * item) if bulk else 1.0) / shared
-        if not bulk:
+        taken += use.times * item * _lines(plan, use) / shared
+        if use.leaf.mechanism != "bulk":
             cycles = NARROW_CYCLES if _is_narrow(plan, s, use) else copy_cycles(
                 s.engine, use.leaf.mechanism in ASYNCHRONOUS, _vector(use) * item)
             issued += use.times / _vector(use) / WARP_SIZE * cycles
     rates = RATES[s.engine]
     return max(taken / (rates.deep if s.panels > 1 else rates.load), issued)
+
+
+def _lines(plan: Plan, use: Use) -> float:
+    """How much longer a copy takes than one of whole lines of the cache."""
+    if use.leaf.mechanism != "bulk":
+        return 1.0
+    item = _bytes(plan, use.used[-1])
+    return of_lines(plan.buffer_of[use.used[-1].storage].shape[-1] * item, plan.array_of[use.used[0].storage].stored[-1] * item)
+
+
+def _is_even(plan: Plan, s: Stepping) -> bool:
+    """Whether large boxes of whole lines are loaded, in one loop of a block (:attr:`~.terms.Step.even`)."""
+    whole = all(use.leaf.mechanism == "bulk" and _lines(plan, use) == 1.0
+                and use.times * _bytes(plan, use.used[-1]) >= LEAST_BOX for use in s.copies)
+    return whole and s.panels == 1 and s.count == plan.loops[s.loop].extent
 
 
 def _passes(plan: Plan, use: Use, site: Site, facts: dict[tuple[str, int], AccessFacts]) -> tuple[float, float]:

@@ -20,8 +20,8 @@ class Rates:
         Bytes a cycle that it takes in from the second-level cache while all do; and where a step's products have several panels,
         so that twice the bytes come between two waits.
     beside : float
-        How much faster for each further resident block of a grid that is resident as a whole: its blocks ask for the same boxes
-        at nearly the same time.
+        How much faster for each further resident block, where all blocks of the grid are resident and ask for the same large
+        boxes of whole lines at nearly the same time.
     fill : float
         Cycles of a block's start and end in which it does nothing: others that are resident do, but start with it.
     latency, behind : float
@@ -95,6 +95,10 @@ LINE_BYTES, STRADDLING = 128, 1.5
 """Of a line of the second-level cache, and how much longer boxes take whose rows of so many bytes lie in two of them (1000 x 1504
 x 776 took 11.2 µs where 512 x 3072 x 768 took 8.0, in as many blocks).  A shorter row of a box takes as long as a whole line: 3
 x 3 filters over 8 channels a group, in rows of 32 bytes, took 110 µs where their bytes would have taken 28."""
+LEAST_BOX = 8192
+"""Bytes of a box from which on resident blocks load faster together (:attr:`Rates.beside`).  Of tilings of 64 x 64 x 64, three of
+which are resident, 512 x 3072 x 768 took 0.73 of what one alone would let expect; none gained where rows begin inside of a line
+(1000 x 1504 x 776), in smaller boxes, in steps of two panels, or in the nested loops of a convolution (H200, H100)."""
 RESERVED = 32
 """Registers of a thread beside accumulators and fragments."""
 TENSOR_CORES = 4

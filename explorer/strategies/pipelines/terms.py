@@ -49,6 +49,8 @@ class Step:
         Whether a warpgroup waits for its products at once.
     narrow : float
         Copies of one word that a thread of plain arithmetic issues, one behind the other.
+    even : bool
+        Whether large boxes of whole lines are loaded, in the only loop of a block.
     """
 
     engine: str
@@ -60,6 +62,7 @@ class Step:
     load: float
     waited: bool = False
     narrow: float = 0.0
+    even: bool = False
 
     def alone(self, threads: int) -> float:
         """Cycles in which a block of so many threads computes one step, with its waits and barriers."""
@@ -82,7 +85,7 @@ class Step:
         alone, rates = self.alone(threads), RATES[self.engine]
         waiting = self.landing / (self.stages - 1) if self.stages > 1 else self.landing + alone
         apart = rates.apart / blocks**2
-        loading = self.load * blocks / (1.0 + rates.beside * (blocks - 1) * whole)
+        loading = self.load * blocks / (1.0 + rates.beside * (blocks - 1) * (whole and self.even))
         each = (self.tensor * blocks + apart, self.issue * blocks + apart, self.banks * blocks, loading, alone, waiting)
         return Cycles(*(x * self.count for x in each))
 
