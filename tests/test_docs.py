@@ -120,6 +120,16 @@ def test_readme_counts_the_workloads() -> None:
     assert f"{len(workloads.names())} ready programs" in text("README.md")
 
 
+@pytest.mark.parametrize("page", run_snippets.pages(), ids=lambda p: p.name)
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    whole = page.read_text(encoding="utf-8")
+    there = [f"/{p.relative_to(ROOT).as_posix()}" for folder in ("explorer", "tests", "docs", "benchmarks", "examples")
+             for p in (ROOT / folder).rglob("*.py")]
+    there += [f"/{name}" for name in re.findall(r"^# ([\w/]+\.py)$", whole, re.M)]  # what a recipe writes
+    named = set(re.findall(r"`([\w/]+\.py)`", _FENCE.sub("", whole)))
+    assert not [name for name in named if not any(place.endswith(f"/{name}") for place in there)]
+
+
 def test_no_page_names_a_machine() -> None:
     for name in NAMES:
         assert not re.search(r"(?<![\w.])/(home|root|tmp|work|usr|opt)/", text(name)), name

@@ -88,7 +88,7 @@ def chosen(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> Iter
     """
     rest = list(orelse)
     for statement in body:
-        place = next((n for n, other in enumerate(rest) if _alike(statement, other)), None)
+        place = next((n for n, other in enumerate(rest) if _same_statement(statement, other)), None)
         if place is None:
             yield statement, True
             continue
@@ -113,7 +113,7 @@ def settled(statements: list[ast.stmt], scope: Scope) -> list[ast.stmt]:
     return out
 
 
-def _alike(first: ast.stmt, second: ast.stmt) -> bool:
+def _same_statement(first: ast.stmt, second: ast.stmt) -> bool:
     """Whether two assignments go to one element, in one way."""
     if isinstance(first, ast.AugAssign) and isinstance(second, ast.AugAssign):
         return ast.dump(first.target) == ast.dump(second.target) and type(first.op) is type(second.op)

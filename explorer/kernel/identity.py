@@ -14,7 +14,7 @@ from ..ir.scalar import REDUCTIONS, Call, Cast, Literal, Read, Scalar, argument_
 from .sites import Lowered, Site
 
 
-def neutral(low: Lowered, sites: Sequence[Site]) -> Any:
+def masked_load_value(low: Lowered, sites: Sequence[Site]) -> Any:
     """What every read of these updates may give so that they change nothing; None where there is no such number.
 
     It is tried with the identity of the first update's reduction: 0 for a sum, minus infinity for a maximum.

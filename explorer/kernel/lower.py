@@ -30,7 +30,7 @@ from .async_copy import moved
 from .bulk_copy import Launched, begin, copy, end, synchronisation
 from .conditions import NEVER
 from .nodes import Barrier, Collect, Copy, Declare, For, If, MoveMatrix, Multiply, Node, Ref, WaitProducts, Way
-from .redundant import Overrun
+from .redundant import RedundantGuards
 from .scratch import Scratch
 from .sites import Lowered, Site
 from .traverse import with_id
@@ -47,7 +47,7 @@ class Context:
     low : Lowered
     sites : dict of str to Site
         Its leaves, by id.
-    overrun : Overrun
+    redundant : RedundantGuards
     scratch : Scratch
         Shared arrays that collectives of the launch work in.
     bulk : Launched
@@ -64,14 +64,14 @@ class Context:
     scratch: Scratch
     bulk: Launched
     sites: dict[str, Site] = field(init=False)
-    overrun: Overrun = field(init=False)
+    redundant: RedundantGuards = field(init=False)
     before: frozenset[tuple[str, int]] = field(init=False)
     register_loops: frozenset[str] = field(init=False)
     proxy: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.sites = {leaf.id: self._site(leaf, above) for leaf, above in leaves(self.low.kernel.body)}
-        self.overrun = Overrun(self.low, self.sites)
+        self.redundant = RedundantGuards(self.low, self.sites)
         self.register_loops = self._register_loops()
         self.proxy = bool(read_by_tiles(self.low.plan) & written_by_threads(self.low.plan))
 
@@ -98,10 +98,10 @@ class Context:
             A race that no barrier can order is no kernel.
         """
         plan, kernel = self.low.plan, self.low.kernel
-        unsure = self.overrun.unsure()
-        found = barriers(self.overrun.relaxed(unsure) if unsure else plan, kernel)
+        unsure = self.redundant.unsure()
+        found = barriers(self.redundant.relaxed(unsure) if unsure else plan, kernel)
         if unsure and found.races:
-            self.overrun.refuse(unsure)
+            self.redundant.refuse(unsure)
             found = barriers(plan, kernel)
         self.before = self.without_races(found)
 

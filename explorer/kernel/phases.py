@@ -71,7 +71,7 @@ def joined(plan: Plan, phases: Sequence[Phase], name: Callable[[Kernel, str], st
         first, rest = phases[position], phases[position + 1 : end]
         out.append(Block("", first.body, _ids(first), comment=first.low.kernel.id))
         if rest and rest[0].low.kernel.join == "cluster":
-            out += _clustered(plan, out.pop(), first.low, rest[0], library, head)
+            out += _cluster_join(plan, out.pop(), first.low, rest[0], library, head)
         elif rest and rest[0].low.kernel.join == "handoff":
             out += _handed_off(plan, first.low, rest[0], name, library, counters, head)
         else:
@@ -127,7 +127,7 @@ def _handed_off(plan: Plan, before: Lowered, phase: Phase, name: Callable[[Kerne
                                 comment=f"{kernel.id}: the last block waits for the parts of all {parts}")]
 
 
-def _clustered(plan: Plan, begin: Out, before: Lowered, phase: Phase, library: set[str], head: list[str]) -> list[Out]:
+def _cluster_join(plan: Plan, begin: Out, before: Lowered, phase: Phase, library: set[str], head: list[str]) -> list[Out]:
     """A phase run by the last block of each cluster; parts that have slots are written to its shared memory."""
     kernel, grid = phase.low.kernel, plan.extents[before.kernel.id]
     cluster = plan.clusters[before.kernel.id]

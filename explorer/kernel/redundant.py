@@ -16,8 +16,8 @@ condition, one of two things holds:
 
 An extra run violates at least one dropped condition, and either argument alone suffices, so conditions may be dropped
 one by one.  Extra runs touch shared memory at times when no real run might, so the barriers must hold for them too: see
-:meth:`Overrun.unsure`.  A condition that all threads share and that only depends on what encloses the buffer's scope is kept: it
-skips whole tiles and costs nothing; but a product in flight is counted, so it runs in any case.
+:meth:`RedundantGuards.unsure`.  A condition that all threads share and that only depends on what encloses the buffer's scope is
+kept: it skips whole tiles and costs nothing; but a product in flight is counted, so it runs in any case.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .conditions import Condition
 from .sites import Lowered, Site
 
 
-class Overrun:
+class RedundantGuards:
     """Which conditions of a kernel's leaves may be dropped.
 
     Parameters

@@ -163,7 +163,7 @@ def copied(plan: Plan, node: Node, above: tuple[Loop, ...]) -> tuple[Node, tuple
     return new, tuple(private.values())
 
 
-def overrun(plan: Plan, loop: Loop, low: int, high: int, only: tuple[Node, ...] | None = None) -> Verdict:
+def empty_beyond(plan: Plan, loop: Loop, low: int, high: int, only: tuple[Node, ...] | None = None) -> Verdict:
     """Whether a loop may also take the values ``low … high``: no instance may lie beyond its present box.
 
     The values beyond the box run nothing if some constraint of each statement's domain fails there, by intervals;

@@ -63,7 +63,7 @@ def marked(u: Updates, chosen: tuple[Loop, ...], how: str) -> tuple[Plan, str] |
     return plan.map_leaves(mark), leaf
 
 
-def clustered(u: Updates, chosen: tuple[Loop, ...]) -> tuple[Plan, str] | Verdict:
+def combined_in_cluster(u: Updates, chosen: tuple[Loop, ...]) -> tuple[Plan, str] | Verdict:
     """The plan in which blocks are combined as a cluster, each block's value once over its threads, and the leaf that does it."""
     own = dict(u.leaf.collect)
     spread = marked(u, tuple(x for x in bound(u) if x.is_thread and own.get(x.id, "atomic") == "atomic"), "shuffle")

@@ -11,7 +11,7 @@ from ..ir.plan import Plan
 from ..ir.regroup import without_remainders
 from ..ir.tree import Loop, leaves, ranges
 from ..poly.lanes import linear_index
-from ._nest import enclosing, loop_offer, overrun, remap
+from ._nest import empty_beyond, enclosing, loop_offer, remap
 from .base import Transform, get_loop
 from .vectorize import WIDEST_BYTES
 
@@ -54,7 +54,7 @@ class Align(Transform):
         if off.is_constant and off.const == 0:
             return no(f"{self.array} is aligned along {loop.id} already",
                       hint=f"split('{loop.id}', {self._width(plan)}) and vectorize('{loop.id}.i') instead")
-        return overrun(plan, loop, loop.range[0], loop.range[1] + self._width(plan) - 1)
+        return empty_beyond(plan, loop, loop.range[0], loop.range[1] + self._width(plan) - 1)
 
     def rewrite(self, plan: Plan) -> Plan:
         found = self._offset(plan)

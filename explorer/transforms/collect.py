@@ -11,7 +11,7 @@ from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, MOST_CLUSTER, Leaf, Loop, ranges
 from ._cut import cut_off
-from ._parts import bound, clustered, in_time, joined_parts, marked, parts_verdict
+from ._parts import bound, combined_in_cluster, in_time, joined_parts, marked, parts_verdict
 from ._reduction import Updates, update_verdict
 from .base import Transform
 from .join import FORMERLY
@@ -120,7 +120,7 @@ class Collect(Transform):
                       f"divide {chosen[-1].id} before it is bound: one part for the cluster, the other by atomics")
         if not (verdict := _one_element(u, chosen, self.how)):
             return verdict
-        spread = clustered(u, chosen)
+        spread = combined_in_cluster(u, chosen)
         return spread if isinstance(spread, Verdict) else YES
 
     def rewrite(self, plan: Plan) -> Plan:
@@ -134,7 +134,7 @@ class Collect(Transform):
             joined = joined_parts(u, self.how)
             assert not isinstance(joined, Verdict)
             return joined
-        done = clustered(u, chosen) if self.how == "cluster" else marked(u, chosen, self.how)
+        done = combined_in_cluster(u, chosen) if self.how == "cluster" else marked(u, chosen, self.how)
         assert not isinstance(done, Verdict)
         plan, leaf = done
         blocks = self.how in ("atomic", "cluster") and any(x.is_block for x in chosen)

@@ -10,7 +10,7 @@ from ..ir.expr import var
 from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, Sync, ranges, retime, walk
-from ._nest import body_of, enclosing, loop_offer, move_scopes, names_of, overrun, rename_collect
+from ._nest import body_of, empty_beyond, enclosing, loop_offer, move_scopes, names_of, rename_collect
 from .base import Transform, get_loop
 
 
@@ -125,7 +125,7 @@ def _values(first: Loop, second: Loop) -> tuple[int, int]:
 def _grown(plan: Plan, first: Loop, second: Loop) -> bool:
     """Whether each of two loops may take the values of the other too, and run nothing there."""
     plain = all(x.role == "seq" and x.extent and not any(isinstance(n, Sync) for n in walk(x.body)) for x in (first, second))
-    return plain and all(overrun(plan, x, *_values(first, second)) for x in (first, second))
+    return plain and all(empty_beyond(plan, x, *_values(first, second)) for x in (first, second))
 
 
 def _neighbours(plan: Plan, loop: Loop) -> list[tuple[Loop, Loop]]:

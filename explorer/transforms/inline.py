@@ -13,6 +13,7 @@ from ..ir.scalar import Cast, IndexValue, Read, Scalar, rebuild, type_of
 from ..ir.tree import Leaf, Node, View
 from ..poly.dependence import Flow, analyse
 from ..poly.isl import Relation
+from ._domain import program_leaf
 from ._uses import array_verdict, uses, without_unused
 from .base import Transform
 from .compute_at import without
@@ -199,8 +200,6 @@ def _slots(access: Access, slots: Mapping[int, int], dims: Mapping[str, Expr]) -
 
 
 def _without_statement(program: Program, name: str) -> tuple[Node, ...]:
-    from ._domain import program_leaf
-
     leaf, _ = program_leaf(program, name)
     return without(program.body, leaf.id)
 

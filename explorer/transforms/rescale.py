@@ -107,7 +107,7 @@ class Rescale(Transform):
         if isinstance(parts, Verdict):
             return replace(parts, hint=parts.hint or f"rfactor('{peak.array}', '…') first, over the loop that is like "
                            f"{u.factored[-1].id}")
-        refusal = _alike(u, a, peak, parts)
+        refusal = _other_parts(u, a, peak, parts)
         return refusal if refusal is not None else (u, slot, parts.target.array)
 
     def _rescaled(self, plan: Plan, u: Updates, slot: int, parts: str) -> Plan:
@@ -183,7 +183,7 @@ def _parts_of(plan: Plan, peak: str) -> Statement | Verdict:
     return made[0] if len(made) == 1 else no(f"the partial maxima of {peak} are not made by one statement")
 
 
-def _alike(u: Updates, a: Scalar, peak: Access, m: Statement) -> Verdict | None:
+def _other_parts(u: Updates, a: Scalar, peak: Access, m: Statement) -> Verdict | None:
     """A refusal where the maxima are not of the exponents of the same parts."""
     s = u.statement
     if len(m.dims) != len(s.dims):

@@ -10,7 +10,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves, ranges, retime
 from ._digits import roomy
-from ._nest import enclosing, loop_offer, overrun, remap
+from ._nest import empty_beyond, enclosing, loop_offer, remap
 from .base import Transform, get_loop, is_whole
 from .distribute import child
 
@@ -70,7 +70,7 @@ class Shift(Transform):
             assert place is not None
             (low, high), step = loop.range, abs(self.by)
             parts = ((loop.body[place],), self.by > 0), (loop.body[:place] + loop.body[place + 1 :], self.by < 0)
-            found = (overrun(again, loop, low - step * late, high + step * (not late), nodes) for nodes, late in parts)
+            found = (empty_beyond(again, loop, low - step * late, high + step * (not late), nodes) for nodes, late in parts)
             return next((verdict for verdict in found if not verdict), YES)
 
         return roomy(plan, plan.loops[self.loop], fits)

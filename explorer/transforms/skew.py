@@ -10,7 +10,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves
 from ._digits import roomy
-from ._nest import enclosing, loop_offer, overrun, remap
+from ._nest import empty_beyond, enclosing, loop_offer, remap
 from .base import Transform, get_loop, is_whole
 
 
@@ -73,7 +73,7 @@ class Skew(Transform):
     def _roomy(self, plan: Plan) -> Plan | Verdict:
         by = plan.loops[self.by]
         reach = abs(self.factor) * (by.range[1] - by.range[0])
-        return roomy(plan, plan.loops[self.loop], lambda again, x: overrun(again, x, x.range[0] - reach, x.range[1] + reach))
+        return roomy(plan, plan.loops[self.loop], lambda again, x: empty_beyond(again, x, x.range[0] - reach, x.range[1] + reach))
 
     def rewrite(self, plan: Plan) -> Plan:
         ready = self._roomy(plan)

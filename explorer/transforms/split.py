@@ -10,7 +10,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, ranges, retime
 from ._digits import roomy
-from ._nest import overrun
+from ._nest import empty_beyond
 from .base import NEW_NAME, Transform, get_loop, is_whole
 
 
@@ -91,4 +91,4 @@ class Split(Transform):
 def divisible(plan: Plan, loop: Loop, factor: int) -> Plan | Verdict:
     """The plan in which a loop can be divided, or why it cannot."""
     last = loop.start - (-loop.extent // factor) * factor - 1
-    return roomy(plan, loop, lambda again, x: overrun(again, x, x.start, last))
+    return roomy(plan, loop, lambda again, x: empty_beyond(again, x, x.start, last))

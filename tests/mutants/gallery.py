@@ -240,7 +240,7 @@ def split() -> Schedule:
     return _started(POINTS, N=10).split("i", 4).bind("i", "block.x").bind("i.i", "thread.x")
 
 
-def strays() -> Schedule:
+def copied_unwritten() -> Schedule:
     """Copies of elements of a temporary that no statement writes."""
     return _started(GUARDED, M=4, N=5).stage("t", "j")
 

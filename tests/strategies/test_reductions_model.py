@@ -196,7 +196,7 @@ def test_the_price_of_an_odd_end_and_of_further_rounds() -> None:
     assert work(rows, twice, HERE).ragged == pytest.approx(2 * work(rows, once, HERE).ragged)  # ends may be in either batch
     p, kept = Problem(True, 373120, 7, 55, 2, 55, 7, 385), Shape(385, 1, 4, 14, 128, period=4, kept=True)
     assert kept.sums(p).rounds == 7
-    assert work(p, kept, HERE).met_value == kept.sums(p).alone + 6 * FURTHER
+    assert work(p, kept, HERE).second_stage_value == kept.sums(p).alone + 6 * FURTHER
 
 
 def test_rows_that_begin_anywhere_are_read_in_one_batch() -> None:

@@ -1,7 +1,7 @@
 /** The top line: what is scheduled, what is proved of it, undo and redo by name, export, run; and open obligations. */
 
 import { attr, copy, download, h, keyed, rove, say, show, uid } from "./dom.js";
-import { owedLine } from "./problem.js";
+import { obligationLine } from "./problem.js";
 
 const STATES = { earned: ["✓", "good"], open: ["○", "soft"], refuted: ["✗", "bad"] };
 const EXPORTS = [
@@ -156,7 +156,7 @@ export class Head {
     this.sign = sign;
     this.notes.replaceChildren(
       ...(pane.large ? [h("p.large", null, h("span", { "aria-hidden": "true" }, "ℹ "), pane.large)] : []),
-      ...pane.obligations.map((one) => owedLine(one, tools)),
+      ...pane.obligations.map((one) => obligationLine(one, tools)),
     );
   }
 

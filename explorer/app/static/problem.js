@@ -39,10 +39,10 @@ export function problemBox(problem, { brush, apply, run, pair: draw, call } = {}
   return box;
 }
 
-/** An open obligation on one line: what is owed, and the steps that settle it. @param {Protocol.Problem} problem @param {Record<string, any>} tools */
-export function owedLine(problem, { apply }) {
+/** An open obligation on one line, with the steps that close it. @param {Protocol.Problem} problem @param {Record<string, any>} tools */
+export function obligationLine(problem, { apply }) {
   return h(
-    "div.owed",
+    "div.obligation",
     { role: "group", "aria-label": `open: ${problem.what}` },
     h("span", { "aria-hidden": "true" }, "◌ "),
     h("b", null, "open "),

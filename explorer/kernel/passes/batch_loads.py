@@ -24,9 +24,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..accesses import ref
+from ..boundary_iterations import NOWHERE, edge
 from ..conditions import Condition
-from ..edges import NOWHERE, edge
-from ..identity import neutral
+from ..identity import masked_load_value
 from ..lower import Context
 from ..nodes import Declare, For, Get, Held, If, Load, Local, Node, Operand
 from ..traverse import map_bodies, with_ids
@@ -39,14 +39,14 @@ def batch_loads(body: tuple[Node, ...], context: Context) -> tuple[Node, ...]:
     """The body with such loops in two."""
     out: list[Node] = []
     for node in body:
-        if isinstance(node, For) and node.role == "unroll" and (parts := _early(node, context) or hoisted(node, context)):
+        if isinstance(node, For) and node.role == "unroll" and (parts := _loads_first(node, context) or hoisted(node, context)):
             out += with_ids(parts, node.ids[1:])
         else:
             out.append(map_bodies(node, lambda inner: batch_loads(inner, context)))
     return tuple(out)
 
 
-def _early(loop: For, context: Context) -> list[Node]:
+def _loads_first(loop: For, context: Context) -> list[Node]:
     """An unrolled loop with its loads first; nothing where there is nothing to gain, or it is not that simple."""
     batch = batch_of(context, loop)
     if batch is None:
@@ -59,7 +59,7 @@ def _early(loop: For, context: Context) -> list[Node]:
     if batch.lanes and lanes is None:
         return []
     whole = lanes.whole if lanes else all(len(batch.loaded(s)) == len(s.statement.reads) for s in batch.sites)
-    fill = neutral(context.low, batch.sites) if whole else None
+    fill = masked_load_value(context.low, batch.sites) if whole else None
     found = between(batch, lanes, fill) if lanes and batch.each and fill is not None else None
     if found is None:
         fill = None if batch.each else fill

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...ir.expr import Expr
 from ..accesses import ref
+from ..boundary_iterations import NOWHERE, edge, edges
 from ..conditions import Condition
-from ..edges import NOWHERE, edge, edges
 from ..lanes import WORD, flat_offset
 from ..nodes import AnyOf, Get, Held, Load, Local, Mask, Node, Ref
 from ..sites import Site
@@ -27,7 +27,7 @@ class Together:
     lanes : Lanes
     wide : tuple of Wide
         The vectors that are loaded.
-    alike : dict of Ref to list of (Site, int)
+    same_for_all : dict of Ref to list of (Site, int)
         The elements that all lanes read, with where: (site, slot) of each.
     whole : bool
         Whether these are all that is read.
@@ -35,7 +35,7 @@ class Together:
 
     lanes: Lanes
     wide: tuple[Wide, ...]
-    alike: dict[Ref, list[tuple[Site, int]]]
+    same_for_all: dict[Ref, list[tuple[Site, int]]]
     whole: bool
 
     @classmethod
@@ -45,7 +45,7 @@ class Together:
         assert batch.lanes is not None
         lanes = Lanes(low, batch.lanes, batch.statements, ragged=bool(batch.each))
         wide = tuple(v for v in dict.fromkeys(lanes.held.values()) if v.store.space == "global" and not v.written)
-        alike: dict[Ref, list[tuple[Site, int]]] = {}
+        same_for_all: dict[Ref, list[tuple[Site, int]]] = {}
         whole = True
         for site in batch.sites:
             slots = batch.loaded(site)
@@ -56,10 +56,10 @@ class Together:
                 if any(batch.lanes.var in e.variables() for e in low.index(site, slot) if isinstance(e, Expr)):
                     whole = False
                 else:
-                    alike.setdefault(ref(low, site, slot), []).append((site, slot))
+                    same_for_all.setdefault(ref(low, site, slot), []).append((site, slot))
         nbytes = [v.store.dtype.bytes * batch.lanes.extent for v in wide]
-        more = [place.store.dtype.bytes for place in alike]
-        return cls(lanes, wide, alike, whole) if wide and batch.fits([*nbytes, *more]) else None
+        more = [place.store.dtype.bytes for place in same_for_all]
+        return cls(lanes, wide, same_for_all, whole) if wide and batch.fits([*nbytes, *more]) else None
 
 
 def between(batch: Batch, made: Together, fill: Any) -> Parts | None:
@@ -101,11 +101,11 @@ def together(batch: Batch, made: Together, fill: Any, kept: Sequence[tuple[Wide,
         value = replace(lanes.load(v, fill or 0, _beyond(batch, made, v)), packed=packed)
         plain = replace(lanes.load(v, fill or 0, NOWHERE), packed=packed)
         inside += [_all_inside(batch, made, v)] if plain != value else []
-        only = v.guard if v.guard and not context.overrun.fill_is_used(site) else ()
+        only = v.guard if v.guard and not context.redundant.fill_is_used(site) else ()
         if v.guard and not only:
             value, plain = (replace(got, when=(v.guard,), otherwise=other) for got in (value, plain))
         loads.append(Early(Held(local, batch.here), value, plain, other, only))
-    for place, uses in made.alike.items():
+    for place, uses in made.same_for_all.items():
         name = context.low.taken.take(f"{place.store.name}_{batch.loops[-1].var}")
         local = Held(Local(name, place.store.dtype, batch.shape), batch.here)
         declared.append(local.local)

@@ -140,7 +140,7 @@ def _one(node: Collect, context: Context) -> Node:
     """A collective of one value; an ordinary update where nothing is combined between threads."""
     ways, site = Ways(context, node.site), node.site
     if not ways.threads and not ways.blocks:
-        guards = context.overrun.kept(site)
+        guards = context.redundant.kept(site)
         do = Do(site, node.target, node.operands, atomic=ways.atomic, ids=(site.leaf.id,))
         return If(guards, (do,)) if guards else do
     way, waits = ways.way()
@@ -186,4 +186,4 @@ def _spread(context: Context, site: Site) -> bool:
     first = {Condition(Expr(((low.role_name[role], 1),)), True) for role in places}
     readers = [s for s in context.sites.values() if s is not site and any(
         v.buffer == view.buffer and n % len(s.statement.accesses) < len(s.statement.reads) for n, v in s.leaf.views)]
-    return any(not first <= set(context.overrun.kept(reader)) for reader in readers)
+    return any(not first <= set(context.redundant.kept(reader)) for reader in readers)

@@ -26,7 +26,7 @@ def redundant_guards(body: tuple[Node, ...], context: Context) -> tuple[Node, ..
     for node in body:
         node = map_bodies(node, lambda inner: redundant_guards(inner, context))
         if isinstance(node, If) and len(node.body) == 1 and isinstance(only := node.body[0], (Do, Multiply)):
-            kept = context.overrun.kept(only.site)
+            kept = context.redundant.kept(only.site)
             node = replace(node, conditions=kept) if kept else replace(only, ids=(*only.ids, *node.ids))
         out.append(node)
     return tuple(out)

@@ -27,8 +27,8 @@ from ...ir.program import Constraint
 from ...ir.tree import ranges as loop_ranges
 from ...poly.lanes import first_lanes, linear_index, uniform
 from ..accesses import copied_slot, inside_conditions, is_move, ref
+from ..boundary_iterations import NOWHERE
 from ..conditions import NEVER, Condition, condition, conjunction
-from ..edges import NOWHERE
 from ..lanes import is_wide, partial
 from ..lower import Context
 from ..nodes import AnyOf, Declare, Do, For, Get, Held, If, Load, Local, Node, Number, Operand, Put, Ref
@@ -149,9 +149,9 @@ class Lanes:
         """Whether the access is contiguous and happens in all lanes or in none."""
         if not is_wide(self.low, site, slot, self.loop.loop):
             return False
-        return slot == len(site.statement.reads) or not site.statement.inside or self._alike(site)
+        return slot == len(site.statement.reads) or not site.statement.inside or self._same_for_all_lanes(site)
 
-    def _alike(self, site: Site) -> bool:
+    def _same_for_all_lanes(self, site: Site) -> bool:
         """Whether `inside`, of a plain copy, is the same for all lanes, and not known to fail."""
         inside = inside_conditions(site)
         return is_move(self.low, site) and inside != (NEVER,) and all(self.lane not in c.variables() for c in inside)

@@ -44,12 +44,12 @@ def candidates(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
     if p.rows and not p.inner and p.length >= ODD * widest:
         vectors.add(widest)
     found = [s for vector in sorted(vectors) for s in shapes(p, vector, gpu)]
-    found += [*_met(p, widest, gpu), *_whole_rows(p, widest), *_staged_rows(p, widest)]
+    found += [*_two_stage(p, widest, gpu), *_whole_rows(p, widest), *_staged_rows(p, widest)]
     joined = (replace(s, join="handoff") for s in found if s.parts > 1 and s.join == "launch")
     return [*found, *(s for s in joined if _hands_off(p, s))]
 
 
-def _met(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
+def _two_stage(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
     """The shapes whose threads have several sums of a result, in whole vectors: rows taken together, inner axes kept apart."""
     found = []
     for kept in (False, True) if p.whole else (False,):
@@ -60,7 +60,7 @@ def _met(p: Problem, widest: int, gpu: Gpu) -> list[Shape]:
                 continue
             like = Shape(1, 1, vector, 1, 1, period=period, kept=kept)
             columns = like.seen(p)
-            for x, y in _met_grids(p, columns, like):
+            for x, y in _two_stage_grids(p, columns, like):
                 made = _in_parts(columns, [Shape(x, y, vector, 1, 1)], gpu)
                 found += [replace(s, period=period, kept=kept) for s in made]
     return found
@@ -100,7 +100,7 @@ def _periods(p: Problem, period: int) -> bool:
     return period <= p.length and (p.inner or p.length) % (1 if alone else period) == 0
 
 
-def _met_grids(p: Problem, columns: Problem, like: Shape) -> list[tuple[int, int]]:
+def _two_stage_grids(p: Problem, columns: Problem, like: Shape) -> list[tuple[int, int]]:
     """(x, y): a period's columns to a block, or those of some results as a whole; as many rows as the block has threads left."""
     if like.period > 1:
         across = {columns.run // like.vector}

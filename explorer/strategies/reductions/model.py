@@ -66,7 +66,7 @@ class Constants:
     cluster, cluster_part, crowd, crowd_power : float
         The barrier of a cluster, and for each of its blocks; how much longer loads take where clusters have 16 blocks, as those
         do not fit the groups of multiprocessors evenly, and with which power of their blocks that grows.
-    met, met_value, met_shared : float
+    second_stage, second_stage_value, second_stage_shared : float
         Sums of a result meet in a block; for each that a thread adds up alone, and each halving of those who share them.
     start, block, batch : float
         For each block that a multiprocessor starts with, for each that it issues, and each further batch of loads.
@@ -115,9 +115,9 @@ class Constants:
     take: float = 0.301
     cluster: float = 0.431
     cluster_part: float = 0.00542
-    met: float = 0.00605
-    met_value: float = 0.00569
-    met_shared: float = 0.0395
+    second_stage: float = 0.00605
+    second_stage_value: float = 0.00569
+    second_stage_shared: float = 0.0395
     crowd: float = 0.306
     crowd_power: float = 0.436
     part: float = 4.37e-08
@@ -165,7 +165,8 @@ def cost(p: Problem, s: Shape, gpu: Gpu, c: Constants = H200) -> Cost:
 def timed(w: Work, c: Constants = H200) -> Cost:
     """What work costs: of one spread, or of many at once where the work's attributes are arrays."""
     combine = c.row * w.row + c.row_block * w.row_block + c.row_warp * w.row_warp + c.row_member * w.row_member
-    combine += c.row_twice * w.row_twice + c.met * w.met + c.met_value * w.met_value + c.met_shared * w.met_shared
+    combine += c.row_twice * w.row_twice + c.second_stage * w.second_stage
+    combine += c.second_stage_value * w.second_stage_value + c.second_stage_shared * w.second_stage_shared
     combine += c.column * w.column + c.column_block * w.column_block
     combine += c.column_value * w.column_value + c.column_member * w.column_member
     begin = c.threads * w.launched

@@ -82,7 +82,7 @@ class Work(NamedTuple):
     part, partial, cluster_part, crowd : float
         Parts that pass through memory, the microseconds of their results there; parts of a cluster, and these over those of the
         largest.
-    met, met_value, met_shared : float
+    second_stage, second_stage_value, second_stage_shared : float
         Whether a block's threads have several sums of a result, or its rows lie in shared memory; how many values a thread adds
         up alone there, and how often those who share sums halve.
     """
@@ -127,9 +127,9 @@ class Work(NamedTuple):
     part: float
     partial: float
     cluster_part: float
-    met: float
-    met_value: float
-    met_shared: float
+    second_stage: float
+    second_stage_value: float
+    second_stage_shared: float
     crowd: float
 
 
@@ -197,9 +197,9 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         part=through,
         partial=through * given.results * 8 / bandwidth,
         cluster_part=s.parts if s.clustered else 0,
-        met=s.two_stage or s.staged,
-        met_value=_alone(meeting) if meeting else s.staged * p.length,
-        met_shared=log2(meeting.share) if meeting else 0.0,
+        second_stage=s.two_stage or s.staged,
+        second_stage_value=_alone(meeting) if meeting else s.staged * p.length,
+        second_stage_shared=log2(meeting.share) if meeting else 0.0,
         crowd=s.parts / WIDE_CLUSTER if s.clustered else 0.0,
     )
 

@@ -62,7 +62,7 @@ def choose(schedule: Schedule, form: RowColumn, gpu: Gpu) -> Spread | None:
         if held == 0:
             return None
         side = max(1, min(round(BLOCK / threads), held, -(-count // gpu.multiprocessors)))
-        while _met(form, threads, side) * sums > gpu.shared_bytes_per_block_optin:
+        while _two_stage_elements(form, threads, side) * sums > gpu.shared_bytes_per_block_optin:
             side -= 1
         enough = max(1, min(held // side, BLOCK // (threads * side)))
         return Spread(threads, vector, side, min(gpu.multiprocessors * enough, -(-count // side)))
@@ -75,7 +75,7 @@ def choose(schedule: Schedule, form: RowColumn, gpu: Gpu) -> Spread | None:
     return max(map(spread, (threads, *fewer)), key=in_flight)
 
 
-def _met(form: RowColumn, threads: int, rows: int) -> int:
+def _two_stage_elements(form: RowColumn, threads: int, rows: int) -> int:
     """Elements in shared memory where the rows of a block meet, for one sum."""
     step = fold(form, threads, rows) * threads
     return rows * -(-form.extent // step) * step if rows > 1 else 0
@@ -106,7 +106,7 @@ def fuse_row_column(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None
     ----------
     schedule : Schedule
         A program as written, its results started and updated under the same loops
-        (:func:`~explorer.strategies.fuse_reduction.gather`).
+        (:func:`~explorer.strategies.fuse_reduction.fuse_reduction`).
     kernel : str
         Which kernel (default: the first).
     gpu : Gpu, optional

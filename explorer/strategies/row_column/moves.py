@@ -64,10 +64,10 @@ class Rider:
         self.partial = self._factor(self.block)
         join = self._together(self.kernel, self.block)
         self._launches(join)
-        met = ""
+        rows_sum = ""
         if self.row:
             self.apart = self._factor(self.row)
-            met = self._together(self.block, self.row)
+            rows_sum = self._together(self.block, self.row)
         for array in (*self.apart, *self.partial):
             b.do("accumulate", array)
         b.do("bind", self.block, "block.x")
@@ -80,8 +80,8 @@ class Rider:
         for leaf in [leaf for leaf in leaves_of(b.plan.loops[self.time]) if b.plan.statement_of[leaf.statement].update]:
             if leaf.id not in self.form.sums:
                 b.attempt("collect", leaf.id, "shuffle")
-        if met:
-            self._flat(met)
+        if rows_sum:
+            self._flat(rows_sum)
         self._join(join)
         self._contract(join)
         for name, lane in lanes:
