@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-import explorer as ex
 from explorer.errors import IllegalSchedule
 from explorer.schedule import Schedule
 from explorer.transforms.stage import Stage
 
 from .programs import define
+from .tf32_tiles import tf32_tiles
 from .witness import doubt
 
 PEAKS = """@ex.program
@@ -58,21 +58,7 @@ def test_groups_of_a_nest_without_iterations_are_not_counted(role: str) -> None:
 
 def test_copies_by_consumers_beside_a_producer_are_a_matter_of_the_kernel() -> None:
     """The refusal names no pair of instances; its check asked for one (chain 26131:662)."""
-    m, n, k = ex.sizes("M N K")
-
-    @ex.program
-    def product(a: ex.f32[m, k], b: ex.f32[n, k], c: ex.f32[m, n]):
-        for i in range(m):
-            for j in range(n):
-                acc = ex.local(ex.f32)
-                acc = 0
-                for d in range(k):
-                    acc += ex.tf32(a[i, d]) * ex.tf32(b[j, d])
-                c[i, j] = acc
-
-    s = product.schedule(M=16, K=8, N=16).tile(("i", "j"), (16, 8))
-    for loop in ("j.i", "i.i"):
-        s = s.distribute(loop, "S1").distribute(loop, "S0")
+    s = tf32_tiles(8)
     s = s.split("d", 8).reorder(("d", "i.i.3", "j.i.3", "d.i")).contract("acc")
     s = s.stage("a", "d").stage("a_s", "d", space="register").stage("b", "d").stage("b_s", "d", space="register").tensorize("S1")
     s = s.stage("a", "j", engine="bulk", swizzle=32).specialise("j", 2).stage("b", "i", swizzle=32)
