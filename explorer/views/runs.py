@@ -61,7 +61,7 @@ def badge(evidence: Evidence) -> str:
 @picture_of("run.result.Evidence")
 def evidence_html(evidence: Evidence) -> str:
     """The badge alone."""
-    return page("evidence", "each tick is earned by doing it", badge(evidence))
+    return page("evidence", "a tick is a check that has passed", badge(evidence))
 
 
 @picture_of("run.result.Comparison")

@@ -38,8 +38,8 @@ def open_reductions(plan: Plan, node: str) -> list[str]:
         if not plan.statement_of[leaf.statement].update or node not in {leaf.id, *(x.id for x in above)}:
             continue
         carrying = [x for x in updates(plan, leaf, above).carrying if x.is_place and x.extent > 1]
-        owed = [x.id for x in carrying if x.id not in dict(leaf.collect)]
-        if owed and (node == leaf.id or node in owed):
+        open_loops = [x.id for x in carrying if x.id not in dict(leaf.collect)]
+        if open_loops and (node == leaf.id or node in open_loops):
             found.append(leaf.id)
     return found
 
