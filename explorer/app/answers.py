@@ -9,11 +9,11 @@ from hashlib import blake2b
 from typing import Any
 
 from ..errors import ExplorerError, ExportError, ScheduleError
-from ..gpu.spec import Gpu, catalogue
+from ..gpu.spec import ARCHITECTURES, Gpu, catalogue
 from ..kernel.emit import emit
 from ..kernel.emittable import require_emittable
 from ..run.export import exported as cu_text
-from ..run.nvrtc.compiler import ARCHITECTURES, compile_module
+from ..run.nvrtc.compiler import compile_module
 from ..run.result import Run
 from ..run.stamps import Stamps
 from ..run.verify.ragged import own_again

@@ -15,6 +15,8 @@ from typing import Any
 from ..errors import ExplorerError, ResourceError, outspoken, shown
 
 DEFAULT = "H200"
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+"""Those that texts are compiled for, oldest first."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,22 @@ def gpu(name: str) -> Gpu:
     names = list(dict.fromkeys(_by_key()[k].name for k in near))[:3] or list(catalogue())
     raise ResourceError(f"No GPU called {shown(name)} is in the catalogue.", why=f"known: {', '.join(catalogue())}",
                         hint=" or ".join(f'gpu("{n}")' for n in names), suggestions=tuple(names))
+
+
+def architecture(name: str) -> str:
+    """``"sm_90"`` from itself or from the name of a GPU.
+
+    Raises
+    ------
+    ResourceError
+        If no GPU has the name.
+    """
+    if isinstance(name, str) and name.startswith("sm_"):
+        known = {g.arch for g in catalogue().values()} | set(ARCHITECTURES)
+        if name.rstrip("af") in known:
+            return name
+        raise ResourceError(f"no architecture is called {shown(name)}", hint=", ".join(sorted(known, key=lambda a: int(a[3:]))))
+    return gpu(name).arch
 
 
 def default_gpu(installed: str | None = None) -> Gpu:

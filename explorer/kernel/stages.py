@@ -10,7 +10,6 @@ from importlib import import_module
 from ..errors import ScheduleError
 from ..ir.memo import per_program
 from ..ir.plan import Plan
-from .emit import emit
 from .passes import PASSES, names
 
 KEPT = 32
@@ -100,6 +99,8 @@ def stage(plan: Plan, after: str = "", arch: str = "sm_90") -> Stage:
 @per_program(KEPT)
 def _kernels(plan: Plan, arch: str, after: str) -> tuple[str, SourceMap]:
     """The text from the first kernel on, and its source map."""
+    from .emit import emit  # needed here alone: `import explorer` needs the class above for its picture
+
     module = emit(plan, arch=arch, after=after)
     start = module.text.find('extern "C"')
     if start < 0:

@@ -8,16 +8,14 @@ from functools import cached_property
 
 from ..errors import CompileError, DeviceError, ResourceError, outspoken, shown
 from ..gpu.occupancy import check_launch, check_memory
-from ..gpu.spec import Gpu, catalogue, target_gpu
-from ..gpu.spec import gpu as find_gpu
+from ..gpu.spec import ARCHITECTURES, Gpu, architecture, target_gpu
 from ..ir.plan import Plan
 from ..ir.program import Program
-from ..kernel.emit import emit
 from ..kernel.emittable import require_emittable
 from ..kernel.module import CudaModule, Launch
 from ..schedule import Schedule
 from .facts import Facts
-from .nvrtc.compiler import ARCHITECTURES, CompiledKernel, try_compile_for
+from .nvrtc.compiler import CompiledKernel, try_compile_for
 
 
 @outspoken(DeviceError)
@@ -120,6 +118,8 @@ class Kernel:
         ResourceError
             If a launch exceeds a limit of the GPU; it says what to shrink.
         """
+        from ..kernel.emit import emit  # needed here alone: `import explorer` needs this class for its picture
+
         require_emittable(schedule)
         target = target_gpu(gpu)
         module = emit(schedule.plan, arch=target.arch)
@@ -190,19 +190,3 @@ def architectures(asked: str | Sequence[str] | None) -> tuple[str, ...]:
     if asked is not None and not isinstance(asked, str | Sequence):
         raise ResourceError(f"architectures are asked for by their names, not by {shown(asked)}", hint='["sm_90", "H200"]')
     return tuple(dict.fromkeys(architecture(name) for name in ([asked] if isinstance(asked, str) else asked or ())))
-
-
-def architecture(name: str) -> str:
-    """``"sm_90"`` from itself or from the name of a GPU.
-
-    Raises
-    ------
-    ResourceError
-        If no GPU has the name.
-    """
-    if isinstance(name, str) and name.startswith("sm_"):
-        known = {g.arch for g in catalogue().values()} | set(ARCHITECTURES)
-        if name.rstrip("af") in known:
-            return name
-        raise ResourceError(f"no architecture is called {shown(name)}", hint=", ".join(sorted(known, key=lambda a: int(a[3:]))))
-    return find_gpu(name).arch

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, ExportError, ResourceError, TransformError, spoken
+from ..gpu.spec import architecture
 from ..system.files import place_for, write_file
 
 if TYPE_CHECKING:
@@ -111,7 +112,6 @@ def module(self: Schedule, arch: str = "sm_90") -> CudaModule:
     """
     from ..kernel.emit import emit
     from ..kernel.emittable import require_emittable
-    from ..run.kernel import architecture
 
     require_emittable(self)
     return emit(self.plan, arch=architecture(arch))

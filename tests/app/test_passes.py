@@ -7,7 +7,7 @@ import pytest
 from explorer import strategies
 from explorer.app.panes import cuda as pane
 from explorer.app.session import Session
-from explorer.kernel import passes, stages
+from explorer.kernel import emit, passes, stages
 
 from .front import Front, schedule, text_of
 
@@ -58,8 +58,8 @@ def test_it_is_of_the_schedule_and_the_gpu_that_are_shown(shown: Front) -> None:
 
 def test_texts_are_made_when_they_are_asked_for_and_once(shown: Front, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    real = stages.emit
-    monkeypatch.setattr(stages, "emit", lambda *given, **options: made.append(options["after"]) or real(*given, **options))
+    real = emit.emit
+    monkeypatch.setattr(emit, "emit", lambda *given, **options: made.append(options["after"]) or real(*given, **options))
     stages._kernels.cache_clear()
     pane.after_pass.cache_clear()
     shown.ask("undo", wait=True)

@@ -18,14 +18,13 @@ from pathlib import Path
 
 from ...errors import CompileError, CompilerMissing, DeviceError, KernelTimeout
 from ...gpu.occupancy import Occupancy, occupancy
-from ...gpu.spec import catalogue
+from ...gpu.spec import ARCHITECTURES, catalogue
 from ...kernel.module import CudaModule
 from ...system.worker import Worker
 from . import cubin_cache
 from .library import binding, wheel_folders
 from .ptxas import Diagnostic, KernelResources, diagnostics, resources
 
-ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 LIMIT_S = 120.0
 _OPTIONS = ("-std=c++17", "--ptxas-options=-v", "-lineinfo")
 _PIP = "pip install cupy-cuda13x nvidia-cuda-nvrtc nvidia-cuda-runtime"

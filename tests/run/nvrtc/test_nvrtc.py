@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from explorer.errors import CompileError, CompilerMissing, DeviceError
+from explorer.gpu.spec import ARCHITECTURES
 from explorer.ir.dtype import DTYPES
 from explorer.kernel.module import Buffer, CudaModule, Launch
 from explorer.run.inputs.seeded import CUDA_TEXT
 from explorer.run.nvrtc import compiler as nvrtc
 from explorer.run.nvrtc import cubin_cache
-from explorer.run.nvrtc.compiler import ARCHITECTURES, compile_for, compile_module, compile_text, target, try_compile_for
+from explorer.run.nvrtc.compiler import compile_for, compile_module, compile_text, target, try_compile_for
 from explorer.run.nvrtc.ptxas import diagnostics, resources
 
 TEXT = """#include <cuda_fp16.h>
