@@ -271,7 +271,7 @@ def _race(plan: Plan, q: Question, launch: tuple[int, ...]) -> Finding:
     return Finding(
         "race",
         f"{source} {verbs[a.writes]} {name} and {sink} {verbs[b.writes]} it in another thread at the same time",
-        f"no barrier can stand between {_place_text(source)} and {_place_text(sink)}",
+        f"no barrier can stand between {_place_text(source, a)} and {_place_text(sink, b)}",
         a.statement.accesses[a.slot].array, cell, kind, source, sink,
         tuple(dict.fromkeys((a.leaf.id, b.leaf.id))), lines, _hints(plan, q),
     )
@@ -293,8 +293,9 @@ def _instance(site: Site, values: tuple[int, ...]) -> Instance:
     return Instance(site.statement.name, site.instance(values), place, time)
 
 
-def _place_text(x: Instance) -> str:
-    return f"{x} ({', '.join(f'{role} {value}' for role, value in x.place) or 'every thread'})"
+def _place_text(x: Instance, site: Site) -> str:
+    unbound = "every thread" if None in site.place else "thread 0"
+    return f"{x} ({', '.join(f'{role} {value}' for role, value in x.place) or unbound})"
 
 
 __all__ = ["BUDGET", "Barriers", "Question", "barriers", "conflict"]

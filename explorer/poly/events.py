@@ -80,9 +80,9 @@ def same_time(first: Event, second: Event, p: str, q: str) -> Cases:
 
 
 def same_replica(a: Site, b: Site) -> list[tuple[Expr, Expr]]:
-    """What is equal when the two accesses use one replica of their storage (both in one launch)."""
+    """What is equal when `b` reads the replica of its storage that `a` writes (both in one launch)."""
     axes = {"register": range(7), "shared": range(3), "global": range(0)}[a.space]
-    both = [(a.place[i], b.place[i]) for i in axes]
+    both = [(a.place[i], b.reads_at[i]) for i in axes]
     out = [(p, q) for p, q in both if p is not None and q is not None and not (p == q and p.is_constant)]
     if a.space != "global":
         out += [(var(loop.id), var(loop.id)) for loop in common_loops(a, b) if loop.role == "launch"]

@@ -4,7 +4,8 @@ A cell is (replica, buffer, physical index): one replica per thread for register
 for global memory; registers and shared memory end with a launch.  For a supplier W and a reader R of a value:
 
 - *visibility*: W writes the cell that R reads, in R's replica, earlier, and while the buffer lives (in one iteration of the
-  loop in whose body it is declared, and of the loops around that);
+  loop in whose body it is declared, and of the loops around that); a collect writes the registers of all threads that it
+  serves, but an instance of it reads in its own thread alone (who reads the result has all that it is made of as W, too);
 - *no clobber*: no other write of that cell, not itself a supplier of R, runs after W and before R (an asynchronous
   copy counts from its issue on; an equal time in another thread counts as between);
 - *footprint* (footprint.py): every cell lies inside its buffer, and a copy holds the element that its consumer wants.
@@ -144,7 +145,7 @@ def _visible(plan: Plan, s: LastWriter) -> Finding | None:
             return lost(plan, a, b, *witness(s.pairs, a, b), "launch")
         extents = launch_extents(plan, plan.kernels[s.reader.launch])
         axes = range(7) if a.space == "register" else range(3)
-        if any(extents[i] > 1 and b.place[i] is None and a.place[i] is not None for i in axes):
+        if any(extents[i] > 1 and b.reads_at[i] is None and a.place[i] is not None for i in axes):
             return hidden(plan, a, b, *witness(s.pairs, a, b))
     wrong = _pair_failure(s.link, _late(s.writer, s.reader, "a", "b"), _lifetime(plan, a.storage) if a.space != "global" else ())
     if wrong is None:

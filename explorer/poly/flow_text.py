@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from .plan_facts import plan_copy
-from .sites import Site
+from .sites import Place, Site
 
 Point = tuple[int, ...]
 
@@ -101,11 +101,13 @@ def hidden(plan: Plan, a: Site, b: Site, first: Point, last: Point) -> Finding:
     source, sink = instance(a, first), instance(b, last)
     owner, wider = ("thread", "shared") if a.space == "register" else ("block", "global")
 
-    def where(x: Instance) -> str:
+    def where(x: Instance, place: Place) -> str:
         relevant = [(role, v) for role, v in x.place if owner == "thread" or role.startswith("block")]
-        return ", ".join(f"{role} {v}" for role, v in relevant) or f"every {owner}"
+        everywhere = None in (place if owner == "thread" else place[:3])
+        return ", ".join(f"{role} {v}" for role, v in relevant) or (f"every {owner}" if everywhere else f"{owner} 0")
 
-    why = f"{cell_text(a, first)} is private to a {owner}: {source} runs in {where(source)}, {sink} in {where(sink)}"
+    runs = f"{source} runs in {where(source, a.place)}, {sink} in {where(sink, b.reads_at)}"
+    why = f"{cell_text(a, first)} is private to a {owner}: {runs}"
     hints = (f"contract('{array}', '{wider}')", "bind the loops of both alike")
     if a.statement.update:
         hints = (*hints, f"collect('{array}', 'shuffle')") if owner == "thread" else hints

@@ -19,6 +19,9 @@ from .linear import Case, Tuple, box, holds
 from .matrix_move import LOAD
 from .tensor import operand_places
 
+Place = tuple[Expr | None, ...]
+"""Coordinates (see :data:`AXES`) of an access over its loops' variables; None where every place along the axis runs it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Site:
@@ -34,8 +37,11 @@ class Site:
         ``"register"``, ``"shared"`` or ``"global"``.
     cell : tuple of (Expr or None)
         Physical index over the loops' variables; None along a data-dependent axis (any index).
-    place : tuple of (Expr or None)
-        Coordinates (see :data:`AXES`) at which the access happens; None where every place runs it.
+    place : Place
+        Where the access happens.
+    reads_at : Place
+        Where it needs the value it reads.  A collect updates the register of every thread that it serves, but each of its
+        instances needs the old value in its own thread alone: who reads a result elsewhere needs all writes behind it there.
     reads, writes : bool
     atomic : str
         Name of the reduction when the target is updated atomically.
@@ -48,7 +54,8 @@ class Site:
     storage: str
     space: str
     cell: tuple[Expr | None, ...]
-    place: tuple[Expr | None, ...]
+    place: Place
+    reads_at: Place
     reads: bool
     writes: bool
     atomic: str
@@ -119,14 +126,13 @@ def _bound(above: tuple[Loop, ...], split: bool) -> dict[int, Expr]:
     return out
 
 
-def _leaf_place(bound: dict[int, Expr], space: str, launch: tuple[int, ...]) -> tuple[Expr | None, ...]:
+def _leaf_place(bound: dict[int, Expr], space: str, launch: tuple[int, ...]) -> Place:
     """Where a leaf with a target in this space runs: None (every place) or 0 (one place) where nothing is bound."""
     replicated = {"register": AXES, "shared": 3, "global": 0}[space]
     return tuple(bound.get(i, None if size > 1 and i < replicated else ZERO) for i, size in enumerate(launch))
 
 
-def _target_place(place: tuple[Expr | None, ...], leaf: Leaf, above: tuple[Loop, ...], space: str,
-                  split: bool) -> tuple[Expr | None, ...]:
+def _target_place(place: Place, leaf: Leaf, above: tuple[Loop, ...], space: str, split: bool) -> Place:
     """Where the target is written: a collect serves the register of every thread (or block), or writes memory once."""
     out = list(place)
     collected = {loop for loop, how in leaf.collect if how != "atomic"}
@@ -161,7 +167,7 @@ def _bare(loop: Loop) -> Loop:
     return Loop(loop.id, loop.extent, (), loop.role, loop.start)
 
 
-def _asked(place: tuple[Expr | None, ...], lane: Expr, launch: tuple[int, ...], scope: Ranges) -> tuple[Expr | None, ...]:
+def _asked(place: Place, lane: Expr, launch: tuple[int, ...], scope: Ranges) -> Place:
     """The place in which a lane of the same warp has its register."""
     x = place[3]
     if launch[4] > 1 or x is None:
@@ -190,7 +196,8 @@ def _leaf_sites(leaf: Leaf, above: tuple[Loop, ...], statement: Statement, space
             where = (*place[:5 - len(held[slot])], *held[slot], *place[5:])
         elif leaf.mechanism == LOAD and not target:  # a lane names a row, of which others get parts
             where = (*place[:4], None, *place[5:])
+        own = place if target and leaf.collect and space == "register" else where
         atomic = statement.update or "" if target and any(how == "atomic" for _, how in leaf.collect) else ""
-        found.append(Site(leaf, above, statement, slot, storage, space, tuple(cell), where,
+        found.append(Site(leaf, above, statement, slot, storage, space, tuple(cell), where, own,
                           not target or bool(statement.update), target, atomic))
     return tuple(found)

@@ -12,8 +12,10 @@ from explorer.ir.tree import Kernel, Leaf, Sync, View
 from explorer.poly.asynchronous import check_async
 from explorer.poly.barriers import BUDGET, Barriers, barriers
 from explorer.poly.feasible import _feasible
+from explorer.transforms.vectorize import Vectorize
 from tests.poly import plans
 from tests.poly.brute import races
+from tests.properties.programs import define
 from tests.transforms.programs import matmul as product_of
 from tests.transforms.storage import rewritten
 
@@ -130,6 +132,24 @@ def test_a_race_at_equal_time_is_reported_with_its_witness():
     assert pair in races(plan, plan.kernels[0], found.before)
     assert dict(race.source.place)["thread.x"] != dict(race.sink.place)["thread.x"]
     assert "collect('s', 'shuffle')" in race.hints
+
+
+def test_who_runs_outside_of_all_bound_loops_is_said():
+    """A result in registers is made in every thread, one in memory by the first."""
+    text = '''@ex.program
+def f(x: ex.f32[N], y: ex.f32[N], z: ex.f32[N]):
+    t = ex.local(ex.f32, N)
+    for i in range(N):
+        t[i] = y[i]
+        y[i] = t[i] + 1
+    for j in range(N):
+        z[j] = x[j]
+'''
+    s = define(text, "outside.py").schedule(N=4).bind("j", "thread.x").contract("t")
+    _, plan = s.try_step(Vectorize("i"))
+    assert plan is not None
+    (race,) = of(plan).races
+    assert race.why == "no barrier can stand between S0[0] (every thread) and S1[0] (thread 0)"
 
 
 @pytest.mark.parametrize("how", ["shuffle", "shared", "atomic"])
