@@ -131,8 +131,9 @@ def bias_residual(a: ex.f16[M, K], b: ex.f16[K, N], bias: ex.f16[N], r: ex.f16[M
 
 @ex.program
 def residual_rmsnorm(a: ex.f16[M, K], b: ex.f16[K, N], r: ex.f16[M, N], w: ex.f16[N], y: ex.f16[M, N]):
+    """The rows are f16 before they are normalised, as the product and its residual are in PyTorch."""
     for i in range(M):
-        row = ex.local(ex.f32, N)
+        row = ex.local(ex.f16, N)
         square = ex.local(ex.f32)
         scale = ex.local(ex.f32)
         for j in range(N):

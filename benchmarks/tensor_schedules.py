@@ -117,6 +117,7 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         yield f"results of {words} by stmatrix, transposed", left(t, 8, turned).store_matrix(COPY)
     yield "batches of products", tiled("batched_nt", TILINGS[0], Z=3, M=72, N=200, K=136)
     yield "a product and what follows", tiled("bias_gelu", TILINGS[0], M=136, N=200, K=200)
+    yield "a product, and its rows normalised", auto(product_programs.residual_rmsnorm.schedule(M=136, N=200, K=200))
     for stride in (1, 2):
         case = Conv("tiny", 2, 64, 14, 14, 64, 3, 3, stride, 1, 1)
         last = case._replace(last=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import explorer as ex
+from benchmarks.product_programs import residual_rmsnorm
 from explorer.gpu.spec import gpu
 from explorer.ir.tree import Sync, walk
 from explorer.kernel.emit import emit
@@ -82,6 +83,19 @@ def test_results_of_cut_tiles_reach_shared_memory_without_a_condition() -> None:
     assert not [line for line in lines[:barrier] if "if (" in line or "min(" in line]
     assert [line for line in lines[barrier:] if "if (" in line and "< 100" in line]
     assert not [line for line in lines[barrier:] if "min(" in line]
+    assert made.run(device="cpu", time=False).correct
+
+
+def test_products_that_another_kernel_reads_leave_through_shared_memory_too() -> None:
+    """Rows in global memory of 2 bytes an element, which a second kernel normalises: at ragged sizes, on the CPU device."""
+    written = residual_rmsnorm.schedule(M=100, N=72, K=128).distribute("i", "j").launch("residual_rmsnorm", after="i")
+    form = product_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    assert form.aligned == 16
+    made = build(written, form, replace(GROUPS, through=True))
+    text = made.cuda.split('extern "C"')[1]
+    assert "row_t[swizzled<128, __half>(" in text
+    assert "*(vec<__half, 8>*)&row[" in text, "lanes side by side store 16 bytes each"
     assert made.run(device="cpu", time=False).correct
 
 

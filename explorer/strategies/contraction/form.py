@@ -251,7 +251,7 @@ def _aligned(plan: Plan, leaf: Leaf, columns: Sequence[str], flat: Sequence[tupl
     """Bytes of the last leaf's accesses along columns (:attr:`ProductForm.aligned`)."""
     statement = plan.statement_of[leaf.statement]
     array, slot = plan.array_of[statement.target.array], len(statement.reads)
-    if array.role == "temporary" or array.dtype.bytes != PAIRED or index_of(plan, leaf, slot) is None:
+    if array.dtype.bytes != PAIRED or index_of(plan, leaf, slot) is None:
         return 0
     steps = strides_of(plan, leaf, slot)
     along = {name for name in columns if steps.get(name) == 1}

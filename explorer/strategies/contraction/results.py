@@ -47,8 +47,8 @@ def outlined(b: Builder, update: str, twice: bool = False) -> tuple[str, str]:
     inside = [(leaf, above) for leaf, above, k in b.plan.leaves if k is kernel]
     leaf, above = inside[-1]
     statement = b.plan.statement_of[leaf.statement]
-    if b.plan.array_of[statement.target.array].role not in ("out", "inout") or len(above) < 2 or above[-1].body[-1] is not leaf:
-        return "", ""
+    if not b.plan.array_of[statement.target.array].shape or len(above) < 2 or above[-1].body[-1] is not leaf:
+        return "", ""  # a scalar stays in registers
     store = _outline(b, leaf.id)
     if not store:
         return "", ""
