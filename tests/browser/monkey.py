@@ -10,7 +10,7 @@ from tests.browser.lab import EXPLORER, Notebook
 
 TARGETS = (
     ".mmain",
-    ".quick, .mdetail button, .owed .hint",
+    ".quick, .mdetail button, .obligation .hint",
     ".row",
     ".cl",
     ".tab",

@@ -63,8 +63,8 @@ def test_nothing_moves_while_the_schedule_changes(opened: Open, width: int) -> N
         stage.session.apply(call)
         stage.calm()
         assert page.evaluate(PLACES) == before, call
-    expect(page.locator(".exw .owed")).to_be_visible()
-    page.locator(".exw .owed .hint").first.click()
+    expect(page.locator(".exw .obligation")).to_be_visible()
+    page.locator(".exw .obligation .hint").first.click()
     stage.calm()
     page.locator(".exw").get_by_role("button", name="Check only").click()
     stage.calm()

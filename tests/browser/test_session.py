@@ -98,10 +98,10 @@ def test_by_mouse(notebook: Make) -> None:
     move(page, "bind").locator(".mmain").click()
     page.locator(".exw .variant", has_text="thread.x").first.click()
     page.locator(".exw .mdetail").get_by_role("button", name="Apply").click()
-    owed = page.locator(".exw .owed .hint[data-call=\"collect('y', 'shuffle')\"]")
-    expect(owed).to_be_visible()
-    owed.click()
-    expect(page.locator(".exw .owed")).to_have_count(0)
+    hint = page.locator(".exw .obligation .hint[data-call=\"collect('y', 'shuffle')\"]")
+    expect(hint).to_be_visible()
+    hint.click()
+    expect(page.locator(".exw .obligation")).to_have_count(0)
     assert steps(book) == ["split('k', 32)", "bind('k.i', 'thread.x')", "collect('y', 'shuffle')"]
 
     # undo by name, redo
