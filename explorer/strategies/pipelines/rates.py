@@ -107,8 +107,8 @@ WARPS_PER_CYCLE = 4
 """Instructions of warps that a multiprocessor issues in a cycle."""
 RESULT_ISSUED, RESULT_WARPS = 1.75, 8
 """Instructions of a thread for each operation that follows its sums, conversions and addresses included; and warps that issue as
-many as a multiprocessor can: fewer wait for their own.  GELU, 15 operations a result with the fast `erf`, took 19 issues more
-than ReLU (4096 x 4096 x 1024 in tiles of 128 x 256, H100)."""
+many as a multiprocessor can: fewer wait for their own.  GELU with the fast `erf`, 11 operations more than ReLU, took
+19 issues more a result (4096 x 4096 x 1024 in tiles of 128 x 256, H100)."""
 COPY_ISSUED, STEP_ISSUED, TURN_ISSUED = {True: 4.0, False: 8.0}, 20.0, 5.0
 """Instructions of a warp in steps of plain arithmetic beside products and loads: of each copy of 32 threads, by whether it is
 asynchronous; of a step; and of each turn of a loop inside it (counted in machine code for sm_90, NVRTC 13, of tiles of
