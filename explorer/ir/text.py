@@ -50,6 +50,10 @@ def loop_text(loop: Loop) -> str:
     return f"for {loop.id} in {loop.start}…{loop.start + loop.extent}{role}{'  trimmed' * loop.trimmed}"
 
 
+_ENGINES = {"async": "async ", "bulk": "bulk ", "bulk_store": "bulk "}
+"""What stands before a statement that an engine moves."""
+
+
 def leaf_text(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:
     """The line of a statement in the tree: ``S0: y[4*i + i.i] = x[4*i + i.i]  # where 4*i + i.i < 10``."""
     statement, at, scope = plan.statement_of[leaf.statement], dict(by_one(leaf, above).at), ranges(above)
@@ -59,7 +63,7 @@ def leaf_text(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> str:
     notes += ["by one thread"] if leaf.mechanism == "bulk" and any(x.is_thread for x in above) else []
     notes += [note] if (note := mates_note(leaf)) else []
     text = statement_text(plan, leaf)
-    text = f"{leaf.id}: {f'{leaf.mechanism} ' * (leaf.mechanism in ('async', 'bulk'))}{text}"
+    text = f"{leaf.id}: {_ENGINES.get(leaf.mechanism, '')}{text}"
     return f"{text}  # {'; '.join(notes)}" if notes else text
 
 

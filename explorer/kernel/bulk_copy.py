@@ -16,6 +16,7 @@ from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Leaf, Loop, Sync, leaves
 from ..poly.arrivals import copies_in_bulk, mbarriers
 from ..poly.bulk import Bulk, bulk
+from ..poly.bulk_store import BULK_STORE, bulk_store
 from ..poly.filled import counted as groups_of
 from ..poly.groups import RELEASES, closed_before, path_to
 from ..poly.multicast import is_shared, parts_of
@@ -69,7 +70,7 @@ class Launched:
         taken.taken |= {name for low in self.lows for name in low.taken.taken}
         for low in self.lows:
             for leaf, above in leaves(low.kernel.body):
-                if leaf.mechanism == "bulk" and all(x.extent > 0 for x in above):  # one that never runs needs no map
+                if leaf.mechanism in ("bulk", BULK_STORE) and all(x.extent > 0 for x in above):  # else it needs no map
                     self._map(leaf, moved(low.plan, leaf, above), low.stores, taken)
         for low in self.lows:
             if copies_in_bulk(low.kernel):
@@ -108,14 +109,14 @@ def shared_by(low: Lowered) -> int:
 
 
 def moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk:
-    """What one bulk copy of the leaf moves.
+    """What one bulk copy, or store, of the leaf moves.
 
     Raises
     ------
     ScheduleError
         If it cannot be one: the plan was not judged.
     """
-    found = bulk(plan, leaf, above)
+    found = (bulk_store if leaf.mechanism == BULK_STORE else bulk)(plan, leaf, above)
     if isinstance(found, Never):
         raise ScheduleError(f"{leaf.id} is to copy in bulk and cannot: {found.what}", why=found.why, hint=found.hint)
     return found
@@ -166,7 +167,7 @@ def copy(c: Known, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
         around.append(inner)
     assert isinstance(inner, Leaf)
     site, found = c.sites[inner.id], moved(low.plan, inner, tuple(around))
-    when = _when(low, site, found)
+    when = when_made(low, site, found)
     if when is None:
         return ()
 
@@ -191,7 +192,7 @@ def _mates(low: Lowered, leaf: Leaf, found: Bulk) -> Mates | None:
     return Mates(parts.count, parts.dimension, place, prod(low.plan.clusters[low.kernel.id][: parts.axis]))
 
 
-def _when(low: Lowered, site: Site, found: Bulk) -> tuple[Condition, ...] | None:
+def when_made(low: Lowered, site: Site, found: Bulk) -> tuple[Condition, ...] | None:
     """When the copy is made, beside which thread makes it; None for never."""
     conditions: list[Condition | None] = []
     ends = [c for i, x in enumerate(site.loops) for c in low.end(x, site.loops[:i])]

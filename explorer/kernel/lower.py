@@ -22,12 +22,14 @@ from ..ir.instructions import instruction, stays_in_flight
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Sync, leaves
 from ..ir.tree import Node as Planned
+from ..poly.bulk_store import BULK_STORE, stored_in_bulk
 from ..poly.groups import PRODUCTS, may_be_open
 from ..poly.matrix_move import MOVES, STORE, MatrixMove, matrix_move
 from ..poly.shared_tile import read_by_tiles, tiles_of, written_by_threads
 from .accesses import copied_slot, inside_conditions, instance, operands, ref
 from .async_copy import moved
 from .bulk_copy import Launched, begin, copy, end, synchronisation
+from .bulk_store import store, with_waits
 from .conditions import NEVER
 from .nodes import Barrier, Collect, Copy, Declare, For, If, MoveMatrix, Multiply, Node, Ref, WaitProducts, Way
 from .redundant import RedundantGuards
@@ -57,7 +59,8 @@ class Context:
     register_loops : frozenset of str
         Loops whose variables index a register array: they are unrolled, so that the array stays in registers.
     proxy : bool
-        Whether threads write shared memory that a warpgroup's instructions read: their barriers have a fence of its own kind.
+        Whether threads write shared memory that an engine or a warpgroup's instructions read: their barriers have a fence of its
+        own kind.
     """
 
     low: Lowered
@@ -73,7 +76,7 @@ class Context:
         self.sites = {leaf.id: self._site(leaf, above) for leaf, above in leaves(self.low.kernel.body)}
         self.redundant = RedundantGuards(self.low, self.sites)
         self.register_loops = self._register_loops()
-        self.proxy = bool(read_by_tiles(self.low.plan) & written_by_threads(self.low.plan))
+        self.proxy = bool((read_by_tiles(self.low.plan) | stored_in_bulk(self.low.plan)) & written_by_threads(self.low.plan))
 
     def _site(self, leaf: Leaf, above: tuple[Loop, ...]) -> Site:
         """A leaf over C variables, with the first lane's conditions where they are those of all lanes."""
@@ -114,7 +117,8 @@ class Context:
 
 def lower(context: Context) -> tuple[Node, ...]:
     """The kernel's body."""
-    return (*begin(context), *_body(context, context.low.kernel.id, context.low.kernel.body, ()), *end(context))
+    body = with_waits(context, _body(context, context.low.kernel.id, context.low.kernel.body, ()))
+    return (*begin(context), *body, *end(context))
 
 
 def _body(c: Context, parent: str, nodes: Sequence[Planned], above: tuple[Loop, ...]) -> tuple[Node, ...]:
@@ -143,7 +147,8 @@ def _node(c: Context, node: Planned, above: tuple[Loop, ...]) -> tuple[Node, ...
         return tuple(with_id(inner, node.id) for inner in _body(c, node.id, node.body, (*above, node)))
     if node.role == "tensor":
         mechanism = next(leaf.mechanism for leaf, _ in leaves((node,)))
-        return copy(c, node, above) if mechanism == "bulk" else _instruction(c, node, above)
+        boxed = {"bulk": copy, BULK_STORE: store}.get(mechanism)
+        return boxed(c, node, above) if boxed else _instruction(c, node, above)
     lanes = _one_copy(c, node, above)
     if lanes is not None:
         return lanes

@@ -25,6 +25,7 @@ from .nodes_async import (
     AwaitTurn,
     Begin,
     BulkCopy,
+    BulkStore,
     Commit,
     Copy,
     Mates,
@@ -34,6 +35,7 @@ from .nodes_async import (
     TensorMap,
     Wait,
     WaitProducts,
+    WaitStores,
 )
 from .nodes_stamps import CloseLog, OpenLog, Stamp
 from .operands import AnyOf, Get, Held, Local, Number, Operand, Ref
@@ -315,11 +317,11 @@ class Apply:
     ids: tuple[str, ...] = ()
 
 
-Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | BulkCopy | Multiply | MoveMatrix | Begin | Commit | Arrive
-        | Acquire | Release | AwaitTurn | PassTurn | Wait | WaitProducts | Await | Barrier | Collect | Contribute | Combine
-        | Apply | Stamp | OpenLog | CloseLog)
+Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | BulkCopy | BulkStore | Multiply | MoveMatrix | Begin | Commit
+        | Arrive | Acquire | Release | AwaitTurn | PassTurn | Wait | WaitProducts | WaitStores | Await | Barrier | Collect
+        | Contribute | Combine | Apply | Stamp | OpenLog | CloseLog)
 
-__all__ = ["Acquire", "AnyOf", "Apply", "Arrive", "Await", "AwaitTurn", "Barrier", "Begin", "BulkCopy", "CloseLog", "Collect",
-           "Combine", "Commit", "Contribute", "Copy", "Declare", "Do", "For", "Get", "Held", "If", "Let", "Load", "Local",
-           "Mask", "Mates", "Mbarriers", "Multiply", "Node", "Number", "OpenLog", "Operand", "PassTurn", "Put", "Ref", "Release",
-           "Stamp", "TensorMap", "Wait", "WaitProducts", "Way"]
+__all__ = ["Acquire", "AnyOf", "Apply", "Arrive", "Await", "AwaitTurn", "Barrier", "Begin", "BulkCopy", "BulkStore",
+           "CloseLog", "Collect", "Combine", "Commit", "Contribute", "Copy", "Declare", "Do", "For", "Get", "Held", "If",
+           "Let", "Load", "Local", "Mask", "Mates", "Mbarriers", "Multiply", "Node", "Number", "OpenLog", "Operand",
+           "PassTurn", "Put", "Ref", "Release", "Stamp", "TensorMap", "Wait", "WaitProducts", "WaitStores", "Way"]

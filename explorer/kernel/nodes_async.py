@@ -183,6 +183,37 @@ class BulkCopy:
 
 
 @dataclass(frozen=True)
+class BulkStore:
+    """A box in shared memory is stored to an array, but for what lies beyond the array; the engine reads it meanwhile.
+
+    Attributes
+    ----------
+    site : Site
+    map : TensorMap
+    first : tuple of Expr
+        The first element of the box in the array, which may lie beyond it.
+    source : Ref
+        Where that comes from; the others follow it row by row, in the order of the array.
+    loops : tuple of Loop
+        The plan's over the elements, outermost first: one for each dimension of the box with more than one.
+    """
+
+    site: Site
+    map: TensorMap
+    first: tuple[Expr, ...]
+    source: Ref
+    loops: tuple[Loop, ...]
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WaitStores:
+    """Until the engine has read all that the thread's bulk stores send."""
+
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Begin:
     """The mbarriers are made ready, each in its first phase."""
 

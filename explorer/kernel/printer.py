@@ -9,7 +9,7 @@ from functools import singledispatchmethod
 from ..ir.expr import Expr, Ranges, const
 from ..ir.instructions import Wgmma
 from ..ir.swizzle import UNIT
-from .box_call import box_call
+from .box_call import box_call, store_call
 from .conditions import NEVER, Condition, anyone, condition, conjunction
 from .device.mma import mma_name
 from .device.wgmma import wgmma_name, wgmma_part
@@ -23,6 +23,7 @@ from .nodes import (
     Barrier,
     Begin,
     BulkCopy,
+    BulkStore,
     CloseLog,
     Collect,
     Combine,
@@ -49,6 +50,7 @@ from .nodes import (
     Stamp,
     Wait,
     WaitProducts,
+    WaitStores,
     Way,
 )
 from .roles import Roles
@@ -238,6 +240,14 @@ class BodyPrinter:
     @node.register
     def _(self, node: BulkCopy) -> list[Out]:
         return [Lines((f"{box_call(self.spell, node)};  // {node.site.leaf.id}",), node.ids)]
+
+    @node.register
+    def _(self, node: BulkStore) -> list[Out]:
+        return [Lines((f"{store_call(self.spell, node)};  // {node.site.leaf.id}",), node.ids)]
+
+    @node.register
+    def _(self, node: WaitStores) -> list[Out]:
+        return [Lines(("bulk_stores_read();",), node.ids)]
 
     def _slot(self, counted: Mbarriers, slot: Expr, ranges: Ranges) -> str:
         return f"{counted.name}[{self.spell.expr(slot, ranges)[0]}]"

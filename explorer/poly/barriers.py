@@ -30,12 +30,13 @@ from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop
 from .arrivals import copies_in_bulk, reuses
+from .bulk_store import BULK_STORE
 from .decide import Meet, decide
 from .groups import COPIES, PRODUCTS
 from .isl import Undecided, alone, smallest
 from .linear import Case, Cases, Condition, build_map, differ, equal, less
 from .sites import Site, launch_extents, sites, thread_weights
-from .slots import Slot, TextOrder, choose, text_order
+from .slots import Slot, TextOrder, choose, latest, text_order
 
 BUDGET = 400_000
 """Operations of isl for one question (a few hundred milliseconds at most); beyond, the conflict is assumed."""
@@ -103,6 +104,8 @@ def barriers(plan: Plan, kernel: Kernel) -> Barriers:
     undecided = 0
     for q in questions:
         positions = frozenset(s for s in q.positions if not s.given)
+        if q.first.leaf.mechanism == BULK_STORE:
+            positions = latest(positions, order.at(q.second))
         given = any(s.given and (s.always or s.parent in (q.first.leaf.id, q.second.leaf.id)) for s in q.positions)
         if given or any(known <= positions for known in needed):
             continue

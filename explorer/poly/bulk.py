@@ -16,10 +16,10 @@ from math import prod
 
 from ..ir.expr import ZERO, Expr, Ranges, const, rejoin, var
 from ..ir.plan import Buffer, Plan
-from ..ir.program import Array, Constraint, Statement
+from ..ir.program import Access, Array, Constraint, Statement
 from ..ir.scalar import Read
 from ..ir.swizzle import MODES, offset
-from ..ir.tree import Kernel, Leaf, Loop, find, ranges
+from ..ir.tree import Kernel, Leaf, Loop, View, find, ranges
 from .lanes import misaligned
 from .pure_load import Never, not_loaded
 
@@ -95,8 +95,25 @@ def bulk(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk | Never:
     array, buffer = plan.array_of[access.array], plan.buffer_of[view.buffer]
     if not access.affine:
         return Never(f"{leaf.statement} reads {array.name} at a data-dependent element", "a bulk copy moves a box", OTHERWISE)
-    if refusal := _memory(plan, leaf, array, buffer):
-        return refusal
+    return _memory(plan, leaf, array, buffer) or boxed(plan, leaf, above, access, view)
+
+
+def boxed(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], access: Access, view: View) -> Bulk | Never:
+    """The box of a global array that the leaf runs through, and where it lies in shared memory; or why there is none.
+
+    Parameters
+    ----------
+    plan : Plan
+    leaf : Leaf
+        It copies elements unchanged.
+    above : tuple of Loop
+        The loops around it, outermost first.
+    access : Access
+        Its elements of the array.
+    view : View
+        Its cells in shared memory.
+    """
+    statement, array, buffer = plan.statement_of[leaf.statement], plan.array_of[access.array], plan.buffer_of[view.buffer]
     loops = _box_loops(plan, above)
     if not loops:
         return Never(f"{leaf.statement} stands in no loops over a box of {array.name} alone", NEIGHBOURS, OTHERWISE)
@@ -108,7 +125,8 @@ def bulk(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk | Never:
         return refusal
     scope, at = ranges(above), leaf.places
     start = {x.id: const(x.start) for x in above if x.is_thread}
-    when = _uniform(statement, leaf, start, loops, scope)
+    clipped = edges(array, access) if access is statement.target else ()
+    when = _uniform(statement, leaf, start, loops, scope, clipped)
     if isinstance(when, Never):
         return when
     first = {**start, **{x.id: const(0) for x in loops}}
@@ -120,7 +138,7 @@ def bulk(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk | Never:
     if isinstance(found, Never):
         return found
     box, steps = found
-    if refusal := _edges(statement, leaf, array, access.index):
+    if refusal := _filled(statement, leaf, array, edges(array, access)):
         return refusal
     cell = tuple(e.substitute(start, scope) for e in view.index)
     if refusal := _shape(array, buffer, box, steps) or _place(leaf, buffer, cell, loops, scope):
@@ -132,6 +150,12 @@ def bulk(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk | Never:
                      f"tiles of a multiple of {GRAIN} bytes, and neighbours on other axes than the last; or {OTHERWISE}")
     return Bulk(array.name, axes, loops, box, steps, begins,
                 tuple(e.substitute(first, scope) for e in cell), when, buffer.swizzle)
+
+
+def edges(array: Array, access: Access) -> tuple[Expr, ...]:
+    """What is at least 0 where an access lies in its array, over the statement's dimensions."""
+    return tuple(e for at, n in zip(access.index, array.shape, strict=True) if isinstance(at, Expr)
+                 for e in (at, -at + (n - 1)))
 
 
 def row_bytes(shape: Sequence[int], size: int) -> list[int]:
@@ -224,10 +248,12 @@ def _thread(leaf: Leaf, statement: Statement, above: tuple[Loop, ...]) -> Never 
 
 
 def _uniform(statement: Statement, leaf: Leaf, start: dict[str, Expr], loops: Sequence[Loop],
-             scope: Ranges) -> tuple[Constraint, ...] | Never:
-    """When the copy is made: as a whole or not at all."""
+             scope: Ranges, clipped: Sequence[Expr]) -> tuple[Constraint, ...] | Never:
+    """When the copy is made: as a whole or not at all, but for what the engine leaves out itself."""
     inside, found = {x.id for x in loops}, list[Constraint]()
     for c in statement.domain:
+        if not c.equality and c.expr in clipped:
+            continue
         e = c.expr.substitute(leaf.places, scope).substitute(start, scope)
         low, high = e.interval(scope)
         if (low >= 0 and not c.equality) or (low == high == 0):
@@ -260,10 +286,9 @@ def _box(array: Array, index: Sequence[Expr], loops: Sequence[Loop],
     return tuple(box), tuple(steps)
 
 
-def _edges(statement: Statement, leaf: Leaf, array: Array, index: Sequence[object]) -> Never | None:
+def _filled(statement: Statement, leaf: Leaf, array: Array, own: Sequence[Expr]) -> Never | None:
     """Zeros stand beyond the array, and nowhere else."""
-    own = [e for at, n in zip(index, array.shape, strict=True) if isinstance(at, Expr) for e in (at, -at + (n - 1))]
-    if all(not c.equality and any(c.expr == e for e in own) for c in statement.inside):
+    if all(not c.equality and c.expr in own for c in statement.inside):
         return None
     return Never(f"{leaf.statement} has zeros inside of {array.name}",
                  "a bulk copy brings zeros for what lies beyond the array alone", OTHERWISE)

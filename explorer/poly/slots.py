@@ -163,6 +163,13 @@ def text_order(kernel: Kernel, launch: tuple[int, ...], skipped: frozenset[str] 
     return TextOrder(kernel, leaf_number, wait_number, tuple(slots), frozenset(collectives), tuple(stuck))
 
 
+def latest(positions: frozenset[Slot], before: int) -> frozenset[Slot]:
+    """Of the cheapest positions the last one before a number: there least is waited for what goes on beside the threads."""
+    cheap = [s for s in positions if s.cost == min(x.cost for x in positions)]
+    last = max((s.order for s in cheap if s.order < before), default=None)
+    return positions if last is None else frozenset(s for s in cheap if s.order == last)
+
+
 def _is_narrow(loop: Loop, launch: tuple[int, ...]) -> bool:
     """Whether some threads of the block have no iteration of this thread loop."""
     if not loop.is_thread:

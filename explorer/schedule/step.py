@@ -8,6 +8,7 @@ from typing import Protocol
 from ..errors import Undecided
 from ..ir.finding import Finding, Verdict
 from ..ir.plan import Plan
+from ..poly.bulk_store import broken_stores
 from ..poly.judge import judge
 from ..poly.lane_reads import broken_shuffles
 from ..poly.mechanism import broken_boxes
@@ -67,6 +68,10 @@ def taken(plan: Plan, step: Step, judge_it: bool = True) -> tuple[Verdict, Plan 
         leaf, why = broken
         return Verdict(f"{step} would take the box of {leaf.id} apart, which is a bulk copy: {why.what}", why.why,
                        "; or ".join(filter(None, ("do this before the bulk copy is made", why.hint)))), None
+    if broken := next(broken_stores(new), None):
+        leaf, why = broken
+        return Verdict(f"{step} would take the box of {leaf.id} apart, which is a bulk store: {why.what}", why.why,
+                       "; or ".join(filter(None, ("do this before the bulk store is made", why.hint)))), None
     if judge_it and (refusals := judge(new).refusals):
         finding = _with_condition(new, refusals[0])
         return Verdict(f"{step} is not legal: {finding.what}", finding.why, "; or ".join(finding.hints), finding), new

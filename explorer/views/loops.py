@@ -140,6 +140,8 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], depth: int) -> Row:
         chips.append(Chip("cp.async", "vector", "an asynchronous copy: it lands at the wait for its group"))
     if leaf.mechanism == "bulk":
         chips.append(Chip("TMA", "vector", "a bulk copy of a box, which one thread asks for: it lands at the wait for its group"))
+    if leaf.mechanism == "bulk_store":
+        chips.append(Chip("TMA", "vector", "a bulk store of a box, which one thread asks for: threads go on meanwhile"))
     if leaf.multicast:
         chips.append(Chip(f"multicast {leaf.multicast[1]}", "vector", f"{mates_note(leaf)}: a cluster of blocks"))
     if row := instruction(leaf.mechanism):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,12 @@ from ...ir.plan import Buffer
 from ...ir.swizzle import cells as panelled
 from ...ir.swizzle import swizzled
 from ...ir.tree import WARP_SIZE
-from ..nodes import Acquire, Arrive, Await, Begin, BulkCopy, Mbarriers, Release
+from ..nodes import Acquire, Arrive, Await, Begin, BulkCopy, Mbarriers, Ref, Release, TensorMap
 from .flights import Access, Flight, Key
 from .lanes import Env, Lanes, Numbers
 from .machine import Machine
 from .meetings import Meeting, Steps
+from .memory import Cells
 from .watch import Hazard
 
 if TYPE_CHECKING:
@@ -59,23 +61,11 @@ def issue(threads: Threads, node: BulkCopy, lanes: Lanes, env: Env) -> None:
         return
     to, source = machine.cells(node.to.store)[0], machine.cells(node.map.store)[0]
     first = [lanes.each(threads.number(e, lanes, env)) for e in node.first]
-    inside = [np.arange(n) * step for n, step in zip(node.box, node.map.steps, strict=True)]
     base, own = threads.place(access, node.to, lanes)[1], lanes.each(threads.copies(node.to, lanes, to))
     for n, (lane, key) in enumerate(zip(lanes.index, keys, strict=True)):
-        index = np.meshgrid(*(f[n] + i for f, i in zip(first, inside, strict=True)), indexing="ij")
-        valid = np.ones(node.box, bool)
-        comes = np.zeros(node.box, np.int64)
-        for i, extent, stored in zip(index, node.map.shape, node.map.stored, strict=True):
-            valid &= (i >= 0) & (i < extent)
-            comes = comes * stored + np.clip(i, 0, extent - 1)
-        assert node.to.store.buffer is not None
-        where = _places(node.to.store.buffer, int(base[n]), prod(node.box), node.map.swizzle)
-        wrong = (where < 0) | (where >= to.size)
-        if wrong.any():
-            machine.outside(access, to, where, wrong, np.full(where.shape, lane))
-            where = np.where(wrong, 0, where)
-        by = np.full(where.shape, lane)
-        flight = Flight(access, by, by, to, where + own[n], source, comes.reshape(-1), valid.reshape(-1))
+        comes, valid = in_array([int(f[n]) for f in first], node.box, node.map)
+        by, where = in_shared(machine, access, to, node.to, int(base[n]), node.box, node.map.swizzle, int(lane))
+        flight = Flight(access, by, by, to, where + own[n], source, comes, valid)
         phase = machine.boxes.open[key][1]
         if machine.watch:
             machine.note(access, source, flight.comes[flight.valid], by[flight.valid], writes=False)
@@ -87,6 +77,29 @@ def issue(threads: Threads, node: BulkCopy, lanes: Lanes, env: Env) -> None:
         phase.flights.append(flight)
         if machine.order.early:
             flight.land()
+
+
+def in_array(first: Sequence[int], box: Sequence[int], known: TensorMap) -> tuple[Numbers, Numbers]:
+    """The elements of an array on which a box falls that begins at one of them, and which of them there are."""
+    inside = (at + np.arange(n) * step for at, n, step in zip(first, box, known.steps, strict=True))
+    index = np.meshgrid(*inside, indexing="ij")
+    valid, found = np.ones(box, bool), np.zeros(box, np.int64)
+    for i, extent, stored in zip(index, known.shape, known.stored, strict=True):
+        valid &= (i >= 0) & (i < extent)
+        found = found * stored + np.clip(i, 0, extent - 1)
+    return found.reshape(-1), valid.reshape(-1)
+
+
+def in_shared(machine: Machine, access: Access, cells: Cells, ref: Ref, first: int, box: Sequence[int], swizzle: int,
+              lane: int) -> tuple[Numbers, Numbers]:
+    """The thread, once for each element, and the elements of its copy of a shared array on which a box falls."""
+    assert ref.store.buffer is not None
+    where = _places(ref.store.buffer, first, prod(box), swizzle)
+    by, wrong = np.full(where.shape, lane), (where < 0) | (where >= cells.size)
+    if wrong.any():
+        machine.outside(access, cells, where, wrong, by)
+        where = np.where(wrong, 0, where)
+    return by, where
 
 
 def _places(buffer: Buffer, first: int, count: int, mode: int) -> Numbers:

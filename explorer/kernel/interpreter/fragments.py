@@ -17,7 +17,6 @@ from ..nodes import Multiply, Ref
 from .flights import Access
 from .lanes import Env, Lanes, Numbers
 from .memory import Cells, rounded
-from .watch import Hazard
 
 if TYPE_CHECKING:
     from .blocks import Blocks
@@ -76,21 +75,7 @@ def collect(blocks: Blocks, node: Multiply, lanes: Lanes, env: Env) -> None:
                 reader = np.repeat(by[n], every.shape[1])
                 machine.note(access, cells, every[n], reader, writes=False)
                 machine.unknown(access, cells, every[n], reader)
-            _unfenced(blocks, access, cells, every[0], int(by[0]))
-
-
-def _unfenced(blocks: Blocks, access: Access, cells: Cells, where: Numbers, reader: int) -> None:
-    """Whether the instruction reads what a thread has written without a fence behind it."""
-    machine, marks = blocks.machine, cells.written
-    if marks is None:
-        return
-    late = (marks.lane[0, where] >= 0) & (marks.time[0, where] >= machine.clocks.fenced[reader // machine.threads])
-    if late.any():
-        writer = machine.accesses[int(marks.access[0, where[late][0]])]
-        nodes = (*access.nodes, *writer.nodes)
-        machine.hazards.report("race", nodes, cells.name, lambda: Hazard(
-            "race", f"{access.nodes[0]} reads {cells.name} by itself, and no fence stands behind the write of {writer.nodes[0]}",
-            nodes, cells.name, cells.element(int(where[late][0]))))
+            machine.unfenced(access, cells, every[0], int(by[0]))
 
 
 def _exist(blocks: Blocks, node: Multiply, layout: Layout, lanes: Lanes, env: Env) -> Numbers:

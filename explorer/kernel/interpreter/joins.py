@@ -19,6 +19,7 @@ from .boxes import end_copies
 from .lanes import Env, Lanes, Numbers
 from .machine import Machine
 from .meetings import Meeting, Steps, TeamRunner
+from .stores import end_stores
 
 
 class Phases:
@@ -50,6 +51,7 @@ class Phases:
         ended = TeamRunner(self.machine).run(self.program)
         if ended:
             end_copies(self.machine)
+            end_stores(self.machine)
         return ended
 
     def program(self, lanes: Lanes) -> Steps:

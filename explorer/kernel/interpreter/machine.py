@@ -45,6 +45,7 @@ class Machine:
     watch: bool
     own: dict[tuple[str, str], Cells] = field(default_factory=dict[tuple[str, str], Cells])
     flights: list[Flight] = field(default_factory=list[Flight])
+    stores: list[Flight] = field(default_factory=list[Flight])
     boxes: Boxes = field(init=False)
     accesses: list[Access] = field(default_factory=list[Access])
     scratch: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
@@ -186,12 +187,26 @@ class Machine:
                 "uninitialised", f"{at} of thread {self.place(lane)} uses {_cell(cells, element)}, which nothing has written",
                 access.nodes, cells.name, element, None, at))
 
+    def unfenced(self, access: Access, cells: Cells, where: Numbers, reader: int) -> None:
+        """Whether an instruction reads what a thread has written without a fence behind it."""
+        marks = cells.written
+        if marks is None:
+            return
+        late = (marks.lane[0, where] >= 0) & (marks.time[0, where] >= self.clocks.fenced[reader // self.threads])
+        if late.any():
+            writer = self.accesses[int(marks.access[0, where[late][0]])]
+            nodes = (*access.nodes, *writer.nodes)
+            self.hazards.report("race", nodes, cells.name, lambda: Hazard(
+                "race", f"{access.nodes[0]} reads {cells.name} by itself, and no fence stands behind the write of "
+                f"{writer.nodes[0]}", nodes, cells.name, cells.element(int(where[late][0]))))
+
     def _in_flight(self, access: Access, cells: Cells, marks: Numbers, where: Numbers, lanes: Numbers, writes: bool) -> None:
         n = int(np.flatnonzero(marks[where] >= 0)[0])
         element, at, owner = cells.element(int(where[n])), self.instance(access, int(lanes[n])), int(marks[where[n]])
         does = "on its way there" if marks is cells.flight else "reading it"
+        verb = "writes" if writes else "reads"
         self.hazards.report("in flight", access.nodes, cells.name, lambda: Hazard(
-            "in flight", f"{at} {'writes' if writes else 'reads'} {_cell(cells, element)} while an asynchronous copy or product "
+            "in flight", f"{at} {verb} {_cell(cells, element)} while an asynchronous copy, store or product "
             f"of thread {self.place(owner)} is {does}", access.nodes, cells.name, element, None, at))
 
     def _unseen(self, access: Access, cells: Cells, where: Numbers, lanes: Numbers, writes: bool) -> None:

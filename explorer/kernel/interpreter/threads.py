@@ -20,6 +20,7 @@ from ..nodes import (
     AwaitTurn,
     Begin,
     BulkCopy,
+    BulkStore,
     Collect,
     Commit,
     Contribute,
@@ -40,11 +41,12 @@ from ..nodes import (
     Put,
     Ref,
     Wait,
+    WaitStores,
 )
 from ..printer import cells_of, writers_of
 from ..sites import Lowered, Site
 from ..unfold import unfolded
-from . import boxes
+from . import boxes, stores
 from .copies import commit, issue, wait
 from .elements import Elements, Reads
 from .flights import Access
@@ -250,6 +252,14 @@ class Threads(Elements):
     @node.register
     def _(self, node: AwaitTurn | PassTurn, lanes: Lanes, env: Env) -> None:
         """Turns order no accesses."""
+
+    @node.register
+    def _(self, node: BulkStore, lanes: Lanes, env: Env) -> None:
+        stores.issue(self, node, lanes, env)
+
+    @node.register
+    def _(self, node: WaitStores, lanes: Lanes, env: Env) -> None:
+        stores.wait(self.machine, lanes)
 
     @node.register
     def _(self, node: Commit, lanes: Lanes, env: Env) -> None:

@@ -27,6 +27,7 @@ from ..nodes import (
     Barrier,
     Begin,
     BulkCopy,
+    BulkStore,
     Collect,
     Combine,
     Commit,
@@ -43,6 +44,7 @@ from ..nodes import (
     Stamp,
     Wait,
     WaitProducts,
+    WaitStores,
 )
 from ..sites import Lowered, Site
 from ..traverse import children, map_bodies, walk
@@ -50,7 +52,7 @@ from ..traverse import children, map_bodies, walk
 OF_NODE: dict[type, str] = {
     Acquire: "acquire", BulkCopy: "issue", Arrive: "issue", Copy: "issue", Commit: "issue", Await: "wait", Wait: "wait",
     Multiply: "product", MoveMatrix: "load", WaitProducts: "drain", Release: "release", Barrier: "barrier", Collect: "combine",
-    Combine: "combine", AwaitTurn: "barrier", PassTurn: "barrier"}
+    Combine: "combine", AwaitTurn: "barrier", PassTurn: "barrier", BulkStore: "store", WaitStores: "wait"}
 """What a node is, where that does not depend on what it accesses."""
 NOTHING = (Declare, Let, Begin)
 """Nodes that take no time."""

@@ -8,7 +8,8 @@ is compared with the plan, as exact relations over physical coordinates and loop
 - *order*: statements keep the plan's order, and nothing is written between a load and its use, or a result and its store
   (:mod:`~explorer.kernel.validate.order`), with commits and waits where the plan counts them, and for the groups that it counts
   (:mod:`~explorer.kernel.validate.waits`), slots released and acquired so (:mod:`~explorer.kernel.validate.slots`), by all blocks
-  that share copies (:mod:`~explorer.kernel.validate.mates`), turns of warpgroups in which none waits for another
+  that share copies (:mod:`~explorer.kernel.validate.mates`), bulk stores read before anybody writes what they send
+  (:mod:`~explorer.kernel.validate.stores`), turns of warpgroups in which none waits for another
   (:mod:`~explorer.kernel.validate.turns`), and loops that end early to one end (:mod:`~explorer.kernel.validate.ends`);
 - *barriers*: those in the text order all threads that meet in one element (:mod:`~explorer.kernel.validate.barriers`);
 - *bounds*: no access leaves its array (:mod:`~explorer.kernel.validate.bounds`).
@@ -39,6 +40,7 @@ from .order import check_order
 from .points import Coordinates
 from .slots import check_slots
 from .steps import steps
+from .stores import check_stores
 from .turns import check_turns
 from .waits import check_waits
 from .wanted import wanted
@@ -76,6 +78,7 @@ def validate(plan: Plan, low: Lowered, body: Sequence[Node], used: frozenset[str
             return (*Leaves(plan, leaves, every).findings(), *check_order(leaves, every, coordinates),
                     *check_waits(leaves, every, coordinates), *check_slots(leaves, every, coordinates),
                     *check_mates(low, body), *check_turns(leaves, every, coordinates), *check_ends(every, coordinates),
+                    *check_stores(low, body),
                     *check_barriers(leaves, every, coordinates, used),
                     *check_bounds(leaves, every), *check_instructions(plan, low, body))
     except KeyError as error:

@@ -20,7 +20,7 @@ from ...poly.linear import differ, equal, less
 from ...poly.slots import meets_whole_block
 from ..conditions import Condition
 from ..nodes import Barrier, Collect, Combine, Copy, Do, For, Wait, WaitProducts
-from .boxes import Boxed
+from .boxes import Boxed, BoxStored
 from .leaves import finding
 from .points import Coordinates
 from .steps import Around, Branch, Round, Step, common
@@ -171,8 +171,9 @@ def _holds_first(c: Condition, loop: For, step: Step) -> bool:
 
 def _unseen(x: Touch, y: Touch) -> bool:
     """Whether a thread writes what an instruction reads by itself: behind a fence of the thread alone it sees that."""
-    tensor = isinstance(y.step.node, Do) and isinstance(instruction(y.step.node.site.leaf.mechanism), Wgmma)
-    return x.writes and not isinstance(x.step.node, Boxed) and tensor and not y.writes
+    node = y.step.node
+    engine = isinstance(node, BoxStored) or (isinstance(node, Do) and isinstance(instruction(node.site.leaf.mechanism), Wgmma))
+    return x.writes and not isinstance(x.step.node, Boxed) and engine and not y.writes
 
 
 def _races(text: Text, a: Touch, b: Touch, coordinates: Coordinates, unseen: bool = False) -> bool:

@@ -15,11 +15,12 @@ from ...ir.expr import Expr, const, var
 from ...ir.finding import Finding
 from ...ir.plan import Plan
 from ...ir.tree import THREAD_ROLES
+from ...poly.bulk_store import BULK_STORE
 from ...poly.mechanism import ASYNCHRONOUS
 from ...poly.region import Region
 from ..conditions import Condition
 from ..nodes import Apply, Collect, Combine, Contribute, Copy, Do, Held, Put, Ref
-from .boxes import Boxed
+from .boxes import Boxed, BoxStored
 from .held import LANE, Cell, Made, NotUnderstood, Registers, in_lane
 from .points import Conj, Space
 from .steps import Step, lane_variable, with_lane
@@ -27,12 +28,18 @@ from .values import Instances, constant, is_identity, same_cell, storage, wrong_
 from .wanted import Wanted
 
 Fault = tuple[str, Step | None]
-_COPIES = {"plain": "plainly", "async": "asynchronously", "bulk": "in bulk"}
+_COPIES = {"plain": "plainly", "async": "asynchronously", "bulk": "in bulk", BULK_STORE: "in bulk"}
 
 
 def _mechanism(node: Any) -> str:
     """How a node copies."""
-    return "bulk" if isinstance(node, Boxed) else "async" if isinstance(node, Copy) else "plain"
+    kinds = ((BoxStored, BULK_STORE), (Boxed, "bulk"), (Copy, "async"))
+    return next((name for kind, name in kinds if isinstance(node, kind)), "plain")
+
+
+def _swizzle(ref: Any) -> int:
+    """How the array is swizzled in which an element lies."""
+    return ref.store.buffer.swizzle if ref.store.buffer else 0
 
 
 @dataclass
@@ -184,11 +191,13 @@ class Leaves:
         if isinstance(node, Do) and node.atomic != bool(w.accesses[slot].atomic) and not w.accesses[slot].leaf.collect:
             yield "is an atomic update where the schedule has none", run.step
         mechanism = w.accesses[slot].leaf.mechanism
-        judged, said = mechanism if mechanism in ASYNCHRONOUS else "plain", _mechanism(node)
+        judged, said = mechanism if mechanism in (*ASYNCHRONOUS, BULK_STORE) else "plain", _mechanism(node)
         if judged != said:
             yield f"was judged to copy {_COPIES[judged]}, and its text copies {_COPIES[said]}", run.step
-        if isinstance(node, Boxed) and node.swizzle != (node.to.store.buffer.swizzle if node.to.store.buffer else 0):
+        if isinstance(node, Boxed) and node.swizzle != _swizzle(node.to):
             yield f"has another swizzle than {w.accesses[slot].storage}", run.step
+        if isinstance(node, BoxStored) and node.swizzle != _swizzle(node.operands[0]):
+            yield f"has another swizzle than {w.accesses[0].storage}", run.step
         if isinstance(ref, Ref) and ref.store.slots:
             if ref.index != self._slot(run, slot):
                 yield f"writes another slot of {ref.store.name} than its own", run.step

@@ -9,10 +9,11 @@ from typing import Any
 
 from ...poly.region import Region
 from ..conditions import Condition
-from ..nodes import BulkCopy, Declare, For, If, Let, MoveMatrix, Multiply, Node
+from ..nodes import BulkCopy, BulkStore, Declare, For, If, Let, MoveMatrix, Multiply, Node
 from ..traverse import map_exprs
 from ..unfold import unfolded
 from .boxes import unfolded as unfolded_box
+from .boxes import unfolded_store
 from .points import EVERYWHERE, Cases, Coordinates, Space, both, negated
 
 APART = 4
@@ -144,6 +145,8 @@ class _Walk:
             yield from self.node(unfolded(node, self.coordinates.low), around, cases)
         elif isinstance(node, BulkCopy):
             yield from self.node(unfolded_box(self.coordinates.low, node), around, cases)
+        elif isinstance(node, BulkStore):
+            yield from self.node(unfolded_store(self.coordinates.low, node), around, cases)
         elif not isinstance(node, Declare):
             self.number += APART
             yield Step(self.told(node), self.number, around, cases, self.coordinates)

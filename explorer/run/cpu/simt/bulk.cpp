@@ -140,14 +140,19 @@ void take_off(Worker& w, const Flight& f) {
     b.flights[b.flight_count++] = f;
 }
 
-Flight flight_of(void* shared, const void* map, const int* at, int rank, const void* pc) {
-    Flight f = {(char*)shared, {}, {}, 0, 0, offset_of(pc)};
+Flight box_of(void* shared, const void* map, const int* at, int rank, const void* pc) {
+    Flight f = {(char*)shared, {}, {}, 0, 0, offset_of(pc), false};
     memcpy(&f.map, map, sizeof f.map);
     if (rank != f.map.rank) fault("bulk-shape", "pc=%u\trank=%d\tof_map=%d", offset_of(pc), rank, f.map.rank);
     f.bytes = (int)f.map.element_bytes;
     for (int d = 0; d < rank; ++d) f.at[d] = at[d], f.bytes *= f.map.box[d];
     if ((uintptr_t)shared % 128) fault("bulk-alignment", "pc=%u", offset_of(pc));
     if (at[0] * (int)f.map.element_bytes % 16) fault("bulk-column", "pc=%u\tat=%d", offset_of(pc), at[0]);
+    return f;
+}
+
+Flight flight_of(void* shared, const void* map, const int* at, int rank, const void* pc) {
+    const Flight f = box_of(shared, map, at, rank, pc);
 #if SIMT_CHECKED
     check_source(f, pc);
 #endif
@@ -166,13 +171,13 @@ void put_box(Worker& w, Flight& f, void* mbarrier, const void* pc) {
 void forget_boxes(Worker& w) {
     if (!w.boxes) return;
     for (int i = 0; i < w.boxes->mbarrier_count; ++i) free(w.boxes->mbarriers[i].far), free(w.boxes->mbarriers[i].last_far);
-    w.boxes->flight_count = w.boxes->mbarrier_count = w.boxes->phase_count = 0;
+    w.boxes->flight_count = w.boxes->mbarrier_count = w.boxes->phase_count = w.boxes->store_count = 0;
 }
 
 void release_boxes(Worker& w) {
     if (!w.boxes) return;
     forget_boxes(w);
-    free(w.boxes->flights), free(w.boxes->phases), free(w.boxes->clocks), free(w.boxes);
+    free(w.boxes->flights), free(w.boxes->stores), free(w.boxes->phases), free(w.boxes->clocks), free(w.boxes);
     w.boxes = nullptr;
 }
 

@@ -32,8 +32,9 @@ struct Flight {
     char* to;
     BoxMap map;
     long long at[5];
-    int bytes, mbarrier;
+    int bytes, mbarrier;  // of a store: the thread that asked for it
     uint32_t pc;
+    bool sent;            // a store that has been read
 };
 
 // Which threads have waited for it, since when, and who was the first.
@@ -44,12 +45,14 @@ struct Boxes {
     Flight* flights;
     KnownPhase* phases;
     uint32_t* clocks;         // room for `until` and `last_until` of every mbarrier
-    int mbarrier_count, flight_count, flight_capacity, phase_count, phase_capacity;
+    Flight* stores;           // that may not have been read yet (the checked build)
+    int mbarrier_count, flight_count, flight_capacity, phase_count, phase_capacity, store_count, store_capacity;
 };
 
 bool land_boxes(Worker&, unsigned one_in);  // some of those on their way, or all; whether any has landed
 void forget_boxes(Worker&);                 // a block begins
 void end_boxes(Worker&);                    // a block ends
+void end_stores(Worker&);                   // the same, of stores
 void release_boxes(Worker&);
 void report_mbarrier(Worker&);              // returns where no thread waits for a phase
 struct Place { char text[320]; };           // which mbarrier it is, for a fault
@@ -59,8 +62,11 @@ Mbarrier* mbarrier_at(Worker&, const void* at);  // null where no thread has mad
 void arrive(Worker&, Mbarrier&, uint32_t pc);
 void arrive_here(Worker&, void* at, const void* pc);  // the current thread, in its own block
 void take_off(Worker&, const Flight&);      // it lands now or later
+Flight box_of(void* shared, const void* map, const int* at, int rank, const void* pc);  // of the right shape, at the right places
 Flight flight_of(void* shared, const void* map, const int* at, int rank, const void* pc);
 void put_box(Worker&, Flight&, void* mbarrier, const void* pc);  // of the current block, to its own shared memory
+
+void check_stores(const char* address, int bytes, const void* pc);  // a thread writes shared memory
 
 // memory_check.cpp
 bool check_seen(unsigned thread, unsigned other, uint32_t time);  // whether what the other had done then is known to a thread

@@ -181,6 +181,7 @@ void check_access(const char* address, int bytes, unsigned how, const void* pc) 
     const size_t offset = (size_t)(address - r->begin);
     const size_t low_bits = (offset | (size_t)bytes) & (((size_t)1 << r->shift) - 1);
     if (low_bits && r->shift) refine(*r, __builtin_ctzll(low_bits));
+    if (write && r->shared) check_stores(address, bytes, pc);
     if (r->read_only) return;  // nothing writes it: initialised, and no race
     const Stamp current = stamp_here(pc, atomic);
     const size_t last = (offset + (size_t)bytes - 1) >> r->shift;

@@ -2,6 +2,7 @@
 #include "report.cpp"
 #include "scheduler.cpp"
 #include "bulk.cpp"
+#include "bulk_stores.cpp"
 #include "letters.cpp"
 #include "products.cpp"
 #include "groups.cpp"

@@ -199,7 +199,7 @@ static void advance(Worker& w) {
         } else if (!w.mates) deadlock(w);
         else if (!await_letters(w)) return;
     }
-    if (w.done == w.count) end_letters(w), end_boxes(w);
+    if (w.done == w.count) end_letters(w), end_boxes(w), end_stores(w);
 }
 
 void run_block(Worker& w, const Launch& launch, uint64_t block, void** arguments) {

@@ -100,6 +100,8 @@ void simt_mbarrier_wait(void* at, int parity);
 void simt_bulk_copy(void* shared, const void* map, const int* at, int rank, void* mbarrier);
 void simt_bulk_copy_to(char* anchor, void* shared, const void* map, const int* at, int rank, void* mbarrier,
                        unsigned blocks);                               // letters.cpp; a bit for each block of the cluster
+void simt_bulk_store(const void* map, const int* at, int rank, const void* shared);  // bulk_stores.cpp
+void simt_bulk_stores_read();
 void simt_mbarrier_arrive_at(char* anchor, void* at, unsigned block);
 void simt_cluster_barrier(char* anchor, int line);                     // all threads of a cluster
 unsigned simt_cluster_rank();

@@ -1,0 +1,73 @@
+"""Bulk stores as text: what they compute in every order, the text itself, and what compilers and both executors make of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from explorer.errors import ResourceError, TransformError
+from explorer.kernel import passes
+from explorer.kernel.emit import emit
+from explorer.kernel.interpreter import Order, execute
+from explorer.kernel.launches import plan_ir
+from explorer.run.cpu.device import CpuDevice
+from explorer.run.inputs.arguments import seeded_arrays
+from explorer.run.nvrtc.compiler import compile_module
+from explorer.transforms.approximate import as_computed
+from tests.kernel.plan_run import Case, differences
+from tests.kernel.stored_schedules import SCHEDULES
+from tests.properties.equal import difference
+
+ORDERS = (Order(), Order(sequence="descending", early=True), Order("block", "descending"),
+          Order("warp", "shuffled", 3, early=True), Order("thread"))
+
+
+def test_they_store_what_the_program_says_in_every_order() -> None:
+    made = {name: make() for name, make in SCHEDULES.items()}
+    cases = [Case(name, s.source, s.plan, seeded_arrays(s.source, 1)) for name, s in made.items()]
+    assert not differences(cases, seeds=5)
+
+
+def test_the_fast_build_computes_the_same() -> None:
+    s, device = SCHEDULES["in turn"](), CpuDevice(checked=False)
+    arrays = seeded_arrays(s.source, 1)
+    assert not difference(s.source, arrays, device.run(device.build(emit(s.plan)), arrays))
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_interpreter_does_what_the_text_does(name: str) -> None:
+    s = SCHEDULES[name]()
+    arrays, wanted = seeded_arrays(s.source, 1), as_computed(s.source, s.plan)
+    for order in ORDERS:
+        run = execute(s.plan, arrays, order)
+        assert not run.hazards, f"{order}: {run.hazards[0]}"
+        assert not difference(wanted, arrays, run.outputs), str(order)
+
+
+@pytest.mark.parametrize("after", passes.names())
+def test_after_every_pass_it_is_the_same(after: str) -> None:
+    s = SCHEDULES["in turn"]()
+    arrays, wanted = seeded_arrays(s.source, 1), as_computed(s.source, s.plan)
+    run = execute(plan_ir(s.plan, after=after), arrays)
+    assert not run.hazards
+    assert not difference(wanted, arrays, run.outputs)
+
+
+@pytest.mark.parametrize("name", ["in turn", "panels"])
+def test_the_text(name: str, golden) -> None:
+    text = emit(SCHEDULES[name]().plan).text
+    golden(text[text.index('extern "C"'):])
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_compiler_takes_it(name: str) -> None:
+    assert compile_module(emit(SCHEDULES[name]().plan, arch="sm_90"), "sm_90").kernels
+
+
+def test_gpus_without_bulk_copies_are_refused() -> None:
+    with pytest.raises(ResourceError, match="sm_80 has no bulk copies, which S0_store is"):
+        SCHEDULES["vector"]().module("sm_80")
+
+
+def test_what_is_no_box_is_refused() -> None:
+    with pytest.raises(TransformError, match="already"):
+        SCHEDULES["vector"]().store_bulk("S0_store")
