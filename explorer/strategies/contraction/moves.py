@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...gpu.spec import Gpu, default_gpu
 from ...ir.expr import Expr
@@ -14,7 +15,7 @@ from .._steps import Builder, nest_apart, own_temporaries
 from ..reductions import reduce
 from .form import ProductForm
 from .model import held_blocks
-from .results import WIDEST, in_fragments, outlined, pairs, stored
+from .results import WIDEST, for_one_thread, in_boxes, in_fragments, outlined, pairs, stored
 from .shapes import ROW_BYTES, Tiling, boxes, warp_instruction
 from .slices import sliced_apart
 from .threads import spread_over_threads
@@ -47,11 +48,15 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
         If the product does not allow it.
     """
     b, adding, gpu = Builder(schedule, judged=False), "", gpu or default_gpu()
+    before = form
     if t.slices > 1:
         form, adding = sliced_apart(b, form, t.chunk(form))
     tile = _blocks(b, form, t, gpu)
     update, tiles = _apart(b, form, tile), boxes(form, t)
     result, copy = outlined(b, form.update, t.matrix) if t.through else ("", "")
+    boxed = bool(result) and t.boxes and t.engine == "warpgroup"
+    if boxed:
+        for_one_thread(b, result)
     ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, ...]], None]] = {
         "warpgroup": _of_groups, "warp": _of_warps, "plain": _of_threads}
     ways[t.engine](b, form, t, update)
@@ -64,7 +69,10 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     if result:
         extents, boxed = (*form.row_extents, *form.column_extents), (*tiles[0], *tiles[1])
         ragged = any(extent % size for extent, size in zip(extents, boxed, strict=True))
-        stored(b, result, role, form.aligned or WIDEST, ragged)
+        if not boxed:
+            stored(b, result, role, form.aligned or WIDEST, ragged)
+        elif not in_boxes(b, result):
+            return build(schedule, before, replace(t, boxes=False), gpu)
     if copy:
         b.attempt("store_matrix", copy)
     pairs(b, form.kernel)

@@ -11,6 +11,7 @@ from math import gcd, prod
 
 from ...ir.expr import Expr
 from ...ir.layout import GROUP, LANES
+from ...ir.swizzle import MODES
 from ...ir.tree import Leaf, Loop, leaves
 from .._steps import Builder
 
@@ -141,6 +142,55 @@ def stored(b: Builder, name: str, role: str, aligned: int = WIDEST, ragged: bool
     turns = [x for x in _above(b, name) if x.role == "seq" and [n.statement for n, _ in leaves((x,))] == [name]]
     for loop in turns if ragged and prod(x.extent for x in turns) <= MOST_TURNS else ():
         b.attempt("unroll", loop.id)
+
+
+def for_one_thread(b: Builder, name: str) -> None:
+    """The store in a nest of its own that is no warpgroup's, before anything is counted in theirs: one thread stores for all.
+
+    Before::
+
+        for w in 0…2  thread.y
+            …
+            for i in 0…64
+                for j in 0…128
+                    S2_store: z[128*i.b + 64*w + i, 128*j.b + j] = z_t[64*w + i, j]
+
+    After::
+
+        for w in 0…2  thread.y
+            …
+        for w.i in 0…128
+            for j in 0…128
+                S2_store: z[128*i.b + w.i, 128*j.b + j] = z_t[w.i, j]
+    """
+    outer, inner = (x.id for x in _above(b, name)[-2:])
+    if _step(b, name, outer) == 1:
+        b.do("reorder", (inner, outer))
+        outer, inner = inner, outer
+    for group in [x.id for x in reversed(_above(b, name)[:-2]) if x.role == "thread.y"]:
+        b.do("distribute", group, after=b.plan.loops[group].body[-2].id)
+        own = _above(b, name)[-3].id
+        b.do("bind", own, "seq").do("coalesce", (own, outer))
+        outer = own
+
+
+def in_boxes(b: Builder, name: str) -> bool:
+    """The store's temporary in shared memory, and the engine for bulk copies stores it, a panel of its swizzle at a time.
+
+    Returns
+    -------
+    bool
+        Whether it can.
+    """
+    temporary = b.plan.statement_of[name].reads[0].array
+    b.do("contract", temporary, "shared")
+    outer, inner = (x.id for x in _above(b, name)[-2:])
+    size, row = b.plan.array_of[temporary].dtype.bytes, b.extent(inner)
+    mode = next((mode for mode in reversed(MODES) if row * size % mode == 0), 0)
+    if mode and b.attempt("swizzle", temporary, mode) and row * size > mode:
+        panel = b.plan.fresh(f"{inner}.p")
+        b.do("split", inner, mode // size, inner=panel).do("reorder", (inner, outer, panel))
+    return b.attempt("store_bulk", name)
 
 
 def _side_by_side(b: Builder, outer: str, inner: str, width: int, role: str, size: int) -> bool:

@@ -69,6 +69,8 @@ class Tiling:
         Whether a warp beside the others issues the bulk copies, ahead of tiles too.
     matrix : bool
         Whether results go to shared memory by ``stmatrix``, with `through`.
+    boxes : bool
+        Whether an engine stores results from shared memory (TMA), with `through` and warpgroups, where it can.
     mates : tuple of int
         Tiles along rows, and along columns, whose blocks are a cluster, with a producer: those in one column share the boxes of
         the right factor, those in one row the left one's.
@@ -87,6 +89,7 @@ class Tiling:
     persistent: int = 0
     producer: bool = False
     matrix: bool = False
+    boxes: bool = False
     mates: tuple[int, int] = (1, 1)
 
     @property
@@ -149,7 +152,7 @@ class Tiling:
         who = {"warpgroup": "warpgroups", "warp": "warps", "plain": "threads"}[self.engine]
         return (f"{kind}, {self.rows} x {self.columns} x {self.depth} a block, {self.down} x {self.across} {who}, "
                 f"{self.stages} stages" + f", depth in {self.slices} slices" * (self.slices > 1)
-                + ", results through shared memory" * self.through + " by stmatrix" * self.matrix
+                + ", results through shared memory" * self.through + " by stmatrix" * self.matrix + ", stored by bulk stores" * self.boxes
                 + f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0)
                 + ", a warp that copies" * self.producer
                 + f", clusters of {self.mates[0]} x {self.mates[1]}" * (self.mates != (1, 1)))
