@@ -54,8 +54,8 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     tile = _blocks(b, form, t, gpu)
     update, tiles = _apart(b, form, tile), boxes(form, t)
     result, copy = outlined(b, form.update, t.matrix) if t.through else ("", "")
-    boxed = bool(result) and t.boxes and t.engine == "warpgroup"
-    if boxed:
+    by_engine = bool(result) and t.boxes and t.engine == "warpgroup"
+    if by_engine:
         for_one_thread(b, result)
     ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, ...]], None]] = {
         "warpgroup": _of_groups, "warp": _of_warps, "plain": _of_threads}
@@ -69,7 +69,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     if result:
         extents, boxed = (*form.row_extents, *form.column_extents), (*tiles[0], *tiles[1])
         ragged = any(extent % size for extent, size in zip(extents, boxed, strict=True))
-        if not boxed:
+        if not by_engine:
             stored(b, result, role, form.aligned or WIDEST, ragged)
         elif not in_boxes(b, result):
             return build(schedule, before, replace(t, boxes=False), gpu)
