@@ -8,8 +8,9 @@ from math import prod
 
 from ..ir.plan import Plan
 from .function import Function
+from .launches import LaunchIR
 from .lines import Printer, code
-from .module import Buffer, CudaModule, Launch, TensorMap
+from .module import Buffer, CudaModule, Launch, SharedArray, TensorMap
 from .nodes import TensorMap as Mapped
 from .preamble import preamble
 from .sites import Store
@@ -19,9 +20,9 @@ LINE = 120
 """Columns beyond which a function's parameters stand on lines of their own."""
 
 
-def module_of(plan: Plan, functions: Sequence[Function], min_blocks: int = 0) -> CudaModule:
-    """The module of a plan's functions, which ask for so many blocks per multiprocessor where the schedule does not say."""
-    printer = Printer()
+def module_of(plan: Plan, launched: Sequence[tuple[LaunchIR, Function]], min_blocks: int = 0) -> CudaModule:
+    """The module of a plan's launches, which ask for so many blocks per multiprocessor where the schedule does not say."""
+    functions, printer, above = [f for _, f in launched], Printer(), 0
     code = "\n".join(_all_text(f) for f in functions)
     for line in preamble(plan, code, frozenset[str]().union(*(f.library for f in functions))):
         printer.line(line)
@@ -29,9 +30,12 @@ def module_of(plan: Plan, functions: Sequence[Function], min_blocks: int = 0) ->
         printer.line()
         for line in function.counters:
             printer.line(line)
+        above = above or len(printer.lines)
         _print(printer, function, min_blocks)
     buffers, launches = _buffers(plan, functions), tuple(_launches(plan, functions))
-    return CudaModule(plan.program.name, printer.text(), buffers, launches, printer.source_map(), _maps(plan, functions))
+    shared = tuple(SharedArray(f.name, s.name, s.dtype, s.declared) for launch, f in launched for s in launch.shared)
+    return CudaModule(plan.program.name, printer.text(), buffers, launches, printer.source_map(), _maps(plan, functions),
+                      above or len(printer.lines), shared)
 
 
 def _all_text(function: Function) -> str:

@@ -53,4 +53,4 @@ def emit(plan: Plan, *, arch: str = "sm_90", min_blocks: int = 0,
 def written(ir: PlanIR, min_blocks: int = 0, stamped: Stamped | None = None) -> CudaModule:
     """The text of an IR as it is: nothing is judged."""
     names = Names()
-    return module_of(ir.plan, [function_of(launch, names, stamped) for launch in ir.launches], min_blocks)
+    return module_of(ir.plan, [(launch, function_of(launch, names, stamped)) for launch in ir.launches], min_blocks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 from ..ir.plan import Plan
@@ -13,8 +13,10 @@ from . import passes
 from .architecture import for_arch
 from .bulk_copy import Launched
 from .lower import Context, lower
-from .nodes import Node
+from .nodes import Barrier, Collect, Combine, Node
+from .phases import goes_on, slots_store
 from .resources import require_room
+from .roles import Roles, apart
 from .scratch import Scratch
 from .sites import Lowered, Store, stores_of
 from .traverse import walk
@@ -60,10 +62,30 @@ class LaunchIR:
         return self.contexts[0].scratch
 
     @property
+    def shared(self) -> tuple[Store, ...]:
+        """Every array in shared memory: the plan's, the slots of a cluster's parts, mbarriers, what collectives work in."""
+        held = [slots_store(s) if s.slots else s for s in self.stores.values() if s.slots or s.space == "shared"]
+        mbarriers = (m.store for m in (*self.bulk.mbarriers.values(), *self.bulk.released.values()))
+        return (*held, *mbarriers, *self.scratch.values())
+
+    @property
+    def barriers(self) -> int:
+        """Barriers of the whole block in its text: the IR's that no role has for itself, and those between phases."""
+        inside = (node for low, body in zip(self.lows, self.bodies, strict=True)
+                  for top in apart(low, body) if not isinstance(top, Roles) for node in walk((top,)))
+        between = sum(goes_on(self.plan, before, kernel) for before, kernel in pairwise(self.kernels))
+        return sum(_meets(node) for node in inside) + between
+
+    @property
     def hosted(self) -> Iterator[tuple[int, ...]]:
         """The iterations of the loops that the host runs: a launch for each."""
         loops = [range(x.start, x.start + x.extent) for low in self.lows for x in low.launch_loops]
         return product(*loops)
+
+
+def _meets(node: Node) -> bool:
+    """Whether the threads of a block meet at a node, or in front of it."""
+    return node.first_waits if isinstance(node, (Collect, Combine)) else isinstance(node, Barrier) and not node.cluster
 
 
 def launch_ir(plan: Plan, kernels: tuple[Kernel, ...], barriers: Barriers, after: str) -> LaunchIR | None:

@@ -120,6 +120,25 @@ class Launch:
         return prod(self.block)
 
 
+@dataclass(frozen=True)
+class SharedArray:
+    """An array in the shared memory of a kernel's blocks.
+
+    Attributes
+    ----------
+    kernel, name : str
+        The function, and the array's name in it.
+    dtype : DType
+    shape : tuple of int
+        Extents as declared.
+    """
+
+    kernel: str
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+
+
 @outspoken(ScheduleError)
 @dataclass(frozen=True)
 class CudaModule:
@@ -138,6 +157,9 @@ class CudaModule:
         Node id to the 1-based, inclusive line ranges of `text` that it became.
     tensor_maps : tuple of TensorMap
         What launches name beside buffers.
+    above : int
+        Lines of `text` above the first kernel: headers, the device library, counters.
+    shared : tuple of SharedArray
     """
 
     name: str
@@ -146,6 +168,13 @@ class CudaModule:
     launches: tuple[Launch, ...]
     source_map: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict[str, tuple[tuple[int, int], ...]])
     tensor_maps: tuple[TensorMap, ...] = ()
+    above: int = 0
+    shared: tuple[SharedArray, ...] = ()
+
+    @property
+    def kernels_text(self) -> str:
+        """The text from the first kernel on."""
+        return "".join(self.text.splitlines(keepends=True)[self.above :])
 
     def buffer(self, name: str) -> Buffer:
         """The buffer with this name."""

@@ -90,13 +90,21 @@ def _behind(plan: Plan, before: Kernel, phases: Sequence[Phase], name: Callable[
     parts = prod(every[axis] for axis in range(3) if axis not in axes)
     counted = prod(every[axis] for axis in axes)
     body = (*phase.body, *_behind(plan, kernel, rest, name, library, counters))
-    if parts == 1:
+    if goes_on(plan, before, kernel):
         return _going_on(kernel, body)
     library.add("last_block")
     counter = name(kernel, "finished")
     counters.append(f"__device__ unsigned int {counter}[{counted}];  // blocks that have finished; 0 between launches")
     header = f"if (last_block({_at(counter, axes, every)}, {parts}))"
     return [Lines(("",)), Block(header, body, (kernel.id,), comment=f"{kernel.id}: the last of {parts} blocks goes on")]
+
+
+def goes_on(plan: Plan, before: Kernel, kernel: Kernel) -> bool:
+    """Whether every block that ran one phase goes on with the next, and waits for nobody but itself."""
+    if kernel.join == "cluster":
+        return prod(plan.clusters[before.id]) == 1
+    axes = plan.joined_axes(kernel)
+    return kernel.join == "last_block" and prod(plan.extents[before.id][axis] for axis in range(3) if axis not in axes) == 1
 
 
 def _going_on(kernel: Kernel, body: tuple[Out, ...]) -> list[Out]:
@@ -132,7 +140,7 @@ def _cluster_join(plan: Plan, begin: Out, before: Lowered, phase: Phase, library
     kernel, grid = phase.low.kernel, plan.extents[before.kernel.id]
     cluster = plan.clusters[before.kernel.id]
     blocks, along = prod(cluster), [axis for axis in range(3) if cluster[axis] > 1]
-    if blocks == 1:
+    if goes_on(plan, before.kernel, kernel):
         return [begin, *_going_on(kernel, phase.body)]
     stores = [s for s in before.stores.values() if s.slots]
     library.add("cluster_parts")

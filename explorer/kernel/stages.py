@@ -102,13 +102,10 @@ def _kernels(plan: Plan, arch: str, after: str) -> tuple[str, SourceMap]:
     from .emit import emit  # needed here alone: `import explorer` needs the class above for its picture
 
     module = emit(plan, arch=arch, after=after)
-    start = module.text.find('extern "C"')
-    if start < 0:
-        return "", {}
-    above = module.text.count("\n", 0, start)
+    above = module.above
     spans = {node: tuple((max(first - above, 1), last - above) for first, last in ranges if last > above)
              for node, ranges in module.source_map.items()}
-    return module.text[start:].rstrip("\n"), {node: ranges for node, ranges in spans.items() if ranges}
+    return module.kernels_text.rstrip("\n"), {node: ranges for node, ranges in spans.items() if ranges}
 
 
 def _changed(before: str, after: str) -> tuple[tuple[int, ...], int]:

@@ -13,7 +13,6 @@ Examples
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
@@ -23,6 +22,7 @@ from typing import Any
 from ..errors import CompilerMissing, ExplorerError, ScheduleError
 from ..gpu.spec import catalogue
 from ..gpu.units import time_text
+from ..kernel.launches import plan_ir
 from ..poly.mechanism import ASYNCHRONOUS
 from ..poly.traffic import AccessFacts
 from ..schedule import Schedule
@@ -334,8 +334,7 @@ def barriers(at_most: int) -> Goal:
     def measure(schedule: Schedule) -> Measured:
         if not schedule.judgement.emittable:
             raise ScheduleError("there is no CUDA text while updates wait to be collected")
-        kernel_text = schedule.cuda.split('extern "C"', 1)[-1]
-        count = len(re.findall(r"\b__syncthreads\(\)", kernel_text))
+        count = sum(launch.barriers for launch in plan_ir(schedule.plan).launches)
         return count <= at_most, str(count)
 
     return Goal(f"at most {at_most} barrier{'s' * (at_most != 1)} in the text", measure)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
 from .highlight import highlight
 
-_ENTRY = re.compile(r'^extern "C" __global__', re.M)
 BUDGET = 18_000
 """Characters of HTML that code may take in one picture; the text itself has everything."""
 CHANGED, UNCHANGED = '<span class="new" role="img" aria-label="changed">› </span>', '<span class="no">  </span>'
@@ -32,12 +30,11 @@ def code_html(text: str, numbers: bool = True, first: int = 1, budget: int = BUD
     return f"<pre>{chr(10).join(shown)}</pre>"
 
 
-def cuda_sections(text: str) -> tuple[str, ...]:
-    """The kernels open, what stands before them (the device library) folded; line numbers are those of the whole text."""
-    entry = _ENTRY.search(text)
-    before = text[: entry.start()].rstrip("\n") if entry else ""
-    count = text[: entry.start()].count("\n") if entry else 0
-    kernels = code_html(text[entry.start() :] if entry else text, first=count + 1)
+def cuda_sections(text: str, above: int) -> tuple[str, ...]:
+    """The kernels open, the lines `above` them (the device library) folded; line numbers are those of the whole text."""
+    lines = text.split("\n")
+    before = "\n".join(lines[:above]).rstrip("\n")
+    kernels = code_html("\n".join(lines[above:]), first=above + 1)
     if before.count("\n") < 4:
         return (code_html(text),)
     room = BUDGET - len(kernels)

@@ -165,8 +165,7 @@ def _cuda(s: Schedule, gpu: Gpu) -> str | None:
     if not s.judgement.emittable:
         return None
     try:
-        text = emit(s.plan, arch=gpu.arch).text
-        return text[max(text.find('extern "C"'), 0) :]
+        return emit(s.plan, arch=gpu.arch).kernels_text
     except ExplorerError:
         return None
 

@@ -33,7 +33,7 @@ def _parts(found: Counterexample) -> tuple[str, str]:
     pair = pair_html(finding) if finding and finding.source and finding.sink else ""
     facts = definitions(("inputs", inputs), ("run at", escape(sizes)), ("shown by", escape(shown)),
                         ("CPU device", escape(found.device)), ("pair", pair))
-    return _cells(found) + _orders(found) + (facts if "<dt>" in facts else ""), _cuda(found.text)
+    return _cells(found) + _orders(found) + (facts if "<dt>" in facts else ""), _cuda(found.text, found.above)
 
 
 def _cells(found: Counterexample) -> str:
@@ -72,9 +72,9 @@ def _order(name: str, items: list[str]) -> str:
             f'<ol>{"".join(f"<li>{item}</li>" for item in items)}</ol></div>')
 
 
-def _cuda(text: str) -> str:
+def _cuda(text: str, above: int) -> str:
     if not text:
         return ""
     what = "the illegal order as CUDA"
     return (f'<details><summary>{what}</summary><div class="body cudatext" role="region" tabindex="0" aria-label="{what}">'
-            f'{"".join(cuda_sections(text))}</div></details>')
+            f'{"".join(cuda_sections(text, above))}</div></details>')

@@ -30,7 +30,7 @@ def kernel_html(kernel: Kernel) -> str:
     more = len(kernel.launches) - MOST_LAUNCHES
     note = f'<span class="soft">… {more} more launches</span>' if more > 0 else ""
     small = f"CUDA for {kernel.gpu} · {sizes_text(kernel.program.sizes)}"
-    return page(kernel.name, small, *cuda_sections(kernel.text), launches + note)
+    return page(kernel.name, small, *cuda_sections(kernel.text, kernel.module.above), launches + note)
 
 
 @picture_of("kernel.stages.Stage")

@@ -55,8 +55,9 @@ def test_long_code_is_cut_and_says_so() -> None:
 
 
 def test_kernel_is_open_and_the_library_is_folded() -> None:
-    text = values()["tuned"].cuda
-    library, kernel = cuda_sections(text)
+    module = values()["tuned"].module()
+    text = module.text
+    library, kernel = cuda_sections(text, module.above)
     assert library.startswith("<details>")
     assert "reduce_plan" in library
     first = Page(kernel).text.splitlines()[0]
@@ -66,7 +67,7 @@ def test_kernel_is_open_and_the_library_is_folded() -> None:
 
 
 def test_text_without_library_is_one_section() -> None:
-    (only,) = cuda_sections('extern "C" __global__ void f() {\n}\n')
+    (only,) = cuda_sections('extern "C" __global__ void f() {\n}\n', 0)
     assert Page(only).text.endswith("}")
 
 

@@ -152,12 +152,12 @@ def shown(step: Step, trial: Trial, seed: int = 0) -> Counterexample:
     if wrong is not None:
         return _told(step, _Found(trial, wrong, by, answer, seed))
     said, sizes = watched(answer, trial, seed), tuple(trial.sizes.items())
-    text = answer.text.text if answer.text else ""
+    text, above = (answer.text.text, answer.text.above) if answer.text else ("", 0)
     if said:
         return Counterexample(str(step), True, f"at {_words(trial.sizes)}, {said}", sizes, finding=trial.finding,
-                              shown_by=ON_DEVICE, text=text)
+                              shown_by=ON_DEVICE, text=text, above=above)
     return Counterexample(str(step), False, f"no output cell is wrong at {_words(trial.sizes)}: {answer.why}", sizes,
-                          finding=trial.finding, text=text)
+                          finding=trial.finding, text=text, above=above)
 
 
 def _told(step: Step, found: _Found) -> Counterexample:
@@ -172,7 +172,7 @@ def _told(step: Step, found: _Found) -> Counterexample:
         str(step), True, verdict, tuple(trial.sizes.items()), wrong.array, wrong.element, wrong.got, wrong.expected, wrong.cells,
         trial.finding, found.shown_by, wrong.order, "; ".join(filter(None, (silent, checks))),
         found.answer.text.text if found.answer.text else "", inputs_in_words(trial, seed),
-        written(trial, wrong.array, wrong.element, seed))  # fmt: skip
+        written(trial, wrong.array, wrong.element, seed), found.answer.text.above if found.answer.text else 0)  # fmt: skip
 
 
 def _refusal(schedule: Schedule, step: Step) -> Finding | str:

@@ -47,6 +47,8 @@ class Counterexample:
         Each input array's elements and their values, some of them where there are many.
     trace : tuple of (str, str)
         Instances that write the wrong cell in the program's order, each with the value that it leaves there.
+    above : int
+        Lines of `text` above its first kernel.
     """
 
     step: str
@@ -65,6 +67,7 @@ class Counterexample:
     text: str = ""
     inputs: tuple[tuple[str, str], ...] = ()
     trace: tuple[tuple[str, str], ...] = ()
+    above: int = 0
 
     def __str__(self) -> str:
         wrong = [f"  {cell}: {got}, should be {expected}" for cell, got, expected, mark in self.cells if mark == "wrong"]

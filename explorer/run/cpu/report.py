@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import CompileError, DeviceError, KernelFault, KernelTimeout, OutOfMemory
-from ...ir.dtype import DTYPES
 from ...kernel.module import CudaModule
 from .glue import file_of
 
@@ -197,11 +196,16 @@ class _Reporter:
             return {"array": None, "index": None}
         name, offset = self.fields["array"], int(self.fields["offset"])
         if self.fields.get("shared") == "1":
-            index = _shared_index(self.module.text, name, offset)
+            index = self._shared_index(name, offset)
             return {"array": name, "index": index, "offset": offset, "write": self.fields["write"] == "1"}
         buffer = self.module.buffer(name)
         flat = offset // buffer.dtype.bytes
         return {"array": name, "flat_index": flat, "index": _unravel(flat, buffer.shape), "write": self.fields["write"] == "1"}
+
+    def _shared_index(self, name: str, offset: int) -> tuple[int, ...] | None:
+        """Index of the element at a byte of a shared array; None where the module has no such array, or it is a scalar."""
+        found = next((s for s in self.module.shared if (s.kernel, s.name) == (self.kernel, name) and s.shape), None)
+        return _unravel(offset // found.dtype.bytes, found.shape) if found else None
 
     def _element(self, details: Mapping) -> str:
         """The element as users write it."""
@@ -251,15 +255,6 @@ def _place(module: CudaModule, line: int) -> str:
     quoted = f": {lines[line - 1].strip()}" if 1 <= line <= len(lines) else ""
     nodes = module.nodes_at(line)
     return f"line {line}{quoted}" + (f"  [{', '.join(nodes)}]" if nodes else "")
-
-
-def _shared_index(text: str, name: str, offset: int) -> tuple[int, ...] | None:
-    """Index of the element at a byte of a shared array, by its declaration in the text; None if that is not plain."""
-    found = re.search(rf"__shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s*)?([\w ]+?)\s+{re.escape(name)}((?:\[\d+\])+)\s*;", text)
-    size = next((d.bytes for d in DTYPES.values() if found and d.cuda == found.group(1)), None)
-    if not found or size is None:
-        return None
-    return _unravel(offset // size, [int(n) for n in re.findall(r"\d+", found.group(2))])
 
 
 def _unravel(flat: int, shape: Sequence[int]) -> tuple[int, ...]:

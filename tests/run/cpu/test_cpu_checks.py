@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from explorer.errors import KernelFault, KernelTimeout
 from explorer.kernel.device import library_text
+from explorer.kernel.module import SharedArray
 from explorer.run.cpu.compiler import find_compiler
 from explorer.run.cpu.device import CpuDevice
-from tests.run.cpu.cpu_kernels import ROW_SUM, body, edited, module, row_sum
+from tests.run.cpu.cpu_kernels import F32, ROW_SUM, body, edited, module, row_sum
 
 DEVICE = CpuDevice(seeds=4)
 X = {"x": np.random.default_rng(0).standard_normal((5, 1000)).astype(np.float16)}
@@ -123,7 +125,11 @@ def test_division_by_zero() -> None:
 
 
 def test_uninitialised_reads() -> None:
-    assert fault(y("  __shared__ float s[32]; if (t < 31) s[t] = t; __syncthreads(); y[t] = s[t];")).index == (31,)
+    code = "  __shared__ float s[32]; if (t < 31) s[t] = t; __syncthreads(); y[t] = s[t];"
+    assert fault(y(code)).what == "kernel reads byte 124 of s before anything was written there."
+    shared = (SharedArray("other", "s", F32, (2,)), SharedArray("kernel", "s", F32, (4, 8)))
+    known = fault(replace(y(code), shared=shared))
+    assert (known.index, known.what) == ((3, 7), "kernel reads s[3, 7] before anything was written there.")
     assert fault(y("  y[t] += 1;")).kind == "uninitialised"
     clean(y("  y[t] += 1;", kind="inout"), {"y": np.zeros(32, np.float32)})
     previous_block = (

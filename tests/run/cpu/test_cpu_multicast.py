@@ -10,7 +10,7 @@ import pytest
 from explorer.errors import KernelFault, KernelTimeout
 from explorer.ir.dtype import DTYPES
 from explorer.kernel.device import library_text
-from explorer.kernel.module import Buffer, CudaModule, Launch, TensorMap
+from explorer.kernel.module import Buffer, CudaModule, Launch, SharedArray, TensorMap
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.nvrtc.compiler import compile_module, compile_text
 from tests.run.cpu.cpu_kernels import edited
@@ -88,7 +88,8 @@ def product(down: int, edits: Edits = (), library_edits: Edits = ()) -> CudaModu
     maps = (TensorMap("a_map", "a", (ROWS, DEPTH), (8, 32), (1, 1), 0, DEPTH),
             TensorMap("b_map", "b", (DEPTH, COLUMNS), (32 // down, 32), (1, 1), 0, COLUMNS))
     launch = Launch("kernel", (4, 2, 1), (32, 3, 1), ("a", "b", "c", "a_map", "b_map"), cluster=(2, down, 1))
-    return CudaModule("kernel", library + kernel, buffers, (launch,), {}, maps)
+    shared = tuple(SharedArray("kernel", name, DTYPES["u64"], (2,)) for name in ("full", "empty"))
+    return CudaModule("kernel", library + kernel, buffers, (launch,), {}, maps, shared=shared)
 
 
 def arrays() -> dict[str, np.ndarray]:
