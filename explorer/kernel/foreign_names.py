@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _STEMS = """
 a64l abort abs access acct acos acosh acospi adjtime alarm aligned_alloc alloca arc4random asctime asin asinh asinpi asprintf
@@ -38,9 +39,13 @@ _FAMILIES = (r"u?fromfpx?|(?:get|set)payload(?:sig)?|str[a-z]+|wc[a-z]+|is[a-z]+
              r"(?:get|set)[a-z]+(?:_\w+)?|(?:clock|timer|posix|process|program|name|file|cookie)_\w+|u_\w+|\w+_t|atomic[A-Z]\w*|fd_\w+|"
              r"[bl]e\d\dtoh|hto[bl]e\d\d|random_data|drand48_data|syncthreads\w*|tex\w*|surf\w*")
 _SUFFIX = r"(?:f(?:32|64)?x?|f128|l|64)?(?:_r|_l|_np|_unlocked|_data|_at|_buf|_uniform|_timestamp|_getres|_get|_handle)*"
-_FOREIGN = re.compile(rf"(?:{'|'.join(_STEMS.split())}|{_KINDS}|{_FAMILIES}){_SUFFIX}|FILE|DIR|va_list")
+
+
+@cache
+def _foreign() -> re.Pattern[str]:
+    return re.compile(rf"(?:{'|'.join(_STEMS.split())}|{_KINDS}|{_FAMILIES}){_SUFFIX}|FILE|DIR|va_list")
 
 
 def is_declared(name: str) -> bool:
     """Whether a header may declare a function, a variable or a type of this name."""
-    return _FOREIGN.fullmatch(name) is not None
+    return _foreign().fullmatch(name) is not None

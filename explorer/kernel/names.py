@@ -47,13 +47,11 @@ _FORMS = re.compile(r"""
 
 
 @cache
-def _reserved() -> frozenset[str]:
+def reserved() -> frozenset[str]:
+    """Words of the language, and what the text calls; found when a name is first asked for."""
     spelled = " ".join(text for row in OPERATIONS.values() for text in row.cuda.values())
     called = re.findall(r"(?<![\w.])[A-Za-z_]\w*", f"{spelled} {' '.join(d.cuda for d in DTYPES.values())}")
     return frozenset((*_WORDS.split(), *_TEXT.split(), *_MACROS.split(), *called)) | defined_names()
-
-
-RESERVED = _reserved()
 
 
 def identifier(text: str) -> str:
@@ -64,7 +62,7 @@ def identifier(text: str) -> str:
 
 def is_free(name: str) -> bool:
     """Whether nobody but a program can have given an identifier its meaning."""
-    return name not in RESERVED and not _FORMS.fullmatch(name)
+    return name not in reserved() and not _FORMS.fullmatch(name)
 
 
 def free(name: str) -> str:

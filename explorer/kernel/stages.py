@@ -10,7 +10,6 @@ from importlib import import_module
 from ..errors import ScheduleError
 from ..ir.memo import per_program
 from ..ir.plan import Plan
-from .passes import PASSES, names
 
 KEPT = 32
 """Texts that are kept: each is the text after one pass, and the text before the next."""
@@ -49,6 +48,8 @@ class Stage:
     @property
     def change(self) -> str:
         """What changed, in words."""
+        from .passes import names  # here and below: `import explorer` needs this class, and no pass, for its picture
+
         if self.name == names()[0]:
             return "the first pass"
         lines = f"{len(self.changed)} line{'s' * (len(self.changed) != 1)} changed" if self.changed else ""
@@ -64,6 +65,8 @@ class Stage:
 
 def sentences() -> dict[str, str]:
     """Each pass, in order, with the first sentence of its page."""
+    from .passes import PASSES
+
     return {change.__name__: _sentence(change.__module__) for change in PASSES}
 
 
@@ -75,6 +78,8 @@ def stages(plan: Plan, arch: str = "sm_90") -> tuple[Stage, ...]:
     IllegalSchedule, ScheduleError
         As for :func:`~explorer.kernel.emit.emit`.
     """
+    from .passes import names
+
     return tuple(stage(plan, name, arch) for name in names())
 
 
@@ -86,6 +91,8 @@ def stage(plan: Plan, after: str = "", arch: str = "sm_90") -> Stage:
     ScheduleError
         There is no such pass.
     """
+    from .passes import names
+
     order = names()
     after = after or order[-1]
     if after not in order:
@@ -99,7 +106,7 @@ def stage(plan: Plan, after: str = "", arch: str = "sm_90") -> Stage:
 @per_program(KEPT)
 def _kernels(plan: Plan, arch: str, after: str) -> tuple[str, SourceMap]:
     """The text from the first kernel on, and its source map."""
-    from .emit import emit  # needed here alone: `import explorer` needs the class above for its picture
+    from .emit import emit
 
     module = emit(plan, arch=arch, after=after)
     above = module.above

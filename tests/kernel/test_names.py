@@ -19,7 +19,7 @@ import explorer.run.cpu
 from explorer.frontend.definition import Definition
 from explorer.kernel.device import defined_names
 from explorer.kernel.emit import emit
-from explorer.kernel.names import RESERVED, Names, free, identifier, is_free, kernel_identifier
+from explorer.kernel.names import Names, free, identifier, is_free, kernel_identifier, reserved
 from explorer.kernel.reference.c_text import c_name
 from explorer.run.cpu.compiler import find_compiler
 from explorer.run.cpu.device import CpuDevice
@@ -90,7 +90,7 @@ def test_ordinary_names_stay() -> None:
 
 
 def test_each_name_has_its_own_in_c() -> None:
-    names = {*OWN, *RESERVED, *defined_names(), *(f"{n}_" for n in OWN), *(f"{n}__" for n in OWN), "k.i", "k_i", "x.buffer",
+    names = {*OWN, *reserved(), *defined_names(), *(f"{n}_" for n in OWN), *(f"{n}__" for n in OWN), "k.i", "k_i", "x.buffer",
              "x_buffer"}
     assert len({c_name(n) for n in names}) == len(names)
     taken = Names()
@@ -120,7 +120,7 @@ def program(names: list[str], called: str) -> Definition:
     return define("\n".join(lines))
 
 
-WORDS = [*OWN, *sorted(RESERVED | defined_names() | {b for b in dir(builtins) if b.islower()})]
+WORDS = [*OWN, *sorted(reserved() | defined_names() | {b for b in dir(builtins) if b.islower()})]
 
 
 @pytest.mark.parametrize("names", words(WORDS), ids=lambda names: names[0])

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,7 +36,9 @@ from ...ir.scalar import Call, walk
 from ...ir.tree import leaves
 from ...kernel.reference.error_bound import SAFETY, gamma, unit, updates_per_cell
 from ..inputs.arguments import widened
-from .reference import Reference
+
+if TYPE_CHECKING:
+    from .reference import Reference
 
 SMALLEST = {"f8e4m3": 2.0**-9, "f8e5m2": 2.0**-16, "f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 2.0**-1074}
 """Smallest positive (subnormal) number of each float type."""
