@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,10 +13,11 @@ import pytest
 import explorer as ex
 from benchmarks.product_programs import attention as plain
 from benchmarks.product_programs import causal_attention
+from explorer.ir.expr import var
 from explorer.kernel.conditions import Condition
 from explorer.kernel.launches import PlanIR, plan_ir
 from explorer.kernel.nodes import Do, If, Multiply, Node
-from explorer.kernel.passes.whole_tiles import whole_tiles
+from explorer.kernel.passes.whole_tiles import may_hold, whole_tiles
 from explorer.kernel.traverse import map_bodies, walk
 from explorer.kernel.validate import judged
 from explorer.strategies.attention import attention
@@ -68,6 +71,22 @@ def test_before_and_after() -> None:
     before, after = (plan_ir(s.plan, after=name).launches[0].bodies[0] for name in ("place_guards", whole_tiles.__name__))
     assert not doubled(before)
     assert doubled(after)
+
+
+def test_checks_that_never_hold_together_are_not_written() -> None:
+    i, j, box = var("i"), var("j"), {"i": (0, 7), "j": (0, 3)}
+    assert not may_hold((Condition(i - 1), Condition(i * -4 - j + 3)), box)
+    assert may_hold((Condition(i - 1), Condition(i * -4 - j + 4)), box)
+    assert not may_hold((Condition(i * 0 - 1),), box)
+    random = Random(1)
+    answers = {True: 0, False: 0}
+    for _ in range(300):
+        rows = [[random.randint(-4, 4) for _ in range(3)] for _ in range(2)]
+        holds = any(all(a * x + b * y + c >= 0 for a, b, c in rows) for x, y in product(range(8), range(4)))
+        found = may_hold([Condition(i * a + j * b + c) for a, b, c in rows], box)
+        assert found or not holds, rows
+        answers[found] += 1
+    assert min(answers.values()) > 30
 
 
 FAULTS: dict[str, Callable[[If], If]] = {

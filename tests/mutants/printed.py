@@ -30,13 +30,13 @@ LIMIT_S = 20.0
 
 def printed(ir: PlanIR) -> CudaModule:
     """The text of an IR as it is."""
-    begun = {low.kernel.id: node.mbarriers for launch in ir.launches for low, body in zip(launch.lows, launch.bodies, strict=True)
-             for node in walk(body) if isinstance(node, Begin)}
-
-    counted = {id(launch.bulk): launch.bulk for launch in ir.launches}.values()
     with ExitStack() as stack:
-        for bulk in counted:  # as many are declared as are made ready
-            stack.enter_context(patch.object(bulk, "mbarriers", {name: begun.get(name, m) for name, m in bulk.mbarriers.items()}))
+        for launch in ir.launches:  # as many are declared as are made ready
+            nodes = (node for body in launch.bodies for node in walk(body))
+            begun = {node.mbarriers.name: node.mbarriers for node in nodes if isinstance(node, Begin)}
+            for what in ("mbarriers", "released"):
+                declared = {kernel: begun.get(m.name, m) for kernel, m in getattr(launch.bulk, what).items()}
+                stack.enter_context(patch.object(launch.bulk, what, declared))
         return written(ir)
 
 

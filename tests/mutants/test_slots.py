@@ -15,11 +15,13 @@ from explorer.kernel.launches import plan_ir
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
 from tests.transforms.test_specialise import SHAPES, made
+from tests.transforms.test_take_turns import made as in_turns
 
 from .ir import ir_mutants
 from .ir_bulk import BULK
 from .ir_products import PRODUCTS
 from .ir_slots import SLOTS
+from .printed import printed
 from .test_ir_judged import faults
 from .test_ir_mutants import ORDERS
 
@@ -36,6 +38,11 @@ def test_the_judge_notices_them(name: str) -> None:
         kinds[mutant.kind] += 1
         assert faults(mutant.ir), (mutant.kind, mutant.at)
     assert kinds.keys() >= SLOTS.keys()
+
+
+def test_an_ir_without_an_error_is_printed_as_it_is() -> None:
+    for s in (made(SHAPES["tiles in turn"]), in_turns()):
+        assert printed(plan_ir(s.plan)).text == emit(s.plan).text
 
 
 def test_the_interpreter_does_what_the_text_does() -> None:

@@ -29,7 +29,7 @@ from dataclasses import replace
 
 from ...ir.expr import Expr, Ranges, const
 from ...ir.instructions import stays_in_flight
-from ..conditions import Condition, condition
+from ..conditions import NEVER, Condition, anyone, condition
 from ..lower import Context
 from ..nodes import Declare, Do, For, If, Multiply, Node
 from ..sites import Store
@@ -103,8 +103,13 @@ def _checks(loop: For, above: tuple[For, ...], context: Context) -> tuple[Condit
     kept = ranges.keys() - inside.keys() - context.low.thread_variables
     found = dict.fromkeys(condition(_lowest(c.expr, kept, ranges), False, ranges) for c in asked)
     checks = tuple(c for c in found if c is not None)
-    decided = any(c.variables() & around.keys() for c in checks) and all(c.expr.interval(ranges)[1] >= 0 for c in checks)
+    decided = any(c.variables() & around.keys() for c in checks) and may_hold(checks, ranges)
     return checks if decided and len(checks) <= MOST else ()
+
+
+def may_hold(checks: Sequence[Condition], ranges: Ranges) -> bool:
+    """Whether some values of the variables may make all checks hold: ``i >= 1`` and ``4*i + j < 4``, with j >= 0, never do."""
+    return NEVER not in anyone(checks, frozenset[str]().union(*(c.variables() for c in checks)), ranges)
 
 
 def _elements(nodes: Sequence[Node], around: int = 1) -> int:
