@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..errors import TransformError
 from ..gpu.spec import Gpu
-from ..poly.edges import value_edges
+from ..poly.producer_consumer import value_edges
 from ..schedule import Schedule
 from ..strategies.stitch import Edge, Stitching, each_edge, stitching
 from ..strategies.stitching.graph import SCHEMES

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from .expr import Atom, Expr, Quotient, Ranges, Remainder, const, splits
 
 
-def gather(expr: Expr, sums: Sequence[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
+def extract_sums(expr: Expr, sums: Sequence[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
     """Take whole sums out of an expression, the longest first.
 
     Parameters

@@ -13,7 +13,7 @@ from math import prod
 
 from ..ir.expr import Expr, rejoin
 from ..ir.plan import Plan
-from ..ir.regroup import gather
+from ..ir.regroup import extract_sums
 from ..ir.tree import BLOCK_ROLES, Kernel, Leaf, Loop, ranges
 from .index import linear
 
@@ -133,7 +133,7 @@ def _offset(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], slot: int) -> Expr 
     index = [e for e in access.index if isinstance(e, Expr)]
     if len(index) != len(access.index):
         return None
-    rest, whole = gather(linear(index, plan.array_of[access.array].stored), leaf.sums)
+    rest, whole = extract_sums(linear(index, plan.array_of[access.array].stored), leaf.sums)
     return rejoin(rest.substitute(dict(leaf.at), ranges(above)) + whole)
 
 

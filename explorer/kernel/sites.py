@@ -13,7 +13,7 @@ from ..ir.dtype import DType
 from ..ir.expr import Expr, Places, Ranges, const, rejoin, var
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Access, Array, Constraint, Indirect, Statement
-from ..ir.regroup import gather
+from ..ir.regroup import extract_sums
 from ..ir.rounding import SUMS
 from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, leaves, walk
 from ..ir.tree import ranges as loop_ranges
@@ -349,7 +349,7 @@ class Lowered:
             return None
         if site.leaf.sums:
             sums = [(e, self.in_c(value, site.loops)) for e, value in site.leaf.sums]
-            rest, whole = gather(linear(affine, shape), sums)
+            rest, whole = extract_sums(linear(affine, shape), sums)
             flat = rejoin(rest.substitute(site.at, site.ranges) + whole)
         else:
             flat = linear([e for e in self.index(site, slot) if isinstance(e, Expr)], shape)

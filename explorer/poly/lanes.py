@@ -11,7 +11,7 @@ from ..ir.expr import ZERO, Expr, Ranges, const, rejoin, var
 from ..ir.inequality import free_of_quotient, linear_in
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Indirect
-from ..ir.regroup import gather, without_remainders
+from ..ir.regroup import extract_sums, without_remainders
 from ..ir.scalar import IndexValue, Read, walk
 from ..ir.swizzle import cells
 from ..ir.tree import Leaf, Loop
@@ -55,7 +55,7 @@ def linear_index(plan: Plan, leaf: Leaf, slot: int, loop: Loop, scope: Ranges) -
     if view:
         total = rejoin(total, scope)
     else:
-        rest, whole = gather(total, leaf.sums)
+        rest, whole = extract_sums(total, leaf.sums)
         total = rejoin(rest.substitute(at, scope) + whole)
     once = {name: const(low) for name, (low, high) in scope.items() if low == high}
     return total.substitute(once, scope) + unknown, size, name

@@ -97,7 +97,7 @@ def matrix_move(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], mechanism: str)
     scope, at, own = ranges(above), dict(leaf.at), {register.id, lane.id}
     for c in (*statement.domain, *statement.inside):
         e = c.expr.substitute(at, scope)
-        if e.variables() & own and e.interval(scope)[0] < 0 and (c.equality or not alike(e, own, scope)):
+        if e.variables() & own and e.interval(scope)[0] < 0 and (c.equality or not is_uniform(e, own, scope)):
             return NoMove(f"{leaf.id} does not copy every element of its fragments", f"some lanes have none (where {c} fails)",
                           "stage whole tiles into shared memory, with zeros beyond the edge")
     size = fragment.dtype.bytes
@@ -118,7 +118,7 @@ def matrix_move(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], mechanism: str)
                   f"its elements lie at [{', '.join(map(str, there.index))}]")
 
 
-def alike(e: Expr, own: Collection[str], scope: Ranges) -> bool:
+def is_uniform(e: Expr, own: Collection[str], scope: Ranges) -> bool:
     """Whether ``e >= 0`` says the same for all values of its `own` variables, whatever the others are.
 
     Their part is between `low` and `high`, and the rest is some number more than a multiple of its coefficients' divisor: the

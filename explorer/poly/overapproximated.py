@@ -20,7 +20,7 @@ from ..ir.plan import Plan
 from ..ir.program import Array, Statement
 from .decide import Question, decide
 from .isl import Undecided, alone, budget, smallest
-from .plan_facts import Supply, facts, source_copies
+from .plan_facts import CopyUse, facts, source_copies
 from .relations import access
 
 BUDGET = 2_000_000
@@ -64,7 +64,7 @@ def _unwanted(plan: Plan, copy: Statement) -> tuple[int, ...] | None:
         return None
     if array.role != "inout" and _whole_before(plan, copy, array):
         return None
-    return decide(_Unwanted(copy, array, writers, copies, facts(plan).supplies))
+    return decide(_Unwanted(copy, array, writers, copies, facts(plan).copy_uses))
 
 
 def _whole_before(plan: Plan, copy: Statement, array: Array) -> bool:
@@ -100,7 +100,7 @@ class _Unwanted(Question["tuple[int, ...] | None"]):
     array: Array
     writers: tuple[Statement, ...]
     copies: frozenset[str]
-    served: tuple[Supply, ...]
+    served: tuple[CopyUse, ...]
 
     def by_isl(self) -> tuple[int, ...] | None:
         reads, name = access(self.copy, 0, self.array), self.copy.name

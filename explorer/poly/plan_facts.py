@@ -1,7 +1,7 @@
 """Dependences and value flow of a plan: the program's own, and those that staged copies take over from their consumers.
 
 A copy instance ``C[z]`` reads for its consumers.  Whatever had to come before such a consumer's read, or after it,
-now has to come before, or after, the copy; and the copy has to come before the consumer.  ``supply`` is the relation
+now has to come before, or after, the copy; and the copy has to come before the consumer.  A *use* of a copy is the relation
 ``{ consumer[i] -> C[z] }`` that the consumer's view states (`View.element`).
 """
 
@@ -25,7 +25,7 @@ from .relations import bounds, domain, instance
 
 
 @dataclass(frozen=True, eq=False)
-class Supply:
+class CopyUse:
     """Which copy instance serves which consumer instance, through one access slot of one leaf; `key` determines it."""
 
     leaf: str
@@ -62,7 +62,7 @@ def _within(interval: tuple[int, int], start: int, extent: int) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def _supply(statement: Statement, element: tuple[Expr, ...], narrow: Case, copy: str) -> isl.Map:
+def _copy_use(statement: Statement, element: tuple[Expr, ...], narrow: Case, copy: str) -> isl.Map:
     """``{ consumer -> copy }`` for an element over the consumer's dimensions, where its leaf runs."""
     return function(instance(statement), copy, element, [*(holds(c, "d") for c in statement.domain), *narrow])
 
@@ -74,8 +74,8 @@ def _over_dims(statement: Statement, element: tuple[Expr, ...], inverse: tuple[t
     return tuple(whole(e.substitute(when, known), known) for e in element)
 
 
-def supplies(plan: Plan) -> tuple[Supply, ...]:
-    """All supply relations of the plan."""
+def copy_uses(plan: Plan) -> tuple[CopyUse, ...]:
+    """All uses of copies in the plan."""
     copies = {c.name for c in plan.copies}
     found = []
     for leaf, above, _ in plan.leaves:
@@ -86,8 +86,9 @@ def supplies(plan: Plan) -> tuple[Supply, ...]:
                 boxes = tuple((x.id, x.start, x.extent) for x in above)
                 element = _over_dims(statement, view.element, leaf.when)
                 narrow = narrowing(statement, leaf.when, boxes)
-                relation = _supply(statement, element, narrow, copy)
-                found.append(Supply(leaf.id, statement.name, slot, copy, relation, (statement.name, slot, copy, element, narrow)))
+                relation = _copy_use(statement, element, narrow, copy)
+                key = (statement.name, slot, copy, element, narrow)
+                found.append(CopyUse(leaf.id, statement.name, slot, copy, relation, key))
     return tuple(found)
 
 
@@ -105,18 +106,18 @@ def _filled(plan: Plan) -> dict[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class PlanFacts:
-    """Everything the questions ask about: ordered and reduction dependences, value flow, supplies."""
+    """Everything the questions ask about: ordered and reduction dependences, value flow, uses of copies."""
 
     ordered: tuple[Dependence, ...]
     reductions: tuple[Dependence, ...]
     flow: tuple[Flow, ...]
-    supplies: tuple[Supply, ...]
+    copy_uses: tuple[CopyUse, ...]
 
 
 def facts(plan: Plan) -> PlanFacts:
     """Dependences of the program and of the plan's copies."""
     base = analyse(plan.program)
-    served = supplies(plan)
+    served = copy_uses(plan)
     if not served:
         return PlanFacts(base.ordered, base.reductions, base.flow, ())
     key = (plan.program, plan.copies, tuple(s.key for s in served))
@@ -129,7 +130,7 @@ class _Keyed:
 
     key: tuple
     plan: Plan
-    served: tuple[Supply, ...]
+    served: tuple[CopyUse, ...]
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -175,9 +176,9 @@ def _through(plan: Plan, writer: str, copy: str, pairs: isl.Map) -> isl.Map:
     return pairs.intersect(same_element(plan.program, statement, len(statement.reads), plan.statement_of[copy], 0))
 
 
-def source_copies(supply: Supply, served: tuple[Supply, ...]) -> Iterator[tuple[isl.Map, str]]:
+def source_copies(use: CopyUse, served: tuple[CopyUse, ...]) -> Iterator[tuple[isl.Map, str]]:
     """The copies that read the array itself, as ``{ consumer -> copy }`` (some may read from another)."""
-    waiting = [(supply.relation, supply.copy)]
+    waiting = [(use.relation, use.copy)]
     while waiting:
         relation, copy = waiting.pop()
         for above in served:
@@ -188,7 +189,7 @@ def source_copies(supply: Supply, served: tuple[Supply, ...]) -> Iterator[tuple[
             yield relation, copy
 
 
-def _covered(flow: Flow, served: tuple[Supply, ...]) -> bool:
+def _covered(flow: Flow, served: tuple[CopyUse, ...]) -> bool:
     """Whether every reading instance of this flow reads through a copy."""
     readers = flow.relation.range()
     for s in served:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ..errors import IllegalSchedule, ScheduleError, TransformError, outspoken, shown, spoken
 from ..gpu.spec import Gpu, target_gpu
 from ..ir.finding import YES, Verdict
-from ..poly.edges import ValueEdge
+from ..poly.producer_consumer import ValueEdge
 from ..schedule import Schedule
 from .price import price
 from .rows.form import row_form

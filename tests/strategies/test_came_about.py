@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import explorer as ex
-from explorer.poly.edges import value_edges
+from explorer.poly.producer_consumer import value_edges
 from explorer.strategies.stitching.result import came_about
 
 M, N = ex.sizes("M N")

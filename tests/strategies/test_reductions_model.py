@@ -41,11 +41,11 @@ def times(p: Problem, s: Shape, **constants: float) -> float:
 
 def test_a_small_sum_is_joined_in_a_cluster_where_there_are_clusters() -> None:
     case = (65536,), (0,), "f32", "sum"
-    assert shapes(case)[0].clustered
+    assert shapes(case)[0].joins_in_cluster
     older = gpu("A100")
     assert older.max_cluster_blocks == 1
-    assert not any(s.clustered for s in shapes(case, older))
-    assert all(2 <= s.parts <= 16 for s in shapes(case) if s.clustered)
+    assert not any(s.joins_in_cluster for s in shapes(case, older))
+    assert all(2 <= s.parts <= 16 for s in shapes(case) if s.joins_in_cluster)
 
 
 def test_narrow_accesses_are_for_little() -> None:
@@ -75,7 +75,7 @@ def test_every_family_of_clusters_is_right() -> None:
     made = {}
     for name, (*case, wanted) in CLUSTERED.items():
         written = reduction(*case)
-        shape = next(s for s in shapes(tuple(case)) if s.clustered and wanted(s))
+        shape = next(s for s in shapes(tuple(case)) if s.joins_in_cluster and wanted(s))
         made[name] = reduce(written, shape=shape)
         assert made[name].plan.kernels[-1].join == "cluster", name
         assert not [b for b in emit(made[name].plan).buffers if b.kind == "workspace"], name
@@ -179,7 +179,7 @@ def test_rows_that_begin_inside_of_a_vector_take_one_more() -> None:
 def test_long_rows_in_parts_of_whole_batches() -> None:
     """Each part is 4 or 8 accesses of each thread, or twice or four times so many; then every batch is full but one."""
     rows, odd, few = (Problem(True, n, m, n, 4) for n, m in ((1 << 20, 64), (21128 * 768, 1), (1 << 18, 1)))
-    found = {(s.x, s.parts) for s in candidates(rows, 4, HERE) if s.y == 1 and not s.clustered}
+    found = {(s.x, s.parts) for s in candidates(rows, 4, HERE) if s.y == 1 and not s.joins_in_cluster}
     assert {(512, 128), (512, 64), (512, 32), (1024, 16)} <= found
     assert {496, 991} <= {s.parts for s in candidates(odd, 4, HERE) if (s.x, s.join) == (512, "handoff")}
     assert [Shape(512, 1, 4, 8, n).accesses(odd) for n in (496, 991)] == [16, 8]

@@ -17,7 +17,7 @@ from explorer.kernel.nodes import MoveMatrix
 from explorer.kernel.traverse import walk
 from explorer.kernel.validate import judged
 from explorer.kernel.validate.instructions import check_instructions
-from explorer.poly.matrix_move import STORE, MatrixMove, NoMove, alike, matrix_move
+from explorer.poly.matrix_move import STORE, MatrixMove, NoMove, is_uniform, matrix_move
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.contraction import contraction
 from explorer.strategies.contraction.shapes import Tiling
@@ -111,14 +111,14 @@ def test_tiles_that_are_left_out_whole(tiling: Tiling) -> None:
 
 
 def test_a_condition_that_is_alike_for_a_fragment() -> None:
-    """Against all values, of conditions drawn at random; some are alike, and all that are not are refused."""
+    """Against all values, of conditions drawn at random; some are is_uniform, and all that are not are refused."""
     rng, scope, told = random.Random(7), {"i": (0, 5), "r": (0, 3), "t": (0, 7)}, [0, 0]
     for _ in range(400):
         step = rng.choice((1, 2, 4, 8, 16))
         own = quotient(var("r"), 2) * rng.choice((-4, 4, 8)) - var("t") * rng.choice((0, 1, 2))
         e = var("i") * (step * rng.choice((-2, -1, 1))) + own + rng.randrange(-20, 90)
         kept = [{e.evaluate({"i": i, "r": r, "t": t}) >= 0 for r in range(4) for t in range(8)} for i in range(6)]
-        found, right = alike(e, ("r", "t"), scope), all(len(x) == 1 for x in kept)
+        found, right = is_uniform(e, ("r", "t"), scope), all(len(x) == 1 for x in kept)
         assert right or not found, str(e)
         told[found] += 1
     assert min(told) > 40

@@ -28,7 +28,7 @@ def rows_joined(b: Builder, form: ReductionForm, shape: Shape) -> None:
     """Parts of rows: a block for each result, or as many rows to a block as before."""
     kernel, around, joins = joining(b, form)
     p = flat(b, around)
-    alone = shape.clustered
+    alone = shape.joins_in_cluster
     if p:
         row = split(b, p, min(shape.y, b.extent(p)), "r") if shape.together else ""
         b.do("bind", p, "block.x")
@@ -65,7 +65,7 @@ def columns_joined(b: Builder, form: ReductionForm, shape: Shape, batch: str = "
         b.do("bind", around[0], "block.z")
     else:
         p = flat(b, around)
-    alone = shape.clustered
+    alone = shape.joins_in_cluster
     if p and alone:
         _spread_columns(b, p, shape)
     elif p:

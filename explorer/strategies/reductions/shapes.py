@@ -150,7 +150,7 @@ class Shape:
         return self.parts > 1 and self.join != "launch"
 
     @property
-    def clustered(self) -> bool:
+    def joins_in_cluster(self) -> bool:
         """Whether the blocks that have parts of one result are a cluster."""
         return self.parts > 1 and self.join == "cluster"
 
@@ -164,7 +164,7 @@ class Shape:
 
     def places(self, gpu: Gpu) -> int:
         """Multiprocessors that its blocks fill evenly."""
-        return gpu.multiprocessors - (gpu.multiprocessors // UNEVEN if self.clustered and self.parts > 2 else 0)
+        return gpu.multiprocessors - (gpu.multiprocessors // UNEVEN if self.joins_in_cluster and self.parts > 2 else 0)
 
     def shifted(self, p: Problem) -> int:
         """Elements that the first vector of a row may begin before it: rows of odd length are read in whole vectors."""
@@ -200,7 +200,7 @@ class Shape:
 
     def launched(self, p: Problem) -> int:
         """Threads of a block of the first launch: a block that joins columns there has one for each of them."""
-        several = self.together and not self.clustered and not self.two_stage and not (p.rows and not self.flat)
+        several = self.together and not self.joins_in_cluster and not self.two_stage and not (p.rows and not self.flat)
         return self.x * self.y * (self.lanes(p) if several else 1)
 
     def width(self, p: Problem) -> int:

@@ -153,7 +153,7 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
     columns = not in_rows and s.y > 1 and not s.two_stage
     members = s.x >> _halvings(s.x, gpu.warp_size) if in_rows and s.x > 1 and s.y > 1 else 0
     joined = s.join if s.parts > 1 else ""
-    through = s.parts if joined and not s.clustered else 0
+    through = s.parts if joined and not s.joins_in_cluster else 0
     takes = {"launch": s.rounds, "handoff": s.takes}.get(joined)
     meeting = s.sums(given) if s.two_stage else None
     return Work(
@@ -196,11 +196,11 @@ def work(p: Problem, s: Shape, gpu: Gpu) -> Work:
         take=takes(given) - 1 if takes else 0,
         part=through,
         partial=through * given.results * 8 / bandwidth,
-        cluster_part=s.parts if s.clustered else 0,
+        cluster_part=s.parts if s.joins_in_cluster else 0,
         second_stage=s.two_stage or s.staged,
         second_stage_value=_alone(meeting) if meeting else s.staged * p.length,
         second_stage_shared=log2(meeting.share) if meeting else 0.0,
-        crowd=s.parts / WIDE_CLUSTER if s.clustered else 0.0,
+        crowd=s.parts / WIDE_CLUSTER if s.joins_in_cluster else 0.0,
     )
 
 

@@ -15,7 +15,7 @@ from ...errors import TransformError
 from ...ir.plan import Plan
 from ...ir.program import Statement
 from ...ir.tree import Leaf, Loop
-from ...poly.edges import ValueEdge, value_edges
+from ...poly.producer_consumer import ValueEdge, value_edges
 from .same_axes import Walk, same_axes, walk_of
 
 SCHEMES = ("register", "shuffle", "shared", "global", "grid", "recompute", "cut")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...ir.plan import Plan
 from ...ir.tree import Loop
-from ...poly.edges import ValueEdge
+from ...poly.producer_consumer import ValueEdge
 from .graph import APART
 
 

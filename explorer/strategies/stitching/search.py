@@ -7,7 +7,7 @@ from itertools import combinations
 
 from ...errors import ScheduleError, TransformError, noun
 from ...gpu.spec import Gpu
-from ...poly.edges import ValueEdge
+from ...poly.producer_consumer import ValueEdge
 from ...schedule import Schedule
 from .._steps import Builder
 from ..deferred import Memory
