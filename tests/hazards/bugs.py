@@ -25,7 +25,7 @@ from explorer.transforms.overlap import Overlap
 from explorer.transforms.pipeline import Pipeline
 from explorer.transforms.shift import Shift
 from tests.kernel.bulk_schedules import several_tiles, tiled_product
-from tests.mutants.ir import Body, Rule, ir_mutants, no_barrier
+from tests.mutants.ir import Body, Rule, ir_mutants, no_barrier, with_nodes
 from tests.mutants.ir_pipelines import no_arrival, no_fence, warpgroup
 from tests.mutants.ir_products import PRODUCTS
 from tests.transforms.test_overlap import tiled
@@ -111,10 +111,6 @@ class Bug:
         return ir_mutants(plan_ir(self.mend().plan), {self.name: self.edit})[self.number].ir
 
 
-def _with(body: Body, position: int, *nodes: object) -> Body:
-    return (*body[:position], *nodes, *body[position + 1 :])  # type: ignore[return-value]
-
-
 def _awaits(body: Body) -> Iterator[tuple[int, Await]]:
     return ((n, node) for n, node in enumerate(body) if isinstance(node, Await))
 
@@ -123,27 +119,27 @@ def forgets_tiles(body: Body) -> Iterator[Body]:
     """The wait counts from the beginning of its own loop, whatever the loops around it have counted."""
     for n, node in _awaits(body):
         own = {"i": const(0), "j": const(0)}
-        yield _with(body, n, replace(node, parity=node.parity.substitute(own, {"k": (0, 4)})))
+        yield with_nodes(body, n, replace(node, parity=node.parity.substitute(own, {"k": (0, 4)})))
 
 
 def parity_of_a_ring(body: Body) -> Iterator[Body]:
     """The parity is that of a ring of three mbarriers, and there are two."""
     for n, node in _awaits(body):
         k = var("k")
-        yield _with(body, n, replace(node, parity=remainder(quotient(k, 3, {"k": (0, 9)}), 2, {"k": (0, 9)})))
+        yield with_nodes(body, n, replace(node, parity=remainder(quotient(k, 3, {"k": (0, 9)}), 2, {"k": (0, 9)})))
 
 
 def parity_of_the_iteration(body: Body) -> Iterator[Body]:
     """The parity is that of the iteration, as for a single mbarrier, and the mbarriers take turns."""
     for n, node in _awaits(body):
-        yield _with(body, n, replace(node, parity=remainder(var("k"), 2, {"k": (0, 9)})))
+        yield with_nodes(body, n, replace(node, parity=remainder(var("k"), 2, {"k": (0, 9)})))
 
 
 def waits_for_the_last_copies(body: Body) -> Iterator[Body]:
     """A wait is for the group that is closed behind it."""
     for n, node in _awaits(body):
         ahead = {"k": var("k") + 2}
-        yield _with(body, n, replace(node, slot=node.slot.substitute(ahead, {"k": (0, 9)}),
+        yield with_nodes(body, n, replace(node, slot=node.slot.substitute(ahead, {"k": (0, 9)}),
                                      parity=node.parity.substitute(ahead, {"k": (0, 9)})))
 
 
@@ -151,7 +147,7 @@ def nobody_arrives(body: Body) -> Iterator[Body]:
     """The thread that should arrive is in no block: the signal is another role's."""
     for n, node in enumerate(body):
         if isinstance(node, Arrive):
-            yield _with(body, n, If((Condition(var("j_i") - 1),), (node,)))
+            yield with_nodes(body, n, If((Condition(var("j_i") - 1),), (node,)))
 
 
 def reads_before_it_waits(body: Body) -> Iterator[Body]:
@@ -166,21 +162,21 @@ def no_wait_for_products(body: Body) -> Iterator[Body]:
     """Threads meet, and the next copy follows, while products read."""
     for n, node in enumerate(body):
         if isinstance(node, WaitProducts) and node.pending:
-            yield _with(body, n)
+            yield with_nodes(body, n)
 
 
 def arrives_twice(body: Body) -> Iterator[Body]:
     """An arrival once more, before anybody has waited."""
     for n, node in enumerate(body):
         if isinstance(node, Arrive):
-            yield _with(body, n, node, node)
+            yield with_nodes(body, n, node, node)
 
 
 def one_group_more(body: Body) -> Iterator[Body]:
     """A wait counts iterations, and each closes two groups."""
     for n, node in enumerate(body):
         if isinstance(node, Wait):
-            yield _with(body, n, replace(node, pending=node.pending + 1))
+            yield with_nodes(body, n, replace(node, pending=node.pending + 1))
 
 
 def shared(text: str = WAR) -> Schedule:

@@ -66,10 +66,11 @@ def _everywhere(body: Body, rule: Rule) -> Iterator[tuple[tuple[str, ...], Body]
     for position, node in enumerate(body):
         for name in ("body", "otherwise") if isinstance(node, If) else ("body",) if isinstance(node, For) else ():
             for at, inner in _everywhere(getattr(node, name), rule):
-                yield at, _with(body, position, replace(node, **{name: inner}))
+                yield at, with_nodes(body, position, replace(node, **{name: inner}))
 
 
-def _with(body: Body, position: int, *nodes: Node) -> Body:
+def with_nodes(body: Body, position: int, *nodes: Any) -> Body:
+    """The body with others in place of one of its nodes."""
     return (*body[:position], *nodes, *body[position + 1 :])
 
 
@@ -83,9 +84,9 @@ def _each(body: Body) -> Iterator[tuple[int, Any]]:
 def no_barrier(body: Body) -> Iterator[Body]:
     for n, node in _each(body):
         if isinstance(node, Barrier):
-            yield _with(body, n)
+            yield with_nodes(body, n)
         elif isinstance(node, (Collect, Combine)) and node.first_waits:
-            yield _with(body, n, replace(node, first_waits=False))
+            yield with_nodes(body, n, replace(node, first_waits=False))
 
 
 def _no_guard(body: Body) -> Iterator[Body]:
@@ -93,14 +94,14 @@ def _no_guard(body: Body) -> Iterator[Body]:
     for n, node in _each(body):
         if isinstance(node, If) and not node.otherwise:
             for kept in _fewer(node.conditions):
-                yield _with(body, n, *([replace(node, conditions=kept)] if kept else node.body))
+                yield with_nodes(body, n, *([replace(node, conditions=kept)] if kept else node.body))
         for name in ("limits", "inside", "guards"):
             if (held := getattr(node, name, ())) and not isinstance(node, If):
                 for kept in _fewer(held):
-                    yield _with(body, n, replace(node, **{name: kept}))
+                    yield with_nodes(body, n, replace(node, **{name: kept}))
         if isinstance(node, (Load, Put)) and isinstance(node.value, Get):
             for got in _unasked(node.value):
-                yield _with(body, n, replace(node, value=got))
+                yield with_nodes(body, n, replace(node, value=got))
 
 
 def _unasked(got: Get) -> Iterator[Get]:
@@ -147,19 +148,19 @@ def _read(node: Node) -> set[str]:
 def _weak_wait(body: Body) -> Iterator[Body]:
     for n, node in _each(body):
         if isinstance(node, Wait):
-            yield _with(body, n, replace(node, pending=node.pending + 1))
-            yield _with(body, n)
+            yield with_nodes(body, n, replace(node, pending=node.pending + 1))
+            yield with_nodes(body, n)
 
 
 def _other_slot(body: Body) -> Iterator[Body]:
     """The next slot of a ring of buffers, in a copy's target or in what is read."""
     for n, node in _each(body):
         if isinstance(node, Copy) and (new := _next_slot(node.to)):
-            yield _with(body, n, replace(node, to=new))
+            yield with_nodes(body, n, replace(node, to=new))
         if isinstance(node, Do):
             for k, operand in enumerate(node.operands):
                 if isinstance(operand, Ref) and (new := _next_slot(operand)):
-                    yield _with(body, n, replace(node, operands=(*node.operands[:k], new, *node.operands[k + 1 :])))
+                    yield with_nodes(body, n, replace(node, operands=(*node.operands[:k], new, *node.operands[k + 1 :])))
 
 
 def _next_slot(ref: Ref) -> Ref | None:
@@ -176,19 +177,19 @@ def _short_prologue(body: Body) -> Iterator[Body]:
     """What fills a buffer before the loop that uses it is left out, or its loop ends one early."""
     for n, node in _each(body):
         if isinstance(node, For) and any(".pro" in i for i in node.ids) and node.extent > 1:
-            yield _with(body, n, replace(node, extent=node.extent - 1))
+            yield with_nodes(body, n, replace(node, extent=node.extent - 1))
         elif isinstance(node, Copy) and ".pro" in node.site.leaf.id:
-            yield _with(body, n)
+            yield with_nodes(body, n)
 
 
 def _plain_copy(body: Body) -> Iterator[Body]:
     """The copy happens at once: barriers and waits were placed for one that does not."""
     for n, node in _each(body):
         if isinstance(node, Copy) and node.lanes == 1:
-            yield _with(body, n, Do(node.site, node.to, (node.source,), node.inside, ids=node.ids))
+            yield with_nodes(body, n, Do(node.site, node.to, (node.source,), node.inside, ids=node.ids))
         elif isinstance(node, Copy):
             get = Get(node.source, when=(node.inside,) if node.inside else (), count=node.ends[0] if node.ends else None)
-            yield _with(body, n, Put(node.to, get, node.site, node.ids))
+            yield with_nodes(body, n, Put(node.to, get, node.site, node.ids))
 
 
 def _off_by_one(body: Body) -> Iterator[Body]:
@@ -196,13 +197,13 @@ def _off_by_one(body: Body) -> Iterator[Body]:
     for n, node in _each(body):
         for name in ("target", "to", "source"):
             for other in _next(getattr(node, name, None)):
-                yield _with(body, n, replace(node, **{name: other}))
+                yield with_nodes(body, n, replace(node, **{name: other}))
         for k, operand in enumerate(getattr(node, "operands", ())):
             for other in _next(operand):
-                yield _with(body, n, replace(node, operands=(*node.operands[:k], other, *node.operands[k + 1 :])))
+                yield with_nodes(body, n, replace(node, operands=(*node.operands[:k], other, *node.operands[k + 1 :])))
         if isinstance(node, (Load, Put)) and isinstance(node.value, Get):
             for other in _next(node.value.ref):
-                yield _with(body, n, replace(node, value=replace(node.value, ref=other)))
+                yield with_nodes(body, n, replace(node, value=replace(node.value, ref=other)))
 
 
 def _next(place: object) -> Iterator[Ref | Held]:
@@ -218,8 +219,8 @@ def _short_loop(body: Body) -> Iterator[Body]:
     """A loop without its last, or its first iteration."""
     for n, node in _each(body):
         if isinstance(node, For) and node.extent > 1:
-            yield _with(body, n, replace(node, extent=node.extent - 1))
-            yield _with(body, n, replace(node, start=node.start + 1, extent=node.extent - 1))
+            yield with_nodes(body, n, replace(node, extent=node.extent - 1))
+            yield with_nodes(body, n, replace(node, start=node.start + 1, extent=node.extent - 1))
 
 
 def _interchanged(body: Body) -> Iterator[Body]:
@@ -227,7 +228,7 @@ def _interchanged(body: Body) -> Iterator[Body]:
     for n, node in _each(body):
         inner = node.body[0] if isinstance(node, For) and len(node.body) == 1 else None
         if isinstance(inner, For) and not (node.limits or inner.limits) and min(node.extent, inner.extent) > 1:
-            yield _with(body, n, replace(inner, body=(replace(node, body=inner.body),)))
+            yield with_nodes(body, n, replace(inner, body=(replace(node, body=inner.body),)))
 
 
 def _other_value(body: Body) -> Iterator[Body]:
@@ -236,19 +237,19 @@ def _other_value(body: Body) -> Iterator[Body]:
         if isinstance(node, (Do, Collect)):
             statement = node.site.statement
             other = replace(statement, value=Literal(0.125, DTYPES["f32"]))
-            yield _with(body, n, replace(node, site=replace(node.site, statement=other)))
+            yield with_nodes(body, n, replace(node, site=replace(node.site, statement=other)))
 
 
 def _lost(body: Body) -> Iterator[Body]:
     for n, node in _each(body):
         if isinstance(node, (Do, Load, Put, Copy, Collect)):
-            yield _with(body, n)
+            yield with_nodes(body, n)
 
 
 def _twice(body: Body) -> Iterator[Body]:
     for n, node in _each(body):
         if isinstance(node, (Do, Collect)) and node.site.statement.update:
-            yield _with(body, n, node, node)
+            yield with_nodes(body, n, node, node)
 
 
 def swapped(body: Body) -> Iterator[Body]:

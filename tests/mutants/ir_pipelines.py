@@ -22,28 +22,24 @@ from tests.transforms.test_overlap import tiled
 from tests.transforms.test_tensorize import PRODUCT
 from tests.transforms.test_tensorize_held import waiting
 
-from .ir import RULES, Body, IRMutant, Rule, ir_mutants
+from .ir import RULES, Body, IRMutant, Rule, ir_mutants, with_nodes
 from .ir_bulk import BULK
 from .ir_products import PRODUCTS
-
-
-def _with(body: Body, position: int, *nodes: object) -> Body:
-    return (*body[:position], *nodes, *body[position + 1 :])  # type: ignore[return-value]
 
 
 def no_fence(body: Body) -> Iterator[Body]:
     for n, node in enumerate(body):
         if isinstance(node, Barrier) and node.proxy:
-            yield _with(body, n, replace(node, proxy=False))
+            yield with_nodes(body, n, replace(node, proxy=False))
 
 
 def no_wait(body: Body) -> Iterator[Body]:
     """A wait is left out, or lets one group more go on."""
     for n, node in enumerate(body):
         if isinstance(node, (Wait, Await, WaitProducts)):
-            yield _with(body, n)
+            yield with_nodes(body, n)
         if isinstance(node, (Wait, WaitProducts)):
-            yield _with(body, n, replace(node, pending=node.pending + 1))
+            yield with_nodes(body, n, replace(node, pending=node.pending + 1))
 
 
 def late_wait(body: Body) -> Iterator[Body]:
@@ -58,9 +54,9 @@ def no_arrival(body: Body) -> Iterator[Body]:
     """A group is not closed, or is closed twice."""
     for n, node in enumerate(body):
         if isinstance(node, (Arrive, Commit)):
-            yield _with(body, n)
+            yield with_nodes(body, n)
         if isinstance(node, Arrive):
-            yield _with(body, n, node, node)
+            yield with_nodes(body, n, node, node)
 
 
 def early_arrival(body: Body) -> Iterator[Body]:
@@ -74,14 +70,14 @@ def one_phase(body: Body) -> Iterator[Body]:
     """Every wait is for the first phase, as where nobody counts."""
     for n, node in enumerate(body):
         if isinstance(node, Await) and node.parity != const(0):
-            yield _with(body, n, replace(node, parity=const(0)))
+            yield with_nodes(body, n, replace(node, parity=const(0)))
 
 
 def no_release(body: Body) -> Iterator[Body]:
     """Threads do not meet between the last read of a slot and the copy that fills it again, or copy before they do."""
     for n, node in enumerate(body):
         if isinstance(node, Barrier):
-            yield _with(body, n)
+            yield with_nodes(body, n)
     for n, (first, second) in enumerate(pairwise(body)):
         copies = any(isinstance(x, (Copy, BulkCopy)) for x in walk((second,)))
         if isinstance(first, (Barrier, WaitProducts)) and copies and not isinstance(second, For):
@@ -92,9 +88,9 @@ def uncounted(body: Body) -> Iterator[Body]:
     """Fewer mbarriers than groups on their way, or an arrival of every thread."""
     for n, node in enumerate(body):
         if isinstance(node, Begin) and node.mbarriers.count > 1:
-            yield _with(body, n, replace(node, mbarriers=replace(node.mbarriers, count=node.mbarriers.count - 1)))
+            yield with_nodes(body, n, replace(node, mbarriers=replace(node.mbarriers, count=node.mbarriers.count - 1)))
         if isinstance(node, If) and any(isinstance(inner, Arrive) for inner in node.body):
-            yield _with(body, n, *node.body)
+            yield with_nodes(body, n, *node.body)
 
 
 def other_bytes(body: Body) -> Iterator[Body]:
@@ -104,7 +100,7 @@ def other_bytes(body: Body) -> Iterator[Body]:
             for axis, extent in enumerate(node.map.box):
                 if extent > 1:
                     box = (*node.map.box[:axis], extent - 1, *node.map.box[axis + 1 :])
-                    yield _with(body, n, replace(node, map=replace(node.map, box=box)))
+                    yield with_nodes(body, n, replace(node, map=replace(node.map, box=box)))
 
 
 KINDS: dict[str, tuple[Rule, ...]] = {

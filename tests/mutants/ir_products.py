@@ -10,23 +10,19 @@ from explorer.ir.expr import var
 from explorer.kernel.conditions import Condition
 from explorer.kernel.nodes import Barrier, If, Multiply, WaitProducts
 
-from .ir import Body, Rule
-
-
-def _with(body: Body, position: int, *nodes: object) -> Body:
-    return (*body[:position], *nodes, *body[position + 1 :])  # type: ignore[return-value]
+from .ir import Body, Rule, with_nodes
 
 
 def _one_more(body: Body) -> Iterator[Body]:
     for n, node in enumerate(body):
         if isinstance(node, WaitProducts):
-            yield _with(body, n, replace(node, pending=node.pending + 1))
+            yield with_nodes(body, n, replace(node, pending=node.pending + 1))
 
 
 def _no_wait(body: Body) -> Iterator[Body]:
     for n, node in enumerate(body):
         if isinstance(node, WaitProducts):
-            yield _with(body, n)
+            yield with_nodes(body, n)
 
 
 def _met_before(body: Body) -> Iterator[Body]:
@@ -39,7 +35,7 @@ def _met_before(body: Body) -> Iterator[Body]:
 def _not_met(body: Body) -> Iterator[Body]:
     for n, (first, second) in enumerate(itertools.pairwise(body)):
         if isinstance(first, WaitProducts) and isinstance(second, Barrier):
-            yield _with(body, n + 1)
+            yield with_nodes(body, n + 1)
 
 
 def _sooner(body: Body) -> Iterator[Body]:
@@ -53,7 +49,7 @@ def _sometimes(body: Body) -> Iterator[Body]:
     """A step has no product, so that the waits of others count another one."""
     for n, node in enumerate(body):
         if isinstance(node, Multiply):
-            yield _with(body, n, If((Condition(var("k") - 1, False),), (node,)))
+            yield with_nodes(body, n, If((Condition(var("k") - 1, False),), (node,)))
 
 
 PRODUCTS: dict[str, Rule] = {

@@ -5,44 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from explorer.kernel.nodes import Acquire, Await, Begin, BulkCopy, If, Release, WaitProducts
 
-from .ir import Body, Rule
-
-
-def _with(body: Body, position: int, *nodes: Any) -> Body:
-    return (*body[:position], *nodes, *body[position + 1 :])
-
-
-def _each(body: Body, *kinds: type) -> Iterator[tuple[int, Any]]:
-    return ((n, node) for n, node in enumerate(body) if isinstance(node, kinds))
+from .ir import Body, Rule, with_nodes
+from .ir_bulk import each_of
 
 
 def _other_phase(body: Body) -> Iterator[Body]:
-    for n, node in _each(body, Acquire):
-        yield _with(body, n, replace(node, parity=-node.parity + 1))
+    for n, node in each_of(body, Acquire):
+        yield with_nodes(body, n, replace(node, parity=-node.parity + 1))
 
 
 def _other_slot(body: Body) -> Iterator[Body]:
-    for n, node in _each(body, Acquire, Release):
-        yield _with(body, n, replace(node, slot=node.slot + 1))
+    for n, node in each_of(body, Acquire, Release):
+        yield with_nodes(body, n, replace(node, slot=node.slot + 1))
 
 
 def _uncounted(body: Body) -> Iterator[Body]:
     """Left out, or twice."""
-    for n, node in _each(body, Acquire, Release):
-        yield _with(body, n)
+    for n, node in each_of(body, Acquire, Release):
+        yield with_nodes(body, n)
         if isinstance(node, Release):
-            yield _with(body, n, node, node)
+            yield with_nodes(body, n, node, node)
 
 
 def _other_count(body: Body) -> Iterator[Body]:
-    for n, node in _each(body, Begin):
+    for n, node in each_of(body, Begin):
         if node.mbarriers.arrivals > 1:
             for by in (-1, 1):
-                yield _with(body, n, replace(node, mbarriers=replace(node.mbarriers, arrivals=node.mbarriers.arrivals + by)))
+                yield with_nodes(body, n, replace(node, mbarriers=replace(node.mbarriers, arrivals=node.mbarriers.arrivals + by)))
 
 
 def _too_late(body: Body) -> Iterator[Body]:
@@ -54,16 +46,16 @@ def _too_late(body: Body) -> Iterator[Body]:
 
 def _too_early(body: Body) -> Iterator[Body]:
     """Released before the wait for products, or for copies."""
-    for n, node in _each(body, Release):
-        for m, _ in _each(body[:n], Await, WaitProducts):
+    for n, node in each_of(body, Release):
+        for m, _ in each_of(body[:n], Await, WaitProducts):
             yield (*body[:m], node, *body[m:n], *body[n + 1 :])
 
 
 def _by_all(body: Body) -> Iterator[Body]:
     """Every thread acquires, and asks for copies."""
-    for n, node in _each(body, If):
+    for n, node in each_of(body, If):
         if any(isinstance(inner, Acquire) for inner in node.body):
-            yield _with(body, n, *node.body)
+            yield with_nodes(body, n, *node.body)
 
 
 SLOTS: dict[str, Rule] = {

@@ -16,18 +16,10 @@ from explorer.poly.joins import check_joins
 from explorer.poly.judge import judge
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
-from explorer.schedule import Schedule
 from explorer.transforms.join import Join
 from tests.poly import plans
 from tests.properties.equal import difference
-from tests.transforms.multiblock import NAMES, TOTAL, spread, start
-
-
-def apart(s: Schedule) -> tuple[Schedule, str]:
-    """Parts in registers until each is written once, and the launch that joins them."""
-    made = s.collect("y", "handoff")
-    name = made.plan.kernels[-1].id
-    return made.join(name, "launch"), name
+from tests.transforms.multiblock import NAMES, TOTAL, apart, spread, start
 
 
 def refusal(plan: Plan) -> str:

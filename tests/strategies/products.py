@@ -6,6 +6,9 @@ from functools import cache
 from typing import Any
 
 import explorer as ex
+from explorer.strategies.contraction.form import product_form
+from explorer.strategies.contraction.moves import build
+from explorer.strategies.contraction.shapes import Tiling
 
 M, N, K = ex.sizes("M N K")
 
@@ -77,3 +80,11 @@ def biased(x: ex.f16[M, K], y: ex.f16[K, N], bias: ex.f16[N], z: ex.f16[M, N]):
             v = ex.local(ex.f32)
             v = s + bias[j]
             z[i, j] = max(v, 0.0) * v
+
+
+def built(program: Any, tiling: Tiling, **sizes: int) -> ex.Schedule:
+    """The tiled schedule of a program's one product."""
+    written = program.schedule(**sizes)
+    form = product_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    return build(written, form, tiling)

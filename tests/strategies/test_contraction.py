@@ -19,19 +19,12 @@ from explorer.strategies.contraction import contraction, ranked
 from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
-from tests.strategies.products import biased, product
+from tests.strategies.products import biased, built, product
 
 ORDERS = [(a, b) for a in "nt" for b in "nt"]
 GROUPS = Tiling("warpgroup", 64, 64, 64, 1, 1, 2)
 WARPS = Tiling("warp", 32, 32, 32, 2, 2, 2)
 THREADS = Tiling("plain", 16, 16, 8, 8, 8, 2)
-
-
-def built(program: object, tiling: Tiling, **sizes: int) -> ex.Schedule:
-    written = program.schedule(**sizes)  # type: ignore[attr-defined]
-    form = product_form(written, written.plan.kernels[0].id)
-    assert form is not None
-    return build(written, form, tiling)
 
 
 @pytest.mark.parametrize(("left", "right"), ORDERS)

@@ -18,7 +18,7 @@ from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
 from explorer.strategies.kernel_choices import spread_choices
-from tests.strategies.products import biased, product
+from tests.strategies.products import biased, built, product
 
 B, K, M, N = ex.sizes("B K M N")
 GROUPS = Tiling("warpgroup", 64, 64, 64, 1, 1, 2, slices=3)
@@ -51,13 +51,6 @@ def deep(x: ex.f16[M, 2, K], y: ex.f16[2, K, N], z: ex.f16[M, N]):
                 for k in range(K):
                     s += x[i, d, k] * y[d, k, j]
             z[i, j] = s
-
-
-def built(program: Any, tiling: Tiling, **sizes: int) -> ex.Schedule:
-    written = program.schedule(**sizes)
-    form = product_form(written, written.plan.kernels[0].id)
-    assert form is not None
-    return build(written, form, tiling)
 
 
 def right(made: ex.Schedule, slices: int) -> None:

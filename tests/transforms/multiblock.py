@@ -81,3 +81,10 @@ def every(*hows: str) -> Iterator[tuple[str, Schedule]]:
     for name in NAMES:
         for how in hows:
             yield f"{name}, {how}", spread(name).collect("y", how)
+
+
+def apart(s: Schedule) -> tuple[Schedule, str]:
+    """Parts in registers until each is written once, and the launch that joins them."""
+    made = s.collect("y", "handoff")
+    name = made.plan.kernels[-1].id
+    return made.join(name, "launch"), name

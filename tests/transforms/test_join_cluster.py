@@ -20,17 +20,10 @@ from explorer.schedule import Schedule
 from tests.oracle import check_plan
 from tests.properties.equal import difference
 from tests.run_plan import run_plan
-from tests.transforms.multiblock import COLUMNS, TOTAL, spread, start
+from tests.transforms.multiblock import COLUMNS, TOTAL, apart, spread, start
 from tests.transforms.test_join import shifted
 
 FITTING = ("total", "total, one thread", "rows", "peaks", "rows, two to a block", "columns", "columns, one row of threads")
-
-
-def apart(s: Schedule) -> tuple[Schedule, str]:
-    """Parts that are written once, and the launch that joins them."""
-    made = s.collect("y", "handoff")
-    name = made.plan.kernels[-1].id
-    return made.join(name, "launch"), name
 
 
 def clustered(name: str) -> Schedule:
