@@ -101,10 +101,10 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
 
 
 def bulk_copies() -> dict[str, Any]:
-    """What is tested of bulk copies on the CPU device: dimensions, types, swizzles, ragged edges, pipelines."""
-    from tests.kernel.bulk_schedules import SCHEDULES
+    """What is tested of bulk copies and stores on the CPU device: dimensions, types, swizzles, ragged edges, pipelines."""
+    from tests.kernel import bulk_schedules, stored_schedules
 
-    return SCHEDULES
+    return bulk_schedules.SCHEDULES | {f"stores of {name}": make for name, make in stored_schedules.SCHEDULES.items()}
 
 
 def copies() -> Iterator[tuple[str, Schedule]]:

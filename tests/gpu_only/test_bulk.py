@@ -12,6 +12,7 @@ from explorer.run.cpu.device import CpuDevice
 from explorer.run.cuda.device import CudaDevice, available
 from explorer.run.inputs.arguments import seeded_arrays
 from explorer.schedule import Schedule
+from tests.kernel import stored_schedules
 from tests.kernel.bulk_schedules import BYTES, SCHEDULES, rows_of, several_tiles, tiled_product, tiles, vector, window
 
 pytestmark = pytest.mark.gpu
@@ -36,6 +37,16 @@ def same(device: CudaDevice, schedule: Schedule, seed: int = 1) -> None:
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_small_schedules(device: CudaDevice, name: str) -> None:
     same(device, SCHEDULES[name]())
+
+
+@pytest.mark.parametrize("name", stored_schedules.SCHEDULES)
+def test_small_stores(device: CudaDevice, name: str) -> None:
+    same(device, stored_schedules.SCHEDULES[name]())
+
+
+def test_stores_of_many_tiles(device: CudaDevice) -> None:
+    same(device, stored_schedules.tiles(d=1000, e=4104, swizzle=128))
+    same(device, stored_schedules.in_turn(1000, 4104))
 
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])

@@ -1,4 +1,4 @@
-"""Mutants of bulk stores in the IR: a wait for their reads, a fence, a barrier, or the box that is not the one that was judged."""
+"""Mutants of bulk stores in the IR: a wait for their reads, a fence, a barrier, or a box that is not the judged one."""
 
 from __future__ import annotations
 

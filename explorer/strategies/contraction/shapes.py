@@ -152,7 +152,8 @@ class Tiling:
         who = {"warpgroup": "warpgroups", "warp": "warps", "plain": "threads"}[self.engine]
         return (f"{kind}, {self.rows} x {self.columns} x {self.depth} a block, {self.down} x {self.across} {who}, "
                 f"{self.stages} stages" + f", depth in {self.slices} slices" * (self.slices > 1)
-                + ", results through shared memory" * self.through + " by stmatrix" * self.matrix + ", stored by bulk stores" * self.boxes
+                + ", results through shared memory" * self.through + " by stmatrix" * self.matrix
+                + ", stored by bulk stores" * self.boxes
                 + f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0)
                 + ", a warp that copies" * self.producer
                 + f", clusters of {self.mates[0]} x {self.mates[1]}" * (self.mates != (1, 1)))
