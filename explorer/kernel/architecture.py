@@ -9,7 +9,7 @@ from ..errors import ResourceError, ScheduleError
 from ..ir.instructions import INSTRUCTIONS, Wgmma, instruction
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Node, Sync
-from ..poly.bulk_store import BULK_STORE
+from ..poly.bulk_store import BULK_STORE, IN_BOXES
 from ..poly.matrix_move import FIRST_STORES, STORE
 
 COPIES, HOPPER = 80, 90
@@ -56,7 +56,7 @@ def _require_instruction(leaf: Leaf, arch: str, number: int) -> None:
         raise ResourceError(f"{arch} has no stmatrix, which {leaf.id} is.",
                             why=f"the first architecture that has it is sm_{FIRST_STORES}",
                             hint="leave the copy as single stores, or choose a newer GPU")
-    if leaf.mechanism in ("bulk", BULK_STORE) and number < HOPPER:
+    if leaf.mechanism in IN_BOXES and number < HOPPER:
         raise ResourceError(f"{arch} has no bulk copies, which {leaf.id} is.",
                             why=f"the first architecture that has them is sm_{HOPPER}",
                             hint=("let threads store it" if leaf.mechanism == BULK_STORE else "stage with engine='async'")

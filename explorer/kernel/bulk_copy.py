@@ -16,7 +16,7 @@ from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Leaf, Loop, Sync, leaves
 from ..poly.arrivals import copies_in_bulk, mbarriers
 from ..poly.bulk import Bulk, bulk
-from ..poly.bulk_store import BULK_STORE, bulk_store
+from ..poly.bulk_store import BULK_STORE, IN_BOXES, bulk_store
 from ..poly.filled import counted as groups_of
 from ..poly.groups import RELEASES, closed_before, path_to
 from ..poly.multicast import is_shared, parts_of
@@ -70,7 +70,7 @@ class Launched:
         taken.taken |= {name for low in self.lows for name in low.taken.taken}
         for low in self.lows:
             for leaf, above in leaves(low.kernel.body):
-                if leaf.mechanism in ("bulk", BULK_STORE) and all(x.extent > 0 for x in above):  # else it needs no map
+                if leaf.mechanism in IN_BOXES and all(x.extent > 0 for x in above):  # else it needs no map
                     self._map(leaf, moved(low.plan, leaf, above), low.stores, taken)
         for low in self.lows:
             if copies_in_bulk(low.kernel):

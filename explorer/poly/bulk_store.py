@@ -20,6 +20,8 @@ from .relations import access
 
 BULK_STORE = "bulk_store"
 """The mechanism of such a leaf."""
+IN_BOXES = ("bulk", BULK_STORE)
+"""Mechanisms by which one thread asks for a whole box."""
 BY_THREADS = "let threads store it"
 
 

@@ -31,6 +31,7 @@ from ..ir.program import Statement
 from ..ir.scalar import Call, Scalar, flops, walk
 from ..ir.swizzle import shared_bytes
 from ..ir.tree import BLOCK_ROLES, Kernel, Leaf, Loop, Node
+from ..poly.bulk_store import IN_BOXES
 from ..poly.matrix_move import MOVES as MATRIX_MOVES
 from ..poly.relations import FAR, bounds
 from ..poly.sites import Site, launch_extents, sites
@@ -44,8 +45,7 @@ FAST_COST, SPECIAL_COST = 8, 16
 AHEAD, MOST_AHEAD = 4, 32
 """Loads of one thread in flight in a loop that compilers unroll by themselves, and at most in one that is written out."""
 BESIDE = 4
-"""Operations of one thread that overlap where lanes and iterations that are written out do not need each other's results: as many
-as an operation takes cycles."""
+"""Operations of one thread that overlap where lanes and iterations need no results of each other: an operation's cycles."""
 REUSE = 2
 """Reads of each element from which on it is read again and again."""
 Box = tuple[tuple[int, int], ...]
@@ -237,7 +237,7 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
     inside = tuple(x for x in above if x.role != "launch")
     iterations = prod(x.extent for x in inside if not x.is_place)
     row = instruction(leaf.mechanism)
-    whole = row is not None or leaf.mechanism in (*MATRIX_MOVES, "bulk")
+    whole = row is not None or leaf.mechanism in (*MATRIX_MOVES, *IN_BOXES)
     repeats = _repeats(used[-1] if whole else used[0], launch_extents(plan, kernel))
     places = prod(x.extent for x in inside if x.is_place) * repeats
     executions = max(1, _executions(statement, above, repeats) // launches)
@@ -264,8 +264,8 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
         steps = iterations / prod(x.extent for x in inside if x.role == "tensor")
         tensor_us = executions * operations / tensor_flops_per_s(row, gpu) * 1e6 if row else 0.0
         lanes = places * row.lanes if row else places
-        if leaf.mechanism == "bulk":  # whole boxes, which nobody waits for one by one
-            requested, near = float(executions * _itemsize(plan, used[0])), steps / AHEAD
+        if leaf.mechanism in IN_BOXES:  # which nobody waits for one by one
+            requested, near = float(executions * _itemsize(plan, used[0])), steps / AHEAD * (leaf.mechanism == "bulk")
         return LeafCounts(leaf.id, executions, min(lanes, executions), executions * operations, requested, 0.0, lanes * steps,
                           steps, 0.0, near, 0, 1.0, tensor_us)
     steps = iterations * operations + accesses

@@ -15,6 +15,7 @@ from ...ir.instructions import Instruction, Wgmma, instruction
 from ...ir.plan import Plan
 from ...ir.program import Statement
 from ...ir.tree import WARP_SIZE, Kernel, Leaf, Loop
+from ...poly.bulk_store import IN_BOXES
 from ...poly.matrix_move import MOVES as MATRIX_MOVES
 from ...poly.mechanism import ASYNCHRONOUS
 from ...poly.roles import with_producer
@@ -219,11 +220,11 @@ def _stepping(plan: Plan, kernel: Kernel, loop: str, nests: list[Nest], loop_of:
     copies, uses = list[Use](), list[Use]()
     for leaf, above in nests:
         used = tuple(s for s in sites(plan)[kernel.id] if s.leaf.id == leaf.id)
-        whole = leaf.mechanism == "bulk"  # by one thread, wherever it stands
+        whole = leaf.mechanism in IN_BOXES  # by one thread, wherever it stands
         inside = tuple(x for x in above if x.id not in outer and x.role != "launch" and not (x.is_place if whole else x.is_block))
         shared = used[-1] if leaf.mechanism else used[0]
         repeats = prod(n for n, at in zip(launch[3:], shared.place[3:], strict=True) if at is None)
-        alone = repeats if instruction(leaf.mechanism) is None and leaf.mechanism not in (*MATRIX_MOVES, "bulk") else 1
+        alone = repeats if instruction(leaf.mechanism) is None and leaf.mechanism not in (*MATRIX_MOVES, *IN_BOXES) else 1
         use = Use(leaf, plan.statement_of[leaf.statement], inside, alone, used)
         (copies if loop_of.get(leaf.id) == loop else uses).append(use)
     slots = [_slots(plan, use.used[-1].storage) for use in copies]
@@ -375,6 +376,7 @@ def _stored(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], facts: dict
         write = facts.get((leaf.id, used[-1].slot))
         rate = min(rates.stored * item, rates.through)
         if write is not None and any(s.space == "shared" for s in used[:-1]):
-            rate = max(rate, rates.through * min(1.0, write.efficiency / WHOLE))
+            whole = 1.0 if leaf.mechanism in IN_BOXES else min(1.0, write.efficiency / WHOLE)
+            rate = max(rate, rates.through * whole)
         cycles += known.executions * item / counts.blocks / rate
     return cycles
