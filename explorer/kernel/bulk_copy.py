@@ -160,27 +160,43 @@ def end(c: Known) -> tuple[Node, ...]:
     return (Barrier(cluster=True, comment="the others of the cluster may still write here"),) if shared_by(c.low) > 1 else ()
 
 
-def copy(c: Known, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
-    """The bulk copy that a nest of loops over a box is."""
+@dataclass(frozen=True)
+class Box:
+    """The box that a nest of loops is, in C variables: its leaf, how it is moved, when, and where it begins on both sides."""
+
+    leaf: Leaf
+    site: Site
+    found: Bulk
+    when: tuple[Condition, ...]
+    first: tuple[Expr, ...]
+    cell: tuple[Expr, ...]
+
+
+def box_of(c: Known, outer: Loop, above: tuple[Loop, ...]) -> Box | None:
+    """The box, or None where it is never moved."""
     low, around = c.low, [*above, outer]
     while isinstance(inner := around[-1].body[0], Loop):
         around.append(inner)
     assert isinstance(inner, Leaf)
     site, found = c.sites[inner.id], moved(low.plan, inner, tuple(around))
-    when = when_made(low, site, found)
-    if when is None:
+    when = _when(low, site, found)
+    first, cell = (tuple(low.in_c(e, site.loops).simplify(site.ranges) for e in index) for index in (found.first, found.cell))
+    return None if when is None else Box(inner, site, found, when, first, cell)
+
+
+def copy(c: Known, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
+    """The bulk copy that a nest of loops over a box is."""
+    low, box = c.low, box_of(c, outer, above)
+    if box is None:
         return ()
-
-    def told(e: Expr) -> Expr:
-        return low.in_c(e, site.loops).simplify(site.ranges)
-
+    inner, site, found = box.leaf, box.site, box.found
     counted = c.bulk.mbarriers[low.kernel.id]
     group = low.in_c(groups_of(low.plan, low.kernel).group_of(inner.id), site.loops)
-    to = Ref(low.store(inner, len(site.statement.reads)), tuple(map(told, found.cell)))
+    to = Ref(low.store(inner, len(site.statement.reads)), box.cell)
     ids = (inner.id, *(x.id for x in found.loops), *(x.id for x in above if not low.is_counter(x)))
-    node = BulkCopy(site, c.bulk.map(inner, found), tuple(map(told, found.first)), to, found.loops, counted,
+    node = BulkCopy(site, c.bulk.map(inner, found), box.first, to, found.loops, counted,
                     remainder(group, counted.count, site.ranges), ids, _mates(low, inner, found))
-    return (by_first(low, node, when),)
+    return (by_first(low, node, box.when),)
 
 
 def _mates(low: Lowered, leaf: Leaf, found: Bulk) -> Mates | None:
@@ -192,7 +208,7 @@ def _mates(low: Lowered, leaf: Leaf, found: Bulk) -> Mates | None:
     return Mates(parts.count, parts.dimension, place, prod(low.plan.clusters[low.kernel.id][: parts.axis]))
 
 
-def when_made(low: Lowered, site: Site, found: Bulk) -> tuple[Condition, ...] | None:
+def _when(low: Lowered, site: Site, found: Bulk) -> tuple[Condition, ...] | None:
     """When the copy is made, beside which thread makes it; None for never."""
     conditions: list[Condition | None] = []
     ends = [c for i, x in enumerate(site.loops) for c in low.end(x, site.loops[:i])]

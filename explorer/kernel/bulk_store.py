@@ -19,9 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..ir.expr import Expr
-from ..ir.tree import Leaf, Loop
-from .bulk_copy import Known, by_first, moved, when_made
+from ..ir.tree import Loop
+from .bulk_copy import Known, box_of, by_first
 from .nodes import Barrier, BulkStore, Collect, Combine, For, If, Node, Ref, WaitStores
 from .sites import Store
 from .traverse import children, refs, walk
@@ -32,22 +31,13 @@ MEETINGS = (Barrier, Collect, Combine)
 
 def store(c: Known, outer: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...]:
     """The bulk store that a nest of loops over a box is."""
-    low, around = c.low, [*above, outer]
-    while isinstance(inner := around[-1].body[0], Loop):
-        around.append(inner)
-    assert isinstance(inner, Leaf)
-    site, found = c.sites[inner.id], moved(low.plan, inner, tuple(around))
-    when = when_made(low, site, found)
-    if when is None:
+    low, box = c.low, box_of(c, outer, above)
+    if box is None:
         return ()
-
-    def told(e: Expr) -> Expr:
-        return low.in_c(e, site.loops).simplify(site.ranges)
-
-    source = Ref(low.store(inner, 0), tuple(map(told, found.cell)))
-    ids = (inner.id, *(x.id for x in found.loops), *(x.id for x in above if not low.is_counter(x)))
-    node = BulkStore(site, c.bulk.map(inner, found), tuple(map(told, found.first)), source, found.loops, ids)
-    return (by_first(low, node, when),)
+    ids = (box.leaf.id, *(x.id for x in box.found.loops), *(x.id for x in above if not low.is_counter(x)))
+    source = Ref(low.store(box.leaf, 0), box.cell)
+    node = BulkStore(box.site, c.bulk.map(box.leaf, box.found), box.first, source, box.found.loops, ids)
+    return (by_first(low, node, box.when),)
 
 
 def with_waits(c: Known, body: Sequence[Node]) -> tuple[Node, ...]:
@@ -66,16 +56,17 @@ def _waits(c: Known, body: Sequence[Node], open_: frozenset[Store]) -> tuple[tup
     """The nodes with waits, and the arrays that stores may still read behind them, of those they may read before."""
     out: list[Node] = []
     for node in body:
+        inside = any(isinstance(n, (BulkStore, *MEETINGS)) for n in walk(children(node)))
         if isinstance(node, BulkStore):
             open_ |= {node.source.store}
-        elif isinstance(node, If):
+        elif isinstance(node, If) and inside:
             (inner, after), (other, else_) = (_waits(c, nodes, open_) for nodes in (node.body, node.otherwise))
             node, open_ = replace(node, body=inner, otherwise=other), after | else_
-        elif isinstance(node, For):
+        elif isinstance(node, For) and inside:
             again = _waits(c, node.body, open_)[1]  # from one iteration to the next
             inner, after = _waits(c, node.body, open_ | again)
             node, open_ = replace(node, body=inner), open_ | after
-        elif isinstance(node, MEETINGS) or (open_ and {r.store for r in refs(node)} & open_ and not children(node)):
+        elif isinstance(node, MEETINGS) or any(r.store in open_ for n in walk((node,)) for r in refs(n)):
             out += _wait(c, open_)
             open_ = frozenset()
         out.append(node)

@@ -56,7 +56,7 @@ def dimensions() -> Schedule:
 
 def by_one_thread() -> Schedule:
     """A block of one thread, with no barrier anywhere."""
-    s = plane.schedule(D=12, E=32).split("d", 4)
+    s = plane.schedule(D=10, E=32).split("d", 4)
     return apart(s, ("d.i", "e")).store_bulk("S0_store")
 
 

@@ -64,18 +64,7 @@ static void try_complete(Worker& w, Mbarrier& m) {
 static void land_box(Worker& w, const Flight& f) {
     const BoxMap& map = f.map;
     const long long each = (long long)map.element_bytes, per_unit = 16 / each;
-    long long rows = 1;
-    for (int d = 1; d < map.rank; ++d) rows *= map.box[d];
-    for (long long row = 0; row < rows; ++row) {
-        bool inside = true;
-        long long from = 0, stride = (long long)map.pitch, rest = row;
-        for (int d = 1; d < map.rank; ++d) {
-            const long long at = f.at[d] + rest % map.box[d] * map.step[d];
-            rest /= map.box[d];
-            inside = inside && at >= 0 && at < (long long)map.extent[d];
-            from += at * stride;
-            stride *= (long long)map.extent[d];
-        }
+    each_row(f, [&](long long row, bool inside, long long from) {
         for (long long x = 0; x < map.box[0]; x += per_unit) {
             uintptr_t to = (uintptr_t)f.to + (uintptr_t)((row * map.box[0] + x) * each);
             if (map.swizzle) to ^= (to >> 7 & (map.swizzle / 16 - 1)) << 4;
@@ -90,7 +79,7 @@ static void land_box(Worker& w, const Flight& f) {
                 else memset((char*)to + e * each, 0, (size_t)each);
             }
         }
-    }
+    });
     Mbarrier& m = w.boxes->mbarriers[f.mbarrier];
     m.bytes -= f.bytes;
     try_complete(w, m);

@@ -49,6 +49,26 @@ struct Boxes {
     int mbarrier_count, flight_count, flight_capacity, phase_count, phase_capacity, store_count, store_capacity;
 };
 
+// Each row of a box: its number, whether it is in the array but for its columns, and the element of the array at column 0.
+template <class Do>
+void each_row(const Flight& f, const Do& row_done) {
+    const BoxMap& map = f.map;
+    long long rows = 1;
+    for (int d = 1; d < map.rank; ++d) rows *= map.box[d];
+    for (long long row = 0; row < rows; ++row) {
+        bool inside = true;
+        long long first = 0, stride = (long long)map.pitch, rest = row;
+        for (int d = 1; d < map.rank; ++d) {
+            const long long at = f.at[d] + rest % map.box[d] * map.step[d];
+            rest /= map.box[d];
+            inside = inside && at >= 0 && at < (long long)map.extent[d];
+            first += at * stride;
+            stride *= (long long)map.extent[d];
+        }
+        row_done(row, inside, first);
+    }
+}
+
 bool land_boxes(Worker&, unsigned one_in);  // some of those on their way, or all; whether any has landed
 void forget_boxes(Worker&);                 // a block begins
 void end_boxes(Worker&);                    // a block ends

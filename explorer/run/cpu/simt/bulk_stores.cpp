@@ -16,18 +16,7 @@ template <class Do>
 static void each_piece(const Flight& f, const Do& move) {
     const BoxMap& map = f.map;
     const long long each = (long long)map.element_bytes, per_unit = 16 / each;
-    long long rows = 1;
-    for (int d = 1; d < map.rank; ++d) rows *= map.box[d];
-    for (long long row = 0; row < rows; ++row) {
-        bool inside = true;
-        long long to = 0, stride = (long long)map.pitch, rest = row;
-        for (int d = 1; d < map.rank; ++d) {
-            const long long at = f.at[d] + rest % map.box[d] * map.step[d];
-            rest /= map.box[d];
-            inside = inside && at >= 0 && at < (long long)map.extent[d];
-            to += at * stride;
-            stride *= (long long)map.extent[d];
-        }
+    each_row(f, [&](long long row, bool inside, long long to) {
         for (long long x = 0; inside && x < map.box[0]; x += per_unit) {
             uintptr_t from = (uintptr_t)f.to + (uintptr_t)((row * map.box[0] + x) * each);
             if (map.swizzle) from ^= (from >> 7 & (map.swizzle / 16 - 1)) << 4;
@@ -37,7 +26,7 @@ static void each_piece(const Flight& f, const Do& move) {
                     move((char*)from + e * each, (char*)map.array + (to + at) * each, (int)each);
             }
         }
-    }
+    });
 }
 
 static void send(const Flight& f) {

@@ -24,21 +24,11 @@ void check_box(char* address, int bytes, uint32_t record, const void* pc) {
 
 void check_source(const Flight& f, const void* pc) {
     const long long each = (long long)f.map.element_bytes;
-    long long rows = 1;
-    for (int d = 1; d < f.map.rank; ++d) rows *= f.map.box[d];
-    for (long long row = 0; row < rows; ++row) {
-        long long from = 0, stride = (long long)f.map.pitch, rest = row;
-        bool inside = true;
-        for (int d = 1; d < f.map.rank; ++d) {
-            const long long at = f.at[d] + rest % f.map.box[d] * f.map.step[d];
-            rest /= f.map.box[d];
-            inside = inside && at >= 0 && at < (long long)f.map.extent[d];
-            from += at * stride, stride *= (long long)f.map.extent[d];
-        }
+    each_row(f, [&](long long, bool inside, long long from) {
         const long long first = f.at[0] < 0 ? 0 : f.at[0], end = f.at[0] + f.map.box[0];
         const long long count = (end < (long long)f.map.extent[0] ? end : (long long)f.map.extent[0]) - first;
         if (inside && count > 0) check_access(f.map.array + (from + first) * each, (int)(count * each), READ, pc);
-    }
+    });
 }
 
 void check_place(const void* at, char* text, size_t room) {
