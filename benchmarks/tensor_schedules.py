@@ -142,8 +142,8 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         yield f"products, nn, panels of {t}", tiled("product_nn", t, M=256, N=256, K=328)
     last = replace(turns, producer=True, through=True)
     two = replace(last, rows=128, down=2)
-    for t in (turns, replace(turns, producer=True), last, replace(last, boxes=True), replace(two, boxes=True),
-              replace(two, boxes=True, matrix=True)):
+    for t in (turns, replace(turns, producer=True), last, replace(last, bulk_stores=True), replace(two, bulk_stores=True),
+              replace(two, bulk_stores=True, matrix=True)):
         yield f"products, nn, {t}", tiled("product_nn", t, M=200, N=200, K=200)
     for program in (product_programs.attention, product_programs.causal_attention):
         yield f"{program.name} in one kernel", attention(program.schedule(B=1, H=2, L=48, D=16))

@@ -207,6 +207,6 @@ def test_it_is_taken_where_tiles_follow_each_other_and_the_model_says_so() -> No
         assert form is not None
         return ranked(form, ex.gpu("H200"))[0][0]
 
-    chosen = Tiling("warpgroup", 128, 256, 64, 2, 1, 3, through=True, persistent=132, producer=True, boxes=True)
+    chosen = Tiling("warpgroup", 128, 256, 64, 2, 1, 3, through=True, persistent=132, producer=True, bulk_stores=True)
     assert cheapest(M=4096, N=4096, K=4096) == chosen
     assert not cheapest(M=2048, N=2048, K=2048).producer  # one round of tiles

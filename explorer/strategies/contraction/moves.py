@@ -15,7 +15,7 @@ from .._steps import Builder, nest_apart, own_temporaries
 from ..reductions import reduce
 from .form import ProductForm
 from .model import held_blocks
-from .results import WIDEST, for_one_thread, in_boxes, in_fragments, outlined, pairs, stored
+from .results import WIDEST, by_bulk_stores, for_one_thread, in_fragments, outlined, pairs, stored
 from .shapes import ROW_BYTES, Tiling, boxes, warp_instruction
 from .slices import sliced_apart
 from .threads import spread_over_threads
@@ -54,7 +54,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     tile = _blocks(b, form, t, gpu)
     update, tiles = _apart(b, form, tile), boxes(form, t)
     result, copy = outlined(b, form.update, t.matrix) if t.through else ("", "")
-    by_engine = bool(result) and t.boxes and t.engine == "warpgroup"
+    by_engine = bool(result) and t.bulk_stores and t.engine == "warpgroup"
     if by_engine:
         for_one_thread(b, result)
     ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, ...]], None]] = {
@@ -71,8 +71,8 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
         ragged = any(extent % size for extent, size in zip(extents, boxed, strict=True))
         if not by_engine:
             stored(b, result, role, form.aligned or WIDEST, ragged)
-        elif not in_boxes(b, result):
-            return build(schedule, before, replace(t, boxes=False), gpu)
+        elif not by_bulk_stores(b, result):
+            return build(schedule, before, replace(t, bulk_stores=False), gpu)
     if copy:
         b.attempt("store_matrix", copy)
     pairs(b, form.kernel)

@@ -174,7 +174,7 @@ def for_one_thread(b: Builder, name: str) -> None:
         outer = own
 
 
-def in_boxes(b: Builder, name: str) -> bool:
+def by_bulk_stores(b: Builder, name: str) -> bool:
     """The store's temporary in shared memory, and the engine for bulk copies stores it, a panel of its swizzle at a time.
 
     Returns

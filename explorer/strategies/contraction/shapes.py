@@ -69,7 +69,7 @@ class Tiling:
         Whether a warp beside the others issues the bulk copies, ahead of tiles too.
     matrix : bool
         Whether results go to shared memory by ``stmatrix``, with `through`.
-    boxes : bool
+    bulk_stores : bool
         Whether an engine stores results from shared memory (TMA), with `through` and warpgroups, where it can.
     mates : tuple of int
         Tiles along rows, and along columns, whose blocks are a cluster, with a producer: those in one column share the boxes of
@@ -89,7 +89,7 @@ class Tiling:
     persistent: int = 0
     producer: bool = False
     matrix: bool = False
-    boxes: bool = False
+    bulk_stores: bool = False
     mates: tuple[int, int] = (1, 1)
 
     @property
@@ -153,7 +153,7 @@ class Tiling:
         return (f"{kind}, {self.rows} x {self.columns} x {self.depth} a block, {self.down} x {self.across} {who}, "
                 f"{self.stages} stages" + f", depth in {self.slices} slices" * (self.slices > 1)
                 + ", results through shared memory" * self.through + " by stmatrix" * self.matrix
-                + ", stored by bulk stores" * self.boxes
+                + ", stored by bulk stores" * self.bulk_stores
                 + f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0)
                 + ", a warp that copies" * self.producer
                 + f", clusters of {self.mates[0]} x {self.mates[1]}" * (self.mates != (1, 1)))
@@ -190,8 +190,8 @@ def _in_turn(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     if form.long or t.depth > t.row(form):
         return
     if t.engine == "warpgroup" and t.blocks(form) > gpu.multiprocessors and t.threads + GROUP <= gpu.max_threads_per_block:
-        boxes = t.through and not form.work
-        yield replace(t, persistent=gpu.multiprocessors, producer=True, boxes=boxes)
+        bare = t.through and not form.work
+        yield replace(t, persistent=gpu.multiprocessors, producer=True, bulk_stores=bare)
 
 
 def sliced(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:

@@ -13,7 +13,7 @@ from explorer.strategies.contraction.shapes import Tiling
 from explorer.strategies.price import price
 from tests.strategies.products import product
 
-LAST = Tiling("warpgroup", 64, 64, 64, 1, 1, 3, through=True, persistent=2, producer=True, boxes=True)
+LAST = Tiling("warpgroup", 64, 64, 64, 1, 1, 3, through=True, persistent=2, producer=True, bulk_stores=True)
 
 
 def stores(s: ex.Schedule) -> set[str]:
@@ -40,5 +40,5 @@ def test_rows_that_no_tensor_map_has_are_stored_by_threads() -> None:
 def test_one_thread_that_asks_is_not_priced_as_one_that_stores(sizes: tuple[int, int, int]) -> None:
     written = product(ex.f16, ex.f32, "n", "n").schedule(**dict(zip("MNK", sizes, strict=True)))
     t = replace(LAST, rows=128, columns=64, down=2, persistent=132)
-    both = [price(contraction(written, tiling=replace(t, boxes=b)).plan, ex.gpu("H200")).total_us for b in (True, False)]
+    both = [price(contraction(written, tiling=replace(t, bulk_stores=b)).plan, ex.gpu("H200")).total_us for b in (True, False)]
     assert both[0] == pytest.approx(both[1], rel=0.05)
