@@ -71,10 +71,13 @@ class Stage:
         self.page.evaluate("([message, buffers]) => window.receive(message, buffers)", [json.loads(json.dumps(message)), texts])
 
     def settle(self, quiet_ms: int = 250, limit_s: float = 60) -> None:
-        """Carry messages to and fro until both sides have been quiet for a while."""
+        """Carry messages to and fro until both sides have been quiet for a while; a page that stays busy fails the test."""
         end = time.monotonic() + limit_s
         quiet = time.monotonic()
-        while time.monotonic() - quiet < quiet_ms / 1000 and time.monotonic() < end:
+        while time.monotonic() - quiet < quiet_ms / 1000:
+            assert time.monotonic() < end or not self.handle, f"the page is still busy after {limit_s} s"
+            if time.monotonic() > end:
+                return
             self.page.wait_for_timeout(10)
             while not self.requests.empty():
                 self.handle(self.requests.get())  # type: ignore[misc]

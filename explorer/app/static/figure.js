@@ -24,6 +24,7 @@ export class Figure {
     this.name = name;
     this.chosen = {};
     this.stale = true;
+    this.turn = 0;
     this.options = h("div.options");
     this.title = h("h4");
     this.call = null;
@@ -83,10 +84,11 @@ export class Figure {
     this.stale = true;
   }
 
-  /** Ask for the figure if what is shown is old; `force` asks anyway. */
+  /** Ask for the figure if what is shown is old, `force` asks anyway; busy until the last one asked for is drawn. */
   async fresh(force = false) {
     if (!this.stale && !force) return;
     this.stale = false;
+    const turn = ++this.turn;
     attr(this.element, "aria-busy", "true");
     const call = this.call ?? undefined;
     const options = { ...this.chosen, theme: this.app.root.dataset.theme ?? "light" };
@@ -94,10 +96,10 @@ export class Figure {
     const answer = await this.app.link.ask("figure", question, `figure ${this.name}`);
     if (!answer) return;
     this.#sayRefused(call);
-    attr(this.element, "aria-busy", null);
     this.problem.replaceChildren(...(answer.problem ? [problemBox(answer.problem, { brush: this.app.brush })] : []));
     if (answer.data && "spec" in answer.data) await this.#draw(answer.data);
     else if (this.drawn) this.dress();
+    if (turn === this.turn) attr(this.element, "aria-busy", null);
   }
 
   /** Mark the selected node. */
