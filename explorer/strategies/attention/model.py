@@ -40,9 +40,11 @@ EXPOSED = 500
 TURNS = {True: 0.97, False: 1.01}
 """Times as long, with turns of two warpgroups, whether rows end with a diagonal and both products are 128 wide, or not: 0.95 to
 0.99, and 0.99 to 1.4 (H200; in narrower products waits for each other take longer)."""
-BEGUN = 5200
+BEGUN = {False: 5200, True: 3500}
 """Cycles of a block before its first step and behind its last one, in which other blocks of the multiprocessor compute: queries,
-the first keys, the results."""
+the first keys, the results; less where these go through shared memory (µs on an H100, so and by pairs that lanes store): 512 keys
+99 and 109 in heads of 64, 168 and 184 in heads of 128; 2,048 keys 313 and 322, 476 and 493; with diagonals 76.5 and 86, 129 and
+146, 221 and 230, 331 and 341."""
 
 
 def held(form: AttentionForm, keys: int) -> int:
@@ -52,7 +54,10 @@ def held(form: AttentionForm, keys: int) -> int:
 
 
 def group_tilings(form: AttentionForm, gpu: Gpu) -> Iterator[Tiling]:
-    """Tilings of warpgroups that fit into registers and shared memory, the shortest time first."""
+    """Tilings of warpgroups that fit into registers and shared memory, the shortest time first.
+
+    Results go through shared memory where there is room for them.
+    """
     rows, every, depth, columns = form.extents
     if gpu.compute_capability[0] != 9 or depth % 16 or columns % 16 or max(depth, columns) > 256:
         return
@@ -67,6 +72,8 @@ def group_tilings(form: AttentionForm, gpu: Gpu) -> Iterator[Tiling]:
         t = Tiling(groups * GROUP_ROWS, 4 * groups, keys, stages, groups, most if taken else 0, blocks if blocks > 1 else 0)
         wide = t.rows >= rows + GROUP_ROWS or keys >= every + 16
         room = gpu.shared_bytes_per_block_optin if blocks == 1 else gpu.shared_bytes_per_sm // blocks - RESERVED
+        if shared_bytes(form, through := replace(t, through=True)) <= room:
+            t = through
         if shared_bytes(form, t) <= room and held(form, keys) <= min(most, 240) and not wide:
             found.append((tiling_us(form, t, gpu), t))
             if stages > 1 and groups == 2:
@@ -79,9 +86,9 @@ RESERVED = 1024
 
 
 def shared_bytes(form: AttentionForm, t: Tiling) -> int:
-    """Of a block: queries, and the stages of keys and values."""
+    """Of a block: queries, the stages of keys and values, and results on their way out."""
     _, _, depth, columns = form.extents
-    return 2 * (t.rows * depth + t.stages * t.keys * (depth + columns)) + 1024
+    return 2 * (t.rows * depth + t.stages * t.keys * (depth + columns) + t.through * t.rows * columns) + 1024
 
 
 def tiling_us(form: AttentionForm, t: Tiling, gpu: Gpu) -> float:
@@ -107,7 +114,7 @@ def tiling_us(form: AttentionForm, t: Tiling, gpu: Gpu) -> float:
     copied = resident * 2 * t.keys * (depth + columns) / RATES["warpgroup"].load
     step = max(several * (tensor + softmax) + EXPOSED / several**2, copied)
     steps, asked = steps_of(form, t)
-    cycles = steps * step + asked * (ASKED - 1) * several * softmax + BEGUN * 2 / (resident + 1)
+    cycles = steps * step + asked * (ASKED - 1) * several * softmax + BEGUN[t.through] * 2 / (resident + 1)
     rounds = blocks / (gpu.multiprocessors * resident)
     cycles *= TURNS[form.triangular and depth + columns >= 2 * GROUP] if t.turns else 1.0
     return (max(rounds, 1.0) if form.triangular else -(-rounds // 1)) * cycles / clock_of(gpu)

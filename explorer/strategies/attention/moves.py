@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from ...errors import ScheduleError
 from ...ir.instructions import INSTRUCTIONS, Mma
 from ...ir.swizzle import MODES
 from ...schedule import Schedule
 from .._steps import Builder
-from ..contraction.results import WIDEST, pairs
+from ..contraction.results import WIDEST, outlined, pairs, stored
 from .form import AttentionForm
 
 BLOCK_AXES = ("block.x", "block.y", "block.z")
@@ -23,7 +24,7 @@ class Tiling:
 
     With `groups` the warps are those of so many warpgroups, beside a producer where there are stages; with `registers` a thread
     takes so many, of those that the producer gives away; with `blocks` a multiprocessor holds so many.  With `turns` one
-    warpgroup multiplies at a time.
+    warpgroup multiplies at a time.  With `through` results go through shared memory on their way out.
     """
 
     rows: int
@@ -34,10 +35,12 @@ class Tiling:
     registers: int = 0
     blocks: int = 0
     turns: bool = False
+    through: bool = False
 
     def __str__(self) -> str:
         places = f"{self.groups} warpgroups" if self.groups else f"{self.warps} warps"
         several = (f", {self.blocks} blocks at a time" if self.blocks else "") + ", in turns" * self.turns
+        several += ", results through shared memory" * self.through
         return f"{self.rows} rows in {places}, {self.keys} keys, {self.stages} stages{several}"
 
 
@@ -81,7 +84,7 @@ class Attending:
 
     def __init__(self, b: Builder, form: AttentionForm, t: Tiling) -> None:
         self.b, self.form, self.t = b, form, t
-        self.place = self.tile = ""
+        self.place = self.tile = self.result = ""
 
     @property
     def rows_of_place(self) -> int:
@@ -91,11 +94,13 @@ class Attending:
     def schedule(self, approximate: bool) -> Schedule:
         """All of them."""
         self.rows()
+        self.result = outlined(self.b, self.form.output)[0] if self.t.through else ""
         self.partial_maxima()
         self.parts()
         self.one_loop()
         self.products()
         self.lanes()
+        self.results()
         self.storage()
         if approximate:
             for leaf in [leaf.id for leaf, _, k in self.b.plan.leaves if k.id == self.form.kernel]:
@@ -257,7 +262,7 @@ class Attending:
     def lanes(self) -> None:
         """What each lane of a quad computes of its rows, in the lane that has these rows in its accumulators."""
         b, f = self.b, self.form
-        of_rows = [leaf.id for leaf, above, k in b.plan.leaves if k.id == f.kernel
+        of_rows = [leaf.id for leaf, above, k in b.plan.leaves if k.id == f.kernel and leaf.id != self.result
                    and not any(x.role in ("lane", "thread.x", "tensor") for x in above)]
         for leaf in of_rows:
             names = self.inside(leaf, self.tile if self.tile in self.inside(leaf) else "")
@@ -268,8 +273,16 @@ class Attending:
         inner = self.b.plan.fresh(f"{row}.l")
         self.b.do("split", row, 2 * QUAD, inner=inner).do("coalesce", (inner, lane)).do("bind", inner, "lane")
 
+    def results(self) -> None:
+        """What goes through shared memory is stored by lanes side by side."""
+        if self.result:
+            f, plan = self.form, self.b.plan
+            row = f.extents[3] * plan.array_of[plan.statement_of[self.result].target.array].dtype.bytes
+            role = "thread.x" if self.t.groups else "lane"
+            stored(self.b, self.result, role, gcd(row, WIDEST), f.extents[0] % self.t.rows > 0)
+
     def storage(self) -> None:
-        """Everything in registers of the lanes that make it; parts of rows by shuffles, or through shared memory."""
+        """Everything else in registers of the lanes that make it; parts of rows by shuffles, or through shared memory."""
         b, f = self.b, self.form
         parts = [(self.lane_peak, False), (b.plan.statement_of[f.total].target.array, True)]
         b.do("contract", f.weights, "register")
