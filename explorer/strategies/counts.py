@@ -9,7 +9,7 @@ The rules hold for any plan, and nothing is sampled but sectors:
 - *Requested bytes* are whole sectors, as the warps ask for them (:mod:`explorer.poly.traffic`).  What does not move with the
   inner loops is asked for outside of them, as compilers do it.
 - *Operations* are those of every execution, after inlining and recomputation: a statement runs as often as its loops and its
-  domain's box say, and once more in every thread that repeats it.
+  domain's box say, and once more in every thread that repeats it.  A trimmed loop runs as often as it does on average.
 - A thread is *busy* if its loops give it an instance: of a statement no more threads than it has instances, of a kernel those of
   the statement with the most.
 - A *path* is one thread's iterations and the loads that it waits for, some in flight together; what few blocks do counts by
@@ -19,7 +19,6 @@ The rules hold for any plan, and nothing is sampled but sectors:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
@@ -37,7 +36,9 @@ from ..poly.relations import FAR, bounds
 from ..poly.sites import Site, launch_extents, sites
 from ..poly.traffic import AccessFacts, traffic
 from ._steps import leaves_of
+from .kernel_counts import KernelCounts, LeafCounts
 from .tensor_rates import tensor_flops_per_s
+from .trips import share_run
 
 FAST_COST, SPECIAL_COST = 8, 16
 """What a function of the special units takes in additions: units for 16 a clock where 128 add (CUDA C++ Programming Guide,
@@ -49,102 +50,6 @@ BESIDE = 4
 REUSE = 2
 """Reads of each element from which on it is read again and again."""
 Box = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
-class LeafCounts:
-    """The counts of a statement of a kernel, in one launch.
-
-    Attributes
-    ----------
-    leaf : str
-    executions : int
-        How often it runs, in all threads.
-    busy : int
-        Threads that run it.
-    operations : int
-        Arithmetic of all executions.
-    requested_bytes : float
-    requests : float
-        By whole warps, of global memory.
-    issued : float
-        Operations and accesses of all lanes, those included that idle in a warp that works.
-    steps : float
-        Operations and accesses of one thread that wait for each other.
-    waits, near_waits : float
-        Loads that a thread waits for one after the other, from memory, and from the second-level cache.
-    meetings : int
-        How often a thread combines a result with others.
-    share : float
-        Of the grid's blocks, those that run it.
-    tensor_us : float
-        Microseconds of all tensor cores, where it is a tensor instruction: its operations are not issued one by one.
-    """
-
-    leaf: str
-    executions: int
-    busy: int
-    operations: int
-    requested_bytes: float
-    requests: float
-    issued: float
-    steps: float
-    waits: float
-    near_waits: float
-    meetings: int
-    share: float = 1.0
-    tensor_us: float = 0.0
-
-
-@dataclass(frozen=True)
-class KernelCounts:
-    """The counts of a kernel, in one launch of it.
-
-    Attributes
-    ----------
-    kernel : str
-    launches : int
-        How often the host launches it.
-    join : str
-        How it is a phase of the launch of the kernel before it; "" for a launch of its own.
-    blocks, threads : int
-        Of the grid, and of a block.
-    shared_bytes : int
-        Of a block.
-    read_bytes, written_bytes : int
-        Of global memory.
-    leaves : tuple of LeafCounts
-    """
-
-    kernel: str
-    launches: int
-    join: str
-    blocks: int
-    threads: int
-    shared_bytes: int
-    read_bytes: int
-    written_bytes: int
-    leaves: tuple[LeafCounts, ...]
-
-    @property
-    def moved_bytes(self) -> int:
-        """To and from global memory."""
-        return self.read_bytes + self.written_bytes
-
-    @property
-    def busy(self) -> int:
-        """Threads of the grid with an instance to run."""
-        return max((x.busy for x in self.leaves), default=1)
-
-    @property
-    def operations(self) -> int:
-        """Arithmetic of all executions."""
-        return sum(x.operations for x in self.leaves)
-
-    def resident(self, gpu: Gpu) -> int:
-        """Blocks that a multiprocessor holds at a time, by threads and shared memory alone."""
-        shared = gpu.shared_bytes_per_sm // self.shared_bytes if self.shared_bytes else gpu.max_blocks_per_sm
-        return max(1, min(gpu.max_threads_per_sm // max(self.threads, gpu.warp_size), gpu.max_blocks_per_sm, shared))
 
 
 def work(plan: Plan) -> int:
@@ -226,7 +131,7 @@ def counted(plan: Plan, kernel: Kernel, gpu: Gpu) -> KernelCounts:
     read, written = _moved(plan, used, resident, gpu)
     again = _again(used)
     found = tuple(_leaf(plan, leaf, above, kernel, [s for s in used if s.leaf.id == leaf.id], facts, gpu, again)
-                  for leaf, above in here)
+                  .scaled(share_run(plan, above)) for leaf, above in here)
     return KernelCounts(kernel.id, launches, kernel.join, bare.blocks, bare.threads, shared, read, written, found)
 
 
@@ -265,7 +170,8 @@ def _leaf(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], kernel: Kernel, used:
         tensor_us = executions * operations / tensor_flops_per_s(row, gpu) * 1e6 if row else 0.0
         lanes = places * row.lanes if row else places
         if leaf.mechanism in IN_BOXES:  # which nobody waits for one by one
-            requested, near = float(executions * _itemsize(plan, used[0])), steps / AHEAD * (leaf.mechanism == "bulk")
+            requested = executions * _itemsize(plan, used[0]) * share_run(plan, above)
+            near = steps / AHEAD * (leaf.mechanism == "bulk")
         return LeafCounts(leaf.id, executions, min(lanes, executions), executions * operations, requested, 0.0, lanes * steps,
                           steps, 0.0, near, 0, 1.0, tensor_us)
     steps = iterations * operations + accesses

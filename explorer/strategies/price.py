@@ -28,7 +28,8 @@ from ..ir.memo import per_program
 from ..ir.plan import Plan, initial
 from ..ir.program import Program
 from ..ir.tree import Kernel
-from .counts import KernelCounts, LeafCounts, counted, least_bytes, longest, work
+from .counts import counted, least_bytes, longest, work
+from .kernel_counts import KernelCounts, LeafCounts
 from .pipelines.facts import stepped_time, steppings
 from .pipelines.terms import Stepped
 from .rows.model import CLOCK_HZ

@@ -22,8 +22,10 @@ from ...poly.roles import with_producer
 from ...poly.sites import Site, launch_extents, sites
 from ...poly.tensor import is_product
 from ...poly.traffic import WORD_BYTES, AccessFacts, traffic
-from ..counts import KernelCounts, additions
+from ..counts import additions
+from ..kernel_counts import KernelCounts
 from ..tensor_rates import tensor_flops_per_s
+from ..trips import share_run
 from .rates import (
     COPY_ISSUED,
     LEAST_BOX,
@@ -92,7 +94,9 @@ class Stepping:
     ----------
     loop : str
     count : int
-        Steps of a block: iterations of this loop and of those in time around it.
+        Steps of a block: iterations of this loop and of those in time around it, on average where it ends early.
+    starts : int
+        How often a block begins this loop.
     stages : int
         Slots of its copies, of which the fewest count.
     copies, uses : tuple of Use
@@ -104,6 +108,7 @@ class Stepping:
 
     loop: str
     count: int
+    starts: int
     stages: int
     copies: tuple[Use, ...]
     uses: tuple[Use, ...]
@@ -180,7 +185,7 @@ def stepped_time(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], counts
 
 def _starts(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...]) -> int:
     """How often a block starts its pipelines: in each iteration around them, where no producer runs ahead of these too."""
-    return 1 if kernel.has_roles else max(s.count // plan.loops[s.loop].extent if s.stages > 1 else 1 for s in found)
+    return 1 if kernel.has_roles else max(s.starts if s.stages > 1 else 1 for s in found)
 
 
 def resident_blocks(plan: Plan, kernel: Kernel, counts: KernelCounts, gpu: Gpu) -> int:
@@ -229,8 +234,9 @@ def _stepping(plan: Plan, kernel: Kernel, loop: str, nests: list[Nest], loop_of:
         (copies if loop_of.get(leaf.id) == loop else uses).append(use)
     slots = [_slots(plan, use.used[-1].storage) for use in copies]
     rows = [(use, row) for use in uses if (row := instruction(use.leaf.mechanism))]
-    return Stepping(loop, prod(x.extent for x in steps), min(slots), tuple(copies), tuple(uses), _ahead(plan, rows),
-                    any(isinstance(row, Wgmma) and row.in_flight for _, row in rows))
+    every, starts = prod(x.extent for x in steps), prod(x.extent for x in steps[:-1])
+    return Stepping(loop, max(1, round(every * share_run(plan, steps))), starts, min(slots), tuple(copies), tuple(uses),
+                    _ahead(plan, rows), any(isinstance(row, Wgmma) and row.in_flight for _, row in rows))
 
 
 def _slots(plan: Plan, name: str) -> int:
@@ -338,7 +344,7 @@ def _is_even(plan: Plan, s: Stepping) -> bool:
     """Whether large boxes of whole lines are loaded, in one loop of a block (:attr:`~.terms.Step.even`)."""
     whole = all(use.leaf.mechanism == "bulk" and _lines(plan, use) == 1.0
                 and use.times * _bytes(plan, use.used[-1]) >= LEAST_BOX for use in s.copies)
-    return whole and s.panels == 1 and s.count == plan.loops[s.loop].extent
+    return whole and s.panels == 1 and s.starts == 1
 
 
 def _passes(plan: Plan, use: Use, site: Site, facts: dict[tuple[str, int], AccessFacts]) -> tuple[float, float]:
