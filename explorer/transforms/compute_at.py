@@ -229,7 +229,7 @@ def _moved(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], path: tuple[Loop, ..
     taken = frozenset(x.id for x in digits.values())
     names = {x.id: plan.fresh(f"{x.id}.p", taken) for x in inner}
     mine = {x.id: plan.fresh(f"{x.id}.p", taken | frozenset(names.values())) if x.id in busy else x.id for x in kept}
-    clones = tuple(replace(x, id=names[x.id], body=(), role="seq" if x.role == "vector" else x.role) for x in inner)
+    clones = tuple(replace(x, id=names[x.id], body=(), role="seq" if x.role in ("vector", "tensor") else x.role) for x in inner)
     loops = (*clones, *digits.values(), *(replace(x, id=mine[x.id]) for x in kept))
     if (pair := _bound_twice((*path, *loops))) is not None:
         return no(f"{pair[0].id} and {pair[1].id} would be nested, and both are bound to {pair[1].role}",

@@ -14,7 +14,7 @@ from explorer.run.inputs.arguments import seeded_arrays
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.transforms.approximate import as_computed
 from tests.kernel.plan_run import Case, differences
-from tests.kernel.stored_schedules import SCHEDULES
+from tests.kernel.stored_schedules import SCHEDULES, panels
 from tests.properties.equal import difference
 
 ORDERS = (Order(), Order(sequence="descending", early=True), Order("block", "descending"),
@@ -71,3 +71,11 @@ def test_gpus_without_bulk_copies_are_refused() -> None:
 def test_what_is_no_box_is_refused() -> None:
     with pytest.raises(TransformError, match="already"):
         SCHEDULES["vector"]().store_bulk("S0_store")
+
+
+def test_a_value_that_is_computed_in_its_box_is_in_an_ordinary_loop() -> None:
+    s = panels().compute_at("S0", "e.i.2")
+    hit = s.plan.resolve("S0")
+    assert hit is not None
+    assert "tensor" not in [x.role for x in hit[1]]
+    assert s.run(device="cpu", time=False).correct
