@@ -8,6 +8,7 @@ written is seen by the launches behind.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -49,8 +50,7 @@ def bulk_store(plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> Bulk | Never:
                      f"distribute {several}, and bind({several!r}, 'seq')")
     found = boxed(plan, leaf, above, statement.target, view)
     if isinstance(found, Never):
-        return replace(found, hint=found.hint.replace(OTHERWISE, BY_THREADS).replace(
-            "stage with engine='bulk' again", "split the loops over the box"))
+        return replace(found, hint=_said_of_stores(found.hint, view.buffer))
     if max(found.steps) > 1:
         return Never(f"the elements of the box are {' x '.join(map(str, found.steps))} apart in {found.array}",
                      "a bulk store writes neighbours", BY_THREADS)
@@ -67,6 +67,16 @@ def broken_stores(plan: Plan) -> Iterator[tuple[Leaf, Never]]:
 def stored_in_bulk(plan: Plan) -> frozenset[str]:
     """The shared arrays that bulk stores read."""
     return frozenset(v.buffer for leaf, _, _ in plan.leaves if leaf.mechanism == BULK_STORE for _, v in leaf.views)
+
+
+def _said_of_stores(hint: str, buffer: str) -> str:
+    """What to try where a copy would be staged otherwise: the tile of a store is none that `stage` makes."""
+    for said, of_stores in ((OTHERWISE, BY_THREADS), ("stage with engine='bulk' again", "split the loops over the box"),
+                            ("stage with fill=True, and tile sizes that divide the box",
+                             f"tile sizes that divide what is stored; or {BY_THREADS}"),
+                            ("stage with swizzle=0", f"contract again, without swizzle; or {BY_THREADS}")):
+        hint = hint.replace(said, of_stores)
+    return re.sub(r"stage with swizzle=(\d+)", rf"swizzle({buffer!r}, \1), or split rows into panels, a store for each", hint)
 
 
 def _not_stored(plan: Plan, leaf: Leaf) -> Never | None:

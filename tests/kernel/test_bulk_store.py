@@ -14,7 +14,7 @@ from explorer.run.inputs.arguments import seeded_arrays
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.transforms.approximate import as_computed
 from tests.kernel.plan_run import Case, differences
-from tests.kernel.stored_schedules import SCHEDULES, panels
+from tests.kernel.stored_schedules import SCHEDULES, panels, tiles
 from tests.properties.equal import difference
 
 ORDERS = (Order(), Order(sequence="descending", early=True), Order("block", "descending"),
@@ -79,3 +79,10 @@ def test_a_value_that_is_computed_in_its_box_is_in_an_ordinary_loop() -> None:
     assert hit is not None
     assert "tensor" not in [x.role for x in hit[1]]
     assert s.run(device="cpu", time=False).correct
+
+
+def test_a_swizzle_of_other_rows_names_what_lays_out_a_contracted_array() -> None:
+    with pytest.raises(TransformError, match=r"a row of the box of y_t has 128 bytes") as refused:
+        tiles(swizzle=32)
+    assert "swizzle('y_t'" in str(refused.value)
+    assert "stage" not in str(refused.value)
