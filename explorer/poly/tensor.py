@@ -11,6 +11,7 @@ from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
 from ..ir.scalar import Call, Read
 from ..ir.tree import WARP_SIZE, Leaf, Loop, ranges
+from .bulk_store import IN_BOXES
 from .dead_cells import dead_cells, in_cells, of_a_copy
 from .matrix_move import MOVES, NoMove, matrix_move
 from .shared_tile import NoTile, shared_tile
@@ -82,6 +83,15 @@ def misshapen_tiles(plan: Plan) -> Iterator[tuple[str, str]]:
             yield leaf.id, "its loop over registers is the instruction's"
         if row := instruction(leaf.mechanism):
             yield from ((leaf.id, why) for why in _misshapen(plan, row, leaf, above, plan.extents[kernel.id][3]))
+
+
+def ordinary_in_tiles(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Leaves in a loop of an instruction or of a bulk copy's box that are neither, and that loop: a step that makes one is not
+    taken.
+    """
+    for leaf, above, _ in plan.leaves:
+        if instruction(leaf.mechanism) is None and leaf.mechanism not in (*MOVES, *IN_BOXES):
+            yield from ((leaf.id, x.id) for x in above if x.role == "tensor")
 
 
 def _misshapen(plan: Plan, row: Instruction, leaf: Leaf, above: tuple[Loop, ...], threads: int) -> Iterator[str]:

@@ -13,7 +13,7 @@ from ..poly.judge import judge
 from ..poly.lane_reads import broken_shuffles
 from ..poly.mechanism import broken_boxes
 from ..poly.ring_text import sentence
-from ..poly.tensor import misshapen_tiles
+from ..poly.tensor import misshapen_tiles, ordinary_in_tiles
 from ..system import cancel
 
 DEEPEST = 256
@@ -61,6 +61,10 @@ def taken(plan: Plan, step: Step, judge_it: bool = True) -> tuple[Verdict, Plan 
         leaf, why = broken
         return Verdict(f"{step} would take the tile of {leaf} apart, which is a tensor instruction", why,
                        "do this before tensorize"), None
+    if broken := next(ordinary_in_tiles(new), None):
+        leaf, loop = broken
+        return Verdict(f"{step} would leave {leaf} in {loop}, a loop of an instruction or of a bulk copy's box",
+                       f"{leaf} is part of neither", "do this before tensorize or the bulk copy"), None
     if broken := next(broken_shuffles(new), None):
         leaf, why = broken
         return Verdict(f"{step} would break a shuffle of {leaf}", why, "do this before shuffle"), None

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from explorer.errors import ResourceError, TransformError
+from explorer.ir.finding import YES, Verdict
+from explorer.ir.plan import Plan
 from explorer.kernel import passes
 from explorer.kernel.emit import emit
 from explorer.kernel.interpreter import Order, execute
 from explorer.kernel.launches import plan_ir
+from explorer.poly.bulk_store import BULK_STORE
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
 from explorer.run.nvrtc.compiler import compile_module
+from explorer.schedule.step import taken
 from explorer.transforms.approximate import as_computed
 from tests.kernel.plan_run import Case, differences
 from tests.kernel.stored_schedules import SCHEDULES, panels, tiles
@@ -79,6 +85,24 @@ def test_a_value_that_is_computed_in_its_box_is_in_an_ordinary_loop() -> None:
     assert hit is not None
     assert "tensor" not in [x.role for x in hit[1]]
     assert s.run(device="cpu", time=False).correct
+
+
+def test_a_step_that_leaves_an_ordinary_statement_in_a_box_is_not_taken() -> None:
+    class Unmade:
+        def check(self, plan: Plan) -> Verdict:
+            return YES
+
+        def rewrite(self, plan: Plan) -> Plan:
+            return plan.map_leaves(lambda leaf: replace(leaf, mechanism="plain") if leaf.mechanism == BULK_STORE else leaf)
+
+        def __str__(self) -> str:
+            return "unmade()"
+
+    verdict, plan = taken(panels().plan, Unmade())
+    assert plan is None
+    assert not verdict
+    assert "would leave S0_store in d.i.2" in verdict.what
+    assert "a loop of an instruction or of a bulk copy's box" in verdict.what
 
 
 def test_a_swizzle_of_other_rows_names_what_lays_out_a_contracted_array() -> None:
