@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 import explorer as ex
+from benchmarks.product_programs import attention as attention_program
+from benchmarks.product_programs import causal_attention
+from explorer.strategies.attention import attention
+from explorer.strategies.attention.moves import Tiling
 from explorer.strategies.pipelines.acting import Acted, acted
 from explorer.strategies.pipelines.facts import steppings
 from explorer.strategies.pipelines.rates import RATES
@@ -50,6 +54,16 @@ def test_consumers_wait_for_the_producer_and_it_for_them() -> None:
     slots = 1  # two stages: the consumers hold one more
     assert all(a >= r for a, r in zip(acquired[slots:], released, strict=False))
     assert by["consumers"].groups == 2
+
+
+def test_a_step_takes_as_long_where_other_blocks_end_early() -> None:
+    took = list[list[float]]()
+    for program in (attention_program, causal_attention):
+        plan = attention(program.schedule(B=1, H=4, L=1024, D=64), tiling=Tiling(128, 8, 128, 2, 2)).plan
+        (consumers,) = (a for a in acted(plan, H200) if a.role == "consumers")
+        took.append([p.end - p.start for p in consumers.pieces if p.kind == "product"])
+    assert took[0] == pytest.approx(took[1], rel=0.01)
+    assert len(took[0]) == 16, "two products of each of 8 tiles of keys: the first block with a diagonal has most"
 
 
 def test_copies_run_ahead_of_results_on_their_way_out() -> None:

@@ -333,7 +333,7 @@ def _costs(whole: Stepped, threads: int, s: Stepping, gpu: Gpu, marks: Sequence[
 def _share(marks: Sequence[Mark], s: Stepping, kinds: frozenset[str]) -> float:
     """The share of a step that a piece of these kinds is."""
     pieces = sum(m.times for m in marks if m.kind in kinds and any(name == s.loop for name, _ in m.loops))
-    return s.count / pieces if pieces else 0.0
+    return s.most / pieces if pieces else 0.0
 
 
 def _inside(nodes: dict[str, tuple[Node, ...]], s: Stepping) -> tuple[Node, ...]:

@@ -95,8 +95,8 @@ class Stepping:
     loop : str
     count : int
         Steps of a block: iterations of this loop and of those in time around it, on average where it ends early.
-    starts : int
-        How often a block begins this loop.
+    most, starts : int
+        Steps of a block that ends nothing early; how often a block begins this loop.
     stages : int
         Slots of its copies, of which the fewest count.
     copies, uses : tuple of Use
@@ -108,6 +108,7 @@ class Stepping:
 
     loop: str
     count: int
+    most: int
     starts: int
     stages: int
     copies: tuple[Use, ...]
@@ -234,8 +235,8 @@ def _stepping(plan: Plan, kernel: Kernel, loop: str, nests: list[Nest], loop_of:
         (copies if loop_of.get(leaf.id) == loop else uses).append(use)
     slots = [_slots(plan, use.used[-1].storage) for use in copies]
     rows = [(use, row) for use in uses if (row := instruction(use.leaf.mechanism))]
-    every, starts = prod(x.extent for x in steps), prod(x.extent for x in steps[:-1])
-    return Stepping(loop, max(1, round(every * share_run(plan, steps))), starts, min(slots), tuple(copies), tuple(uses),
+    most, starts = prod(x.extent for x in steps), prod(x.extent for x in steps[:-1])
+    return Stepping(loop, max(1, round(most * share_run(plan, steps))), most, starts, min(slots), tuple(copies), tuple(uses),
                     _ahead(plan, rows), any(isinstance(row, Wgmma) and row.in_flight for _, row in rows))
 
 

@@ -90,10 +90,10 @@ def ablation(schedule: Schedule, asked: Asked, look: Look) -> Ablation | str:
     words = {name: f"{name} ({', '.join(dict.fromkeys(u.leaf.statement for u in s.copies))})" for name, s in found.items()}
     hit = plan.find(look.node) if look.node else None
     around = {look.node, *(x.id for x in hit[1])} if hit else {look.node}
-    focus = next((n for n in found if n in around), max(found, key=lambda n: found[n].count))
+    focus = next((n for n in found if n in around), max(found, key=lambda n: found[n].most))
     loop = asked.one_of("loop", "loop", words, focus)
     s = found[loop]
-    most = asked.number("stages", "stages", min(2, s.count), min(MOST, s.count), min(USUAL, s.count))
+    most = asked.number("stages", "stages", min(2, s.most), min(MOST, s.most), min(USUAL, s.most))
     bare, way = without(schedule, loop), template(schedule.steps, loop)
     base = bare.plan if bare else None
     if base is None or loop not in base.loops:
