@@ -19,7 +19,7 @@ tour: .venv/lab            ## open the tour in JupyterLab (no GPU needed)
 test: .venv/test           ## run the test suite (no GPU needed)
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-quick: .venv/test          ## the quick tests: about two minutes on two cores
+quick: .venv/test          ## the quick tests: about a minute on two cores
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
 
 check: lint types test     ## everything CI runs

@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 
 from explorer.run.cpu.compiler import BUILDS
-from tests.quick import ROOT, cpu_s, is_slow, is_slow_file, listed
+from tests.quick import BUDGET_S, ROOT, WORTH_MEASURING, cpu_s, is_slow, is_slow_file, listed
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
 hypothesis.settings.load_profile("untimed")
@@ -104,3 +104,13 @@ def own_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / start).symlink_to(builds / start)
     monkeypatch.setenv("EXPLORER_CACHE_DIR", str(folder))
     return folder
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say when the quick tests have grown: new tests are quick until they are measured."""
+    if config.getoption("markexpr") != "not slow":
+        return
+    spent = sum(getattr(report, "duration", 0.0) for reports in terminalreporter.stats.values() for report in reports)
+    if spent > WORTH_MEASURING * BUDGET_S:
+        terminalreporter.write_line(
+            f"The quick tests took {spent:.0f} s, and have {BUDGET_S:.0f}: measure the new ones, as tests/quick.py says.", yellow=True)

@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tests" / "slow.txt"
 BUDGET_S = 45.0
 """Processor time of all quick tests: about half a minute on two cores, beside finding and importing them."""
+WORTH_MEASURING = 2.0
+"""Times the budget, on a clock, from which a run of the quick tests asks for a new measurement."""
 ALWAYS = ("tests/browser/", "tests/test_notebooks.py")
 """Slow by nature: a browser, and kernels of notebooks."""
 HEAD = "# Written by python -m tests.quick: seconds of processor time, and the test (all its parameters) or file that is slow.\n"
