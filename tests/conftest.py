@@ -112,5 +112,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     spent = sum(getattr(report, "duration", 0.0) for reports in terminalreporter.stats.values() for report in reports)
     if spent > WORTH_MEASURING * BUDGET_S:
-        terminalreporter.write_line(
-            f"The quick tests took {spent:.0f} s, and have {BUDGET_S:.0f}: measure the new ones, as tests/quick.py says.", yellow=True)
+        said = f"The quick tests took {spent:.0f} s, and have {BUDGET_S:.0f}: measure the new ones, as tests/quick.py says."
+        terminalreporter.write_line(said, yellow=True)
