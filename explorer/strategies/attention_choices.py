@@ -7,7 +7,7 @@ from functools import partial
 from ..gpu.spec import Gpu
 from ..schedule import Schedule
 from .attention import attention, attention_tilings
-from .auto import auto
+from .auto import auto, is_at_once
 from .kernel_choices import Choice
 
 
@@ -24,8 +24,8 @@ def attention_choices(schedule: Schedule, start: Schedule, gpu: Gpu, approximate
     approximate : bool
         As `auto` takes it.
     """
-    found = attention_tilings(start, gpu, approximate)
-    if not found or auto(schedule, gpu, approximate).plan != attention(start, "", gpu, found[0][0], approximate).plan:
+    made, found = attention_tilings(start, gpu, approximate)
+    if not found or not (is_at_once(made, gpu) or auto(schedule, gpu, approximate).plan == made.plan):
         return []
     return [Choice("attention", "", str(t), us, partial(attention, gpu=gpu, tiling=t, approximate=approximate))
             for t, us in found]

@@ -14,7 +14,7 @@ from .contraction import factors_outside, used_by_products
 from .default import default
 from .guard import guarded
 from .kernel_turns import Decide, cut, prepared, ridden, spread
-from .price import price
+from .price import price, through_memory_us
 from .producers import chained, produced_in_place
 from .stitch import stitch
 from .stitching.graph import Graph
@@ -70,13 +70,18 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
                              hint="program.schedule(M=…) makes one")
     start = factors_outside(schedule)
     own = decide("attention", start, "") if decide else None
-    made = guarded(schedule, target, approximate, decide, by_rules) if own is None else own
     if decide is not None:
-        return made
+        return guarded(schedule, target, approximate, decide, by_rules) if own is None else own
     whole = attention(start, gpu=target, approximate=approximate)
-    if whole is start:
-        return made
-    return min(made, whole, key=lambda s: price(s.plan, target).total_us)
+    if whole is not start and is_at_once(whole, target):
+        return whole
+    made = guarded(schedule, target, approximate, decide, by_rules)
+    return made if whole is start else min(made, whole, key=lambda s: price(s.plan, target).total_us)
+
+
+def is_at_once(whole: Schedule, target: Gpu) -> bool:
+    """Whether one kernel of two products is taken before others are made, which takes seconds: theirs keep scores in memory."""
+    return price(whole.plan, target).total_us <= through_memory_us(whole.source, target)
 
 
 def by_rules(schedule: Schedule, target: Gpu, approximate: bool = True, decide: Decide | None = None) -> Schedule:

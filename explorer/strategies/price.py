@@ -187,6 +187,12 @@ def floor_us(program: Program, gpu: Gpu) -> float:
     return LAUNCH_US + max(MEMORY_US, least_bytes(initial(program)) / bandwidth_of(gpu))
 
 
+def through_memory_us(program: Program, gpu: Gpu) -> float:
+    """What no plan goes below whose kernels exchange the largest temporary: two launches, and it is written and read once."""
+    largest = max((a.nbytes for a in program.temporaries), default=0)
+    return 2 * LAUNCH_US + 2 * largest / bandwidth_of(gpu)
+
+
 def computed_us(program: Program, gpu: Gpu) -> float:
     """The operations of a program as written by all lanes of the GPU."""
     return work(initial(program)) / (gpu.multiprocessors * LANES * clock_of(gpu))

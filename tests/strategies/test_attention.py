@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from math import prod
 from pathlib import Path
 
@@ -17,8 +18,13 @@ from explorer.kernel.emit import emit
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.attention import attention, tilings
 from explorer.strategies.attention.form import ready_form
+from explorer.strategies.attention.model import group_tilings
 from explorer.strategies.attention.moves import Tiling
-from explorer.strategies.auto import auto
+from explorer.strategies.attention_choices import attention_choices
+from explorer.strategies.auto import auto, by_rules
+from explorer.strategies.contraction.outputs import factors_outside
+from explorer.strategies.guard import guarded
+from explorer.strategies.price import price, through_memory_us
 
 Q, K, D, E = ex.sizes("Q K D E")
 
@@ -104,6 +110,19 @@ def test_auto_takes_it_where_it_is_cheaper() -> None:
     s = auto(causal_attention.schedule(B=2, H=16, L=1024, D=64))
     assert len(s.plan.kernels) == 1
     assert any(step.name == "running" for step in s.steps)
+
+
+def test_where_scores_cannot_stay_in_memory_nothing_else_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = plain.schedule(B=4, H=16, L=512, D=64)
+    least, whole = through_memory_us(written.source, default_gpu()), attention(factors_outside(written))
+    assert price(guarded(written, default_gpu(), True, None, by_rules).plan, default_gpu()).total_us > least
+    assert price(whole.plan, default_gpu()).total_us < least
+    monkeypatch.setattr(sys.modules[by_rules.__module__], "guarded", lambda *_: pytest.fail("another schedule was made"))
+    assert auto(written).plan == whole.plan
+    start = factors_outside(written)
+    choices, ready = attention_choices(written, start, default_gpu(), True), ready_form(start, start.plan.kernels[0].id)
+    assert ready is not None
+    assert [c.label for c in choices] == [str(t) for t in group_tilings(ready[1], default_gpu())]
 
 
 def test_what_is_no_attention_stays() -> None:

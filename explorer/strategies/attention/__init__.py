@@ -83,8 +83,9 @@ def attention(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, tili
     return next((made for _, made in _built(*ready, gpu, approximate)), schedule)
 
 
-def attention_tilings(schedule: Schedule, gpu: Gpu, approximate: bool = True) -> list[tuple[Tiling, float | None]]:
-    """The tilings of the program's first kernel, and microseconds by the model where it knows them.
+def attention_tilings(schedule: Schedule, gpu: Gpu, approximate: bool = True
+                      ) -> tuple[Schedule, list[tuple[Tiling, float | None]]]:
+    """The schedule of :func:`attention`, and all tilings of the program's first kernel.
 
     Parameters
     ----------
@@ -94,17 +95,18 @@ def attention_tilings(schedule: Schedule, gpu: Gpu, approximate: bool = True) ->
 
     Returns
     -------
+    Schedule
     list of (Tiling, float or None)
-        That of :func:`attention` first, the others by their time; those of warps only where none of warpgroups fits.  Nothing
-        where the kernel is no attention.
+        That of the schedule first, the others by their time in microseconds, where the model knows it; those of warps only where
+        none of warpgroups fits.  Nothing where the kernel is no attention.
     """
     ready = ready_form(schedule, schedule.plan.kernels[0].id)
-    own = next((t for t, _ in _built(*ready, gpu, approximate)), None) if ready else None
-    if ready is None or own is None:
-        return []
-    form = ready[1]
+    first = next(_built(*ready, gpu, approximate), None) if ready else None
+    if ready is None or first is None:
+        return schedule, []
+    (own, made), form = first, ready[1]
     every = [(t, tiling_us(form, t, gpu)) for t in group_tilings(form, gpu)] or [(t, None) for t in tilings(form, gpu)]
-    return sorted(every, key=lambda found: found[0] != own)
+    return made, sorted(every, key=lambda found: found[0] != own)
 
 
 def _built(schedule: Schedule, form: AttentionForm, gpu: Gpu, approximate: bool) -> Iterator[tuple[Tiling, Schedule]]:
