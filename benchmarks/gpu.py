@@ -12,7 +12,8 @@ With `--search`, N variants of each schedule are built (explorer.strategies.choi
 timed in turn with the others, and its ratio to the best peer stands beside that of `auto`.
 
 Every result is verified against float64 first.  Times are device time by CUPTI with a cold, clean L2 cache (measure.py).
-A ratio above 1 means that the explorer's kernels are faster than the best peer.  After `--stop` seconds no further case begins;
+A ratio above 1 means that the explorer's kernels are faster than the best peer.  After `--stop` seconds no further case begins, and variants
+that are not built in half of them are left out;
 `--resume` takes over the rows of an earlier run on the same kind of GPU and measures only what they lack.
 """
 
@@ -71,15 +72,16 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def build(jobs: list[tuple[str, Any]], search: int, limit_s: int) -> tuple[list[Any], list[list[Any]]]:
-    """Of each case its kernels, or in words why there are none; and its variants."""
+def build(jobs: list[tuple[str, Any]], search: int, limit_s: int, stop_s: float) -> tuple[list[Any], list[list[Any]]]:
+    """Of each case its kernels, or in words why there are none; and its variants: those that are there in half of `stop_s`."""
+    began = time.monotonic()
     with multiprocessing.get_context("fork").Pool(processes()) as pool:  # ended, not joined, when left
         first = searched.Builds(pool, partial(prepare, limit_s=limit_s), [[job] for job in jobs])
         more = searched.Builds(pool, searched.variant, [
             [(partial(written, *job), n, search) for n in range(1, search + 1)] for job in jobs])
         whole_s = limit_s * (2 + len(jobs) // processes())
         built = [one for (one,) in first.collect(max(searched.CASE_S, 2.0 * limit_s), whole_s)]
-        return built, more.collect()
+        return built, more.collect(whole_s=max(0.0, stop_s / 2 - (time.monotonic() - began)))
 
 
 def alive() -> bool:
@@ -101,7 +103,7 @@ def main() -> None:
     done = {(row["suite"], row["name"]) for row in earlier["rows"]}
     jobs = [(suite, case) for suite in arguments.suites.split(",") for case in found[suite]
             if any(part in case[0] for part in arguments.only.split(",")) and (suite, case[0]) not in done]
-    built, others = build(jobs, arguments.search, arguments.limit)
+    built, others = build(jobs, arguments.search, arguments.limit, arguments.stop)
     os.environ.setdefault("CUPY_ACCELERATORS", "cub")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     from measure import Bench, torch
