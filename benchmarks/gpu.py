@@ -12,9 +12,9 @@ With `--search`, N variants of each schedule are built (explorer.strategies.choi
 timed in turn with the others, and its ratio to the best peer stands beside that of `auto`.
 
 Every result is verified against float64 first.  Times are device time by CUPTI with a cold, clean L2 cache (measure.py).
-A ratio above 1 means that the explorer's kernels are faster than the best peer.  After `--stop` seconds no further case begins, and variants
-that are not built in half of them are left out;
-`--resume` takes over the rows of an earlier run on the same kind of GPU and measures only what they lack.
+A ratio above 1 means that the explorer's kernels are faster than the best peer.  After `--stop` seconds no further case begins,
+and variants that are not built in half of them are left out; `--resume` takes over the rows of an earlier run on the same kind of
+GPU and measures only what they lack.
 """
 
 from __future__ import annotations
