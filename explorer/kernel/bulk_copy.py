@@ -13,12 +13,12 @@ from typing import Protocol
 from ..errors import ScheduleError
 from ..ir.expr import Expr, quotient, remainder, var
 from ..ir.plan import Plan
-from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Leaf, Loop, Sync, leaves
+from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Sync, leaves, walk
 from ..poly.arrivals import copies_in_bulk, mbarriers
 from ..poly.bulk import Bulk, bulk
 from ..poly.bulk_store import BULK_STORE, IN_BOXES, bulk_store
 from ..poly.filled import counted as groups_of
-from ..poly.groups import RELEASES, closed_before, path_to
+from ..poly.groups import RELEASES, closed_before, closed_in, path_to
 from ..poly.multicast import is_shared, parts_of
 from ..poly.pure_load import Never
 from .conditions import NEVER, Condition, condition, conjunction
@@ -32,6 +32,7 @@ from .nodes import (
     Begin,
     BulkCopy,
     Commit,
+    Drain,
     If,
     Mates,
     Mbarriers,
@@ -152,12 +153,28 @@ def begin(c: Known) -> tuple[Node, ...]:
         return ()
     made = [counted, *filter(None, [c.bulk.released.get(low.kernel.id)])]
     shared = shared_by(low) > 1
-    return *(by_first(low, Begin(m)) for m in made), *((Barrier(cluster=shared),) if shared or first_thread(low) else ())
+    met = (Barrier(cluster="begin" * shared),) if shared or first_thread(low) else ()
+    return *(by_first(low, Begin(m)) for m in made), *met
 
 
 def end(c: Known) -> tuple[Node, ...]:
-    """No block ends while others write to its shared memory, or arrive at its mbarriers."""
-    return (Barrier(cluster=True, comment="the others of the cluster may still write here"),) if shared_by(c.low) > 1 else ()
+    """No block ends while others write to its shared memory, or arrive at its mbarriers.
+
+    What they write its consumers wait for.  For their arrivals the producer waits, where their number is known; a loop that ends
+    early in some blocks leaves that to a barrier of the cluster.
+    """
+    low = c.low
+    if shared_by(low) == 1:
+        return ()
+    if (releases := every_release(low.kernel)) is None:
+        return (Barrier(cluster="end", comment="the others of the cluster may still write here"),)
+    return (by_first(low, Drain(c.bulk.released[low.kernel.id], releases)),)
+
+
+def every_release(kernel: Kernel) -> int | None:
+    """How many slots the consumers of a block release in all; None where that differs between blocks."""
+    trimmed = any(isinstance(n, Loop) and n.trimmed and closed_in(n.body, RELEASES) for n in walk(kernel.body))
+    return None if trimmed else closed_in(kernel.body, RELEASES)
 
 
 @dataclass(frozen=True)

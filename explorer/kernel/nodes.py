@@ -28,6 +28,7 @@ from .nodes_async import (
     BulkStore,
     Commit,
     Copy,
+    Drain,
     Mates,
     Mbarriers,
     PassTurn,
@@ -210,12 +211,13 @@ class Barrier:
     """All threads of the block meet; their memory is each other's.
 
     With `proxy` so are their writes to shared memory to instructions that read it by themselves, as a warpgroup's do (PTX ISA,
-    "Async proxy"): a fence of each thread stands before.  With `cluster` the threads of all blocks of the cluster meet.
+    "Async proxy"): a fence of each thread stands before.  With `cluster` the threads of all blocks of the cluster meet, where the
+    kernel begins (``"begin"``) or ends (``"end"``).
     """
 
     comment: str = ""
     proxy: bool = False
-    cluster: bool = False
+    cluster: str = ""
     ids: tuple[str, ...] = ()
 
 
@@ -318,10 +320,10 @@ class Apply:
 
 
 Node = (For | If | Declare | Let | Do | Load | Put | Mask | Copy | BulkCopy | BulkStore | Multiply | MoveMatrix | Begin | Commit
-        | Arrive | Acquire | Release | AwaitTurn | PassTurn | Wait | WaitProducts | WaitStores | Await | Barrier | Collect
+        | Arrive | Acquire | Drain | Release | AwaitTurn | PassTurn | Wait | WaitProducts | WaitStores | Await | Barrier | Collect
         | Contribute | Combine | Apply | Stamp | OpenLog | CloseLog)
 
 __all__ = ["Acquire", "AnyOf", "Apply", "Arrive", "Await", "AwaitTurn", "Barrier", "Begin", "BulkCopy", "BulkStore",
-           "CloseLog", "Collect", "Combine", "Commit", "Contribute", "Copy", "Declare", "Do", "For", "Get", "Held", "If",
+           "CloseLog", "Collect", "Combine", "Commit", "Contribute", "Copy", "Declare", "Do", "Drain", "For", "Get", "Held", "If",
            "Let", "Load", "Local", "Mask", "Mates", "Mbarriers", "Multiply", "Node", "Number", "OpenLog", "Operand",
            "PassTurn", "Put", "Ref", "Release", "Stamp", "TensorMap", "Wait", "WaitProducts", "WaitStores", "Way"]

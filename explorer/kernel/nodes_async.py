@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from ..ir.dtype import DTYPES
-from ..ir.expr import Expr
+from ..ir.expr import Expr, const
 from ..ir.tree import Loop
 from .conditions import Condition
 from .operands import Ref
@@ -251,6 +252,22 @@ class Acquire:
     slot: Expr
     parity: Expr
     ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drain:
+    """The producer waits, before it ends, until each slot has been released for the last time, of `releases` in all."""
+
+    mbarriers: Mbarriers
+    releases: int
+    ids: tuple[str, ...] = ()
+
+    @cached_property
+    def acquires(self) -> tuple[Acquire, ...]:
+        """The waits that it is."""
+        count = self.mbarriers.count
+        return tuple(Acquire(self.mbarriers, const(n % count), const(n // count % 2), self.ids)
+                     for n in range(max(0, self.releases - count), self.releases))
 
 
 @dataclass(frozen=True)

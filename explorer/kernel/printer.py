@@ -32,6 +32,7 @@ from .nodes import (
     Copy,
     Declare,
     Do,
+    Drain,
     For,
     Get,
     Held,
@@ -281,15 +282,14 @@ class BodyPrinter:
         return [Lines((f"mbarrier_wait{whose}({slot}, {parity});  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
+    def _(self, node: Drain) -> list[Out]:
+        return [Lines((f"mbarrier_drain<{node.releases}>({node.mbarriers.name});  // other blocks arrive here",), node.ids)]
+
+    @node.register
     def _(self, node: Barrier) -> list[Out]:
-        if node.cluster:
-            self.spell.library.add("multicast")
-        call = "cluster_meets()" if node.cluster else f"barrier_of<1, {self.meet}>()" if self.meet else "__syncthreads()"
-        barrier = f"{call};{f'  // {node.comment}' if node.comment else ''}"
-        if not node.proxy:
-            return [Lines((barrier,), node.ids)]
-        self.spell.library.add("fence_proxy_async")
-        return [Lines(("fence_proxy_async();", barrier), node.ids)]
+        call = f"cluster_{node.cluster}s" if node.cluster else f"barrier_of<1, {self.meet}>" if self.meet else "__syncthreads"
+        self.spell.library.update(fence := ["fence_proxy_async"] * node.proxy)
+        return [Lines((*(f"{name}();" for name in fence), f"{call}();{f'  // {node.comment}' * (node.comment != '')}"), node.ids)]
 
     # -- stamps -------------------------------------------------------------------------------------------------
 

@@ -25,11 +25,11 @@ from math import prod
 from ..ir.expr import ZERO, var
 from ..poly.roles import shares
 from .conditions import Condition
-from .nodes import Acquire, Arrive, Barrier, BulkCopy, For, If, Let, Node
+from .nodes import Acquire, Arrive, Barrier, BulkCopy, Drain, For, If, Let, Node
 from .sites import Lowered
 from .traverse import children, exprs, map_exprs, walk
 
-OF_PRODUCER = (BulkCopy, Arrive, Acquire)
+OF_PRODUCER = (BulkCopy, Arrive, Acquire, Drain)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def apart(low: Lowered, body: Sequence[Node]) -> tuple[Node | Roles, ...]:
     if not low.kernel.has_roles:
         return tuple(body)
     begun = next(n for n, node in enumerate(body) if isinstance(node, Barrier)) + 1
-    over = next((n for n in range(begun, len(body)) if isinstance(node := body[n], Barrier) and node.cluster), len(body))
+    over = next((n for n in range(begun, len(body)) if isinstance(node := body[n], Barrier) and node.cluster == "end"), len(body))
     body, tail = body[:over], tuple(body[over:])
     first = {low.role_name[role]: ZERO for role in ("thread.x", "thread.y", "thread.z", "warp", "lane") if role in low.role_name}
     producer = _producer(tuple(map_exprs(node, lambda e: e.substitute(first)) for node in body[begun:]))

@@ -11,7 +11,7 @@ In the plan every block makes the whole copy.  That this is what happens needs o
   cluster, and a producer waits for the consumers of all.  Since all blocks run the same groups, a release has one number in all
   of them, and what :mod:`~explorer.poly.roles` proves of a block's own slots holds for its neighbours' too: nobody releases a
   group that this block's producer has not brought its part of, so no phase is taken for another, and nobody waits for ever;
-- all of them are there: the grid is a multiple of the cluster, and a block ends behind a barrier of its cluster.
+- all of them are there: the grid is a multiple of the cluster, and a block ends when the others have released all of its slots.
 """
 
 from __future__ import annotations

@@ -17,8 +17,10 @@ from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
 from explorer.strategies.contraction import contraction, ranked
 from explorer.strategies.contraction.form import product_form
+from explorer.strategies.contraction.model import product_time
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
+from explorer.strategies.price import price
 from tests.strategies.products import biased, built, product
 
 ORDERS = [(a, b) for a in "nt" for b in "nt"]
@@ -204,3 +206,34 @@ def test_what_is_no_product_stays() -> None:
     assert contraction(softmax) is softmax
     thin = product(ex.f16, ex.f32, "n", "n").schedule(M=1, N=64, K=64)
     assert contraction(thin) is thin
+
+
+def test_clusters_share_boxes_whose_rows_begin_inside_of_lines() -> None:
+    def clusters(m: int, n: int, k: int) -> list[Tiling]:
+        s = product(ex.f16, ex.f32, "n", "t").schedule(M=m, N=n, K=k)
+        form = product_form(s, s.plan.kernels[0].id)
+        assert form is not None
+        return [t for t, _ in ranked(form, gpu("H200")) if t.mates != (1, 1)]
+
+    found = clusters(1000, 1504, 776)  # rows of 1,552 bytes, 12 lines of the cache and an eighth
+    assert found[0] == Tiling("warpgroup", 128, 112, 64, 2, 1, 6, through=True, producer=True, mates=(4, 2))
+    assert all(-(-1000 // t.rows) % t.mates[0] == 0 and -(-1504 // t.columns) % t.mates[1] == 0 for t in found)
+    assert not clusters(1024, 1536, 768)
+    assert {t.stages for t in clusters(1000, 1504, 136)} == {2, 3}  # no more slots than steps
+
+
+def test_a_cluster_costs_a_meeting_and_leaves_multiprocessors_out() -> None:
+    s = product(ex.f16, ex.f32, "n", "t").schedule(M=1000, N=1504, K=776)
+    form = product_form(s, s.plan.kernels[0].id)
+    assert form is not None
+    alone = Tiling("warpgroup", 128, 96, 64, 2, 1, 7, through=True, producer=True)  # 128 tiles
+    times = {mates: product_time(form, replace(alone, mates=mates), gpu("H200")) for mates in ((1, 1), (1, 2), (2, 2))}
+    one, pair, four = (times[m] for m in ((1, 1), (1, 2), (2, 2)))
+    assert one is not None
+    assert pair is not None
+    assert four is not None
+    assert (one.rounds, pair.rounds, four.rounds) == (1, 1, 2)
+    assert pair.fill_us > one.fill_us
+    assert pair.load_us < one.load_us
+    made = build(s, form, replace(alone, mates=(1, 2)), gpu("H200"))
+    assert price(made.plan, gpu("H200")).total_us == pytest.approx(pair.total_us, rel=0.05)

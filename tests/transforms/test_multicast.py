@@ -14,7 +14,7 @@ from explorer.errors import IllegalSchedule, KernelFault, TransformError
 from explorer.ir.plan import Plan
 from explorer.kernel.emit import emit
 from explorer.kernel.launches import plan_ir
-from explorer.kernel.nodes import Barrier, BulkCopy, Release
+from explorer.kernel.nodes import Barrier, BulkCopy, Drain, Release
 from explorer.kernel.traverse import map_bodies
 from explorer.kernel.validate import judged
 from explorer.poly.judge import judge
@@ -60,13 +60,14 @@ def test_each_neighbour_brings_a_half() -> None:
     assert copies(s.plan) == {"a_s": ("block.y", 2), "b_s": ("block.x", 2)}
     assert s.plan.clusters["product"] == (2, 2, 1)
     text = s.cuda[s.cuda.index('extern "C"'):]
-    order = ("__cluster_dims__(2, 2, 1)", "mbarrier_begin(arrived);", "mbarrier_begin(released, 16);", "cluster_meets();",
+    order = ("__cluster_dims__(2, 2, 1)", "mbarrier_begin(arrived);", "mbarrier_begin(released, 16);", "cluster_begins();",
              "mbarrier_wait_all(released", "multicast_2d<64, 32, 2, 2>(", "a_map", "multicast_2d<64, 32, 1, 2>(", "b_map",
-             "mbarrier_release_all<4>(released", "cluster_meets();")
+             "mbarrier_drain<", "mbarrier_release_all<4>(released")
     at = 0
     for word in order:
         at = text.index(word, at) + 1
     assert "bulk_copy_2d" not in text
+    assert "cluster_ends();" not in text
     assert "2 neighbours along block.y bring a part each, for all" in str(s)
 
 
@@ -180,18 +181,26 @@ def f(a: ex.f32[M, K], b: ex.f32[K, N], c: ex.f32[M, N]):
         s.multicast("b_s", "block.y", 8)
     shared = s.multicast("a_s", "block.x", 2).multicast("b_s", "block.y", 2)  # two tiles of 4 rows end in one step of 16
     assert shared.plan.loops["k"].trimmed
+    assert "cluster_ends();" in shared.cuda  # in some blocks more slots are released than in others
+    (launch,) = plan_ir(shared.plan).launches
+    assert not list(judged(launch))
+    assert list(judged(replace(launch, bodies=(launch.bodies[0][:-1],))))
     assert shared.run(device="cpu", time=False, ragged=False).correct
 
 
-@pytest.mark.parametrize("what", ["begin", "end", "release", "place", "alone"])
+@pytest.mark.parametrize("what", ["begin", "end", "drain", "others", "release", "place", "alone"])
 def test_the_validator_notices(what: str) -> None:
     (launch,) = plan_ir(made((1, 2)).plan).launches
     (body,) = launch.bodies
-    barriers = [n for n in body if isinstance(n, Barrier) and n.cluster]
+    begins = [n for n in body if isinstance(n, Barrier) and n.cluster]
 
     def changed(node):  # type: ignore[no-untyped-def]
         if what == "release" and isinstance(node, Release):
             node = replace(node, mbarriers=replace(node.mbarriers, blocks=1))
+        if what == "drain" and isinstance(node, Drain):
+            node = replace(node, releases=node.releases - 1)
+        if what == "others" and isinstance(node, Drain):
+            node = replace(node, mbarriers=replace(node.mbarriers, name="arrived"))
         if isinstance(node, BulkCopy) and node.mates:
             if what == "place":
                 node = replace(node, mates=replace(node.mates, place=node.mates.place + 1))
@@ -199,7 +208,7 @@ def test_the_validator_notices(what: str) -> None:
                 node = replace(node, mates=None)
         return map_bodies(node, lambda nodes: tuple(map(changed, nodes)))
 
-    dropped = {"begin": barriers[:1], "end": barriers[1:]}.get(what, [])
+    dropped = {"begin": begins, "end": [body[-1]]}.get(what, [])
     assert not list(judged(launch))
     assert list(judged(replace(launch, bodies=(tuple(changed(n) for n in body if n not in dropped),))))
 
@@ -209,6 +218,7 @@ def test_the_validator_notices(what: str) -> None:
     ("mbarrier_wait_all(released", "(void)(released"),
     ("32 * (j % 2)", "0"),
     ("+ 2048 * (j % 2)", ""),
+    ("      mbarrier_drain<", "      if (false) mbarrier_drain<"),
 ])
 def test_the_device_notices(old: str, new: str) -> None:
     s = made((1, 2))

@@ -1,9 +1,18 @@
 // Bulk copies to several blocks of a thread block cluster at once, and arrivals at their mbarriers (sm_90 and newer).
 // It uses tensor maps and mbarriers as bulk_copy.cuh defines them.  A place of shared memory is the same in each block.
 
-// All threads of all blocks of the cluster wait for each other: once behind the making of the mbarriers, which other blocks use
-// from then on, and once at the kernel's end, so that no block ends while others reach for its shared memory.
-__device__ __forceinline__ void cluster_meets() {
+// All threads of all blocks of the cluster wait for each other behind the making of the mbarriers, which other blocks use from then
+// on.  The fence of `mbarrier_begin` is all that has to be released: without it here a kernel took 0.5 us less on an H100.
+__device__ __forceinline__ void cluster_begins() {
+#if defined(SIMT_HOST)
+    simt_cluster_barrier(__builtin_LINE());
+#else
+    asm volatile("barrier.cluster.arrive.relaxed;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+#endif
+}
+
+// The same at the kernel's end, so that no block ends while others reach for its shared memory.
+__device__ __forceinline__ void cluster_ends() {
 #if defined(SIMT_HOST)
     simt_cluster_barrier(__builtin_LINE());
 #else
@@ -134,4 +143,12 @@ __device__ __forceinline__ void mbarrier_wait_all(unsigned long long& counted, i
                  "@!done bra again;\n}"
                  ::"r"(shared_address(&counted)), "r"(parity) : "memory");
 #endif
+}
+
+// The producer, before it ends: until each slot has been released for the last time, of RELEASES in all.  From then on no other
+// block reaches for this one's shared memory, so that it may end; a barrier of the cluster instead waits for all results to be
+// written, 1 us of a product on an H100.
+template <int RELEASES, int SLOTS>
+__device__ __forceinline__ void mbarrier_drain(unsigned long long (&released)[SLOTS]) {
+    for (int n = RELEASES < SLOTS ? 0 : RELEASES - SLOTS; n < RELEASES; ++n) mbarrier_wait_all(released[n % SLOTS], n / SLOTS % 2);
 }

@@ -18,6 +18,7 @@ from ..nodes import (
     Combine,
     Contribute,
     Do,
+    Drain,
     For,
     If,
     Multiply,
@@ -36,7 +37,7 @@ from .meetings import Meeting, Steps
 from .memory import held_as, poison
 from .threads import Threads
 
-_MEETING = (Acquire, Await, Barrier, Collect, Combine, Multiply, Release, WaitProducts)
+_MEETING = (Acquire, Await, Barrier, Collect, Combine, Drain, Multiply, Release, WaitProducts)
 """Nodes in which threads wait for each other."""
 
 
@@ -92,6 +93,9 @@ class Blocks(Threads):
                           lambda group: fragments.wait(self, node.pending, group), node.ids)
         elif isinstance(node, (Acquire, Await)):
             yield from boxes.wait(self, node, lanes, env)
+        elif isinstance(node, Drain):
+            for one in node.acquires:
+                yield from boxes.wait(self, one, lanes, env)
         elif isinstance(node, Release):
             yield from boxes.release(self, node, lanes, env)
         elif isinstance(node, Combine):

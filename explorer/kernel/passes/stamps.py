@@ -33,6 +33,7 @@ from ..nodes import (
     Commit,
     Copy,
     Declare,
+    Drain,
     For,
     If,
     Let,
@@ -50,9 +51,9 @@ from ..sites import Lowered, Site
 from ..traverse import children, map_bodies, walk
 
 OF_NODE: dict[type, str] = {
-    Acquire: "acquire", BulkCopy: "issue", Arrive: "issue", Copy: "issue", Commit: "issue", Await: "wait", Wait: "wait",
-    Multiply: "product", MoveMatrix: "load", WaitProducts: "drain", Release: "release", Barrier: "barrier", Collect: "combine",
-    Combine: "combine", AwaitTurn: "barrier", PassTurn: "barrier", BulkStore: "store", WaitStores: "wait"}
+    Acquire: "acquire", Drain: "acquire", BulkCopy: "issue", Arrive: "issue", Copy: "issue", Commit: "issue", Await: "wait",
+    Wait: "wait", Multiply: "product", MoveMatrix: "load", WaitProducts: "drain", Release: "release", Barrier: "barrier",
+    Collect: "combine", Combine: "combine", AwaitTurn: "barrier", PassTurn: "barrier", BulkStore: "store", WaitStores: "wait"}
 """What a node is, where that does not depend on what it accesses."""
 NOTHING = (Declare, Let, Begin)
 """Nodes that take no time."""

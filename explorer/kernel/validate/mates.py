@@ -1,8 +1,9 @@
 """Bulk copies for all blocks of a cluster: parts as the plan says, and no block's shared memory is written too early or late.
 
 In the plan each block copies the whole box; what neighbours bring of it is judged there (:mod:`~explorer.poly.multicast`).  The
-parts of the text have to be those, all blocks of the cluster have to have made their mbarriers ready before the first copy, and
-to be there until the last one has landed: a barrier of the cluster begins and ends the kernel.
+parts of the text have to be those, and all blocks of the cluster have to have made their mbarriers ready before the first copy: a
+barrier of the cluster begins the kernel.  No block may end while others write to its shared memory, for which its consumers wait,
+or arrive at its mbarriers: its producer waits for all of their releases, or another barrier of the cluster ends the kernel.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from ...ir.expr import const, remainder, var
 from ...ir.finding import Finding
 from ...ir.tree import BLOCK_ROLES
 from ...poly.multicast import is_shared, parts_of
-from ..bulk_copy import moved, shared_by
-from ..nodes import Barrier, Begin, BulkCopy, Node, Release
+from ..bulk_copy import by_first, every_release, moved, shared_by
+from ..nodes import Barrier, Begin, BulkCopy, Drain, Node, Release
 from ..sites import Lowered
 from ..traverse import walk
 from .leaves import finding
@@ -30,15 +31,24 @@ def check_mates(low: Lowered, body: Sequence[Node]) -> Iterator[Finding]:
         if isinstance(node, Release) and node.mbarriers.blocks != blocks:
             yield finding("flow", next(iter(node.ids), kernel.id), "releases a slot to other blocks than those that write it",
                           None)
-    met = [n for n, node in enumerate(body) if isinstance(node, Barrier) and node.cluster]
-    inside = sum(isinstance(n, Barrier) and n.cluster for n in walk(tuple(body)))
+    met = [(n, node.cluster) for n, node in enumerate(body) if isinstance(node, Barrier) and node.cluster]
+    inside = sum(isinstance(n, Barrier) and n.cluster != "" for n in walk(tuple(body)))
+    drains = [n for n in walk(tuple(body)) if isinstance(n, Drain)]
     if not is_shared(kernel, low.plan):
-        if inside:
+        if inside or drains:
             yield finding("flow", kernel.id, "waits for the blocks of a cluster, and has none", None)
         return
     first = next((n for n, node in enumerate(body) if not all(isinstance(x, Begin) for x in _inner(node))), len(body))
-    if met != [first, len(body) - 1] or inside != 2 or first == len(body) - 1:
+    over = [] if drains else [(len(body) - 1, "end")]
+    drained = not drains or (len(drains) == 1 and _is_last(low, body, drains[0]))
+    if met != [(first, "begin"), *over] or inside != len(met) or not drained or first == len(body) - 1:
         yield finding("race", kernel.id, "copies for other blocks of the cluster that may not have begun, or have ended", None)
+
+
+def _is_last(low: Lowered, body: Sequence[Node], drain: Drain) -> bool:
+    """Whether the kernel ends with the producer's wait for all releases."""
+    released = {n.mbarriers for n in walk(tuple(body)) if isinstance(n, Release)}
+    return body[-1] == by_first(low, drain) and drain.releases == every_release(low.kernel) and released == {drain.mbarriers}
 
 
 def _inner(node: Node) -> list[Node]:

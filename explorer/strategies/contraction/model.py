@@ -25,7 +25,6 @@ from ..pipelines.rates import (
     WARPS_PER_CYCLE,
     blocks_by_registers,
     copy_cycles,
-    of_lines,
     results_cycles,
     shared_cycles,
 )
@@ -35,7 +34,7 @@ from ..stitching.rates import JOIN_US, LAUNCH_US, bandwidth_of
 from ..tensor_rates import tensor_flops_per_s
 from .form import PAIRED, Factor, ProductForm
 from .results import WIDEST, part_of
-from .shapes import GROUP_ROWS, ROW_BYTES, Tiling, boxes, warp_instruction
+from .shapes import GROUP_ROWS, Tiling, boxes, lines_of, warp_instruction
 
 SECTOR_BYTES, SINGLE = 32, 0.5
 """Of a sector, of which shorter runs of results fill a part; and of the rate of stores, where lanes store no pairs."""
@@ -169,7 +168,7 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     out_bytes = form.accumulator.bytes if t.slices > 1 else out_bytes
     steps = t.chunk(form) // t.depth * prod(form.outer_extents)
     sides = ((form.left, t.rows), (form.right, t.columns))
-    longer = [_lines(form, f, t) if t.engine == "warpgroup" else 1.0 for f, _ in sides]
+    longer = [lines_of(form, f, t) if t.engine == "warpgroup" else 1.0 for f, _ in sides]
     lines = (n * f.dtype.bytes * x / shared for (f, n), x, shared in zip(sides, longer, reversed(t.mates), strict=True))
     loaded = t.depth * sum(lines) / (rates.deep if t.depth > t.row(form) else rates.load)
     if t.engine != "warpgroup":
@@ -182,7 +181,8 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     narrow = sum(t.depth * n / t.threads for f, n in sides if _is_narrow(f, t))
     even = _is_even(form, t) and max(longer) == 1.0
     step = Step(t.engine, steps * turns, t.stages, computed, 0.0, 0.0, loaded, narrow=narrow, even=even)
-    whole = stepped((step,), stored * turns, blocks, t.threads, resident, gpu.multiprocessors, cycles, 1 if t.producer else turns)
+    whole = stepped((step,), stored * turns, blocks, t.threads, resident, gpu.multiprocessors, cycles, 1 if t.producer else turns,
+                    prod(t.mates))
     ((_, us),) = whole.steps
     moved = form.left.nbytes + form.right.nbytes + written
     return ProductTime(LAUNCH_US, whole.fill, us.tensor, us.step, us.load, us.latency,
@@ -195,11 +195,6 @@ def _is_even(form: ProductForm, t: Tiling) -> bool:
     least = min(t.rows * form.left.dtype.bytes, t.columns * form.right.dtype.bytes) * t.depth
     one = t.turns(form) == 1 and not form.gathered and prod(form.outer_extents) == 1 and t.depth <= t.row(form)
     return t.engine == "warpgroup" and one and least >= LEAST_BOX
-
-
-def _lines(form: ProductForm, f: Factor, t: Tiling) -> float:
-    """How much longer a factor's boxes take than whole lines of the cache."""
-    return of_lines(t.depth * f.dtype.bytes if f.along == form.depth else ROW_BYTES, f.pitch)
 
 
 def _store_rate(form: ProductForm, t: Tiling, out_bytes: int) -> float:

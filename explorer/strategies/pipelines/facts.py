@@ -18,6 +18,7 @@ from ...ir.tree import WARP_SIZE, Kernel, Leaf, Loop
 from ...poly.bulk_store import IN_BOXES
 from ...poly.matrix_move import MOVES as MATRIX_MOVES
 from ...poly.mechanism import ASYNCHRONOUS
+from ...poly.multicast import is_shared
 from ...poly.roles import with_producer
 from ...poly.sites import Site, launch_extents, sites
 from ...poly.tensor import is_product
@@ -181,7 +182,7 @@ def stepped_time(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], counts
     held = min(resident, -(-counts.blocks // gpu.multiprocessors))
     stored = _stored(plan, kernel, found, facts, counts, held * counts.threads)
     return stepped(steps, stored, counts.blocks, counts.threads, resident, gpu.multiprocessors, clock,
-                   _starts(plan, kernel, found))
+                   _starts(plan, kernel, found), prod(plan.clusters[kernel.id]) if is_shared(kernel, plan) else 1)
 
 
 def _starts(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...]) -> int:

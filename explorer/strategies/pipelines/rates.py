@@ -95,6 +95,14 @@ LINE_BYTES, STRADDLING = 128, 1.5
 """Of a line of the second-level cache, and how much longer boxes take whose rows of so many bytes lie in two of them (1000 x 1504
 x 776 took 11.2 µs where 512 x 3072 x 768 took 8.0, in as many blocks).  A shorter row of a box takes as long as a whole line: 3
 x 3 filters over 8 channels a group, in rows of 32 bytes, took 110 µs where their bytes would have taken 28."""
+CLUSTER_CYCLES = 1200.0
+"""Of blocks that are a cluster, beside what they do otherwise: they wait for each other before their first copy, and the last of
+them ends all.  Where loads were not what counted, products took 0.1 to 0.6 µs longer in clusters of two (512 x 2304 x 768, 1024 x
+1024 x 1024, H100)."""
+PAIR, CLUSTERED = 2, 120 / 132
+"""Share of the multiprocessors that clusters of more than two blocks have, one block each: 66 of two, 30 of four and 15 of eight
+are there at a time (``cuOccupancyMaxActiveClusters``, H200).  128 tiles take two rounds in clusters of four: 512 x 4096 x 1024
+15.4 µs instead of 8.9 in clusters of two (H100)."""
 LEAST_BOX = 8192
 """Bytes of a box from which on resident blocks load faster together (:attr:`Rates.beside`).  Of tilings of 64 x 64 x 64, three of
 which are resident, 512 x 3072 x 768 took 0.73 of what one alone would let expect; none gained where rows begin inside of a line

@@ -25,7 +25,7 @@ from dataclasses import dataclass, fields
 from math import isinf, sqrt
 
 from ...ir.tree import WARP_SIZE
-from .rates import NARROW_APART, RATES, TENSOR_CORES
+from .rates import CLUSTER_CYCLES, CLUSTERED, NARROW_APART, PAIR, RATES, TENSOR_CORES
 
 ROUNDS = 64
 """Rounds that are looked at one by one; the others take as long as these on average."""
@@ -180,7 +180,7 @@ class Stepped:
 
 
 def stepped(steps: Sequence[Step], stored: float, blocks: int, threads: int, resident: int, multiprocessors: int,
-            clock: float, starts: int = 1) -> Stepped:
+            clock: float, starts: int = 1, cluster: int = 1) -> Stepped:
     """The time of a grid.
 
     Parameters
@@ -198,8 +198,13 @@ def stepped(steps: Sequence[Step], stored: float, blocks: int, threads: int, res
         Cycles of a microsecond.
     starts : int
         How often a block starts its pipeline: for each tile that it takes, where no producer carries it on.
+    cluster : int
+        Blocks that bring each other's boxes.
     """
     rates = RATES[steps[0].engine]
+    if cluster > PAIR:
+        multiprocessors = int(multiprocessors * CLUSTERED)
+    begun = starts * rates.fill + CLUSTER_CYCLES * (cluster > 1)
     resident = max(1, min(resident, -(-blocks // multiprocessors)))
     fill = store = 0.0
     totals = [Cycles() for _ in steps]
@@ -208,7 +213,7 @@ def stepped(steps: Sequence[Step], stored: float, blocks: int, threads: int, res
         here = min(resident, -(-left // multiprocessors))
         left -= here * multiprocessors
         rounds += 1
-        fill, store = fill + starts * rates.fill / sqrt(here), store + here * stored
+        fill, store = fill + begun / sqrt(here), store + here * stored
         whole = rounds == 1 and left <= 0
         totals = [total.plus(s.times(here, threads, whole)) for total, s in zip(totals, steps, strict=True)]
     scale = (1.0 if left <= 0 else blocks / (blocks - left)) / clock

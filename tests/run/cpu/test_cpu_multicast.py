@@ -35,7 +35,7 @@ kernel(const float* a, const float* b, float* c, const __grid_constant__ tensor_
     mbarrier_begin(relay, 2);
     mbarrier_begin(empty, 2 * BLOCKS);
   }
-  cluster_meets();  // begun
+  cluster_begins();  // begun
   if (w == 2) {
     for (int k = 0; k < 6; ++k) {
       const int s = k % 2;
@@ -58,13 +58,14 @@ kernel(const float* a, const float* b, float* c, const __grid_constant__ tensor_
     }
     for (int m = 0; m < 8; ++m) c[(i + 8 * w + m) * 128 + j + t] = sum[m];
   }
-  cluster_meets();  // ends
+  cluster_ends();  // ends
 }
 """
 OWN_B = "bulk_copy_2d<32, 32>(&b_s[s][0][0], b_map, j, 32 * k, full[s]);"
 SHARED_B = "multicast_2d<32, 16, 2, 2>(&b_s[s][16 * down][0], b_map, j, 32 * k + 16 * down, full[s]);"
 
-BEGUN, ENDS = "  cluster_meets();  // begun\n", "  cluster_meets();  // ends\n"
+BEGUN, ENDS = "  cluster_begins();  // begun\n", "  cluster_ends();  // ends\n"
+DRAINS = "  if (w == 2 && t == 0) mbarrier_drain<6>(empty);\n"
 COUNT, RELEASE = "mbarrier_begin(empty, 2 * BLOCKS);", "mbarrier_release_all<BLOCKS>(empty[s]);"
 EMPTY, FULL = "if (t == 0 && k >= 2) mbarrier_wait_all(empty[s], (k / 2 - 1) % 2);", "mbarrier_wait(full[s], k / 2 % 2);"
 PART, ARRIVE = "&a_s[s][8 * across][0], a_map, 32 * k, i + 8 * across", "        mbarrier_arrive(full[s]);\n"
@@ -115,8 +116,9 @@ RIGHT: dict[str, Edits] = {
     "the producer passes on what is released": (
         (RELEASE, "mbarrier_release(relay[s]);"), (COUNT, COUNT.replace("2 * ", "")),
         (EMPTY, "if (k >= 2) { if (t == 0) mbarrier_wait(relay[s], (k / 2 - 1) % 2); " + RELEASE + " } " + EMPTY)),
+    "the producer waits for all releases": ((ENDS, DRAINS),),
     "the cluster meets at each step": (
-        (EMPTY, "if (k >= 2) cluster_meets();"), (FULL, f"if (k >= 2) cluster_meets(); {FULL}"), (RELEASE, "")),
+        (EMPTY, "if (k >= 2) cluster_ends();"), (FULL, f"if (k >= 2) cluster_ends(); {FULL}"), (RELEASE, "")),
 }
 """What orders a part behind the reads of those to whom it goes."""
 
@@ -160,6 +162,7 @@ MISTAKES: dict[str, tuple[Edits, tuple[str, ...]]] = {
     "another lane waits": (((EMPTY, EMPTY.replace("t == 0", "t == 1")),), UNREAD),
     "the mbarriers are not ready": (((BEGUN, "  __syncthreads();\n"),), ("mbarrier-not-ready",)),
     "a block ends before the others": (((ENDS, ""),), ("cluster-ended",)),
+    "the producer waits for all releases but one": (((ENDS, DRAINS.replace("6", "5")),), ("cluster-ended",)),
     "a block leaves at once": ((("  if (w == 2 && t == 0) {\n", "  if (across) return;\n  if (w == 2 && t == 0) {\n"),),
                                ("grid-divergence", "cluster-ended")),
     "a block leaves": (((BEGUN, f"{BEGUN}  if (across) return;\n"),), ("cluster-ended", "bulk-unfinished")),
@@ -234,13 +237,12 @@ extern "C" __global__ void kernel(const float* x, float* y, const __grid_constan
   __shared__ __align__(128) float x_s[32];
   __shared__ unsigned long long full[1], empty[1];
   if (threadIdx.x == 0) { mbarrier_begin(full); mbarrier_begin(empty); }
-  cluster_meets();
+  cluster_begins();
   if (threadIdx.x == 0) { multicast_1d<32, 1, 1>(&x_s[0], x_map, 0, full[0]); mbarrier_arrive(full[0]); }
   mbarrier_wait(full[0], 0);
   y[threadIdx.x] = x_s[threadIdx.x] + 1.0f;
   mbarrier_release_all<1>(empty[0]);
-  mbarrier_wait_all(empty[0], 0);
-  cluster_meets();
+  mbarrier_drain<1>(empty);
 }
 """
     f32 = DTYPES["f32"]
