@@ -50,11 +50,15 @@ class Wait:
 
 @dataclass(frozen=True)
 class WaitProducts:
-    """Until at most `pending` of the warpgroup's products are in flight, which add into some `accumulators`."""
+    """Until at most `pending` of the warpgroup's products are in flight, which add into some `accumulators`.
+
+    With `late` the compiler cannot read them earlier (:mod:`~explorer.kernel.passes.late_reads`).
+    """
 
     pending: int
     accumulators: tuple[Store, ...]
     ids: tuple[str, ...] = ()
+    late: bool = False
 
 
 # -- bulk copies: one thread asks, all threads wait --------------------------------------------------------------------------

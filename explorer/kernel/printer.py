@@ -235,8 +235,8 @@ class BodyPrinter:
     @node.register
     def _(self, node: WaitProducts) -> list[Out]:
         self.spell.library.add("wgmma_wait")
-        names = ", ".join(store.name for store in node.accumulators)
-        return [Lines((f"wgmma_wait<{node.pending}>({names});  // {', '.join(node.ids[:1])}",), node.ids)]
+        wait = f"wgmma_wait<{node.pending}>({', '.join(s.name for s in node.accumulators)});  // {', '.join(node.ids[:1])}"
+        return [Lines((wait, *("nothing_before();",) * node.late), node.ids)]
 
     @node.register
     def _(self, node: BulkCopy) -> list[Out]:
@@ -289,7 +289,7 @@ class BodyPrinter:
     def _(self, node: Barrier) -> list[Out]:
         call = f"cluster_{node.cluster}s" if node.cluster else f"barrier_of<1, {self.meet}>" if self.meet else "__syncthreads"
         self.spell.library.update(fence := ["fence_proxy_async"] * node.proxy)
-        return [Lines((*(f"{name}();" for name in fence), f"{call}();{f'  // {node.comment}' * (node.comment != '')}"), node.ids)]
+        return [Lines((*(f"{x}();" for x in fence), f"{call}();{f'  // {node.comment}' * (node.comment != '')}"), node.ids)]
 
     # -- stamps -------------------------------------------------------------------------------------------------
 

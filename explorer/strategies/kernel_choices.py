@@ -158,13 +158,13 @@ def _around(*values: Sequence[Any]) -> list[tuple[Any, ...]]:
 def _contractions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
     """Tilings of a product, and shapes of sums over windows.
 
-    Tilings that differ in their stages alone, or in how warps divide a block's tile, cost about the same: each one counts as
-    dearer than the one before it, so that a short search sees many tiles.
+    Tilings that differ in their stages alone, in their clusters, or in how warps divide a block's tile, cost about the same: each
+    one counts as dearer than the one before it, so that a short search sees many tiles.
     """
     found, alike = list[Choice](), Counter[tuple[str, Tiling]]()
     for w in ways(schedule, kernel, gpu):
         for t, us in ranked(w.form, gpu):
-            tile = replace(t, stages=0, down=0, across=0) if t.engine == "warp" else replace(t, stages=0)
+            tile = replace(t, stages=0, down=0, across=0) if t.engine == "warp" else replace(t, stages=0, mates=(1, 1))
             before = alike[w.label, tile]
             alike[w.label, tile] += 1
             found.append(Choice("spread", kernel, f"{t}{', ' * bool(w.label)}{w.label}",

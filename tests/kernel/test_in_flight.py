@@ -59,3 +59,11 @@ def test_one_that_is_read_before_is_found() -> None:
     assert [*early("\n".join((product, other, packed, wait, packed)))] == ["F2FP.F16.F32.PACK_AB R5, R55, R54"]
     assert [*early("\n".join((product, wait.replace("0x0", "0x1"), packed, wait)))] == ["F2FP.F16.F32.PACK_AB R5, R55, R54"]
     assert not [*early("\n".join((packed, product, product, other, wait, packed)))]
+
+
+def test_only_halves_that_are_stored_one_by_one_need_it() -> None:
+    held = "wgmma_wait<0>(s);  // k.done\n    nothing_before();"
+    assert held in odd(GROUPS).cuda
+    for other in (odd(replace(GROUPS, columns=128), ex.f32), built(product(ex.f16, ex.f32, "n", "t"), GROUPS, M=200, N=616, K=264)):
+        assert "wgmma_wait<0>(" in other.cuda
+        assert "nothing_before();" not in other.cuda

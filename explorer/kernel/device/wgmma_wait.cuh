@@ -10,13 +10,6 @@ __device__ __forceinline__ void accumulated(T (&all)[N]) {
     for (int i = 0; i < N; ++i) accumulated(all[i]);
 }
 
-// Nothing is read earlier: a branch that is never taken, which the compiler does not know.  NVRTC 13.5 packed halves of accumulators
-// in front of the last wait, where neighbours are stored one by one: the last products were missing in them.
-__device__ __forceinline__ void nothing_before() {
-    unsigned z;
-    asm volatile("mov.u32 %0, %%tid.z;" : "=r"(z));
-    if (z > 1023) asm volatile("trap;");
-}
 #endif
 // Until at most PENDING of this warpgroup's products are in flight.
 template <int PENDING, class... T>
@@ -25,7 +18,16 @@ __device__ __forceinline__ void wgmma_wait(T&... accumulators) {
     simt_product_wait(PENDING);
 #else
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
-    if (PENDING == 0) nothing_before();
     (accumulated(accumulators), ...);
+#endif
+}
+
+// Nothing is read earlier: a branch that is never taken, which the compiler does not know.  NVRTC 13.5 packed halves of accumulators
+// in front of the last wait, where neighbours are stored one by one: the last products were missing in them.
+__device__ __forceinline__ void nothing_before() {
+#if !defined(SIMT_HOST)
+    unsigned z;
+    asm volatile("mov.u32 %0, %%tid.z;" : "=r"(z));
+    if (z > 1023) asm volatile("trap;");
 #endif
 }
