@@ -267,7 +267,7 @@ class Collect:
         Which threads have a value; the others give the identity.
     atomic : bool
         Whether other blocks update the target at the same time.
-    clustered : bool
+    of_cluster : bool
         Whether blocks of a cluster combine too: then all of them come by, and the conditions stay inside.
     """
 
@@ -279,7 +279,7 @@ class Collect:
     first_waits: bool
     guards: tuple[Condition, ...] = ()
     atomic: bool = False
-    clustered: bool = False
+    of_cluster: bool = False
     ids: tuple[str, ...] = ()
 
 

@@ -26,7 +26,7 @@ from tests.transforms.test_join import shifted
 FITTING = ("total", "total, one thread", "rows", "peaks", "rows, two to a block", "columns", "columns, one row of threads")
 
 
-def clustered(name: str) -> Schedule:
+def of_cluster(name: str) -> Schedule:
     s, kernel = apart(spread(name))
     return s.join(kernel, "cluster")
 
@@ -40,7 +40,7 @@ def wide(columns: int) -> Schedule:
 
 @pytest.mark.parametrize("name", FITTING)
 def test_one_launch_that_computes_the_same(name: str) -> None:
-    s = clustered(name)
+    s = of_cluster(name)
     assert not s.obligations
     check_plan(s.plan)
     module = emit(s.plan)
@@ -53,7 +53,7 @@ def test_one_launch_that_computes_the_same(name: str) -> None:
 
 
 def test_the_same_bits_in_every_order_and_in_both_builds() -> None:
-    made = [clustered(name) for name in FITTING]
+    made = [of_cluster(name) for name in FITTING]
     checked, fast = CpuDevice(seeds=20), CpuDevice(checked=False, threads=2)
     texts = [emit(s.plan) for s in made]
     for s, one, other in zip(made, checked.build_many(texts), fast.build_many(texts), strict=True):
@@ -66,14 +66,14 @@ def test_the_same_bits_in_every_order_and_in_both_builds() -> None:
 
 @pytest.mark.parametrize("name", ["total", "columns"])
 def test_text(name: str, golden) -> None:
-    s = clustered(name)
+    s = of_cluster(name)
     text = emit(s.plan).text
     golden(loops_text(s.plan) + "\n\n" + text[text.index('extern "C"'):])
 
 
 @pytest.mark.parametrize("name", FITTING)
 def test_nvrtc_takes_it_and_keeps_the_loads_before_the_wait(name: str) -> None:
-    compiled = compile_module(emit(clustered(name).plan, arch="sm_90a"), "sm_90a")
+    compiled = compile_module(emit(of_cluster(name).plan, arch="sm_90a"), "sm_90a")
     assert all(k.stack_bytes == 0 for k in compiled.kernels.values())
     assert compiled.ptx.count("barrier.cluster.arrive.release") == 1
     if name == "columns":  # the blocks of a cluster come together while the values are on their way
@@ -87,14 +87,14 @@ def broken(module: CudaModule, old: str, new: str) -> CudaModule:
 
 @pytest.mark.parametrize("name", ["total", "columns"])
 def test_without_the_barrier_the_parts_are_not_there(name: str) -> None:
-    s = clustered(name)
+    s = of_cluster(name)
     module = broken(emit(s.plan), "    simt_cluster_meet();\n", "")
     with pytest.raises(KernelFault, match="before anything was written"):
         CpuDevice().run(CpuDevice().build(module), seeded_arrays(s.source, 1))
 
 
 def test_a_place_outside_of_the_slots_is_seen() -> None:
-    s = clustered("columns")
+    s = of_cluster("columns")
     module = emit(s.plan)
     size = slots_of(s.plan, s.plan.launched[-1])["array", "y_p_2"].size
     module = broken(module, f"y_p_2_slots[{size}]", f"y_p_2_slots[{size // 2}]")
@@ -107,7 +107,7 @@ def test_a_place_outside_of_the_slots_is_seen() -> None:
 
 def test_a_cluster_keeps_its_own_elements_alone() -> None:
     """7 parts of 16 of the 40 columns, in the order of the parts, whichever loops come to them."""
-    s = clustered("columns")
+    s = of_cluster("columns")
     (slots,) = slots_of(s.plan, s.plan.launched[-1]).values()
     (_, wrote), (_, read) = sorted(slots.at.items(), key=lambda item: item[0][0] not in slots.writers)
     assert wrote.evaluate({"k": 3, "j_2.i": 5}) == 3 * 16 + 5
@@ -183,4 +183,4 @@ def test_two_kinds_of_clusters() -> None:
 
 def test_gpus_without_clusters() -> None:
     with pytest.raises(ScheduleError, match="sm_80 does not have"):
-        emit(clustered("rows").plan, arch="sm_80")
+        emit(of_cluster("rows").plan, arch="sm_80")

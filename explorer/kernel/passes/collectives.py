@@ -145,7 +145,7 @@ def _one(node: Collect, context: Context) -> Node:
         return If(guards, (do,)) if guards else do
     way, waits = ways.way()
     result = context.low.taken.take(f"{node.target.store.name}_{site.statement.update}")
-    return replace(node, way=way, first_waits=waits, result=result, atomic=ways.atomic, clustered=bool(ways.blocks))
+    return replace(node, way=way, first_waits=waits, result=result, atomic=ways.atomic, of_cluster=bool(ways.blocks))
 
 
 def _lanes(loop: For, context: Context) -> list[Node]:

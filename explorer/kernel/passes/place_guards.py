@@ -86,7 +86,7 @@ def _pieces(node: Node, above: tuple[For, ...], context: Context) -> list[Piece]
             return [Piece((node,), only.guards, barrier=isinstance(only, Apply), absorbs=True)]
         return [Piece((node,))] if node.settled else _loop(node, above, context)
     if isinstance(node, Collect):
-        return [Piece((node,), () if node.clustered else node.guards, barrier=True, absorbs=not node.clustered)]
+        return [Piece((node,), () if node.of_cluster else node.guards, barrier=True, absorbs=not node.of_cluster)]
     if isinstance(node, (Barrier, Combine)):
         return [Piece((node,), barrier=True, neutral=True)]
     if isinstance(node, (Commit, Wait, WaitProducts, Await, Release, AwaitTurn, PassTurn)):
