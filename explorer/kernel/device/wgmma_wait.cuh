@@ -9,7 +9,6 @@ __device__ __forceinline__ void accumulated(T (&all)[N]) {
     #pragma unroll
     for (int i = 0; i < N; ++i) accumulated(all[i]);
 }
-
 #endif
 // Until at most PENDING of this warpgroup's products are in flight.
 template <int PENDING, class... T>

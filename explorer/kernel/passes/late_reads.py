@@ -25,6 +25,7 @@ from ..nodes import Do, Node, Ref, WaitProducts
 from ..traverse import map_bodies, walk
 
 WORD_BYTES = 4
+"""Of what a thread stores alone: of narrower values the compiler puts several into one."""
 
 
 def late_reads(body: tuple[Node, ...], context: Context) -> tuple[Node, ...]:
