@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.sass import disassembler, whole
 
-PRODUCT = re.compile(r"[HIQ]GMMA\.64x(\d+)x\d+\S* R(\d+),")
+PRODUCT = re.compile(r"[HIQ]GMMA\.64x(\d+)x\d+(\.F16)?\S* R(\d+),")
 COMPLETE = re.compile(r"WARPGROUP\.DEPBAR\.LE gsb0, 0x0")
 INSTRUCTION = re.compile(r"\*/\s+(.*?);")
 REGISTER = re.compile(r"\bR(\d+)\b")
@@ -38,7 +38,8 @@ def early(text: str) -> Iterator[str]:
     flying = set[int]()
     for line in text.splitlines():
         if product := PRODUCT.search(line):
-            flying |= {*range(int(product[2]), int(product[2]) + int(product[1]) // 2)}
+            columns, halves, first = product.groups()
+            flying |= {*range(int(first), int(first) + int(columns) // (4 if halves else 2))}
         elif COMPLETE.search(line):
             flying.clear()
         elif (found := INSTRUCTION.search(line)) and flying & {int(n) for n in REGISTER.findall(found[1])}:

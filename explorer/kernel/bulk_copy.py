@@ -6,7 +6,7 @@ What a leaf moves was decided when it was judged (:mod:`~explorer.poly.bulk`); t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Protocol
 
@@ -168,7 +168,13 @@ def end(c: Known) -> tuple[Node, ...]:
         return ()
     if (releases := every_release(low.kernel)) is None:
         return (Barrier(cluster="end", comment="the others of the cluster may still write here"),)
-    return (by_first(low, Drain(c.bulk.released[low.kernel.id], releases)),)
+    return (drain(low, c.bulk.released[low.kernel.id], releases),)
+
+
+def drain(low: Lowered, released: Mbarriers, releases: int) -> Node:
+    """The first thread's wait for all releases, apart from what else it does: the producer's last."""
+    node = by_first(low, Drain(released, releases))
+    return replace(node, settled=True) if isinstance(node, If) else node
 
 
 def every_release(kernel: Kernel) -> int | None:

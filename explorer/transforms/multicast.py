@@ -63,7 +63,13 @@ class Multicast(Transform):
             return found
         if self.axis not in BLOCK_ROLES:
             return no(f"{self.axis} is no axis of the grid", hint=f"one of {', '.join(BLOCK_ROLES)}")
+        if self.count < 1:
+            return no(f"{self.count} is no number of neighbours", "a cluster has two blocks at least", "count=2 or more")
         if self.count == 1:
+            if found.multicast and found.multicast[0] != self.axis:
+                other = found.multicast[0]
+                return no(f"{found.id} is shared along {other}, and not along {self.axis}",
+                          hint=f"multicast({found.id!r}, {other!r}, 1)")
             return YES if found.multicast else no(f"{found.id} is not shared", "each block copies its own box", "count=2 or more")
         if found.multicast == (self.axis, self.count):
             return no(f"{found.id} is shared so already", hint="count=1 ends that")

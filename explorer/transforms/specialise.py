@@ -92,6 +92,8 @@ class Specialise(Transform):
             return no(f"with {self.stages} slot nobody runs ahead", hint="stages=2 or more")
         every = loop.extent * prod(x.extent for x in _around(plan, loop))
         if self.stages > every:
+            if every < 2:
+                return no(f"nobody runs ahead in {loop.id}", "a block runs one iteration of it", "smaller tiles, or another loop")
             return no(f"{self.stages} slots are more than {loop.id} fills", f"a block runs {every} iterations of it",
                       f"stages={every} or fewer")
         if (bad := _copies(plan, kernel, loop)) is not None:

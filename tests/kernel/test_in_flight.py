@@ -60,6 +60,7 @@ def test_one_that_is_read_before_is_found() -> None:
     assert [*early("\n".join((product, other, packed, wait, packed)))] == ["F2FP.F16.F32.PACK_AB R5, R55, R54"]
     assert [*early("\n".join((product, wait.replace("0x0", "0x1"), packed, wait)))] == ["F2FP.F16.F32.PACK_AB R5, R55, R54"]
     assert not [*early("\n".join((packed, product, product, other, wait, packed)))]
+    assert not [*early("\n".join((product.replace(".F32", ".F16"), packed)))]  # two sums of halves in a register
 
 
 def test_only_halves_that_are_stored_one_by_one_need_it() -> None:

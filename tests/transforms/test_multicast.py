@@ -234,3 +234,43 @@ def test_the_device_notices(old: str, new: str) -> None:
         return
     wanted = arrays["a"].astype(np.float32) @ arrays["b"].astype(np.float32)
     assert np.abs(found["c"].astype(np.float32) - wanted).max() > 1
+
+
+@pytest.mark.parametrize(("mates", "persistent"), [((2, 1), 0), ((2, 1), 2), ((1, 2), 0)])
+def test_results_of_clusters_leave_by_bulk_stores(mates: tuple[int, int], persistent: int) -> None:
+    tiling = replace(ALONE, mates=mates, persistent=persistent, columns=64, stages=2, through=True, bulk_stores=True)
+    s = contraction(product.schedule(M=256, N=128, K=128), tiling=tiling)
+    assert "bulk_store_2d(c_map" in s.cuda
+    assert "mbarrier_drain<" in s.cuda
+    assert s.run(device="cpu", time=False, ragged=False).correct
+
+
+def test_a_nest_behind_does_not_share_the_condition_of_the_last_wait() -> None:
+    text = """@ex.program
+def f(a: ex.f32[M, K], b: ex.f32[K, N], c: ex.f32[M, N], d: ex.f32[64], e: ex.f32[64]):
+    for i in range(M):
+        for j in range(N):
+            acc = ex.local(ex.f32)
+            acc = 0
+            for k in range(K):
+                acc += a[i, k] * b[k, j]
+            c[i, j] = acc
+    for t in range(64):
+        e[t] = d[t] * 2.0
+"""
+    s = define(text, "two.py").schedule(M=16, N=64, K=64)
+    s = s.tile(("i", "j"), (4, 32)).bind("i.i", "thread.y").bind("j.i", "thread.x").contract("acc").split("k", 16)
+    s = s.stage("a", "k", engine="bulk").stage("b", "k", engine="bulk").bind("i", "block.y").bind("j", "block.x")
+    s = s.split("t", 32).bind("t.i", "thread.x").bind("t", "block.x").specialise("k", 2).multicast("b_s", "block.y", 2)
+    assert "mbarrier_drain<4>" in s.cuda
+    assert s.run(device="cpu", time=False, ragged=False).correct
+
+
+def test_a_count_that_is_none_and_another_axis_are_refused() -> None:
+    s = made((2, 2))
+    for count in (0, -2):
+        with pytest.raises(TransformError, match="is no number of neighbours"):
+            s.multicast("a_s", "block.y", count)
+    with pytest.raises(TransformError, match=r"a_s is shared along block\.y, and not along block\.x"):
+        s.multicast("a_s", "block.x", 1)
+    assert copies(s.multicast("a_s", "block.y", 1).plan) == {"a_s": None, "b_s": ("block.x", 2)}

@@ -15,7 +15,7 @@ from ...ir.expr import const, remainder, var
 from ...ir.finding import Finding
 from ...ir.tree import BLOCK_ROLES
 from ...poly.multicast import is_shared, parts_of
-from ..bulk_copy import by_first, every_release, moved, shared_by
+from ..bulk_copy import drain, every_release, moved, shared_by
 from ..nodes import Barrier, Begin, BulkCopy, Drain, Node, Release
 from ..sites import Lowered
 from ..traverse import walk
@@ -45,10 +45,11 @@ def check_mates(low: Lowered, body: Sequence[Node]) -> Iterator[Finding]:
         yield finding("race", kernel.id, "copies for other blocks of the cluster that may not have begun, or have ended", None)
 
 
-def _is_last(low: Lowered, body: Sequence[Node], drain: Drain) -> bool:
+def _is_last(low: Lowered, body: Sequence[Node], n: Drain) -> bool:
     """Whether the kernel ends with the producer's wait for all releases."""
     released = {n.mbarriers for n in walk(tuple(body)) if isinstance(n, Release)}
-    return body[-1] == by_first(low, drain) and drain.releases == every_release(low.kernel) and released == {drain.mbarriers}
+    releases = every_release(low.kernel)
+    return releases is not None and released == {n.mbarriers} and body[-1] == drain(low, n.mbarriers, releases)
 
 
 def _inner(node: Node) -> list[Node]:
