@@ -52,13 +52,13 @@ class Wait:
 class WaitProducts:
     """Until at most `pending` of the warpgroup's products are in flight, which add into some `accumulators`.
 
-    With `late` the compiler cannot read them earlier (:mod:`~explorer.kernel.passes.late_reads`).
+    With `fenced` the compiler cannot move reads of them in front of it (:mod:`~explorer.kernel.passes.fence_reads`).
     """
 
     pending: int
     accumulators: tuple[Store, ...]
     ids: tuple[str, ...] = ()
-    late: bool = False
+    fenced: bool = False
 
 
 # -- bulk copies: one thread asks, all threads wait --------------------------------------------------------------------------

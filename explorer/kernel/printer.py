@@ -236,7 +236,7 @@ class BodyPrinter:
     def _(self, node: WaitProducts) -> list[Out]:
         self.spell.library.add("wgmma_wait")
         wait = f"wgmma_wait<{node.pending}>({', '.join(s.name for s in node.accumulators)});  // {', '.join(node.ids[:1])}"
-        return [Lines((wait, *("nothing_before();",) * node.late), node.ids)]
+        return [Lines((wait, *("fence_reads();",) * node.fenced), node.ids)]
 
     @node.register
     def _(self, node: BulkCopy) -> list[Out]:

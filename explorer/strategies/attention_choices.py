@@ -7,7 +7,7 @@ from functools import partial
 from ..gpu.spec import Gpu
 from ..schedule import Schedule
 from .attention import attention, attention_tilings
-from .auto import auto, is_at_once
+from .auto import auto, beats_scores_in_memory
 from .kernel_choices import Choice
 
 
@@ -25,7 +25,7 @@ def attention_choices(schedule: Schedule, start: Schedule, gpu: Gpu, approximate
         As `auto` takes it.
     """
     made, found = attention_tilings(start, gpu, approximate)
-    if not found or not (is_at_once(made, gpu) or auto(schedule, gpu, approximate).plan == made.plan):
+    if not found or not (beats_scores_in_memory(made, gpu) or auto(schedule, gpu, approximate).plan == made.plan):
         return []
     return [Choice("attention", "", str(t), us, partial(attention, gpu=gpu, tiling=t, approximate=approximate))
             for t, us in found]

@@ -73,14 +73,14 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
     if decide is not None:
         return guarded(schedule, target, approximate, decide, by_rules) if own is None else own
     whole = attention(start, gpu=target, approximate=approximate)
-    if whole is not start and is_at_once(whole, target):
+    if whole is not start and beats_scores_in_memory(whole, target):
         return whole
     made = guarded(schedule, target, approximate, decide, by_rules)
     return made if whole is start else min(made, whole, key=lambda s: price(s.plan, target).total_us)
 
 
-def is_at_once(whole: Schedule, target: Gpu) -> bool:
-    """Whether one kernel of two products is taken before others are made, which takes seconds: theirs keep scores in memory."""
+def beats_scores_in_memory(whole: Schedule, target: Gpu) -> bool:
+    """Whether one kernel of attention costs less than writing and reading its scores, as any plan of several kernels does."""
     return price(whole.plan, target).total_us <= through_memory_us(whole.source, target)
 
 

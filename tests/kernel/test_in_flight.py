@@ -64,9 +64,9 @@ def test_one_that_is_read_before_is_found() -> None:
 
 
 def test_only_halves_that_are_stored_one_by_one_need_it() -> None:
-    held = re.compile(r"wgmma_wait<0>\(\w+\);  // \S+\s+nothing_before\(\);")
+    held = re.compile(r"wgmma_wait<0>\(\w+\);  // \S+\s+fence_reads\(\);")
     assert held.search(odd(GROUPS).cuda)
     whole = built(product(ex.f16, ex.f32, "n", "t"), GROUPS, M=200, N=616, K=264)
     for other in (odd(replace(GROUPS, columns=128), ex.f32), whole):
         assert "wgmma_wait<0>(" in other.cuda
-        assert "nothing_before();" not in other.cuda
+        assert "fence_reads();" not in other.cuda

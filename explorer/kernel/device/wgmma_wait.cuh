@@ -21,9 +21,10 @@ __device__ __forceinline__ void wgmma_wait(T&... accumulators) {
 #endif
 }
 
-// Nothing is read earlier: a branch that is never taken, which the compiler does not know.  NVRTC 13.5 packed halves of accumulators
-// in front of the last wait, where neighbours are stored one by one: the last products were missing in them.
-__device__ __forceinline__ void nothing_before() {
+// A fence against the compiler: it reads no accumulator in front of it, as it moves nothing in front of a branch.  This one is never
+// taken, which the compiler does not know.  NVRTC 13.5 converted accumulators to halves in front of the last wait, where neighbours
+// are stored one by one: the last products were missing in them.
+__device__ __forceinline__ void fence_reads() {
 #if !defined(SIMT_HOST)
     unsigned z;
     asm volatile("mov.u32 %0, %%tid.z;" : "=r"(z));

@@ -12,8 +12,8 @@ from ..lower import Context
 from ..nodes import Node
 from .batch_loads import batch_loads
 from .collectives import collectives
+from .fence_reads import fence_reads
 from .first_writes import first_writes
-from .late_reads import late_reads
 from .name_divisions import name_divisions
 from .place_guards import place_guards
 from .redundant_guards import redundant_guards
@@ -24,7 +24,7 @@ from .whole_tiles import whole_tiles
 Pass = Callable[[tuple[Node, ...], Context], tuple[Node, ...]]
 
 PASSES: tuple[Pass, ...] = (collectives, redundant_guards, scalar_lanes, batch_loads, vectorize, first_writes, place_guards,
-                            whole_tiles, late_reads, name_divisions)
+                            whole_tiles, fence_reads, name_divisions)
 """In the order in which they run.  The first one decides how threads combine values, without which there is no text."""
 
 
