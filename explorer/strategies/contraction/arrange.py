@@ -20,6 +20,7 @@ from ...ir.expr import Expr
 from ...ir.plan import Plan
 from ...schedule import Schedule
 from .._steps import Builder
+from ..pipelines.rates import LINE_BYTES
 from ..stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
 from .copies import Laid, copied_first
 from .form import Factor, ProductForm, product_form
@@ -110,7 +111,8 @@ def _padding(plan: Plan, form: ProductForm, factor: Factor) -> int:
 
 
 def _behind(row: int, size: int) -> int:
-    return -row % (GRAIN // size) if GRAIN % size == 0 else 0
+    """Elements behind a row that no tensor map takes, so that rows of the copy begin at whole lines of the cache."""
+    return -row % (LINE_BYTES // size) if GRAIN % size == 0 and row * size % GRAIN else 0
 
 
 def _own_input(plan: Plan, form: ProductForm, factor: Factor) -> bool:

@@ -91,10 +91,15 @@ NARROW_CYCLES, NARROW_APART = 6.0, 35.0
 """Of plain arithmetic, whose rows begin anywhere: cycles of a warp's asynchronous copy of one word a thread, and from one of a
 thread's to its next.  Fitted with 7 products of f32 in 14 to 17 tilings each (H200), to 5 %: the one that the model takes for
 cheapest takes 1.00 to 1.04 times as long as the fastest."""
-LINE_BYTES, STRADDLING = 128, 1.5
-"""Of a line of the second-level cache, and how much longer boxes take whose rows of so many bytes lie in two of them (1000 x 1504
-x 776 took 11.2 µs where 512 x 3072 x 768 took 8.0, in as many blocks).  A shorter row of a box takes as long as a whole line: 3
-x 3 filters over 8 channels a group, in rows of 32 bytes, took 110 µs where their bytes would have taken 28."""
+LINE_BYTES = 128
+"""Of a line of the second-level cache.  A shorter row of a box takes as long as a whole line: 3 x 3 filters over 8 channels a
+group, in rows of 32 bytes, took 110 µs where their bytes would have taken 28."""
+STRADDLING = {128: 1.0, 32: 1.1}
+"""How much longer boxes take whose rows begin at multiples of so many bytes: of a line, or of a sector, so that they lie in two
+lines."""
+SPLIT = 1.8
+"""And where rows begin inside of sectors (1000 x 1504 x 776 took 11.2 µs where 512 x 3072 x 768 took 8.0, in as many blocks; both
+are of 1,400 tilings of nine shapes, H100)."""
 CLUSTER_CYCLES = 1200.0
 """Of blocks that are a cluster, beside what they do otherwise: they wait for each other before their first copy, and the last of
 them ends all.  Where loads were not what counted, products took 0.1 to 0.6 µs longer in clusters of two (512 x 2304 x 768, 1024 x
@@ -146,7 +151,7 @@ def blocks_by_registers(gpu: Gpu, words: int, threads: int) -> int:
 
 def of_lines(row: int, pitch: int) -> float:
     """How much longer boxes take whose rows have so many bytes, of an array of rows of `pitch` bytes, than whole lines."""
-    return max(1.0, LINE_BYTES / row) * (STRADDLING if pitch % LINE_BYTES else 1.0)
+    return max(1.0, LINE_BYTES / row) * next((more for grain, more in STRADDLING.items() if pitch % grain == 0), SPLIT)
 
 
 def results_cycles(operations: float, threads: int) -> float:
