@@ -60,13 +60,15 @@ class LastWriter:
         return self.link.pairs
 
 
-def check_flow(plan: Plan) -> tuple[Finding, ...]:
+def check_flow(plan: Plan, buffer: str = "") -> tuple[Finding, ...]:
     """Whether every read that goes through a buffer still gets its value.
 
     Parameters
     ----------
     plan : Plan
         A plan that passes *cover*.
+    buffer : str
+        The only buffer whose reads are asked about; "" for all.
 
     Returns
     -------
@@ -81,7 +83,7 @@ def check_flow(plan: Plan) -> tuple[Finding, ...]:
     out = []
     flows = facts(plan).flow
     for reader in everything:
-        if not reader.site.reads:
+        if not reader.site.reads or (buffer and reader.site.cells != (buffer, True)):
             continue
         try:
             with budget(BUDGET):

@@ -46,7 +46,7 @@ class Judgement:
 
 @per_program(512)
 @alone
-def judge(plan: Plan) -> Judgement:
+def judge(plan: Plan, buffer: str = "") -> Judgement:
     """Ask the four questions; stops at the first question with a refusal.
 
     A question that takes longer than its budget is a refusal, too: nothing is assumed.
@@ -54,6 +54,9 @@ def judge(plan: Plan) -> Judgement:
     Parameters
     ----------
     plan : Plan
+    buffer : str
+        The only one whose reads *flow* is asked about, where a plan differs from another in this buffer's cells alone; "" for
+        all.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def judge(plan: Plan) -> Judgement:
         with budget(LIMIT):
             placed = place_leaves(plan)
             questions = (("cover", lambda: check_cover(plan, placed)), ("order", lambda: check_order(plan, placed)),
-                         ("order", lambda: check_joins(plan)), ("flow", lambda: check_flow(plan)),
+                         ("order", lambda: check_joins(plan)), ("flow", lambda: check_flow(plan, buffer)),
                          ("flow", lambda: check_async(plan)), ("flow", lambda: check_products(plan)),
                          ("flow", lambda: check_roles(plan)))  # fmt: skip
             for question, ask in questions:  # noqa: B007 the one that was asked last is named below

@@ -287,16 +287,17 @@ def _matched(found: tuple[Use, ...], scope: tuple[Loop, ...]) -> bool:
 def folded(plan: Plan, name: str) -> Plan:
     """The plan in which each dimension of a buffer, the outer ones first, is a ring of few cells in which every value survives.
 
-    More cells than lie between two that live at one time always do; so the number is searched by halving, and each is judged.
+    More cells than lie between two that live at one time always do; so the number is searched by halving, and each is judged by
+    the reads of this buffer.  The step's own verdict judges the others.
     """
-    if not judge(plan).legal:
+    if not judge(plan, name).legal:
         return plan
     for axis, extent in enumerate(plan.buffer_of[name].shape):
         few, enough, best = 0, extent, plan
         while enough - few > 1:
             size = min(max(2 * few, 1), (few + enough) // 2)
             ring = _ring(plan, name, axis, size)
-            if judge(ring).legal:
+            if judge(ring, name).legal:
                 enough, best = size, ring
             else:
                 few = size
