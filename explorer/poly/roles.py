@@ -27,14 +27,14 @@ from ..ir.instructions import stays_in_flight
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop, Sync, leaves, walk
 from ..ir.tree import ranges as loop_ranges
-from .arrivals import mbarriers
+from .arrivals import mbarriers, released_in_turn
 from .asynchronous import Points, StillOpen
 from .decide import decide
 from .events import Event, earlier, events
 from .feasible import feasible
 from .flow_text import cell_text, element, instance
-from .groups import COPIES, PRODUCTS, RELEASES, Queue, Step, closed_before, closed_in, landings, path_to
-from .linear import Case, Tuple, box, equal, less
+from .groups import COPIES, PRODUCTS, RELEASES, Landing, Queue, Step, closed_before, closed_in, landings, path_to
+from .linear import Case, Condition, Tuple, box, equal, less
 from .multicast import check_multicast
 from .turns import check_turns
 
@@ -154,8 +154,11 @@ def _lands_before_release(kernel: Kernel, path: tuple[Step, ...], queue: Queue) 
 def _through(kernel: Kernel, queue: Queue, path: tuple[Step, ...]) -> Expr | None:
     """The release by which the group of the node at a path's end is complete; None where none is known to be.
 
-    With ``rate`` groups to each release, release ``r`` covers those below ``rate * r + ahead``.
+    A wait for it behind the node, in the same iterations, tells which.  Else, with ``rate`` groups to each release, release ``r``
+    covers those below ``rate * r + ahead``.
     """
+    if (found := _waited_behind(kernel, queue, path)) is not None:
+        return found
     rate = _rate(kernel, queue)
     ahead, group = _ahead(kernel, queue, rate), closed_before(path, queue)
     if ahead is None:
@@ -166,6 +169,20 @@ def _through(kernel: Kernel, queue: Queue, path: tuple[Step, ...]) -> Expr | Non
     if any(factor % rate for _, factor in last.terms):
         return None
     return Expr(tuple((atom, factor // rate) for atom, factor in last.terms), -(-last.const // rate))
+
+
+def _waited_behind(kernel: Kernel, queue: Queue, path: tuple[Step, ...]) -> Expr | None:
+    """The release behind the first wait that stands behind a node, in the same iterations of the loops around both, and is for
+    its group or a later one; None where there is no such wait.
+    """
+    group, scope = closed_before(path, queue), loop_ranges(tuple(s.loop for s in path if s.loop is not None))
+    for step in reversed(path):
+        for node in step.body[step.index + 1:]:
+            if isinstance(node, Sync) and node.kind == queue.wait:
+                to = path_to(kernel, node.id)
+                if (closed_before(to, queue) - node.pending - group).simplify(scope).interval(scope)[0] >= 1:
+                    return closed_before(to, RELEASES)
+    return None
 
 
 def _rate(kernel: Kernel, queue: Queue) -> int:
@@ -210,7 +227,7 @@ def _finding(kernel: Kernel, use: Event, copy: Event, early: Points) -> Finding:
 
 def _phases(plan: Plan, kernel: Kernel) -> Iterator[Finding]:
     """Mbarriers that may go on by two phases while somebody waits for the first."""
-    count, ahead = mbarriers(plan, kernel), _ahead(kernel, COPIES)
+    count, freed = mbarriers(plan, kernel), released_in_turn(kernel)
     syncs = [n for n in walk(kernel.body) if isinstance(n, Sync)]
     for w in (n for n in syncs if n.kind == "wait"):
         for c in (n for n in syncs if n.kind == "commit"):
@@ -220,10 +237,10 @@ def _phases(plan: Plan, kernel: Kernel) -> Iterator[Finding]:
         path = path_to(kernel, q.id)
         scope = loop_ranges(tuple(s.loop for s in path if s.loop is not None))
         wanted = closed_before(path, RELEASES) - (q.pending + 1)
-        if wanted.interval(scope)[0] < -count:
+        if wanted.interval(scope)[0] < -freed:
             yield _phase(q, q, f"{q.id} waits for a release that never was")
-        elif ahead is None or (wanted + (count + ahead) - closed_before(path)).simplify(scope).interval(scope)[0] < 1:
-            yield _phase(q, q, f"consumers may release {count} slots more while {q.id} still waits for one")
+        elif any(_overtaken(kernel, q, n, freed) for n in syncs if n.kind == "release"):
+            yield _phase(q, q, f"consumers may release {freed} slots more while {q.id} still waits for one")
 
 
 def _phase(node: Sync, other: Sync, what: str) -> Finding:
@@ -238,9 +255,27 @@ def _one_at_a_time(kernel: Kernel, wait: Sync, commit: Sync, count: int) -> bool
     again, passed = equal(group + count, "a", closed_before(to), "b"), closed_before(at, RELEASES)
     held = (*sides[0][1], *sides[1][1], again)
     tuples = (sides[0][0], sides[1][0])
-    return not feasible(tuples, held) or any(
-        not w.when and not feasible(tuples, (*held, less(w.landed, "b", passed, "a", 0)))
-        for w in landings(kernel, commit.id, RELEASES))
+    return not feasible(tuples, held) or any(_always(tuples, held, w, less(w.landed, "b", passed, "a", 0))
+                                             for w in landings(kernel, commit.id, RELEASES))
+
+
+def _always(tuples: tuple[Tuple, Tuple], held: Case, w: Landing, otherwise: Condition) -> bool:
+    """Whether, of pairs of which `held` says all, a landing of the second one exists, and never is as `otherwise` says."""
+    missing = (less(e, "b", ZERO, "b") for e in w.when)
+    return not any(feasible(tuples, (*held, c)) for c in (otherwise, *missing))
+
+
+def _overtaken(kernel: Kernel, acquire: Sync, release: Sync, count: int) -> bool:
+    """Whether a release `count` behind the one that an acquire waits for may come before the producer goes on.
+
+    It does not where consumers have to wait before it for a group that is closed behind the acquire.
+    """
+    at, to = path_to(kernel, acquire.id), path_to(kernel, release.id)
+    sides, wanted = (_side(at, "a"), _side(to, "b")), closed_before(at, RELEASES) - (acquire.pending + 1)
+    held = (*sides[0][1], *sides[1][1], equal(wanted + count, "a", closed_before(to, RELEASES), "b"))
+    tuples = (sides[0][0], sides[1][0])
+    return feasible(tuples, held) and not any(_always(tuples, held, w, less(w.landed, "b", closed_before(at), "a", 0))
+                                              for w in landings(kernel, release.id, COPIES))
 
 
 def _side(path: tuple[Step, ...], side: str) -> tuple[Tuple, Case]:

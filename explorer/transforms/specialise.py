@@ -6,19 +6,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from ..ir.expr import ZERO, var
+from ..ir.expr import ZERO, Expr, remainder, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.layout import GROUP
 from ..ir.plan import Plan
-from ..ir.tree import Kernel, Loop, Node, Sync, leaves, walk
+from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, leaves, ranges, walk
 from ..poly.roles import UNIT, mixed, shares
 from ._landing import without_landings
 from ._room import no_room
+from ._uses import put_buffer
 from .base import Transform, get_loop
 from .bind import THREADS_PER_BLOCK
 from .launch_bounds import MOST_BLOCKS, MOST_THREADS
 from .pipeline import copy_nests, scope_dim, slotted
 
+TURNS = 2
+"""Slots of what is copied in front of the loop, once a tile."""
 LEAST, MOST = 24, 240
 """Registers of a thread that ``setmaxnreg`` can ask for here (PTX ISA, "setmaxnreg": 24 to 256; a thread uses 255 at most)."""
 
@@ -37,7 +40,10 @@ class Specialise(Transform):
     that it is proved for all trip counts: no slot is written before everybody has read it, no wait takes one phase for another,
     and nobody waits for ever.
 
-    All bulk copies of the kernel have to be in this loop, which is not pipelined: `specialise` takes the place of `pipeline`.
+    Bulk copies in front of the loop, in loops around it, are the producer's, too.  If a block makes them several times, their
+    buffers have two slots: the producer asks for the next tile's while the others still use this one's.  They need no acquire,
+    as the loop's own slots are released later.  Other bulk copies there are not, and the loop is not pipelined: `specialise`
+    takes the place of `pipeline`.
     `tensorize` comes before it, so that the block's threads are known, `overlap` behind.  With `registers` a consumer's thread
     takes so many, of those that the producer's warpgroup gives away (``setmaxnreg``).  A multiprocessor then holds one block, or
     as many as `blocks` says: some compute while others wait, and each has a part of the registers.
@@ -149,7 +155,7 @@ class Specialise(Transform):
             Sync(plan.fresh(f"{loop.id}.commit"), "commit"), Sync(plan.fresh(f"{loop.id}.wait"), "wait"), *rest,
             Sync(plan.fresh(f"{loop.id}.release"), "release"))
         new = plan.replace_node(loop.id, replace(loop, body=body))
-        new = slotted(new, filled, self.stages, hit[1], before)
+        new = _in_turn(slotted(new, filled, self.stages, hit[1], before), loop)
         made = replace(new.kernel_of(loop.id) or kernel, registers=self.registers, resident=self.blocks or kernel.resident)
         return replace(new, kernels=tuple(made if k.id == kernel.id else k for k in new.kernels))
 
@@ -179,10 +185,10 @@ def _copies(plan: Plan, kernel: Kernel, loop: Loop) -> Verdict | None:
                   f"stage('…', '{loop.id}', engine='bulk')")
     if odd := next((leaf for leaf in made if leaf.mechanism != "bulk"), None):
         return no(f"{odd.statement} is no bulk copy", "the producer is one thread", "stage it with engine='bulk'")
-    inside = {leaf.id for leaf in made}
-    if odd := next((leaf for leaf, _ in leaves(kernel.body) if leaf.mechanism == "bulk" and leaf.id not in inside), None):
-        return no(f"{odd.id} is a bulk copy outside of the body of {loop.id}", "one producer issues all bulk copies of a kernel",
-                  "specialise before pipeline, and stage in one loop alone")
+    known = {leaf.id for leaf in made} | {leaf.id for leaf, _ in _in_front(plan, loop)}
+    if odd := next((leaf for leaf, _ in leaves(kernel.body) if leaf.mechanism == "bulk" and leaf.id not in known), None):
+        return no(f"{odd.id} is a bulk copy neither in {loop.id} nor in front of it", "one producer issues all bulk copies of a kernel",
+                  "specialise before pipeline, and stage in this loop or in those around it")
     syncs = [n for n in walk(loop.body) if isinstance(n, Sync)]
     if len(syncs) != 2 or any(n.pending for n in syncs) or any(n.kind not in ("commit", "wait") for n in syncs):
         return no(f"the copies or products of {loop.id} run ahead already", hint="specialise before pipeline and overlap")
@@ -193,3 +199,47 @@ def _around(plan: Plan, loop: Loop) -> tuple[Loop, ...]:
     """The loops in time around a loop, outermost first."""
     hit = plan.find(loop.id)
     return tuple(x for x in (hit[1] if hit else ()) if not x.is_place and x.role != "launch")
+
+
+def _in_front(plan: Plan, loop: Loop) -> list[tuple[Leaf, tuple[Loop, ...]]]:
+    """Bulk copies in front of a loop, in the body of one around it or in loops of their own there; with the loops around both."""
+    hit = plan.find(loop.id)
+    around = {x.id for x in hit[1]} if hit else set[str]()
+    copies = {c.name for c in plan.copies}
+    found = [(leaf, tuple(x for x in above if x.id in around), [x for x in above if x.id not in around])
+             for leaf, above, _ in plan.leaves if leaf.mechanism == "bulk"]
+    return [(leaf, above) for leaf, above, own in found if _precedes(plan, leaf.id, loop.id)
+            and all(inner.statement in copies for inner, _ in leaves(tuple(own[:1])))]
+
+
+def _precedes(plan: Plan, first: str, second: str) -> bool:
+    """Whether one node stands before another in the plan's text."""
+    kernel = plan.kernel_of(first)
+    ids = [n.id for n in walk(kernel.body)] if kernel else []
+    return second in ids and ids.index(first) < ids.index(second)
+
+
+def _in_turn(plan: Plan, loop: Loop) -> Plan:
+    """Two slots for the buffers of copies in front of a loop, one tile's and the next one's, where a block makes them several
+    times.
+    """
+    for leaf, above in _in_front(plan, loop):
+        view = leaf.view(1)
+        times = [x for x in above if not x.is_place and x.role != "launch"]
+        if view is None or prod(x.extent for x in times) < 2:
+            continue
+        number, size = ZERO, 1
+        for x in reversed(times):
+            number, size = number + (var(x.id) - x.start) * size, size * x.extent
+        outside = above[:above.index(times[0])]
+        buffer = plan.buffer_of[view.buffer]
+        plan = put_buffer(plan, replace(buffer, shape=(TURNS, *buffer.shape),
+                                        scope=next((x.id for x in reversed(outside) if not x.is_thread), "")))
+        slot = remainder(number, TURNS, ranges(above))
+
+        def turned(user: Leaf, name: str = view.buffer, slot: Expr = slot) -> Leaf:
+            views = ((n, replace(v, index=(slot, *v.index)) if v.buffer == name else v) for n, v in user.views)
+            return replace(user, views=tuple(views))
+
+        plan = plan.map_leaves(turned)
+    return plan

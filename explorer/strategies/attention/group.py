@@ -73,7 +73,7 @@ class _OfGroups(Attending):
         b, f = self.b, self.form
         b.do("contract", b.plan.statement_of[f.scores].target.array, "register")
         b.do("contract", b.plan.statement_of[f.output].target.array, "register", fold=True)
-        if self.t.stages > 1:
+        if self.t.stages > 1 and not self.t.persistent:
             self._queries()
         else:
             self._boxes(f.left, self.place)

@@ -36,11 +36,13 @@ class Tiling:
     blocks: int = 0
     turns: bool = False
     through: bool = False
+    persistent: int = 0
 
     def __str__(self) -> str:
         places = f"{self.groups} warpgroups" if self.groups else f"{self.warps} warps"
         several = (f", {self.blocks} blocks at a time" if self.blocks else "") + ", in turns" * self.turns
         several += ", results through shared memory" * self.through
+        several += f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0)
         return f"{self.rows} rows in {places}, {self.keys} keys, {self.stages} stages{several}"
 
 
@@ -135,7 +137,9 @@ class Attending:
             b.attempt("reverse", f.row)
         if len(f.outer) > 1:
             b.do("coalesce", f.outer)
-        for loop, role in zip((f.row, *f.outer[:1]), BLOCK_AXES, strict=False):
+        if t.persistent:
+            b.do("persist", (*f.outer[:1], f.row), t.persistent)
+        for loop, role in zip((f.row, *f.outer[:1]) if not t.persistent else (), BLOCK_AXES, strict=False):
             b.do("bind", loop, role)
         b.do("bind", self.place, self.role)
         self.alone(rows)
