@@ -40,11 +40,15 @@ EXPOSED = 500
 TURNS = {True: 0.97, False: 1.01}
 """Times as long, with turns of two warpgroups, whether rows end with a diagonal and both products are 128 wide, or not: 0.95 to
 0.99, and 0.99 to 1.4 (H200; in narrower products waits for each other take longer)."""
-BEGUN = {False: 5200, True: 3500}
+BEGUN = {False: 8500, True: 6500}
 """Cycles of a block before its first step and behind its last one, in which other blocks of the multiprocessor compute: queries,
 the first keys, the results; less where these go through shared memory (µs on an H100, so and by pairs that lanes store): 512 keys
 99 and 109 in heads of 64, 168 and 184 in heads of 128; 2,048 keys 313 and 322, 476 and 493; with diagonals 76.5 and 86, 129 and
 146, 221 and 230, 331 and 341."""
+IN_TURN = 2000
+"""Cycles of each warpgroup of a multiprocessor for a tile that a block takes in turn, beside its steps; of several blocks, where
+results have 128 columns, less for fewer (512 and 2,048 keys, H200: heads of 64 102 to 89 µs and 317 to 302 in two blocks of one
+warpgroup, heads of 128 169 to 142 and 480 to 464 in one block of two)."""
 
 
 def held(form: AttentionForm, keys: int) -> int:
@@ -75,10 +79,26 @@ def group_tilings(form: AttentionForm, gpu: Gpu) -> Iterator[Tiling]:
         if shared_bytes(form, through := replace(t, through=True)) <= room:
             t = through
         if shared_bytes(form, t) <= room and held(form, keys) <= min(most, 240) and not wide:
-            found.append((tiling_us(form, t, gpu), t))
+            for u in (t, *_in_turn(form, t, gpu)):
+                found.append((tiling_us(form, u, gpu), u))
             if stages > 1 and groups == 2:
                 found.append((tiling_us(form, u := replace(t, turns=True), gpu), u))
     yield from (t for _, t in sorted(found, key=lambda x: (x[0], str(x[1]))))
+
+
+def _in_turn(form: AttentionForm, t: Tiling, gpu: Gpu) -> Iterator[Tiling]:
+    """The same tiling in blocks that take tiles in turn, whose producer asks for the next tile's queries and keys meanwhile.
+
+    Not with a diagonal: loops over keys are not trimmed then.  Tiles that are cut took longer so (512 keys in tiles of 80: 192 and
+    280 µs, 2,048 in tiles of 112: 569 and 593, heads of 128, H200).
+    """
+    rows, every, *_ = form.extents
+    grid = gpu.multiprocessors * max(1, t.blocks)
+    whole = not form.triangular and every % t.keys == 0 and rows % t.rows == 0 and every // t.keys >= t.stages
+    u = replace(t, persistent=grid)
+    room = gpu.shared_bytes_per_block_optin if not t.blocks else gpu.shared_bytes_per_sm // t.blocks - RESERVED
+    if t.stages > 1 and whole and form.batch * rows // t.rows > grid and shared_bytes(form, u) <= room:
+        yield u
 
 
 RESERVED = 1024
@@ -86,9 +106,9 @@ RESERVED = 1024
 
 
 def shared_bytes(form: AttentionForm, t: Tiling) -> int:
-    """Of a block: queries, the stages of keys and values, and results on their way out."""
+    """Of a block: queries, those of the next tile too, the stages of keys and values, and results on their way out."""
     _, _, depth, columns = form.extents
-    return 2 * (t.rows * depth + t.stages * t.keys * (depth + columns) + t.through * t.rows * columns) + 1024
+    return 2 * ((1 + (t.persistent > 0)) * t.rows * depth + t.stages * t.keys * (depth + columns) + t.through * t.rows * columns) + 1024
 
 
 def tiling_us(form: AttentionForm, t: Tiling, gpu: Gpu) -> float:
@@ -114,7 +134,9 @@ def tiling_us(form: AttentionForm, t: Tiling, gpu: Gpu) -> float:
     copied = resident * 2 * t.keys * (depth + columns) / RATES["warpgroup"].load
     step = max(several * (tensor + softmax) + EXPOSED / several**2, copied)
     steps, asked = steps_of(form, t)
-    cycles = steps * step + asked * (ASKED - 1) * several * softmax + BEGUN[t.through] * 2 / (resident + 1)
+    own = IN_TURN * several * (columns / GROUP if resident > 1 else 1) + BEGUN[t.through] - BEGUN[True]
+    begun = own if t.persistent else BEGUN[t.through] * 2 / (resident + 1)
+    cycles = steps * step + asked * (ASKED - 1) * several * softmax + begun
     rounds = blocks / (gpu.multiprocessors * resident)
     cycles *= TURNS[form.triangular and depth + columns >= 2 * GROUP] if t.turns else 1.0
     return (max(rounds, 1.0) if form.triangular else -(-rounds // 1)) * cycles / clock_of(gpu)
