@@ -54,18 +54,19 @@ def copies_in_bulk(kernel: Kernel) -> bool:
 def mbarriers(plan: Plan, kernel: Kernel) -> int:
     """How many mbarriers its groups take in turn: two more than a wait leaves open, or one for each where there are fewer.
 
-    Where the kernel has roles, as many as slots are released in turn, and one more for each commit without an acquire.
+    Where the kernel has roles, as many as slots are released in turn, and two more for each commit without an acquire.
     """
     if kernel.has_roles:
         kinds = [n.kind for n in walk(kernel.body) if isinstance(n, Sync)]
-        return released_in_turn(kernel) + max(kinds.count("commit") - kinds.count("acquire"), 0)
+        return released_in_turn(kernel) + 2 * max(kinds.count("commit") - kinds.count("acquire"), 0)
     open_ = max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"), default=0)
     return max(min(open_ + 2, counted(plan, kernel).all), 1)
 
 
 def released_in_turn(kernel: Kernel) -> int:
     """How many mbarriers consumers release slots on: one more than the releases that a producer runs ahead of."""
-    return max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "acquire" and n.pending > 0), default=0) + 1
+    ahead = (n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "acquire")
+    return max((0, *ahead)) + 1
 
 
 def waits(plan: Plan, kernel: Kernel) -> tuple[Awaited, ...]:

@@ -172,8 +172,8 @@ def _through(kernel: Kernel, queue: Queue, path: tuple[Step, ...]) -> Expr | Non
 
 
 def _waited_behind(kernel: Kernel, queue: Queue, path: tuple[Step, ...]) -> Expr | None:
-    """The release behind the first wait that stands behind a node, in the same iterations of the loops around both, and is for
-    its group or a later one; None where there is no such wait.
+    """The release behind the first wait for a node's group, or a later one, in the iteration in which the group is closed; None
+    where there is no such wait.
     """
     group, scope = closed_before(path, queue), loop_ranges(tuple(s.loop for s in path if s.loop is not None))
     for step in reversed(path):
@@ -182,6 +182,8 @@ def _waited_behind(kernel: Kernel, queue: Queue, path: tuple[Step, ...]) -> Expr
                 to = path_to(kernel, node.id)
                 if (closed_before(to, queue) - node.pending - group).simplify(scope).interval(scope)[0] >= 1:
                     return closed_before(to, RELEASES)
+        if closed_in(step.body, queue):
+            return None
     return None
 
 

@@ -187,7 +187,8 @@ def _copies(plan: Plan, kernel: Kernel, loop: Loop) -> Verdict | None:
         return no(f"{odd.statement} is no bulk copy", "the producer is one thread", "stage it with engine='bulk'")
     known = {leaf.id for leaf in made} | {leaf.id for leaf, _ in _in_front(plan, loop)}
     if odd := next((leaf for leaf, _ in leaves(kernel.body) if leaf.mechanism == "bulk" and leaf.id not in known), None):
-        return no(f"{odd.id} is a bulk copy neither in {loop.id} nor in front of it", "one producer issues all bulk copies of a kernel",
+        return no(f"{odd.id} is a bulk copy neither in {loop.id} nor in front of it",
+                  "one producer issues all bulk copies of a kernel",
                   "specialise before pipeline, and stage in this loop or in those around it")
     syncs = [n for n in walk(loop.body) if isinstance(n, Sync)]
     if len(syncs) != 2 or any(n.pending for n in syncs) or any(n.kind not in ("commit", "wait") for n in syncs):

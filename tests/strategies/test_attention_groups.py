@@ -15,6 +15,7 @@ from benchmarks.product_programs import causal_attention
 from benchmarks.sass import disassembler, whole
 from explorer.errors import TransformError
 from explorer.gpu.spec import default_gpu
+from explorer.ir.expr import const
 from explorer.ir.tree import Sync, walk
 from explorer.kernel.emit import emit
 from explorer.poly.judge import judge
@@ -27,6 +28,7 @@ from explorer.strategies.attention.moves import Tiling
 from tests.strategies.test_attention import biased
 
 ONE, TWO = Tiling(64, 4, 32, 2, 1), Tiling(128, 8, 32, 2, 2)
+TURNS = replace(ONE, keys=64, through=True, persistent=2)
 
 
 def form_of(program, **sizes: int) -> AttentionForm:  # type: ignore[no-untyped-def]
@@ -38,7 +40,9 @@ def form_of(program, **sizes: int) -> AttentionForm:  # type: ignore[no-untyped-
 @pytest.mark.parametrize(("program", "length", "tiling"), [
     (plain, 64, ONE), (plain, 128, TWO), (causal_attention, 64, ONE), (causal_attention, 128, TWO),
     (plain, 64, replace(ONE, keys=64, stages=1)), (plain, 128, replace(TWO, through=True)),
-    (plain, 80, replace(ONE, keys=48)), (causal_attention, 104, replace(TWO, keys=48, through=True)),
+    (plain, 192, TURNS), (plain, 256, replace(TURNS, stages=3, persistent=3)),
+    (plain, 384, replace(TWO, keys=64, turns=True, through=True, persistent=2)), (plain, 80, replace(ONE, keys=48)),
+    (causal_attention, 104, replace(TWO, keys=48, through=True)),
 ], ids=lambda x: getattr(x, "name", str(x)))  # fmt: skip
 def test_it_is_right(program, length: int, tiling: Tiling) -> None:  # type: ignore[no-untyped-def]
     s = attention(program.schedule(B=1, H=1, L=length, D=32), tiling=tiling)
@@ -108,6 +112,46 @@ def test_mutants_are_refused() -> None:
     mutants["another row's lanes"] = plan.map_leaves(other)
     for kind, mutant in mutants.items():
         assert not judge(mutant).legal, kind
+
+
+def test_queries_of_the_next_tile_are_asked_for_while_others_compute() -> None:
+    s = attention(plain.schedule(B=1, H=1, L=192, D=32), tiling=TURNS)
+    text = s.cuda[s.cuda.index('extern "C"'):]
+    producer, consumers = text[text.index("the producer"):].split("} else {", 1)
+    assert [x for x in re.findall(r"\w+", producer) if x in ("mbarrier_wait", "bulk_copy_2d", "mbarrier_arrive")] == [
+        "bulk_copy_2d", "mbarrier_arrive", "mbarrier_wait", "bulk_copy_2d", "bulk_copy_2d", "mbarrier_arrive"]
+    assert "bulk_copy" not in consumers
+    assert s.plan.buffer_of["q_s"].shape == (2, 64, 32)
+    assert " arrived[4];" in text, "two groups of queries beside two slots of keys"
+    assert " released[2];" in text
+
+
+def test_mutants_of_queries_in_turn_are_refused() -> None:
+    plan = attention(plain.schedule(B=1, H=1, L=192, D=32), tiling=TURNS).plan
+    assert judge(plan).legal
+    commit, wait = (next(n for n in walk(plan.kernels[0].body) if isinstance(n, Sync) and n.id == f"q_s.{kind}")
+                    for kind in ("commit", "wait"))
+
+    def one_slot(leaf):  # type: ignore[no-untyped-def]
+        views = tuple((n, replace(v, index=(const(0), *v.index[1:])) if v.buffer == "q_s" else v) for n, v in leaf.views)
+        return replace(leaf, views=views)
+
+    late = replace(wait, pending=1)
+    mutants = {"no commit": plan.replace_node(commit.id), "no wait": plan.replace_node(wait.id),
+               "one slot": plan.map_leaves(one_slot), "waits for one group less": plan.replace_node(wait.id, late)}
+    for kind, mutant in mutants.items():
+        assert not judge(mutant).emittable, kind
+
+
+def test_queries_are_not_written_before_their_last_use_where_keys_have_more_slots_than_steps() -> None:
+    """Three steps of a tile and four slots: the producer is a tile ahead before the tile before that is done."""
+    written, t = plain.schedule(B=1, H=1, L=192, D=32), replace(TURNS, persistent=1)
+    assert attention(written, tiling=replace(t, stages=3)).judgement.legal
+    (found, *_) = attention(written, tiling=replace(t, stages=4)).judgement.refusals
+    assert found.what.startswith("q_s[")
+    assert "may write q_s[0, 0, 0] before S1[" in found.what
+    form = form_of(plain, B=4, H=16, L=192, D=32)
+    assert not any(t.persistent and 192 // t.keys < t.stages for t in group_tilings(form, default_gpu()))
 
 
 def test_tilings_fit_and_the_shortest_time_is_first() -> None:

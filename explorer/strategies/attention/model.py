@@ -89,8 +89,8 @@ def group_tilings(form: AttentionForm, gpu: Gpu) -> Iterator[Tiling]:
 def _in_turn(form: AttentionForm, t: Tiling, gpu: Gpu) -> Iterator[Tiling]:
     """The same tiling in blocks that take tiles in turn, whose producer asks for the next tile's queries and keys meanwhile.
 
-    Not with a diagonal: loops over keys are not trimmed then.  Tiles that are cut took longer so (512 keys in tiles of 80: 192 and
-    280 µs, 2,048 in tiles of 112: 569 and 593, heads of 128, H200).
+    Not with a diagonal: loops over keys are not trimmed then.  Tiles that are cut took longer so (512 keys in tiles of 80: 280 µs
+    instead of 192, 2,048 in tiles of 112: 593 instead of 569, heads of 128, H200).
     """
     rows, every, *_ = form.extents
     grid = gpu.multiprocessors * max(1, t.blocks)
@@ -108,7 +108,8 @@ RESERVED = 1024
 def shared_bytes(form: AttentionForm, t: Tiling) -> int:
     """Of a block: queries, those of the next tile too, the stages of keys and values, and results on their way out."""
     _, _, depth, columns = form.extents
-    return 2 * ((1 + (t.persistent > 0)) * t.rows * depth + t.stages * t.keys * (depth + columns) + t.through * t.rows * columns) + 1024
+    queries = (1 + (t.persistent > 0)) * t.rows * depth
+    return 2 * (queries + t.stages * t.keys * (depth + columns) + t.through * t.rows * columns) + 1024
 
 
 def tiling_us(form: AttentionForm, t: Tiling, gpu: Gpu) -> float:
