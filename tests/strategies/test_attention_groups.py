@@ -122,7 +122,7 @@ def test_queries_of_the_next_tile_are_asked_for_while_others_compute() -> None:
         "bulk_copy_2d", "mbarrier_arrive", "mbarrier_wait", "bulk_copy_2d", "bulk_copy_2d", "mbarrier_arrive"]
     assert "bulk_copy" not in consumers
     assert s.plan.buffer_of["q_s"].shape == (2, 64, 32)
-    assert " arrived[4];" in text, "two groups of queries beside two slots of keys"
+    assert " arrived[4];" in text, "each group of a tile: one of queries, three of keys"
     assert " released[2];" in text
 
 

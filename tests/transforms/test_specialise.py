@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 import explorer as ex
+from benchmarks.product_programs import bias_gelu
 from explorer.errors import TransformError
 from explorer.ir.plan import Plan
 from explorer.ir.tree import Sync, walk
@@ -15,9 +16,10 @@ from explorer.kernel.emit import emit
 from explorer.poly.judge import judge
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.contraction import ranked
+from explorer.strategies.contraction.arrange import ways
 from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
-from explorer.strategies.contraction.shapes import Tiling
+from explorer.strategies.contraction.shapes import Tiling, tilings
 from explorer.transforms.specialise import Specialise
 from tests.strategies.products import product
 
@@ -207,6 +209,18 @@ def test_it_is_taken_where_tiles_follow_each_other_and_the_model_says_so() -> No
         assert form is not None
         return ranked(form, ex.gpu("H200"))[0][0]
 
-    chosen = Tiling("warpgroup", 128, 256, 64, 2, 1, 3, through=True, persistent=132, producer=True, bulk_stores=True)
+    chosen = Tiling("warpgroup", 128, 256, 64, 2, 1, 3, through=True, persistent=128, producer=True, bulk_stores=True)
     assert cheapest(M=4096, N=4096, K=4096) == chosen
     assert not cheapest(M=2048, N=2048, K=2048).producer  # one round of tiles
+
+
+@pytest.mark.parametrize(("m", "grid"), [(4096, 128), (4224, 132), (4352, None)])
+def test_a_gelu_follows_tiles_in_turn_where_all_blocks_have_as_many(m: int, grid: int | None) -> None:
+    """512 tiles are four for each of 128 blocks, 528 four for each of 132; 544 are four or five."""
+    written = bias_gelu.schedule(M=m, N=4096, K=1024)
+    form = next(ways(written, written.plan.kernels[0].id, ex.gpu("H200"))).form
+    assert form.long
+    found = {t.persistent for t in tilings(form, ex.gpu("H200"))
+             if (t.rows, t.columns, t.stages) == (128, 256, 3) and t.persistent}
+    assert found == ({grid} if grid else set())
+    assert all(t.bulk_stores == t.through for t in tilings(form, ex.gpu("H200")) if t.persistent)
