@@ -14,6 +14,11 @@ from explorer.kernel.interpreter import execute
 from explorer.kernel.launches import plan_ir
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
+from explorer.run.verify.outputs import check_outputs
+from explorer.run.verify.reference import references
+from explorer.strategies.attention import attention
+from explorer.transforms.approximate import as_computed
+from tests.strategies.test_attention_groups import TURNS, plain
 from tests.transforms.test_specialise import SHAPES, made
 from tests.transforms.test_take_turns import made as in_turns
 
@@ -40,9 +45,29 @@ def test_the_judge_notices_them(name: str) -> None:
     assert kinds.keys() >= SLOTS.keys()
 
 
+def test_the_judge_notices_them_where_queries_are_copied_in_front() -> None:
+    ir, kinds = plan_ir(attention(plain.schedule(B=1, H=1, L=192, D=32), tiling=TURNS).plan), Counter[str]()
+    assert faults(ir) == []
+    for mutant in ir_mutants(ir, SLOTS | BULK):
+        kinds[mutant.kind] += 1
+        assert kinds[mutant.kind] > 3 or faults(mutant.ir), (mutant.kind, mutant.at)
+    assert kinds.keys() >= SLOTS.keys()
+
+
 def test_an_ir_without_an_error_is_printed_as_it_is() -> None:
     for s in (made(SHAPES["tiles in turn"]), in_turns()):
         assert printed(plan_ir(s.plan)).text == emit(s.plan).text
+
+
+def test_the_interpreter_copies_queries_ahead() -> None:
+    s = attention(plain.schedule(B=1, H=1, L=256, D=32), tiling=TURNS)
+    arrays = seeded_arrays(s.source, 1)
+    run = execute(s.plan, arrays, ORDERS[0])
+    assert not run.hazards, str(run.hazards[0])
+    expected, _ = references(s.source, arrays)
+    checks = check_outputs(as_computed(s.source, s.plan), run.outputs, *expected)
+    assert checks
+    assert all(checks)
 
 
 def test_the_interpreter_does_what_the_text_does() -> None:
