@@ -54,6 +54,23 @@ def test_the_judge_notices_them_where_queries_are_copied_in_front() -> None:
     assert kinds.keys() >= SLOTS.keys()
 
 
+def test_the_cpu_device_notices_them_where_queries_are_copied_in_front() -> None:
+    s = attention(plain.schedule(B=1, H=1, L=256, D=32), tiling=replace(TURNS, persistent=1))
+    module, arrays, device = emit(s.plan), seeded_arrays(s.source, 1), CpuDevice(seeds=(0, 1), time_limit_s=20.0)
+    text = module.text
+    mutants = {
+        "one slot": "\n".join(x.replace("(b % 2)", "(b % 1)") if "q_s" in x else x for x in text.splitlines()),
+        "no wait": text.replace("mbarrier_wait(arrived[0],", "// mbarrier_wait(arrived[0],"),
+        "another phase": text.replace("mbarrier_wait(arrived[0], b % 2)", "mbarrier_wait(arrived[0], 1 - b % 2)"),
+        "no commit": text.replace("mbarrier_arrive(arrived[0])", "// mbarrier_arrive(arrived[0])"),
+    }  # fmt: skip
+    device.run_seeds(device.build(module), arrays)
+    for kind, mutant in mutants.items():
+        assert mutant != text, kind
+        with pytest.raises(KernelFault):
+            device.run_seeds(device.build(replace(module, text=mutant)), arrays)
+
+
 def test_an_ir_without_an_error_is_printed_as_it_is() -> None:
     for s in (made(SHAPES["tiles in turn"]), in_turns()):
         assert printed(plan_ir(s.plan)).text == emit(s.plan).text
