@@ -32,11 +32,11 @@ def padded(orders: str, **sizes: int) -> Schedule:
 
 @pytest.mark.parametrize("orders", ["nn", "nt", "tn", "tt"])
 def test_rows_of_odd_length_are_padded_for_bulk_copies(orders: str) -> None:
-    """Of both factors, in any order of theirs; what lies behind the rows is never read."""
+    """Of both factors, in any order of theirs, to whole lines of the cache; what lies behind the rows is never read."""
     made = padded(orders, M=131, N=67, K=133)
     arrays = {a.name: a for a in made.plan.program.arrays}
     for name in "ab":
-        assert arrays[f"{name}_a"].pitch == -(-arrays[name].shape[1] // 8) * 8
+        assert arrays[f"{name}_a"].pitch == -(-arrays[name].shape[1] // 64) * 64
     assert made.judgement.emittable
     assert "bulk_copy_2d" in made.cuda
     assert made.run(device="cpu", time=False, checked=True).correct
@@ -49,16 +49,16 @@ def test_rows_whose_length_is_a_multiple_of_16_bytes_are_not() -> None:
 
 def test_auto_pads_long_odd_rows() -> None:
     made = auto(product_programs.product_nt.schedule(M=1688, N=53, K=8161))
-    assert [s.pad for s in made.steps if isinstance(s, Rearrange)] == [7, 7]
+    assert [s.pad for s in made.steps if isinstance(s, Rearrange)] == [31, 31]
     assert any(leaf.mechanism == "bulk" for leaf, _, _ in made.plan.leaves)
     assert made.judgement.emittable
 
 
 def test_a_tensor_map_has_the_extents_of_the_array_and_the_pitch_of_its_rows() -> None:
     module = emit(padded("nn", M=70, N=67, K=69).plan)
-    assert {(m.shape, m.pitch) for m in module.tensor_maps} == {((70, 69), 72), ((69, 67), 72)}
-    assert {row_strides(m.stored, 2) for m in module.tensor_maps} == {(144,)}
-    assert {b.shape for b in module.buffers if b.kind == "workspace"} == {(70, 72), (69, 72)}
+    assert {(m.shape, m.pitch) for m in module.tensor_maps} == {((70, 69), 128), ((69, 67), 128)}
+    assert {row_strides(m.stored, 2) for m in module.tensor_maps} == {(256,)}
+    assert {b.shape for b in module.buffers if b.kind == "workspace"} == {(70, 128), (69, 128)}
 
 
 @pytest.mark.parametrize("what", ["pitch", "shape"])
