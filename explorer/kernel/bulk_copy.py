@@ -14,7 +14,7 @@ from ..errors import ScheduleError
 from ..ir.expr import Expr, quotient, remainder, var
 from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, WARP_SIZE, Kernel, Leaf, Loop, Sync, leaves, walk
-from ..poly.arrivals import copies_in_bulk, mbarriers, released_in_turn
+from ..poly.arrivals import copies_in_bulk, mbarriers, release_mbarriers
 from ..poly.bulk import Bulk, bulk
 from ..poly.bulk_store import BULK_STORE, IN_BOXES, bulk_store
 from ..poly.filled import counted as groups_of
@@ -77,7 +77,7 @@ class Launched:
             if copies_in_bulk(low.kernel):
                 self.mbarriers[low.kernel.id] = Mbarriers(taken.take("arrived"), mbarriers(low.plan, low.kernel))
             if low.kernel.has_roles:
-                self.released[low.kernel.id] = Mbarriers(taken.take("released"), released_in_turn(low.kernel),
+                self.released[low.kernel.id] = Mbarriers(taken.take("released"), release_mbarriers(low.kernel),
                                                          prod(low.block) // WARP_SIZE, shared_by(low))
         for low in self.lows:
             low.taken.taken |= taken.taken

@@ -27,7 +27,7 @@ from ..ir.instructions import stays_in_flight
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop, Sync, leaves, walk
 from ..ir.tree import ranges as loop_ranges
-from .arrivals import mbarriers, released_in_turn
+from .arrivals import mbarriers, release_mbarriers
 from .asynchronous import Points, StillOpen
 from .decide import decide
 from .events import Event, earlier, events
@@ -229,7 +229,7 @@ def _finding(kernel: Kernel, use: Event, copy: Event, early: Points) -> Finding:
 
 def _phases(plan: Plan, kernel: Kernel) -> Iterator[Finding]:
     """Mbarriers that may go on by two phases while somebody waits for the first."""
-    count, freed = mbarriers(plan, kernel), released_in_turn(kernel)
+    count, freed = mbarriers(plan, kernel), release_mbarriers(kernel)
     syncs = [n for n in walk(kernel.body) if isinstance(n, Sync)]
     for w in (n for n in syncs if n.kind == "wait"):
         for c in (n for n in syncs if n.kind == "commit"):

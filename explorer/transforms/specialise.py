@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -42,8 +42,8 @@ class Specialise(Transform):
 
     Bulk copies in front of the loop, in loops around it, are the producer's, too.  If a block makes them several times, their
     buffers have two slots: the producer asks for the next tile's while the others still use this one's.  They need no acquire,
-    as the loop's own slots are released later.  Other bulk copies there are not, and the loop is not pipelined: `specialise`
-    takes the place of `pipeline`.
+    as the loop's own slots are released later.  No other bulk copies may be in the kernel, and the loop is not pipelined:
+    `specialise` takes the place of `pipeline`.
     `tensorize` comes before it, so that the block's threads are known, `overlap` behind.  With `registers` a consumer's thread
     takes so many, of those that the producer's warpgroup gives away (``setmaxnreg``).  A multiprocessor then holds one block, or
     as many as `blocks` says: some compute while others wait, and each has a part of the registers.
@@ -146,9 +146,7 @@ class Specialise(Transform):
         assert hit is not None
         filled = {view.buffer: plan.statement_of[leaf.statement].dims.index(scope_dim(plan, leaf))
                   for nest in nests for leaf, _ in leaves((nest,)) if (view := leaf.view(1))}
-        before, size = ZERO, loop.extent
-        for x in reversed(_around(plan, loop)):
-            before, size = before + (var(x.id) - x.start) * size, size * x.extent
+        before = _iterations_before(_around(plan, loop), loop.extent)
         rest = without_landings(loop.body, nests)
         body: tuple[Node, ...] = (
             Sync(plan.fresh(f"{loop.id}.acquire"), "acquire", self.stages - 1), *nests,
@@ -196,6 +194,14 @@ def _copies(plan: Plan, kernel: Kernel, loop: Loop) -> Verdict | None:
     return None
 
 
+def _iterations_before(loops: Sequence[Loop], each: int = 1) -> Expr:
+    """How many iterations of nested loops, outermost first, have run before this one, counted `each` times."""
+    total = ZERO
+    for x in reversed(loops):
+        total, each = total + (var(x.id) - x.start) * each, each * x.extent
+    return total
+
+
 def _around(plan: Plan, loop: Loop) -> tuple[Loop, ...]:
     """The loops in time around a loop, outermost first."""
     hit = plan.find(loop.id)
@@ -229,14 +235,11 @@ def _in_turn(plan: Plan, loop: Loop) -> Plan:
         times = [x for x in above if not x.is_place and x.role != "launch"]
         if view is None or prod(x.extent for x in times) < 2:
             continue
-        number, size = ZERO, 1
-        for x in reversed(times):
-            number, size = number + (var(x.id) - x.start) * size, size * x.extent
         outside = above[:above.index(times[0])]
         buffer = plan.buffer_of[view.buffer]
         plan = put_buffer(plan, replace(buffer, shape=(TURNS, *buffer.shape),
                                         scope=next((x.id for x in reversed(outside) if not x.is_thread), "")))
-        slot = remainder(number, TURNS, ranges(above))
+        slot = remainder(_iterations_before(times), TURNS, ranges(above))
 
         def turned(user: Leaf, name: str = view.buffer, slot: Expr = slot) -> Leaf:
             views = ((n, replace(v, index=(slot, *v.index)) if v.buffer == name else v) for n, v in user.views)

@@ -8,7 +8,7 @@ from math import prod
 from ...ir.expr import Expr, quotient, remainder
 from ...ir.finding import Finding
 from ...ir.tree import WARP_SIZE, Loop, Sync
-from ...poly.arrivals import released_in_turn
+from ...poly.arrivals import release_mbarriers
 from ...poly.groups import PRODUCTS, RELEASES, closed_before, path_to
 from ..nodes import Acquire, Arrive, Await, AwaitTurn, PassTurn, Release, WaitProducts
 from .leaves import finding
@@ -38,7 +38,7 @@ class _Slots(Phases):
     def __init__(self, wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates,
                  syncs: Mapping[str, tuple[Sync, tuple[Loop, ...]]]) -> None:
         super().__init__(wanted, steps, coordinates, syncs)
-        self.count, self.arrivals = released_in_turn(self.kernel), prod(coordinates.low.block) // WARP_SIZE
+        self.count, self.arrivals = release_mbarriers(self.kernel), prod(coordinates.low.block) // WARP_SIZE
 
     def findings(self) -> Iterator[Finding]:
         using = [s for s in self.steps if isinstance(s.node, (Acquire, Release))]

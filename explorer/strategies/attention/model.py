@@ -45,7 +45,7 @@ BEGUN = {False: 8500, True: 6500}
 the first keys, the results; less where these go through shared memory (µs on an H100, so and by pairs that lanes store): 512 keys
 99 and 109 in heads of 64, 168 and 184 in heads of 128; 2,048 keys 313 and 322, 476 and 493; with diagonals 76.5 and 86, 129 and
 146, 221 and 230, 331 and 341."""
-IN_TURN, OF_TURN = 2000, 100
+IN_TURN, STEP_IN_TURN = 2000, 100
 """Cycles of each warpgroup of a multiprocessor for a tile that a block takes in turn, beside its steps; of several blocks, where
 results have 128 columns, less for fewer (512 and 2,048 keys, H200: heads of 64 102 to 89 µs and 317 to 302 in two blocks of one
 warpgroup, heads of 128 169 to 142 and 480 to 464 in one block of two); and of each step, where no other block computes while
@@ -139,7 +139,7 @@ def tiling_us(form: AttentionForm, t: Tiling, gpu: Gpu) -> float:
     copied = resident * 2 * t.keys * (depth + columns) / RATES["warpgroup"].load
     step = max(several * (tensor + softmax) + EXPOSED / several**2, copied)
     steps, asked = steps_of(form, t)
-    step += OF_TURN * (t.persistent > 0 and resident == 1)
+    step += STEP_IN_TURN * (t.persistent > 0 and resident == 1)
     own = IN_TURN * several * (columns / GROUP if resident > 1 else 1) + BEGUN[t.through] - BEGUN[True]
     begun = own if t.persistent else BEGUN[t.through] * 2 / (resident + 1)
     cycles = steps * step + asked * (ASKED - 1) * several * softmax + begun
