@@ -108,3 +108,9 @@ def test_kernels_without_steps_have_no_prediction() -> None:
             y[i] = x[i] * 2.0
 
     assert acted(twice.schedule(N=40).bind("i", "thread.x").plan, H200) == ()
+
+
+def test_a_producer_that_brings_queries_ahead_has_its_times_too() -> None:
+    plan = attention(attention_program.schedule(B=1, H=1, L=256, D=32),
+                     tiling=Tiling(64, 4, 64, 2, 1, through=True, persistent=2)).plan
+    assert {a.role for a in acted(plan, H200)} == {"producer", "consumers"}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...gpu.spec import Gpu
 from ...ir.memo import per_program
@@ -248,7 +248,8 @@ def acted(plan: Plan, gpu: Gpu, block: int = 0) -> tuple[Acted, ...]:
     Returns
     -------
     tuple of Acted
-        Of kernels with one loop that steps; nothing of others, for which the model has no such times.
+        Of kernels with one loop that steps, or with a producer and one inside of the others; nothing of others, for which the
+        model has no such times.
     """
     out = list[Acted]()
     for launch in plan_ir(plan, arch=gpu.arch).launches:
@@ -256,11 +257,17 @@ def acted(plan: Plan, gpu: Gpu, block: int = 0) -> tuple[Acted, ...]:
         before = [apart(low, body) for low, body in zip(launch.lows, launch.bodies, strict=True)]
         bodies, logs = where.bodies(plan, launch.lows, before)
         for low, body in zip(launch.lows, bodies, strict=True):
-            found = steppings(plan, low.kernel)
+            found = _inner(plan, steppings(plan, low.kernel)) if low.kernel.has_roles else steppings(plan, low.kernel)
             if logs is not None and len(found) == 1:
                 groups = sum(log.role != "producer" and log.kernel == low.kernel.id for log in logs.logs)
                 out += _kernel(plan, low, body, found[0], gpu, where, block, groups)
     return tuple(out)
+
+
+def _inner(plan: Plan, found: Sequence[Stepping]) -> tuple[Stepping, ...]:
+    """The loops that step, without those around another one: what they copy, once a tile, the producer brings ahead."""
+    above = {s.loop: {x.id for x in hit[1]} for s in found if (hit := plan.find(s.loop))}
+    return tuple(s for s in found if not any(s.loop in around for around in above.values()))
 
 
 def _kernel(plan: Plan, low: Lowered, body: Sequence[Node | Roles], s: Stepping, gpu: Gpu, where: Stamped, block: int,
@@ -273,13 +280,15 @@ def _kernel(plan: Plan, low: Lowered, body: Sequence[Node | Roles], s: Stepping,
     computes = frozenset({"product"} if s.instructions else {"compute"})
     priced = next(k for k in price(plan, gpu).kernels if k.counts.kernel == kernel.id)
     assert priced.steps is not None
-    shared = _Block(_costs(priced.steps, priced.counts.threads, s, gpu, marks, computes, nodes))
+    number = [x.loop for x in steppings(plan, kernel)].index(s.loop)
+    own = replace(priced.steps, steps=(priced.steps.steps[number],))
+    shared = _Block(_costs(own, priced.counts.threads, s, gpu, marks, computes, nodes))
     values = dict.fromkeys(low.role_name.values(), 0) | {low.variable[x.id]: x.start for x in low.launch_loops}
     for role, extent in zip(BLOCK_ROLES, low.grid, strict=True):
         block, values[low.role_name[role]] = divmod(block, extent)
     roles = {name: _Role(shared, where.marks, s.loop, computes, dict(values)) for name in nodes}
     _run({name: role.run(nodes[name]) for name, role in roles.items()}, shared)
-    ((_, us),) = priced.steps.steps
+    ((_, us),) = own.steps
     clock = clock_of(gpu) / us.stretch(RATES[s.engine].norm)  # here all overlaps that may
     return [Acted(kernel.id, name, _pieces(role, clock), 1 if name == "producer" else groups) for name, role in roles.items()]
 
