@@ -1,7 +1,8 @@
-"""What the libraries run for products: cuBLAS, cuBLASLt, cuDNN and SDPA through PyTorch, and Inductor's max-autotune.
+"""What the libraries run for products: cuBLAS, cuBLASLt, cuDNN and SDPA through PyTorch, Inductor's max-autotune, and Triton's
+tutorials.
 
-Outputs are allocated before where the library allows it.  Each call's name begins with what ``--peers`` names: ``torch`` or
-``inductor``.
+Outputs are allocated before where the library allows it.  Each call's name begins with what ``--peers`` names: ``torch``,
+``inductor`` or ``triton``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -72,6 +74,15 @@ def tuned(fn: Callable[..., torch.Tensor], *given: Any) -> Call:
     return partial(torch.compile(fn, dynamic=False, mode=MODE), *given)
 
 
+def by_triton(what: str, *given: Any) -> dict[str, Call]:
+    """Calls of Triton's tutorials; none where there is no Triton."""
+    if find_spec("triton") is None:
+        return {}
+    import triton_peers
+
+    return getattr(triton_peers, what)(*given)
+
+
 def through(library: str, call: Call) -> Call:
     """A call with another BLAS preferred; the preference costs the device nothing."""
     def preferring() -> torch.Tensor:
@@ -102,7 +113,8 @@ def product(case: Product) -> Rivals:
 
     plain = partial(torch.bmm if case.batch else torch.mm, *factors(a, b), out=out)
     return Rivals({"a": a, "b": b}, "c", lambda: multiply(a.double(), b.double()), {
-        "torch": plain, "torch_cublaslt": through("cublaslt", plain), "inductor": tuned(multiply, a, b)})
+        "torch": plain, "torch_cublaslt": through("cublaslt", plain), "inductor": tuned(multiply, a, b),
+        **(by_triton("products", *factors(a, b)) if case.arithmetic == "f16" else {})})
 
 
 def epilogue(case: Epilogue) -> Rivals:
@@ -136,6 +148,8 @@ def epilogue(case: Epilogue) -> Rivals:
         # cuBLASLt's own epilogue; its GELU is the one with tanh: another function, but within 5e-4 of ours
         calls["torch_fused"] = lambda: torch._addmm_activation(bias, a, b, use_gelu=gelu)
     calls["inductor"] = tuned(formula, *given.values())
+    if case.program != "residual_rmsnorm":
+        calls |= by_triton("products", a, b, case.program, bias, r)
     return Rivals(given, "y", lambda: formula(*(v.double() for v in given.values())), calls)
 
 
@@ -210,6 +224,7 @@ def attention(case: Attention) -> Rivals:
     calls: dict[str, Call] = {f"torch_{name}": partial(by, getattr(SDPBackend, backend))
                               for name, backend in names.items() if hasattr(SDPBackend, backend)}
     calls["inductor"] = flexible(case, q, k, v)
+    calls |= by_triton("attention", q, k, v, case.causal)
     return Rivals({"q": q, "k": k, "v": v}, "y", wanted, calls)
 
 
