@@ -38,4 +38,6 @@ def cell_of(plan: Plan, buffer: str, element: tuple[Expr, ...]) -> tuple[Expr, .
     rank = plan.array_of[leaf.statement].given
     values = dict(zip(plan.statement_of[leaf.statement].dims, element, strict=True))
     slots = [e.substitute(dict(leaf.when)).substitute(values) for e in view.index[: len(view.index) - rank]]
-    return (*slots, *element[len(element) - rank:])
+    held, cell, box = (t[len(t) - rank:] for t in (view.element, view.index, element))
+    order = range(rank) if held == cell else [held.index(e) for e in cell]  # stored in another order of the axes
+    return (*slots, *(box[n] for n in order))

@@ -30,6 +30,8 @@ class Wanted(Protocol):
     def swizzle(self) -> int: ...
     @property
     def loops(self) -> tuple[str, ...]: ...
+    @property
+    def axes(self) -> tuple[int, ...]: ...
 
 
 def misfit(copy: Wanted) -> Verdict | None:
@@ -47,6 +49,10 @@ def misfit(copy: Wanted) -> Verdict | None:
     if copy.engine == "bulk" and copy.loops:
         return no("a bulk copy has no cell for each iteration", "it moves a box of the array",
                   "leave `loops` out, or engine='thread'")
+    if copy.axes and (copy.space == "register" or copy.engine == "bulk"):
+        return no("only what threads copy to shared memory has an order of axes",
+                  "a bulk copy keeps a box as the array has it, and registers have no order",
+                  "leave `axes` out, or space='shared' and engine='thread' or 'async'")
     if copy.engine == "bulk" and (copy.vector != 1 or copy.pad or not copy.threads):
         return no("a bulk copy has no vectors, no padding and no threads to choose",
                   "it moves a whole box, which one thread asks for", "vector=1, pad=0 and threads=True, or engine='async'")

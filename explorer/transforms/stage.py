@@ -50,6 +50,9 @@ class Stage(Transform):
     zeros for elements that no reader uses and that the program may not have written yet.  A reader that is an asynchronous
     copy becomes a plain one if the hardware cannot copy asynchronously from the copy's storage.
 
+    With `axes` the cells lie in another order: ``(1, 0)`` stores the columns of a matrix one after the other.  The copy still
+    runs along the array, so that neighbouring threads read neighbouring elements; a vector has to lie along both.
+
     With `loops` the copy has a cell for each of their iterations instead, zeros in those that the reader does not run: rows and
     columns of a matrix whose elements are not a box of the array (im2col).
 
@@ -102,6 +105,8 @@ class Stage(Transform):
                                               "help": "bytes of a row of the shared copy's swizzle: 32, 64 or 128; 0 for none"})
     loops: tuple[str, ...] = field(default=(), metadata={
         "kind": "loops", "help": "a cell for each iteration of these loops, in this order (default: one for each element)"})
+    axes: tuple[int, ...] = field(default=(), metadata={
+        "kind": "ints", "help": "the axes of a shared copy in the order in which it is stored (default: as the array has them)"})
 
     def check(self, plan: Plan) -> Verdict:
         if self.space not in ("shared", "register"):
@@ -272,6 +277,10 @@ class Stage(Transform):
         name = plan.fresh(_stem(source) + ("_s" if self.space == "shared" else "_r"))
         scope_dims = tuple(f"{name}.{x.id}" for x in outer)
         box_dims = tuple(f"{name}[{axis}]" for axis in range(len(found.extents)))
+        if self.axes and sorted(self.axes) != list(range(len(found.extents))):
+            return no(f"the copy of {self.array} has the axes {', '.join(map(str, range(len(found.extents))))}",
+                      f"axes={self.axes} is no order of them", "each of them once")
+        order = self.axes or tuple(range(len(found.extents)))
         to_dims = {x.id: var(d) for x, d in zip(outer, scope_dims, strict=True)}
         index, sums = tuple(e.substitute(to_dims) for e in found.element([var(d) for d in box_dims])), dict[Expr, Expr]()
         if found.axes:
@@ -289,7 +298,8 @@ class Stage(Transform):
                        **dict(zip(mine, scope_dims[len(scope):], strict=True))} for mine in self._thread_names(path, reads, own)]
             edge = tuple(dict.fromkeys((*edge, *wanted(reads, found.cells, around, box_dims, dim_ranges(copy)))))
         copy = replace(copy, inside=edge) if self.fill else replace(copy, domain=(*copy.domain, *edge))
-        row, size = found.extents[-1] if found.extents else 1, original.dtype.bytes
+        extents = tuple(found.extents[n] for n in order)
+        row, size = extents[-1] if extents else 1, original.dtype.bytes
         wide = panel_width(row, size, self.swizzle) if self.engine == "bulk" or self.swizzle else row
         if self.swizzle and row * size % self.swizzle:
             return no(f"the copy of {self.array} has rows of {row * size} bytes",
@@ -302,14 +312,15 @@ class Stage(Transform):
         nest = replace(nest, loops=(*own, *nest.loops))
         shape = (*(x.start + x.extent for x in outer), *found.extents)
         where = next((x.id for x in reversed(path) if self.space == "register" or not x.is_thread), "")
-        new = put_buffer(plan, Buffer(name, original.dtype, found.extents, self.space, self.pad if found.extents else 0, where,
+        new = put_buffer(plan, Buffer(name, original.dtype, extents, self.space, self.pad if extents else 0, where,
                                       wide if wide < row else 0, self.swizzle))
         new = replace(new, copies=(*plan.copies, copy),
-                      copied=(*plan.copied, Array(name, original.dtype, shape, "temporary", len(found.extents))))
-        leaf = _copy_leaf(plan, name, nest, dims, index, buffer, path)
+                      copied=(*plan.copied, Array(name, original.dtype, shape, "temporary", len(extents))))
+        leaf = _copy_leaf(plan, name, nest, dims, index, buffer, path, order)
         leaf = replace(leaf, sums=tuple((e, place.substitute(dict(nest.at))) for e, place in sums.items()),
                        mechanism="plain" if self.engine == "thread" else self.engine)
-        readers_of = {(u.leaf.id, u.slot): View(name, cell, (*(var(x.id) for x in scope), *map(var, mine), *cell))
+        outside = tuple(var(x.id) for x in scope)
+        readers_of = {(u.leaf.id, u.slot): View(name, tuple(cell[n] for n in order), (*outside, *map(var, mine), *cell))
                       for u, mine, cell in zip(reads, self._thread_names(path, reads, own), found.cells, strict=True)}
 
         def redirect(node: Leaf) -> Leaf:
@@ -350,11 +361,12 @@ class Stage(Transform):
 
 
 def _copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], index: tuple[Expr, ...], source: str,
-               path: tuple[Loop, ...]) -> Leaf:
+               path: tuple[Loop, ...], order: tuple[int, ...]) -> Leaf:
     """The leaf of a copy: its place, the cell it fills, and where its source is a copy's buffer, the cell it reads."""
     at, scope = dict(nest.at), {**ranges(path), **ranges(nest.loops)}
     own = tuple(at[d] for d in dims)
-    leaf = with_view(Leaf(name, name, nest.at, nest.when), 1, View(name, own[len(own) - nest.rank:], own))
+    cell = tuple(own[len(own) - nest.rank + n] for n in order)
+    leaf = with_view(Leaf(name, name, nest.at, nest.when), 1, View(name, cell, own))
     if filling(plan, source) is None:
         return leaf
     element = tuple(e.substitute(at, scope) for e in index)

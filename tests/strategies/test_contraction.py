@@ -165,8 +165,28 @@ def test_threads_read_their_columns_without_conflicts(left: str, right: str) -> 
     assert not kernel.spill_store_bytes
     assert kernel.registers <= 65536 // (made.plan.kernels[0].resident * tiling.threads)
     assert "__launch_bounds__(64, 2)" in made.cuda
-    stored = "*(vec<float, 4>*)&z["
-    assert (stored in made.cuda) == (right == "n")
+    assert "*(vec<float, 4>*)&z[" not in made.cuda  # deep: sums may stand in any registers
+
+
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+def test_threads_store_vectors_where_there_is_little_to_sum(left: str, right: str) -> None:
+    made = built(product(ex.f32, ex.f32, left, right), Tiling("plain", 64, 64, 16, 8, 8, 3), M=1024, N=1024, K=128)
+    assert ("*(vec<float, 4>*)&z[" in made.cuda) == (right == "n")
+
+
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+@pytest.mark.parametrize(("m", "n", "k"), [(64, 64, 256), (37, 29, 259)])
+def test_threads_walk_their_tile_back_and_forth(left: str, right: str, m: int, n: int, k: int) -> None:
+    """Every second row from its last column on; factors whose rows lie along the depth are stored across it."""
+    made = built(product(ex.f32, ex.f32, left, right), replace(THREADS, turned=True), M=m, N=n, K=k)
+    assert made.judgement.emittable
+    leaves = {leaf.id for leaf, _, _ in made.plan.leaves}
+    assert {"S1", "S1.2"} <= leaves
+    along = (left == "n") + (right == "t")
+    shapes = [b.shape[-2:] for b in made.plan.buffers if b.space == "shared"]
+    assert [s[0] for s in shapes] == [THREADS.depth, THREADS.depth], shapes
+    assert made.cuda.count("async_copy<4>(") >= 2 * along
+    assert made.run(device="cpu", time=False).correct
 
 
 def test_what_follows_the_sums_stays_in_the_same_lanes() -> None:

@@ -15,6 +15,7 @@ from ...ir.layout import GROUP
 from ...ir.tree import WARP_SIZE
 from ...poly.traffic import WORD_BYTES
 from ..pipelines.rates import (
+    BANKED,
     COPY_ISSUED,
     LEAST_BOX,
     NARROW_CYCLES,
@@ -109,10 +110,11 @@ def _plain_cycles(form: ProductForm, t: Tiling, gpu: Gpu) -> float:
     """Cycles of a step of threads: what their warps issue, or their passes over the banks of shared memory."""
     m, n, warps = t.rows // t.down, t.columns // t.across, -(-t.threads // WARP_SIZE)
     wide = gpu.f32_flops_per_s / gpu.f64_flops_per_s if form.accumulator.bytes == 8 else 1.0
+    wide *= BANKED[any(f.together == 1 for f, _ in t.sides(form))]
     issued, passes = STEP_ISSUED + t.depth * m * n * wide, 0.0
     if 0 < t.step < t.depth:
         issued += TURN_ISSUED * t.depth / t.step
-    for f, own, size, threads in ((form.left, m, t.rows, t.down), (form.right, n, t.columns, t.across)):
+    for (f, size), own, threads in zip(t.sides(form), (m, n), (t.down, t.across), strict=True):
         together = gcd(own, f.together) if f.together > 1 else min(f.padding, t.step or t.depth)
         together = min(together, WIDEST // max(f.dtype.bytes, WORD_BYTES))
         loads = t.depth * own / together
@@ -167,7 +169,7 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     written = form.batches * m * n * t.slices * form.accumulator.bytes if t.slices > 1 else results
     out_bytes = form.accumulator.bytes if t.slices > 1 else out_bytes
     steps = t.chunk(form) // t.depth * prod(form.outer_extents)
-    sides = ((form.left, t.rows), (form.right, t.columns))
+    sides = t.sides(form)
     longer = [lines_of(form, f, t) if t.engine == "warpgroup" else 1.0 for f, _ in sides]
     lines = (n * f.dtype.bytes * x / shared for (f, n), x, shared in zip(sides, longer, reversed(t.mates), strict=True))
     loaded = t.depth * sum(lines) / (rates.deep if t.depth > t.row(form) else rates.load)

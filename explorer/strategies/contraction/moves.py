@@ -18,7 +18,7 @@ from .model import held_blocks
 from .results import WIDEST, by_bulk_stores, for_one_thread, in_fragments, outlined, pairs, stored
 from .shapes import ROW_BYTES, Tiling, boxes, warp_instruction
 from .slices import sliced_apart
-from .threads import spread_over_threads
+from .threads import back_and_forth, deep, spread_over_threads
 
 BLOCK_AXES = ("block.x", "block.y", "block.z")
 GROUPED = 8
@@ -75,7 +75,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
             return build(schedule, before, replace(t, bulk_stores=False), gpu)
     if copy:
         b.attempt("store_matrix", copy)
-    pairs(b, form.kernel)
+    pairs(b, form.kernel, vectors=t.engine != "plain" or not deep(form))
     if t.engine == "plain":  # its sums stand in registers: the compiler has to know how many
         b.attempt("launch_bounds", form.kernel, held_blocks(form, t, gpu))
     return reduce(b.schedule, adding, gpu) if adding else b.schedule
@@ -234,20 +234,29 @@ def _of_threads(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]
     *own, depth = loops
     depth, inner = _split_depth(b, form, t, (depth,))
     b.do("contract", form.total, "register")
-    for slot, factor in enumerate((form.left, form.right)):
-        _staged(b, form, slot, depth, factor.padding)
+    for slot, (factor, _) in enumerate(t.sides(form)):
+        _staged(b, form, slot, depth, factor.padding, factor.across)
     if 0 < t.step < t.depth:
         whole, inner = inner, b.plan.fresh(f"{inner}.i")
         b.do("split", whole, t.step, inner=inner)
+    if deep(form):
+        right = _read_in(b, form, 1, depth)
+        own = back_and_forth(b, [x for x in own if x not in right], [x for x in own if x in right])
     for loop in (inner, *own):
-        b.do("unroll", loop)
+        if b.extent(loop) > 1 or loop == inner:
+            b.do("unroll", loop)
     if t.stages > 1 and not b.attempt("pipeline", depth, t.stages):
         b.attempt("pipeline", depth, 2, asynchronous=False)
 
 
-def _staged(b: Builder, form: ProductForm, slot: int, at: str, pad: int = 0) -> str:
-    """A factor in shared memory, copied by the widest accesses that its rows allow, or gathered; the copy's name."""
+def _staged(b: Builder, form: ProductForm, slot: int, at: str, pad: int = 0, across: bool = False) -> str:
+    """A factor in shared memory, copied by the widest accesses that its rows allow, or gathered; the copy's name.
+
+    With `across` it is stored in columns, element by element.
+    """
     before, factor = {x.name for x in b.plan.copies}, (form.left, form.right)[slot]
+    if across and b.attempt("stage", factor.array, at, pad=pad, axes=(1, 0)):
+        return next(x.name for x in b.plan.copies if x.name not in before)
     width = WIDEST // factor.dtype.bytes if factor.along or not form.gathered else 0
     while width and not b.attempt("stage", factor.array, at, vector=width, pad=pad):
         width //= 2

@@ -233,13 +233,13 @@ def _step(b: Builder, name: str, loop: str) -> int:
     return sum(c * stride for e, stride in zip(index, strides, strict=True) for atom, c in e.terms if atom == loop)
 
 
-def pairs(b: Builder, kernel: str) -> None:
-    """What writes results takes the two neighbours that a lane holds together."""
+def pairs(b: Builder, kernel: str, vectors: bool = True) -> None:
+    """What writes results takes the two neighbours that a lane holds together, or with `vectors` all that a thread's tile has."""
     for leaf, above, owner in b.plan.leaves:
         if owner.id != kernel or len(above) < 2 or not _writes_result(b, leaf):
             continue
         registers, lanes = above[-2:]
-        if lanes.role == "seq" and not lanes.is_place:  # a thread's own tile: as many neighbours as 16 bytes hold
+        if vectors and lanes.role == "seq" and not lanes.is_place:  # a thread's own tile: as many neighbours as 16 bytes hold
             _vectors(b, lanes)
         if lanes.role not in ("lane", "thread.x") or registers.role != "seq" or registers.extent % 2:
             continue

@@ -77,6 +77,8 @@ class Tiling:
     mates : tuple of int
         Tiles along rows, and along columns, whose blocks are a cluster, with a producer: those in one column share the boxes of
         the right factor, those in one row the left one's.
+    turned : bool
+        Whether copies of factors whose rows lie along the depth are stored across it, for threads that read several rows at once.
     """
 
     engine: str
@@ -94,6 +96,13 @@ class Tiling:
     matrix: bool = False
     bulk_stores: bool = False
     mates: tuple[int, int] = (1, 1)
+    turned: bool = False
+
+    def sides(self, form: ProductForm) -> tuple[tuple[Factor, int], tuple[Factor, int]]:
+        """The factors as their copies lie in shared memory, each with its part of the tile."""
+        left, right = (replace(f, across=True, vector=1) if self.turned and f.along == form.depth else f
+                       for f in (form.left, form.right))
+        return (left, self.rows), (right, self.columns)
 
     @property
     def threads(self) -> int:
@@ -131,17 +140,19 @@ class Tiling:
 
     def shared_bytes(self, form: ProductForm) -> int:
         """What its slots take, and results on their way."""
-        sides, plain = ((form.left, self.rows), (form.right, self.columns)), self.engine == "plain"
-        slots = self.stages * sum(n * (self.depth + plain * f.padding) * f.dtype.bytes for f, n in sides)
+        plain = self.engine == "plain"
+        slots = self.stages * sum((n * self.depth + plain * f.padding * (self.depth if f.across else n)) * f.dtype.bytes
+                                  for f, n in self.sides(form))
         return slots + self.through * self.rows * self.columns * form.left.dtype.bytes
 
     def registers(self, form: ProductForm) -> int:
         """32-bit registers of a thread for accumulators and, where there are, fragments."""
         words = self.rows * self.columns * form.accumulator.bytes // (4 * self.threads)
         if self.engine == "plain":
-            each = ((form.left, self.rows // self.down), (form.right, self.columns // self.across))
-            fragments = sum(n * max(f.dtype.bytes * (f.padding or 1), 4) // 4 for f, n in each)  # a vector along the depth
-            copies = self.depth * (self.rows / form.left.vector + self.columns / form.right.vector) / self.threads
+            (left, rows), (right, columns) = self.sides(form)
+            each = ((left, rows // self.down), (right, columns // self.across))
+            fragments = sum(n * max(f.dtype.bytes * (1 if f.together > 1 else f.padding), 4) // 4 for f, n in each)
+            copies = self.depth * (rows / left.vector + columns / right.vector) / self.threads
             return words + fragments - FREED * (copies <= FEW_COPIES[self.step > 0])
         if self.engine != "warp":
             return words
@@ -159,6 +170,7 @@ class Tiling:
                 + ", stored by bulk stores" * self.bulk_stores
                 + f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0)
                 + ", a warp that copies" * self.producer
+                + ", copies across the depth" * self.turned
                 + f", clusters of {self.mates[0]} x {self.mates[1]}" * (self.mates != (1, 1)))
 
 
@@ -296,8 +308,9 @@ def _of_threads(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """Those of plain arithmetic, where no instruction has the types (its exact ones: tf32 drops bits)."""
     if warp_instruction(form, arch=_number(gpu)) is not None:
         return
-    for across, m, n, depth, stages in product(ACROSS, (1, 2, 4, 8), (1, 2, 4, 8), (8, 16), (1, 2, 3, 4)):
-        t = Tiling("plain", m * DOWN, n * across, depth, DOWN, across, stages)
+    orders = (False, True) if form.depth in (form.left.along, form.right.along) else (False,)
+    for across, m, n, depth, stages, turned in product(ACROSS, (1, 2, 4, 8), (1, 2, 4, 8), (8, 16), (1, 2, 3, 4), orders):
+        t = Tiling("plain", m * DOWN, n * across, depth, DOWN, across, stages, turned=turned)
         if _fits(t, form, gpu, MOST_REGISTERS):
             yield t
 

@@ -28,6 +28,7 @@ from ..kernel_counts import KernelCounts
 from ..tensor_rates import tensor_flops_per_s
 from ..trips import share_run
 from .rates import (
+    BANKED,
     COPY_ISSUED,
     LEAST_BOX,
     NARROW_CYCLES,
@@ -39,8 +40,8 @@ from .rates import (
     copy_cycles,
     of_lines,
     results_cycles,
-    shared_cycles,
 )
+from .shared_reads import Read, shared_passes
 from .terms import Step, Stepped, stepped
 
 ALIGNMENT_BYTES = 1024
@@ -49,8 +50,6 @@ GRANULE = 8
 """Registers are given to threads by as many (CUDA occupancy calculator)."""
 WHOLE = 0.9
 """Share of the sectors of a store that is filled, from which on results go out as whole lines."""
-WIDEST = 16
-"""Bytes of a thread's widest access."""
 Nest = tuple[Leaf, tuple[Loop, ...]]
 
 
@@ -253,27 +252,40 @@ def _step(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], co
     engine, warps = s.engine, counts.threads / WARP_SIZE
     cycles = gpu.multiprocessors * clock * 1e6  # of a second, on all multiprocessors
     tensor = sum(2 * use.times / tensor_flops_per_s(row, gpu) * cycles for use, row in s.instructions)
-    issue = banks = 0.0
+    issue, banks, reads = 0.0, 0.0, list[Read]()
     for use in s.uses:
         if instruction(use.leaf.mechanism):
             continue
         to_registers = use.used[-1].space == "register" and use.statement in plan.copies
         if not to_registers:
             wide = gpu.f32_flops_per_s / gpu.f64_flops_per_s if _bytes(plan, use.used[-1]) == 8 else 1.0
-            issue += use.times * _operations(use.statement) * wide / WARP_SIZE / WARPS_PER_CYCLE
+            issue += use.times * _operations(use.statement) * wide * _banked(use) / WARP_SIZE / WARPS_PER_CYCLE
         for site in use.used:
             if site.space == "shared" and to_registers and (known := facts.get((use.leaf.id, site.slot))):
                 banks += known.requests * _words(known, use.leaf) * known.conflicts / (counts.blocks * s.count)
             elif site.space == "shared":
-                loads, passes = _passes(plan, use, site, facts)
-                banks += passes * warps
-                issue += loads * warps / WARPS_PER_CYCLE * (engine == "plain")
+                reads.append(Read(site, use.inside, facts.get((use.leaf.id, site.slot))))
+    for loads, passes in shared_passes(plan, reads):
+        banks += passes * warps
+        issue += loads * warps / WARPS_PER_CYCLE * (engine == "plain")
     if engine == "plain":
         issue += _beside(s, counts.threads) * warps / WARPS_PER_CYCLE
     waited = engine == "warpgroup" and not s.in_flight
     narrow = sum(use.times / counts.threads for use in s.copies if _is_narrow(plan, s, use))
     return Step(engine, s.count, s.stages, tensor / RATES[engine].share, issue, banks, _load(plan, s, counts), waited, narrow,
                 _is_even(plan, s))
+
+
+def _banked(use: Use) -> float:
+    """Issues of a product of registers in a tile of results (:data:`~.rates.BANKED`), 1 elsewhere."""
+    target = use.leaf.view(len(use.statement.reads))
+    if not is_product(use.statement) or target is None:
+        return 1.0
+    tile = {v for e in target.index for v in e.variables()}
+    written_out = [x.id for x in use.inside if x.role in ("unroll", "vector")]
+    along = any(site.cell[-1].coefficient(x) == 1 for site in use.used if site.space == "shared" and site.cell[-1] is not None
+                for x in written_out if x not in tile)
+    return BANKED[along] if tile.intersection(written_out) else 1.0
 
 
 def _beside(s: Stepping, threads: int) -> float:
@@ -347,27 +359,6 @@ def _is_even(plan: Plan, s: Stepping) -> bool:
     whole = all(use.leaf.mechanism == "bulk" and _lines(plan, use) == 1.0
                 and use.times * _bytes(plan, use.used[-1]) >= LEAST_BOX for use in s.copies)
     return whole and s.panels == 1 and s.starts == 1
-
-
-def _passes(plan: Plan, use: Use, site: Site, facts: dict[tuple[str, int], AccessFacts]) -> tuple[float, float]:
-    """One warp's accesses to shared memory in a step, and their cycles.
-
-    What does not move with an unrolled loop stays in registers, and neighbours along one are loaded together.
-    """
-    moving = {v for e in site.cell if e is not None for v in e.variables()}
-    inside = [x for x in use.inside if not x.is_place]
-    loops = [x for x in inside if x.role not in ("unroll", "vector")]
-    last = max((n for n, x in enumerate(loops) if x.id in moving), default=-1)
-    written_out = [x for x in inside if x.role in ("unroll", "vector") and x.id in moving]
-    turns = prod(x.extent for x in (*loops[: last + 1], *written_out))
-    item, final = _bytes(plan, site), site.cell[-1]
-    wide = max((x.extent for x in written_out if final is not None and final.coefficient(x.id) == 1), default=1)
-    together = min(wide, WIDEST // max(item, WORD_BYTES))
-    if together > 1:
-        different = prod(x.extent for x in use.inside if x.is_place and x.id in moving)
-        return turns / together, turns / together * shared_cycles(different)
-    known = facts.get((use.leaf.id, site.slot))
-    return turns, turns * max(1.0, known.conflicts if known else 1.0)
 
 
 def _stored(plan: Plan, kernel: Kernel, found: tuple[Stepping, ...], facts: dict[tuple[str, int], AccessFacts],
