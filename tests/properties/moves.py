@@ -81,7 +81,8 @@ def copying(plan: Plan, pick: random.Random) -> Transform | None:
     else:
         values |= {"engine": pick.choice(("thread", "thread", "async", "bulk")), "swizzle": pick.choice((0, 0, 32, 64, 128))}
         values |= {"pad": 0} if values["swizzle"] else {}
-        values |= {"pad": 0, "vector": 1, "threads": True} if values["engine"] == "bulk" else {}
+        boxes = values["engine"] == "bulk"
+        values |= {"pad": 0, "vector": 1, "threads": True} if boxes else {"axes": pick.choice(((), (), (1, 0)))}
     return known["stage"](**values)
 
 

@@ -176,6 +176,22 @@ def test_from_shared_memory_to_registers(golden) -> None:
     golden(loops_text(plan))
 
 
+def test_a_copy_may_be_stored_in_another_order_of_its_axes(golden) -> None:
+    """Columns of A one after the other; a copy of the copy finds its cells, and copies that run ahead have slots of them."""
+    plan = right(matmul(), *TILES, ("stage", "A", "k", {"axes": (1, 0), "pad": 2}), ("stage", "B", "k", {"axes": (0, 1)}),
+                 ("stage", "A_s", "k.i", "register"), ("pipeline", "k", 2))
+    assert plan.buffer_of["A_s"].padded_shape[-2:] == (3, 6)
+    assert plan.buffer_of["B_s"].padded_shape[-2:] == (3, 4)
+    golden(loops_text(plan))
+
+
+def test_vectors_lie_along_the_array_and_along_the_copy() -> None:
+    whole = ("split", "k", 4)
+    tiles = (*TILES[:2], whole, *TILES[3:])
+    across = ("stage", "A", "k", {"vector": 4, "axes": (1, 0)})
+    assert "cannot move 4 elements at once" in refusal(matmul(8, 8, 8), *tiles, across)
+
+
 def test_registers_outside_of_a_thread_loop_get_thread_loops_of_their_own() -> None:
     plan = right(matmul(3, 4, 5), ("bind", "j", "thread.x"), ("stage", "B", "i", "register"))
     own = next(x for x in plan.loops.values() if x.role == "thread.x" and x.id != "j")
@@ -275,6 +291,10 @@ def test_data_dependent_reads_are_refused() -> None:
     ((("stage", "C", "k"),), "nothing below k reads C"),
     ((("stage", "A", "k", "texture"),), "cannot live in 'texture'"),
     ((("stage", "A", "k", "register", {"pad": 1}),), "only rows in shared memory"),
+    ((("stage", "A", "k", "register", {"axes": (1, 0)}),), "only what threads copy to shared memory has an order of axes"),
+    ((("stage", "A", "k", {"axes": (1, 0), "engine": "bulk"}),), "only what threads copy to shared memory has an order of axes"),
+    ((("stage", "A", "i", {"axes": (0, 0)}),), "is no order of them"),
+    ((("stage", "A", "k", {"axes": (1, 0)}),), "is no order of them"),
     ((("bind", "j", "block.x"), ("stage", "B", "i", "register")), "i lies outside of j"),
     ((("contract", "acc"), ("stage", "acc", "j")), "acc already lives in register"),
 ])
