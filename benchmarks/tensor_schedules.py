@@ -97,6 +97,12 @@ def tiled(program: str, t: Tiling, **sizes: int) -> Schedule:
     return build(written, form, t)
 
 
+THREADS = tuple(replace(t, turned=turned) for turned in (False, True) for t in (
+    Tiling("plain", 64, 64, 16, 8, 8, 2), Tiling("plain", 64, 128, 16, 8, 16, 3), Tiling("plain", 32, 32, 8, 8, 8, 1),
+    Tiling("plain", 64, 64, 16, 8, 8, 2, step=8)))
+"""Of products by plain arithmetic."""
+
+
 def schedules() -> Iterator[tuple[str, Schedule]]:
     """Name and schedule."""
     for row in INSTRUCTIONS.values():
@@ -115,6 +121,9 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     for t, words in ((WARPS, "warps"), (GROUP, "a warpgroup")):
         yield f"results of {words} by stmatrix", left(t).store_matrix(COPY)
         yield f"results of {words} by stmatrix, transposed", left(t, 8, turned).store_matrix(COPY)
+    for t in THREADS:
+        for m, n, k in ((128, 192, 288), (101, 75, 259)):
+            yield f"products of f32, {m}x{n}x{k}, {t}", tiled("product_f32", t, M=m, N=n, K=k)
     yield "batches of products", tiled("batched_nt", TILINGS[0], Z=3, M=72, N=200, K=136)
     yield "a product and what follows", tiled("bias_gelu", TILINGS[0], M=136, N=200, K=200)
     yield "a product, and its rows normalised", auto(product_programs.residual_rmsnorm.schedule(M=136, N=200, K=200))

@@ -133,10 +133,20 @@ def test_stages_hide_latency_until_something_else_is_longer() -> None:
         ((_, us),) = found.steps
         return us.longest, us.bound
 
-    times = [time(n) for n in (2, 3, 4, 5, 6, 7)]
+    times, rates = [time(n) for n in (2, 3, 4, 5, 6, 7)], RATES["warpgroup"]
     assert [bound for _, bound in times] == ["latency"] * 2 + ["step"] * 4
-    late = RATES["warpgroup"].late
-    assert times[0][0] == pytest.approx((3 - late) / (2 - late) * times[1][0])
+    hidden = times[0][0] - 64 * rates.released / 1000
+    assert hidden == pytest.approx((3 - rates.late) / (2 - rates.late) * times[1][0])
+
+
+def test_copies_wait_for_the_products_in_flight_of_two_stages() -> None:
+    """Slots are released a product later; with more stages that is hidden."""
+    def landing(stages: int, waited: bool) -> float:
+        return Step("warpgroup", 64, stages, 100.0, 0.0, 0.0, 100.0, waited).landing
+
+    assert landing(2, False) == landing(2, True) + RATES["warpgroup"].released
+    assert landing(3, False) == landing(3, True)
+    assert Step("warp", 64, 2, 100.0, 0.0, 0.0, 100.0).landing == Step("warp", 64, 2, 100.0, 0.0, 0.0, 100.0, True).landing
 
 
 def test_what_overlaps_takes_hardly_longer_than_the_longest() -> None:

@@ -35,6 +35,8 @@ class Rates:
         Waits and barriers of a step beside its product; and of a step with them, however small that is.
     waited : float
         More of a step whose block waits for its products at once.
+    released : float
+        By which copies begin later behind products in flight, of two stages: 50 to 210 for each step of five products.
     share : float
         Of its instruction's rate, where the operands are loaded between the products: in turn, or ahead.  The compiler makes the
         same of both texts (NVRTC 13 for sm_90, tiles of 128 x 128 x 32 with two to five stages: equally many instructions, with
@@ -62,13 +64,15 @@ class Rates:
     behind: float = 0.0
     beside: float = 0.0
     waited: float = 0.0
+    released: float = 0.0
     apart: float = 0.0
     norm: float = inf
 
 
 RATES = {
     "warpgroup": Rates(load=44.0, deep=63.0, fill=1550.0, latency=950.0, behind=1.25, quiet=520.0, late=0.8, step=15.0,
-                       least_step=375.0, waited=357.0, share=1.0, stored=3.0, through=17.5, beside=0.25, norm=5.0),
+                       least_step=375.0, waited=357.0, released=150.0, share=1.0, stored=3.0, through=17.5, beside=0.25,
+                       norm=5.0),
     "warp": Rates(load=27.0, deep=27.0, fill=1000.0, latency=2210.0, quiet=350.0, late=0.2, step=676.0, least_step=344.0,
                   share=0.62, stored=2.5, through=5.4, norm=5.0),
     "plain": Rates(load=64.0, deep=64.0, fill=900.0, latency=900.0, quiet=460.0, late=1.0, step=60.0, least_step=0.0, share=1.0,

@@ -27,6 +27,8 @@ from math import isinf, sqrt
 from ...ir.tree import WARP_SIZE
 from .rates import CLUSTER_CYCLES, CLUSTERED, NARROW_APART, PAIR, RATES, TENSOR_CORES
 
+PAIRED = 2
+"""Stages of which one is read by the products in flight: the next copy waits for them, and nothing hides that."""
 ROUNDS = 64
 """Rounds that are looked at one by one; the others take as long as these on average."""
 
@@ -78,7 +80,8 @@ class Step:
         rates, ahead = RATES[self.engine], self.stages - 1
         if not ahead:
             return rates.quiet + self.load
-        return (rates.latency + rates.behind * self.load) * ahead / max(0.5, self.stages - rates.late)
+        later = rates.released * (not self.waited and self.stages == PAIRED)
+        return (rates.latency + rates.behind * self.load) * ahead / max(0.5, self.stages - rates.late) + later
 
     def times(self, blocks: int, threads: int, whole: bool = False) -> Cycles:
         """Of all steps of so many resident blocks of each multiprocessor, where they are the whole grid or a part of it."""
