@@ -39,5 +39,16 @@ def cell_of(plan: Plan, buffer: str, element: tuple[Expr, ...]) -> tuple[Expr, .
     values = dict(zip(plan.statement_of[leaf.statement].dims, element, strict=True))
     slots = [e.substitute(dict(leaf.when)).substitute(values) for e in view.index[: len(view.index) - rank]]
     held, cell, box = (t[len(t) - rank:] for t in (view.element, view.index, element))
-    order = range(rank) if held == cell else [held.index(e) for e in cell]  # stored in another order of the axes
-    return (*slots, *(box[n] for n in order))
+    return (*slots, *(box[n] for n in _stored_order(held, cell)))
+
+
+def _stored_order(element: tuple[Expr, ...], cell: tuple[Expr, ...]) -> list[int]:
+    """The axes of a box in the order in which a copy stores them; their own where a cell is no exchange of its coordinates."""
+    left = dict(enumerate(element))
+    order = list[int]()
+    for e in cell:
+        if (found := next((n for n, other in left.items() if other == e), None)) is None:
+            return list(range(len(element)))
+        order.append(found)
+        del left[found]
+    return order
