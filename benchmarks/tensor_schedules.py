@@ -97,7 +97,7 @@ def tiled(program: str, t: Tiling, **sizes: int) -> Schedule:
     return build(written, form, t)
 
 
-THREADS = tuple(replace(t, turned=turned) for turned in (False, True) for t in (
+THREADS = tuple(replace(t, transposed=transposed) for transposed in (False, True) for t in (
     Tiling("plain", 64, 64, 16, 8, 8, 2), Tiling("plain", 64, 128, 16, 8, 16, 3), Tiling("plain", 32, 32, 8, 8, 8, 1),
     Tiling("plain", 64, 64, 16, 8, 8, 2, step=8)))
 """Of products by plain arithmetic."""

@@ -43,7 +43,11 @@ def cell_of(plan: Plan, buffer: str, element: tuple[Expr, ...]) -> tuple[Expr, .
 
 
 def _stored_order(element: tuple[Expr, ...], cell: tuple[Expr, ...]) -> list[int]:
-    """The axes of a box in the order in which a copy stores them; their own where a cell is no exchange of its coordinates."""
+    """The permutation of a box's axes in which a copy is stored (`stage` with `axes`).
+
+    None where the cell's expressions are not the coordinates in another order, as behind moves that write cells anew; whether
+    each read then finds its element is for the judge to say.
+    """
     left = dict(enumerate(element))
     order = list[int]()
     for e in cell:

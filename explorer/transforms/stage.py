@@ -50,8 +50,9 @@ class Stage(Transform):
     zeros for elements that no reader uses and that the program may not have written yet.  A reader that is an asynchronous
     copy becomes a plain one if the hardware cannot copy asynchronously from the copy's storage.
 
-    With `axes` the cells lie in another order: ``(1, 0)`` stores the columns of a matrix one after the other.  The copy still
-    runs along the array, so that neighbouring threads read neighbouring elements; a vector has to lie along both.
+    With `axes` the copy is stored with its own axes in another order, as by NumPy's ``transpose``: ``(1, 0)`` stores the columns
+    of a tile one after the other.  Threads still read in the order of the array; only the cells that they write change, so that
+    padding avoids bank conflicts.  Vectors need the last axis to stay the last.
 
     With `loops` the copy has a cell for each of their iterations instead, zeros in those that the reader does not run: rows and
     columns of a matrix whose elements are not a box of the array (im2col).
@@ -106,7 +107,7 @@ class Stage(Transform):
     loops: tuple[str, ...] = field(default=(), metadata={
         "kind": "loops", "help": "a cell for each iteration of these loops, in this order (default: one for each element)"})
     axes: tuple[int, ...] = field(default=(), metadata={
-        "kind": "ints", "help": "the axes of a shared copy in the order in which it is stored (default: as the array has them)"})
+        "kind": "ints", "help": "the order in which a shared copy's own axes are stored (default: that of the array)"})
 
     def check(self, plan: Plan) -> Verdict:
         if self.space not in ("shared", "register"):

@@ -176,9 +176,9 @@ def test_threads_store_vectors_where_there_is_little_to_sum(left: str, right: st
 
 @pytest.mark.parametrize(("left", "right"), ORDERS)
 @pytest.mark.parametrize(("m", "n", "k"), [(64, 64, 256), (37, 29, 259)])
-def test_threads_walk_their_tile_back_and_forth(left: str, right: str, m: int, n: int, k: int) -> None:
-    """Every second row from its last column on; factors whose rows lie along the depth are stored across it."""
-    made = built(product(ex.f32, ex.f32, left, right), replace(THREADS, turned=True), M=m, N=n, K=k)
+def test_threads_walk_their_tile_in_serpentine_order(left: str, right: str, m: int, n: int, k: int) -> None:
+    """Every second row from its last column on; copies of factors that lie along the depth are stored transposed."""
+    made = built(product(ex.f32, ex.f32, left, right), replace(THREADS, transposed=True), M=m, N=n, K=k)
     assert made.judgement.emittable
     leaves = {leaf.id for leaf, _, _ in made.plan.leaves}
     assert {"S1", "S1.2"} <= leaves

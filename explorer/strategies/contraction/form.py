@@ -55,7 +55,7 @@ class Factor:
         Elements that one access of a thread can copy.
     beside : tuple of bool
         For each of `free` whether it lies on the same side of the depth in memory as the last one: only these make one tile.
-    across : bool
+    transposed : bool
         Whether its copy in shared memory is stored across the depth though its own rows lie along it.
     """
 
@@ -68,17 +68,17 @@ class Factor:
     even: bool
     vector: int
     beside: tuple[bool, ...]
-    across: bool = False
+    transposed: bool = False
 
     @property
     def together(self) -> int:
         """Rows or columns that one access of a thread to a copy in shared memory reads, at most."""
-        return VECTOR_BYTES // self.dtype.bytes if self.across or self.along == self.free[-1] else 1
+        return VECTOR_BYTES // self.dtype.bytes if self.transposed or self.along == self.free[-1] else 1
 
     @property
     def padding(self) -> int:
         """Elements between a copy's rows where those of the factor lie along the depth: so they begin in other banks."""
-        return VECTOR_BYTES // self.dtype.bytes if self.across or self.together == 1 else 0
+        return VECTOR_BYTES // self.dtype.bytes if self.transposed or self.together == 1 else 0
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from .model import held_blocks
 from .results import WIDEST, by_bulk_stores, for_one_thread, in_fragments, outlined, pairs, stored
 from .shapes import ROW_BYTES, Tiling, boxes, warp_instruction
 from .slices import sliced_apart
-from .threads import back_and_forth, deep, spread_over_threads
+from .threads import deep, serpentine, spread_over_threads
 
 BLOCK_AXES = ("block.x", "block.y", "block.z")
 GROUPED = 8
@@ -235,13 +235,13 @@ def _of_threads(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]
     depth, inner = _split_depth(b, form, t, (depth,))
     b.do("contract", form.total, "register")
     for slot, (factor, _) in enumerate(t.sides(form)):
-        _staged(b, form, slot, depth, factor.padding, factor.across)
+        _staged(b, form, slot, depth, factor.padding, factor.transposed)
     if 0 < t.step < t.depth:
         whole, inner = inner, b.plan.fresh(f"{inner}.i")
         b.do("split", whole, t.step, inner=inner)
     if deep(form):
         right = _read_in(b, form, 1, depth)
-        own = back_and_forth(b, [x for x in own if x not in right], [x for x in own if x in right])
+        own = serpentine(b, [x for x in own if x not in right], [x for x in own if x in right])
     for loop in (inner, *own):
         if b.extent(loop) > 1 or loop == inner:
             b.do("unroll", loop)
@@ -249,13 +249,14 @@ def _of_threads(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]
         b.attempt("pipeline", depth, 2, asynchronous=False)
 
 
-def _staged(b: Builder, form: ProductForm, slot: int, at: str, pad: int = 0, across: bool = False) -> str:
+def _staged(b: Builder, form: ProductForm, slot: int, at: str, pad: int = 0, transposed: bool = False) -> str:
     """A factor in shared memory, copied by the widest accesses that its rows allow, or gathered; the copy's name.
 
-    With `across` it is stored in columns, element by element.
+    With `transposed` it is stored column by column, one element at a time.
     """
     before, factor = {x.name for x in b.plan.copies}, (form.left, form.right)[slot]
-    if across and b.attempt("stage", factor.array, at, pad=pad, axes=(1, 0)):
+    if transposed:
+        b.do("stage", factor.array, at, pad=pad, axes=(1, 0))
         return next(x.name for x in b.plan.copies if x.name not in before)
     width = WIDEST // factor.dtype.bytes if factor.along or not form.gathered else 0
     while width and not b.attempt("stage", factor.array, at, vector=width, pad=pad):

@@ -77,8 +77,8 @@ class Tiling:
     mates : tuple of int
         Tiles along rows, and along columns, whose blocks are a cluster, with a producer: those in one column share the boxes of
         the right factor, those in one row the left one's.
-    turned : bool
-        Whether copies of factors whose rows lie along the depth are stored across it, for threads that read several rows at once.
+    transposed : bool
+        Whether shared copies of factors that lie along the depth are stored transposed: threads then read several rows at once.
     """
 
     engine: str
@@ -96,11 +96,11 @@ class Tiling:
     matrix: bool = False
     bulk_stores: bool = False
     mates: tuple[int, int] = (1, 1)
-    turned: bool = False
+    transposed: bool = False
 
     def sides(self, form: ProductForm) -> tuple[tuple[Factor, int], tuple[Factor, int]]:
         """The factors as their copies lie in shared memory, each with its part of the tile."""
-        left, right = (replace(f, across=True, vector=1) if self.turned and f.along == form.depth else f
+        left, right = (replace(f, transposed=True, vector=1) if self.transposed and f.along == form.depth else f
                        for f in (form.left, form.right))
         return (left, self.rows), (right, self.columns)
 
@@ -141,7 +141,7 @@ class Tiling:
     def shared_bytes(self, form: ProductForm) -> int:
         """What its slots take, and results on their way."""
         plain = self.engine == "plain"
-        slots = self.stages * sum((n * self.depth + plain * f.padding * (self.depth if f.across else n)) * f.dtype.bytes
+        slots = self.stages * sum((n * self.depth + plain * f.padding * (self.depth if f.transposed else n)) * f.dtype.bytes
                                   for f, n in self.sides(form))
         return slots + self.through * self.rows * self.columns * form.left.dtype.bytes
 
@@ -170,7 +170,7 @@ class Tiling:
                 + ", stored by bulk stores" * self.bulk_stores
                 + f", {self.persistent} blocks take tiles in turn" * (self.persistent > 0)
                 + ", a warp that copies" * self.producer
-                + ", copies across the depth" * self.turned
+                + ", copies transposed" * self.transposed
                 + f", clusters of {self.mates[0]} x {self.mates[1]}" * (self.mates != (1, 1)))
 
 
@@ -308,9 +308,10 @@ def _of_threads(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """Those of plain arithmetic, where no instruction has the types (its exact ones: tf32 drops bits)."""
     if warp_instruction(form, arch=_number(gpu)) is not None:
         return
-    orders = (False, True) if form.depth in (form.left.along, form.right.along) else (False,)
-    for across, m, n, depth, stages, turned in product(ACROSS, (1, 2, 4, 8), (1, 2, 4, 8), (8, 16), (1, 2, 3, 4), orders):
-        t = Tiling("plain", m * DOWN, n * across, depth, DOWN, across, stages, turned=turned)
+    matrices = not form.outer_depth and len(form.left.free) == len(form.right.free) == 1  # whose copies have two axes
+    orders = (False, True) if matrices and form.depth in (form.left.along, form.right.along) else (False,)
+    for across, m, n, depth, stages, transposed in product(ACROSS, (1, 2, 4, 8), (1, 2, 4, 8), (8, 16), (1, 2, 3, 4), orders):
+        t = Tiling("plain", m * DOWN, n * across, depth, DOWN, across, stages, transposed=transposed)
         if _fits(t, form, gpu, MOST_REGISTERS):
             yield t
 

@@ -1,9 +1,14 @@
-"""Tiles of results in the registers of threads: which rows and columns of a block's tile are a thread's own.
+"""Tiles of results in the registers of threads: which rows and columns of a block's tile are a thread's own, and their order.
 
-A thread reads neighbours of a factor together, 16 bytes at a time, and the threads beside it the next ones: its columns are
-groups of a vector, and the groups of all threads of a row lie between them.  So the reads of a warp have no conflicts over the
-banks of shared memory, and its stores fill whole sectors.  A factor whose rows lie along the depth is read along it: single rows
-of all threads then take turns, and rows of its copy are one vector longer than the depth, in other banks each.
+A thread reads neighbours of a factor together, 16 bytes at a time: it owns groups of a vector of columns, which alternate with
+those of the other threads in its row.  So the reads of a warp have no conflicts over the banks of shared memory, and its stores
+fill whole sectors.  A factor whose rows lie along the depth is read in vectors along it: rows are dealt out one at a time, and
+those of its copy are one vector longer than the depth, in other banks each.  Or its copy is stored transposed, and is read as the
+other one.
+
+An instruction (``FFMA``) reads three registers from two banks.  As far as machine code and its stalls tell (sm_90), a bank serves
+one read a cycle; an operand that the instruction before had, too, comes from the reuse cache.  The order of the tile
+(:func:`serpentine`) and single stores of results (:func:`deep`) are made for that.
 """
 
 from __future__ import annotations
@@ -15,15 +20,15 @@ from .form import ProductForm
 from .shapes import Tiling
 
 DEEP = 256
-"""Depth from which on a thread's products take longer than its stores of results."""
+"""Depth from which on register bank conflicts count for more than the width of stores (chosen, not fitted)."""
 
 
 def deep(form: ProductForm) -> bool:
-    """Whether the order of a thread's products matters more than the width of its stores.
+    """Whether results are stored one by one, from a tile that is walked in serpentine order.
 
-    A vector that is stored stands in neighbouring registers, in the banks of the factor's vector that it is multiplied with:
-    each product waits for a read.  Single results stand in any registers (f32, 4096 x 4096 x 4096, H200: 2,898 µs, and 3,022
-    with vectors; without :func:`back_and_forth` 3,033).
+    A vector that is stored stands in neighbouring registers, in the same banks as the factor's vector that it is multiplied with.
+    Single results may stand in any registers.  4096 x 4096 x 4096 of f32 on an H200, in tiles of 64 x 64, by texts written by
+    hand: 3,126 µs with neither, 3,022 in this order, 3,033 with single stores, 2,898 with both.
     """
     return form.extents[2] * prod(form.outer_extents) >= DEEP
 
@@ -54,11 +59,12 @@ def spread_over_threads(b: Builder, form: ProductForm, t: Tiling, rows: str, col
     return (*own_rows, *own_columns)
 
 
-def back_and_forth(b: Builder, rows: list[str], columns: list[str]) -> list[str]:
-    """Every second row of a thread's tile from its last column to its first; all loops over the tile.
+def serpentine(b: Builder, rows: list[str], columns: list[str]) -> list[str]:
+    """Walk every second row of a thread's tile from its last column to its first; all loops over the tile.
 
-    Each result then shares a factor with the one before it.  Machine code multiplies in about this order: of the registers that
-    an instruction reads one is kept for the next instruction, and of two reads of one bank the second waits.
+    The first result of a row then shares its column with the last one of the row before, so that each multiply-add has an operand
+    in common with the one before it, which the reuse cache keeps.  Machine code keeps about this order (NVRTC 13, sm_90).  Where
+    no loop over rows has an even number of them, nothing changes.
 
     Before::
 

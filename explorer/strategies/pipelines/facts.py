@@ -41,7 +41,7 @@ from .rates import (
     of_lines,
     results_cycles,
 )
-from .shared_reads import Read, shared_passes
+from .shared_reads import Read, shared_loads
 from .terms import Step, Stepped, stepped
 
 ALIGNMENT_BYTES = 1024
@@ -265,7 +265,7 @@ def _step(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], co
                 banks += known.requests * _words(known, use.leaf) * known.conflicts / (counts.blocks * s.count)
             elif site.space == "shared":
                 reads.append(Read(site, use.inside, facts.get((use.leaf.id, site.slot))))
-    for loads, passes in shared_passes(plan, reads):
+    for loads, passes in shared_loads(plan, reads):
         banks += passes * warps
         issue += loads * warps / WARPS_PER_CYCLE * (engine == "plain")
     if engine == "plain":

@@ -30,13 +30,14 @@ class Rates:
     quiet : float
         To its first bytes, where the block's other copies have landed.
     late : float
-        Stages of a pipeline that hide none of it: the computing one, and what of the next one has gone by at the copies' issue.
+        What is taken from the stages, by whose rest a load's latency is divided: the computing one, and a share of the next one.
     step, least_step : float
         Waits and barriers of a step beside its product; and of a step with them, however small that is.
     waited : float
         More of a step whose block waits for its products at once.
     released : float
-        By which copies begin later behind products in flight, of two stages: 50 to 210 for each step of five products.
+        Cycles by which the next copy of a pipeline of two stages begins later where ``wgmma`` stay in flight, which still read
+        its slot: 50 to 210 a step, of five products (H200).
     share : float
         Of its instruction's rate, where the operands are loaded between the products: in turn, or ahead.  The compiler makes the
         same of both texts (NVRTC 13 for sm_90, tiles of 128 x 128 x 32 with two to five stages: equally many instructions, with
@@ -131,11 +132,13 @@ COPY_ISSUED, STEP_ISSUED, TURN_ISSUED = {True: 4.0, False: 8.0}, 20.0, 5.0
 asynchronous; of a step; and of each turn of a loop inside it (counted in machine code for sm_90, NVRTC 13, of tiles of
 64 x 64 x 8 to 128 x 128 x 32, with whole and with odd rows)."""
 BANKED = {True: 1.2, False: 1.16}
-"""Issues of a product of registers in tiles of results, by whether a thread reads vectors of a factor along the sum.
+"""Issue cycles of a multiply-add in tiles of registers, by whether a thread reads vectors of a factor along the depth.
 
-Two reads of one bank wait for each other, and such a vector's registers lie in the bank of every second result.  In machine code
-of 64 x 64 and 64 x 128 results a block they are 1.26 and 1.17, were each bank to serve one read a cycle (sm_90, NVRTC 13).  These
-fit 476 tilings of seven f32 products best (H200): the model's first choices take 1.00 to 1.08 times as long as the fastest."""
+They are what register bank conflicts leave in the order that :mod:`~explorer.strategies.contraction.threads` makes; plans in another
+order are charged the same.  In machine code they are 1.26 (64 x 64 results a block) and 1.17 (64 x 128, transposed copies), were
+each bank to serve one read a cycle (sm_90, NVRTC 13).  These fit 476 tilings of seven f32 products best (H200): 34 of each way to
+write it, with steps of 16 and at most two stages, of which the model's first choices take 1.00 to 1.08 times as long as the fastest.
+"""
 SHARED_CYCLES, SHARED_LANES = 2.0, 8
 """Of a warp's load of 16 bytes a thread from shared memory, where some threads read the same; and lanes that a cycle serves,
 where more than twice as many read different ones (128 bytes a cycle)."""

@@ -1,10 +1,12 @@
 """What a thread reads of shared memory in a step: elements that its unrolled loops name, each once, neighbours together.
 
-Statements that read the same elements, such as the two halves of a tile that is walked back and forth, load them once.
+Statements that read the same elements, such as the two halves of a tile in serpentine order, load them once.  Neighbours are
+taken to begin at multiples of an access, as the layouts that strategies make do.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -20,7 +22,7 @@ from .rates import shared_cycles
 WIDEST = 16
 """Bytes of a thread's widest access."""
 Offsets = frozenset[tuple[int, ...]]
-"""Of cells, from where the loops that are not unrolled have brought a thread."""
+"""Constant offsets of the cells that the unrolled iterations of a thread read."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Read:
     known: AccessFacts | None
 
 
-def shared_passes(plan: Plan, reads: Iterable[Read]) -> Iterator[tuple[float, float]]:
-    """One warp's accesses to shared memory in a step, and their cycles, for each array and place that its sites read from."""
+def shared_loads(plan: Plan, reads: Iterable[Read]) -> Iterator[tuple[float, float]]:
+    """(loads, cycles) of a warp in a step, for each set of cells that its sites read."""
     groups = dict[object, list[tuple[Read, Offsets]]]()
     for read in reads:
         offsets, base = _offsets(read)
@@ -62,13 +64,13 @@ def _moving(site: Site) -> set[str]:
 
 
 def _written_out(read: Read) -> list[Loop]:
-    """The unrolled loops that the cell moves with, and those of one iteration; what moves with no other stays in registers."""
+    """The unrolled, vector and one-iteration loops that the cell depends on; along others it stays in registers."""
     moving = _moving(read.site)
     return [x for x in read.inside if (x.role in ("unroll", "vector") or x.extent == 1) and not x.is_place and x.id in moving]
 
 
 def _again(read: Read) -> list[Loop]:
-    """The loops in each of whose iterations it is read again."""
+    """The loops in each of whose iterations it is read again: sequential ones, down to the innermost that the cell depends on."""
     loops = [x for x in read.inside if not x.is_place and x.role not in ("unroll", "vector") and x.extent > 1]
     moving = _moving(read.site)
     last = max((n for n, x in enumerate(loops) if x.id in moving), default=-1)
@@ -93,13 +95,6 @@ def _offsets(read: Read) -> tuple[Offsets, tuple[Expr, ...]]:
 
 
 def _loads(cells: Offsets, most: int) -> tuple[int, int]:
-    """How many accesses of at most so many neighbours read cells, and of how many the widest is."""
-    runs, before = list[int](), (0, -2)
-    for *row, last in sorted(cells):
-        at = (hash(tuple(row)), last)
-        if at == (before[0], before[1] + 1) and runs[-1] < most:
-            runs[-1] += 1
-        else:
-            runs.append(1)
-        before = at
-    return len(runs), max(runs)
+    """How many accesses of so many neighbours, or fewer, read cells; and how many the widest reads."""
+    found = Counter((*row, last // most) for *row, last in cells)
+    return len(found), max(found.values())
