@@ -135,9 +135,9 @@ BANKED = {True: 1.2, False: 1.16}
 """Issue cycles of a multiply-add in tiles of registers, by whether a thread reads vectors of a factor along the depth.
 
 They are what register bank conflicts leave in the order that :mod:`~explorer.strategies.contraction.threads` makes; plans in
-another order are charged the same.  In machine code they are 1.26 (64 x 64 results a block) and 1.17 (64 x 128, transposed copies),
-were each bank to serve one read a cycle (sm_90, NVRTC 13).  These fit 476 tilings of seven f32 products best (H200): 34 of each way
-to write it, with steps of 16 and at most two stages, of which the model's first choices take 1.00 to 1.08 times as long as the
+another order are charged the same.  In machine code they are 1.26 (64 x 64 results a block) and 1.17 (64 x 128, transposed), were
+each bank to serve one read a cycle (sm_90, NVRTC 13).  These fit 476 tilings of seven f32 products best (H200): 34 of each way to
+write it, with steps of 16 and at most two stages, of which the model's first choices take 1.00 to 1.08 times as long as the
 fastest.
 """
 SHARED_CYCLES, SHARED_LANES = 2.0, 8
