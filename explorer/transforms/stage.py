@@ -240,8 +240,11 @@ class Stage(Transform):
         direct = tuple(u for u in found if not u.view)
         found = direct or found
         if kernel:
-            common = [x for x in found[0].above if x.is_block and all(x in u.above for u in found)]
-            return tuple(common), found
+            common = tuple(x for x in found[0].above if x.is_block and all(x in u.above for u in found))
+            if odd := next((x for u in found for x, y in zip(u.above, common, strict=False) if x != y), None):
+                return no(f"{odd.id} lies around loops over blocks, so a copy in {self.at} has no place outside of it",
+                          hint=f"stage it at {odd.id} or below, or interchange the loops")
+            return common, found
         assert hit is not None
         assert isinstance(hit[0], Loop)
         return (*hit[1], hit[0]), found

@@ -185,6 +185,11 @@ def test_a_copy_may_be_stored_in_another_order_of_its_axes(golden) -> None:
     golden(loops_text(plan))
 
 
+def test_a_loop_around_blocks_leaves_no_place_for_a_copy_of_the_kernel() -> None:
+    blocks = ("bind", "j", "block.x")
+    assert "i lies around loops over blocks" in refusal(doubled(6, 7), blocks, ("stage", "x", "doubled", "register"))
+
+
 def test_vectors_lie_along_the_array_and_along_the_copy() -> None:
     whole = ("split", "k", 4)
     tiles = (*TILES[:2], whole, *TILES[3:])
