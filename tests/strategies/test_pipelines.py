@@ -211,3 +211,24 @@ def test_what_follows_the_sums_counts_in_the_model_and_in_the_price(program: Any
     for t, us in times.items():
         assert us == pytest.approx(measured[t], rel=0.06)
         assert us == pytest.approx(price(build(start, form, t).plan, H200).total_us, rel=0.01)
+
+
+def test_a_shared_scalar_beside_tiles_has_a_price() -> None:
+    size, depth = ex.sizes("M K")
+
+    @ex.program
+    def scaled(x: ex.f32[size, depth], w: ex.f32[depth], z: ex.f32[size]):
+        t = ex.local(ex.f32)
+        t = 0.0
+        for a in range(depth):
+            t += w[a]
+        for i in range(size):
+            s = ex.local(ex.f32)
+            s = 0.0
+            for k in range(depth):
+                s += x[i, k] * t
+            z[i] = s
+
+    s = scaled.schedule(M=16, K=8).split("k", 4).bind("i", "thread.x").contract("t", "shared").stage("x", "k")
+    for made in (s, s.contract("s"), s.contract("s").unroll("k.i")):
+        assert 0 < price(made.plan, H200).total_us < 1e3

@@ -283,8 +283,8 @@ def _banked(use: Use) -> float:
         return 1.0
     tile = {v for e in target.index for v in e.variables()}
     written_out = [x.id for x in use.inside if x.role in ("unroll", "vector")]
-    along = any(site.cell[-1].coefficient(x) == 1 for site in use.used if site.space == "shared" and site.cell[-1] is not None
-                for x in written_out if x not in tile)
+    last = [e for site in use.used if site.space == "shared" for e in site.cell[-1:] if e is not None]
+    along = any(e.coefficient(x) == 1 for e in last for x in written_out if x not in tile)
     return BANKED[along] if tile.intersection(written_out) else 1.0
 
 

@@ -79,6 +79,8 @@ def _again(read: Read) -> list[Loop]:
 
 def _offsets(read: Read) -> tuple[Offsets, tuple[Expr, ...]]:
     """Of the cells that the unrolled loops name, and what these have in common; none where an index is no sum over the loops."""
+    if not read.site.cell:
+        return frozenset(), ()
     loops = _written_out(read)
     names, base, parts = {x.id for x in loops}, list[Expr](), list[tuple[int, dict[str, int]]]()
     for e in read.site.cell:
