@@ -9,6 +9,8 @@ from typing import Any
 import searched
 
 OURS = ("ours", "searched")
+OTHER = ("torch_other_gelu",)
+"""Peers that compute another function, near to the case's: timed in the same run, but no measure of ours."""
 
 
 def bound(built: Any, given: dict[str, Any]) -> Any:
@@ -64,7 +66,7 @@ def complain(name: str, problem: Exception) -> None:
 def finish(bench: Any, suite: str, name: str, times: dict[str, float], error: float, built: Any, floor_us: float,
            note: dict[str, Any]) -> None:
     """One row; its ratio is 0 where ours did not run."""
-    best = min((v for k, v in times.items() if k not in OURS), default=math.nan)
+    best = min((v for k, v in times.items() if k not in (*OURS, *OTHER)), default=math.nan)
     ratio = best / times["ours"] if "ours" in times else 0.0
     if isinstance(built, str):
         note = {**note, "problem": built[:200]}

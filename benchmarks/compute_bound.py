@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from against import OURS, bound, complain, error_of, finish, refine
+from against import OTHER, OURS, bound, complain, error_of, finish, refine
 from building import deadline
 from product_cases import Case
 
@@ -90,7 +90,7 @@ def floor_us(bench: Any, case: Case) -> float:
 
 def rates(case: Case, times: dict[str, float], floor: float) -> dict[str, Any]:
     """The best peer, rates in TFLOP/s, and the share of the floor that ours and the best peer reach."""
-    theirs = {name: us for name, us in times.items() if name not in OURS}
+    theirs = {name: us for name, us in times.items() if name not in (*OURS, *OTHER)}
     peer = min(theirs, key=theirs.__getitem__, default=None)
     found: dict[str, Any] = {}
     for mark, us in (("", times.get("ours")), ("peer_", theirs.get(peer) if peer else None)):

@@ -49,7 +49,7 @@ class Product(NamedTuple):
 
 
 class Epilogue(NamedTuple):
-    """A product and what follows it: bias and residual, the GELU with erf, ReLU, or RMS normalisation of the rows."""
+    """A product and what follows it: bias and residual, GELU with erf or with tanh, ReLU, or RMS normalisation of the rows."""
 
     name: str
     program: str
@@ -230,9 +230,11 @@ CONVS_LAST = [case._replace(name=f"{case.name}-nhwc", last=True) for case in CON
 CONVS_GROUPED = [Conv(f"rx50-{c}-{h}{'-nhwc' * last}", 32, c, h, h, c, 3, 3, 1, 1, 32, last)
                  for c, h in ((128, 56), (256, 28)) for last in (False, True)]
 """ResNeXt's convolutions of 32 groups."""
+FOLLOWED = ((4096, 4096, 1024), (512, 3072, 768), (16384, 768, 3072))
 EPILOGUES = [Epilogue(f"{e}-{m}x{n}x{k}", e, m, n, k)
-             for e in ("bias_gelu", "bias_residual", "bias_relu", "residual_rmsnorm")
-             for m, n, k in ((4096, 4096, 1024), (512, 3072, 768), (16384, 768, 3072))]
+             for e in ("bias_gelu", "bias_residual", "bias_relu", "residual_rmsnorm") for m, n, k in FOLLOWED]
+GELUS_TANH = [Epilogue(f"bias_gelu_tanh-{m}x{n}x{k}", "bias_gelu_tanh", m, n, k) for m, n, k in FOLLOWED]
+"""The GELU that cuBLASLt's own epilogue has."""
 ATTENTIONS = [Attention(f"attn-{s}-d{d}{'-causal' * c}", b, 16, s, d, c)
               for s, b in ((512, 32), (2048, 8), (8192, 2)) for d in (64, 128) for c in (False, True)]
 LEAST, MOST = 1 << 26, 1 << 36
@@ -262,4 +264,4 @@ def suites(count: int, seed: int) -> dict[str, list[Case]]:
     """All suites by name; `count` and `seed` are of the random one."""
     return {"matmul": [*MATMULS], "bmm": [*BMMS], "orders": [*ORDERS], "f32": [*F32], "conv": [*CONVS],
             "conv_nhwc": [*CONVS_LAST], "conv_grouped": [*CONVS_GROUPED], "epilogue": [*EPILOGUES],
-            "attention": [*ATTENTIONS], "random_products": [*drawn_products(count, seed)]}
+            "gelu_tanh": [*GELUS_TANH], "attention": [*ATTENTIONS], "random_products": [*drawn_products(count, seed)]}

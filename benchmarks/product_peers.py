@@ -137,16 +137,17 @@ def epilogue(case: Epilogue) -> Rivals:
         calls["torch"] = lambda: torch.addmm(bias, a, b, out=out).add_(r)
         calls["torch_residual"] = lambda: torch.addmm(r, a, b, out=out).add_(bias)
     else:
-        gelu = case.program == "bias_gelu"
-        act = F.gelu if gelu else F.relu
+        gelu = case.program != "bias_relu"
+        act = partial(F.gelu, approximate="tanh" if case.program == "bias_gelu_tanh" else "none") if gelu else F.relu
 
         def formula(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
             return act(torch.mm(a, b) + bias)
 
         given = {"a": a, "b": b, "bias": bias}
-        calls["torch"] = lambda: (F.gelu if gelu else torch.relu_)(torch.addmm(bias, a, b, out=out))
-        # cuBLASLt's own epilogue; its GELU is the one with tanh: another function, but within 5e-4 of ours
-        calls["torch_fused"] = lambda: torch._addmm_activation(bias, a, b, use_gelu=gelu)
+        calls["torch"] = lambda: (act if gelu else torch.relu_)(torch.addmm(bias, a, b, out=out))
+        # cuBLASLt's own epilogue, whose GELU is the one with tanh
+        own = "torch_other_gelu" if case.program == "bias_gelu" else "torch_fused"
+        calls[own] = lambda: torch._addmm_activation(bias, a, b, use_gelu=gelu)
     calls["inductor"] = tuned(formula, *given.values())
     if case.program != "residual_rmsnorm":
         calls |= by_triton("products", a, b, case.program, bias, r)

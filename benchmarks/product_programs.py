@@ -13,6 +13,7 @@ Z, M, N, K = ex.sizes("Z M N K")
 B, C, H, W, D, E, R, S, P, Q, T, A, L = ex.sizes("B C H W D E R S P Q T A L")
 EPSILON = 1e-5
 ROOT_HALF = 0.7071067811865476
+ROOT_2_OVER_PI = 0.7978845608028654
 
 
 @ex.program
@@ -116,6 +117,20 @@ def bias_gelu(a: ex.f16[M, K], b: ex.f16[K, N], bias: ex.f16[N], y: ex.f16[M, N]
                 total += a[i, k] * b[k, j]
             v = total + bias[j]
             y[i, j] = 0.5 * v * (1.0 + ex.erf(v * ROOT_HALF))
+
+
+@ex.program
+def bias_gelu_tanh(a: ex.f16[M, K], b: ex.f16[K, N], bias: ex.f16[N], y: ex.f16[M, N]):
+    """The GELU of GPT-2, with a hyperbolic tangent in place of the error function."""
+    for i in range(M):
+        for j in range(N):
+            total = ex.local(ex.f32)
+            v = ex.local(ex.f32)
+            total = 0.0
+            for k in range(K):
+                total += a[i, k] * b[k, j]
+            v = total + bias[j]
+            y[i, j] = 0.5 * v * (1.0 + ex.tanh(ROOT_2_OVER_PI * (v + 0.044715 * v * v * v)))
 
 
 @ex.program

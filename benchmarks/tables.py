@@ -19,7 +19,8 @@ TITLES = {"reductions": "Public reductions", "fused": "Fused chains", "random": 
           "random_4242": "Random shapes (seed 4242)", "chains_4242": "Fused chains of random sizes (seed 4242)",
           "matmul": "Products", "bmm": "Batched products", "orders": "Products of transposed factors", "f32": "Products in f32",
           "conv": "Convolution, bias and ReLU, NCHW", "conv_nhwc": "The same, channels last",
-          "conv_grouped": "Convolutions of 32 groups", "epilogue": "Products and what follows them", "attention": "Attention",
+          "conv_grouped": "Convolutions of 32 groups", "epilogue": "Products and what follows them",
+          "gelu_tanh": "Products and the GELU with tanh", "attention": "Attention",
           "random_products": "Products of random sizes (seed 0)"}
 
 
@@ -30,8 +31,8 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
              + " kernels | schedule s |", "|---|" + "--:|" * (7 + rates)]
     for row in rows:
         peers = {name: row[name] for name in row if name.partition("_")[0] in PEERS}
-        best = min(peers, key=peers.__getitem__, default=None)
-        cells = [row["name"], cell(row, "ours"), f"{best} {peers[best]:.2f}" if best else "—",
+        best = row.get("peer") or min(peers, key=peers.__getitem__, default=None)
+        cells = [row["name"], cell(row, "ours"), f"{best} {row[best]:.2f}" if best else "—",
                  row.get("problem", "").partition(":")[0] or cell(row, "ratio"), cell(row, "searched_ratio"), cell(row, "floor"),
                  *[f"{cell(row, 'TFLOPs', '.3g')}, {cell(row, 'peer_TFLOPs', '.3g')}"] * rates,
                  str(row.get("launches", "—")), cell(row, "schedule_s")]

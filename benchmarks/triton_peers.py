@@ -55,6 +55,8 @@ def _finished(total, i, j, bias, r, N, inside, EPILOGUE: tl.constexpr):
         total = tl.maximum(total, 0.0)
     if EPILOGUE == "bias_gelu":
         total = 0.5 * total * (1.0 + tl.erf(total * 0.7071067811865476))
+    if EPILOGUE == "bias_gelu_tanh":  # (1 + tanh x) / 2 is the sigmoid of 2 x
+        total *= tl.sigmoid(1.5957691216057308 * (total + 0.044715 * total * total * total))
     if EPILOGUE == "bias_residual":
         total += tl.load(r + i[:, None] * N + j[None, :], mask=inside, other=0.0).to(tl.float32)
     return total
@@ -110,7 +112,7 @@ def products(a: torch.Tensor, b: torch.Tensor, epilogue: str = "", bias: torch.T
     a, b : Tensor
         (m, k) and (k, n), or batches of them; any strides.
     epilogue : str
-        ``""``, ``"bias_relu"``, ``"bias_gelu"`` or ``"bias_residual"``.
+        ``""``, ``"bias_relu"``, ``"bias_gelu"``, ``"bias_gelu_tanh"`` or ``"bias_residual"``.
     bias, r : Tensor, optional
         (n,) and (m, n), contiguous.
     """

@@ -61,6 +61,8 @@ def epilogue(case: Epilogue, arrays: Arrays) -> np.ndarray:
     h = h + arrays["bias"]
     if case.program == "bias_residual":
         return h + arrays["r"]
+    if case.program == "bias_gelu_tanh":
+        return h * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h**3))) / 2
     return np.maximum(h, 0) if case.program == "bias_relu" else h * (1 + np.vectorize(erf)(h / np.sqrt(2))) / 2
 
 
@@ -90,7 +92,7 @@ def attention(case: Attention, arrays: Arrays) -> np.ndarray:
 def test_the_suites_have_their_cases() -> None:
     counts = {name: len(cases) for name, cases in SUITES.items()}
     assert counts == {"matmul": 18, "bmm": 6, "orders": 14, "f32": 7, "conv": 11, "conv_nhwc": 11, "conv_grouped": 4,
-                      "epilogue": 12, "attention": 12, "random_products": 30}
+                      "epilogue": 12, "gelu_tanh": 3, "attention": 12, "random_products": 30}
     for cases in SUITES.values():
         assert len({case.name for case in cases}) == len(cases)
     assert len({*SUITES["bmm"]} & {*SUITES["matmul"]}) == 3

@@ -248,7 +248,7 @@ _ROWS = (
     Operation("cos", "x", np.cos, _call("cos"), "reference_wave(sin({v0}), {e0})", ulp=2.0, exact_at="{v0} == 0.0", special=True,
               result="float", size=_up_to(1.0), same=(math.cos, np.cos), help="Cosine of `x` radians."),
     Operation("tanh", "x", np.tanh, _call("tanh"), "reference_scaled(1.0 - {t} * {t}, {e0})", ulp=2.0, special=True,
-              result="float", size=_up_to(1.0), same=(math.tanh, np.tanh), help="Hyperbolic tangent."),
+              fast="fast_tanh", result="float", size=_up_to(1.0), same=(math.tanh, np.tanh), help="Hyperbolic tangent."),
     Operation("sigmoid", "x", meaning.sigmoid, {"f32": "(1.0f / (1.0f + expf(-({0}))))", "f64": "(1.0 / (1.0 + exp(-({0}))))"},
               "reference_scaled({t} * (1.0 - {t}), {e0}) + ({t} < {tiny} ? {tiny} : 0.0)", ulp=3.0, exact_at="{v0} == 0.0",
               flops=4, special=True, result="float", signed=False, size=_up_to(1.0), help="``1 / (1 + exp(-x))``."),
@@ -290,6 +290,9 @@ _ROWS = (
     Operation("fast_erf", "x", meaning.erf, {"f32": "fast_erf({0})", "f64": "erf({0})"},  # ex2: 2^-22.5; the polynomial: 9e-8
               "reference_scaled(1.1283791670955126 * exp(-{v0} * {v0}), {e0}) + fmin(2.7e-7, 6e-6 * fabs({t}))", ulp=2.0,
               exact_at="{v0} == 0.0",
+              result="float", size=_up_to(1.0)),
+    Operation("fast_tanh", "x", np.tanh, {"f32": "fast_tanh({0})", "f64": "tanh({0})"},  # ex2: 2^-22.5, the quotient 2 ulp
+              "reference_scaled(1.0 - {t} * {t}, {e0}) + fmin(4.6e-7, 9e-6 * fabs({t}))", ulp=2.0, exact_at="{v0} == 0.0",
               result="float", size=_up_to(1.0)),
     Operation("fast_log", "x", np.log, {"f32": "__logf({0})", "f64": "log({0})"},  # 2^-21.41 near 1
               "reference_scaled(1.0 / {v0}, {e0}) + 3.6e-7", ulp=3.0, result="float", positive=(0,)),

@@ -18,12 +18,13 @@ from .base import Transform, get_leaf
 
 @dataclass(frozen=True)
 class Approximate(Transform):
-    """Compute exponentials, logarithms, quotients and error functions in f32 by few instructions, or products on tf32.
+    """Compute exponentials, logarithms, quotients, error functions and tangents in f32 by few instructions, or products on tf32.
 
-    ``exp`` becomes ``__expf`` (at most 2 + 1.173 |x| ulp), ``log`` becomes ``__logf`` (3 ulp, 2^-21.4 near 1) and ``/``
-    becomes ``__fdividef`` (2 ulp for divisors below 2^126): CUDA C++ Programming Guide, "Intrinsic Functions".  ``erf`` becomes
+    ``exp`` becomes ``__expf`` (at most 2 + 1.173 |x| ulp), ``log`` becomes ``__logf`` (3 ulp, 2^-21.4 near 1) and ``/`` becomes
+    ``__fdividef`` (2 ulp for divisors below 2^126): CUDA C++ Programming Guide, "Intrinsic Functions". ``erf`` becomes
     ``fast_erf``, 1 less a power of two of a polynomial (at most 2.7e-7 and 6e-6 of the result off; 15 instructions instead of
-    about 25).  The order of instances stays; the tolerance that a run is checked against grows by these bounds, and says so.
+    about 25), ``tanh`` becomes ``fast_tanh``, 1 less a quotient by a power of two (4.6e-7, 9e-6). The order of instances stays;
+    the tolerance that a run is checked against grows by these bounds, and says so.
 
     Before::
 

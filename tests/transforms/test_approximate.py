@@ -227,6 +227,42 @@ def test_an_error_function_keeps_small_arguments() -> None:
     assert r.outputs["y"][-1] == 1.0
 
 
+def test_a_hyperbolic_tangent_keeps_small_arguments_and_ends() -> None:
+    n = ex.sizes("N")
+
+    @ex.program
+    def ratio(x: ex.f32[n], y: ex.f32[n], z: ex.f32[n]):
+        for i in range(n):
+            y[i] = ex.tanh(x[i])
+            z[i] = x[i] / ex.tanh(x[i])
+
+    s = ratio.schedule(N=9).approximate("S0").approximate("S1")
+    x = np.array([1e-30, -1e-20, 3e-8, -1e-4, 0.04999, -0.05001, 1.5, -44.5, np.inf], np.float32)
+    r = s.run({"x": x}, device="cpu", time=False, ragged=False)
+    assert "fast_tanh" in s.cuda
+    assert r.correct
+    assert np.allclose(r.outputs["z"][:4], 1.0, rtol=1e-6)
+    assert list(r.outputs["y"][-2:]) == [-1.0, 1.0]
+
+
+def test_a_fast_hyperbolic_tangent_is_within_its_bound() -> None:
+    """At 20,000 places; the bound is not ten times too wide either."""
+    n = ex.sizes("N")
+
+    @ex.program
+    def bent(x: ex.f32[n], y: ex.f32[n]):
+        for i in range(n):
+            y[i] = ex.tanh(x[i])
+
+    x = np.concatenate([np.geomspace(1e-6, 12.0, 10_000), -np.linspace(0.001, 3.0, 10_000)]).astype(np.float32)
+    r = bent.schedule(N=x.size).approximate("S0").run({"x": x}, device="cpu", time=False, ragged=False)
+    exact = np.tanh(x.astype(np.float64))
+    off = np.abs(r.outputs["y"] - exact)
+    assert (off <= np.minimum(4.6e-7, 9e-6 * np.abs(exact)) + 2.0**-23 * np.abs(exact)).all()
+    assert off.max() > 4.6e-8
+    assert (off / np.abs(exact)).max() > 9e-7
+
+
 def test_a_scale_that_log2_e_takes_beyond_f32_is_not_fused() -> None:
     n = ex.sizes("N")
 
