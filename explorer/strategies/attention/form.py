@@ -80,7 +80,7 @@ def ready_form(schedule: Schedule, kernel: str) -> tuple[Schedule, AttentionForm
     """The schedule with what stands between scores and weights computed where it is used, and its form; None for others."""
     b = Builder(schedule)
     plan = b.plan
-    if any(x.role != "seq" for leaf, above, k in plan.leaves if k.id == kernel for x in above):
+    if any(x.role != "seq" or not x.extent for leaf, above, k in plan.leaves if k.id == kernel for x in above):
         return None
     mine = [leaf for leaf, _, k in plan.leaves if k.id == kernel]
     products = [leaf for leaf in mine if is_product(plan.statement_of[leaf.statement])]

@@ -116,9 +116,10 @@ def _behind(row: int, size: int) -> int:
 
 
 def _own_input(plan: Plan, form: ProductForm, factor: Factor) -> bool:
-    """Whether a factor is an input that the product alone reads."""
+    """Whether a factor is an input with elements that the product alone reads."""
     readers = {k.id for leaf, _, k in plan.leaves for r in plan.statement_of[leaf.statement].reads if r.array == factor.array}
-    return plan.array_of[factor.array].role == "in" and readers == {form.kernel}
+    array = plan.array_of[factor.array]
+    return array.role == "in" and all(array.shape) and readers == {form.kernel}
 
 
 def _rearranged(schedule: Schedule, form: ProductForm, wanted: dict[str, Laid]) -> tuple[Schedule, ProductForm]:

@@ -204,7 +204,7 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     rows = [x for x in around if x.id in used[0] and x.id not in used[1] and x.id in result]
     columns = [x for x in around if x.id in used[1] and x.id not in used[0] and x.id in result]
     depth = [x for x in inner if x.id in used[0] & used[1]]
-    if not rows or not columns or not depth or len(depth) < len(inner):
+    if not rows or not columns or not depth or len(depth) < len(inner) or not all(x.extent for x in above):  # or runs never
         return None
     batch = [x for x in around if x not in rows and x not in columns]
     steps = [x for x in depth if all(_alone(plan, update, slot, x.id, free) for slot, free in ((0, rows), (1, columns)))]
