@@ -97,7 +97,12 @@ def matrix_move(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], mechanism: str)
     scope, at, own = ranges(above), dict(leaf.at), {register.id, lane.id}
     for c in (*statement.domain, *statement.inside):
         e = c.expr.substitute(at, scope)
-        if e.variables() & own and e.interval(scope)[0] < 0 and (c.equality or not is_uniform(e, own, scope)):
+        fails = e.interval(scope)[0] < 0
+        if fails and not stores and c in statement.inside:
+            return NoMove(f"{leaf.id} holds zeros beyond {shared.name}",
+                          f"an instruction loads whole matrices, where {c} fails, too",
+                          "a tile no larger than the array, or whole tiles in shared memory, with zeros beyond the edge")
+        if e.variables() & own and fails and (c.equality or not is_uniform(e, own, scope)):
             return NoMove(f"{leaf.id} does not copy every element of its fragments", f"some lanes have none (where {c} fails)",
                           "stage whole tiles into shared memory, with zeros beyond the edge")
     size = fragment.dtype.bytes

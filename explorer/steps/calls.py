@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
+import numpy as np
+
 from ..errors import TransformError, shown
 from ..transforms.base import Transform, catalogue, gathered, misfit, spelled
 
@@ -228,7 +230,9 @@ def built(kind: type[Transform], args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _plain(value: Any) -> Any:
-    """Lists as tuples, and NumPy's integers as Python's."""
+    """Lists and NumPy's arrays as tuples, and its integers as Python's."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, list | tuple):
         return tuple(map(_plain, value))
     return operator.index(value) if hasattr(type(value), "__index__") and not isinstance(value, bool) else value

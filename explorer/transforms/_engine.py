@@ -65,4 +65,4 @@ def not_moved(copy: Wanted, plan: Plan) -> Verdict:
     leaf, above = next((leaf, above) for leaf, above, _ in plan.leaves if leaf.statement == name)
     if copy.engine == "thread" or not isinstance(found := moved_by(plan, leaf, above), Never):
         return YES
-    return no(found.what, found.why, found.hint)
+    return no(found.what, found.why, "engine='thread', or leave `axes` out" if copy.axes else found.hint)

@@ -131,7 +131,8 @@ class Stage(Transform):
         if row % self.vector and not self.pad:
             return no(f"the copy of {self.array} has rows of {row} elements, which {self.vector} does not divide",
                       f"nor are they one run of vectors: {refusal.what}", "a smaller vector, or tile sizes that it divides")
-        return replace(refusal, what=f"the copy of {self.array} cannot move {self.vector} elements at once: {refusal.what}")
+        return replace(refusal, what=f"the copy of {self.array} cannot move {self.vector} elements at once: {refusal.what}",
+                       hint=refusal.advice or "leave `axes` out, or vector=1" * bool(self.axes))
 
     def rewrite(self, plan: Plan) -> Plan:
         made = self._make(plan)

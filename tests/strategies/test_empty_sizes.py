@@ -13,8 +13,9 @@ from explorer.strategies.contraction.shapes import Tiling
 
 SMALL = {"M": 8, "N": 16, "K": 16, "B": 1, "H": 2, "L": 16, "D": 16}
 CONV = {"B": 2, "C": 4, "H": 6, "W": 6, "E": 4, "D": 4, "R": 3, "S": 3, "P": 6, "Q": 6, "T": 1, "A": 1}
-CASES = [(name, zero) for name, sizes in (("product_nn", "MNK"), ("product_tt", "MNK"), ("bias_gelu", "MNK"),
-                                          ("attention", "BHLD"), ("causal_attention", "BHLD"), ("conv", "BHWD")) for zero in sizes]
+SIZES = {"product_nn": "MNK", "product_tt": "MNK", "bias_gelu": "MNK", "attention": "BHLD", "causal_attention": "BHLD",
+         "conv": "BHWD"}
+CASES = [(name, zero) for name, sizes in SIZES.items() for zero in sizes]
 
 
 def written(name: str, zero: str) -> ex.Schedule:

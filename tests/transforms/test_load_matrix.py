@@ -37,6 +37,18 @@ def test_rows_and_columns_of_every_order(left: str, right: str) -> None:
     assert s.run(device="cpu", time=False).correct
 
 
+def test_a_fragment_with_zeros_beyond_the_copy_is_none() -> None:
+    """A step of 32 of a product 16 deep: its copies end where the array does, and an instruction would read on."""
+    written = product(ex.f16, ex.f32, "n", "n").schedule(M=32, N=32, K=16)
+    form = product_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    made = build(written, form, Tiling("warp", 32, 32, 64, 2, 2, 2, 16))
+    assert "load_matrix" not in {step.name for step in made.steps}
+    with pytest.raises(TransformError, match="x_r holds zeros beyond x_s"):
+        made.load_matrix("x_r")
+    assert made.run(device="cpu", time=False).correct
+
+
 def test_what_is_no_such_load() -> None:
     s = fragments()
     with pytest.raises(TransformError, match="copies no fragment from shared memory"):
