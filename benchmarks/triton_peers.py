@@ -22,8 +22,11 @@ PLAIN = ((128, 256, 64, 3, 8), (128, 256, 64, 4, 8), (128, 128, 64, 3, 4), (128,
 """Rows, columns and depth of a tile, stages, and warps."""
 MAPPED = ((128, 256, 64, 3, 8), (128, 256, 64, 4, 8), (128, 128, 64, 3, 4), (128, 128, 64, 4, 8), (128, 128, 128, 3, 8),
           (128, 256, 128, 2, 8), (128, 64, 64, 4, 4), (64, 128, 64, 4, 4), (64, 64, 64, 6, 4))
+"""The same for products on tensor maps."""
 QUERIES, KEYS = (64, 128), (32, 64, 128)
+"""Rows of queries and of keys of a tile of attention."""
 GROUP = 8
+"""Rows of tiles that programs take together."""
 
 
 def _briefly(call: Callable[[], Any], quantiles: Any) -> Any:
@@ -62,7 +65,7 @@ def _finished(total, i, j, bias, r, N, inside, EPILOGUE: tl.constexpr):
     return total
 
 
-@triton.autotune(configs=_tiles(PLAIN), key=["M", "N", "K", "EPILOGUE"], do_bench=_briefly)
+@triton.autotune(configs=_tiles(PLAIN), key=["M", "N", "K", "az", "am", "bk", "EPILOGUE"], do_bench=_briefly)
 @triton.jit
 def _product(a, b, c, bias, r, M, N, K, az, am, ak, bz, bk, bn, cz, EPILOGUE: tl.constexpr, GROUP: tl.constexpr,
              BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):

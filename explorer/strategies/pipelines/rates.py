@@ -45,7 +45,7 @@ class Rates:
     apart : float
         Cycles of a step in which a block's warps wait for each other, where it is the only one; several are seldom at one point.
     stored, through : float
-        Bytes of results a cycle: for each byte of an element, where lanes write what they hold; through shared memory.
+        Results a cycle: in elements, where lanes write what they hold; in bytes, through shared memory.
     norm : float
         How computing, loads and latency of a step add up: the `norm`-th root of the sum of their `norm`-th powers
         (:func:`~explorer.strategies.pipelines.terms.together`); infinite where the longest alone counts.
