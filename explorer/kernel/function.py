@@ -73,22 +73,21 @@ def function_of(launch: LaunchIR, names: Names, stamped: Stamped | None = None) 
                for most in (max(n, *(other.aligned.get(name, 0) for other in texts)),)}
     bulk = launch.bulk
     shared += [m.store for m in (*bulk.mbarriers.values(), *bulk.released.values())]
-    declarations, static_bytes, dynamic_bytes = carve(shared, [*scratch.values()], aligned)
+    declarations, static_bytes, dynamic_bytes = carve(plan, shared, [*scratch.values()], aligned)
     lows, maps = tuple(c.low for c in contexts), tuple(bulk.maps.values())
-    declared = [Lines((line,)) for line in declarations]
     mapped = {m.store.name for m in maps}
     parameters = tuple((key, s) for key, s in stores.items()
                        if s.space == "global" and not s.handed and (s.name in used or s.name not in mapped))
     parameters += (((STAMPS, logs.name), logs.store),) if logs else ()
     waits = any(c.before for c in contexts)
     if len(kernels) == 1:
-        head = (*_roles(contexts[0], texts[0]), *declared)
+        head = (*_roles(contexts[0], texts[0]), *declarations)
         return Function(kernels, name, lows, parameters, head, texts[0].lines, library, static_bytes, dynamic_bytes, waits, used,
                         maps=maps)
     phases = [Phase(low, (*roles, *([Lines(("",))] if roles else []), *text.lines))
               for c, low, text in zip(contexts, lows, texts, strict=True) for roles in (_roles(c, text),)]
     text = joined(plan, phases, lambda kernel, kind: names.take(f"{kernel.id}_{kind}"))
-    head = (*declared, *(Lines((line,)) for line in text.head))
+    head = (*declarations, *(Lines((line,)) for line in text.head))
     return Function(kernels, name, lows, parameters, head, text.body, library | text.library, static_bytes,
                     dynamic_bytes, True, used, text.counters, maps)
 

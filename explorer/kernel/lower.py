@@ -34,7 +34,7 @@ from .conditions import NEVER
 from .nodes import Barrier, Collect, Copy, Declare, For, If, MoveMatrix, Multiply, Node, Ref, WaitProducts, Way
 from .redundant import RedundantGuards
 from .scratch import Scratch
-from .sites import Lowered, Site
+from .sites import Lowered, Site, declared_for
 from .traverse import with_id
 
 Asked = Callable[[Plan, Kernel], Any]
@@ -128,7 +128,7 @@ def _body(c: Context, parent: str, nodes: Sequence[Planned], above: tuple[Loop, 
     for buffer in c.low.plan.buffers:
         store = c.low.stores.get(("buffer", buffer.name))
         if buffer.scope == scope and store is not None and store.space == "register":
-            out.append(Declare(store))
+            out.append(Declare(store, declared_for(c.low.plan, store)))
     for position, node in enumerate(nodes):
         if (parent, position) in c.before:
             out.append(Barrier(proxy=c.proxy))

@@ -11,7 +11,8 @@ from ..ir.plan import Plan
 from ..ir.swizzle import ALIGNMENT, UNIT, places_of, shared_bytes
 from ..ir.tree import Kernel, leaves
 from ..poly.roles import with_producer
-from .sites import Store
+from .lines import Lines
+from .sites import Store, declared_for
 
 STATIC_SHARED_LIMIT = 48 * 1024
 """Bytes of shared memory that may be declared statically (CUDA C++ Programming Guide, "Shared memory")."""
@@ -71,14 +72,16 @@ def require_room(kernel: str, stores: Iterable[Store]) -> None:
                             hint="contract or stage fewer cells at once, or into shared memory")
 
 
-def carve(stores: Sequence[Store], scratch: Sequence[Store], aligned: Mapping[str, int]) -> tuple[list[str], int, int]:
-    """Declarations of the shared arrays, and their static and dynamic bytes.
+def carve(plan: Plan, stores: Sequence[Store], scratch: Sequence[Store],
+          aligned: Mapping[str, int]) -> tuple[list[Lines], int, int]:
+    """Declarations of the shared arrays, each the line of its buffer, and their static and dynamic bytes.
 
     Up to 48 KiB they are ``__shared__`` arrays; above, references into one dynamic allocation.  Arrays in panels or swizzled
     begin at multiples of 1024 bytes; those with the largest such multiple stand first.
 
     Parameters
     ----------
+    plan : Plan
     stores, scratch : sequence of Store
     aligned : mapping of str to int
         The arrays that are accessed 16 bytes at a time or more, and of what multiple they begin.
@@ -87,15 +90,16 @@ def carve(stores: Sequence[Store], scratch: Sequence[Store], aligned: Mapping[st
     every = sorted([*stores, *scratch], key=lambda s: -max(unit[s.name], UNIT))
     places, total = places_of([(prod(s.shape) * s.dtype.bytes, max(unit[s.name], UNIT)) for s in every])
     if total <= STATIC_SHARED_LIMIT:
-        return [_static(s, unit[s.name]) for s in every], total, 0
+        return [Lines((_static(s, unit[s.name]),), declared_for(plan, s)) for s in every], total, 0
     base = max(UNIT, *unit.values())
-    lines = [f"extern __shared__ __align__({base}) unsigned char shared_memory[];"]
+    lines = [Lines((f"extern __shared__ __align__({base}) unsigned char shared_memory[];",))]
     for s, offset in zip(every, places, strict=True):
         extents = "".join(f"[{n}]" for n in s.declared)
         form = f"(&{s.name}){extents}" if extents else f"&{s.name}"
         pointer = f"(*){extents}" if extents else "*"
         place = f"shared_memory + {offset}" if offset else "shared_memory"
-        lines.append(f"{s.dtype.cuda} {form} = *reinterpret_cast<{s.dtype.cuda} {pointer}>({place});")
+        text = f"{s.dtype.cuda} {form} = *reinterpret_cast<{s.dtype.cuda} {pointer}>({place});"
+        lines.append(Lines((text,), declared_for(plan, s)))
     return lines, 0, total
 
 

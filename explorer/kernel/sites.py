@@ -132,6 +132,12 @@ def _used(plan: Plan, kernel: Kernel) -> frozenset[tuple[str, str]]:
     return frozenset(used)
 
 
+def declared_for(plan: Plan, store: Store) -> tuple[str, ...]:
+    """What the line that declares it belongs to: its buffer, where no copy into it is a node of that name."""
+    name = store.buffer.name if store.buffer else ""
+    return (name,) if name and all(leaf.id != name for leaf, _, _ in plan.leaves) else ()
+
+
 def stores_of(plan: Plan, kernels: Sequence[Kernel]) -> dict[tuple[str, str], Store]:
     """The storage that the kernels of one launch use, by ``("array", name)`` or ``("buffer", name)``, in order of declaration."""
     used, names = frozenset[tuple[str, str]]().union(*(_used(plan, k) for k in kernels)), Names()

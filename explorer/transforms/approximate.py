@@ -18,13 +18,13 @@ from .base import Transform, get_leaf
 
 @dataclass(frozen=True)
 class Approximate(Transform):
-    """Compute exponentials, logarithms, quotients, error functions and tangents in f32 by few instructions, or products on tf32.
+    """Compute exponentials, logarithms, quotients, erf and tanh in f32 by few instructions, or products on tf32.
 
     ``exp`` becomes ``__expf`` (at most 2 + 1.173 |x| ulp), ``log`` becomes ``__logf`` (3 ulp, 2^-21.4 near 1) and ``/`` becomes
-    ``__fdividef`` (2 ulp for divisors below 2^126): CUDA C++ Programming Guide, "Intrinsic Functions". ``erf`` becomes
-    ``fast_erf``, 1 less a power of two of a polynomial (at most 2.7e-7 and 6e-6 of the result off; 15 instructions instead of
-    about 25), ``tanh`` becomes ``fast_tanh``, 1 less a quotient by a power of two (4.6e-7, 9e-6). The order of instances stays;
-    the tolerance that a run is checked against grows by these bounds, and says so.
+    ``__fdividef`` (2 ulp for divisors below 2^126): CUDA C++ Programming Guide, "Intrinsic Functions".  ``erf`` becomes
+    ``fast_erf``, 1 less a power of two of a polynomial (absolute error at most 2.7e-7, relative error at most 6e-6; 15
+    instructions instead of about 25), ``tanh`` becomes ``fast_tanh``, 1 less a quotient by a power of two (4.6e-7, 9e-6).  The
+    order of instances stays; the tolerance that a run is checked against grows by these bounds, and says so.
 
     Before::
 
@@ -36,10 +36,10 @@ class Approximate(Transform):
         for k in 0…1024
             y[k] = fast_div(fast_exp(x[k] - peak), total)
 
-    With `fused`, the exponential of ``x * scale - m`` (the scale a constant, 1 where there is none; `m` 0 where there is none) is
-    ``fused_exp(x, scale, m)``: one fused multiply-add with factors that log2 e is in already, and one ``ex2.approx.ftz``, which
-    gives 0 below the normal numbers (PTX ISA, "ex2").  Products are rounded on their own then: of ``|x * scale| + |m|`` the
-    result's relative error has one unit of 2^-24 each, so that ``exp(x - x)`` may be no 1.
+    With `fused`, the exponential of ``x * scale - m`` (the scale a constant, 1 where there is none; `m` 0 where there is none)
+    is ``fused_exp(x, scale, m)``: one fused multiply-add with factors that log2 e is in already, and one ``ex2.approx.ftz``,
+    which gives 0 below the normal numbers (PTX ISA, "ex2").  `scale` and `m` times log2 e are rounded first, which adds a
+    relative error of about ``1.4e-7 * (|x * scale| + |m|)``: ``exp(x - x)`` need not be exactly 1.
 
     Before::
 

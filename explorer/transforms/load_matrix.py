@@ -12,10 +12,11 @@ from ._matrix import MatrixStep
 class LoadMatrix(MatrixStep):
     """Fill the fragments of a tensor instruction by ``ldmatrix`` instead of by single loads.
 
-    A copy from shared memory into the fragments of a warp, as `tensorize` leaves it, loads some halves of 4 bytes in each lane.
-    One instruction loads up to four of these registers in all lanes: each lane names one row of 16 bytes, and gets its part of
-    other lanes' rows.  Which lane holds which element stays as it is.  A row that runs across the fragment (the right factor of a
-    product, whose array has the depth along its rows) is transposed on the way, which elements of 16 bits can be.
+    A copy from shared memory into a warp's fragments, as `tensorize` leaves it, fills registers of 4 bytes in each lane.  One
+    instruction fills up to four of these registers in all lanes: each lane gives the address of one row of 16 bytes, and
+    receives its part of other lanes' rows.  Which lane holds which element stays as it is.  Where the array's rows run along
+    the fragment's columns (the right factor of a product, whose array has the depth along its rows), the instruction transposes
+    them, which it can for elements of 16 bits.
 
     Before::
 

@@ -36,13 +36,13 @@ from .vectorize import WIDTHS, Vectorize
 class Stage(Transform):
     """Copy the part of an array that one iteration of a loop reads, and read the copy.
 
-    Each index is the sum of a part over the loops outside of the scope and a part over the loops inside.  The copied box is
-    the exact range of the inner part over all reads, and its offset is the outer part.  Gaps of equal strides are not copied,
-    and the box has at most twice the elements of the array.  Neighbouring dimensions that every reader has as quotient and
-    remainder of one number are one dimension of the copy, as a coalesced loop over a tile is.  For a shared copy axes of the
-    array that a coalesced loop walks as one are one axis.  It is one contiguous run of the array in two cases: if the indices of
-    coalesced loops are no such sums but the element's linear address is, and if whole rows follow each other that no vector
-    divides.
+    The scope is the body that gets the copy.  Each index is the sum of a part over the loops outside of it and a part over the
+    loops inside.  The copied box is the exact range of the inner part over all reads, and its offset is the outer part.  Gaps of
+    equal strides are not copied, and the box has at most twice the elements of the array.  Neighbouring dimensions that every
+    reader has as quotient and remainder of one number are one dimension of the copy, as a coalesced loop over a tile is.  For a
+    shared copy axes of the array that a coalesced loop walks as one are one axis.  The copy is one contiguous run of the array in
+    two cases: if only the element's linear address is such a sum, as with coalesced loops, and if whole rows follow each other
+    whose length the vector does not divide.
 
     Thread loops are inside of the scope for ``shared`` (one copy per block) and outside for ``register`` (one per thread).
     Shared copies are distributed over the block's T threads, V = `vector` elements at a time: element ``f`` of the flat box
@@ -51,8 +51,8 @@ class Stage(Transform):
     copy becomes a plain one if the hardware cannot copy asynchronously from the copy's storage.
 
     With `axes` the copy is stored with its own axes in another order, as by NumPy's ``transpose``: ``(1, 0)`` stores the columns
-    of a tile one after the other.  Threads still read in the order of the array; only the cells that they write change, so that
-    padding avoids bank conflicts.  Vectors need the last axis to stay the last.
+    of a tile one after the other.  The copying threads read the array in its order and write to transposed cells; `pad` keeps
+    these writes free of bank conflicts.  Vectors need the last axis to stay the last.
 
     With `loops` the copy has a cell for each of their iterations instead, zeros in those that the reader does not run: rows and
     columns of a matrix whose elements are not a box of the array (im2col).

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from ...errors import ExplorerError, ResourceError
@@ -70,11 +69,13 @@ def _rest(count: int) -> str:
 
 
 def node_lines(schedule: Schedule, source_map: SourceMap, lines: list[str]) -> dict[str, list[int]]:
-    """Node to its lines: from the source map; a buffer that has no node of its own has the lines that name it."""
-    out = {node: [n for first, last in spans for n in range(first, min(last, len(lines)) + 1)]
+    """Node to its lines; a buffer that has no node of its own has those of the leaves that use it, beside its declaration."""
+    out = {node: {n for first, last in spans for n in range(first, min(last, len(lines)) + 1)}
            for node, spans in source_map.items()}
-    missing = [b.name for b in schedule.plan.buffers if b.name not in out]
-    for name in missing:
-        word = re.compile(rf"\b{re.escape(name.replace('.', '_'))}\b")
-        out[name] = [n for n, line in enumerate(lines, 1) if word.search(line)]
-    return {node: sorted(set(numbers)) for node, numbers in out.items() if numbers}
+    plan = schedule.plan
+    nodes = {leaf.id for leaf, _, _ in plan.leaves}
+    for leaf, _, _ in plan.leaves:
+        for slot in range(len(plan.statement_of[leaf.statement].reads) + 1):
+            if (view := leaf.view(slot)) is not None and view.buffer not in nodes:
+                out.setdefault(view.buffer, set()).update(out.get(leaf.id, ()))
+    return {node: sorted(numbers) for node, numbers in out.items() if numbers}
