@@ -47,7 +47,7 @@ def refine(bench: Any, others: list[Any], given: dict[str, Any], ours: Any, righ
 
 
 def attempt(bench: Any, fns: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Those that run."""
+    """Times, in microseconds, of the calls that run."""
     good = {}
     for name, fn in fns.items():
         try:

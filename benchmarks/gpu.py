@@ -1,15 +1,15 @@
 """Programs on a GPU, from `strategies.auto` alone, against every peer in the same process.
 
     python benchmarks/gpu.py [--suites reductions,fused,random,large,corners,chains,…] [--only TEXT,...]
-                             [--peers torch,inductor,cupy,xla] [--draw N] [--seed 0] [--search N] [--json PATH]
+                             [--peers torch,inductor,triton,cupy,xla] [--draw N] [--seed 0] [--search N] [--json PATH]
                              [--limit S] [--stop S] [--resume PATH]
 
 Reductions and fused chains are those of cases.py, against PyTorch, Inductor, CuPy and XLA (memory_bound.py); `matmul`, `bmm`,
-`orders`, `f32`, `conv`, `conv_nhwc`, `conv_grouped`, `epilogue`, `attention` and `random_products` those of product_cases.py,
-against cuBLAS, cuDNN, SDPA and Inductor's max-autotune (compute_bound.py).
+`orders`, `f32`, `conv`, `conv_nhwc`, `conv_grouped`, `epilogue`, `gelu_tanh`, `attention` and `random_products` those of
+product_cases.py, against cuBLAS, cuDNN and SDPA (`torch`), Inductor's max-autotune, and Triton's tutorials (compute_bound.py).
 
 With `--search`, N variants of each schedule are built (explorer.strategies.choices) and timed quickly; the best is `searched`,
-timed in turn with the others, and its ratio to the best peer stands beside that of `auto`.
+timed interleaved with the others, and its ratio to the best peer stands beside that of `auto`.
 
 Every result is verified against float64 first.  Times are device time by CUPTI with a cold, clean L2 cache (measure.py).
 A ratio above 1 means that the explorer's kernels are faster than the best peer.  After `--stop` seconds no further case begins,

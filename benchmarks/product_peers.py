@@ -1,8 +1,8 @@
 """What the libraries run for products: cuBLAS, cuBLASLt, cuDNN and SDPA through PyTorch, Inductor's max-autotune, and Triton's
 tutorials.
 
-Outputs are allocated before where the library allows it.  Each call's name begins with what ``--peers`` names: ``torch``,
-``inductor`` or ``triton``.
+Outputs are allocated before where the library allows it.  A call's name begins with its library, which ``--peers``
+selects: ``torch``, ``inductor`` or ``triton``.
 """
 
 from __future__ import annotations

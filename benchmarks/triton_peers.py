@@ -108,7 +108,8 @@ def _mapped_product(a, b, c, bias, r, M, N, K, programs, EPILOGUE: tl.constexpr,
 
 def products(a: torch.Tensor, b: torch.Tensor, epilogue: str = "", bias: torch.Tensor | None = None,
              r: torch.Tensor | None = None) -> dict[str, Callable[[], torch.Tensor]]:
-    """Calls by name: of the plain kernel, and of the one on tensor maps where both factors are rows of whole 16 bytes.
+    """Calls by name: of the plain kernel, and of the one on tensor maps where both factors are rows of whole 16 bytes and there
+    is no batch.
 
     Parameters
     ----------
