@@ -19,6 +19,11 @@ erf = _by_element(math.erf)
 erfc = _by_element(math.erfc)
 
 
+def gelu(x: Any) -> Any:
+    """``0.5 * x * (1 + erf(x / sqrt 2))``."""
+    return 0.5 * x * (1.0 + erf(x * math.sqrt(0.5)))
+
+
 def quietly(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of NumPy that does not warn of what IEEE 754 defines."""
 

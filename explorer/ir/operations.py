@@ -146,6 +146,10 @@ def _up_to(size: float) -> Callable[..., Size]:
     return most
 
 
+def _no_larger(x: Size) -> Size:
+    return x[0], math.inf
+
+
 def _exponential(x: Size) -> Size:
     return math.exp(min(x[0], 700.0)), math.inf
 
@@ -294,6 +298,10 @@ _ROWS = (
     Operation("fast_tanh", "x", np.tanh, {"f32": "fast_tanh({0})", "f64": "tanh({0})"},  # ex2: 2^-22.5, the quotient 2 ulp
               "reference_scaled(1.0 - {t} * {t}, {e0}) + fmin(4.6e-7, 9e-6 * fabs({t}))", ulp=2.0, exact_at="{v0} == 0.0",
               result="float", size=_up_to(1.0)),
+    Operation("fast_gelu", "x", meaning.gelu,
+              {"f32": "fast_gelu({0})", "f64": "(0.5 * ({0}) * (1.0 + erf(({0}) * 0.7071067811865476)))"},
+              "reference_scaled(1.13, {e0}) + 1.9e-7 * fmin(fabs({v0}), 1e300)", ulp=2.0, exact_at="{v0} == 0.0", flops=3,
+              result="float", size=_no_larger),
     Operation("fast_log", "x", np.log, {"f32": "__logf({0})", "f64": "log({0})"},  # 2^-21.41 near 1
               "reference_scaled(1.0 / {v0}, {e0}) + 3.6e-7", ulp=3.0, result="float", positive=(0,)),
     Operation("fast_div", "a b", np.true_divide, {"f32": "__fdividef({0}, {1})", "f64": "(({0}) / ({1}))"},
@@ -366,7 +374,10 @@ write these names."""
 FUSED = "fused_exp"
 """``exp(x * scale - m)``, in f32 by an fma and a power of two."""
 
-LESS_EXACT = frozenset((*APPROXIMATE.values(), FUSED))
+GELU = "fast_gelu"
+"""``0.5 * x * (1 + erf(x / sqrt 2))``, in f32 by one polynomial and a power of two."""
+
+LESS_EXACT = frozenset((*APPROXIMATE.values(), FUSED, GELU))
 """What `approximate` makes of an operation."""
 
 SPECIAL = frozenset(row.name for row in _ROWS if row.special)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
 from .dtype import DTYPES, DType
 from .expr import Expr
-from .operations import APPROXIMATE, FUSED, OPERATIONS
+from .operations import APPROXIMATE, FUSED, GELU, OPERATIONS
 
 
 @dataclass(frozen=True)
@@ -173,18 +175,22 @@ def type_of(scalar: Scalar, reads: Sequence[DType]) -> DType:
     return DTYPES[result] if result in DTYPES else operand_type(scalar, reads)
 
 
+SAME = 1e-7
+"""Two constants that differ by less are the same in f32, where they are near 1."""
 LARGEST_SCALE = 2.3e38
 """Of an f32 that is finite when log2 e is in it, too."""
 
 
 def approximated(scalar: Scalar, types: Sequence[DType], fused: bool = False) -> Scalar:
     """The expression with the special-function units' operations where they exist (f32 only); `fused`: exponentials take the
-    product and the difference in their argument with them.
+    product and the difference in their argument with them.  The GELU with `erf` is one operation.
     """
     if isinstance(scalar, Cast):
         return replace(scalar, arg=approximated(scalar.arg, types, fused))
     if not isinstance(scalar, Call):
         return scalar
+    if (x := _gelu_of(scalar, types)) is not None:
+        return Call(GELU, (approximated(x, types, fused),))
     new = replace(scalar, args=tuple(approximated(a, types, fused) for a in scalar.args))
     fast = APPROXIMATE.get(scalar.op)
     if fused and scalar.op in ("exp", APPROXIMATE["exp"]) and operand_type(scalar, types).name == "f32":
@@ -207,3 +213,32 @@ def _fused(exponent: Scalar, types: Sequence[DType]) -> Call:
         a, b = b, a
     scales = isinstance(b, Literal) and abs(b.value) < LARGEST_SCALE
     return Call(FUSED, (a, b, m) if scales else (x, Literal(1.0, single), m))
+
+
+def _gelu_of(scalar: Call, types: Sequence[DType]) -> Scalar | None:
+    """`x` of ``0.5 * x * (1 + erf(x / sqrt 2))`` in f32, its factors in any order; None for other expressions."""
+    if scalar.op != "mul" or operand_type(scalar, types).name != "f32":
+        return None
+    half, others = _factors(scalar)
+    sums = [f for f in others if isinstance(f, Call) and f.op == "add"]
+    for total in sums if half == 0.5 else ():
+        one, e = total.args if isinstance(total.args[0], Literal) else reversed(total.args)
+        if isinstance(one, Literal) and one.value == 1.0 and isinstance(e, Call) and e.op in ("erf", APPROXIMATE["erf"]):
+            scale, inside = _factors(e.args[0])
+            rest = [f for f in others if f is not total]
+            if rest and abs(scale - math.sqrt(0.5)) < SAME and sorted(map(repr, inside)) == sorted(map(repr, rest)):
+                return reduce(lambda a, b: Call("mul", (a, b)), rest)
+    return None
+
+
+def _factors(scalar: Scalar) -> tuple[float, list[Scalar]]:
+    """The constant and the other factors of a product."""
+    if isinstance(scalar, Literal):
+        return float(scalar.value), []
+    if isinstance(scalar, Call) and scalar.op == "div" and isinstance(by := scalar.args[1], Literal) and by.value:
+        constant, others = _factors(scalar.args[0])
+        return constant / float(by.value), others
+    if not isinstance(scalar, Call) or scalar.op != "mul":
+        return 1.0, [scalar]
+    parts = [_factors(a) for a in scalar.args]
+    return math.prod(c for c, _ in parts), [f for _, several in parts for f in several]

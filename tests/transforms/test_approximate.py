@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import erf
+from typing import Any
 
 import numpy as np
 import pytest
@@ -261,6 +263,114 @@ def test_a_fast_hyperbolic_tangent_is_within_its_bound() -> None:
     assert (off <= np.minimum(4.6e-7, 9e-6 * np.abs(exact)) + 2.0**-23 * np.abs(exact)).all()
     assert off.max() > 4.6e-8
     assert (off / np.abs(exact)).max() > 9e-7
+
+
+ROOT_HALF, ROOT_2 = 2**-0.5, 2**0.5
+
+@ex.function
+def gelu(x):
+    return 0.5 * x * (1.0 + ex.erf(x * ROOT_HALF))
+
+
+@ex.function
+def gelu_in_another_order(x):
+    return (ex.erf(x / ROOT_2) + 1.0) * (x * 0.5)
+
+
+@ex.function
+def gelu_with_a_constant_in_two_parts(x):
+    return 0.25 * (2.0 * x) * (1.0 + ex.erf(ROOT_HALF * x))
+
+
+@ex.function
+def another_scale(x):
+    return 0.5 * x * (1.0 + ex.erf(x * 0.7))
+
+
+@ex.function
+def another_constant(x):
+    return 0.4 * x * (1.0 + ex.erf(x * ROOT_HALF))
+
+
+@ex.function
+def another_sum(x):
+    return 0.5 * x * (2.0 + ex.erf(x * ROOT_HALF))
+
+
+@ex.function
+def no_factor(x):
+    return 0.5 * (1.0 + ex.erf(x * ROOT_HALF))
+
+
+@ex.function
+def a_square(x):
+    return 0.5 * x * x * (1.0 + ex.erf(x * ROOT_HALF))
+
+
+@ex.function
+def a_difference(x):
+    return 0.5 * x * (1.0 - ex.erf(x * ROOT_HALF))
+
+
+def applied(value: Any, dtype: Any, size: int) -> ex.Schedule:
+    """A program of one statement."""
+    n = ex.sizes("N")
+
+    @ex.program
+    def each(x: dtype[n], y: dtype[n]):
+        for i in range(n):
+            y[i] = value(x[i])
+
+    return each.schedule(N=size)
+
+
+@pytest.mark.parametrize("formula", [gelu, gelu_in_another_order, gelu_with_a_constant_in_two_parts], ids=lambda f: f.name)
+def test_a_gelu_is_one_operation_and_within_its_bound(formula: Any) -> None:
+    x = np.concatenate([np.linspace(-9.0, 9.0, 20_000), [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-40, 1e38, -1e38]])
+    s = applied(formula, ex.f32, x.size).approximate("S0")
+    assert "y[i] = fast_gelu(x[i]);" in s.cuda
+    r = s.run({"x": x.astype(np.float32)}, device="cpu", time=False, ragged=False)
+    assert r.correct
+    single = x.astype(np.float32).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        exact = 0.5 * single * (1.0 + np.vectorize(erf)(single * ROOT_HALF))
+        off = np.abs(r.outputs["y"] - exact)
+    held = np.isfinite(exact)
+    assert (off[held] <= 1.9e-7 * np.abs(single[held]) + 1e-44).all()
+    assert (off[held] > 1.9e-8 * np.abs(single[held])).any()
+    assert list(np.isnan(r.outputs["y"])) == list(np.isnan(exact))
+
+
+@pytest.mark.parametrize("formula", [another_scale, another_constant, another_sum, no_factor, a_square, a_difference],
+                         ids=lambda f: f.name)
+def test_what_is_no_gelu(formula: Any) -> None:
+    s = applied(formula, ex.f32, 8).approximate("S0")
+    assert "fast_gelu" not in s.cuda
+    assert "fast_erf" in s.cuda
+    assert s.run(device="cpu", time=False, ragged=False).correct
+
+
+def test_a_gelu_of_f16_is_computed_in_f32_and_one_of_f64_stays() -> None:
+    s = applied(gelu, ex.f16, 16).approximate("S0")
+    assert "fast_gelu(__half2float(x[i]))" in s.cuda
+    assert s.run(device="cpu", time=False, ragged=False).correct
+    verdict, _ = applied(gelu, ex.f64, 16).try_step(Approximate("S0"))
+    assert "computes nothing in f32" in verdict.what
+
+
+def test_a_gelu_whose_error_function_is_approximate_already() -> None:
+    """In a reduction, too: the schedule's script makes the same again."""
+    n, m = ex.sizes("N M")
+
+    @ex.program
+    def total(x: ex.f32[m, n], y: ex.f32[m]):
+        for i in range(m):
+            for k in range(n):
+                y[i] += 0.5 * (x[i, k] + 1.0) * (1.0 + ex.erf((x[i, k] + 1.0) * ROOT_HALF))
+
+    s = total.schedule(M=3, N=40).approximate("S0")
+    assert "fast_gelu(x[" in s.cuda
+    assert s.run(device="cpu", time=False).correct
 
 
 def test_a_scale_that_log2_e_takes_beyond_f32_is_not_fused() -> None:
