@@ -1,8 +1,8 @@
 """Redundant guards: executions of a leaf outside of its domain that provably have no effect.
 
 Dropping a condition ``E >= 0`` of a leaf makes it also run at points L of the loop boxes where E(L) < 0.  That is
-harmless when the leaf's target is a register cell, or a cell of shared memory that it writes from registers, all its
-accesses stay inside their buffers for every point of the boxes, all its reads come from registers or are elements of staged
+harmless when the leaf's target is a register cell, or a cell of shared memory that it writes (not updates) from registers, all
+its accesses stay inside their buffers for every point of the boxes, all its reads come from registers or are elements of staged
 copies (so nothing is read from beyond an array, or from shared memory that nobody has written), and, for each dropped
 condition, one of two things holds:
 
@@ -92,7 +92,8 @@ class RedundantGuards:
         target = len(statement.reads)
         computes = leaf.mechanism == "plain" or instruction(leaf.mechanism) is not None
         spaces = [self.low.store(leaf, slot).space for slot in range(target + 1)]
-        kept = spaces[target] == "register" or (spaces[target] == "shared" and set(spaces[:target]) <= {"register"})
+        written = spaces[target] == "shared" and not statement.update  # an update reads its cell, which nobody may have written
+        kept = spaces[target] == "register" or (written and set(spaces[:target]) <= {"register"})
         if not computes or leaf.collect or statement.inside or not kept:
             return False
         for slot in range(len(statement.accesses)):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import explorer as ex
 from explorer import workloads
 from explorer.ir.expr import const, quotient, remainder, var
 from explorer.ir.plan import Plan
@@ -116,3 +117,25 @@ def test_cells_are_solved_when_they_are_digits() -> None:
     assert solve_cell([var("a"), var("a")], ranges) is None
     assert solve_cell([remainder(var("b"), 2)], ranges) is None
     assert solve_cell([const(3)], ranges) == {}
+
+
+def test_an_update_of_shared_memory_keeps_its_guard() -> None:
+    """It reads its cell, which the guarded write before it leaves alone beyond the last row."""
+    m, k = ex.sizes("M K")
+
+    @ex.program
+    def rows(p: ex.f32[k, m], z: ex.f32[m]):
+        for i in range(m):
+            s = ex.local(ex.f32)
+            s = 0.0
+            for j in range(k):
+                s += p[j, i]
+            z[i] = s
+
+    s = rows.schedule(M=33, K=2).split("i", 32).bind("i", "block.x").bind("i.i", "thread.x").contract("s", space="shared")
+    for at, row in (("i.i", "32 * i + i_i"), ("i", "32 * i + tx")):
+        made = s.stage("p", at, space="register")
+        text = emit(made.plan).text.splitlines()
+        copied, update = (next(n for n, line in enumerate(text) if f"// {leaf}" in line) for leaf in ("p_r", "S1"))
+        assert any(f"if ({row} < 33)" in line for line in text[copied + 2 : update + 1])
+        assert made.run(device="cpu", time=False, ragged=False).correct

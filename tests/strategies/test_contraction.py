@@ -8,6 +8,7 @@ import pytest
 
 import explorer as ex
 from benchmarks.product_programs import residual_rmsnorm
+from explorer.errors import TransformError
 from explorer.gpu.spec import gpu
 from explorer.ir.tree import Sync, walk
 from explorer.kernel.emit import emit
@@ -257,3 +258,24 @@ def test_a_cluster_costs_a_meeting_and_leaves_multiprocessors_out() -> None:
     assert pair.load_us < one.load_us
     made = build(s, form, replace(alone, mates=(1, 2)), gpu("H200"))
     assert price(made.plan, gpu("H200")).total_us == pytest.approx(pair.total_us, rel=0.05)
+
+
+@pytest.mark.parametrize(("tiling", "words"), [
+    (Tiling("warp", 32, 32, 32, 2, 2, 2, 24), "no instruction of a warp multiplies these types with a depth of 24"),
+    (Tiling("warp", 32, 32, 32, 0, 2, 2), "down of a tiling is an integer of at least 1, not 0"),
+    (Tiling("tensor", 32, 32, 32, 2, 2, 2), "no engine of a tiling is called 'tensor'"),
+    (Tiling("warp", 32, 32, 32, 2, 2, None), "stages of a tiling is an integer"),  # type: ignore[arg-type]
+    (Tiling("plain", 32, 32, 8, 8, 8, 2, -3), "step of a tiling is an integer of at least 0"),
+    (Tiling("warpgroup", 64, 64, 64, 1, 1, 2, producer=True, mates=(0, 1)), "mates of a tiling is two integers"),
+    ("warp", "a tiling is a Tiling, not 'warp'"),
+])
+def test_what_is_no_tiling_is_refused(tiling: Tiling, words: str) -> None:
+    with pytest.raises(TransformError, match=words):
+        contraction(product(ex.f16, ex.f32, "n", "n").schedule(M=64, N=64, K=64), tiling=tiling)
+
+
+def test_warpgroups_along_both_sides_store_by_threads() -> None:
+    tiling = Tiling("warpgroup", 128, 128, 64, 2, 2, 2, through=True, bulk_stores=True)
+    made = contraction(product(ex.f16, ex.f32, "n", "n").schedule(M=256, N=256, K=128), tiling=tiling)
+    assert made.judgement.legal
+    assert "store_bulk" not in {step.name for step in made.steps}

@@ -88,6 +88,17 @@ static double reference_wave(double derivative, double bound) {
     return fmin(2.0, reference_scaled(derivative, bound) + 0.5 * bound * bound);
 }
 
+/* the bound of a function of this derivative, whose second one is nowhere above `curvature` and whose values span `most` */
+static double reference_bent(double derivative, double bound, double curvature, double most) {
+    if (bound == 0.0 || derivative != derivative) return 0.0;
+    return bound == INFINITY ? most : fmin(most, reference_scaled(derivative, bound) + 0.5 * curvature * bound * bound);
+}
+
+/* the bound of a function of positive numbers, whose derivative is given: unknown where the operand may have no other sign */
+static double reference_positive(double derivative, double value, double bound) {
+    return bound > 0.0 && fabs(value) <= bound ? INFINITY : reference_scaled(derivative, bound);
+}
+
 /* the bound of fmod(a, b): that of a - n b, and all of b where the quotient n may be another */
 static double reference_wrapped(double a, double da, double b, double db) {
     double rest = fabs(fmod(a, b)), times = fabs(trunc(a / b)), error;

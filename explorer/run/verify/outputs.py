@@ -260,10 +260,11 @@ def _errors(array: Array, tolerance: Tolerance, got: np.ndarray, expected: np.nd
         error = np.abs(got - expected)
         if bounds is None:
             return error, tolerance.relative * size + tolerance.absolute
-        own = SAFETY * np.where(np.isnan(bounds), 0.0, bounds)
+        own, unknown = SAFETY * np.where(np.isnan(bounds), 0.0, bounds), np.isinf(bounds)
         above = got >= expected
         end = rounded_to(array.dtype, np.where(above, expected + own, expected - own))
-        return error, np.where(above, end - expected, expected - end)
+        allowed = np.where(unknown, np.inf, np.where(above, end - expected, expected - end))
+        return np.where(unknown & np.isnan(error), 0.0, error), allowed  # the operand may have been on the other side of 0
 
 
 def _share(dtype: DType, error: np.ndarray, allowed: np.ndarray, got: np.ndarray, own: np.ndarray | None) -> np.ndarray:

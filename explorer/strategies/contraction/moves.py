@@ -16,7 +16,7 @@ from ..reductions import reduce
 from .form import ProductForm
 from .model import held_blocks
 from .results import WIDEST, by_bulk_stores, for_one_thread, in_fragments, outlined, pairs, stored
-from .shapes import ROW_BYTES, Tiling, boxes, warp_instruction
+from .shapes import ROW_BYTES, Tiling, boxes, require_tiling, warp_instruction
 from .slices import sliced_apart
 from .threads import deep, serpentine, spread_over_threads
 
@@ -47,6 +47,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     TransformError, IllegalSchedule
         If the product does not allow it.
     """
+    require_tiling(t, form)
     b, adding, gpu = Builder(schedule, judged=False), "", gpu or default_gpu()
     before = form
     if t.slices > 1:
@@ -54,7 +55,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     tile = _blocks(b, form, t, gpu)
     update, tiles = _apart(b, form, tile), boxes(form, t)
     result, copy = outlined(b, form.update, t.matrix) if t.through else ("", "")
-    by_engine = bool(result) and t.bulk_stores and t.engine == "warpgroup"
+    by_engine = bool(result) and t.bulk_stores and t.engine == "warpgroup" and 1 in (t.down, t.across)
     if by_engine:
         for_one_thread(b, result)
     ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, ...]], None]] = {

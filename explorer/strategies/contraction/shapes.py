@@ -8,10 +8,12 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
+from ...errors import TransformError, shown
 from ...gpu.spec import Gpu
 from ...ir.instructions import INSTRUCTIONS, STEP_BYTES, Mma, wgmma
 from ...ir.layout import GROUP
 from ...ir.swizzle import MODES
+from ...ir.tree import WARP_SIZE
 from ...poly.roles import UNIT, shares
 from ..pipelines.rates import of_lines
 from .form import Factor, ProductForm
@@ -40,6 +42,8 @@ many waits and barriers.  Factors beyond the second-level cache gain nothing: 12
 128 x 64 x 64."""
 MATES = ((2, 1), (1, 2), (2, 2), (4, 1), (1, 4), (4, 2), (2, 4))
 """Clusters that are tried, in tiles along rows and along columns."""
+PARTS = {"warpgroup": GROUP, "warp": WARP_SIZE, "plain": 1}
+"""Engines, and threads of each of a block's parts."""
 MOST_REGISTERS = 168
 """32-bit registers of a thread that an accumulator and fragments may take, of 255: addresses and loads take others."""
 
@@ -107,7 +111,7 @@ class Tiling:
     @property
     def threads(self) -> int:
         """Of a block, those that compute."""
-        return self.down * self.across * {"warpgroup": 128, "warp": 32, "plain": 1}[self.engine]
+        return self.down * self.across * PARTS[self.engine]
 
     @property
     def launched(self) -> int:
@@ -172,6 +176,31 @@ class Tiling:
                 + ", a warp that copies" * self.producer
                 + ", copies transposed" * self.transposed
                 + f", clusters of {self.mates[0]} x {self.mates[1]}" * (self.mates != (1, 1)))
+
+
+def require_tiling(t: object, form: ProductForm) -> None:
+    """Refuse what is no tiling: before its parameters are divided by, or an instruction is looked for.
+
+    Raises
+    ------
+    TransformError
+        With the parameter, and what it may be.
+    """
+    if not isinstance(t, Tiling):
+        raise TransformError(f"a tiling is a Tiling, not {shown(t)}", hint="Tiling('warp', 64, 64, 32, 2, 2, 3)")
+    if t.engine not in PARTS:
+        raise TransformError(f"no engine of a tiling is called {t.engine!r}", hint=f"one of {', '.join(map(repr, PARTS))}")
+    counts = {name: getattr(t, name) for name in ("rows", "columns", "depth", "down", "across", "stages", "slices")}
+    least = [(name, 1, n) for name, n in counts.items()] + [(name, 0, getattr(t, name)) for name in ("step", "persistent")]
+    mates = t.mates if isinstance(t.mates, tuple) and len(t.mates) == 2 else (0, 0)
+    for name, low, n in (*least, *(("mates", 1, n) for n in mates)):
+        if type(n) is not int or n < low:
+            wanted = "two integers" if name == "mates" else "an integer"
+            raise TransformError(f"{name} of a tiling is {wanted} of at least {low}, not {shown(getattr(t, name))}")
+    if t.engine == "warp" and warp_instruction(form, t.step) is None:
+        kinds = sorted({r.k for r in INSTRUCTIONS.values() if warp_instruction(form, r.k)})
+        raise TransformError(f"no instruction of a warp multiplies these types{f' with a depth of {t.step}' * (t.step > 0)}",
+                             hint=f"step={' or '.join(map(str, kinds))}" if kinds else "the engine 'plain'")
 
 
 def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | None:

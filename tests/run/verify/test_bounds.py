@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import explorer as ex
 from explorer import program
 from explorer.frontend import exp, f32, inf, local, log, pow, rsqrt, sizes, sqrt, tanh, where
 from explorer.run.verify.reference import reference
@@ -87,3 +88,40 @@ def test_a_root_at_zero_keeps_the_bound_of_the_sum() -> None:
     arrays = {"x": np.random.default_rng(0).standard_normal(100).astype(np.float32)}
     bound = reference(powers.at(N=100), arrays).bounds["y"]
     assert 0.0 < bound[0] < 1e-3
+
+
+CANCELLED = ("tanh", "erf", "erfc", "exp", "expm1", "sigmoid", "log", "log1p", "sqrt", "rsqrt", "sin", "cos")
+
+
+@pytest.mark.parametrize("name", CANCELLED)
+def test_a_right_result_behind_a_cancellation_is_no_mistake(name: str) -> None:
+    """The argument is a small difference of large products, and its error as large as itself."""
+    n, function = ex.sizes("N"), getattr(ex, name)
+
+    @ex.program
+    def bent(a: ex.f32[n], b: ex.f32[n], c: ex.f32[n], y: ex.f32[n]):
+        for i in range(n):
+            y[i] = function(a[i] * b[i] - c[i])
+
+    rng = np.random.default_rng(0)
+    a, b = (rng.uniform(5e3, 1e4, 500).astype(np.float32) for _ in "ab")
+    c = (a.astype(np.float64) * b + rng.uniform(-10, 10, 500)).astype(np.float32)
+    assert bent.schedule(N=500).run({"a": a, "b": b, "c": c}, device="cpu", time=False, ragged=False).correct
+
+
+def test_a_rounded_temporary_in_front_of_a_bent_function() -> None:
+    """1026 is 1024 in bf16: the hyperbolic tangent of 1, where the loops in float64 have that of 3; 0.5 is wrong."""
+    n = ex.sizes("N")
+
+    @ex.program
+    def bent(a: ex.f32[n], c: ex.f32[n], y: ex.f32[n]):
+        for i in range(n):
+            h = ex.local(ex.bf16)
+            h = a[i]
+            y[i] = ex.tanh(h - c[i])
+
+    given = {"a": np.array([1026], np.float32), "c": np.array([1023], np.float32)}
+    r = bent.schedule(N=1).run(given, device="cpu", time=False, ragged=False)
+    assert r.correct
+    assert abs(r.outputs["y"][0] - np.tanh(1.0)) < 1e-6
+    assert bent.schedule(N=1000).run(device="cpu", time=False, ragged=False).correct
