@@ -103,6 +103,11 @@ THREADS = tuple(replace(t, transposed=transposed) for transposed in (False, True
 """Of products by plain arithmetic."""
 
 
+def named(t: Tiling) -> str:
+    """A tiling with how much of a step is written out, which its own text leaves out."""
+    return f"{t}, {t.step or t.depth} of a step written out"
+
+
 def schedules() -> Iterator[tuple[str, Schedule]]:
     """Name and schedule."""
     for row in INSTRUCTIONS.values():
@@ -123,7 +128,7 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         yield f"results of {words} by stmatrix, transposed", left(t, 8, turned).store_matrix(COPY)
     for t in THREADS:
         for m, n, k in ((128, 192, 288), (101, 75, 259)):
-            yield f"products of f32, {m}x{n}x{k}, {t}", tiled("product_f32", t, M=m, N=n, K=k)
+            yield f"products of f32, {m}x{n}x{k}, {named(t)}", tiled("product_f32", t, M=m, N=n, K=k)
     yield "batches of products", tiled("batched_nt", TILINGS[0], Z=3, M=72, N=200, K=136)
     yield "a product and what follows", tiled("bias_gelu", TILINGS[0], M=136, N=200, K=200)
     yield "a product, and its rows normalised", auto(product_programs.residual_rmsnorm.schedule(M=136, N=200, K=200))

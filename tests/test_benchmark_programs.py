@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -97,6 +98,15 @@ def test_the_suites_have_their_cases() -> None:
         assert len({case.name for case in cases}) == len(cases)
     assert len({*SUITES["bmm"]} & {*SUITES["matmul"]}) == 3
     assert {case.program for case in CASES} == {n for n, v in vars(product_programs).items() if isinstance(v, Definition)}
+
+
+def test_tilings_of_threads_have_names_of_their_own() -> None:
+    """`sass.py` compares by name: two of one name stop it."""
+    code = "import tensor_schedules as t; print(*map(t.named, t.THREADS), sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True, check=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})
+    names = done.stdout.splitlines()
+    assert len({*names}) == len(names) == 8
 
 
 def test_random_products_are_the_same_again_and_of_every_kind() -> None:
