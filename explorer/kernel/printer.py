@@ -154,7 +154,9 @@ class BodyPrinter:
     @node.register
     def _(self, node: Put) -> list[Out]:
         first = self.spell.element(node.to, node.site)
-        kind, value = self.spell.vector(node.to.store.dtype.cuda, node.to.lanes), node.value
+        value = node.value
+        packed = isinstance(value, Get) and value.packed
+        kind = self.spell.vector(node.to.store.dtype.cuda, node.to.lanes, packed)
         if isinstance(value, Held):
             return [Lines((f"*({kind}*)&{first} = {self.spell.operand(value, node.site)};",), node.ids)]
         get, number = self.spell.get, self.spell.number

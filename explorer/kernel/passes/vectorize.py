@@ -29,7 +29,7 @@ from ...poly.lanes import first_lanes, linear_index, uniform
 from ..accesses import copied_slot, inside_conditions, is_move, ref
 from ..boundary_iterations import NOWHERE
 from ..conditions import NEVER, Condition, condition, conjunction
-from ..lanes import is_wide, partial
+from ..lanes import WORD, is_wide, partial
 from ..lower import Context
 from ..nodes import AnyOf, Declare, Do, For, Get, Held, If, Load, Local, Node, Number, Operand, Put, Ref
 from ..sites import Lowered, Site, Store
@@ -253,7 +253,9 @@ class Lanes:
         ids, fill = (site.leaf.id, self.loop.loop.id), site.statement.fill
         if inside == (NEVER,):
             return Put(self.first_lane(site, target), fill, site, ids)
-        got = Get(self.first_lane(site, source), within=within, count=count, outside=fill)
+        first = self.first_lane(site, source)
+        asked = bool(inside or within or count is not None)  # else a compiler chooses between the lanes one by one
+        got = Get(first, asked and is_packed(first), within, count, outside=fill)
         got = replace(got, when=(inside,), otherwise=fill) if inside else got
         return Put(self.first_lane(site, target), got, site, ids)
 
@@ -283,6 +285,11 @@ class Lanes:
         count = low.in_c(counts[0], site.loops).simplify(site.ranges)
         some = conjunction([*inside, condition(count - 1, False, site.ranges)])  # else there may be no such cell
         return some, False, count
+
+
+def is_packed(first: Ref) -> bool:
+    """Whether a word holds several lanes of a vector, and the vector whole words."""
+    return first.store.dtype.bytes < WORD <= first.store.dtype.bytes * first.lanes
 
 
 def _in_vain(w: Wide) -> bool:

@@ -14,7 +14,7 @@ from ...transforms.bind import GRID_LIMITS
 from .._steps import Builder, nest_apart, own_temporaries
 from ..reductions import reduce
 from .form import ProductForm
-from .model import held_blocks
+from .model import held_blocks, needs_bounds
 from .results import WIDEST, by_bulk_stores, for_one_thread, in_fragments, outlined, pairs, stored
 from .shapes import ROW_BYTES, Tiling, boxes, require_tiling, warp_instruction
 from .slices import sliced_apart
@@ -77,7 +77,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     if copy:
         b.attempt("store_matrix", copy)
     pairs(b, form.kernel, vectors=t.engine != "plain" or not deep(form))
-    if t.engine == "plain":  # its sums stand in registers: the compiler has to know how many
+    if needs_bounds(form, t, gpu):
         b.attempt("launch_bounds", form.kernel, held_blocks(form, t, gpu))
     return reduce(b.schedule, adding, gpu) if adding else b.schedule
 

@@ -15,7 +15,7 @@ from ...ir.layout import GROUP
 from ...ir.swizzle import MODES
 from ...ir.tree import WARP_SIZE
 from ...poly.roles import UNIT, shares
-from ..pipelines.rates import of_lines
+from ..pipelines.rates import of_lines, of_sectors
 from .form import Factor, ProductForm
 
 GROUP_ROWS = 64
@@ -269,8 +269,11 @@ def _in_clusters(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
 
 
 def lines_of(form: ProductForm, f: Factor, t: Tiling) -> float:
-    """How much longer a factor's boxes take than whole lines of the cache."""
-    return of_lines(t.depth * f.dtype.bytes if f.along == form.depth else ROW_BYTES, f.pitch)
+    """How much longer a factor's boxes take than whole lines of the cache, and copies of threads than whole sectors."""
+    if t.engine == "warpgroup":
+        return of_lines(t.depth * f.dtype.bytes if f.along == form.depth else ROW_BYTES, f.pitch)
+    row = t.depth if f.along == form.depth else t.rows if f is form.left else t.columns
+    return of_sectors(row * f.dtype.bytes, f.pitch) if t.engine == "warp" else 1.0
 
 
 def sliced(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:

@@ -39,6 +39,7 @@ from .rates import (
     WARPS_PER_CYCLE,
     copy_cycles,
     of_lines,
+    of_sectors,
     results_cycles,
 )
 from .shared_reads import Read, shared_loads
@@ -337,7 +338,7 @@ def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
     for use in s.copies:
         item = _bytes(plan, use.used[-1])
         shared = use.leaf.multicast[1] if use.leaf.multicast else 1  # each neighbour fetches a part
-        taken += use.times * item * _lines(plan, use) / shared
+        taken += use.times * item * _lines(plan, use, s.engine) / shared
         if use.leaf.mechanism != "bulk":
             cycles = NARROW_CYCLES if _is_narrow(plan, s, use) else copy_cycles(
                 s.engine, use.leaf.mechanism in ASYNCHRONOUS, _vector(use) * item)
@@ -346,17 +347,18 @@ def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
     return max(taken / (rates.deep if s.panels > 1 else rates.load), issued)
 
 
-def _lines(plan: Plan, use: Use) -> float:
-    """How much longer a copy takes than one of whole lines of the cache."""
-    if use.leaf.mechanism != "bulk":
-        return 1.0
+def _lines(plan: Plan, use: Use, engine: str) -> float:
+    """How much longer a copy takes than one of whole lines of the cache, or of whole sectors where threads copy."""
     item = _bytes(plan, use.used[-1])
-    return of_lines(plan.buffer_of[use.used[-1].storage].shape[-1] * item, plan.array_of[use.used[0].storage].stored[-1] * item)
+    row, pitch = plan.buffer_of[use.used[-1].storage].shape[-1] * item, plan.array_of[use.used[0].storage].stored[-1] * item
+    if use.leaf.mechanism == "bulk":
+        return of_lines(row, pitch)
+    return of_sectors(row, pitch) if engine == "warp" else 1.0
 
 
 def _is_even(plan: Plan, s: Stepping) -> bool:
     """Whether large boxes of whole lines are loaded, in one loop of a block (:attr:`~.terms.Step.even`)."""
-    whole = all(use.leaf.mechanism == "bulk" and _lines(plan, use) == 1.0
+    whole = all(use.leaf.mechanism == "bulk" and _lines(plan, use, s.engine) == 1.0
                 and use.times * _bytes(plan, use.used[-1]) >= LEAST_BOX for use in s.copies)
     return whole and s.panels == 1 and s.starts == 1
 
