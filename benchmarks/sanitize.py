@@ -93,6 +93,9 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     yield from copies()
     for m, n in ((131, 1301), (97, 2711)):
         yield f"vectors beside a bias {m}x{n}", auto(fused_programs.bias_gelu.schedule(M=m, N=n))
+        yield f"a GELU of {m * n}", auto(fused_programs.gelu.schedule(M=m * n))
+        yield f"tanh of {m * n}", auto(fused_programs.tanh.schedule(M=m * n))
+    yield "row sums in shared memory", row_sums()
     yield "matmul, pipelined", spine.tiled_matmul(40, 72, 24, bm=16, bn=32, bk=8, tm=2, stages=3)
     yield "softmax, rows in registers", spine.softmax_rows(5, 132, 32)
     yield "jacobi, tiles", spine.jacobi_tiles(6, 30, 70, steps=4, rows=8, threads=32, ty=2)
@@ -130,6 +133,13 @@ def column_sums(how: str) -> Schedule:
     place = "block.y" if how == "atomic" else "thread.y"
     split = written.split("i", 8).bind("i.i" if how == "shared" else "i", place)
     return split.bind("j", "thread.x").bind("j_2", "thread.x").collect("y", how)
+
+
+def row_sums() -> Schedule:
+    """Sums of rows in shared memory, whose last block has threads without one."""
+    s = workloads.get("sum_rows").definition.schedule(M=33, N=2)
+    s = s.split("i", 32).bind("i", "block.x").bind("i.i", "thread.x").contract("total", space="shared")
+    return s.stage("x", "i.i", space="register")
 
 
 def run(engine: CupyEngine, schedule: Schedule) -> str:

@@ -142,6 +142,9 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
                         ("nn", 76, Tiling("warp", 64, 64, 32, 2, 2, 2, 16, through=True)),
                         ("tn", 83, Tiling("warp", 64, 64, 32, 2, 2, 2, 16, through=True))):
         yield f"products, {order}, results of odd rows, {t}", tiled(f"product_{order}", t, M=72, N=n, K=72)
+    for order, t in (("nn", Tiling("warp", 64, 64, 32, 2, 2, 1, 16)), ("tn", Tiling("warp", 64, 64, 32, 2, 2, 1, 16)),
+                     ("nn", Tiling("warpgroup", 128, 128, 64, 2, 2, 2, through=True, bulk_stores=True))):
+        yield f"products, {order}, ragged, {t}", tiled(f"product_{order}", t, M=200, N=136, K=328)
     for mates in ((1, 2), (2, 1), (2, 2)):
         t = Tiling("warpgroup", 64, 64, 64, 1, 1, 3, producer=True, mates=mates)
         yield f"products, nn, {t}", tiled("product_nn", t, M=200, N=200, K=328)

@@ -153,9 +153,9 @@ def needs_bounds(form: ProductForm, t: Tiling, gpu: Gpu) -> bool:
 
     Of plain arithmetic always: its sums stand in registers.  Of a warp's instructions where a step is loaded through registers
     (one stage), in two cases.  Where loads have conditions, it puts one off until another is stored, to save registers that
-    nobody needs: 1000 x 1504 x 776 took 21.9 instead of 19.8 µs.  And where sums, fragments and loads take more registers than the
-    blocks leave, it takes a few too many: 4096 x 4096 x 4096 took 912 µs with 130, in one block, and 540 with 128, in two (tiles
-    of 64 x 64 x 64 and 128 x 128 x 32, H200).
+    nobody needs: 1000 x 1504 x 776 took 21.9 instead of 19.8 µs.  And where sums, fragments and loads take more registers than
+    the blocks leave, it takes a few too many: 4096 x 4096 x 4096 took 912 µs with 130, in one block, and 540 with 128, in two
+    (tiles of 64 x 64 x 64 and 128 x 128 x 32, H200).
     """
     if t.engine != "warp" or t.stages > 1:
         return t.engine == "plain"

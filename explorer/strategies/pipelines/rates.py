@@ -169,7 +169,7 @@ def of_lines(row: int, pitch: int) -> float:
 
 
 def of_sectors(row: int, pitch: int) -> float:
-    """How much longer threads' copies take whose rows have so many bytes, of an array of rows of `pitch` bytes, than whole sectors.
+    """How much longer threads' copies of rows of so many bytes take, of an array of rows of `pitch` bytes, than whole sectors.
 
     A row that begins inside of a sector ends inside of another: of 128 bytes, five sectors are read for four (1000 x 1504 x 776
     took 1.07 to 1.1 times as long as 512 x 3072 x 768 for each step, in as many blocks; H200).
