@@ -98,3 +98,15 @@ def test_a_variant_of_the_ablation_is_built_and_what_is_no_pipeline_says_why() -
         "print(trials.build(jobs['wgmma, 1 stage, products in flight']).row['problem'])\n")
     assert told[:2] == ["20", "True True"]
     assert told[2].startswith("not built: ValueError: overlap('k')")
+
+
+def test_the_ablation_s_pairs_are_priced_in_the_order_in_which_they_were_timed() -> None:
+    """All that differ by more than 10 %, of both paths, in the tiles and with the times of an H200."""
+    found = in_benchmarks(
+        "import product_fit as fit\n"
+        "from ranking import Timed, told_apart, wrong_order\n"
+        "cells = [*fit.ablation()]\n"
+        "for shape in dict.fromkeys(c.shape for c in cells):\n"
+        "    own = [Timed(c.label, c.predicted_us, c.measured_us) for c in cells if c.shape == shape]\n"
+        "    print(len(own), len(told_apart(own)) > 100, wrong_order(own))\n")
+    assert found == ["19 True []"] * 6

@@ -154,13 +154,11 @@ class BodyPrinter:
     @node.register
     def _(self, node: Put) -> list[Out]:
         first = self.spell.element(node.to, node.site)
-        value = node.value
-        packed = isinstance(value, Get) and value.packed
-        kind = self.spell.vector(node.to.store.dtype.cuda, node.to.lanes, packed)
+        value, number = node.value, self.spell.number
+        kind = self.spell.vector(node.to.store.dtype.cuda, node.to.lanes, isinstance(value, Get) and value.packed)
         if isinstance(value, Held):
             return [Lines((f"*({kind}*)&{first} = {self.spell.operand(value, node.site)};",), node.ids)]
-        get, number = self.spell.get, self.spell.number
-        text = get(value, node.site) if isinstance(value, Get) else number(value, node.to.store, node.to.lanes)
+        text = self.spell.get(value, node.site) if isinstance(value, Get) else number(value, node.to.store, node.to.lanes)
         return [Lines((f"*({kind}*)&{first} = {text};  // {', '.join(node.ids[:2])}",), node.ids)]
 
     @node.register

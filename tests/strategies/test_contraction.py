@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -279,3 +280,50 @@ def test_warpgroups_along_both_sides_store_by_threads() -> None:
     made = contraction(product(ex.f16, ex.f32, "n", "n").schedule(M=256, N=256, K=128), tiling=tiling)
     assert made.judgement.legal
     assert "store_bulk" not in {step.name for step in made.steps}
+
+
+@pytest.mark.parametrize(("tiling", "sizes", "blocks"), [
+    (Tiling("warp", 64, 64, 64, 2, 4, 1, 16), (1000, 1504, 776), 3),  # loads with conditions
+    (Tiling("warp", 64, 64, 64, 2, 4, 1, 16), (512, 3072, 768), 0),
+    (Tiling("warp", 128, 128, 32, 2, 4, 1), (4096, 4096, 4096), 2),  # sums, fragments and loads: more than 128 registers
+    (Tiling("warp", 64, 64, 64, 2, 4, 2, 16), (1000, 1504, 776), 0),  # asynchronous copies
+    (Tiling("warp", 16, 16, 64, 1, 2, 1, 16), (1024, 64, 2048), 0),
+])
+def test_tiles_that_load_through_registers_say_how_many_blocks(
+        tiling: Tiling, sizes: tuple[int, int, int], blocks: int) -> None:
+    m, n, k = sizes
+    made = build(*_formed(product(ex.f16, ex.f32, "n", "n").schedule(M=m, N=n, K=k)), tiling, gpu("H200"))
+    assert made.plan.kernels[0].resident == blocks
+    if blocks:
+        (kernel,) = compile_module(emit(made.plan), "sm_90").kernels.values()
+        assert not kernel.spill_store_bytes
+        assert kernel.registers <= 65536 // (blocks * tiling.threads)
+
+
+def _formed(schedule: Schedule) -> tuple[Schedule, Any]:
+    """A product and its form."""
+    return schedule, product_form(schedule, schedule.plan.kernels[0].id)
+
+
+def test_rows_that_begin_inside_of_sectors_take_longer() -> None:
+    """Five sectors for four of the left factor, whose rows have 128 bytes in a step: in the model and in the price."""
+    tiling, loads = Tiling("warp", 64, 64, 64, 2, 4, 3, 16), dict[int, float]()
+    for n in (1504, 1536):
+        schedule, form = _formed(product(ex.f16, ex.f32, "n", "n").schedule(M=1024, N=n, K=776 if n == 1504 else 768))
+        us, plan = product_time(form, tiling, gpu("H200")), build(schedule, form, tiling, gpu("H200")).plan
+        assert us is not None
+        steps = -(-form.extents[2] // 64)
+        loads[n] = us.load_us / steps
+        (stepped,) = (k.steps for k in price(plan, gpu("H200")).kernels)
+        assert stepped is not None
+        assert stepped.steps[0][1].load / steps == pytest.approx(loads[n])
+    assert loads[1504] == pytest.approx((1.25 + 1) / 2 * loads[1536])
+
+
+def test_halves_behind_a_condition_move_in_words() -> None:
+    """Not half by half: the compiler would choose each, in two instructions."""
+    tiling, written = Tiling("warp", 64, 64, 64, 2, 4, 1, 16), product(ex.f16, ex.f32, "n", "n")
+    ragged, whole = (build(*_formed(written.schedule(M=n, N=n, K=n)), tiling) for n in (72, 64))
+    assert "*(const packed<__half, 8>*)&x[" in ragged.cuda
+    assert "packed" not in whole.cuda
+    assert ragged.run(device="cpu", time=False).correct
