@@ -95,6 +95,7 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         yield f"vectors beside a bias {m}x{n}", auto(fused_programs.bias_gelu.schedule(M=m, N=n))
         yield f"a GELU of {m * n}", auto(fused_programs.gelu.schedule(M=m * n))
         yield f"tanh of {m * n}", auto(fused_programs.tanh.schedule(M=m * n))
+        yield f"sigmoid of {m * n}", auto(fused_programs.sigmoid.schedule(M=m * n))
     yield "row sums in shared memory", row_sums()
     yield "matmul, pipelined", spine.tiled_matmul(40, 72, 24, bm=16, bn=32, bk=8, tm=2, stages=3)
     yield "softmax, rows in registers", spine.softmax_rows(5, 132, 32)

@@ -258,7 +258,7 @@ _ROWS = (
               fast="fast_tanh", result="float", size=_up_to(1.0), same=(math.tanh, np.tanh), help="Hyperbolic tangent."),
     Operation("sigmoid", "x", meaning.sigmoid, {"f32": "(1.0f / (1.0f + expf(-({0}))))", "f64": "(1.0 / (1.0 + exp(-({0}))))"},
               "reference_bent({t} * (1.0 - {t}), {e0}, 0.1, 1.0) + ({t} < {tiny} ? {tiny} : 0.0)", ulp=3.0,
-              exact_at="{v0} == 0.0", flops=4, special=True, result="float", signed=False, size=_up_to(1.0),
+              exact_at="{v0} == 0.0", flops=4, special=True, fast="fast_sigmoid", result="float", signed=False, size=_up_to(1.0),
               help="``1 / (1 + exp(-x))``."),
     Operation("erf", "x", meaning.erf, _call("erf"), _OF_ERF, ulp=2.0, special=True,
               fast="fast_erf", result="float", size=_up_to(1.0), same=(math.erf,), help="Error function."),
@@ -302,6 +302,12 @@ _ROWS = (
     Operation("fast_tanh", "x", np.tanh, {"f32": "fast_tanh({0})", "f64": "tanh({0})"},  # ex2: 2^-22.5, the quotient 2 ulp
               "reference_bent(1.0 - {t} * {t}, {e0}, 0.8, 2.0) + fmin(4.6e-7, 9e-6 * fabs({t}))", ulp=2.0, exact_at="{v0} == 0.0",
               result="float", size=_up_to(1.0)),
+    Operation("fast_sigmoid", "x", meaning.sigmoid,
+              {"f32": "fast_sigmoid({0})", "f64": "(1.0 / (1.0 + exp(-({0}))))"},
+              # ex2: 2^-22.5, its argument 2^-23.5 of x; rcp: 1 ulp
+              "reference_bent({t} * (1.0 - {t}), {e0}, 0.1, 1.0) + ({t} < 2.0 * {tiny} ? 2.0 * {tiny} : "
+              "{t} * (1.0 - {t}) * (1.8e-7 + 8e-8 * fabs({v0})))", ulp=2.0, flops=4, result="float", signed=False,
+              size=_up_to(1.0)),
     Operation("fast_gelu", "x", meaning.gelu,
               {"f32": "fast_gelu({0})", "f64": "(0.5 * ({0}) * (1.0 + erf(({0}) * 0.7071067811865476)))"},
               "reference_scaled(1.13, {e0}) + 1.9e-7 * fmin(fabs({v0}), 1e300)", ulp=2.0, exact_at="{v0} == 0.0", flops=3,

@@ -183,7 +183,8 @@ LARGEST_SCALE = 2.3e38
 
 def approximated(scalar: Scalar, types: Sequence[DType], fused: bool = False) -> Scalar:
     """The expression with the special-function units' operations where they exist (f32 only); `fused`: exponentials take the
-    product and the difference in their argument with them.  The GELU with `erf` is one operation.
+    product and the difference in their argument with them.  The GELU with `erf` is one operation, and that with `tanh` has a
+    sigmoid.
     """
     if isinstance(scalar, Cast):
         return replace(scalar, arg=approximated(scalar.arg, types, fused))
@@ -191,6 +192,8 @@ def approximated(scalar: Scalar, types: Sequence[DType], fused: bool = False) ->
         return scalar
     if (x := _gelu_of(scalar, types)) is not None:
         return Call(GELU, (approximated(x, types, fused),))
+    if (weighted := _weighted(scalar, types)) is not None:
+        return approximated(weighted, types, fused)
     new = replace(scalar, args=tuple(approximated(a, types, fused) for a in scalar.args))
     fast = APPROXIMATE.get(scalar.op)
     if fused and scalar.op in ("exp", APPROXIMATE["exp"]) and operand_type(scalar, types).name == "f32":
@@ -217,7 +220,7 @@ def _fused(exponent: Scalar, types: Sequence[DType]) -> Call:
 
 def _gelu_of(scalar: Call, types: Sequence[DType]) -> Scalar | None:
     """`x` of ``0.5 * x * (1 + erf(x / sqrt 2))`` in f32, its factors in any order; None for other expressions."""
-    if scalar.op != "mul" or operand_type(scalar, types).name != "f32":
+    if scalar.op not in ("mul", "div") or operand_type(scalar, types).name != "f32":
         return None
     half, others = _factors(scalar)
     sums = [f for f in others if isinstance(f, Call) and f.op == "add"]
@@ -227,8 +230,26 @@ def _gelu_of(scalar: Call, types: Sequence[DType]) -> Scalar | None:
             scale, inside = _factors(e.args[0])
             rest = [f for f in others if f is not total]
             if rest and abs(scale - math.sqrt(0.5)) < SAME and sorted(map(repr, inside)) == sorted(map(repr, rest)):
-                return reduce(lambda a, b: Call("mul", (a, b)), rest)
+                return reduce(_product, rest)
     return None
+
+
+def _weighted(scalar: Call, types: Sequence[DType]) -> Scalar | None:
+    """``x * sigmoid(2 z)`` of ``0.5 * x * (1 + tanh(z))`` in f32, its factors in any order; None for other expressions."""
+    if scalar.op not in ("mul", "div") or operand_type(scalar, types).name != "f32":
+        return None
+    half, others = _factors(scalar)
+    for total in (f for f in others if isinstance(f, Call) and f.op == "add" and half == 0.5):
+        one, bent = total.args if isinstance(total.args[0], Literal) else reversed(total.args)
+        if isinstance(one, Literal) and one.value == 1.0 and isinstance(bent, Call) and bent.op in ("tanh", APPROXIMATE["tanh"]):
+            scale, inside = _factors(bent.args[0])
+            twice = reduce(_product, inside, Literal(2.0 * scale, DTYPES["f32"]))
+            return reduce(_product, (f for f in others if f is not total), Call("sigmoid", (twice,)))
+    return None
+
+
+def _product(a: Scalar, b: Scalar) -> Call:
+    return Call("mul", (a, b))
 
 
 def _factors(scalar: Scalar) -> tuple[float, list[Scalar]]:

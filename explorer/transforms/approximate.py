@@ -18,16 +18,17 @@ from .base import Transform, get_leaf
 
 @dataclass(frozen=True)
 class Approximate(Transform):
-    """Compute exponentials, logarithms, quotients, erf and tanh in f32 by few instructions, or products on tf32.
+    """Compute exponentials, logarithms, quotients, erf, tanh and sigmoid in f32 by few instructions, or products on tf32.
 
     ``exp`` becomes ``__expf`` (at most 2 + 1.173 |x| ulp), ``log`` becomes ``__logf`` (3 ulp, 2^-21.4 near 1) and ``/`` becomes
     ``__fdividef`` (2 ulp for divisors below 2^126): CUDA C++ Programming Guide, "Intrinsic Functions".  ``erf`` becomes
     ``fast_erf``, 1 less a power of two of a polynomial (absolute error at most 2.7e-7, relative error at most 6e-6; 15
-    instructions instead of about 25), ``tanh`` becomes ``fast_tanh``, 1 less a quotient by a power of two (4.6e-7, 9e-6).  The
-    GELU, ``0.5 * x * (1 + erf(x / sqrt 2))`` with its factors in any order, becomes ``fast_gelu(x)``: `x` times a power of two
-    of a polynomial, or times the rest of it above 0 (absolute error at most 1.9e-7 of `x`; 13 instructions instead of about 22
-    with ``fast_erf``).  The order of instances stays; the tolerance that a run is checked against grows by these bounds, and
-    says so.
+    instructions instead of about 25), ``tanh`` becomes ``fast_tanh``, 1 less a quotient by a power of two (4.6e-7, 9e-6), and
+    ``sigmoid`` becomes ``fast_sigmoid``, one power of two and one reciprocal (relative error at most 5e-7 + 8e-8 |x|; 4
+    instructions).  The GELU, ``0.5 * x * (1 + erf(x / sqrt 2))`` with its factors in any order, becomes ``fast_gelu(x)``: `x`
+    times a power of two of a polynomial, or times the rest of it above 0 (absolute error at most 1.9e-7 of `x`; 13 instructions
+    instead of about 22 with ``fast_erf``).  That with ``tanh``, ``0.5 * x * (1 + tanh(z))``, becomes ``x * fast_sigmoid(2 * z)``.
+    The order of instances stays; the tolerance that a run is checked against grows by these bounds, and says so.
 
     Before::
 

@@ -307,7 +307,13 @@ def applied(value: Any, dtype: Any, size: int) -> ex.Schedule:
     return each.schedule(N=size)
 
 
-@pytest.mark.parametrize("formula", [gelu, gelu_in_another_order, gelu_with_a_constant_in_two_parts], ids=lambda f: f.name)
+@ex.function
+def gelu_by_two(x):
+    return x * (1.0 + ex.erf(x / ROOT_2)) / 2.0
+
+
+@pytest.mark.parametrize("formula", [gelu, gelu_in_another_order, gelu_with_a_constant_in_two_parts, gelu_by_two],
+                         ids=lambda f: f.name)
 def test_a_gelu_is_one_operation_and_within_its_bound(formula: Any) -> None:
     x = np.concatenate([np.linspace(-9.0, 9.0, 20_000), [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-40, 1e38, -1e38]])
     s = applied(formula, ex.f32, x.size).approximate("S0")
@@ -369,3 +375,69 @@ def test_a_scale_that_log2_e_takes_beyond_f32_is_not_fused() -> None:
     r = s.run({"x": np.array([1e-37, 0], np.float32)}, device="cpu", time=False, ragged=False)
     assert r.correct
     assert abs(r.outputs["y"][0] - 1.0) < 1e-4
+
+
+def test_a_fast_sigmoid_is_within_its_bound() -> None:
+    """At 20,000 places and the ends; the bound is not ten times too wide either."""
+    places = np.geomspace(1e-6, 86.0, 10_000)
+    x = np.concatenate([places, -places, [0.0, 1e3, np.inf, -1e3, -np.inf, np.nan]])
+    s = applied(ex.sigmoid, ex.f32, x.size).approximate("S0")
+    assert "y[i] = fast_sigmoid(x[i]);" in s.cuda
+    r = s.run({"x": x.astype(np.float32)}, device="cpu", time=False, ragged=False)
+    assert r.correct
+    single = x[:20_000].astype(np.float32).astype(np.float64)
+    exact = 1.0 / (1.0 + np.exp(-single))
+    off = np.abs(r.outputs["y"][:20_000] - exact) / exact
+    assert (off <= 5e-7 + 8e-8 * np.abs(single)).all()
+    assert (off > 5e-8 + 8e-9 * np.abs(single)).any()
+    assert list(r.outputs["y"][20_000:-1]) == [0.5, 1.0, 1.0, 0.0, 0.0]
+    assert np.isnan(r.outputs["y"][-1])
+
+
+ROOT = math.sqrt(2 / math.pi)
+
+
+@ex.function
+def gelu_tanh(x):
+    return 0.5 * x * (1.0 + ex.tanh(ROOT * (x + 0.044715 * x * x * x)))
+
+
+@ex.function
+def gelu_tanh_in_another_order(x):
+    return (ex.tanh((x + 0.044715 * x * x * x) * ROOT) + 1.0) * (x / 2.0)
+
+
+@ex.function
+def without_a_weight(x):
+    return (1.0 + ex.tanh(x)) / 2.0
+
+
+@ex.function
+def three_halves(x):
+    return 1.5 * x * (1.0 + ex.tanh(x))
+
+
+@ex.function
+def less_tanh(x):
+    return 0.5 * x * (1.0 - ex.tanh(x))
+
+
+@ex.function
+def two_and_tanh(x):
+    return 0.5 * x * (2.0 + ex.tanh(x))
+
+
+@pytest.mark.parametrize(("formula", "text"), [
+    (gelu_tanh, "fast_sigmoid(1.5957692f * (x[i] + 0.044715f * x[i] * x[i] * x[i])) * x[i]"),
+    (gelu_tanh_in_another_order, "fast_sigmoid(1.5957692f * (x[i] + 0.044715f * x[i] * x[i] * x[i])) * x[i]"),
+    (without_a_weight, "fast_sigmoid(2.0f * x[i])"),
+    (three_halves, "1.5f * x[i] * (1.0f + fast_tanh(x[i]))"),
+    (less_tanh, "0.5f * x[i] * (1.0f - fast_tanh(x[i]))"),
+    (two_and_tanh, "0.5f * x[i] * (2.0f + fast_tanh(x[i]))"),
+], ids=lambda f: getattr(f, "name", ""))
+def test_half_of_one_and_a_hyperbolic_tangent_is_a_sigmoid(formula: Any, text: str) -> None:
+    x = np.concatenate([np.linspace(-12.0, 12.0, 2_000), [0.0, -0.0, 1e-30, 1e10, -1e10, np.nan]]).astype(np.float32)
+    s = applied(formula, ex.f32, x.size).approximate("S0")
+    assert f"y[i] = {text};" in s.cuda
+    assert s.run({"x": x}, device="cpu", time=False, ragged=False).correct
+    assert not Approximate("S0").check(s.plan)

@@ -52,6 +52,18 @@ __device__ __forceinline__ float fast_tanh(float x) {
     return u < 0.05f ? near : far;
 }
 
+// 1 / (1 + e^-x), by one power of two and one approximate reciprocal, which is 0 where it is not normal (PTX ISA, "rcp").
+__device__ __forceinline__ float fast_sigmoid(float x) {
+    const float y = 1.0f + power_of_two(-1.44269504f * x);
+#if defined(SIMT_HOST)
+    return y > 8.50705917e37f ? 0.0f : 1.0f / y;
+#else
+    float z;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(z) : "f"(y));
+    return z;
+#endif
+}
+
 // x / 2 * (1 + erf(x / sqrt 2)): x times the normal distribution, which is 2^(p(|x|) - 1) below 0 and the rest of it above, with the
 // polynomial of fast_erf in |x| / sqrt 2.
 __device__ __forceinline__ float fast_gelu(float x) {
