@@ -150,7 +150,7 @@ def test_a_search_sees_them(target: object) -> None:
     first, _ = next(iter(ranked(form_of(written), target)))  # type: ignore[arg-type]
     assert first.through
     (decision,) = decisions(written, target)  # type: ignore[arg-type]
-    labels = [c.label for c in decision.choices[:48]]
+    labels = [c.label for c in decision.choices[:64]]
     assert sum("through shared memory" in label for label in labels) >= 10
     assert any("through shared memory" not in label for label in labels)
 
