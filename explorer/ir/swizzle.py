@@ -8,6 +8,7 @@ line, modulo the units of a row.  These are the patterns of tensor maps and of m
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from math import gcd
 from typing import Any
 
 from .expr import Expr, Ranges, const, quotient, rejoin, remainder
@@ -62,6 +63,26 @@ def apart(buffer: Buffer, index: Sequence[Expr], ranges: Ranges,
     rest = remainder(column, unit, ranges)
     divided = Expr(tuple(t for t in rest.terms if t[0] not in known)).variables()
     return ((*outer, quotient(column, unit, ranges) * unit), rest) if divided <= frozenset(unrolled) else (tuple(index), const(0))
+
+
+def by_patterns(buffer: Buffer, index: Sequence[Expr],
+                ranges: Ranges) -> tuple[tuple[Expr, ...], tuple[int, ...], Expr]:
+    """The index of an element in the first pattern of a swizzled array, with the extents of such indices, and how far on it is.
+
+    A pattern repeats, so ``swizzled(place of the index) + beyond`` is the element's place, too.  What names a slot, a tile or an
+    unrolled row is `beyond` as a rule: the same lanes read the same units of all of them, and a compiler sees it.
+    """
+    found, extents = cells(buffer, index, ranges)
+    pattern = LINE // buffer.dtype.bytes * (buffer.swizzle // UNIT)
+    inside, beyond, stride = list[Expr](), const(0), 1
+    for e, extent in zip(reversed(found), reversed(extents), strict=True):
+        step = pattern // gcd(pattern, stride)
+        whole = Expr(tuple(t for t in e.terms if t[1] % step == 0), e.const // step * step)
+        if (e - whole).interval(ranges)[0] < 0:  # a place within the pattern is none before it
+            whole = const(0)
+        inside.insert(0, e - whole)
+        beyond, stride = beyond + whole * stride, stride * extent
+    return tuple(inside), extents, beyond
 
 
 def swizzled(place: Any, mode: int, size: int) -> Any:

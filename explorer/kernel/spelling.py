@@ -12,7 +12,7 @@ from ..ir.expr import Expr, Ranges, const
 from ..ir.plan import Buffer
 from ..ir.program import Indirect
 from ..ir.scalar import REDUCTIONS, Read, Scalar
-from ..ir.swizzle import UNIT, apart, cells, offset
+from ..ir.swizzle import UNIT, apart, by_patterns, cells, offset
 from ..poly.shared_tile import SharedTile
 from .bounds import bounds, extreme_text
 from .conditions import NEVER, Condition, condition_text, without_implied
@@ -124,16 +124,20 @@ class Speller:
         return f"{store.name}[{horner([to_c(e, ranges) for e in affine], store.shape, wide)}]"
 
     def _place(self, buffer: Buffer, index: Sequence[Expr], ranges: Ranges) -> str:
-        """Where an element of a shared array in panels or swizzled lies: ``swizzled<128, __half>(i * 64 + 8 * t) + v``.
+        """Where an element of a shared array in panels or swizzled lies: ``swizzled<128, __half>(i * 64 + 8 * t) + 512 * s + v``.
 
-        What stands behind the call is known to the compiler as neighbours, which it may load at once.
+        What stands behind the call is not swizzled: other patterns, whose elements lie as those of the first one, and neighbours,
+        which the compiler may load at once.
         """
         if not buffer.swizzle:
             return self._in_panels(buffer, index, ranges)
         self.library.add("swizzle")
         first, rest = apart(buffer, index, ranges, self.unrolled)
-        behind = "" if rest == const(0) else f" + {to_c(rest, ranges)[0]}"
-        return f"swizzled<{buffer.swizzle}, {buffer.dtype.cuda}>({self._in_panels(buffer, first, ranges)}){behind}"
+        inside, extents, beyond = by_patterns(buffer, first, ranges)
+        wide = is_wide(offset(buffer, index, ranges), ranges)
+        place = horner([to_c(e, ranges) for e in inside], extents, wide)
+        behind = "".join(f" + {to_c(e, ranges)[0]}" for e in (beyond, rest) if e != const(0))
+        return f"swizzled<{buffer.swizzle}, {buffer.dtype.cuda}>({place}){behind}"
 
     def _in_panels(self, buffer: Buffer, index: Sequence[Expr], ranges: Ranges) -> str:
         """The same before the swizzle."""

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from explorer.ir.dtype import DTYPES
-from explorer.ir.expr import const, var
+from explorer.ir.expr import const, quotient, remainder, var
 from explorer.ir.plan import Buffer
-from explorer.ir.swizzle import MODES, apart, cells, offset, places_of, shared_bytes, swizzled
+from explorer.ir.swizzle import MODES, apart, by_patterns, cells, offset, places_of, shared_bytes, swizzled
 
 TYPES = ("u8", "f16", "f32", "f64")
 
@@ -111,3 +111,27 @@ def test_aligned_arrays_stand_first() -> None:
     assert places_of([(8, 16), (8, 16)]) == ((0, 16), 32)
     plain, register = Buffer("p", DTYPES["f32"], (25,), "shared"), Buffer("r", DTYPES["f32"], (8,), "register")
     assert shared_bytes([plain, laid("f16", (8, 64), 0, 128), register]) == 1024 + 112
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_what_stands_behind_a_pattern_keeps_its_distance(dtype: str, mode: int) -> None:
+    """Slots, tiles of rows, quotients and panels; a place that would be negative within its pattern stays whole."""
+    size = DTYPES[dtype].bytes
+    width, ranges = mode // size, {"s": (0, 2), "w": (0, 3), "r": (0, 15), "c": (0, mode // size - 1)}
+    s, w, r, c = (var(name) for name in "swrc")
+    b, panels = laid(dtype, (3, 80, width), 0, mode), laid(dtype, (3, 80, 2 * width), width, mode)
+    cases = [(b, (s, 16 * w + r, c), True), (b, (remainder(s + 2, 3, ranges), 16 * w + 8 * quotient(r, 8, ranges) + 3, c), True),
+             (panels, (s, r, c + width * quotient(w, 2, ranges)), True), (b, (s, r + 17, c), True),
+             (b, (s, 64 - 16 * w + r, c), True),
+             (b, (const(0), r - r + w, c), False), (b, (const(0), 15 - r, c), False)]
+    for buffer, index, moves in cases:
+        inside, extents, beyond = by_patterns(buffer, index, ranges)
+        assert (beyond != const(0)) == moves
+        for values in product(*(range(high + 1) for _, high in ranges.values())):
+            at, place = dict(zip("swrc", values, strict=True)), 0
+            for e, extent in zip(inside, extents, strict=True):
+                assert e.evaluate(at) >= 0
+                place = place * extent + e.evaluate(at)
+            whole = offset(buffer, index, ranges).evaluate(at)
+            assert swizzled(whole, mode, size) == swizzled(place, mode, size) + beyond.evaluate(at)

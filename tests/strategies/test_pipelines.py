@@ -75,8 +75,8 @@ def test_each_rung_of_the_ladder_is_cheaper_than_the_one_before() -> None:
 
 
 def test_the_price_of_the_last_rungs_is_near_what_was_measured() -> None:
-    """Times of an H200: docs/strategies.md, and of ``mma.sync`` with one and three stages."""
-    for name, measured in (("ldmatrix and swizzle", 539), ("three stages", 496), ("three stages of these", 224),
+    """Times of an H200: docs/strategies.md; of ``mma.sync`` those of the same tile in the ablation."""
+    for name, measured in (("ldmatrix and swizzle", 539), ("three stages", 419), ("three stages of these", 224),
                            ("products in flight", 201), ("results through shared memory", 187)):
         assert measured / 1.16 < priced(RUNGS[name][0]()).total_us < measured * 1.16, name
 

@@ -74,8 +74,8 @@ RATES = {
     "warpgroup": Rates(load=44.0, deep=63.0, fill=1550.0, latency=950.0, behind=1.25, quiet=520.0, late=0.8, step=15.0,
                        least_step=375.0, waited=357.0, released=150.0, share=1.0, stored=3.0, through=17.5, beside=0.25,
                        norm=5.0),
-    "warp": Rates(load=27.0, deep=27.0, fill=1000.0, latency=1600.0, behind=1.5, quiet=400.0, late=0.4, step=520.0,
-                  least_step=344.0, share=0.62, stored=2.5, through=5.4, norm=5.0),
+    "warp": Rates(load=28.8, deep=28.8, fill=1600.0, latency=1300.0, behind=0.25, quiet=635.0, late=0.8, step=235.0,
+                  least_step=430.0, share=0.636, stored=2.5, through=5.4, norm=5.0),
     "plain": Rates(load=64.0, deep=64.0, fill=900.0, latency=900.0, quiet=460.0, late=1.0, step=60.0, least_step=0.0, share=1.0,
                    stored=24.0, through=24.0, apart=150.0),
 }

@@ -128,7 +128,7 @@ def test_times_stand_in_the_cells_of_their_schedules() -> None:
     assert {(row[1], row[2]): row[4] for row in shown.table if row[4]} == {
         ("2", "fragments in turn"): "457 µs", ("3", "fragments in turn"): "445 µs"}
     assert shown.title.endswith("predicted and measured")
-    assert "<b>445 µs</b><br>(427 µs)" in [note["text"] for note in shown.spec["layout"]["annotations"]]
+    assert "<b>445 µs</b><br>(412 µs)" in [note["text"] for note in shown.spec["layout"]["annotations"]]
     assert "nothing of it is measured" not in shown.note.lower()
     assert "nothing of it is measured" in tensor(3).plot.ablation().note.lower()
 
