@@ -269,7 +269,7 @@ CODE = (
     Mutant("staged copies", "ones instead of zeros beyond the edge", g.staged, text=((": 0.0f;", ": 1.0f;"),)),
     Mutant("shared layouts", "one access forgets that units change places", g.swizzled,
            text=(("a_s[swizzled<64, float>(i_i * 16 + k_i)]", "a_s[i_i * 16 + k_i]"),)),
-    Mutant("shared layouts", "a panel has half of its rows", g.swizzled, text=(("(j_i / 8) * 16 + k_i", "(j_i / 8) * 8 + k_i"),)),
+    Mutant("shared layouts", "a panel has half of its rows", g.swizzled, text=(("+ 128 * (j_i / 8)", "+ 64 * (j_i / 8)"),)),
     Mutant("device library", "units of 8 bytes change places", g.swizzled,
            text=(("unit = 16 / sizeof(T)", "unit = 8 / sizeof(T)"),)),
     Mutant("launches", "the kernels run in another order", g.atomics,
