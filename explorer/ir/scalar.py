@@ -192,8 +192,8 @@ def approximated(scalar: Scalar, types: Sequence[DType], fused: bool = False) ->
         return scalar
     if (x := _gelu_of(scalar, types)) is not None:
         return Call(GELU, (approximated(x, types, fused),))
-    if (weighted := _weighted(scalar, types)) is not None:
-        return approximated(weighted, types, fused)
+    if (by_sigmoid := _by_sigmoid(scalar, types)) is not None:
+        return approximated(by_sigmoid, types, fused)
     new = replace(scalar, args=tuple(approximated(a, types, fused) for a in scalar.args))
     fast = APPROXIMATE.get(scalar.op)
     if fused and scalar.op in ("exp", APPROXIMATE["exp"]) and operand_type(scalar, types).name == "f32":
@@ -223,29 +223,35 @@ def _gelu_of(scalar: Call, types: Sequence[DType]) -> Scalar | None:
     if scalar.op not in ("mul", "div") or operand_type(scalar, types).name != "f32":
         return None
     half, others = _factors(scalar)
-    sums = [f for f in others if isinstance(f, Call) and f.op == "add"]
-    for total in sums if half == 0.5 else ():
-        one, e = total.args if isinstance(total.args[0], Literal) else reversed(total.args)
-        if isinstance(one, Literal) and one.value == 1.0 and isinstance(e, Call) and e.op in ("erf", APPROXIMATE["erf"]):
-            scale, inside = _factors(e.args[0])
+    for total in others if half == 0.5 else ():
+        if (argument := _one_plus("erf", total)) is not None:
+            scale, inside = _factors(argument)
             rest = [f for f in others if f is not total]
             if rest and abs(scale - math.sqrt(0.5)) < SAME and sorted(map(repr, inside)) == sorted(map(repr, rest)):
                 return reduce(_product, rest)
     return None
 
 
-def _weighted(scalar: Call, types: Sequence[DType]) -> Scalar | None:
+def _by_sigmoid(scalar: Call, types: Sequence[DType]) -> Scalar | None:
     """``x * sigmoid(2 z)`` of ``0.5 * x * (1 + tanh(z))`` in f32, its factors in any order; None for other expressions."""
     if scalar.op not in ("mul", "div") or operand_type(scalar, types).name != "f32":
         return None
     half, others = _factors(scalar)
-    for total in (f for f in others if isinstance(f, Call) and f.op == "add" and half == 0.5):
-        one, bent = total.args if isinstance(total.args[0], Literal) else reversed(total.args)
-        if isinstance(one, Literal) and one.value == 1.0 and isinstance(bent, Call) and bent.op in ("tanh", APPROXIMATE["tanh"]):
-            scale, inside = _factors(bent.args[0])
+    for total in others if half == 0.5 else ():
+        if (argument := _one_plus("tanh", total)) is not None:
+            scale, inside = _factors(argument)
             twice = reduce(_product, inside, Literal(2.0 * scale, DTYPES["f32"]))
             return reduce(_product, (f for f in others if f is not total), Call("sigmoid", (twice,)))
     return None
+
+
+def _one_plus(op: str, total: Scalar) -> Scalar | None:
+    """The argument of ``1 + op(argument)``, exact or approximate, its terms in either order; None for other expressions."""
+    if not isinstance(total, Call) or total.op != "add":
+        return None
+    one, e = total.args if isinstance(total.args[0], Literal) else reversed(total.args)
+    known = isinstance(one, Literal) and one.value == 1.0 and isinstance(e, Call) and e.op in (op, APPROXIMATE[op])
+    return e.args[0] if known and isinstance(e, Call) else None
 
 
 def _product(a: Scalar, b: Scalar) -> Call:

@@ -41,7 +41,7 @@ class Rates:
     share : float
         Of its instruction's rate, where the operands are loaded between the products: in turn, or ahead.  The compiler makes the
         same of both texts (NVRTC 13 for sm_90, tiles of 128 x 128 x 32 with two to five stages: equally many instructions, with
-        three and five stages in the same order), and 4096 x 4096 x 4096 took 459 to 503 µs ahead (H200).
+        three and five stages in the same order), and 4096 x 4096 x 4096 took 411 to 425 µs ahead (H200).
     apart : float
         Cycles of a step in which a block's warps wait for each other, where it is the only one; several are seldom at one point.
     stored, through : float
