@@ -4,12 +4,13 @@
         compute-sanitizer --tool $tool --error-exitcode 9 python benchmarks/sanitize.py
     done
 
-Words after it choose schedules by what is in their names.  Everything runs in this one process (the sanitizer sees its launches),
-at small odd sizes, with outputs checked against the workload's reference.
+Words after it choose schedules by what is in their names, `--share 2/4` every fourth from the third.  Everything runs in this one
+process (the sanitizer sees its launches), at small odd sizes, with outputs checked against the workload's reference.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -178,10 +179,15 @@ def main() -> int:
 
     from explorer.run.cuda.cupy_engine import CupyEngine
 
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", help="of which a schedule's name has one")
+    parser.add_argument("--share", default="0/1", metavar="K/N", help="the schedules whose number leaves K when divided by N")
+    asked = parser.parse_args()
+    share, shares = map(int, asked.share.split("/"))
     cupy.cuda.set_allocator(None)  # one allocation each, so that the sanitizer sees the ends of the arrays
     engine, wrong = CupyEngine(), 0
-    for name, schedule in schedules():
-        if len(sys.argv) == 1 or any(only in name for only in sys.argv[1:]):
+    for number, (name, schedule) in enumerate(schedules()):
+        if number % shares == share and (not asked.words or any(word in name for word in asked.words)):
             problem = run(engine, schedule)
             wrong += bool(problem)
             print(f"{'BAD' if problem else 'ok '} {name} {problem}", flush=True)
