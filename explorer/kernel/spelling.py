@@ -9,12 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from ..ir.dtype import DTYPES, DType
 from ..ir.expr import Expr, Ranges, const
-from ..ir.instructions import Wgmma, instruction
 from ..ir.plan import Buffer
 from ..ir.program import Indirect
 from ..ir.scalar import REDUCTIONS, Read, Scalar
 from ..ir.swizzle import UNIT, apart, by_patterns, cells, offset
-from ..ir.tree import leaves
 from ..poly.shared_tile import SharedTile
 from .bounds import bounds, extreme_text
 from .conditions import NEVER, Condition, condition_text, without_implied
@@ -45,9 +43,6 @@ class Speller:
         Shared arrays that begin at multiples of so many bytes.
     unrolled : set of str
         Variables of unrolled loops around what is written.
-    patterns : bool
-        Whether what repeats a swizzle's pattern stands behind it.  With a warpgroup's products ptxas (NVRTC 13.5) then converts
-        sums in front of the wait for them, even for stores of vectors.
     """
 
     def __init__(self, low: Lowered) -> None:
@@ -56,7 +51,6 @@ class Speller:
         self.library: set[str] = set()
         self.aligned: dict[str, int] = {}
         self.unrolled: set[str] = set()
-        self.patterns = not any(isinstance(instruction(leaf.mechanism), Wgmma) for leaf, _ in leaves(low.kernel.body))
 
     # -- indices and conditions ---------------------------------------------------------------------------------
 
@@ -139,9 +133,7 @@ class Speller:
             return self._in_panels(buffer, index, ranges)
         self.library.add("swizzle")
         first, rest = apart(buffer, index, ranges, self.unrolled)
-        inside, extents, beyond = *cells(buffer, first, ranges), const(0)
-        if self.patterns:
-            inside, extents, beyond = by_patterns(buffer, first, ranges)
+        inside, extents, beyond = by_patterns(buffer, first, ranges)
         wide = is_wide(offset(buffer, index, ranges), ranges)
         place = horner([to_c(e, ranges) for e in inside], extents, wide)
         behind = "".join(f" + {to_c(e, ranges)[0]}" for e in (beyond, rest) if e != const(0))
