@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
 import pytest
 
+from benchmarks.product_programs import product_nn
 from explorer.kernel.interpreter import execute
 from explorer.kernel.launches import PlanIR, plan_ir
 from explorer.run.inputs.arguments import seeded_arrays
+from explorer.strategies.contraction.form import product_form
+from explorer.strategies.contraction.moves import build
+from explorer.strategies.contraction.shapes import Tiling
 from tests.transforms.test_overlap import tiled
 
 from .ir import ir_mutants
@@ -27,6 +32,21 @@ def test_the_judge_notices_them(stages: int, rows: int) -> None:
         made[mutant.kind] += 1
         assert faults(mutant.ir), (mutant.kind, mutant.at)
     assert made.keys() == PRODUCTS.keys()
+
+
+def test_blocks_that_a_joined_grid_has_too_many_skip_every_product() -> None:
+    """64 blocks add up what 4 multiply: the others neither multiply nor have anything to wait for."""
+    written = product_nn.schedule(M=64, N=128, K=512)
+    form = product_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    made = build(written, form, Tiling("warpgroup", 64, 64, 64, 1, 1, 2, slices=2))
+    joined = made.join(made.plan.kernels[1].id, "grid")
+    assert re.search(r"if \(i < 1\)\s+wgmma_m64n64", joined.cuda)
+    assert joined.run(device="cpu")
+    ir = plan_ir(joined.plan)
+    assert faults(ir) == []
+    for mutant in ir_mutants(ir, {kind: rule for kind, rule in PRODUCTS.items() if kind != "a product is skipped"}):
+        assert faults(mutant.ir), (mutant.kind, mutant.at)
 
 
 def test_running_notices_them() -> None:

@@ -170,6 +170,13 @@ def test_tilings_fit_and_the_shortest_time_is_first() -> None:
     assert not [*group_tilings(form_of(plain, B=4, H=16, L=4096, D=24), gpu)]
 
 
+@pytest.mark.parametrize("length", [1, 2, 17, 64, 127, 128, 255])
+def test_fewer_rows_than_a_tile_have_tilings(length: int) -> None:
+    found = [*group_tilings(form_of(plain, B=1, H=1, L=length, D=64), default_gpu())]
+    assert found
+    assert not any(t.persistent for t in found)
+
+
 def test_refusals() -> None:
     s = plain.schedule(B=1, H=1, L=128, D=32)
     for wrong in (replace(ONE, rows=32), replace(ONE, keys=24)):

@@ -29,7 +29,7 @@ from .ends import ends
 from .leaves import finding
 from .order import is_placed
 from .points import Coordinates, negated
-from .steps import Round, Step, common
+from .steps import Round, Step, common, exclusive
 from .wanted import Wanted
 
 Entry = tuple[str, str, tuple[str, ...]]
@@ -110,15 +110,31 @@ def in_order(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: C
 
 
 def _unconditional(steps: Sequence[Step], coordinates: Coordinates, products: Collection[str]) -> Iterator[Finding]:
-    """Neither what counts groups nor a product that is counted may be skipped."""
+    """Neither what counts groups nor a product that is counted may be skipped, but by whole blocks, and then all of them.
+
+    Blocks that a joined grid has too many skip what is counted under the same conditions, and their waits find nothing.
+    """
+    first: Step | None = None
+    own = set(coordinates.threads)  # a trimmed loop ends alike for all threads of a block
     for s in steps:
-        counts, counted = isinstance(s.node, (Commit, Wait, WaitProducts)), s.leaf in products
-        around = len(s.branches) - counted  # which lane has an element of the product's tile is no condition
-        own = set(coordinates.threads)  # a trimmed loop ends alike for all threads of a block
+        waits, counted = isinstance(s.node, (Wait, WaitProducts)), isinstance(s.node, Commit) or s.leaf in products
+        if not (waits or counted):
+            continue
+        around = _skipped_where(s, s.leaf in products)
+        by_blocks = all(c.variables() <= set(coordinates.shared) for c in around)
+        alike = True
+        if counted:
+            first = first or s
+            alike = around == _skipped_where(first, first.leaf in products) and not exclusive(first, s, coordinates.threads)
         limited = [c for a in s.loops for c in a.node.limits if not a.node.loop.trimmed or c.variables() & own]
-        if (counts or counted) and (around or limited):
+        if (waits and around) or not by_blocks or not alike or limited:
             yield finding("flow", coordinates.low.kernel.id, "counts groups of asynchronous work under a condition", None)
             return
+
+
+def _skipped_where(s: Step, product: bool) -> tuple[Condition, ...]:
+    """The conditions around a step; which lane has an element of a product's tile is none."""
+    return tuple(c for branch in s.branches[: len(s.branches) - product] for c in branch.conditions)
 
 
 class Phases:

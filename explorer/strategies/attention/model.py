@@ -97,11 +97,13 @@ def _in_turn(form: AttentionForm, t: Tiling, gpu: Gpu) -> Iterator[Tiling]:
     grid = gpu.multiprocessors * max(1, t.blocks)
     whole = not form.triangular and every % t.keys == 0 and rows % t.rows == 0 and every // t.keys >= t.stages
     tiles = form.batch * rows // t.rows
+    if t.stages == 1 or not whole or tiles <= grid:
+        return
     if not t.blocks:  # no more blocks than take equally long, and often nothing is guarded; of two on a multiprocessor some would
         grid = -(-tiles // -(-tiles // grid))  # be alone: 2,048 keys 324 µs in 256 blocks, 308 in 264 (heads of 64, H200)
     u = replace(t, persistent=grid)
     room = gpu.shared_bytes_per_block_optin if not t.blocks else gpu.shared_bytes_per_sm // t.blocks - RESERVED
-    if t.stages > 1 and whole and tiles > gpu.multiprocessors * max(1, t.blocks) and shared_bytes(form, u) <= room:
+    if shared_bytes(form, u) <= room:
         yield u
 
 
