@@ -12,13 +12,15 @@ from functools import cached_property, lru_cache
 
 import islpy as isl
 
+from ..errors import Undecided
 from ..ir.expr import Expr, var
 from ..ir.tree import ranges
 from .decide import OPEN, Maybe, Question
 from .deduce import Facts, deduce, marked, over
 from .dependence import Flow
-from .dependence_hull import are_all, dimension_facts, elements, equalities
+from .dependence_hull import SOON, are_all, dimension_facts, elements, equalities
 from .events import instances, relation
+from .isl import budget
 from .linear import Case, Condition, equal
 from .radix import by_digits
 from .sites import Site
@@ -36,7 +38,7 @@ class Link:
     same : tuple of Condition
         Equalities that hold on every pair, the writer's loops on side ``a``, the reader's on side ``b``.
     exact : bool
-        Whether together with the instances of both leaves they are the relation.
+        Whether together with the instances of both leaves they are known to be the relation; it is a part of theirs else.
     facts : Facts
         What follows from them.
     """
@@ -53,8 +55,14 @@ class Link:
         """``{ A[writer's loops] -> B[reader's loops] }``."""
         a, b = self.writer, self.reader
         if self.exact or self.flow is None:
-            return relation(a, b, (*a.conditions("a"), *b.conditions("b"), *self.same))
+            return self.alike
         return instances(a, "a").apply_range(self.flow.relation).apply_range(instances(b, "b").reverse())
+
+    @cached_property
+    def alike(self) -> isl.Map:
+        """All pairs on which the equalities hold: :attr:`pairs`, and others where these are not all."""
+        a, b = self.writer, self.reader
+        return relation(a, b, (*a.conditions("a"), *b.conditions("b"), *self.same))
 
     def digits(self, asked: Case) -> Facts | None:
         """What the equalities say of digits, for conditions that are asked about; None where none speaks of digits."""
@@ -80,8 +88,9 @@ class Always(Question[bool]):
         return not open_ or ((digits := self.link.digits(open_)) is not None and all(map(digits.holds, open_))) or OPEN
 
     def by_isl(self) -> bool:
-        """By the pairs of the link."""
-        return self.link.pairs.is_subset(relation(self.link.writer, self.link.reader, self.conditions))
+        """By what is alike, and where that has too many, by the pairs of the link."""
+        wanted = relation(self.link.writer, self.link.reader, self.conditions)
+        return self.link.alike.is_subset(wanted) or (not self.link.exact and self.link.pairs.is_subset(wanted))
 
 
 @dataclass(frozen=True)
@@ -98,8 +107,9 @@ class Never(Question[bool]):
         return ((digits := self.link.digits(self.case)) is not None and digits.refutes(self.case)) or OPEN
 
     def by_isl(self) -> bool:
-        """By the pairs of the link."""
-        return self.link.pairs.is_disjoint(relation(self.link.writer, self.link.reader, self.case))
+        """By what is alike, and where that has too many, by the pairs of the link."""
+        case = relation(self.link.writer, self.link.reader, self.case)
+        return self.link.alike.is_disjoint(case) or (not self.link.exact and self.link.pairs.is_disjoint(case))
 
 
 @lru_cache(maxsize=4096)
@@ -110,7 +120,20 @@ def link(flow: Flow | None, writer: Site, reader: Site) -> Link | None:
     if facts is None:
         return None
     found = Link(writer, reader, flow, same, exact, facts)
-    return None if found.pairs.is_empty() else found
+    return None if _is_empty(found) else found
+
+
+def _is_empty(found: Link) -> bool:
+    """Whether a link has no pairs; where isl cannot tell soon, it has some, so that they are asked about."""
+    if found.alike.is_empty():
+        return True
+    if found.exact or found.flow is None:
+        return False
+    try:
+        with budget(SOON):
+            return found.pairs.is_empty()
+    except Undecided:
+        return False
 
 
 def loop_ranges(site: Site, side: str) -> dict[str, tuple[int, int]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.product_programs import product_nn
 from explorer import workloads
 from explorer.errors import ExportError, IllegalSchedule, ResourceError
 from explorer.frontend import bf16, bool_, f16, f32, f64, i8, i32, program, sizes, where
@@ -26,6 +27,7 @@ from explorer.kernel.reference.c_text import c_name
 from explorer.run.export import export, exported
 from explorer.run.inputs.arguments import recipes, seeded_arrays
 from explorer.schedule import Schedule
+from explorer.strategies.auto import auto
 
 from .host_run import host_build, host_run
 
@@ -197,6 +199,18 @@ def test_nvcc_compiles_every_type(tmp_path: Path) -> None:
     else:
         answer = host_run(source.read_text(), tmp_path)
     assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize(("gpu", "flags"), [("H200", "-gencode arch=compute_90a,code=sm_90a"), ("A100", "-arch=sm_80")])
+def test_the_command_in_the_header_compiles_tensor_instructions(gpu: str, flags: str, tmp_path: Path) -> None:
+    """By nvcc where there is one, to machine code of that architecture alone."""
+    source = export(auto(product_nn.schedule(M=1024, N=1024, K=256), gpu=gpu), tmp_path / "product_nn.cu", gpu=gpu)
+    said = re.search(r"^//     nvcc (.*) && ", source.read_text(), re.M)
+    assert said
+    assert flags in said[1]
+    if nvcc := shutil.which("nvcc"):
+        answer = subprocess.run([nvcc, *said[1].split()], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
 def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:

@@ -327,3 +327,11 @@ def test_halves_behind_a_condition_move_in_words() -> None:
     assert "*(const packed<__half, 8>*)&x[" in ragged.cuda
     assert "packed" not in whole.cuda
     assert ragged.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize("target", ["T4", "A100", "RTX 4090", "H200", "B200"])
+@pytest.mark.parametrize(("dtype", "total"), [(ex.f16, ex.f32), (ex.bf16, ex.f32), (ex.i8, ex.i32), (ex.u8, ex.i32),
+                                              (ex.f64, ex.f64)], ids=lambda x: getattr(x, "name", x))
+def test_auto_takes_instructions_that_the_gpu_has(dtype: Any, total: Any, target: str) -> None:
+    s = auto(product(dtype, total, "n", "t", total).schedule(M=256, N=128, K=96), gpu=target)
+    assert s.kernel(target).module.text  # refuses what the architecture lacks

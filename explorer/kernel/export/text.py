@@ -142,13 +142,23 @@ def _header(module: CudaModule, program: Program, loops: str, script: str, targe
     digest = hashlib.sha256(body.encode()).hexdigest()
     name = c_name(module.name)
     lines = [f"{module.name}: {sizes}".rstrip(": "), f"Made for {target} ({arch}).", "",
-             f"    nvcc -std=c++17 -O3 -arch={arch} {name}.cu -o {name} && ./{name}", "",
+             f"    nvcc -std=c++17 -O3 {_target_flags(arch)} {name}.cu -o {name} && ./{name}", "",
              "checks the outputs against the float64 loops below, times the kernels, and exits with 0 if they are right,",
              "1 if not, 2 on a CUDA error.  --full checks every cell.  -DEXPLORER_NO_MAIN leaves out main.", "",
              "The schedule:", "", *(f"    {line}" for line in loops.rstrip().splitlines()), "",
              "Python that rebuilds it:", "", *(f"    {line}" for line in script.rstrip().splitlines()), "",
              f"{_DIGEST}{digest}"]
     return "".join(f"// {line}".rstrip().replace("\\", "/") + "\n" for line in lines)
+
+
+def _target_flags(arch: str) -> str:
+    """What tells nvcc the architecture.
+
+    Instructions of one architecture alone (``sm_90a``) need both halves spelled: nvcc 13.0 takes ``-arch=sm_90a`` for the generic
+    one as well, whose assembler refuses them.
+    """
+    number = arch.removeprefix("sm_")
+    return f"-gencode arch=compute_{number},code=sm_{number}" if number.endswith("a") else f"-arch={arch}"
 
 
 def other_than(name: str, text: str) -> str:

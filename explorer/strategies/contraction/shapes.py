@@ -204,10 +204,14 @@ def require_tiling(t: object, form: ProductForm) -> None:
 
 
 def warp_instruction(form: ProductForm, step: int = 0, arch: int = 0) -> Mma | None:
-    """The largest instruction of a warp for the types of a product, of this depth and architecture if they are said."""
+    """The largest instruction of a warp for the types of a product, of this depth and architecture if they are said.
+
+    Where only the depth is, it is one that the first architecture has: what a GPU takes has no other of its depth (``m8n8k16`` of
+    integers on sm_75, ``m16n8k32`` from sm_80 on).
+    """
     rows = [r for r in INSTRUCTIONS.values() if (not step or r.k == step) and (not arch or r.runs_on(arch))
             and (r.significand, r.a, r.b, r.c) == (form.significand, form.left.dtype, form.right.dtype, form.accumulator)]
-    return max(rows, key=lambda r: r.m * r.n * r.k, default=None)
+    return max(rows, key=lambda r: (-r.arch if step and not arch else 0, r.m * r.n * r.k), default=None)
 
 
 def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
