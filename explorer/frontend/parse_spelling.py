@@ -72,12 +72,28 @@ def without_continue(node: ast.If, rest: list[ast.stmt]) -> ast.If | None:
 
 
 def masked_read(node: ast.Assign | ast.AugAssign, scope: Scope) -> ast.If | None:
-    """An assignment of ``… (x[i - 1] if i > 0 else 0.0) …`` as two, each under its condition, where a read may be outside."""
+    """An assignment of ``… (x[i - 1] if i > 0 else 0.0) …`` as two, each under its condition, where a read may be outside.
+
+    What would add a product with a zero is left out: ``t += (x[i - 1] if i > 0 else 0.0) * f[r]`` adds where ``i > 0``, as a
+    convolution does that is written with an ``if``.
+    """
     for choice in ast.walk(node.value):
         if isinstance(choice, ast.IfExp) and not reads_data(choice.test, scope) and _may_leave(choice, scope):
-            first, second = (_with(node, choice, part) for part in (choice.body, choice.orelse))
-            return ast.copy_location(ast.If(choice.test, [first], [second]), node)
+            first, second = ([] if _adds_zero(made) else [made] for made in
+                             (_with(node, choice, part) for part in (choice.body, choice.orelse)))
+            return ast.copy_location(ast.If(choice.test, first or [ast.copy_location(ast.Pass(), node)], second), node)
     return None
+
+
+def _adds_zero(node: ast.stmt) -> bool:
+    """Whether a statement is ``t += 0 * …`` or ``t -= …``, however many factors there are."""
+    if not isinstance(node, ast.AugAssign) or not isinstance(node.op, (ast.Add, ast.Sub)):
+        return False
+    factors = [node.value]
+    while product := next((f for f in factors if isinstance(f, ast.BinOp) and isinstance(f.op, ast.Mult)), None):
+        factors.remove(product)
+        factors += [product.left, product.right]
+    return len(factors) > 1 and any(isinstance(f, ast.Constant) and f.value == 0 for f in factors)
 
 
 def _with(node: ast.Assign | ast.AugAssign, choice: ast.IfExp, part: ast.expr) -> ast.stmt:

@@ -304,6 +304,20 @@ def test_a_masked_statement_says_its_test():
     assert program.array_of["y"].role == "inout"
 
 
+@pytest.mark.parametrize("value", ["x[i - 1, j] if i > 0 else 0.0", "0 if i == 0 else x[i - 1, j]"])
+@pytest.mark.parametrize("sign", ["+", "-"])
+def test_a_masked_factor_adds_nothing_elsewhere(value, sign):
+    """As a convolution's padding: one statement, and the same numbers."""
+    masked = made(f"for i in range(M):\n    for j in range(N):\n        y[i, j] {sign}= 2.5 * ({value}) * x[i, j]")
+    s = masked.schedule(M=4, N=3)
+    assert len(s.source.statements) == 1
+    rng = np.random.default_rng(1)
+    x, y = (rng.random((4, 3)).astype(np.float32) for _ in "xy")
+    wanted = y.copy()
+    wanted[1:] += np.float32(2.5 if sign == "+" else -2.5) * x[:-1] * x[1:]
+    assert np.allclose(s.run({"x": x, "y": y}, device="cpu").outputs["y"], wanted)
+
+
 def test_nan_takes_the_other_branch():
     definition = made("for i in range(M):\n    if not x[i, 0] > 0:\n        y[i, 0] = 1.0\n    else:\n        y[i, 0] = 2.0")
     run = definition.schedule(M=3, N=1).run({"x": np.array([[np.nan], [1], [-1]], np.float32)}, device="cpu")
