@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..run.kernel import Compiled, Kernel
     from ..run.search.result import SearchResult
     from ..run.stamps import Stamps
+    from ..transforms._pipelined import BufferVerdicts
     from ..transforms.base import Transform
     from . import Schedule
 
@@ -97,6 +98,39 @@ def pipeline_conditions(self: Schedule, loop: str, *, in_flight: str = "") -> Pi
     if isinstance(found, str):
         raise TransformError(f"{loop} has no pipelines to ask about", why=found, hint="stage an array that the loop reads")
     return found
+
+
+def pipeline_verdicts(self: Schedule, loop: str) -> BufferVerdicts:
+    """For each buffer that a loop reads, whether it can be pipelined, and what keeps the others from it.
+
+    Parameters
+    ----------
+    loop : str
+
+    Returns
+    -------
+    BufferVerdicts
+        A tuple with one verdict for each; printed, a paragraph for each.
+
+    Raises
+    ------
+    TransformError
+        There is no such loop.
+
+    References
+    ----------
+    Huang et al., "ALCOP: Automatic Load-Compute Pipelining in Deep Learning Compiler for AI-GPUs", MLSys 2023.
+
+    Examples
+    --------
+    >>> print(s.pipeline_verdicts("k"))
+    a_s (shared, filled by a_s): can be pipelined
+    """
+    from ..transforms._pipelined import BufferVerdicts, buffer_verdicts
+
+    if loop not in self.plan.loops:
+        raise TransformError(f"there is no loop {loop!r}", hint=f"one of {', '.join(self.plan.loops)}")
+    return BufferVerdicts(buffer_verdicts(self.plan, self.plan.loops[loop]))
 
 
 @spoken(ResourceError, 's.module("sm_90")')

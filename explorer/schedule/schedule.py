@@ -241,6 +241,7 @@ class Schedule:
 
     counterexample = methods.counterexample
     pipeline_conditions = methods.pipeline_conditions
+    pipeline_verdicts = methods.pipeline_verdicts
     module = methods.module
     ir = methods.ir
     kernel = methods.kernel

@@ -153,7 +153,8 @@ class Pipeline(Transform):
                       f"stage('…', '{loop.id}') an array that it reads")
         by_name = {leaf.statement: nest for nest in found for leaf, _ in leaves((nest,))}
         if odd := next((c for c in self.copies if c not in by_name), None):
-            return no(f"{odd} is not a copy made in the body of {loop.id}", hint=f"one of {', '.join(by_name)}")
+            return no(f"{odd} is not a copy made in the body of {loop.id}",
+                      hint=f"one of {', '.join(by_name)}; pipeline_verdicts('{loop.id}') says why the others are none")
         if self.copies:
             return tuple(n for n in found if any(by_name[c] is n for c in self.copies))
         shared = tuple(n for n in found if all(plan.buffer_of[view.buffer].space == "shared"
