@@ -11,6 +11,7 @@ from ..ir.expr import const, var
 from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.program import Array, Program, Statement
+from ..ir.scalar import common
 from ..ir.scalar import flops as scalar_flops
 from ..ir.tree import Loop, ranges
 from .dependence import analyse
@@ -18,7 +19,10 @@ from .isl import Undecided, alone, budget
 from .linear import Tuple, box, build_set, equal, function, holds
 from .relations import access
 from .sites import Site
+from .tensor import is_product, significand_of
 
+NARROW = 4
+"""Bytes of a number below which tensor instructions take it as it is."""
 BUDGET = 20_000_000
 """Operations of isl for one count; beyond, an upper bound is given and marked."""
 
@@ -88,6 +92,23 @@ def flops(program: Program) -> int:
     """Arithmetic operations of one run: each instance's operations by the table's costs, one more for an update."""
     return sum(n * (scalar_flops(s.value) + bool(s.update)) for s, n in
                ((s, _count_domain(s)) for s in program.statements))
+
+
+def arithmetic_type(program: Program) -> str:
+    """The type of the fastest arithmetic that a program has a use for, by whose peak rate nothing is faster.
+
+    A product that is summed counts with the type of its factors, because tensor instructions take those whatever they sum in;
+    other arithmetic counts with the common type of the results.
+    """
+    products = [s for s in program.statements if is_product(s)]
+    for s in products:
+        left, right = (program.array_of[r.array].dtype for r in s.reads)
+        if significand_of(s):
+            return "tf32"
+        if max(left.bytes, right.bytes) < NARROW:
+            return left.name if left == right else f"{left.name}, {right.name}"
+    types = [program.array_of[s.target.array].dtype for s in program.statements]
+    return common(types).name if types else "f32"
 
 
 def compulsory_bytes(program: Program) -> int:

@@ -14,12 +14,11 @@ from ..gpu.occupancy import check_launch
 from ..gpu.roofline import roofline
 from ..gpu.spec import Gpu, target_gpu
 from ..ir.program import Program
-from ..ir.scalar import common
 from ..kernel.emit import emit
 from ..kernel.emittable import require_emittable
 from ..kernel.module import CudaModule
 from ..kernel.reference.slices import cost
-from ..poly.count import compulsory_bytes, flops
+from ..poly.count import arithmetic_type, compulsory_bytes, flops
 from ..schedule import Schedule
 from ..transforms.approximate import as_computed
 from .cpu.device import CpuDevice
@@ -186,7 +185,7 @@ def execute(
         evidence, more = _compiled(module, wanted, evidence)
         notes += more
     least, work = compulsory_bytes(program), flops(program)
-    floor = roofline(target, least, work, _arithmetic(program)) if on_gpu and timings else None
+    floor = roofline(target, least, work, arithmetic_type(program)) if on_gpu and timings else None
     where = target.name if on_gpu else "cpu"
     return Run(program.name, where, program.sizes, checks, several, timings, least, work, floor, evidence, tuple(notes),
                tuple(faults), module, outcome.outputs, outcome.exact)
@@ -300,8 +299,3 @@ def _compiled(module: CudaModule, archs: Sequence[str], evidence: Evidence) -> t
     refused = [f"{arch} refuses the text: {found.what}" for arch, found in results.items() if isinstance(found, CompileError)]
     merged = tuple(dict.fromkeys((*evidence.compiled, *accepted)))
     return replace(evidence, compiled=merged, refuted=(*evidence.refuted, *(["compiled"] if refused else []))), refused
-
-
-def _arithmetic(program: Program) -> str:
-    """The type the program computes in, for the peak rate."""
-    return common([program.array_of[s.target.array].dtype for s in program.statements]).name if program.statements else "f32"

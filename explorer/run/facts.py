@@ -13,11 +13,10 @@ from ..gpu.spec import Breach, Gpu
 from ..gpu.units import time_text
 from ..ir.plan import Plan
 from ..ir.program import Program
-from ..ir.scalar import common
 from ..ir.text import access_text
 from ..kernel.cluster_layout import slots_of
 from ..kernel.resources import Resources, resources
-from ..poly.count import Elements, compulsory, flops
+from ..poly.count import Elements, arithmetic_type, compulsory, flops
 from ..poly.traffic import AccessFacts, traffic
 
 
@@ -84,8 +83,7 @@ class Facts:
     @cached_property
     def roofline(self) -> Roofline:
         """The least time on the GPU."""
-        types = [self.program.array_of[s.target.array].dtype for s in self.program.statements]
-        return roofline(self.gpu, self.compulsory_bytes, self.flops, common(types).name if types else "f32")
+        return roofline(self.gpu, self.compulsory_bytes, self.flops, arithmetic_type(self.program))
 
     @cached_property
     def resources(self) -> tuple[Resources, ...]:

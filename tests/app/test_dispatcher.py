@@ -195,7 +195,7 @@ def test_only_what_has_changed_is_sent(shown: Front) -> None:
 
 
 @pytest.mark.parametrize("name", ["domain", "memory", "fragments", "pipeline", "timeline", "roles", "ablation", "legality",
-                                  "roofline", "occupancy", "partials", "dependences"])  # fmt: skip
+                                  "roofline", "price", "occupancy", "partials", "dependences"])  # fmt: skip
 def test_every_figure_is_data(shown: Front, name: str) -> None:
     shown.ask("apply", call="bind('i', 'block.x')")
     found = shown.data("figure", name=name, options={"theme": "dark", "no such control": 3})

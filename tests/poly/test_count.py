@@ -6,11 +6,16 @@ from itertools import product
 
 import pytest
 
+import explorer as ex
+from benchmarks import fused_programs, product_programs
+from explorer.gpu.roofline import roofline
 from explorer.ir.expr import const, var
 from explorer.ir.program import Access, Indirect, Program, Statement
 from explorer.ir.scalar import Call, Read
-from explorer.poly.count import compulsory, compulsory_bytes, flops, footprint, instances
+from explorer.poly.count import arithmetic_type, compulsory, compulsory_bytes, flops, footprint, instances
 from explorer.poly.sites import sites
+from explorer.schedule import Schedule
+from explorer.strategies.price import price
 from tests.oracle import points
 from tests.poly import plans
 
@@ -157,3 +162,21 @@ def test_cost_is_one_for_an_update():
     s0 = plans.statement("S0", {"i": 3}, plans.read("y", i), Call("mul", (Read(0), Read(0))), (plans.read("x", i),), "sum")
     program = Program("squares", (plans.array("x", 3, role="in"), plans.array("y", 3, role="inout")), (s0,), ())
     assert flops(program) == 6
+
+
+@pytest.mark.parametrize(("schedule", "arithmetic"), [
+    (product_programs.product_nn.schedule(M=64, N=64, K=64), "f16"),  # which sums in f32
+    (product_programs.product_f32.schedule(M=64, N=64, K=64), "f32"),
+    (product_programs.attention.schedule(B=1, H=1, L=64, D=64), "f16"),
+    (fused_programs.gelu.schedule(M=64), "f32"),  # no product is summed
+], ids=["product", "f32", "attention", "gelu"])
+def test_products_count_with_the_type_of_their_factors(schedule: Schedule, arithmetic: str) -> None:
+    assert arithmetic_type(schedule.source) == arithmetic
+
+
+def test_no_schedule_of_a_product_is_priced_below_its_floor() -> None:
+    s = ex.strategies.auto(product_programs.product_nn.schedule(M=1024, N=1024, K=1024))
+    h200 = ex.gpu("H200")
+    floor = roofline(h200, compulsory_bytes(s.source), flops(s.source), arithmetic_type(s.source)).floor_us
+    assert s.facts.roofline.floor_us == floor
+    assert 2.0 < floor < price(s.plan, h200).total_us < 8.0

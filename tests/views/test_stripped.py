@@ -67,7 +67,7 @@ def test_the_explorers_picture_keeps_loops_script_and_the_way_back() -> None:
 
 
 @pytest.mark.parametrize("figure", ["domain", "memory", "fragments", "pipeline", "timeline", "roles", "ablation", "legality",
-                                    "roofline", "occupancy", "partials", "dependences"])  # fmt: skip
+                                    "roofline", "price", "occupancy", "partials", "dependences"])  # fmt: skip
 def test_a_figure_keeps_its_words_and_its_table(figure: str) -> None:
     shown = getattr((tensor(2) if figure == "fragments" else matmul(stages=2)).plot, figure)()
     left = Strict(shown._repr_html_())

@@ -21,6 +21,7 @@ const FIGURES = {
 const SHARED = {
   memory: { memory: "accesses", fragments: "fragments" },
   pipeline: { pipeline: "order", timeline: "timeline", roles: "roles", ablation: "ablation", legality: "legality" },
+  roofline: { roofline: "roofline", price: "price" },
 };
 const BESIDE = 1120;
 

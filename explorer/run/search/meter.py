@@ -12,12 +12,11 @@ from ...gpu.occupancy import check_launch
 from ...gpu.roofline import roofline
 from ...gpu.spec import Gpu, target_gpu
 from ...ir.program import Program
-from ...ir.scalar import common
 from ...kernel.emit import emit
 from ...kernel.emittable import require_emittable
 from ...kernel.module import CudaModule
 from ...kernel.reference.slices import cost
-from ...poly.count import compulsory_bytes, flops
+from ...poly.count import arithmetic_type, compulsory_bytes, flops
 from ...schedule import Schedule
 from ...transforms.approximate import as_computed
 from ..cpu.device import CpuDevice
@@ -100,8 +99,8 @@ class CudaMeter:
         self.name, self.target = here.name, here.gpu
         self.clock = "CUDA events around all launches, cold L2 cache"
         self._checked = _Checked(program, arrays, seed)
-        kind = common([program.array_of[s.target.array].dtype for s in program.statements]).name if program.statements else "f32"
-        self.floor_us: float | None = roofline(self.target, compulsory_bytes(program), flops(program), kind).floor_us
+        floor = roofline(self.target, compulsory_bytes(program), flops(program), arithmetic_type(program))
+        self.floor_us: float | None = floor.floor_us
 
     def build(self, schedule: Schedule) -> cuda.CudaBuilt:
         """Compile for this GPU."""

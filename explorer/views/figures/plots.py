@@ -256,6 +256,25 @@ class Plots:
         """
         return self._draw("roofline", None, {"gpu": gpu}, theme, run=run)
 
+    @spoken(FigureError, "s.plot.price()")
+    def price(self, kernel: str | None = None, *, gpu: str | None = None, theme: str = "light") -> Picture:
+        """Each term of a kernel's price with its formula, and which of them count.
+
+        Parameters
+        ----------
+        kernel : str, optional
+            By default the one that takes longest.
+        gpu : str, optional
+            A name of the catalogue.
+        theme : {"light", "dark"}
+
+        Raises
+        ------
+        FigureError
+            If an option does not fit.
+        """
+        return self._draw("price", None, {"kernel": kernel, "gpu": gpu}, theme)
+
     @spoken(FigureError, "s.plot.occupancy()")
     def occupancy(
         self, kernel: str | None = None, *, gpu: str | None = None, registers: int | None = None, theme: str = "light"
@@ -330,4 +349,4 @@ class Plots:
 
     def __repr__(self) -> str:
         return ("schedule.plot: .domain() .memory('A') .fragments() .pipeline() .timeline() .roles() .ablation() .legality() "
-                ".roofline() .occupancy() .partials() .dependences()")
+                ".roofline() .price() .occupancy() .partials() .dependences()")

@@ -55,6 +55,7 @@ FIGURES: dict[str, Entry] = {
         Entry("legality", "Legality", "for which stages, release distances and work in flight a pipeline is right, and why not",
               "legality"),
         Entry("roofline", "Roofline", "arithmetic intensity against the limits of a GPU, with the measured point", "roofline"),
+        Entry("price", "Price", "each term of a kernel's price, its formula, and which terms count", "price"),
         Entry("occupancy", "Occupancy", "how many blocks fit on a multiprocessor, and what limits them", "occupancy"),
         Entry("partials", "Partials", "how many partial results a reduction has on its way, how they are joined, and idle lanes",
               "partials_draw"),

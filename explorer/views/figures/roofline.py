@@ -12,7 +12,7 @@ from ...gpu.roofline import Roofline as Roof
 from ...gpu.roofline import roofline as roof_of
 from ...gpu.spec import catalogue
 from ...gpu.units import time_text
-from ...ir.scalar import common
+from ...poly.count import arithmetic_type
 from ...run.facts import Facts, scaled
 from ...schedule import Schedule
 from .asked import Asked, Look
@@ -69,8 +69,7 @@ def roofline(schedule: Schedule, asked: Asked, look: Look) -> Roofline | str:
             f"The program does no arithmetic that is counted; it moves {scaled(facts.compulsory_bytes, 'B')} at least, "
             f"which takes {time_text(facts.roofline.floor_us)} on the {gpu.name}."
         )
-    types = [facts.program.array_of[s.target.array].dtype for s in facts.program.statements]
-    dtype = common(types).name if types else "f32"
+    dtype = arithmetic_type(facts.program)
     found = [
         Point(
             "compulsory",

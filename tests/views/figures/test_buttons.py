@@ -12,7 +12,7 @@ import pytest
 import explorer as ex
 from tests.app.front import schedule
 
-FIGURES = ("domain", "memory", "pipeline", "roofline", "occupancy", "partials", "dependences")
+FIGURES = ("domain", "memory", "pipeline", "roofline", "price", "occupancy", "partials", "dependences")
 MEANT = {"pan2d", "zoom2d", "zoomIn2d", "zoomOut2d", "resetScale2d", "orbitRotation", "pan3d", "zoom3d", "resetCameraDefault3d"}
 
 
