@@ -9,7 +9,8 @@ said
 
 Where a proposal divides a loop of the step, the step is tried on the new parts too.  One that does not get there is
 followed once more: the refusal that it meets may know the next one (``A, then B``).
-What does not help, or is too dear to try, is not said.  Words without a call are advice, and stay as they are.
+What does not help, or is too dear to try, is not said.  Words without a call are advice, and stay as they are.  Where a step does
+not apply and no proposal is enough, the first one is said for what it is: one of several steps.
 
 Nothing is tried until somebody reads the hints: judging a step costs no more than before.
 """
@@ -36,6 +37,8 @@ TRIES = 16
 """Judgements for the hints of one refusal at most."""
 SECONDS = 1.0
 """Time after which no further one is begun."""
+PARTLY = "(and more steps then)"
+"""Behind a proposal that is not enough by itself."""
 OPEN = "…"
 SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128)
 """Numbers that an open argument may be."""
@@ -83,8 +86,10 @@ def open_findings(schedule: Schedule) -> tuple[Finding, ...]:
 def _said(schedule: Schedule, asked: Transform | None, texts: Sequence[str], finding: Finding | None) -> tuple[str, ...]:
     budget = Budget()
     eased = tuple(asked.eases(schedule.plan, finding)) if asked is not None and finding is not None else ()
-    found = (_tried(schedule, asked, text, budget) for text in (*eased, *texts))
-    return tuple(dict.fromkeys(filter(None, found)))
+    found = tuple(dict.fromkeys(filter(None, (_tried(schedule, asked, text, budget) for text in (*eased, *texts)))))
+    if not found and asked is not None and finding is None and texts:
+        return (f"{texts[0]} {PARTLY}",)
+    return found
 
 
 def _tried(schedule: Schedule, asked: Transform | None, text: str, budget: Budget, deep: bool = True) -> str:

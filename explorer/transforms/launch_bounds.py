@@ -62,7 +62,8 @@ class LaunchBounds(Transform):
             return no(f"{kernel.id} runs in the launch of {first}", "the blocks are those of the launch",
                       f"launch_bounds('{first}', {self.blocks})")
         if not 0 <= self.blocks <= MOST_BLOCKS:
-            return no(f"a multiprocessor holds 0 to {MOST_BLOCKS} blocks, not {self.blocks}")
+            return no(f"a multiprocessor holds 0 to {MOST_BLOCKS} blocks, not {self.blocks}",
+                      hint=f"a number from 1 to {MOST_BLOCKS}, or 0 for none that is meant")
         if self.blocks == kernel.resident:
             return no(f"{kernel.id} already asks for {self.blocks or 'no number of blocks'}")
         if kernel.registers:

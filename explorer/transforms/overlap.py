@@ -66,7 +66,7 @@ class Overlap(Transform):
         if self.steps < 0:
             return no("the number of steps is not negative", hint="steps=1")
         if any(stays_in_flight(leaf.mechanism) for leaf, _ in leaves((loop,))):
-            return no(f"products in {loop.id} are in flight already")
+            return no(f"products in {loop.id} are in flight already", hint="nothing: it has been done")
         products = _products(loop)
         if not products:
             return no(f"no product of a warpgroup stands in {loop.id}", "only these are asynchronous (wgmma, sm_90a)",

@@ -93,7 +93,8 @@ class Specialise(Transform):
             return no(f"{loop.id} is {loop.role}, so its iterations are not one after the other",
                       hint="specialise a sequential loop")
         if kernel.has_roles:
-            return no(f"{kernel.id} has roles already", "one producer issues all bulk copies")
+            return no(f"{kernel.id} has roles already", "one producer issues all bulk copies",
+                      "undo the first specialise, and choose its stages anew")
         if self.stages < 2:
             return no(f"with {self.stages} slot nobody runs ahead", hint="stages=2 or more")
         every = loop.extent * prod(x.extent for x in _around(plan, loop))

@@ -51,7 +51,7 @@ class Split(Transform):
         if isinstance(loop, Verdict):
             return loop
         if not is_whole(self.factor) or self.factor < 1:
-            return no(f"a loop is split by an integer of at least 1, not {self.factor!r}")
+            return no(f"a loop is split by an integer of at least 1, not {self.factor!r}", hint="factor=16, or another integer")
         if loop.role != "seq":
             return no(f"{self.loop} is already {loop.role}", hint="split before it is bound, unrolled or vectorised")
         if self.inner and not NEW_NAME.fullmatch(self.inner):  # it will stand in comments of the text

@@ -57,7 +57,8 @@ class Trim(Transform):
         if isinstance(loop, Verdict):
             return loop
         if loop.role != "seq":
-            return no(f"{loop.id} is {loop.role}", "the iterations of a sequential loop can end early")
+            return no(f"{loop.id} is {loop.role}", "the iterations of a sequential loop can end early",
+                      "a loop in time around it, if it has one")
         kernel = plan.kernel_of(loop.id)
         if loop.trimmed and kernel is not None and isinstance(end_of(plan, kernel, loop), Expr):
             return no(f"{loop.id} is trimmed already")

@@ -7,6 +7,8 @@ from itertools import permutations, product
 
 import pytest
 
+from benchmarks.product_programs import product_nn
+from explorer.errors import TransformError
 from explorer.ir.dtype import DTYPES
 from explorer.ir.plan import Buffer, initial
 from explorer.ir.text import loops_text
@@ -75,3 +77,12 @@ def test_offers_and_candidates() -> None:
     assert not Reorder.offers(initial(matmul()), "k")
     assert list(Interchange.candidates(initial(cube()), "i")) == [Interchange("i", "j"), Interchange("i", "k")]
     assert Reorder(("j", "k", "i")) in list(Reorder.candidates(initial(cube()), "i"))
+
+
+def test_a_proposal_that_is_not_enough_is_said_as_that() -> None:
+    """What stands beside the inner loop is in the way, and so is what then stands beside the outer one."""
+    s = product_nn.schedule(M=32, N=32, K=32).split("i", 16).split("j", 8).split("k", 16)
+    with pytest.raises(TransformError) as refused:
+        s.reorder(("i", "j", "k", "i.i", "j.i", "k.i"))
+    assert "distribute('j.i', after='k')" in refused.value.hint
+    assert refused.value.hint.endswith("(and more steps then)")
