@@ -129,6 +129,8 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     for t in THREADS:
         for m, n, k in ((128, 192, 288), (101, 75, 259)):
             yield f"products of f32, {m}x{n}x{k}, {named(t)}", tiled("product_f32", t, M=m, N=n, K=k)
+    cut = tiled("product_nn", Tiling("warpgroup", 64, 64, 64, 1, 1, 2, slices=2), M=64, N=128, K=512)
+    yield "slices of a product, joined by a barrier of the grid", cut.join(cut.plan.kernels[1].id, "grid")
     yield "batches of products", tiled("batched_nt", TILINGS[0], Z=3, M=72, N=200, K=136)
     yield "a product and what follows", tiled("bias_gelu", TILINGS[0], M=136, N=200, K=200)
     yield "a product, and its rows normalised", auto(product_programs.residual_rmsnorm.schedule(M=136, N=200, K=200))

@@ -161,8 +161,8 @@ class _Reporter:
                     f"this one is {f['address_mod']} past one")
         if self.kind == "mbarrier":
             left = [f"{f['missing']} arrival"] * (f["missing"] != "0") + [f"{f['bytes_left']} bytes"] * (f["bytes_left"] != "0")
-            return (f"they wait for parity {f['parity']}; it is in phase {f['phase']}, which lacks {' and '.join(left)}"
-                    if left else f"they wait for parity {f['parity']}; it is in phase {f['phase']}")
+            return (f"they wait for parity {f['parity']}; it is in phase {f['phase']}" +
+                    (f", which lacks {' and '.join(left)}" if left else "") + self._others())
         if self.kind == "mbarrier-again":
             return f"its phase {f['phase']} has the arrival, and lacks {f['bytes_left']} bytes"
         if self.kind == "barrier-divergence" and "ended" in f:
@@ -178,6 +178,15 @@ class _Reporter:
             return (f"thread {self._flat_thread(int(f['thread']))} waits with mask {self._mask('mask')}; "
                     f"thread {self._flat_thread(int(f['other']))} {state}")
         return ""
+
+    def _others(self) -> str:
+        """Who else of the block waits, for something else: the other side of a deadlock."""
+        f = self.fields
+        if not int(f["others"]):
+            return f"; the {f['ended']} others of the block have ended" if int(f["ended"]) else ""
+        line = self._text_line(int(f["other_pc"])) if int(f["other_pc"]) else int(f["other_line"])
+        others = "1 other thread of the block waits" if f["others"] == "1" else f"{f['others']} other threads of the block wait"
+        return f"; {others} at " + (_place(self.module, line) if line else "another place")
 
     def _where(self) -> str:
         """Line, thread, block, order."""

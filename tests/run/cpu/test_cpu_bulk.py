@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from benchmarks.product_programs import product_nn
 from explorer.errors import KernelFault
 from explorer.kernel.emit import emit
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
 from explorer.schedule import Schedule
+from explorer.strategies.contraction.form import product_form
+from explorer.strategies.contraction.moves import build
+from explorer.strategies.contraction.shapes import Tiling
 from tests.kernel.bulk_schedules import SCHEDULES, several_tiles, tiled_product, tiles, vector
 
 DEVICE = CpuDevice(seeds=5)
@@ -75,6 +80,18 @@ def test_it_says_who_waits_for_what() -> None:
     assert "somebody arrives in this phase" in error.hint
     too_many = fault(vector, ARRIVE, f"mbarrier_expect(arrived[0], 4); {ARRIVE}")
     assert too_many.why == "they wait for parity 0; it is in phase 0, which lacks 4 bytes"
+
+
+def test_it_says_what_the_others_wait_for() -> None:
+    """A producer and its consumers wait for each other: two slots, and a release two steps behind."""
+    written = product_nn.schedule(M=64, N=64, K=256)
+    form = product_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    s = build(written, form, Tiling("warpgroup", 64, 64, 64, 1, 1, 3, producer=True))
+    told = " ".join(str(s.pipeline_conditions("k").counterexample(2, 2)).split())
+    assert "128 threads of a block of product_nn wait for a phase" in told
+    place = r"line \d+: mbarrier_wait\(released\[0\], 0\); // k.acquire \[k.acquire, "
+    assert re.search("1 other thread of the block waits at " + place, told)
 
 
 def test_an_early_read_names_the_element_and_its_statement() -> None:

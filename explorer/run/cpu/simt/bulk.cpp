@@ -174,6 +174,28 @@ void end_boxes(Worker& w) {
     if (w.boxes && w.boxes->flight_count) fault("bulk-unfinished", "pc=%u\tboxes=%d", w.boxes->flights[0].pc, w.boxes->flight_count);
 }
 
+// Who else waits, for something other than this thread: how many at one place, and where it is; and how many have ended.
+struct Others {
+    unsigned count, pc;
+    int line;
+    unsigned ended;
+};
+
+static Others others_than(const Worker& w, const Thread& t) {
+    unsigned ended = 0;
+    for (unsigned i = 0; i < w.count; ++i) ended += w.threads[i].state == DONE;
+    for (unsigned i = 0; i < w.count; ++i) {
+        const Thread& o = w.threads[i];
+        if (o.state == DONE || o.state == READY || (o.state == AT_MBARRIER && o.value == t.value)) continue;
+        unsigned count = 0;
+        for (unsigned k = 0; k < w.count; ++k)
+            count += w.threads[k].state == o.state &&
+                     (o.state == AT_MBARRIER ? w.threads[k].value == o.value : w.threads[k].line == o.line);
+        return o.state == AT_MBARRIER ? Others{count, o.mask, 0, ended} : Others{count, 0, o.line, ended};
+    }
+    return {0, 0, 0, ended};
+}
+
 void report_mbarrier(Worker& w) {
     for (unsigned i = 0; i < w.count; ++i) {
         const Thread& t = w.threads[i];
@@ -181,9 +203,12 @@ void report_mbarrier(Worker& w) {
         unsigned waiting = 0;
         for (unsigned k = 0; k < w.count; ++k) waiting += w.threads[k].state == AT_MBARRIER && w.threads[k].value == t.value;
         const Mbarrier& m = *find_mbarrier(w, t.value, nullptr);
+        const Others others = others_than(w, t);
         w.current = &w.threads[i];
-        fault("mbarrier", "pc=%u\tparity=%d\tphase=%u\tmissing=%d\tbytes_left=%lld\twaiting=%u%s", t.mask, t.argument, m.phase,
-              m.missing, m.bytes, waiting, place_of(t.value).text);
+        fault("mbarrier",
+              "pc=%u\tparity=%d\tphase=%u\tmissing=%d\tbytes_left=%lld\twaiting=%u\tothers=%u\tended=%u\tother_pc=%u\tother_line=%d%s",
+              t.mask, t.argument, m.phase, m.missing, m.bytes, waiting, others.count, others.ended, others.pc, others.line,
+              place_of(t.value).text);
     }
 }
 
