@@ -10,7 +10,7 @@ said
 Where a proposal divides a loop of the step, the step is tried on the new parts too.  One that does not get there is
 followed once more: the refusal that it meets may know the next one (``A, then B``).
 What does not help, or is too dear to try, is not said.  Words without a call are advice, and stay as they are.  Where a step does
-not apply and no proposal is enough, the first one is said for what it is: one of several steps.
+not apply and no proposal is enough, the first one that applies itself is said for what it is: one of several steps.
 
 Nothing is tried until somebody reads the hints: judging a step costs no more than before.
 """
@@ -87,9 +87,16 @@ def _said(schedule: Schedule, asked: Transform | None, texts: Sequence[str], fin
     budget = Budget()
     eased = tuple(asked.eases(schedule.plan, finding)) if asked is not None and finding is not None else ()
     found = tuple(dict.fromkeys(filter(None, (_tried(schedule, asked, text, budget) for text in (*eased, *texts)))))
-    if not found and asked is not None and finding is None and texts:
-        return (f"{texts[0]} {PARTLY}",)
+    if not found and asked is not None and finding is None:
+        return next(((f"{said} {PARTLY}",) for said in (_applicable(schedule, text, budget) for text in texts) if said), ())
     return found
+
+
+def _applicable(schedule: Schedule, text: str, budget: Budget) -> str:
+    """A proposal without open arguments, if its steps apply one after the other; wherever they lead to."""
+    calls = tuple(open_calls(text))
+    known = calls and not any(value == OPEN for call in calls for _, value in call.given)
+    return next((_filled(text, calls, steps) for steps, _ in _taken(schedule, calls, budget)), "") if known else ""
 
 
 def _tried(schedule: Schedule, asked: Transform | None, text: str, budget: Budget, deep: bool = True) -> str:

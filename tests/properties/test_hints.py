@@ -29,7 +29,7 @@ def untrue(schedule: Schedule, asked: Transform, hint: str) -> str:
             now = now.apply(step)
         except ScheduleError as error:
             return f"{step} is refused: {error.what}"
-    if not steps or "instead" in hint or isinstance(steps[-1], type(asked)):
+    if not steps or "instead" in hint or hint.endswith(hints.PARTLY) or isinstance(steps[-1], type(asked)):
         return ""
     return "" if now.try_step(asked)[0] else f"{asked} does not apply after it"
 
