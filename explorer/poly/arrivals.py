@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product, takewhile
+from itertools import takewhile
 
 from ..ir.expr import Expr, var
 from ..ir.plan import Plan
@@ -110,7 +110,7 @@ class Miscount:
 
 
 def miscounts(plan: Plan) -> Iterator[Miscount]:
-    """Bulk copies whose groups have no wait of their own, and waits that go back to a group, or come before the first one."""
+    """Bulk copies whose groups have no wait of their own, and waits that come before the first group."""
     for kernel in plan.kernels:
         bulk = [s for s in sites(plan)[kernel.id] if s.leaf.mechanism == "bulk" and s.writes]
         if not bulk:
@@ -127,12 +127,6 @@ def miscounts(plan: Plan) -> Iterator[Miscount]:
             if w.group.interval(loop_ranges(w.above))[0] < 0:
                 yield Miscount(bulk[0].leaf, (w.wait.id,), f"{w.wait.id} may run before there is a group that it waits for",
                                "a wait for bulk copies is for one group", "a commit before it")
-        for a, b in product(known, known):
-            if a.wait.pending < b.wait.pending and _goes_back(kernel, a, b):
-                yield Miscount(bulk[0].leaf, (a.wait.id, b.wait.id),
-                               f"{b.wait.id} waits for an older group than {a.wait.id} before it",
-                               "bulk copies land in any order, so that groups are waited for in theirs",
-                               f"{b.wait.id} with at most {a.wait.pending} pending groups")
 
 
 @dataclass(frozen=True)
@@ -155,15 +149,6 @@ class _Unawaited(Question[bool]):
         shared = [x for x in w.above if x.id in mine and ((x.is_place and not x.is_thread) or x.role == "launch")]
         return (*self.site.conditions("a"), *w.box("w"), equal(self.group, "a", w.group, "w"),
                 *(equal(var(x.id), "a", var(x.id), "w") for x in shared))
-
-
-def _goes_back(kernel: Kernel, a: Awaited, b: Awaited) -> bool:
-    """Whether a wait comes after another one, in some iteration, and is for an older group."""
-    ids = [n.id for n in walk(kernel.body)]
-    first = ids.index(a.wait.id) < ids.index(b.wait.id)
-    older = less(b.group, "b", a.group, "a")
-    return any(feasible((a.loops("a"), b.loops("b")), (*a.box("a"), *b.box("b"), older, *way.same))
-               for way in _ways(a.above, b.above, first))
 
 
 # -- is an mbarrier free when it is used again? --------------------------------------------------------------------------

@@ -140,7 +140,7 @@ class Ring:
 
 @per_program(128)
 @alone
-def ring(plan: Plan, loop_id: str) -> Ring | str:
+def ring(plan: Plan, loop_id: str, of: tuple[str, ...] = ()) -> Ring | str:
     """The ring of a loop, or a sentence why it is none.
 
     Parameters
@@ -149,6 +149,8 @@ def ring(plan: Plan, loop_id: str) -> Ring | str:
         It may be illegal.
     loop_id : str
         A sequential loop.
+    of : tuple of str
+        The copies in question where those of the loop are not made alike; by default all.
     """
     loop, kernel = plan.loops.get(loop_id), plan.kernel_of(loop_id)
     if loop is None or kernel is None or loop.role not in ("seq", "unroll"):
@@ -157,9 +159,13 @@ def ring(plan: Plan, loop_id: str) -> Ring | str:
     copied = list(body.copies())
     if not copied or body.tiles is None:
         return f"no copies into shared memory are made in {loop_id}, tile after tile"
+    copied = [c for c in copied if not of or c[0].statement in of]
     facts = {(slots, ahead, leaf.mechanism) for leaf, slots, ahead in copied}
+    if not facts:
+        return f"{' and '.join(of)} is no copy of a tile for each iteration of {loop_id}"
     if len(facts) > 1:
-        return f"the copies in {loop_id} have slots, or run ahead, each in a way of its own"
+        return (f"the copies in {loop_id} have slots, or run ahead, each in a way of its own: ask for one of them, "
+                f"copies=({copied[0][0].statement!r},)")
     (slots, ahead, mechanism), = facts
     own = {leaf.id for leaf, _, _ in copied}
     syncs = [n for n in walk(loop.body) if isinstance(n, Sync)]
@@ -174,9 +180,11 @@ def ring(plan: Plan, loop_id: str) -> Ring | str:
         return f"nothing in {loop_id} reads what is copied there"
     releases = [n for n in syncs if n.kind == "release"]
     copies = tuple(body.copy(leaf) for leaf, _, _ in copied)
+    commits = closed_in(loop.body)
+    waits = _own_waits(body.waits("wait", COPIES), copies, ahead, commits)
     return Ring(
         loop_id, body.tiles[1] - body.tiles[0] + 1, slots, ahead, mechanism, copies, uses,
-        closed_in(loop.body), closed_in(loop.body, PRODUCTS), body.waits("wait", COPIES), body.waits(PRODUCTS.wait, PRODUCTS),
+        commits, closed_in(loop.body, PRODUCTS), waits, body.waits(PRODUCTS.wait, PRODUCTS),
         body.waits(RELEASES.wait, RELEASES), body.position[releases[0].id] if releases else -1)
 
 
@@ -256,13 +264,35 @@ class _Body:
         for leaf, above, kernel in self.plan.leaves:
             if leaf.statement not in made or leaf.id in own or kernel.id != self.kernel.id:
                 continue
-            loop = next((x for x in above if (n := self.number(leaf)) is not None and n == var(x.id)), None)
-            if loop is None or loop.extent != ahead or closed_in(loop.body) != closed_in(self.loop.body):
+            first = next(((x, rest.const) for x in above if (n := self.number(leaf)) is not None
+                          and (rest := n - var(x.id)).is_constant), None)
+            if first is None or first[0].extent + first[1] != ahead or closed_in(first[0].body) != closed_in(self.loop.body):
                 return f"{leaf.id} is copied before {self.loop.id} otherwise than in it"
             started.add(leaf.statement)
         if ahead and started != made:
             return f"the first tiles of {', '.join(sorted(made - started))} are not copied before {self.loop.id}"
         return ""
+
+
+@per_program(128)
+def ways(plan: Plan, loop_id: str) -> tuple[tuple[str, ...], ...]:
+    """The copies of a loop that have a ring in common: as many slots, as far ahead, by the same mechanism."""
+    loop, kernel = plan.loops.get(loop_id), plan.kernel_of(loop_id)
+    if loop is None or kernel is None:
+        return ()
+    by = dict[tuple[int, int, str], list[str]]()
+    for leaf, slots, ahead in _Body(plan, kernel, loop).copies():
+        by.setdefault((slots, ahead, leaf.mechanism), []).append(leaf.statement)
+    return tuple(tuple(dict.fromkeys(names)) for names in by.values())
+
+
+def _own_waits(waits: tuple[Wait, ...], copies: tuple[Copy, ...], ahead: int, commits: int) -> tuple[Wait, ...]:
+    """Of several waits those for a ring's own groups: that leave open what is younger, or as much of it as one does."""
+    def spare(wait: Wait) -> int:
+        return ahead * commits - 1 - max(c.group for c in copies) + wait.before - wait.pending
+
+    enough = [w for w in waits if spare(w) >= 0]
+    return tuple(w for w in enough if spare(w) == min(map(spare, enough))) or waits
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ from ..ir.plan import Plan
 from ..ir.tree import Loop
 from .isl import alone
 from .linear import Tuple, at_least, build_set
-from .ring import Ring, ring
+from .ring import Ring, ring, ways
 from .ring_questions import NAMES, Family, Flight, Least, failing, fails, least
 
 WORDS = {"S": "stages", "R": "release distance", "F": "in flight", "K": "trip count"}
@@ -164,8 +164,9 @@ def told(family: Family, at: Least) -> str:
 
 def sentence(plan: Plan, finding: Finding) -> str:
     """The condition behind a refusal, where it is one of a pipelined loop, with the least trip count that fails; else empty."""
-    for name in dict.fromkeys(x.id for node in finding.nodes for x in _around(plan, node)):
-        found = ring(plan, name)
+    loops = dict.fromkeys(x.id for node in finding.nodes for x in _around(plan, node))
+    for name, of in ((x, of) for x in loops for of in ways(plan, x)):
+        found = ring(plan, name, of)
         if isinstance(found, Ring):
             family = Family(found, flight_of(found))
             own = family.own

@@ -61,7 +61,8 @@ def counterexample(self: Schedule, move: str | Transform, *args: Any, **kwargs: 
 
 
 @spoken(TransformError, 's.pipeline_conditions("k")')
-def pipeline_conditions(self: Schedule, loop: str, *, in_flight: str = "") -> PipelineConditions:
+def pipeline_conditions(self: Schedule, loop: str, *, in_flight: str = "",
+                        copies: str | Sequence[str] = ()) -> PipelineConditions:
     """For which stages, release distances, work in flight and trip counts the pipelines of a loop are right.
 
     All of these are symbolic: the answer is a condition, not a table of sizes.  Nothing is applied.
@@ -72,6 +73,8 @@ def pipeline_conditions(self: Schedule, loop: str, *, in_flight: str = "") -> Pi
         A loop whose copies are pipelined, or could be.
     in_flight : {"products", "copies"}, optional
         What is in flight: products of a warpgroup behind their step, or groups of copies at the wait.
+    copies : str or sequence of str, optional
+        The copies whose pipeline is asked about, where the loop's copies have stages of their own; the others stay as they are.
 
     Returns
     -------
@@ -94,9 +97,10 @@ def pipeline_conditions(self: Schedule, loop: str, *, in_flight: str = "") -> Pi
         raise TransformError(f"there is no loop {loop!r}", hint=f"one of {', '.join(self.plan.loops)}")
     if in_flight not in ("", "products", "copies"):
         raise TransformError(f"in_flight is {in_flight!r}", hint='"products" or "copies"')
-    found = pipeline_conditions(self, loop, in_flight)
+    found = pipeline_conditions(self, loop, in_flight, (copies,) if isinstance(copies, str) else tuple(copies))
     if isinstance(found, str):
-        raise TransformError(f"{loop} has no pipelines to ask about", why=found, hint="stage an array that the loop reads")
+        raise TransformError(f"{loop} has no pipelines to ask about", why=found,
+                             hint="" if "copies" in found else "stage an array that the loop reads")
     return found
 
 

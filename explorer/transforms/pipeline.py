@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from ..ir.expr import ZERO, Expr, remainder, var
 from ..ir.finding import YES, Verdict, no
@@ -11,8 +12,11 @@ from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, Node, Sync, View, leaves, ranges, retime, walk
 from ..poly.mechanism import moved_by
 from ..poly.pure_load import Never
+from ._across import can_be_carried, carried
+from ._ahead import Ahead, closed, groups_of, later, together
 from ._cut import rename_loops
 from ._landing import without_landings
+from ._nest import enclosing
 from ._room import no_room
 from ._uses import put_buffer
 from .base import Transform, get_loop
@@ -33,6 +37,12 @@ class Pipeline(Transform):
     such conditions and work between any two storages; a loop with buffers in registers is unrolled, because registers have
     no addresses.
 
+    Copies may have stages of their own, each by its own step: the one of fewer stages is committed first, and the waits leave
+    as many groups open as they may.
+
+    The prologue of a loop in another one is made again in each iteration of that one.  With `across` it is not: the last
+    iterations make the first copies of the next one, behind its wait.
+
     Before::
 
         for k in 0…8
@@ -50,6 +60,20 @@ class Pipeline(Transform):
             commit
             acc += A_s[k % 3, …]
 
+    After ``pipeline('k.i', 2, asynchronous=False, across='k')`` of registers that four steps ``k.i`` read::
+
+        wait 1
+        A_r[0] = A_s[0, …, 0]
+        for k in 0…8
+            async A_s[(k + 2) % 3, …] = A[…, 16*k + 32 + …]     # where k < 6
+            commit
+            for k.i in 0…3  unroll
+                A_r[(k.i + 1) % 2] = A_s[k % 3, …, k.i + 1]
+                acc += A_r[k.i % 2]
+            wait 1
+            A_r[0] = A_s[(k + 1) % 3, …, 0]                     # where k < 7
+            acc += A_r[1]
+
     References
     ----------
     Huang et al., "ALCOP: Automatic Load-Compute Pipelining in Deep Learning Compiler for AI-GPUs", MLSys 2023.
@@ -66,6 +90,8 @@ class Pipeline(Transform):
         "kind": "arrays", "help": "copies to run ahead (default: all shared ones made in this loop)"})
     asynchronous: bool = field(default=True, metadata={"kind": "bool", "help": "use asynchronous copies and waits"})
     buffers: int = field(default=0, metadata={"kind": "int", "min": 0, "help": "slots of each buffer (0: as many as stages)"})
+    across: str = field(default="", metadata={
+        "kind": "loop", "help": "the loop around it, whose next iteration's first copies the last iterations make"})
 
     def check(self, plan: Plan) -> Verdict:
         loop = get_loop(plan, self.loop)
@@ -87,6 +113,8 @@ class Pipeline(Transform):
         chosen = self._chosen(plan, loop)
         if isinstance(chosen, Verdict):
             return chosen
+        if self.across and not (verdict := self._across(plan, loop)):
+            return verdict
         for nest in chosen:
             for leaf, _ in leaves((nest,)):
                 if dict(leaf.at)[scope_dim(plan, leaf)] != var(loop.id):
@@ -111,31 +139,58 @@ class Pipeline(Transform):
         assert not isinstance(nests, Verdict)
         hit = plan.find(loop.id)
         assert hit is not None
-        above = hit[1]
+        above, outside = hit[1], enclosing(plan, self.across) if self.across else hit[1]
         ahead, slots = self.stages - 1, self.buffers or self.stages
         filled = {view.buffer: plan.statement_of[leaf.statement].dims.index(scope_dim(plan, leaf))
                   for nest in nests for leaf, _ in leaves((nest,)) if (view := leaf.view(1))}
         role = "unroll" if any(plan.buffer_of[b].space == "register" for b in filled) else loop.role
 
-        early = Loop(plan.fresh(f"{loop.id}.pro"), ahead, (), role, loop.start)
+        there = groups_of(plan, loop, nests, copy_nests(plan, loop)) if self.asynchronous else None
+        shared = there.prologue if there else None
+        early = shared or Loop(plan.fresh(f"{loop.id}.pro"), ahead, (), role, loop.start)
+        most = max(ahead, early.extent)
         names = {loop.id: early.id} | {n.id: plan.fresh(f"{n.id}.pro") for nest in nests for n in walk((nest,))}
         scope = {**ranges(above), early.id: early.range}
-        first = [self._started(_leaf_ids(rename_loops(nest, names, scope), names)) for nest in nests]
+        first = tuple(self._started(_leaf_ids(rename_loops(nest, names, scope), names)) for nest in nests)
         scope = {**ranges(above), loop.id: loop.range}
         v = var(loop.id)
-        steady = [self._started(n) for n in retime(nests, {loop.id: v + ahead}, {loop.id: v - ahead}, scope)]
-        rest = without_landings(loop.body, nests)
-        if self.asynchronous:
-            first.append(Sync(plan.fresh(f"{early.id}.commit"), "commit"))
-            steady = [Sync(plan.fresh(f"{loop.id}.wait"), "wait", self.stages - 2), *steady,
-                      Sync(plan.fresh(f"{loop.id}.commit"), "commit")]
-        new = plan.replace_node(loop.id, replace(early, body=tuple(first)), replace(loop, role=role, body=(*steady, *rest)))
+        steady = tuple(self._started(n) for n in retime(nests, {loop.id: v + ahead}, {loop.id: v - ahead}, scope))
+        groups = (Ahead(ahead, later(first, early, most - ahead), steady),)
+        rest = there.rest if there else without_landings(loop.body, nests)
+        if there:
+            groups = together((*(replace(g, early=later(g.early, early, most - early.extent)) for g in there.groups), *groups))
+        if shared:
+            plan = plan.replace_node(loop.id, replace(loop, body=())).replace_node(early.id, replace(early, body=()))
+        before, body = self._closed(plan, early, loop, groups)
+        early = replace(early, extent=most, body=before)
+        new = plan.replace_node(loop.id, *(() if shared else (early,)), replace(loop, role=role, body=(*body, *rest)))
+        new = new.replace_node(early.id, early)
         for name in {view.buffer for nest in nests for leaf, _ in leaves((nest,)) for slot, view in leaf.views if slot == 0}:
             source = new.buffer_of[name]
             if source.scope == loop.id:  # what is copied before the loop begins lives there: a longer life is always correct
-                outside = next((x.id for x in reversed(above) if source.space == "register" or not x.is_thread), "")
-                new = put_buffer(new, replace(source, scope=outside))
-        return slotted(new, filled, slots, above)
+                holder = next((x.id for x in reversed(outside) if source.space == "register" or not x.is_thread), "")
+                new = put_buffer(new, replace(source, scope=holder))
+        new = slotted(new, filled, slots, outside)
+        return carried(new, loop.id, early.id, self.across) if self.across else new
+
+    def _across(self, plan: Plan, loop: Loop) -> Verdict:
+        if self.asynchronous:
+            return no("groups of asynchronous copies are counted in each run of a loop",
+                      "those of the next iteration would be counted with this one's", "asynchronous=False")
+        return can_be_carried(plan, loop, self.across, self.stages - 1)
+
+    def _closed(self, plan: Plan, early: Loop, loop: Loop,
+                groups: tuple[Ahead, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        """What the prologue and the loop copy; asynchronous copies in groups, with their waits."""
+        if not self.asynchronous:
+            (only,) = groups
+            return only.early, only.steady
+
+        def sync(of: Loop, kind: Literal["commit", "wait"], number: int, left: int = 0) -> Sync:
+            return Sync(plan.fresh(f"{of.id}.{kind}{f'_{number + 1}' if number else ''}"), kind, left)
+
+        before = tuple(n for place, g in enumerate(groups) for n in (*g.early, sync(early, "commit", place)))
+        return before, closed(groups, lambda n, left: sync(loop, "wait", n, left), lambda n: sync(loop, "commit", n))
 
     def _started(self, node: Node) -> Node:
         """The copy, asynchronous or not; a bulk copy stays one, and so do loads of matrices."""

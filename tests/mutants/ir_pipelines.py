@@ -15,7 +15,7 @@ from explorer.kernel.launches import PlanIR
 from explorer.kernel.nodes import Arrive, Await, Barrier, Begin, BulkCopy, Commit, Copy, Do, For, If, Multiply, Wait, WaitProducts
 from explorer.kernel.traverse import walk
 from explorer.schedule import Schedule
-from tests.hazards.corpus import OUTER, TWICE, TWO_LOOPS, rows, tiles
+from tests.hazards.corpus import MATMUL, OUTER, TWICE, TWO_LOOPS, rows, start, tiles
 from tests.kernel.bulk_schedules import SCHEDULES, tiled_product
 from tests.properties.programs import define
 from tests.transforms.test_overlap import tiled
@@ -138,12 +138,21 @@ class Pipelined:
 
 ALL = 1000
 CP_ASYNC, BULK_COPIES, FLYING = "cp.async", "bulk copies", "products in flight"
+def landing() -> Schedule:
+    """A copy that is waited for where it is made, behind a pipeline: its wait is for the pipeline's groups, too."""
+    s = start(MATMUL, M=5, N=6, K=15).tile(("i", "j"), (4, 4))
+    for loop, place in (("i", "block.y"), ("j", "block.x"), ("i.i", "thread.y"), ("j.i", "thread.x")):
+        s = s.bind(loop, place)
+    return s.contract("total").split("k", 4).stage("a", "k").pipeline("k", 3).stage("b", "k", engine="async")
+
+
 PIPELINES = (
     Pipelined("two stages", CP_ASYNC, lambda: tiles(M=5, N=6).pipeline("k", 2), ALL),
     Pipelined("three stages", CP_ASYNC, lambda: tiles(M=5, N=6).pipeline("k", 3)),
     Pipelined("vectors of 16 bytes", CP_ASYNC, lambda: tiles(M=6, N=8, K=16, vector=4).pipeline("k", 3)),
     Pipelined("more slots than stages", CP_ASYNC, lambda: tiles(M=5, N=6, K=19).pipeline("k", 2, buffers=4)),
     Pipelined("unequal stages", CP_ASYNC, lambda: tiles(M=5, N=6, K=15).pipeline("k", 3, ("a_s",)).pipeline("k", 2, ("b_s",))),
+    Pipelined("a copy behind it that lands at once", CP_ASYNC, landing),
     Pipelined("a loop around it", CP_ASYNC, lambda: rows(OUTER, "x").pipeline("k", 3)),
     Pipelined("two readers", CP_ASYNC, lambda: rows(TWICE, "x").pipeline("k", 3)),
     Pipelined("one after the other", CP_ASYNC,

@@ -23,10 +23,16 @@ def test_the_judge_and_the_device_notice_them(pipeline: Pipelined) -> None:
 
 
 def test_a_wait_that_another_one_makes_superfluous_is_no_error() -> None:
-    pipeline = next(p for p in PIPELINES if p.name == "unequal stages")
+    pipeline = next(p for p in PIPELINES if p.name == "a copy behind it that lands at once")
     found = answers(pipeline, ALL)
     assert not [a for a in found if a.survived]
     assert {a.mutant.kind for a in found if a.right} == {"wait", "arrive"}
+
+
+def test_stages_of_their_own_have_no_wait_too_many() -> None:
+    found = answers(next(p for p in PIPELINES if p.name == "unequal stages"), ALL)
+    assert found
+    assert not [a for a in found if a.survived or a.right]
 
 
 def test_the_table_says_that_all_are_noticed() -> None:

@@ -191,12 +191,31 @@ def tiles_of_odd_rows() -> Schedule:
     return plane.schedule(D=37, E=74).split("d", 16).split("e", 64).reorder("d", "e", "d.i", "e.i")
 
 
-def test_a_pipeline_of_some_bulk_copies_alone_cannot_be_written() -> None:
-    s = tiled_product().pipeline("k", 3, copies=("x_s",))
-    alone, back = s.obligations
+ENGINES: dict[str, dict] = {"bulk": {"engine": "bulk"}, "async": {"engine": "async", "vector": 8}}
+
+
+@pytest.mark.parametrize(("x", "y"), [("bulk", "bulk"), ("async", "async"), ("bulk", "async"), ("async", "bulk")])
+@pytest.mark.parametrize(("stages", "open_"), [((4, 2), [4, 1]), ((2, 3), [2, 1]), ((3, 0), [4, 1]), ((0, 2), [2, 1])])
+def test_stages_of_their_own(x: str, y: str, stages: tuple[int, int], open_: list[int]) -> None:
+    """Bulk copies are waited for group by group, others by the youngest wait; 0 stages: for its own iteration."""
+    s = before().stage("x", "k", **ENGINES[x]).stage("y", "k", **ENGINES[y])
+    for name, n in zip(("x_s", "y_s"), stages, strict=True):
+        s = s.pipeline("k", n, copies=(name,)) if n else s
+    inside = [n for n in walk(s.plan.loops["k"].body) if isinstance(n, Sync) and n.kind == "wait"]
+    oldest = (x, y)[stages.index(max(stages))]  # its wait is the one that leaves the most open
+    assert [n.pending for n in inside] == (open_ if oldest == "bulk" else open_[1:])
+    assert s.run(device="cpu").correct
+    for sync in inside:
+        late = replace(s, plan=s.plan.replace_node(sync.id, replace(sync, pending=sync.pending + 1)))
+        assert late.judgement.refusals or late.obligations
+
+
+def test_a_wait_that_is_for_no_group_alone() -> None:
+    s = before().stage("x", "k", engine="bulk").stage("y", "k", engine="bulk").pipeline("k", 3, copies=("x_s",))
+    first = next(n for n in walk(s.plan.loops["k"].body) if isinstance(n, Sync) and n.kind == "wait")
+    (alone,) = replace(s, plan=s.plan.replace_node(first.id)).obligations
     assert "no wait is for the groups of x_s alone" in alone.what
     assert list(alone.hints) == ["pipeline the bulk copies of a loop together"]
-    assert back.what == "k.wait waits for an older group than x_s.wait before it"
 
 
 def test_vectors_and_many_tiles_stay_right() -> None:

@@ -11,6 +11,7 @@ from explorer.ir.dtype import DTYPES
 from explorer.ir.plan import initial
 from explorer.ir.text import loops_text
 from explorer.ir.tree import Sync, walk
+from explorer.poly.judge import judge
 from explorer.transforms.pipeline import Pipeline
 from tests.oracle import check_plan
 from tests.transforms.programs import inputs, matmul, row_sum
@@ -83,6 +84,32 @@ def test_some_copies_only() -> None:
     plan = right(ragged(), *TILES, ("pipeline", "k", 2, ("B_s",)))
     assert (len(plan.buffer_of["A_s"].shape), len(plan.buffer_of["B_s"].shape)) == (2, 3)
     assert "A_s" not in [x.id for x, _, _ in plan.leaves if x.mechanism == "async"]
+
+
+@pytest.mark.parametrize(("stages", "pending"), [((4, 2), 1), ((2, 4), 1), ((3, 4), 3), ((5, 3), 3), ((3, 3), 1), ((4, 3), 3)])
+def test_each_copy_with_stages_of_its_own(stages: tuple[int, int], pending: int) -> None:
+    """One wait counts over both queues: the shorter pipeline is committed first, and the wait leaves as much open as it may."""
+    a, b = stages
+    plan = right(ragged(), *TILES, ("pipeline", "k", a, ("A_s",)), ("pipeline", "k", b, ("B_s",)))
+    waits = [n for n in walk(plan.kernels[0].body) if isinstance(n, Sync) and n.kind == "wait"]
+    assert [n.pending for n in waits] == [pending]
+    assert [plan.buffer_of[name].shape[0] for name in ("A_s", "B_s")] == [a, b]
+    assert plan.loops["k.pro"].extent == max(a, b) - 1
+    more = plan.replace_node(waits[0].id, replace(waits[0], pending=pending + 1))
+    assert judge(more).refusals
+    with pytest.raises(AssertionError):
+        agree(more)
+
+
+def test_pipelines_of_as_many_stages_are_one_group() -> None:
+    once = right(ragged(), *TILES, ("pipeline", "k", 3))
+    apart = right(ragged(), *TILES, ("pipeline", "k", 3, ("B_s",)), ("pipeline", "k", 3, ("A_s",)))
+    kinds = [[n.kind for n in walk(p.kernels[0].body) if isinstance(n, Sync)] for p in (once, apart)]
+    assert kinds[0] == kinds[1]
+
+
+def test_stages_of_their_own(golden) -> None:
+    golden(loops_text(right(ragged(), *TILES, ("pipeline", "k", 4, ("A_s",)), ("pipeline", "k", 2, ("B_s",)))))
 
 
 def test_an_outer_loop_in_time_starts_the_pipeline_again() -> None:

@@ -98,6 +98,8 @@ class PipelineConditions:
         Stages, release distance and what is in flight in the schedule itself; None where it is not pipelined.
     trips : int
         Of the schedule.
+    of : tuple of str
+        The copies in question, where others of the loop are made otherwise.
     """
 
     loop: str
@@ -107,6 +109,7 @@ class PipelineConditions:
     condition: Condition
     own: dict[str, int] | None
     trips: int
+    of: tuple[str, ...] = ()
 
     def legal(self, stages: int, release_distance: int, in_flight: int = 0, trips: int | None = None) -> bool:
         """Whether these sizes are right, for one trip count or for all.
@@ -123,13 +126,15 @@ class PipelineConditions:
         """
         if trips is None:
             return self.cell(stages, release_distance, in_flight).legal
-        return not fails(self.family, *self._sizes(stages, release_distance, in_flight), trips)
+        sizes = self._sizes(stages, release_distance, in_flight)
+        return not fails(self._family(*sizes[:2]), *sizes, trips)
 
     def cell(self, stages: int, release_distance: int, in_flight: int = 0) -> GridCell:
         """One place of the grid."""
         s, r, f = self._sizes(stages, release_distance, in_flight)
-        worst = least(self.family, S=s, R=r, F=f)
-        return GridCell(s, r, f, trip_counts(self.family, s, r, f), "" if worst is None else told(self.family, worst), worst)
+        family = self._family(s, r)
+        worst = least(family, S=s, R=r, F=f)
+        return GridCell(s, r, f, trip_counts(family, s, r, f), "" if worst is None else told(family, worst), worst)
 
     def grid(self, stages: int = 5, in_flight: int = 3) -> tuple[GridCell, ...]:
         """All places with up to so many stages and in flight."""
@@ -165,6 +170,11 @@ class PipelineConditions:
                 return shown(made, Trial(sizes, as_computed(small.source, plan), plan, finding))
         return Counterexample(str(made), False, f"no sizes of this program give {self.loop} {cell.least.K} iterations")
 
+    def _family(self, s: int, r: int) -> Family:
+        """Of these sizes: where other copies are in the loop, the groups are committed in an order that depends on them."""
+        found = ring(self.kin.made(s, r), self.loop, self.of) if self.of else ""
+        return Family(found, self.kin.flight) if isinstance(found, Ring) else self.family
+
     def _sizes(self, stages: int, release_distance: int, in_flight: int) -> tuple[int, int, int]:
         for name, value, low, high in (("stages", stages, 1, 1 << 16), ("release_distance", release_distance, 0, stages),
                                        ("in_flight", in_flight, 0, 1 << 16)):
@@ -186,8 +196,9 @@ class PipelineConditions:
                 for sizes in islice(smallest_first({**own, name: v}, allowed), TRIED):
                     try:
                         found = self._at(sizes)
-                        plan = replace(self.kin, base=found.plan).plan(*SOUND)
-                        here = ring(plan, self.loop)
+                        kin = replace(self.kin, base=found.plan)
+                        plan = kin.made(self.own["S"], self.own["R"]) if self.of and self.own else kin.plan(*SOUND)
+                        here = ring(plan, self.loop, self.of)
                     except ExplorerError:
                         continue
                     if not isinstance(here, Ring) or here.shape != self.family.ring.shape:
@@ -237,15 +248,16 @@ def refusal(plan: Plan) -> Finding | None:
     return next(iter((*found.refusals, *found.obligations)), None)
 
 
-def pipeline_conditions(schedule: Schedule, loop: str, flight: str = "") -> PipelineConditions | str:
-    """The conditions of a loop's pipelines, or a sentence why there are none."""
-    found = kin_of(schedule, loop, flight)
+def pipeline_conditions(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] = ()) -> PipelineConditions | str:
+    """The conditions of a loop's pipelines, or of those of some copies; or a sentence why there are none."""
+    found = kin_of(schedule, loop, flight, of)
     if isinstance(found, str):
         return found
     bare, kin = found
-    known, own = ring(kin.plan(*SOUND), loop), ring(kin.alike(schedule.plan), loop)
+    own = ring(kin.alike(schedule.plan), loop, of)
+    known = own if of and isinstance(own, Ring) else ring(kin.plan(*SOUND), loop, of)
     if isinstance(known, str):
         return known
     family = Family(known, kin.flight)
     mine = Family(own, kin.flight).own if isinstance(own, Ring) and own.shape == known.shape else None
-    return PipelineConditions(loop, bare, kin, family, condition(family), mine, known.trips)
+    return PipelineConditions(loop, bare, kin, family, condition(family), mine, known.trips, of)

@@ -5,6 +5,7 @@ Every cell is answered by one condition, with the trip count symbolic (:mod:`~ex
 
 from __future__ import annotations
 
+from ...poly.ring import ways
 from ...poly.ring_text import ALWAYS, NEVER, in_flight_words
 from ...run.counterexample.pipelines import GridCell, PipelineConditions, pipeline_conditions
 from ...schedule import Schedule
@@ -35,11 +36,15 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
     loop = asked.one_of("loop", "loop", loops, next((n for n in loops if n in around), loops[0]))
     most = asked.number("stages", "stages", 2, MOST, USUAL)
     data = pipeline_conditions(schedule, loop)
+    apart = [", ".join(names) for names in ways(plan, loop)]
+    if isinstance(data, str) and len(apart) > 1:
+        data = pipeline_conditions(schedule, loop, of=tuple(asked.one_of("copies", "copies", apart, apart[0]).split(", ")))
     if isinstance(data, str):
         return f"There is no condition for {loop}: {data}."
     cells = data.grid(most, FLIGHT)
     known = "legal" if data.condition.always != NEVER else "never legal"
-    return Drawing(f"Where pipelines of {loop} are {known}, for all trip counts", _note(data, cells),
+    whose = f"pipelines of {', '.join(data.of)} in {loop}" if data.of else f"pipelines of {loop}"
+    return Drawing(f"Where {whose} are {known}, for all trip counts", _note(data, cells),
                    lambda theme: draw(data, cells, theme), *_table(data, cells))
 
 

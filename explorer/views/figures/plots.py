@@ -228,7 +228,8 @@ class Plots:
         return self._draw("ablation", loop, {"stages": stages, "gpu": gpu}, theme, measured=measured)
 
     @spoken(FigureError, "s.plot.legality()")
-    def legality(self, loop: str | None = None, *, stages: int | None = None, theme: str = "light") -> Picture:
+    def legality(self, loop: str | None = None, *, stages: int | None = None, copies: str | None = None,
+                 theme: str = "light") -> Picture:
         """For which stages, release distances and work in flight a pipeline is right, for all trip counts, and why not.
 
         Parameters
@@ -237,13 +238,15 @@ class Plots:
             The loop that is pipelined, or could be.
         stages : int, optional
             How many are looked at.
+        copies : str, optional
+            The copies whose pipeline is looked at, where those of the loop have stages of their own: ``"A_s"``, ``"A_s, B_s"``.
 
         Raises
         ------
         FigureError
             If an option does not fit.
         """
-        return self._draw("legality", loop, {"stages": stages}, theme)
+        return self._draw("legality", loop, {"stages": stages, "copies": copies}, theme)
 
     @spoken(FigureError, "s.plot.roofline()")
     def roofline(self, *, gpu: str | None = None, run: Run | None = None, theme: str = "light") -> Picture:
