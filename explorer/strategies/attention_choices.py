@@ -9,6 +9,7 @@ from ..schedule import Schedule
 from .attention import attention, attention_tilings
 from .auto import auto, beats_scores_in_memory
 from .kernel_choices import Choice
+from .neighbours import free_choices
 
 
 def attention_choices(schedule: Schedule, start: Schedule, gpu: Gpu, approximate: bool) -> list[Choice]:
@@ -27,5 +28,6 @@ def attention_choices(schedule: Schedule, start: Schedule, gpu: Gpu, approximate
     made, found = attention_tilings(start, gpu, approximate)
     if not found or not (beats_scores_in_memory(made, gpu) or auto(schedule, gpu, approximate).plan == made.plan):
         return []
-    return [Choice("attention", "", str(t), us, partial(attention, gpu=gpu, tiling=t, approximate=approximate))
+    return [Choice("attention", "", str(t), us, partial(attention, gpu=gpu, tiling=t, approximate=approximate),
+                   free_choices(t))
             for t, us in found]

@@ -2,12 +2,14 @@
 
 Every strategy has parameters that a rule or a model sets: threads, accesses in flight, parts, where a row lies.  Here they are
 laid out alike, one *decision* for each kernel whose turn comes, and one *variant* for each schedule that differs from `auto`'s
-in a decision, or in several.  Which is fastest is not known here; :func:`explorer.run.search.measured.search` measures.
+in a decision, or in several.  What is chosen is data, too, so that a search knows which ones are neighbours
+(:mod:`~explorer.strategies.neighbours`).  Which is fastest is not known here; :func:`explorer.run.search.measured.search`
+measures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, islice, zip_longest
@@ -144,7 +146,7 @@ def decisions(schedule: Schedule, gpu: Gpu | str | None = None, approximate: boo
 
 
 def variants(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = True,
-             each: int | None = None) -> Iterator[Variant]:
+             each: int | None = None, found: Sequence[Decision] | None = None) -> Iterator[Variant]:
     """The schedules that differ in the strategies' free choices.
 
     Parameters
@@ -157,6 +159,8 @@ def variants(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool
         As :func:`~explorer.strategies.auto.auto` takes it.
     each : int, optional
         At most so many other choices of each decision, the cheapest by the models; by default all.
+    found : sequence of Decision, optional
+        What :func:`decisions` says, where that is known.
 
     Yields
     ------
@@ -165,7 +169,7 @@ def variants(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool
         of several decisions together.
     """
     written, target = as_written(schedule), target_gpu(gpu)
-    found = decisions(written, target, approximate)
+    found = decisions(written, target, approximate) if found is None else found
     whole = _sum(d.choices[0].rank_us for d in found)
     own = "; ".join(d.choices[0].label for d in found)
     yield Variant("auto: " + own if own else "auto", written, target, (), whole, approximate)

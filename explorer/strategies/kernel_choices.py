@@ -27,6 +27,7 @@ from .default import THREADS, default
 from .elementwise import THREADS as FLAT
 from .elementwise import each_of, elementwise, is_elementwise
 from .elementwise import vector_width as flat_width
+from .neighbours import Free, free_choices
 from .reductions import priced, reduce
 from .reductions.form import reduction_form
 from .reductions.shapes import Shape
@@ -71,6 +72,8 @@ class Choice:
         Microseconds of this kernel by a model; None where no model knows it.
     take : callable
         From the schedule before the turn to the one after it.
+    free : Free
+        What is chosen, as data (:mod:`~explorer.strategies.neighbours`).
     """
 
     stage: str
@@ -78,6 +81,7 @@ class Choice:
     label: str
     rank_us: float | None
     take: Callable[[Schedule], Schedule]
+    free: Free
 
     def __call__(self, schedule: Schedule) -> Schedule:
         """Take the turn.
@@ -128,13 +132,14 @@ def ride_choices(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
         s = replace(base, threads=threads, rows=side, blocks=min(blocks, -(-count // side) if side else 0))
         if s == base or (s.blocks > 1 and threads >= 8 and 32 <= threads * side <= 1024):
             label = f"rows and columns fused, {s.threads} threads a row, {_count(s.rows, 'row')} side by side, {s.blocks} blocks"
-            out.append(Choice("row_column", kernel, label, None, partial(_fused, kernel=kernel, gpu=gpu, spread=s)))
-    return _ranked([*out, Choice("row_column", kernel, APART, None, lambda s: s)])
+            take = partial(_fused, kernel=kernel, gpu=gpu, spread=s)
+            out.append(Choice("row_column", kernel, label, None, take, free_choices(s)))
+    return _ranked([*out, Choice("row_column", kernel, APART, None, lambda s: s, ())])
 
 
 def rest_choices(schedule: Schedule) -> list[Choice]:
     """Threads of the blocks of what gets the default schedule."""
-    return [Choice("rest", "", f"default, {n} threads", None, partial(default, threads=n))
+    return [Choice("rest", "", f"default, {n} threads", None, partial(default, threads=n), free_choices(threads=n))
             for n in dict.fromkeys((THREADS, *BLOCKS))]
 
 
@@ -169,9 +174,10 @@ def _contractions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
             alike[w.label, tile] += 1
             found.append(Choice("spread", kernel, f"{t}{', ' * bool(w.label)}{w.label}",
                                 (w.copy_us + us.total_us) * (1 + OTHER_STAGES * before),
-                                partial(contraction, kernel=kernel, gpu=gpu, tiling=t, way=w.label)))
+                                partial(contraction, kernel=kernel, gpu=gpu, tiling=t, way=w.label),
+                                free_choices(t, way=w.label)))
     _, form = ready_windows(schedule, kernel)
-    found += [Choice("spread", kernel, str(shape), us, partial(windows, kernel=kernel, gpu=gpu, shape=shape))
+    found += [Choice("spread", kernel, str(shape), us, partial(windows, kernel=kernel, gpu=gpu, shape=shape), free_choices(shape))
               for shape, us in (priced_windows(form, gpu) if form else ())]
     return sorted(found, key=lambda c: c.rank_us or 0.0)
 
@@ -184,7 +190,7 @@ def _reductions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
     def take(s: Schedule, shape: Shape) -> Schedule:
         return reduce(s, kernel, gpu, shape)
 
-    return [Choice("spread", kernel, _words(shape, form.rows), us, partial(take, shape=shape))
+    return [Choice("spread", kernel, _words(shape, form.rows), us, partial(take, shape=shape), free_choices(shape))
             for shape, us in _unlike(priced(schedule, form, gpu))]
 
 
@@ -225,7 +231,8 @@ def _elementwise(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
         at = Spread(-(-space // piece), piece, threads, 1, width, item, each)
         label = f"flat, {threads} threads, {each} in flight" + ", from the end" * backwards
         take = partial(elementwise, kernel=kernel, threads=threads, each=each, backwards=backwards)
-        out.append(Choice("spread", kernel, label, _streamed(moved, at, gpu), take))
+        free = free_choices(threads=threads, each=each, backwards=backwards)
+        out.append(Choice("spread", kernel, label, _streamed(moved, at, gpu), take, free))
     return out
 
 
@@ -243,7 +250,8 @@ def _rows(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
     for s, keep in [*found, *product(near, ("shared", ""))]:
         label = f"{_count(s.threads, 'thread')} a row, {_count(s.side(work), 'row')} a block, {s.vector} wide{KEPT.get(keep, '')}"
         take = partial(rows.rows, kernel=kernel, threads=s.threads, vector=s.vector, gpu=gpu, block=s.block, keep=keep)
-        out.append(Choice("spread", kernel, label, _row_us(work, s, keep, len(form.rows), gpu), take))
+        free = free_choices(threads=s.threads, rows=s.side(work), vector=s.vector, kept=str(keep))
+        out.append(Choice("spread", kernel, label, _row_us(work, s, keep, len(form.rows), gpu), take, free))
     return _cuts(schedule, kernel, gpu, out) if len(form.rows) > 1 else out
 
 
@@ -258,8 +266,8 @@ def _row_us(work: RowWork, s: RowSpread, keep: str | None, passes: int, gpu: Gpu
 def _cuts(schedule: Schedule, kernel: str, gpu: Gpu, whole: list[Choice]) -> list[Choice]:
     """The ways to spread rows in one kernel, and the cuts of the chain; first what the rule takes."""
     search = Search(schedule, gpu, kernel)
-    free, by_rule = search.planned({}).total_us, cut_long_rows(schedule, kernel, gpu) is not schedule
-    base = free if by_rule or whole[0].rank_us is None else whole[0].rank_us
+    own, by_rule = search.planned({}), cut_long_rows(schedule, kernel, gpu) is not schedule
+    base = own.total_us if by_rule or whole[0].rank_us is None else whole[0].rank_us
     out: dict[str, Choice] = {}
     for fixed in ({name_of(e): scheme} for e in search.graph.edges for scheme in ("cut", "global")):
         try:
@@ -267,11 +275,12 @@ def _cuts(schedule: Schedule, kernel: str, gpu: Gpu, whole: list[Choice]) -> lis
         except ScheduleError:
             continue
         label = "cut: " + " | ".join(", ".join(group) for group in plan.groups) + ", in parts" * ("global" in fixed.values())
-        us, take = base + plan.total_us - free, partial(_made, kernel=kernel, gpu=gpu, fixed=fixed)
-        out.setdefault(label, Choice("spread", kernel, label, us, take))
+        us, take = base + plan.total_us - own.total_us, partial(_made, kernel=kernel, gpu=gpu, fixed=fixed)
+        out.setdefault(label, Choice("spread", kernel, label, us, take, free_choices(**plan.schemes)))
     if not by_rule:
         return [*whole, *out.values()]
-    first = Choice("spread", kernel, "cut by the model", free, partial(cut_long_rows, kernel=kernel, gpu=gpu))
+    first = Choice("spread", kernel, "cut by the model", own.total_us, partial(cut_long_rows, kernel=kernel, gpu=gpu),
+                   free_choices(**own.schemes))
     return [first, *(replace(c, rank_us=None) for c in whole), *out.values()]  # two models do not compare
 
 
