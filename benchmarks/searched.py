@@ -1,6 +1,7 @@
 """Variants of a case's schedule: built in processes without the GPU, each with a deadline, then timed quickly and the best kept.
 
-What :func:`explorer.run.search.measured.search` does, by the benchmark's own measure and with the building in parallel.
+Like :func:`explorer.run.search.measured.search`, by the benchmark's own measure and with the building in parallel: so the
+variants are those that the models favour, without steps from the best one.
 """
 
 from __future__ import annotations

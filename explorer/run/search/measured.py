@@ -1,15 +1,15 @@
 """A measured search: the strategies' free choices built, checked and timed on the device, the best kept.
 
-What `auto` takes comes first.  Each variant is checked against the reference before it is timed, with few repeats; the fastest
-of them are then timed again, in turns with the start and with more repeats, and fewer of them each time (successive halving, K.
-Jamieson, A. Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization", AISTATS 2016), so that noise
-does not decide.  A gain is only reported where it is larger than the noise of both.
+What `auto` takes comes first, then what the models favour and a few variants drawn at random, then neighbours of the best so
+far (:mod:`~explorer.run.search.order`).  Each variant is checked against the reference before it is timed, with few repeats; the
+fastest of them are then timed again, in turns with the start and with more repeats, and fewer of them each time (successive
+halving, K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization", AISTATS 2016), so
+that noise does not decide.  A gain is only reported where it is larger than the noise of both.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,13 +18,14 @@ from ...errors import CompilerMissing, DeviceError, ExplorerError, TransformErro
 from ...gpu.spec import Gpu
 from ...gpu.units import time_text
 from ...schedule import Schedule
-from ...strategies.choices import Variant, as_written, together, variants
+from ...strategies.choices import Variant, as_written, together
 from ...strategies.price import price
 from ...system.cancel import Cancel, Cancelled, cancellable
 from ..options import check_counts, check_functions, check_seed
 from ..timing import Timing, compare
 from . import memory as search_memory
 from .meter import Meter, meter
+from .order import Order
 from .result import SearchResult, Trial, fastest
 
 Watch = Callable[[Sequence[Trial], int], None]
@@ -34,10 +35,6 @@ FINALS = ((8, 11), (3, 31))
 """Rounds in turns at the end: how many are in it, and repeats of each."""
 NEAR = 1.02
 """A time within 2 % of the floor ends the search."""
-DRAWN = 4
-"""One of so many trials is drawn from those that the models do not favour: a model can be wrong."""
-COMBINED = 2
-"""Trials that are kept for what is best in several kernels together."""
 
 forget = search_memory.forget
 
@@ -66,7 +63,7 @@ def search(schedule: Schedule, *, device: str = "cuda", trials: int = 40, arrays
     cancel : Cancel, optional
         ``cancel.ask()`` from another thread ends the search with the best so far; so does interrupting the kernel.
     seed : int
-        Of the inputs, and of the variants that are drawn at random.
+        Of the inputs, and of the variants that are drawn at random.  With the same seed the same times lead to the same variants.
     remember : bool
         Whether to look up an earlier search of this program on this GPU, and keep this one; False does neither.
     renew : bool
@@ -113,24 +110,19 @@ def searched(schedule: Schedule, measure: Meter, *, trials: int, progress: Calla
              renew: bool = False, candidates: Iterable[Variant] | None = None) -> SearchResult:
     """As :func:`search`, with any meter."""
     written = as_written(schedule)
-    chosen = list(candidates)[:trials] if candidates is not None else _chosen(written, measure, trials, seed)
-    if not chosen:
+    order = Order.of(schedule, measure.target, trials, seed) if candidates is None else Order(tuple(candidates)[:trials])
+    if not order.first:
         raise DeviceError("There is nothing to search.", hint="candidates holds at least one variant")
-    if schedule.steps and candidates is None:
-        chosen.insert(1, _given(schedule, measure))
-        del chosen[max(trials, 1):]
-    labels = (v.label for v in chosen)
-    name = search_memory.key(written.source, measure.name, measure.target.name, trials, seed, *labels, *map(str, schedule.steps))
+    name = search_memory.key(written.source, measure.name, measure.target.name, trials, seed, *order.labels,
+                             *map(str, schedule.steps))
     note = ""
     if remember and not renew:
         found, note = search_memory.load(name, written)
         if found is not None:
             return found
-    several = candidates is None and len({(c.stage, c.kernel) for v in chosen for c in v.changes}) > 1
-    combined = min(COMBINED, trials - len(chosen)) if several else 0
-    work = _Work(written, measure, len(chosen) + combined, progress or _silent, watch or _unseen, cancel)
+    work = _Work(written, measure, order.most, progress or _silent, watch or _unseen, cancel)
     with cancellable(cancel) if cancel is not None else nullcontext():
-        result = work.run(chosen)
+        result = work.run(order)
     result = replace(result, notes=(*([note] if note else []), *result.notes))
     if remember and not work.stopped:
         search_memory.store(name, result)
@@ -143,26 +135,6 @@ def _silent(line: str) -> None:
 
 def _unseen(trials: Sequence[Trial], total: int) -> None:
     """Show nobody."""
-
-
-def _chosen(written: Schedule, measure: Meter, trials: int, seed: int) -> list[Variant]:
-    """The variants to measure: the models' favourites, and some drawn from the others."""
-    every = list(variants(written, measure.target))
-    singles = [v for v in every[1:] if len(v.changes) == 1]
-    places = {(c.stage, c.kernel) for v in singles for c in v.changes}
-    room = max(0, trials - 1 - (COMBINED if len(places) > 1 else 0))
-    if len(singles) <= room:
-        return [every[0], *singles]
-    first = room - room // DRAWN
-    drawn = random.Random(seed).sample(range(first, len(singles)), room - first)
-    return [every[0], *singles[:first], *(singles[n] for n in sorted(drawn))]
-
-
-def _given(schedule: Schedule, measure: Meter) -> Variant:
-    """The user's own schedule as a variant."""
-    mine: Variant = Variant("as given", as_written(schedule), measure.target)
-    mine.__dict__["schedule"] = schedule  # what the property would build
-    return mine
 
 
 @dataclass
@@ -180,19 +152,14 @@ class _Work:
     texts: dict[str, str] = field(default_factory=dict)
     stopped: bool = False
 
-    def run(self, chosen: Sequence[Variant]) -> SearchResult:
-        """Measure the variants, then those that combine the best of several kernels, then the best again in turns."""
+    def run(self, order: Order) -> SearchResult:
+        """Measure variant after variant, then the best again in turns."""
         ended = "all were measured"
         try:
-            for variant in chosen:
+            for variant in self._next(order):
+                self._measure(variant)
                 if self._near():
                     break
-                self._measure(variant)
-            while len(self.trials) < self.total and not self._near():
-                best = together(self.made[n][0] for n in self._better())
-                if best is None or best.label in {t.label for t in self.trials}:
-                    break
-                self._measure(best)
             self._finals()
         except (Cancelled, KeyboardInterrupt):
             self.stopped = True
@@ -203,6 +170,19 @@ class _Work:
         elif self._near():
             ended = f"the best is within {NEAR - 1:.0%} of the floor"
         return self._result(ended)
+
+    def _next(self, order: Order) -> Iterator[Variant]:
+        """Those that are given, the steps from the best so far, then those that combine the best of several kernels."""
+        yield from order.first
+        for _ in range(order.steps):
+            if (beside := order.beside([(v, t.time_us) for (v, _), t in zip(self.made, self.trials, strict=True)])) is None:
+                break
+            yield beside
+        for _ in range(order.combined):
+            best = together(self.made[n][0] for n in self._better())
+            if best is None or best.label in {t.label for t in self.trials}:
+                break
+            yield best
 
     def _measure(self, variant: Variant) -> None:
         """Build, check and time one variant; what goes wrong is its problem, not the search's."""

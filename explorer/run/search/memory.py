@@ -1,7 +1,8 @@
 """Searches remembered between sessions: one entry each, JSON, in a cache.
 
-What a time depends on names the entry: the program, its sizes and types, the GPU, this package's version, and the variants that
-were tried.  It says what was measured; the schedule in it is replayed and judged again before anybody gets it.
+What a time depends on names the entry: the program, its sizes and types, the GPU, this package's version, how many variants are
+measured, the seed, and the variants that there are to measure (which of them are, the times decide).  It says what was measured;
+the schedule in it is replayed and judged again before anybody gets it.
 """
 
 from __future__ import annotations
