@@ -2,6 +2,7 @@
 
 from .auto import auto
 from .default import default
+from .pipelined import pipelined
 from .stitch import Edge, Option, Stitching, edges, stitch, stitching
 
-__all__ = ["Edge", "Option", "Stitching", "auto", "default", "edges", "stitch", "stitching"]
+__all__ = ["Edge", "Option", "Stitching", "auto", "default", "edges", "pipelined", "stitch", "stitching"]

@@ -13,12 +13,11 @@ from ...ir.layout import GROUP
 from ...ir.swizzle import MODES
 from ...schedule import Schedule
 from .._steps import Builder
+from ..contraction.lanes import rows_over_group
 from ..contraction.shapes import GROUP_ROWS, ROW_BYTES
 from .form import AttentionForm
 from .moves import Attending, Tiling
 
-WARP_ROWS, HALF = 16, 8
-"""Rows of a warp in a warpgroup's accumulator, and those that its lanes hold at a time (PTX ISA, "wgmma: Register Fragments")."""
 DEPTHS, MOST_DEPTH = (64, 48, 32, 16), 256
 """Elements of 16 bits along the depth that one text multiplies: up to a swizzled row, or where rows run across the depth."""
 
@@ -124,11 +123,8 @@ class _OfGroups(Attending):
         return [e.substitute(node.places) for e in index if isinstance(e, Expr)]
 
     def lane_of(self, row: str, lane: str) -> None:
-        """Rows as an accumulator has them: 16 a warp, eight and eight; the lanes of a quad beside each other."""
-        b = self.b
-        half, inner = b.plan.fresh(f"{row}.h"), b.plan.fresh(f"{row}.l")
-        b.do("split", row, WARP_ROWS, inner=half).do("split", half, HALF, inner=inner).do("reorder", (half, row, inner))
-        b.do("coalesce", (row, inner, lane)).do("bind", row, "thread.x")
+        """Rows as a warpgroup's accumulator has them."""
+        rows_over_group(self.b, row, lane)
 
 
 def _mode(nbytes: int) -> int:

@@ -10,12 +10,11 @@ from ...ir.instructions import INSTRUCTIONS, Mma
 from ...ir.swizzle import MODES
 from ...schedule import Schedule
 from .._steps import Builder
+from ..contraction.lanes import quads, rows_over_warp
 from ..contraction.results import WIDEST, outlined, pairs, stored
 from .form import AttentionForm
 
 BLOCK_AXES = ("block.x", "block.y", "block.z")
-QUAD = 4
-"""Lanes that hold a row of an accumulator together."""
 
 
 @dataclass(frozen=True)
@@ -159,9 +158,7 @@ class Attending:
 
     def quads(self, loop: str) -> tuple[str, str, str]:
         """A loop over columns of accumulators as tiles of 8, the lanes of a quad, and the two neighbours of each."""
-        lane, pair = self.b.plan.fresh(f"{loop}.q"), self.b.plan.fresh(f"{loop}.v")
-        self.b.do("split", loop, 2 * QUAD, inner=lane).do("split", lane, 2, inner=pair)
-        return loop, lane, pair
+        return quads(self.b, loop)
 
     def partial_maxima(self) -> None:
         """Maxima and sums of each lane's columns, maxima of each tile."""
@@ -274,8 +271,7 @@ class Attending:
 
     def lane_of(self, row: str, lane: str) -> None:
         """A row of lanes that are each one of a quad."""
-        inner = self.b.plan.fresh(f"{row}.l")
-        self.b.do("split", row, 2 * QUAD, inner=inner).do("coalesce", (inner, lane)).do("bind", inner, "lane")
+        rows_over_warp(self.b, row, lane)
 
     def results(self) -> None:
         """What goes through shared memory is stored by lanes side by side."""

@@ -7,16 +7,15 @@ kernel over rows.  Where the loops inside allow it, other nests that go over the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...errors import ScheduleError
-from ...ir.expr import Expr
 from ...ir.plan import Plan
+from ...ir.program import Statement
 from ...ir.tree import Leaf, Loop
 from ...poly.tensor import is_product
 from ...schedule import Schedule
 from .._steps import Builder, leaves_of
 from ..stitching.moves import body_of, join_inside, separate_leaves
+from .after import variables_of, walked
 from .form import NARROW, product_form
 
 FIRST, PRODUCT, LAST = range(3)
@@ -41,7 +40,7 @@ def products_apart(schedule: Schedule) -> Schedule:
         keep, kernel = b.schedule, b.plan.kernel_of(update)
         if kernel is not None and product_form(b.schedule, kernel.id) is not None:
             continue
-        if not any(_taken(b, update, followed) for followed in (True, False)):
+        if not any(_taken(b, update, followed, summed) for summed in (True, False) for followed in (True, False)):
             b.schedule = keep
     return b.schedule
 
@@ -56,14 +55,14 @@ def used_by_products(schedule: Schedule) -> frozenset[str]:
                      for a in plan.statement_of[leaf.statement].accesses)
 
 
-def _taken(b: Builder, update: str, followed: bool) -> bool:
-    """Take one product apart, with or without other nests that follow it; whether a product came of it."""
+def _taken(b: Builder, update: str, followed: bool, summed: bool) -> bool:
+    """Take one product apart, with or without other nests that follow it, and sums over its rows; whether it came of it."""
     tile, kernel = _tile(b.plan, update), b.plan.kernel_of(update)
     assert kernel is not None
     if tile is None or any(x.role != "seq" for _, above, k in b.plan.leaves if k.id == kernel.id for x in above):
         return False
-    number = _numbered(b, update, tile, kernel.id, followed)
-    if set(number.values()) == {PRODUCT}:
+    number, sums = _numbered(b, update, tile, kernel.id, followed, summed)
+    if set(number.values()) == {PRODUCT} or summed > bool(sums):
         return False
     keep = b.schedule
     try:
@@ -71,14 +70,26 @@ def _taken(b: Builder, update: str, followed: bool) -> bool:
         own = b.plan.kernel_of(update)
         assert own is not None
         join_inside(b, own.id)
+        for leaf in sums:
+            _joined(b, update, leaf)
         _accumulated(b, update, number)
         form = product_form(b.schedule, own.id)
     except ScheduleError:
         form = None
-    if form is None or min(form.extents[:2]) < NARROW:
+    if form is None or min(form.extents[:2]) < NARROW or not sums <= set(form.sums):
         b.schedule = keep
         return False
     return True
+
+
+def _joined(b: Builder, update: str, leaf: str) -> None:
+    """Fuse what is left of a sum's own loops, which carry it, with those of the product."""
+    while True:
+        one, other = ([x.id for x in hit[1]] for hit in (b.plan.find(update), b.plan.find(leaf)) if hit is not None)
+        apart = next(((x, y) for x, y in zip(one, other, strict=False) if x != y), None)
+        if apart is None:
+            return
+        b.do("fuse", *apart)
 
 
 def _accumulated(b: Builder, update: str, number: dict[str, int]) -> None:
@@ -95,41 +106,69 @@ def _tile(plan: Plan, update: str) -> Loop | None:
     assert hit is not None
     leaf, above = hit
     assert isinstance(leaf, Leaf)
-    kept = _walked(plan, leaf)
+    kept = walked(plan, leaf)
     around = [x for x in above if x.id in kept]
     if len(around) < 2 or tuple(around) != above[: len(around)] or len(around) == len(above):
         return None
     return around[-1]
 
 
-def _numbered(b: Builder, update: str, tile: Loop, kernel: str, followed: bool) -> dict[str, int]:
-    """Which kernel each statement goes to."""
+def _numbered(b: Builder, update: str, tile: Loop, kernel: str, followed: bool,
+              summed: bool) -> tuple[dict[str, int], set[str]]:
+    """Which kernel each statement goes to, and the sums over rows of the product that go to its own.
+
+    These are worth it where nothing else needs the product: it is not stored then.
+    """
     plan, inside = b.plan, {leaf.id for leaf in leaves_of(tile)}
     leaves = [leaf for node in body_of(b, kernel) for leaf in leaves_of(node)]
     statement = {leaf.id: plan.statement_of[leaf.statement] for leaf in leaves}
     here, total = [leaf.id for leaf in leaves].index(update), _leaf(plan, update)
-    element, made = _walked(plan, total), {plan.statement_of[total.statement].target.array}
-    number, late = {update: PRODUCT}, set[str]()
+    element, made = walked(plan, total), {plan.statement_of[total.statement].target.array}
+    number, late, sums = {update: PRODUCT}, set[str](), set[str]()
     for n, leaf in enumerate(leaves):
         s = statement[leaf.id]
-        if s.update or not (leaf.id in inside or (followed and n > here)):
+        if not (leaf.id in inside or (followed and n > here)) or late & {a.array for a in s.accesses}:
             follows = False
+        elif s.update:
+            follows = summed and n > here and _sums_one_by_one(plan, leaf, made, element, leaf.id in inside)
+            sums |= {leaf.id} if follows else set()
         elif leaf.id in inside:
-            follows = element <= _walked(plan, leaf) and not late & {a.array for a in s.accesses}
+            follows = element <= walked(plan, leaf)
         else:
-            follows = _one_by_one(plan, leaf, made, len(element)) and not late & {a.array for a in s.accesses}
+            follows = _one_by_one(plan, leaf, made, len(element))
         if follows:
             number[leaf.id] = PRODUCT
-            made.add(s.target.array)
-        elif n > here:
+            if not s.update:
+                made.add(s.target.array)
+        elif n > here and not (summed and s.target.array not in made and _starts(s)):
             late.add(s.target.array)
+    needed = {r.array for leaf in leaves if leaf.id not in number for r in statement[leaf.id].reads}
+    if any(name in needed or plan.array_of[name].role != "temporary" for name in made):
+        sums = set()
+    added = {statement[leaf].target.array for leaf in sums}
     needed = {r.array for leaf, n in number.items() if n == PRODUCT for r in statement[leaf].reads}
-    for leaf in reversed(leaves[:here]):
+    for n, leaf in reversed([*enumerate(leaves)]):
         s = statement[leaf.id]
-        if leaf.id not in number and s.target.array in needed - made:
+        first = n < here and s.target.array in needed - made
+        if leaf.id not in number and (first or (s.target.array in added and _starts(s))):
             number[leaf.id] = FIRST
             needed |= {r.array for r in s.reads}
-    return {leaf.id: number.get(leaf.id, LAST) for leaf in leaves}
+    return {leaf.id: number.get(leaf.id, LAST) for leaf in leaves}, sums
+
+
+def _starts(s: Statement) -> bool:
+    """Whether a statement needs nothing that others compute."""
+    return not s.update and not s.reads
+
+
+def _sums_one_by_one(plan: Plan, leaf: Leaf, made: set[str], element: frozenset[str], inside: bool) -> bool:
+    """Whether a statement adds up what there is for each element, to fewer ones."""
+    s, hit = plan.statement_of[leaf.statement], plan.find(leaf.id)
+    assert hit is not None
+    loops, read = frozenset(x.id for x in hit[1]), [r for r in s.reads if r.array in made]
+    if s.update != "sum" or not read or (loops != element if inside else len(loops) != len(element)):
+        return False
+    return bool(walked(plan, leaf)) and walked(plan, leaf) < loops and all(variables_of(leaf, r.index) == loops for r in read)
 
 
 def _one_by_one(plan: Plan, leaf: Leaf, made: set[str], axes: int) -> bool:
@@ -137,24 +176,8 @@ def _one_by_one(plan: Plan, leaf: Leaf, made: set[str], axes: int) -> bool:
     s, hit = plan.statement_of[leaf.statement], plan.find(leaf.id)
     assert hit is not None
     loops, read = {x.id for x in hit[1]}, [r for r in s.reads if r.array in made]
-    return len(loops) == axes and bool(read) and _walked(plan, leaf) == loops and all(
-        _variables(leaf, r.index) == loops for r in read)
-
-
-def _walked(plan: Plan, leaf: Leaf) -> frozenset[str]:
-    """The loops that move the element a statement writes."""
-    return _variables(leaf, plan.statement_of[leaf.statement].target.index)
-
-
-def _variables(leaf: Leaf, index: tuple[object, ...]) -> frozenset[str]:
-    at = dict(leaf.at)
-
-    def each() -> Iterator[str]:
-        for e in index:
-            if isinstance(e, Expr):
-                yield from e.substitute(at).variables()
-
-    return frozenset(each())
+    return len(loops) == axes and bool(read) and walked(plan, leaf) == loops and all(
+        variables_of(leaf, r.index) == loops for r in read)
 
 
 def _leaf(plan: Plan, name: str) -> Leaf:

@@ -15,18 +15,18 @@ from math import gcd, prod
 
 from ...ir.dtype import DType
 from ...ir.expr import Expr, const, var
-from ...ir.operations import OPERATIONS
 from ...ir.plan import Plan
-from ...ir.scalar import Call, walk
-from ...ir.tree import Leaf, Loop, ranges
+from ...ir.tree import Leaf, Loop
 from ...poly.bulk import MOST_STEP
 from ...poly.tensor import is_product, significand_of
 from ...schedule import Schedule
 from .._steps import chain, leaves_of
 from ..counts import operations_of
+from .accesses import index_of, strides_of, vector_of, written
+from .after import aligned_bytes, is_long, lies_across, row_sums, sums_rows
 
-PAIRED, VECTOR_BYTES = 2, 16
-"""Bytes of results of which the pairs that lanes hold are half a sector for a row; and of the widest store of a thread."""
+VECTOR_BYTES = 16
+"""Of the widest store of a thread."""
 SHORT = 8
 """Iterations of a loop over the depth with which an instruction would multiply more zeros than elements."""
 NARROW = 8
@@ -131,6 +131,8 @@ class ProductForm:
         Operations that follow each sum, by what each takes in additions.
     significand : int
         Bits that a factor keeps of its significand (tf32), 0 for all.
+    sums : tuple of str
+        Leaves behind the product that sum over its columns, an element for each row (and batch).
     """
 
     kernel: str
@@ -158,6 +160,7 @@ class ProductForm:
     long: bool = False
     work: int = 0
     significand: int = 0
+    sums: tuple[str, ...] = ()
 
     @property
     def types(self) -> tuple[DType, DType, DType, int]:
@@ -225,77 +228,17 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     others = [x for x in inner if not gathered and x is not k]
     heights, widths = tuple(x.extent for x in rows), tuple(x.extent for x in columns)
     every = [*leaves_of(body[0])]
-    last, after = every[-1], every[every.index(update) + 1:]
-    grouped = any(x.id in e.substitute(update.places).variables() for x in columns for e in _access(plan, update, 0))
+    after = every[every.index(update) + 1:]
+    last = next((x for x in reversed(after) if not sums_rows(plan, x, {y.id for y in columns})), None)
+    grouped = any(x.id in e.substitute(update.places).variables() for x in columns for e in written(plan, update, 0))
     return ProductForm(kernel, update.id, statement.target.array, tuple(x.id for x in batch), first.free, second.free, heights,
                        widths, k.id, tuple(x.id for x in others), tuple(x.extent for x in others),
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
                        plan.array_of[statement.target.array].dtype, gathered or _by_stride(plan, update, inner),
-                       () if gathered else flat, gathered, grouped, _aligned(plan, last, wide, flat), _across(plan, last, tall),
-                       _is_long(plan, after, update, {*wide}, {*tall}),
-                       sum(operations_of(plan.statement_of[x.statement]) for x in after), significand_of(statement))
-
-
-def _is_long(plan: Plan, leaves: Sequence[Leaf], update: Leaf, wide: set[str], tall: set[str]) -> bool:
-    """Whether what follows the sum takes longer than its store (:attr:`ProductForm.long`)."""
-    total = plan.statement_of[update.statement].target.array
-    for leaf in leaves:
-        statement = plan.statement_of[leaf.statement]
-        for slot, access in enumerate(statement.reads):
-            used = frozenset[str]().union(*(e.variables() for e in index_of(plan, leaf, slot) or ()))
-            if access.array != total and plan.array_of[access.array].role != "temporary" and used & wide and used & tall:
-                return True
-        if any(isinstance(x, Call) and (OPERATIONS[x.op].special or OPERATIONS[x.op].ulp > 1) for x in walk(statement.value)):
-            return True
-    return False
-
-
-def _aligned(plan: Plan, leaf: Leaf, columns: Sequence[str], flat: Sequence[tuple[str, ...]]) -> int:
-    """Bytes of the last leaf's accesses along columns (:attr:`ProductForm.aligned`)."""
-    statement = plan.statement_of[leaf.statement]
-    array, slot = plan.array_of[statement.target.array], len(statement.reads)
-    if array.dtype.bytes != PAIRED or index_of(plan, leaf, slot) is None:
-        return 0
-    steps = strides_of(plan, leaf, slot)
-    along = {name for name in columns if steps.get(name) == 1}
-    for run in flat:  # of loops that are one, those that walk the results on, too
-        for x, y in zip(run[-2::-1], run[:0:-1], strict=True):
-            if y in along and steps.get(x) == steps[y] * plan.loops[y].extent:
-                along.add(x)
-    return vector_of(plan, leaf, slot, along) * array.dtype.bytes if along else 0
-
-
-def _across(plan: Plan, leaf: Leaf, rows: Sequence[str]) -> bool:
-    """Whether the last leaf's results have neighbours along rows (:attr:`ProductForm.across`)."""
-    slot = len(plan.statement_of[leaf.statement].reads)
-    steps = strides_of(plan, leaf, slot) if index_of(plan, leaf, slot) is not None else {}
-    return any(steps.get(name) == 1 for name in rows)
-
-
-def _access(plan: Plan, leaf: Leaf, slot: int) -> list[Expr]:
-    """The index of an access as it is written."""
-    return [e for e in plan.statement_of[leaf.statement].accesses[slot].index if isinstance(e, Expr)]
-
-
-def index_of(plan: Plan, leaf: Leaf, slot: int) -> tuple[Expr, ...] | None:
-    """The element of an access over the loops around, or None where it is data-dependent."""
-    hit, access = plan.find(leaf.id), plan.statement_of[leaf.statement].accesses[slot]
-    assert hit is not None
-    at, scope = dict(leaf.at), ranges(hit[1])
-    found = [e.substitute(at, scope) if isinstance(e, Expr) else None for e in access.index]
-    return None if None in found else tuple(e for e in found if e is not None)
-
-
-def strides_of(plan: Plan, leaf: Leaf, slot: int) -> dict[str, int]:
-    """Elements from one iteration of each loop to the next."""
-    index, out = index_of(plan, leaf, slot) or (), dict[str, int]()
-    shape, step = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array].stored, 1
-    for e, extent in zip(reversed(index), reversed(shape), strict=True):
-        for atom, c in e.terms:
-            if isinstance(atom, str):
-                out[atom] = out.get(atom, 0) + c * step
-        step *= extent
-    return out
+                       () if gathered else flat, gathered, grouped, aligned_bytes(plan, last, wide, flat) if last else 0,
+                       last is not None and lies_across(plan, last, tall), is_long(plan, after, update, {*wide}, {*tall}),
+                       sum(operations_of(plan.statement_of[x.statement]) for x in after), significand_of(statement),
+                       row_sums(plan, after, {x.id for x in (*batch, *rows)}, {*wide}))
 
 
 def _deepest(loops: list[Loop], plan: Plan, leaf: Leaf) -> Loop:
@@ -384,15 +327,3 @@ def _beside(index: Sequence[Expr], free: Sequence[str], depth: str) -> tuple[boo
     """Which loops walk axes on the same side of the depth's as the last one does."""
     axis = {name: n for n, e in enumerate(index) for name in e.variables() & {*free, depth}}
     return tuple((axis[name] > axis[depth]) == (axis[free[-1]] > axis[depth]) for name in free)
-
-
-def vector_of(plan: Plan, leaf: Leaf, slot: int, run: set[str]) -> int:
-    """Elements of one access along the loops of a run: as many as 16 bytes hold, if all runs begin at a multiple of them."""
-    index, steps = index_of(plan, leaf, slot) or (), strides_of(plan, leaf, slot)
-    array = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array]
-    still = {name for name in steps if plan.loops[name].extent == 1}
-    start = sum(e.const * prod(array.stored[axis + 1:]) for axis, e in enumerate(index))
-    size = 16 // array.dtype.bytes if any(steps.get(name) == 1 for name in run) else 1
-    while size > 1 and (start % size or any(step % size for name, step in steps.items() if name not in run | still)):
-        size //= 2
-    return size

@@ -16,6 +16,7 @@ from ..reductions import reduce
 from .form import ProductForm
 from .model import held_blocks, needs_bounds
 from .results import WIDEST, by_bulk_stores, for_one_thread, in_fragments, outlined, pairs, stored
+from .row_sums import in_parts, joined
 from .shapes import ROW_BYTES, Tiling, boxes, require_tiling, warp_instruction
 from .slices import sliced_apart
 from .threads import deep, serpentine, spread_over_threads
@@ -54,6 +55,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
         form, adding = sliced_apart(b, form, t.chunk(form))
     tile = _blocks(b, form, t, gpu)
     update, tiles = _apart(b, form, tile), boxes(form, t)
+    parts = in_parts(b, form)
     result, copy = outlined(b, form.update, t.matrix) if t.through else ("", "")
     by_engine = bool(result) and t.bulk_stores and t.engine == "warpgroup" and 1 in (t.down, t.across)
     if by_engine:
@@ -61,6 +63,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, ...]], None]] = {
         "warpgroup": _of_groups, "warp": _of_warps, "plain": _of_threads}
     ways[t.engine](b, form, t, update)
+    joined(b, parts, t.engine == "warpgroup")
     role = "thread.x" if t.engine == "warpgroup" else "lane"
     if copy:
         in_fragments(b, copy, role)

@@ -16,6 +16,7 @@ from ...ir.swizzle import MODES
 from ...ir.tree import WARP_SIZE
 from ...poly.roles import UNIT, shares
 from ..pipelines.rates import of_lines, of_sectors
+from .after import sums_fit
 from .form import Factor, ProductForm
 
 GROUP_ROWS = 64
@@ -218,9 +219,11 @@ def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """The tilings that fit a GPU and this product."""
     for find in (_of_groups, _of_warps, _of_threads):
         for t in find(form, gpu):
-            if form.grouped and form.extents[1] % t.columns:
+            if (form.grouped and form.extents[1] % t.columns) or (form.sums and not sums_fit(t.engine, t.columns // t.across)):
                 continue
             yield t
+            if form.sums:
+                continue
             yield from _in_turn(t, form, gpu)
             yield from _in_clusters(t, form, gpu)
             if t.engine != "plain" and form.aligned and _fits(through := replace(t, through=True), form, gpu, MOST_REGISTERS):
@@ -282,7 +285,7 @@ def lines_of(form: ProductForm, f: Factor, t: Tiling) -> float:
 
 def sliced(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """The same tiling with the depth in slices, where the blocks of a grid without do not go round the GPU a few times."""
-    if t.through or t.producer:
+    if t.through or t.producer or form.sums:
         return  # sums of slices are f32: the pairs that lanes hold are whole sectors
     blocks, steps, others = t.blocks(form), -(-form.extents[2] // t.depth), prod(form.outer_extents)
     if form.gathered or blocks > FEW * gpu.multiprocessors:

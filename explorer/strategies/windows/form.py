@@ -15,7 +15,7 @@ from ...ir.tree import Leaf
 from ...poly.tensor import is_product
 from ...schedule import Schedule
 from .._steps import chain, leaves_of
-from ..contraction.form import index_of, strides_of, vector_of
+from ..contraction.accesses import index_of, strides_of, vector_of
 from ..contraction.groups import in_groups
 
 MOST_SHARING, MOST_RUN = 8, 8
