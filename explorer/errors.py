@@ -74,9 +74,13 @@ class ExplorerError(Exception):
         """
         lines = [self.what]
         lines += [self.where] if self.where else []
-        lines += [self.why] if self.why else []
+        lines += self.reasons()
         lines += [f"try: {self.hint}"] if self.hint else []
         return "\n  ".join(lines)
+
+    def reasons(self) -> list[str]:
+        """The reason, a line each."""
+        return [self.why] if self.why else []
 
     def _render_traceback_(self) -> list[str]:
         """IPython shows this instead of a traceback: the user's mistake is not in our stack."""
@@ -180,6 +184,11 @@ class TransformError(ScheduleError):
 
 class IllegalSchedule(ScheduleError):
     """A transformation would change what the program computes; `finding` says how."""
+
+    def reasons(self) -> list[str]:
+        """The reason, and for which sizes it holds, where that is known and not said yet."""
+        proof = getattr(self.details.get("finding"), "proof", None)
+        return [*super().reasons(), *([proof.when] if proof is not None and proof.condition not in self.why else [])]
 
 
 class ReplayError(ScheduleError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast, overload
 
@@ -70,6 +70,83 @@ class Instance:
 
 
 @dataclass(frozen=True)
+class Act(Instance):
+    """What an instance does in a kernel's text: `point` has the values of the loops around it.
+
+    Attributes
+    ----------
+    does : str
+        A verb with its object, as ``"reads a_s"`` or ``"waits for group 3"``.
+    loops : tuple of str
+        The loops around it, outermost first.
+    threads : str
+        Who does it, in words.
+    """
+
+    does: str = ""
+    loops: tuple[str, ...] = ()
+    threads: str = ""
+
+    def __str__(self) -> str:
+        at = ", ".join(f"{name} = {value}" for name, value in zip(self.loops, self.point, strict=True))
+        return " ".join(filter(None, (self.statement, f"at {at}" if at else "", f"({self.threads})" if self.threads else "",
+                                      self.does)))
+
+
+@dataclass(frozen=True)
+class Proof:
+    """For which sizes a refusal holds, and the least instance of it.
+
+    Attributes
+    ----------
+    condition : str
+        When it would be legal: ``"legal iff K % 6 == 0"``, or ``"never legal: it fails for every K >= 1"``.
+    least : tuple of (str, int)
+        The least sizes that fail, and the iteration.
+    source, sink : Instance
+        The pair that shows it.
+    says : str
+        What goes wrong between the two.
+    here : str
+        For which trip counts it would be legal with the other sizes as they are, where the condition is on these, too.
+    """
+
+    condition: str
+    least: tuple[tuple[str, int], ...]
+    source: Instance
+    sink: Instance
+    says: str = ""
+    here: str = ""
+
+    @property
+    def when(self) -> str:
+        """The condition and the least sizes."""
+        return f"{self.condition}; it fails first for {', '.join(f'{name} = {value}' for name, value in self.least)}"
+
+    def __str__(self) -> str:
+        return f"{self.when}: {self.source}; {self.sink}{f': {self.says}' if self.says else ''}"
+
+
+class Proving:
+    """A proof that is found when it is first read."""
+
+    def __init__(self, ask: Callable[[], Proof | None]) -> None:
+        self._ask = ask
+
+    @cached_property
+    def found(self) -> Proof | None:
+        """The proof, or None where sizes cannot be left open."""
+        return self._ask()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _proved, (self.found,)
+
+
+def _proved(proof: Proof | None) -> Proving:
+    return Proving(lambda: proof)
+
+
+@dataclass(frozen=True)
 class Finding:
     """Why a schedule is not legal.
 
@@ -96,6 +173,8 @@ class Finding:
         What to try, as Python calls on the schedule (``skew('j', by='i', factor=1)``) or sentences.  The questions write
         proposals, with ``…`` for an argument that they do not know; in the refusal of a step only those that were tried and
         help are left (:mod:`explorer.steps.hints`).
+    proving : Proving or None
+        Finds out for which sizes it holds.
     """
 
     question: str
@@ -109,6 +188,12 @@ class Finding:
     nodes: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
     hints: Sequence[str] = ()
+    proving: Proving | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def proof(self) -> Proof | None:
+        """For which sizes it holds, with the least instance; None where the question has none, or cannot leave them open."""
+        return self.proving.found if self.proving else None
 
     @property
     def where(self) -> str:

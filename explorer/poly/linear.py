@@ -201,6 +201,16 @@ def function(source: Tuple, name: str, values: Sequence[Expr], conditions: Itera
     return build_map(source, sink, (*same, *conditions))
 
 
+def joint_set(tuples: Sequence[Tuple], conditions: Iterable[Condition]) -> isl.Set:
+    """The values of all variables of some tuples, one after the other, that satisfy the conditions together."""
+    system = _System(tuples)
+    for c in conditions:
+        system.add(c)
+    space = _set_space("", system.dims)
+    return isl.Set.from_basic_set(
+        isl.BasicSet.from_constraint_matrices(space, *system.matrices(), _D.set, _D.div, _D.param, _D.cst))
+
+
 def has_point(tuples: Sequence[Tuple], conditions: Iterable[Condition]) -> bool:
     """Whether the variables of these tuples can satisfy the conditions together, by isl."""
     system = _System(tuples)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import islpy as isl
 
 from ..ir.expr import Expr
-from ..ir.finding import Finding, Instance
+from ..ir.finding import Finding, Instance, Proving
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.scalar import Call, Read, Scalar
@@ -21,6 +21,7 @@ from .deduce import Facts, over
 from .dependence import Dependence
 from .dependence_hull import dimension_facts, least
 from .isl import smallest
+from .order_trips import lost
 from .placed import Placed, place_exprs
 from .plan_facts import facts
 from .relations import FAR, value_map
@@ -251,9 +252,11 @@ def _order_finding(plan: Plan, d: Dependence, a: Placed, b: Placed, pairs: isl.M
         "a later time": f"in the program {source} runs first; now {sink} would run before it",
     }[when]
     carrying = _carrier(a, b, source, sink)
+    staged = any(plan.buffer_of[view.buffer].space == "shared" for p in (a, b) for _, view in p.leaf.views)
+    sized = Proving(lambda: lost(a, b, pairs, (source, sink))) if staged and when == "a later time" else None
     return Finding("order", what, why, d.array, element, d.kind, source, sink, (a.leaf.id, b.leaf.id, *carrying),
                    tuple(sorted({s.line for s in (a.statement, b.statement) if s.line})),
-                   (*_as_extremum(a, b), *_hints(a, b, when, carrying)))
+                   (*_as_extremum(a, b), *_hints(a, b, when, carrying)), sized)
 
 
 def _carrier(a: Placed, b: Placed, source: Instance, sink: Instance) -> tuple[str, ...]:

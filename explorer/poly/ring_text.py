@@ -8,12 +8,12 @@ from typing import cast
 import islpy as isl
 
 from ..ir.expr import var
-from ..ir.finding import Finding
+from ..ir.finding import Finding, Proof
 from ..ir.plan import Plan
 from ..ir.tree import Loop
 from .isl import alone
 from .linear import Tuple, at_least, build_set
-from .ring import Ring, ring, ways
+from .ring import Ring, Use, ring, ways
 from .ring_questions import NAMES, Family, Flight, Least, failing, fails, least
 
 WORDS = {"S": "stages", "R": "release distance", "F": "in flight", "K": "trip count"}
@@ -37,6 +37,8 @@ class Condition:
     otherwise: str = ""
 
     def __str__(self) -> str:
+        if self.always == NEVER:
+            return f"legal only where {self.otherwise}" if self.otherwise else "never legal: it fails for every trip count K >= 1"
         more = f"; otherwise only where {self.otherwise}" if self.otherwise else ""
         return f"legal iff {self.always}{more}"
 
@@ -144,10 +146,19 @@ def in_flight_words(flight: Flight) -> str:
     return "steps whose products are in flight" if flight == "products" else "groups of copies that a wait leaves open"
 
 
+def _use(family: Family, at: Least) -> Use | None:
+    return next((u for u in family.ring.uses if u.leaf in (at.first, at.second)), None)
+
+
+def _iteration(family: Family, at: Least) -> int:
+    """The iteration in which the tile of the least instance is used."""
+    use = _use(family, at)
+    return at.tile - (use.tile if use else 0)
+
+
 def told(family: Family, at: Least) -> str:
     """What goes wrong in the least instance."""
-    use = next((u for u in family.ring.uses if u.leaf in (at.first, at.second)), None)
-    t, k = at.tile, at.tile - (use.tile if use else 0)
+    use, t, k = _use(family, at), at.tile, _iteration(family, at)
     if at.reason == "late":
         return f"{at.first} reads tile {t} in iteration {k} before {at.second} is issued"
     if at.reason == "landed":
@@ -162,8 +173,10 @@ def told(family: Family, at: Least) -> str:
     return f"{at.first} waits in iteration {k} for what comes behind it, for ever"
 
 
-def sentence(plan: Plan, finding: Finding) -> str:
-    """The condition behind a refusal, where it is one of a pipelined loop, with the least trip count that fails; else empty."""
+def proof_of(plan: Plan, finding: Finding) -> Proof | None:
+    """For which sizes a refusal of a pipelined loop holds, with the least trip count that fails; None where it is of none."""
+    if finding.source is None or finding.sink is None:
+        return None
     loops = dict.fromkeys(x.id for node in finding.nodes for x in _around(plan, node))
     for name, of in ((x, of) for x in loops for of in ways(plan, x)):
         found = ring(plan, name, of)
@@ -174,10 +187,20 @@ def sentence(plan: Plan, finding: Finding) -> str:
                 continue
             worst = least(family, **own)
             if worst is not None:
-                here = ", ".join(f"{WORDS[n]} {own[n]}" for n in ("S", "R", "F"))
-                return (f"{name} is {condition(family)}; with {here} it fails first for K = {worst.K}: "
-                        f"{told(family, worst)}")
-    return ""
+                here, trips = ((WORDS[n], own[n]) for n in ("S", "R", "F")), trip_counts(family, own["S"], own["R"], own["F"])
+                return Proof(f"{name} is {condition(family)}", (*here, ("K", worst.K), (name, _iteration(family, worst))),
+                             finding.source, finding.sink, told(family, worst), trips)
+    return None
+
+
+def sentence(plan: Plan, finding: Finding) -> str:
+    """The condition behind a refusal, where it is one of a pipelined loop, with the least trip count that fails; else empty."""
+    proof = proof_of(plan, finding)
+    if proof is None:
+        return ""
+    *own, (_, trips), _ = proof.least
+    here = ", ".join(f"{name} {value}" for name, value in own)
+    return f"{proof.condition}; with {here} it fails first for K = {trips}: {proof.says}"
 
 
 def _around(plan: Plan, node: str) -> tuple[Loop, ...]:

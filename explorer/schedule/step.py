@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Protocol
 
 from ..errors import Undecided
-from ..ir.finding import Finding, Verdict
+from ..ir.finding import Finding, Proving, Verdict
 from ..ir.plan import Plan
 from ..poly.bulk_store import broken_stores
 from ..poly.judge import judge
 from ..poly.lane_reads import broken_shuffles
 from ..poly.mechanism import broken_boxes
-from ..poly.ring_text import sentence
+from ..poly.ring_text import proof_of, sentence
 from ..poly.tensor import misshapen_tiles, ordinary_in_tiles
 from ..system import cancel
 
@@ -88,4 +88,5 @@ def _with_condition(plan: Plan, finding: Finding) -> Finding:
         more = sentence(plan, finding) if finding.question == "flow" else ""
     except Undecided:
         more = ""
-    return replace(finding, why="; ".join(filter(None, (finding.why, more)))) if more else finding
+    why = "; ".join(filter(None, (finding.why, more)))
+    return replace(finding, why=why, proving=Proving(lambda: proof_of(plan, finding))) if more else finding

@@ -56,8 +56,9 @@ def refusal_facts(refusal: Refusal, live: bool = False) -> str:
         more += _button("execute", "run the counterexample")
     hints = "".join(_hint(*hint) for hint in refusal.hints) if live else tries([text for text, _ in refusal.hints])
     why = refusal.why if refusal.why != refusal.what else ""
-    facts = ("why", _lines(why)), ("where", _lines(refusal.where)), ("pair", pair), ("order", order), ("try", hints + more)
-    return definitions(*facts)
+    sizes = finding.proof.when if finding and finding.proof and finding.proof.condition not in why else ""
+    facts = ("why", _lines(why)), ("sizes", _lines(sizes)), ("where", _lines(refusal.where))
+    return definitions(*facts, ("pair", pair), ("order", order), ("try", hints + more))
 
 
 @picture_of("ir.finding.Finding")

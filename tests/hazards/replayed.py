@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.ir.finding import Finding
+from explorer.ir.finding import Act, Finding, Instance
 from explorer.kernel.launches import plan_ir
 from tests.mutants.printed import Subject
 
@@ -34,18 +34,25 @@ def replay(bug: Bug) -> Replay:
 
 def page(found: Sequence[Replay]) -> str:
     """The page of the documentation."""
-    rows = [f"| [{r.bug.name}]({r.bug.link}) | {r.bug.mechanism} | {_how(r)} {r.refusal.what} | {r.device} | {r.bug.mended} |"
-            for r in found]
+    rows = [f"| [{r.bug.name}]({r.bug.link}) | {r.bug.mechanism} | {_how(r)} {r.refusal.what} | {_when(r)} | {_least(r)} | "
+            f"{r.device} | {r.bug.mended} |" for r in found]
     return "\n".join([
         "# Bugs in pipelines", "",
         "Users of other compilers have reported these bugs: pipelines that compute something else, race, or wait for ever.  Each "
         "is a schedule here.  Where one of the moves would make it, the move is refused with the smallest pair of instances.  "
         "Where no move ever makes it, the intermediate representation of a right schedule is edited as the other compiler's pass "
-        "left it; the judge of what is printed refuses it, with the first iteration that is wrong where there is one.  The CPU "
-        "device knows nothing of either: it runs the kernel with the bug, copies landing and products reading as early or late "
-        "as they may, and says what the third column has.  The mended schedule is accepted, and right in the same orders.", "",
+        "left it; the judge of what is printed refuses it.", "",
+        "A refusal is an answer for all sizes.  It has the condition under which the same would be legal, over the trip count K "
+        "and, where slots are reused, the stages S, the release distance (a copy takes the slot of the tile so many iterations "
+        "before) and what is in flight; \"never\" is for every K.  It has the least instance: the sizes, the iteration, and the "
+        "two that do not fit, with who does what.  Conditions are derived when they are read, from the relations that the judge "
+        "has: the trip count is a variable of them, and isl projects onto it; numbers of groups are taken in digits of S.  The "
+        "tests make the same schedule with other trip counts and stages, and compare.", "",
+        "The CPU device knows nothing of either: it runs the kernel with the bug, copies landing and products reading as early "
+        "or late as they may, and says what its column has.  The mended schedule is accepted, and right in the same orders.", "",
         f"{len(found)} bugs, {sum(bool(r.device) and not r.mended for r in found)} of them refused, shown and mended.", "",
-        "| bug | mechanism | refused | the CPU device says | mended by |", "|---|---|---|---|---|", *rows, "",
+        "| bug | mechanism | refused | legal | least instance | the CPU device says | mended by |",
+        "|---|---|---|---|---|---|---|", *rows, "",
         "How many errors of each kind are noticed in many pipelines: "
         "[benchmarks/results/pipeline_mutants.md](../benchmarks/results/pipeline_mutants.md).", "",
         "Made by `python -m benchmarks.properties --bugs --write`; the bugs are in `tests/hazards/bugs.py`.", ""])
@@ -53,3 +60,23 @@ def page(found: Sequence[Replay]) -> str:
 
 def _how(r: Replay) -> str:
     return f"`{r.bug.step}`:" if r.bug.step is not None else "the edited kernel:"
+
+
+def _when(r: Replay) -> str:
+    proof = r.refusal.proof
+    if proof is None:
+        return ""
+    return f"{proof.condition}{f'; with these sizes: {proof.here}' if proof.here else ''}"
+
+
+def _least(r: Replay) -> str:
+    proof = r.refusal.proof
+    if proof is None:
+        return ""
+    sizes = ", ".join(f"{name} = {value}" for name, value in proof.least)
+    return f"{sizes}: {_end(proof.source)}; {_end(proof.sink)}{f': {proof.says}' if proof.says else ''}"
+
+
+def _end(one: Instance) -> str:
+    place = ", ".join(f"{role} = {value}" for role, value in one.place)
+    return str(one) if isinstance(one, Act) or not place else f"{one} ({place})"

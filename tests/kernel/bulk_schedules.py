@@ -155,9 +155,9 @@ def tiled_product(stages: int = 1, c: int = 72, d: int = 20, e: int = 40, tile: 
     return s.pipeline("k", stages, buffers=slots) if stages > 1 else s
 
 
-def several_tiles(stages: int = 3) -> Schedule:
+def several_tiles(stages: int = 3, steps: int = 5) -> Schedule:
     """One block computes all tiles one after the other, so that groups of one tile follow those of the tile before."""
-    s = product.schedule(D=16, E=40, C=80).split("i", 8).split("j", 32).split("k", 16).reorder("i", "j", "i.i", "j.i")
+    s = product.schedule(D=16, E=40, C=16 * steps).split("i", 8).split("j", 32).split("k", 16).reorder("i", "j", "i.i", "j.i")
     s = s.bind("i.i", "thread.y").contract("total", "register").bind("j.i", "thread.x")
     s = s.stage("x", "k", engine="bulk", swizzle=32).stage("y", "k", engine="bulk", swizzle=64)
     return s.pipeline("k", stages) if stages > 1 else s

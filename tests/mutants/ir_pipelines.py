@@ -116,9 +116,9 @@ KINDS: dict[str, tuple[Rule, ...]] = {
 """Kinds of errors, and where each can be made in a body."""
 
 
-def warpgroup() -> Schedule:
+def warpgroup(steps: int = 2) -> Schedule:
     """A product whose factors threads bring themselves, for tensor instructions that read shared memory by themselves."""
-    s = define(PRODUCT, "group.py").schedule(M=64, N=64, K=128).tile(("i", "j"), (64, 64))
+    s = define(PRODUCT, "group.py").schedule(M=64, N=64, K=64 * steps).tile(("i", "j"), (64, 64))
     for loop in ("j.i", "i.i"):
         s = s.distribute(loop, after="S1").distribute(loop, after="S0")
     s = s.reorder(("k", "i.i.3", "j.i.3")).split("k", 64).reorder(("k", "i.i.3", "j.i.3", "k.i")).contract("acc", "register")

@@ -14,6 +14,10 @@ is compared with the plan, as exact relations over physical coordinates and loop
 - *barriers*: those in the text order all threads that meet in one element (:mod:`~explorer.kernel.validate.barriers`);
 - *bounds*: no access leaves its array (:mod:`~explorer.kernel.validate.bounds`).
 
+A finding about barriers, commits, waits or arrivals has a proof, found out when it is read: for which trip counts and stages it
+holds, and the least instance with the two that do not fit (:mod:`~explorer.kernel.validate.raced`,
+:mod:`~explorer.kernel.validate.numbered`, :mod:`~explorer.kernel.validate.lifted`).
+
 A pass that breaks one of these is caught in the schedule that it breaks, and nothing is written.  The idea is that of
 Pnueli, Siegel and Singerman, "Translation Validation" (TACAS 1998).
 """
@@ -104,4 +108,5 @@ def require_proved(launch: LaunchIR) -> None:
         If a pass has made something else of it.
     """
     for found in judged(launch):
-        raise NotProved(found.what, where=found.where, why=found.why, hint="; or ".join(found.hints))
+        why = f"{found.why}; {found.proof}" if found.proof else found.why
+        raise NotProved(found.what, where=found.where, why=why, hint="; or ".join(found.hints))

@@ -7,24 +7,25 @@ ends at a wait, so that a barrier has to stand behind the last wait as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
 
 from ...ir.expr import var
-from ...ir.finding import Finding
-from ...ir.instructions import Wgmma, instruction, stays_in_flight
+from ...ir.finding import Finding, Proving
+from ...ir.instructions import Wgmma, instruction
 from ...poly.linear import Condition as Row
 from ...poly.linear import differ, equal, less
 from ...poly.slots import meets_whole_block
 from ..conditions import Condition
-from ..nodes import Barrier, Collect, Combine, Copy, Do, For, Wait, WaitProducts
+from ..nodes import Barrier, Collect, Combine, Do, For, Wait, WaitProducts
 from .boxes import Boxed, BoxStored
 from .leaves import finding
 from .points import Coordinates
+from .raced import Way, raced
 from .steps import Around, Branch, Round, Step, common
-from .touches import Touch, conflict, touches
+from .touches import Touch, conflict, touches, wait_for
 from .wanted import Wanted
 
 
@@ -68,14 +69,16 @@ def check_barriers(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordina
                     continue  # mbarriers order the producer and consumers: see `poly.roles`, and `waits`
                 if not (a.writes or b.writes) or (a.atomic and a.atomic == b.atomic):
                     continue
-                if _races(text, a, b, coordinates):
+                if ways := _races(text, a, b, coordinates):
                     what = f"races with {b.step.leaf} for {a.store.name}: no barrier stands between them"
-                    yield finding("race", a.step.leaf, what, a.step, wanted.get(a.step.leaf))
-                elif (_unseen(a, b) or _unseen(b, a)) and _races(fenced, a, b, coordinates, unseen=True):
+                    yield finding("race", a.step.leaf, what, a.step, wanted.get(a.step.leaf),
+                                  _proof(ways, steps, coordinates, "no barrier stands between them"))
+                elif (_unseen(a, b) or _unseen(b, a)) and (ways := _races(fenced, a, b, coordinates, unseen=True)):
                     w, r = (a, b) if a.writes else (b, a)
-                    what = (f"writes {a.store.name} for {r.step.leaf}, which reads it by itself: no barrier with a fence of the "
-                            "asynchronous proxy stands between them")
-                    yield finding("race", w.step.leaf, what, w.step, wanted.get(w.step.leaf))
+                    missing = "no barrier with a fence of the asynchronous proxy stands between them"
+                    what = f"writes {a.store.name} for {r.step.leaf}, which reads it by itself: {missing}"
+                    yield finding("race", w.step.leaf, what, w.step, wanted.get(w.step.leaf),
+                                  _proof(ways, steps, coordinates, missing))
     yield from _scratch(text, steps, used)
 
 
@@ -176,8 +179,22 @@ def _unseen(x: Touch, y: Touch) -> bool:
     return x.writes and not isinstance(x.step.node, Boxed) and engine and not y.writes
 
 
-def _races(text: Text, a: Touch, b: Touch, coordinates: Coordinates, unseen: bool = False) -> bool:
-    """Whether two touches meet in different threads of a block with no barrier between them; or just those that are `unseen`."""
+def _proof(ways: Sequence[Way], steps: Sequence[Step], coordinates: Coordinates, why: str) -> Proving:
+    return Proving(lambda: raced(ways, _in_one_block(coordinates), _in_two_threads(coordinates), steps, coordinates, why))
+
+
+def _in_one_block(coordinates: Coordinates) -> tuple[Row, ...]:
+    return tuple(equal(var(n), "a", var(n), "b") for n in coordinates.shared)
+
+
+def _in_two_threads(coordinates: Coordinates) -> tuple[tuple[Row, ...], ...]:
+    return differ(coordinates.thread, "a", coordinates.thread, "b")
+
+
+def _races(text: Text, a: Touch, b: Touch, coordinates: Coordinates, unseen: bool = False) -> tuple[Way, ...]:
+    """The ways in which two touches may meet in different threads of a block with no barrier between them, if they ever do; or
+    just those that are `unseen`.
+    """
     first, second = (a, b) if a.number <= b.number else (b, a)
     shared = common(a.step, b.step)
     loops = a.step.loops[:shared]
@@ -188,10 +205,10 @@ def _races(text: Text, a: Touch, b: Touch, coordinates: Coordinates, unseen: boo
             return False  # every thread waits for it itself: see `waits`
         if unseen and not _unseen(x, y):
             return False
-        kind = Wait if isinstance(x.step.node, Copy) else WaitProducts if _stays_in_flight(x) else None
+        kind = wait_for(x)
         return not ordered or (kind is not None and not text.behind_waits(y, kind))
 
-    asked: list[tuple[Touch, Touch, Callable[[], tuple[Row, ...]]]] = []
+    asked: list[Way] = []
     if open_(first, second, text.between(first.number, second.number, inner)):
         asked.append((first, second, lambda: tuple(_same(x) for x in loops)))
     for depth, loop in enumerate(loops):
@@ -204,14 +221,8 @@ def _races(text: Text, a: Touch, b: Touch, coordinates: Coordinates, unseen: boo
                 asked.append((x, y, lambda outer=outer, v=v: (*outer, equal(v + 1, "a", v, "b"))))
             if open_(x, y, text.anywhere(loop, x.step.around)):
                 asked.append((x, y, lambda outer=outer, v=v: (*outer, less(v, "a", v, "b", 2))))
-    block = tuple(equal(var(n), "a", var(n), "b") for n in coordinates.shared)
-    threads = differ(coordinates.thread, "a", coordinates.thread, "b")
-    return any(conflict(x, y, (*block, *rows()), threads) for x, y, rows in asked)
-
-
-def _stays_in_flight(x: Touch) -> bool:
-    """Whether a product that is not waited for at once touches it."""
-    return isinstance(x.step.node, Do) and stays_in_flight(x.step.node.site.leaf.mechanism)
+    block, threads = _in_one_block(coordinates), _in_two_threads(coordinates)
+    return tuple(asked) if any(conflict(x, y, (*block, *rows()), threads) for x, y, rows in asked) else ()
 
 
 def _same(loop: Round) -> Row:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir.expr import Expr, const, var
-from ...ir.finding import Finding
+from ...ir.finding import Finding, Proving
 from ...ir.plan import Plan
 from ...ir.tree import THREAD_ROLES
 from ...poly.bulk_store import BULK_STORE
@@ -337,9 +337,11 @@ class Leaves:
                         yield finding("flow", name, "stores what the program does not compute", run.step, self.wanted[name])
 
 
-def finding(question: str, leaf: str, what: str, step: Step | None, w: Wanted | None = None) -> Finding:
+def finding(question: str, leaf: str, what: str, step: Step | None, w: Wanted | None = None,
+            proving: Proving | None = None) -> Finding:
     """A finding about the text of a leaf."""
     where = tuple(dict.fromkeys((leaf, *(step.node.ids if step else ()))))
     line = w.accesses[-1].statement.line if w else 0
     return Finding(question, f"the text of {leaf} {what}", "the kernel is not the schedule that was proved", nodes=where,
-                   lines=(line,) if line else (), hints=("report it with the schedule's script: the fault is explorer's",))
+                   lines=(line,) if line else (), hints=("report it with the schedule's script: the fault is explorer's",),
+                   proving=proving)

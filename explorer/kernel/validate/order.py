@@ -12,12 +12,13 @@ from itertools import combinations
 from typing import Any
 
 from ...ir.expr import var
-from ...ir.finding import Finding
+from ...ir.finding import Finding, Proving
 from ...poly.linear import Condition as Row
 from ...poly.linear import differ, equal
 from ..nodes import Apply, Collect, Contribute, Copy, Do, Held, Load, Put
 from .held import LANE, Registers
 from .leaves import finding
+from .lifted import judged_as_plan
 from .points import Coordinates
 from .steps import Step, common, exclusive
 from .touches import Touch, conflict, touches
@@ -34,7 +35,7 @@ def check_order(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates
     for a, b in combinations(placed, 2):
         if not _in_place(wanted[a.leaf], wanted[b.leaf], a, b) and _meet(by_step.get(a, []), by_step.get(b, []), coordinates):
             what = f"runs in another order with {b.leaf} than in the schedule"
-            yield finding("order", a.leaf, what, a, wanted[a.leaf])
+            yield finding("order", a.leaf, what, a, wanted[a.leaf], Proving(lambda: judged_as_plan(steps, coordinates)))
     registers = Registers(steps)
     for moved, used in _apart(steps, registers):
         yield from _between(wanted, by_step.get(moved, []), moved, used, every, coordinates)

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from math import prod
 
 from ...ir.expr import Expr, var
+from ...ir.instructions import stays_in_flight
 from ...ir.program import Indirect
 from ...poly.feasible import feasible
 from ...poly.linear import Condition as Row
-from ...poly.linear import equal
+from ...poly.linear import Tuple, equal
 from ..conditions import Condition
-from ..nodes import Apply, Collect, Contribute, Copy, Do, Get, Load, Put, Ref
+from ..nodes import Apply, Collect, Contribute, Copy, Do, Get, Load, Put, Ref, Wait, WaitProducts
 from ..printer import cells_of, writers_of
 from ..sites import Store
 from .held import LANE, flat
 from .points import EVERYWHERE, Cases, Space, both, none_of, rows
+from .sized import Sized
 from .steps import Step
 
 LATE = 2
@@ -126,20 +128,41 @@ def index(touch: Touch) -> tuple[Expr | None, ...]:
     return tuple(None if isinstance(e, Indirect) else e for e in touch.ref.index)
 
 
+def wait_for(x: Touch) -> type[Wait | WaitProducts] | None:
+    """The kind of waits behind which an access of something in flight is over; None where it is over at once."""
+    node = x.step.node
+    if isinstance(node, Copy):
+        return Wait
+    return WaitProducts if isinstance(node, Do) and stays_in_flight(node.site.leaf.mechanism) else None
+
+
 def conflict(a: Touch, b: Touch, more: tuple[Row, ...], apart: tuple[tuple[Row, ...], ...] = ((),)) -> bool:
     """Whether two touches meet in one cell where further conditions hold between the first (side ``a``) and the second (``b``).
 
     `apart` are cases, one of which holds as well.
     """
+    tuples, cases = meetings_of(a, b, more, apart)
+    return any(feasible(tuples, case) for case in cases)
+
+
+def meetings_of(a: Touch, b: Touch, more: tuple[Row, ...], apart: tuple[tuple[Row, ...], ...] = ((),),
+                sized: Sized | None = None) -> tuple[tuple[Tuple, Tuple], Iterator[tuple[Row, ...]]]:
+    """The variables of two touches, and the cases in which they meet in one cell; with the trip count of a loop left open, where
+    `sized` says how.
+    """
     left, right = index(a), index(b)
     if len(left) != len(right) or a.ref.flat != b.ref.flat or a.lanes != b.lanes:
         left, right = (_offset(a),), (_offset(b),)
     cells = [equal(e, "a", f, "b") for e, f in zip(left, right, strict=True) if e is not None and f is not None]
-    spaces = [space_of(t) for t in (a, b)]
-    base = (*spaces[0].rows("a"), *spaces[1].rows("b"), *cells, *more)
+    spaces, first, second = [space_of(t) for t in (a, b)], a.cases, b.cases
+    bounds = (*spaces[0].rows("a"), *spaces[1].rows("b"))
     tuples = (spaces[0].side("a"), spaces[1].side("b"))
-    return any(feasible(tuples, (*base, *rows(x, "a"), *rows(y, "b"), *case))
-               for x in a.cases for y in b.cases for case in apart)
+    if sized:
+        tuples = (sized.side(spaces[0], "a"), sized.side(spaces[1], "b"))
+        bounds = (*sized.rows(spaces[0], "a"), *sized.rows(spaces[1], "b"), sized.one("a", "b"))
+        first, second = sized.moved(a.cases, a.step.ranges), sized.moved(b.cases, b.step.ranges)
+    base = (*bounds, *cells, *more)
+    return tuples, ((*base, *rows(x, "a"), *rows(y, "b"), *case) for x in first for y in second for case in apart)
 
 
 def _offset(touch: Touch) -> Expr | None:

@@ -6,11 +6,12 @@ and a wait use, and for which phase, has to be what the plan's number of the gro
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...ir.expr import Expr, const, quotient, remainder, var
-from ...ir.finding import Finding
+from ...ir.finding import Finding, Proof, Proving
 from ...ir.instructions import stays_in_flight
 from ...ir.tree import Loop, Sync, ranges
 from ...poly.arrivals import mbarriers
@@ -27,6 +28,8 @@ from .barriers import Text, meetings
 from .boxes import Boxed
 from .ends import ends
 from .leaves import finding
+from .lifted import judged_as_plan
+from .numbered import Numbered
 from .order import is_placed
 from .points import Coordinates, negated
 from .steps import Round, Step, common, exclusive
@@ -100,13 +103,35 @@ def in_order(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: C
             found.append((kind if right else f"weak {kind}", name, loops))
         elif step.leaf in users and is_placed(step.node):
             found.append(("leaf", step.leaf, loops))
-    if [x for x in found if x[0] != "leaf"] != [x for x in expected if x[0] != "leaf"]:
-        yield finding("flow", kernel, "commits or waits otherwise than the schedule", None)
+    counted_here = [x for x in found if x[0] != "leaf"]
+    if counted_here != (asked := [x for x in expected if x[0] != "leaf"]):
+        odd = miscounted(wanted, steps, coordinates, asked, counted_here)
+        yield finding("flow", kernel, "commits or waits otherwise than the schedule", None, proving=odd)
         return
     ran = {x[1] for x in found}
     mine = list(dict.fromkeys(x[1] for x in found))
     if [x[1] for x in expected if x[1] in ran and x[1] in mine] != mine:
-        yield finding("flow", kernel, "has copies, products or uses on the other side of a commit or a wait", None)
+        yield finding("flow", kernel, "has copies, products or uses on the other side of a commit or a wait", None,
+                      proving=Proving(lambda: judged_as_plan(steps, coordinates)))
+
+
+def miscounted(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates: Coordinates, expected: Sequence[Entry],
+               found: Sequence[Entry]) -> Proving:
+    """What shows that commits or waits are missing, too many, or for something else."""
+    times = Counter(name for _, name, _ in found)
+    arrivals = {next(iter(s.node.ids), "") for s in steps if isinstance(s.node, Arrive)}
+    bulk = any(isinstance(s.node, (Begin, Await)) for s in steps)
+
+    def proof() -> Proof | None:
+        for kind, name, _ in expected:
+            if kind == "commit" and bulk and times[name] != 1 and (times[name] == 0 or name in arrivals):
+                planned = planned_nodes(coordinates, coordinates.low.kernel.body, (), ())
+                syncs = {n.id: (n, loops) for n, loops, _ in planned if isinstance(n, Sync)}
+                phases = Phases(wanted, steps, coordinates, syncs)
+                return Numbered(phases).arrivals(name, "again" if times[name] else "missing")
+        return judged_as_plan(steps, coordinates)
+
+    return Proving(proof)
 
 
 def _unconditional(steps: Sequence[Step], coordinates: Coordinates, products: Collection[str]) -> Iterator[Finding]:
@@ -166,12 +191,16 @@ class Phases:
             if group is None:
                 continue  # told above: it is none of the plan's
             if wrong := self.apart(s, s.node.slot, remainder(group, self.count, s.ranges)):
-                yield finding("flow", name, f"uses the mbarrier of another group{first_of(wrong, s)}", s)
+                yield finding("flow", name, f"uses the mbarrier of another group{first_of(wrong, s)}", s,
+                              proving=Proving(lambda s=s: Numbered(self).other(s, parity=False)))
             if isinstance(s.node, Await) and (wrong := self.apart(s, s.node.parity, self.parity(group, s))):
-                yield finding("flow", name, f"waits for another phase of the mbarrier{first_of(wrong, s)}", s)
+                yield finding("flow", name, f"waits for another phase of the mbarrier{first_of(wrong, s)}", s,
+                              proving=Proving(lambda s=s: Numbered(self).other(s, parity=True)))
             threads = () if isinstance(s.node, Await) else self.first
             if not isinstance(s.node, Boxed) and not self.runs(s, (*threads, *self.filled(s))):
-                yield finding("flow", name, "is not run by the threads that should, in every iteration with a group", s)
+                proving = Proving(lambda s=s, name=name: Numbered(self).arrivals(name, "missing", s))
+                yield finding("flow", name, "is not run by the threads that should, in every iteration with a group", s,
+                              proving=proving if isinstance(s.node, Arrive) else None)
         if not self.kernel.has_roles:  # else releases stand between, in the plan: see `poly.roles`
             yield from self.reused([s for s in using if isinstance(s.node, Await)],
                                    [s for s in using if isinstance(s.node, Arrive)])
