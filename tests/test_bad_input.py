@@ -102,6 +102,8 @@ MOVES: list[tuple[Ask, str]] = [
     (lambda: S.replay(3), "replay takes steps, not 3"),
     (lambda: S.undo("all"), "undo takes a number of steps"),
     (lambda: S.undo(-1), "undo takes a number of steps"),
+    (lambda: S.undo(), "there is nothing to undo"),
+    (lambda: S.split("k", 4).undo(2), "undo(2) takes back more steps than there are"),
     (lambda: row_sum.schedule(M=5000, N=2).bind("i", "thread.x"), "at most 1024 places"),
     (lambda: ex.strategies.default(row_sum), "a strategy takes a schedule, not a program"),
 ]

@@ -149,7 +149,7 @@ class Session:
         with self.lock:
             after = self.history.after(self.history.current)
             if after is None:
-                raise ScheduleError("there is nothing to redo")
+                raise ScheduleError("there is nothing to redo", why="nothing was undone here")
             return self._at(after)
 
     def goto(self, state: str) -> State:

@@ -166,10 +166,20 @@ class Schedule:
 
     @spoken(TransformError, "undo() takes back one, undo(3) three")
     def undo(self, count: int = 1) -> Schedule:
-        """The schedule before its last `count` steps."""
+        """The schedule before its last `count` steps.
+
+        Raises
+        ------
+        TransformError
+            If it has not so many steps.
+        """
         if type(count) is not int or count < 0:
             raise TransformError(f"undo takes a number of steps, not {shown(count)}", hint="undo() takes back one, undo(3) three")
-        return self.replay(self.steps[: max(len(self.steps) - count, 0)])
+        if count > (made := len(self.steps)):
+            what = f"undo({count}) takes back more steps than there are" if made else "there is nothing to undo"
+            raise TransformError(what, why=f"the schedule has {made or 'no'} step{'s' * (made != 1)}",
+                                 hint=f"undo({made}) leads back to the program as written" if made else "")
+        return self.replay(self.steps[: made - count])
 
     @spoken(TransformError, "other.steps")
     def replay(self, steps: tuple[Any, ...], *, seconds: float = inf, progress: Reached | None = None) -> Schedule:
