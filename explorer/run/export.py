@@ -71,13 +71,13 @@ def export(schedule: Schedule, path: str | PathLike[str], *, seed: int = 0, gpu:
     """
     name = schedule.source.name
     file = place_for(path, f"{name}.cu", suffix=".cu", parents=parents)
-    text = exported(schedule, seed=seed, gpu=gpu, budget=budget)
+    text = exported(schedule, seed=seed, gpu=gpu, budget=budget, file=file.name)
     write_file(file, text, overwrite=overwrite, ours=partial(other_than, name))
     return file
 
 
-def exported(schedule: Schedule, *, seed: int = 0, gpu: Gpu | str | None = None, budget: int = BUDGET) -> str:
-    """The text that :func:`export` writes."""
+def exported(schedule: Schedule, *, seed: int = 0, gpu: Gpu | str | None = None, budget: int = BUDGET, file: str = "") -> str:
+    """The text that :func:`export` writes to a file of this name."""
     require_emittable(schedule)
     program = as_computed(schedule.source, schedule.plan)
     target = target_gpu(gpu)
@@ -97,7 +97,7 @@ def exported(schedule: Schedule, *, seed: int = 0, gpu: Gpu | str | None = None,
     trials = [Trial(fills[kind], _allowances(program, chosen, seed, kind), name) for kind, name in kinds.items()]
     return export_text(module, program, trials=trials, sample=sample,
                        loops=loops_text(schedule.plan), script=script, target=target.name,
-                       arch=compiler_target(module.text, target.arch), seed=seed)
+                       arch=compiler_target(module.text, target.arch), seed=seed, file=file)
 
 
 def _allowances(program: Program, chosen: tuple[np.ndarray, ...] | None, seed: int, kind: str) -> dict[str, Allowance]:

@@ -213,6 +213,17 @@ def test_the_command_in_the_header_compiles_tensor_instructions(gpu: str, flags:
         assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
+@pytest.mark.parametrize(("name", "command"), [
+    ("x.cu", "x.cu -o x && ./x"), ("x", "x.cu -o x && ./x"), ("a b.cu", "'a b.cu' -o 'a b' && './a b'"),
+    ("x.cpp", "-x cu x.cpp -o x.cpp.out && ./x.cpp.out"), ("-x.cu", "./-x.cu -o ./-x && ./-x"),
+    ("a\nb.cu", "matmul.cu -o matmul && ./matmul"), ("a\\b.cu", "matmul.cu -o matmul && ./matmul")])  # fmt: skip
+def test_the_command_in_the_header_names_the_file(name: str, command: str, tmp_path: Path) -> None:
+    text = export(matmul(), tmp_path / name).read_text()
+    said = re.search(r"^//     nvcc -std=c\+\+17 -O3 -arch=sm_90 (.*)$", text, re.M)
+    assert said
+    assert said[1] == command
+
+
 def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="is not there"):
         export(matmul(), tmp_path / "missing" / "x.cu")

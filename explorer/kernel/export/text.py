@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import PurePath
 from typing import Protocol
 
 from ...ir.dtype import DType
@@ -94,7 +96,7 @@ class Sample:
 
 def export_text(
     module: CudaModule, program: Program, *, trials: Sequence[Trial], sample: Sample | None,
-    loops: str, script: str, target: str, arch: str, seed: int = 0,
+    loops: str, script: str, target: str, arch: str, seed: int = 0, file: str = "",
 ) -> str:
     """The text of a ``.cu`` file that compiles with nvcc alone and checks itself.
 
@@ -113,6 +115,8 @@ def export_text(
         The GPU it was made for, and nvcc's name of its architecture.
     seed : int
         Of the inputs.
+    file : str
+        The name of the file, which the command in the header compiles; by default the module's name.
 
     Returns
     -------
@@ -129,7 +133,7 @@ def export_text(
         reference_text(program, slices(program) if sample else ()), "",
         _section("Inputs and comparison"), _host(program), "}  // namespace self_check", "",
         _section("main"), _main(module, program, trials, sample, seed), ""])  # fmt: skip
-    return _header(module, program, loops, script, target, arch, body) + body
+    return _header(module, program, loops, script, target, arch, body, file) + body
 
 
 def launcher_name(module: CudaModule) -> str:
@@ -137,18 +141,28 @@ def launcher_name(module: CudaModule) -> str:
     return f"launch_{c_name(module.name)}"
 
 
-def _header(module: CudaModule, program: Program, loops: str, script: str, target: str, arch: str, body: str) -> str:
+def _header(module: CudaModule, program: Program, loops: str, script: str, target: str, arch: str, body: str, file: str) -> str:
     sizes = ", ".join(f"{n} = {v}" for n, v in program.sizes)
     digest = hashlib.sha256(body.encode()).hexdigest()
-    name = c_name(module.name)
     lines = [f"{module.name}: {sizes}".rstrip(": "), f"Made for {target} ({arch}).", "",
-             f"    nvcc -std=c++17 -O3 {_target_flags(arch)} {name}.cu -o {name} && ./{name}", "",
+             f"    nvcc -std=c++17 -O3 {_target_flags(arch)} {_build(file, c_name(module.name))}", "",
              "checks the outputs against the float64 loops below, times the kernels, and exits with 0 if they are right,",
              "1 if not, 2 on a CUDA error.  --full checks every cell.  -DEXPLORER_NO_MAIN leaves out main.", "",
              "The schedule:", "", *(f"    {line}" for line in loops.rstrip().splitlines()), "",
              "Python that rebuilds it:", "", *(f"    {line}" for line in script.rstrip().splitlines()), "",
              f"{_DIGEST}{digest}"]
     return "".join(f"// {line}".rstrip().replace("\\", "/") + "\n" for line in lines)
+
+
+def _build(file: str, module: str) -> str:
+    """The rest of the command that compiles a file of this name, in its folder, and runs it; by the module's name for one that
+    cannot stand in a comment.
+    """
+    plain = PurePath(file if file.isprintable() and "\\" not in file else "")
+    source = plain if plain.stem else PurePath(f"{module}.cu")
+    program = source.with_suffix("") if source.suffix == ".cu" else PurePath(f"{source.name}.out")
+    written, made = (shlex.quote(f"./{p}" if p.name.startswith("-") else str(p)) for p in (source, program))
+    return f"{'' if source.suffix == '.cu' else '-x cu '}{written} -o {made} && {shlex.quote(f'./{program}')}"
 
 
 def _target_flags(arch: str) -> str:
