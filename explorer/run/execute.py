@@ -13,6 +13,7 @@ from ..errors import CompileError, CompilerMissing, DeviceError
 from ..gpu.occupancy import check_launch
 from ..gpu.roofline import roofline
 from ..gpu.spec import Gpu, target_gpu
+from ..ir.plan import Plan
 from ..ir.program import Program
 from ..kernel.emit import emit
 from ..kernel.emittable import require_emittable
@@ -25,8 +26,7 @@ from .cpu.device import CpuDevice
 from .cuda import device as cuda
 from .inputs.arguments import Inputs
 from .inputs.exact import kinds_for
-from .kernel import architectures
-from .nvrtc.compiler import try_compile_for
+from .kernel import architectures, compiled_for
 from .options import (
     check_counts,
     check_device,
@@ -182,7 +182,7 @@ def execute(
         if faults or len(passed) < len(several):
             evidence = replace(evidence, refuted=(*evidence.refuted, "emulated"))
     if wanted:
-        evidence, more = _compiled(module, wanted, evidence)
+        evidence, more = _compiled(schedule.plan, module, wanted, evidence)
         notes += more
     least, work = compulsory_bytes(program), flops(program)
     floor = roofline(target, least, work, arithmetic_type(program)) if on_gpu and timings else None
@@ -289,10 +289,10 @@ def _kinds(exact: Sequence[Check]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(c.inputs for c in exact if not c.blind)) if all(exact) else ()
 
 
-def _compiled(module: CudaModule, archs: Sequence[str], evidence: Evidence) -> tuple[Evidence, list[str]]:
+def _compiled(plan: Plan, module: CudaModule, archs: Sequence[str], evidence: Evidence) -> tuple[Evidence, list[str]]:
     """The architectures that accept the text."""
     try:
-        results = try_compile_for(module, archs)
+        results = compiled_for(plan, module, archs)
     except CompilerMissing as error:
         return evidence, [f"not compiled: {error.what}"]
     accepted = tuple(arch for arch, outcome in results.items() if not isinstance(outcome, CompileError))

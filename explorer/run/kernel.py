@@ -11,6 +11,7 @@ from ..gpu.occupancy import check_launch, check_memory
 from ..gpu.spec import ARCHITECTURES, Gpu, architecture, target_gpu
 from ..ir.plan import Plan
 from ..ir.program import Program
+from ..kernel.architecture import require_instructions
 from ..kernel.emittable import require_emittable
 from ..kernel.module import CudaModule, Launch
 from ..schedule import Schedule
@@ -30,7 +31,8 @@ class Compiled:
     kernels : tuple of CompiledKernel
         Architecture by architecture: registers, spills, shared memory, and the occupancy of each known GPU.
     refused : mapping of str to CompileError
-        Architectures that refuse the text; the error names lines and nodes.
+        Architectures that refuse the text; the error names lines and nodes.  One that lacks an instruction of the schedule is
+        refused before its text is compiled; the error then says which, and what to take instead.
     """
 
     name: str
@@ -74,7 +76,7 @@ class Compiled:
             spills = f"{spilled} B spilled" if spilled else "no spills"
             fill = f"{share:>4s} occupancy, limited by {limiter}" if share else "no GPU of this architecture in the catalogue"
             lines.append(f"  {arch:7s} {gpu:10s} {kernel}: {registers} registers, {spills}, {shared:,} B shared; {fill}")
-        lines += [f"  {arch} refuses the text: {error.what}\n    {error.why}" for arch, error in self.refused.items()]
+        lines += [f"  {arch} refuses the text: {error.message()}".replace("\n", "\n  ") for arch, error in self.refused.items()]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -166,7 +168,7 @@ class Kernel:
         CompilerMissing
             If NVRTC is not installed; the hint says how.
         """
-        results = try_compile_for(self.module, architectures(archs) or ARCHITECTURES)
+        results = compiled_for(self.plan, self.module, architectures(archs) or ARCHITECTURES)
         kernels = tuple(k for found in results.values() if not isinstance(found, CompileError) for k in found)
         return Compiled(self.name, kernels, {a: f for a, f in results.items() if isinstance(f, CompileError)})
 
@@ -177,6 +179,23 @@ class Kernel:
         launches = "; ".join(f"{x.kernel}<<<{x.grid}, {x.block}>>>"
                              for x in self.launches[:4]) + ("; …" if len(self.launches) > 4 else "")
         return f"// {self.name} for {self.gpu}: {launches}\n{self.text}"
+
+
+def compiled_for(plan: Plan, module: CudaModule, archs: Sequence[str]) -> dict[str, tuple[CompiledKernel, ...] | CompileError]:
+    """A module compiled for each architecture, or why one refuses it.
+
+    One that lacks an instruction of the plan is not compiled for: the compiler would name lines, not moves.
+    """
+    lacking: dict[str, CompileError] = {}
+    for arch in archs:
+        try:
+            require_instructions(plan, arch)
+        except ResourceError as error:
+            lacking[arch] = CompileError(error.what, where=error.where, why=error.why, hint=error.hint, arch=arch, log="",
+                                         diagnostics=(), nodes=error.nodes, lines=(), line=None)
+    others = [arch for arch in archs if arch not in lacking]
+    compiled = try_compile_for(module, others) if others else {}
+    return {arch: lacking.get(arch) or compiled[arch] for arch in archs}
 
 
 def architectures(asked: str | Sequence[str] | None) -> tuple[str, ...]:

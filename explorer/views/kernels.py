@@ -47,7 +47,8 @@ def compiled_html(compiled: Compiled) -> str:
     columns = ("architecture", "GPU", "kernel", "registers", "spilled bytes", "shared bytes", "occupancy", "limited by")
     rows = [_compiled(row) for row in compiled.rows]
     listed = table(columns, rows, frozenset(columns[3:7])) if rows else ""
-    refused = "".join(_bad(f"{arch}: {error.what} {error.why}") for arch, error in compiled.refused.items())
+    said = {arch: "; ".join(map(str.strip, error.message().splitlines())) for arch, error in compiled.refused.items()}
+    refused = "".join(_bad(f"{arch}: {text}") for arch, text in said.items())
     word = "compiled" if compiled else "refused"
     return page(f"{compiled.name}: {word}", "by NVRTC, which needs no GPU", listed, refused, bar="good" if compiled else "bad")
 

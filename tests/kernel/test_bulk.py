@@ -110,9 +110,9 @@ def test_the_compiler_takes_it_and_counts_the_same_bytes(name: str) -> None:
 
 
 def test_gpus_without_bulk_copies_are_refused() -> None:
-    with pytest.raises(ResourceError, match="sm_80 has no bulk copies, which x_s is") as refused:
+    with pytest.raises(ResourceError, match="sm_80 has no bulk copies, which x_s needs") as refused:
         emit(tiles().plan, arch="sm_80")
-    assert refused.value.why == "the first architecture that has them is sm_90"
+    assert refused.value.why == "bulk copies (TMA) begin with sm_90: stage(…, engine='bulk') wrote them"
     assert "engine='async'" in refused.value.hint
 
 

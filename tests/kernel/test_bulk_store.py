@@ -70,7 +70,7 @@ def test_the_compiler_takes_it(name: str) -> None:
 
 
 def test_gpus_without_bulk_copies_are_refused() -> None:
-    with pytest.raises(ResourceError, match="sm_80 has no bulk copies, which S0_store is"):
+    with pytest.raises(ResourceError, match="sm_80 has no bulk stores, which S0_store needs"):
         SCHEDULES["vector"]().module("sm_80")
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.errors import KernelFault, ScheduleError
+from explorer.errors import KernelFault, ResourceError
 from explorer.ir.text import loops_text
 from explorer.ir.tree import Kernel
 from explorer.kernel.emit import emit
@@ -97,7 +97,7 @@ def test_a_block_without_work_comes_all_the_same() -> None:
 
 def test_below_sm_90_it_is_refused_with_the_reason() -> None:
     plan = spread("rows").collect("y", "cluster").plan
-    with pytest.raises(ScheduleError, match="sm_80 does not have") as caught:
+    with pytest.raises(ResourceError, match=r"sm_80 has no clusters of 4 blocks, which rows\.2 needs") as caught:
         emit(plan, arch="sm_80")
     assert "begin with sm_90" in caught.value.why
     assert "__cluster_dims__" in emit(plan, arch="sm_90a").text

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.errors import IllegalSchedule, KernelFault, ScheduleError
+from explorer.errors import IllegalSchedule, KernelFault, ResourceError
 from explorer.ir.text import loops_text
 from explorer.ir.tree import Kernel
 from explorer.kernel.cluster_layout import MOST_BYTES, slots_of
@@ -182,5 +182,5 @@ def test_two_kinds_of_clusters() -> None:
 
 
 def test_gpus_without_clusters() -> None:
-    with pytest.raises(ScheduleError, match="sm_80 does not have"):
+    with pytest.raises(ResourceError, match="sm_80 has no clusters"):
         emit(of_cluster("rows").plan, arch="sm_80")

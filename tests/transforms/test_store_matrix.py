@@ -64,7 +64,7 @@ def test_what_is_no_such_store() -> None:
 
 
 def test_older_architectures_have_none() -> None:
-    with pytest.raises(ResourceError, match="sm_80 has no stmatrix, which S2_store_2 is"):
+    with pytest.raises(ResourceError, match="sm_80 has no stmatrix, which S2_store_2 needs"):
         left().store_matrix(COPY).module("sm_80")
 
 

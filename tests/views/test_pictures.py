@@ -251,7 +251,7 @@ def test_comparison_says_ratio_and_noise() -> None:
 
 def test_compiled_shows_refusals() -> None:
     page = Page(values()["compiled"]._repr_html_())
-    assert "✗ sm_75: the text was refused line 3: expected a <type>" in page.text
+    assert "✗ sm_75: the text was refused; line 3: expected a <type>" in page.text
     assert page.tables[0][1] == ["sm_90", "H200", "softmax", "32", "0", "16", "100%", "warps"]
 
 

@@ -241,8 +241,9 @@ def _result(outcome: tuple[bool, bytes, str, str], text: str, arch: str,
         found = tuple(replace(d, nodes=nodes_at(d.line)) if d.line else d for d in found)
     nodes = tuple(dict.fromkeys(node for d in found for node in d.nodes))
     lines = tuple(d.line for d in found if d.line)
-    return CompileError(f"NVRTC refused the text for {arch}.", why="\n  ".join(map(str, found)), arch=arch, log=log,
-                        diagnostics=found, nodes=nodes, lines=lines, line=lines[0] if lines else None)
+    why = "\n  ".join(dict.fromkeys(map(str, found)))
+    return CompileError(f"NVRTC refused the text for {arch}.", why=why, arch=arch, log=log, diagnostics=found,
+                        nodes=nodes, lines=lines, line=lines[0] if lines else None)
 
 
 def _kernels(module: CudaModule, compiled: Cubin) -> tuple[CompiledKernel, ...]:
