@@ -267,7 +267,7 @@ def instruction(mechanism: str) -> Instruction | None:
     a, b, c = (DTYPES[name] for name in names)
     row = wgmma(m, n, k, a, b, c, significand)
     if row and plain.endswith(_HELD):
-        row = None if significand else with_left_held(row)
+        row = with_left_held(row)
     return row if row is None or not mechanism.endswith(_ASYNC) else flying(row)
 
 

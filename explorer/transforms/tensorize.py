@@ -236,9 +236,6 @@ def _of_group(leaf: Leaf, found: list[Operand], extents: tuple[int, int, int], s
         have = "; ".join(f"{x} * {y} into {z}" for x, y, z in group_types())
         return no(f"no instruction of a warpgroup multiplies {a} by {b} into {c}", why=f"there are {have}",
                   hint=_shorter(leaf, a, b, c) or "stage the factors into registers for an instruction of a warp")
-    if significand and found[0].buffer.space == "register":
-        return no(f"{found[0].buffer.name} is in registers", "a warpgroup reads both factors of tf32 in shared memory here",
-                  f"leave {found[0].buffer.name} in shared memory; or stage both factors into registers for a warp's instruction")
     if row := wgmma(m, n, k, a, b, c, significand):
         return with_left_held(row) if found[0].buffer.space == "register" else row
     step = STEP_BYTES // a.bytes

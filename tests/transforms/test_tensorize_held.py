@@ -26,24 +26,28 @@ from tests.transforms.test_tensorize import PRODUCT
 
 def tile(dtype: str = "f16", step: int = 64, right: str = "k", plain: bool = False, **sizes: int) -> Schedule:
     """A product in tiles of 64 x 64, its sums in registers, its right factor in shared memory for a step or for a whole tile."""
-    text = PRODUCT.replace("f16", dtype)
-    for was, now in (("f32", "i32"), ("0.0", "0"), ("[K, N]", "[N, K]"), ("[k, j]", "[j, k]")) if dtype == "i8" else ():
-        text = text.replace(was, now)  # the depth along the rows, as elements of 8 bits need it
+    deep = dtype in ("i8", "tf32")  # the depth along the rows, as elements of other than 16 bits need it
+    text = PRODUCT.replace("f16", "f32" if dtype == "tf32" else dtype)
+    for was, now in (("[K, N]", "[N, K]"), ("[k, j]", "[j, k]")) if deep else ():
+        text = text.replace(was, now)
+    for was, now in (("f32", "i32"), ("0.0", "0")) if dtype == "i8" else ():
+        text = text.replace(was, now)
     s = define(text, f"held_{dtype}.py").schedule(**{"M": 72, "N": 40, "K": 144, **sizes}).tile(("i", "j"), (64, 64))
     for loop in ("j.i", "i.i"):
         s = s.distribute(loop, after="S1").distribute(loop, after="S0")
     s = s.reorder(("k", "i.i.3", "j.i.3")).split("k", step).reorder(("k", "i.i.3", "j.i.3", "k.i")).contract("acc", "register")
-    s = s.stage("b", right, vector=8)
-    return s if plain else s.swizzle("b_s", step if dtype == "i8" else 128)
+    s = s.approximate("S1", factors="tf32") if dtype == "tf32" else s
+    s = s.stage("b", right, vector=4 if dtype == "tf32" else 8)
+    return s if plain else s.swizzle("b_s", step * (4 if dtype == "tf32" else 1) if deep else 128)
 
 
 def held(**options) -> Schedule:  # type: ignore[no-untyped-def]
     return tile(**options).stage("a", "k", space="register").tensorize("S1")
 
 
-@pytest.mark.parametrize(("columns", "packed"), [(16, 2), (32, 4), (256, 2)])
+@pytest.mark.parametrize(("columns", "packed"), [(16, 2), (32, 4), (256, 2), (8, 1), (32, 1)])
 def test_the_layout_is_that_of_the_manual(columns: int, packed: int) -> None:
-    """PTX ISA, "Register Fragments" of wgmma: D, and A for elements of 16 and 8 bits, word by word."""
+    """PTX ISA, "Register Fragments" of wgmma: D, and A for elements of 16, 8 and 32 bits (tf32), word by word."""
     layout = group_fragment(columns, packed)
     assert layout.is_bijective
     for thread in range(GROUP):
@@ -64,8 +68,8 @@ def test_what_a_product_leaves_is_the_left_factor_of_the_next() -> None:
     assert first.left is None
 
 
-@pytest.mark.parametrize("dtype", ["f16", "bf16", "i8"])
-@pytest.mark.parametrize("step", [32, 64])
+@pytest.mark.parametrize(("dtype", "step"), [("f16", 32), ("f16", 64), ("bf16", 32), ("bf16", 64), ("i8", 32), ("i8", 64),
+                                             ("tf32", 16), ("tf32", 32)])
 def test_it_is_right_and_compiles_without_spills(dtype: str, step: int) -> None:
     s = held(dtype=dtype, step=step)
     assert s.judgement.emittable
@@ -76,14 +80,26 @@ def test_it_is_right_and_compiles_without_spills(dtype: str, step: int) -> None:
 
 
 @pytest.mark.parametrize("early", [False, True])
-def test_the_interpreter_multiplies(early: bool) -> None:
-    s = held().overlap("k", steps=0)
+@pytest.mark.parametrize(("dtype", "step"), [("f16", 64), ("tf32", 32)])
+def test_the_interpreter_multiplies(dtype: str, step: int, early: bool) -> None:
+    s = held(dtype=dtype, step=step).overlap("k", steps=0)
     draw = np.random.default_rng(1)
     a, b = draw.integers(0, 5, (72, 144)), draw.integers(0, 5, (144, 40))
-    given = {"a": a.astype(np.float16), "b": b.astype(np.float16)}
+    kind = np.float16 if dtype == "f16" else np.float32
+    given = {"a": a.astype(kind), "b": (b if dtype == "f16" else b.T).astype(kind)}
     done = execute(s.plan, given, exact=True, order=Order(early=early))
     assert not done.hazards
     assert (done.outputs["c"] == a @ b).all()
+
+
+def test_a_tf32_is_cut_off_in_registers_too() -> None:
+    """What the 13 low bits of an f32 hold is not multiplied: on the CPU device as by the instruction (PTX ISA, "tf32")."""
+    a, b = np.full((72, 144), 1 + 2.0**-11, np.float32), np.ones((40, 144), np.float32)
+    s = held(dtype="tf32", step=32)
+    for now in (s, s.overlap("k", steps=0)):
+        run = now.run({"a": a, "b": b}, device="cpu", time=False)
+        assert run.correct
+        assert (run.outputs["c"] == 144.0).all()
 
 
 def test_elements_in_other_lanes_are_refused() -> None:

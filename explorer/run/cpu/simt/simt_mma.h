@@ -79,10 +79,10 @@ inline void simt_left(const LEFT& a, int row, int half, W* left) {
     (void)half;
     for (int k = 0; k < STEPS * K; ++k) left[k] = (W)*(const A*)simt_tile_element(a, k / K, row, k % K, (int)sizeof(A));
 }
-template <int K, int STEPS, class A, int NA, class W>
-SIMT_UNCHECKED __attribute__((noinline)) void simt_left(const SimtHeld<A, NA>& a, int, int half, W* left) {
-    constexpr int P = 4 / (int)sizeof(A);
-    for (int k = 0; k < STEPS * K; ++k) left[k] = (W)a.of[k % (4 * P) / P][k % P + half * P + k / (4 * P) * (2 * P)];
+template <int K, int STEPS, class A, class E, int NA, class W>
+SIMT_UNCHECKED __attribute__((noinline)) void simt_left(const SimtHeld<E, NA>& a, int, int half, W* left) {
+    constexpr int P = 4 / (int)sizeof(E);
+    for (int k = 0; k < STEPS * K; ++k) left[k] = (W)A{a.of[k % (4 * P) / P][k % P + half * P + k / (4 * P) * (2 * P)]};
 }
 
 template <class C, int NC, class LEFT, class RIGHT>
@@ -120,10 +120,10 @@ inline void simt_wgmma(C (&c)[NC], const LEFT& a, const RIGHT& b, int line) {
     simt_wgmma_now<N, K, STEPS, A, B, C, NC, LEFT, RIGHT>(&product);
 }
 
-template <int N, int K, int STEPS, class A, class B, class C, int NC, int NA, class RIGHT>
-inline void simt_wgmma(C (&c)[NC], const A (&a)[NA], const RIGHT& b, int line) {
+template <int N, int K, int STEPS, class A, class B, class C, int NC, class E, int NA, class RIGHT>
+inline void simt_wgmma(C (&c)[NC], const E (&a)[NA], const RIGHT& b, int line) {
     static_assert(NC == N / 2 && NA == STEPS * K / 2, "fragments of the tile");
-    typedef SimtHeld<A, NA> LEFT;
+    typedef SimtHeld<E, NA> LEFT;
     const SimtProduct<C, NC, LEFT, RIGHT> product = {c, simt_held(a, line), b};
     simt_wgmma_now<N, K, STEPS, A, B, C, NC, LEFT, RIGHT>(&product);
     simt_warp_sync(0xffffffffu, line);  // no lane changes its registers before all of its warp have read them
@@ -140,10 +140,10 @@ inline void simt_wgmma_async(C (&c)[NC], const LEFT& a, const RIGHT& b, int line
     simt_product_issue(simt_wgmma_now<N, K, STEPS, A, B, C, NC, LEFT, RIGHT>, &product, (int)sizeof product, 0);
 }
 
-template <int N, int K, int STEPS, class A, class B, class C, int NC, int NA, class RIGHT>
-inline void simt_wgmma_async(C (&c)[NC], const A (&a)[NA], const RIGHT& b, int line) {
+template <int N, int K, int STEPS, class A, class B, class C, int NC, class E, int NA, class RIGHT>
+inline void simt_wgmma_async(C (&c)[NC], const E (&a)[NA], const RIGHT& b, int line) {
     static_assert(NC == N / 2 && NA == STEPS * K / 2, "fragments of the tile");
-    typedef SimtHeld<A, NA> LEFT;
+    typedef SimtHeld<E, NA> LEFT;
     const SimtProduct<C, NC, LEFT, RIGHT> product = {c, simt_held(a, line), b};
     static_assert(sizeof product <= 64, "what a product in flight keeps");
     simt_product_issue(simt_wgmma_now<N, K, STEPS, A, B, C, NC, LEFT, RIGHT>, &product, (int)sizeof product, line);
