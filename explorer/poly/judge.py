@@ -10,6 +10,7 @@ from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..system import cancel
 from .cover import check_cover
+from .crowded import crowded
 from .expressible import check_expressible
 from .isl import LIMIT, alone, budget
 from .obligations import check_obligations
@@ -88,6 +89,8 @@ def judge(plan: Plan, buffer: str = "") -> Judgement:
             if missing := check_expressible(plan):
                 return Judgement((), missing)
             question = "race"
-            return Judgement((*check_replicas(plan), *check_races(plan)), ())
+            if races := (*check_replicas(plan), *check_races(plan)):
+                return Judgement(races, ())
+            return Judgement((), tuple(crowded(plan)))
     except Undecided as error:
         return Judgement((Finding(question, error.what, error.why, hints=(error.hint,)),), ())
