@@ -114,11 +114,35 @@ def test_the_text_names_the_node_and_counts() -> None:
     found = start().moves("i")
     applying = sum(m.applies for m in found)
     lines = str(found).splitlines()
-    assert lines[0] == f"moves at i: {applying} apply, {len(found) - applying} do not"
-    assert len(lines) == len(found) + 1
+    assert lines[0] == f"moves at i: {applying} apply, {len(found) - applying} do not; → what to try"
     assert all(line.startswith("✓ ") for line in lines[1: applying + 1])
-    assert all(line.startswith("✗ ") and ": " in line for line in lines[applying + 1:])
+    assert max(map(len, lines)) <= 120
+    refused = "\n".join(lines[applying + 1:]).replace("\n    ", " ").splitlines()
+    assert all(line.startswith("✗ ") and ": " in line for line in refused)
+    assert len(refused) == len({m.reason for m in found if not m.applies}), "a line for each reason"
+    assert all(sum(f"{m.step or m.name}" in line and m.reason in line for line in refused) == 1 for m in found if not m.applies)
     assert repr(found) == str(found)
+
+
+def test_the_text_says_what_to_try_or_why_nothing() -> None:
+    text = str(workload("matmul").moves("S1")).replace("\n    ", " ")
+    assert "✗ join, launch_bounds, swap_axes: S1 is a statement, not a kernel → select the kernel matmul\n" in text
+    assert "✗ collect: no bound loop carries the reduction of total → bind('k', 'thread.x')\n" in text
+    assert "✗ factor_out: all terms of S1 share no factor (its term is total += a[i, k] * b[k, j])\n" in text
+
+
+MORE = ("conv2d", "jacobi2d", "attention_softmax", "batched_matmul")
+
+
+@pytest.mark.parametrize("name", [*NAMES, *MORE])
+def test_a_greyed_move_says_more_than_that_it_is_grey(name: str) -> None:
+    schedule = workload(name)
+    for node in schedule.plan.ids:
+        for m in schedule.moves(node):
+            if m.step is None and not m.applies:
+                assert "nothing to do" not in m.verdict.what
+                assert "no arguments of" not in m.verdict.what, (m.name, node)
+                assert m.verdict.why or m.verdict.hint, (m.name, node, m.verdict.what)
 
 
 def test_a_move_without_a_step_does_not_apply() -> None:

@@ -30,6 +30,9 @@ PARTIAL_S = 0.4
 """How often what is known so far is shown while judging takes long."""
 KEPT = 128
 """Answers kept."""
+_TAKES = {"loop": "a loop", "loops": "loops", "leaf": "a statement", "kernel": "a kernel", "array": "an array",
+          "arrays": "arrays"}
+"""What a move takes, by the kind of its first field."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +57,11 @@ def moves_at(schedule: Schedule, node: str) -> Iterator[Move]:
     if node in schedule.plan.ids:  # the statement that fills it has the same name
         yield from (move for move in judged(schedule, node) if move.name not in told)
         return
-    for name in catalogue():
+    for name, kind in catalogue().items():
         if name not in told:
-            yield Move(name, None, no(f"{name} has nothing to do with the buffer {node}", hint="select a loop or a statement"))
+            first = fields(kind)[0].metadata.get("kind", "")  # type: ignore[arg-type]
+            yield Move(name, None, no(f"{name} takes {_TAKES.get(first, 'a loop or a statement')}, not the buffer {node}",
+                                      hint=f"select {_TAKES.get(first, 'a loop or a statement')} that uses it"))
 
 
 def _steps_on(plan: Plan, buffer: str) -> Iterator[Transform]:

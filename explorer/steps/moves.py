@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from textwrap import fill
 
 from ..errors import TransformError, shown
 from ..ir.finding import Verdict
 from ..schedule import Schedule
 from ..transforms.base import Transform, catalogue
 from .hints import advised
+
+WIDTH = 120
+"""Characters of a line of the text."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,16 @@ class Move:
         return bool(self.verdict) and self.step is not None
 
     def __str__(self) -> str:
-        mark = "✓" if self.applies else "✗"
         text = str(self.step) if self.step is not None else self.name
-        return f"{mark} {text}" if self.applies else f"{mark} {text}: {self.verdict.what}"
+        return f"✓ {text}" if self.applies else f"✗ {text}: {self.reason}"
+
+    @property
+    def reason(self) -> str:
+        """Why it does not apply, and behind an arrow what to try; where nothing is proposed, the reason behind that."""
+        what = self.verdict.what.removeprefix(f"{self.step} is not legal: ").removeprefix(f"{self.step} does not apply: ")
+        hint = self.verdict.hint or str(self.verdict.finding.hints if self.verdict.finding else "")
+        why = self.verdict.why
+        return what.rstrip(".") + (f" → {hint}" if hint else f" ({why})" if why and not self.verdict.finding else "")
 
 
 class Moves(tuple[Move, ...]):
@@ -59,11 +70,21 @@ class Moves(tuple[Move, ...]):
         return self
 
     def __str__(self) -> str:
-        applying = sum(m.applies for m in self)
-        return "\n".join([f"moves at {self.node}: {applying} apply, {len(self) - applying} do not", *map(str, self)])
+        applying = [m for m in self if m.applies]
+        alike: dict[str, list[str]] = {}
+        for m in self[len(applying):]:
+            alike.setdefault(m.reason, []).append(str(m.step) if m.step is not None else m.name)
+        refused = (_wrapped(f"✗ {', '.join(dict.fromkeys(names))}: {reason}") for reason, names in alike.items())
+        return "\n".join([f"moves at {self.node}: {len(applying)} apply, {len(self) - len(applying)} do not; → what to try",
+                          *map(str, applying), *refused])
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _wrapped(line: str) -> str:
+    """A line in lines that can be read, those behind the first one indented."""
+    return fill(line, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def moves(schedule: Schedule, node: str) -> Moves:
@@ -110,4 +131,6 @@ def judged(schedule: Schedule, node: str) -> Iterator[Move]:
             verdict, _ = schedule.try_step(step)
             yield Move(name, step, verdict)
         if not steps:
-            yield Move(name, None, Verdict(f"{name} has nothing to do at {node}"))
+            given = ", ".join(f.name for f in fields(kind))  # type: ignore[arg-type]
+            yield Move(name, None, Verdict(f"no arguments of {name} are proposed at {node}",
+                                           hint=f"others may apply: {name}({given})"))

@@ -34,14 +34,6 @@ def body_of(plan: Plan, node_id: str) -> tuple[tuple[Node, ...], Loop | Kernel]:
     return holder.body, holder
 
 
-def loop_offer(plan: Plan, node_id: str, verb: str) -> Loop | Verdict:
-    """The loop at a node, or why `verb` cannot stand there."""
-    loop = get_loop(plan, node_id)
-    if isinstance(loop, Verdict) and (kernel := next((k for k in plan.kernels if k.id == node_id), None)):
-        return no(f"{node_id} is a kernel; {verb} takes a loop", hint=f"one of {names_of(kernel.body)}")
-    return loop
-
-
 def nest(plan: Plan, names: tuple[str, ...]) -> tuple[Loop, ...] | Verdict:
     """All loops from the outermost to the innermost named one, if they are perfectly nested; else why they are not."""
     if len(set(names)) < len(names):

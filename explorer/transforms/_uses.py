@@ -316,3 +316,15 @@ def put_buffer(plan: Plan, buffer: Buffer) -> Plan:
     if buffer.name not in plan.buffer_of:
         return replace(plan, buffers=(*plan.buffers, buffer))
     return replace(plan, buffers=tuple(buffer if b.name == buffer.name else b for b in plan.buffers))
+
+
+def no_temporary(plan: Plan, node_id: str) -> Verdict:
+    """The refusal of a node that uses no temporary, with the statements that do, or the move that makes one."""
+    known = {a.name for a in plan.program.temporaries}
+    users = [leaf.id for leaf, _, _ in plan.leaves if known & {a.array for a in plan.statement_of[leaf.statement].accesses}]
+    sums = [s.target.array for leaf, _, _ in plan.leaves if (s := plan.statement_of[leaf.statement]).update]
+    makes = f"accumulate('{sums[0]}') first, which makes one" if sums else ""
+    kind = "loop" if node_id in plan.loops else "kernel" if any(k.id == node_id for k in plan.kernels) else ""
+    what = f"{node_id} is a {kind}, not a statement that uses a temporary" if kind else f"{node_id} uses no temporary"
+    return no(what, "only a temporary can be put elsewhere, or written into its readers",
+              f"select one of {', '.join(users)}" if users else makes)

@@ -154,7 +154,13 @@ class Accumulate(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        return YES if _updated_at(plan, node_id) else no(f"{node_id} updates no output")
+        if _updated_at(plan, node_id):
+            return YES
+        outputs = [leaf.id for leaf, _, _ in plan.leaves if _updated_at(plan, leaf.id)]
+        sums = [u.target.array for leaf, _, _ in plan.leaves if (u := plan.statement_of[leaf.statement]).update]
+        hint = f"select {' or '.join(outputs)}" if outputs else f"contract('{sums[0]}', 'register')" if sums else ""
+        return no(f"{node_id} updates no output", "accumulate takes y += … into an array that the program gives back"
+                  + ("" if outputs or not sums else f"; {sums[0]} is a temporary already"), hint)
 
 
 def starts(u: Updates) -> tuple[str, ...]:

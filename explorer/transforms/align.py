@@ -11,7 +11,7 @@ from ..ir.plan import Plan
 from ..ir.regroup import without_remainders
 from ..ir.tree import Loop, leaves, ranges
 from ..poly.lanes import linear_index
-from ._nest import empty_beyond, enclosing, loop_offer, remap
+from ._nest import empty_beyond, enclosing, remap
 from .base import Transform, get_loop
 from .vectorize import WIDEST_BYTES
 
@@ -99,11 +99,12 @@ class Align(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "align")
+        loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
         found = next(cls.candidates(plan, node_id), None)
-        return YES if found else no(f"no array's rows begin at odd places along {loop.id}")
+        why = "rows that are no multiple of a vector begin at other places modulo its width; here there are none, or not along it"
+        return YES if found else no(f"no array's rows begin at odd places along {loop.id}", why)
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Align]:

@@ -118,7 +118,9 @@ class Approximate(Transform):
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         leaf = get_leaf(plan, node_id)
-        return leaf if isinstance(leaf, Verdict) else cls(node_id).check(plan)
+        if isinstance(leaf, Verdict):
+            return leaf
+        return YES if next(cls.candidates(plan, node_id), None) else cls(node_id).check(plan)
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Approximate]:

@@ -181,6 +181,8 @@ def get_loop(plan: Plan, name: str) -> Loop | Verdict:
         return hit[0]
     if hit:
         return no(f"{name} is a statement, not a loop", hint=f"one of the loops {', '.join(plan.loops)}")
+    if any(k.id == name for k in plan.kernels):
+        return no(f"{name} is a kernel, not a loop", hint=f"one of the loops {', '.join(plan.loops)}")
     return no(f"there is no loop {name!r}", hint=f"one of {', '.join(plan.loops)}")
 
 
@@ -195,7 +197,17 @@ def no_leaf(plan: Plan, name: str) -> Verdict:
     hint = f"one of {', '.join(leaf.id for leaf, _, _ in plan.leaves)}"
     if name in plan.loops:
         return no(f"{name} is a loop, not a statement", hint=hint)
+    if any(k.id == name for k in plan.kernels):
+        return no(f"{name} is a kernel, not a statement", hint=hint)
     return no(f"there is no statement {name!r}", hint=hint)
+
+
+def no_kernel(plan: Plan, name: str) -> Verdict:
+    """The refusal of a name that stands for no kernel."""
+    around = plan.kernel_of(name)
+    kind = "loop" if name in plan.loops else "statement"
+    what = f"{name} is a {kind}, not a kernel" if around else f"there is no kernel {name!r}"
+    return no(what, hint=f"select the kernel {around.id}" if around else f"one of {', '.join(k.id for k in plan.kernels)}")
 
 
 def by_factor(name: str, args: tuple[Any, ...]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, PLACE_ROLES, WARP_SIZE, Loop, leaves, walk
-from ._nest import body_of, enclosing, from_zero, loop_offer, names_of, with_role
+from ._nest import body_of, enclosing, from_zero, names_of, with_role
 from .base import Transform, get_loop, is_whole
 from .split import Split, divisible
 
@@ -164,7 +164,7 @@ class Bind(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "bind")
+        loop = get_loop(plan, node_id)
         return loop if isinstance(loop, Verdict) else YES
 
     @classmethod

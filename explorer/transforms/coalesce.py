@@ -10,7 +10,7 @@ from ..ir.expr import ZERO, Expr, Ranges, quotient, remainder, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, leaves, map_leaves, ranges, retime
-from ._nest import enclosing, loop_offer, move_scopes, nest
+from ._nest import enclosing, move_scopes, nest
 from .base import Transform, get_loop
 from .reorder import perfect_below
 
@@ -85,7 +85,7 @@ class Coalesce(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "coalesce")
+        loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
         if len(perfect_below(loop)) < 2:

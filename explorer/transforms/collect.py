@@ -186,7 +186,12 @@ class Collect(Transform):
         u = update_verdict(plan, node_id)
         if isinstance(u, Verdict):
             return u
-        return YES if bound(u) else no(f"no bound loop carries the reduction of {u.statement.target.array}")
+        if bound(u):
+            return YES
+        carrying = [x for x in reversed(u.above) if x.role == "seq" and not u.parallel(x)]
+        return no(f"no bound loop carries the reduction of {u.statement.target.array}",
+                  "collect combines what several threads or blocks have added up",
+                  "; or ".join(f"bind('{x.id}', 'thread.x'{', 256' * (x.extent > 256)})" for x in carrying))
 
 
 def _one_element(u: Updates, chosen: tuple[Loop, ...], how: str) -> Verdict:

@@ -74,4 +74,4 @@ class Commute(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        return cls(node_id).check(plan) if plan.resolve(node_id) else no(f"{node_id} is no statement")
+        return cls(node_id).check(plan) if plan.resolve(node_id) else no_leaf(plan, node_id)

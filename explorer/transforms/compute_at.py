@@ -98,7 +98,8 @@ class ComputeAt(Transform):
         waiting = writers(plan, self.statement) or (found.id,)
         outside = [x for x in waiting if all(around.id != self.loop for around in _around(plan, x))]
         if not outside:
-            return no(f"{waiting[-1]} already runs inside of {self.loop}")
+            return no(f"{waiting[-1]} already runs inside of {self.loop}",
+                      "compute_at moves a statement into a loop around those that read its result")
         for leaf in reversed(outside):
             move = self._move(plan, leaf)
             if isinstance(move, Verdict):
@@ -154,7 +155,19 @@ class ComputeAt(Transform):
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         leaf = get_leaf(plan, node_id)
-        return leaf if isinstance(leaf, Verdict) else YES
+        if isinstance(leaf, Verdict) or next(cls.candidates(plan, node_id), None):
+            return leaf if isinstance(leaf, Verdict) else YES
+        array = plan.statement_of[leaf.statement].target.array
+        readers = [u for u in uses(plan, array) if u.leaf.id != leaf.id and not u.writes]
+        if not readers:
+            return no(f"nothing reads {array}, which {leaf.id} writes",
+                      "compute_at moves a statement to those that read its result", "select a statement that writes a temporary")
+        common = common_loops([u.above for u in readers])
+        if not common:
+            return no(f"no loop holds all statements that read {array}", f"{', '.join(u.leaf.id for u in readers)} read it",
+                      "fuse the loops around them first")
+        verdict = cls(leaf.id, common[-1].id).check(plan)
+        return no(f"{leaf.id} is proposed no loop", hint=f"compute_at('{leaf.id}', '{common[-1].id}')") if verdict else verdict
 
 
 def writers(plan: Plan, array: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from ._uses import (
     box,
     common_loops,
     indirect_use,
+    no_temporary,
     put_buffer,
     stride,
     uses,
@@ -231,7 +232,7 @@ class Contract(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        return YES if _temporaries_at(plan, node_id) else no(f"{node_id} uses no temporary")
+        return YES if _temporaries_at(plan, node_id) else no_temporary(plan, node_id)
 
 
 def direct(plan: Plan, array: str) -> tuple[Use, ...]:

@@ -9,7 +9,7 @@ from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, Sync, leaves, ranges, retime, walk
-from ._nest import copied, enclosing, loop_offer
+from ._nest import copied, enclosing
 from .base import Transform, get_loop, is_whole
 
 
@@ -73,7 +73,7 @@ class Cut(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "cut")
+        loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
         return YES if loop.extent > 1 else no(f"{loop.id} runs only once")

@@ -9,7 +9,7 @@ from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, Node, Sync, leaves, ranges, retime, walk
-from ._nest import enclosing, loop_offer, numbered, rename_collect
+from ._nest import enclosing, numbered, rename_collect
 from .base import Transform, get_loop
 
 
@@ -81,10 +81,13 @@ class Distribute(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "distribute")
+        loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
-        return YES if len(loop.body) > 1 else no(f"the body of {loop.id} has one part only")
+        inside = next((x.id for x in walk(loop.body) if isinstance(x, Loop) and len(x.body) > 1), "")
+        return YES if len(loop.body) > 1 else no(
+            f"the body of {loop.id} has one part only", "distribute parts a body between two of its nodes",
+            f"select {inside}, whose body has several" if inside else "")
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Distribute]:

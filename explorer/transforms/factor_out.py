@@ -109,6 +109,10 @@ class FactorOut(Transform):
         return replace(made.plan, program=program).map_leaves(here)
 
     @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        return cls(node_id).check(plan)
+
+    @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[FactorOut]:
         if cls(node_id).check(plan):
             yield cls(node_id)

@@ -10,7 +10,7 @@ from ..ir.expr import var
 from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, Sync, ranges, retime, walk
-from ._nest import body_of, empty_beyond, enclosing, loop_offer, move_scopes, names_of, rename_collect
+from ._nest import body_of, empty_beyond, enclosing, move_scopes, names_of, rename_collect
 from .base import Transform, get_loop
 
 
@@ -101,14 +101,14 @@ class Fuse(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "fuse")
+        loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
         if _neighbours(plan, loop):
             return YES
         inner = next((n for n in loop.body if isinstance(n, Loop)), None)
         hint = f"coalesce(('{loop.id}', '{inner.id}')) joins nested loops" if inner and len(loop.body) == 1 else ""
-        return no(f"no loop stands directly beside {loop.id}", hint=hint)
+        return no(f"no loop stands directly beside {loop.id}", "fuse joins two loops that follow each other in one body", hint)
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Fuse]:

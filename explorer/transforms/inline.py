@@ -14,7 +14,7 @@ from ..ir.tree import Leaf, Node, View
 from ..poly.dependence import Flow, analyse
 from ..poly.isl import Relation
 from ._domain import program_leaf
-from ._uses import array_verdict, uses, without_unused
+from ._uses import array_verdict, no_temporary, uses, without_unused
 from .base import Transform
 from .compute_at import without
 
@@ -116,7 +116,8 @@ class Inline(Transform):
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         names = [a.name for a in plan.program.temporaries if a.name == node_id
                  or any(u.leaf.id == node_id for u in uses(plan, a.name))]
-        return YES if names else no(f"{node_id} uses no temporary")
+        refused = (cls(name).check(plan) for name in names if not next(cls.candidates(plan, node_id), None))
+        return next(refused, YES) if names else no_temporary(plan, node_id)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..ir.finding import Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop
-from ._nest import loop_offer, nest
+from ._nest import nest
 from .base import Transform, get_loop
 from .reorder import Reorder, perfect_below
 
@@ -59,7 +59,7 @@ class Interchange(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "interchange")
+        loop = get_loop(plan, node_id)
         return loop if isinstance(loop, Verdict) else Reorder.offers(plan, node_id)
 
     @classmethod

@@ -9,7 +9,7 @@ from math import prod
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Loop, walk
-from .base import Transform
+from .base import Transform, no_kernel
 from .bind import THREADS_PER_BLOCK
 
 HOWS = ("last_block", "handoff", "cluster", "grid", "launch")
@@ -91,8 +91,10 @@ class Join(Transform):
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         if node_id not in [k.id for k in plan.kernels]:
-            return no(f"{node_id} is not a kernel")
-        return YES if node_id != plan.kernels[0].id else no(f"{node_id} is the first kernel", "no launch stands before it")
+            return no_kernel(plan, node_id)
+        return YES if node_id != plan.kernels[0].id else no(
+            f"{node_id} is the first kernel", "join puts a kernel into the launch before it, and none stands there",
+            f"launch('{node_id}', after='…') first; or launch parts a kernel in two, of which the second can be joined")
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Join]:

@@ -123,13 +123,15 @@ class Launch(Transform):
         if kernel is None:
             return no(f"there is no node {node_id!r}")
         if node_id != kernel.id and node_id not in [n.id for n in kernel.body]:
-            return no(f"{node_id} is not at the top of {kernel.id}",
-                      hint=f"distribute('{_top(plan, node_id)}', after='{node_id}')")
+            return no(f"{node_id} is not at the top of {kernel.id}", "a kernel ends between two nodes of its own body",
+                      f"distribute('{_top(plan, node_id)}', after='{node_id}'); or distribute the loops around it, "
+                      "from the inside out")
         if len(kernel.body) == 1 and kernel is plan.kernels[-1]:
-            return no(f"{kernel.id} has one part only and no kernel comes behind it",
-                      hint=f"distribute('{kernel.body[0].id}', after='…')")
+            return no(f"{kernel.id} has one part only and no kernel comes behind it", "launch parts a kernel behind a node",
+                      f"distribute('{kernel.body[0].id}', after='…'); or distribute what is inside of {kernel.body[0].id} first")
         if node_id == kernel.body[-1].id:
-            return no(f"nothing stands behind {node_id} in {kernel.id}")
+            return no(f"nothing stands behind {node_id} in {kernel.id}", "launch begins a kernel behind the node",
+                      f"select {kernel.body[0].id}" if len(kernel.body) > 1 else "")
         return YES
 
     @classmethod

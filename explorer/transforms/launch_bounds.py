@@ -9,7 +9,7 @@ from math import prod
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Kernel
-from .base import Transform
+from .base import Transform, no_kernel
 
 MOST_BLOCKS, MOST_THREADS = 32, 2048
 """Blocks and threads that a multiprocessor holds at most, of any GPU (CUDA C++ Programming Guide, "Technical Specifications per
@@ -83,7 +83,7 @@ class LaunchBounds(Transform):
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         kernel = _kernel(plan, node_id)
         if kernel is None:
-            return no(f"{node_id} is not a kernel")
+            return no_kernel(plan, node_id)
         return cls(node_id, 0 if kernel.resident else 1).check(plan)
 
     @classmethod

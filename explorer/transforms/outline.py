@@ -99,7 +99,14 @@ class Outline(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        return cls(node_id).check(plan) if plan.resolve(node_id) else no(f"{node_id} is no statement")
+        hit = plan.resolve(node_id)
+        if hit is None:
+            return no_leaf(plan, node_id)
+        target = plan.statement_of[hit[0].statement].target.array
+        if (verdict := cls(node_id).check(plan)) and plan.array_of[target].role == "temporary":
+            return no(f"{hit[0].id} writes {target}, a temporary already", "outline puts one between a statement and its result",
+                      f"contract('{target}', 'register')")
+        return verdict
 
 
 def _with_copy(program: Program, statement: Statement, temporary: Array, copy: Statement) -> Program:

@@ -127,8 +127,16 @@ class Persist(Transform):
         loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
-        return YES if _tiles(loop) else no(f"{loop.id} is {loop.role}", "blocks take tiles, and a tile has all its threads",
-                                           "select the outermost loop over tiles")
+        if not (chain := _tiles(loop)):
+            return no(f"{loop.id} is {loop.role}", "blocks take tiles, and a tile has all its threads",
+                      "select the outermost loop over tiles")
+        if next(cls.candidates(plan, node_id), None):
+            return YES
+        chain = chain[:MOST_OFFERED]
+        names, tiles = ", ".join(x.id for x in chain), prod(x.extent for x in chain)
+        return no(f"there are {tiles} tiles in {names}",
+                  f"with {WAVE} blocks, one for each multiprocessor of an H200, each would take one at most",
+                  f"bind('{loop.id}', 'block.x') instead, a block for each; or fewer blocks than {tiles}")
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Persist]:

@@ -231,8 +231,9 @@ class Pipeline(Transform):
         loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
-        return YES if copy_nests(plan, loop) else no(f"no copies are made in the body of {loop.id}",
-                                                     hint=f"stage('…', '{loop.id}') first")
+        return YES if copy_nests(plan, loop) else no(
+            f"no copies are made in the body of {loop.id}", "a pipeline needs a copy that can run ahead of its readers",
+            f"stage('…', '{loop.id}') first")
 
 
 def scope_dim(plan: Plan, leaf: Leaf) -> str:

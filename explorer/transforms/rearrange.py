@@ -121,6 +121,17 @@ class Rearrange(Transform):
                     if any(r.array == self.array for r in plan.statement_of[leaf.statement].reads))
 
     @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        if next(cls.candidates(plan, node_id), None):
+            return YES
+        if any(k.id == node_id for k in plan.kernels):
+            return no(f"{node_id} is a kernel, not a loop or a statement", hint=f"select one of {', '.join(plan.loops)}")
+        others = [a.name for a in plan.program.parameters if a.role == "in" and len(a.shape) > 1]
+        return no(f"{node_id} reads no input with several axes",
+                  "rearrange copies an array that the program only reads, its axes in another order",
+                  f"select what reads {' or '.join(others)}" if others else "")
+
+    @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Rearrange]:
         hit = plan.find(node_id)
         if hit is None:

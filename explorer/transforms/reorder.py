@@ -9,7 +9,7 @@ from itertools import pairwise
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, Node
-from ._nest import enclosing, loop_offer, move_scopes, nest
+from ._nest import enclosing, move_scopes, nest
 from .base import Transform, get_loop
 
 
@@ -69,11 +69,15 @@ class Reorder(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "reorder")
+        loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
         if len(perfect_below(loop)) < 2:
             return no(f"{loop.id} has no loop perfectly nested in it", hint="select the outermost loop of a perfect nest")
+        if len(chain := perfect_below(loop)) == 2:
+            a, b = (x.id for x in chain)
+            return no(f"{a} and {b} are the only loops of their nest", "two loops have one other order",
+                      f"interchange('{a}', '{b}')")
         return YES
 
     @classmethod

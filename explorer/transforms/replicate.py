@@ -135,7 +135,11 @@ class Replicate(Transform):
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         found = next(cls.candidates(plan, node_id), None)
-        return YES if found else no(f"{node_id} is not the one loop in which a temporary is read")
+        names = [a.name for a in plan.program.temporaries]
+        return YES if found else no(
+            f"{node_id} is not the one loop in which a temporary is read",
+            "replicate gives each iteration of a loop a copy of what it reads, where no index names the loop" if names else
+            "there is no temporary to be computed several times")
 
 
 def _read_in(plan: Plan, array: str, loop: str) -> bool:

@@ -152,7 +152,13 @@ class Rescale(Transform):
         hit = plan.resolve(node_id)
         s = plan.statement_of[hit[0].statement] if hit else None
         if s is None or s.update != "sum" or exponential(s) is None:
-            return no(f"{node_id} is no sum of exponentials of a difference")
+            found = [leaf.id for leaf, _, _ in plan.leaves if (e := plan.statement_of[leaf.statement]).update == "sum"
+                     and exponential(e) is not None]
+            return no(f"{node_id} is no sum of exponentials of a difference",
+                      "rescale takes t += exp(a - m), with m the maximum of its row",
+                      f"select {' or '.join(found)}" if found else "")
+        if hit and hit[1] and not next(cls.candidates(plan, node_id), None):
+            return cls(node_id, hit[1][-1].id).check(plan)
         return YES
 
 

@@ -9,7 +9,7 @@ from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, Sync, walk
-from ._nest import loop_offer, remap
+from ._nest import remap
 from .base import Transform, get_loop
 
 
@@ -55,7 +55,7 @@ class Reverse(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "reverse")
+        loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
         return cls(loop.id).check(plan) if loop.extent > 1 else no(f"{loop.id} runs only once")

@@ -84,7 +84,8 @@ class Sequence(Transform):
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         body = siblings(plan, node_id)
         if not body or body[-1].id == node_id:
-            return no(f"nothing stands behind {node_id} in its body")
+            return no(f"nothing stands behind {node_id} in its body", "sequence moves a node behind a later one of the same body",
+                      f"select {body[0].id}, which moves behind {node_id}" if len(body) > 1 else "")
         return YES
 
     @classmethod

@@ -10,7 +10,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves, ranges, retime
 from ._digits import roomy
-from ._nest import empty_beyond, enclosing, loop_offer, remap
+from ._nest import empty_beyond, enclosing, remap
 from .base import Transform, get_loop, is_whole
 from .distribute import child
 
@@ -99,7 +99,7 @@ class Shift(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "shift")
+        loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
         if len(loop.body) == 1 and not loop.start:

@@ -126,7 +126,10 @@ class Shuffle(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        return YES if next(cls.candidates(plan, node_id), None) else no(f"{node_id} reads nothing that other lanes make")
+        return YES if next(cls.candidates(plan, node_id), None) else no(
+            f"{node_id} reads nothing that other lanes make",
+            "shuffle takes a temporary that has no storage yet, made and read in loops that are bound to lanes",
+            "bind the loops that make and read a temporary to lane, or to thread.x")
 
 
 def _uses(plan: Plan, array: str) -> tuple[Use, ...] | Verdict:

@@ -10,7 +10,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves
 from ._digits import roomy
-from ._nest import empty_beyond, enclosing, loop_offer, remap
+from ._nest import empty_beyond, enclosing, remap
 from .base import Transform, get_loop, is_whole
 
 
@@ -85,10 +85,12 @@ class Skew(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "skew")
+        loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
-        return YES if enclosing(plan, loop.id) else no(f"no loop is around {loop.id} to skew it by")
+        return YES if enclosing(plan, loop.id) else no(
+            f"no loop is around {loop.id} to skew it by", "skew moves the start of a loop with the iterations of one around it",
+            f"select a loop inside of {loop.id}" if any(isinstance(n, Loop) for n in loop.body) else "")
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Skew]:

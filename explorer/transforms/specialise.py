@@ -181,7 +181,7 @@ def _copies(plan: Plan, kernel: Kernel, loop: Loop) -> Verdict | None:
     made = [leaf for nest in nests for leaf, _ in leaves((nest,))]
     if not any(leaf.mechanism == "bulk" for leaf in made):
         return no(f"no bulk copies are made in the body of {loop.id}", "a producer asks for whole boxes",
-                  f"stage('…', '{loop.id}', engine='bulk')")
+                  f"stage('…', '{loop.id}', engine='bulk'); or copy what it reads in boxes first: stage with engine='bulk'")
     if odd := next((leaf for leaf in made if leaf.mechanism != "bulk"), None):
         return no(f"{odd.statement} is no bulk copy", "the producer is one thread", "stage it with engine='bulk'")
     known = {leaf.id for leaf in made} | {leaf.id for leaf, _ in _in_front(plan, loop)}

@@ -80,6 +80,13 @@ class Split(Transform):
         return plan.replace_node(loop.id, new)
 
     @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        loop = get_loop(plan, node_id)
+        if isinstance(loop, Verdict) or loop.extent > 2:
+            return loop if isinstance(loop, Verdict) else YES
+        return no(f"{loop.id} runs {loop.extent} time{'s' * (loop.extent != 1)}", "there is nothing to divide")
+
+    @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Split]:
         loop = get_loop(plan, node_id)
         if isinstance(loop, Loop):

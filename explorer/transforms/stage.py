@@ -27,7 +27,7 @@ from ._masks import wanted
 from ._nest import with_role
 from ._room import no_room
 from ._uses import Box, Use, box, coordinates, put_buffer, row_major, with_view
-from .base import Transform
+from .base import Transform, get_loop
 from .trim import ended
 from .vectorize import WIDTHS, Vectorize
 
@@ -359,10 +359,12 @@ class Stage(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        hit = plan.find(node_id)
-        if hit and not isinstance(hit[0], Loop):
-            return no(f"{node_id} is a statement; a copy is made in the body of a loop", hint="select the loop around it")
-        return YES
+        if isinstance(loop := get_loop(plan, node_id), Verdict):
+            return no(f"{node_id} is a statement", "a copy is made in a loop's body", "select the loop around it") if plan.find(
+                node_id) else loop
+        read = [r.array for leaf, _ in leaves((loop,)) for r in plan.statement_of[leaf.statement].reads]
+        refused = (cls(name, node_id).check(plan) for name in read if not next(cls.candidates(plan, node_id), None))
+        return next(refused, YES if read else no(f"nothing in {node_id} reads an array"))
 
 
 def _copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], index: tuple[Expr, ...], source: str,

@@ -9,7 +9,7 @@ from itertools import combinations
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import BLOCK_ROLES, THREAD_ROLES, WARP_ROLES, Kernel, Loop, Node, walk
-from .base import Transform
+from .base import Transform, no_kernel
 from .bind import BLOCK_LIMITS, GRID_LIMITS
 
 
@@ -72,7 +72,8 @@ class SwapAxes(Transform):
             return no(f"{narrow.id} is a {narrow.role}", why="warps and their lanes are along thread.x",
                       hint=f"bind('{narrow.id}', 'seq') first")
         if not any(n.role in axes for n in found):
-            return no(f"no loop of {kernel.id} is along {self.first} or {self.second}", hint="bind(…) spreads one over an axis")
+            return no(f"no loop of {kernel.id} is along {self.first} or {self.second}",
+                      hint=f"bind a loop to {self.first} or {self.second} first")
         return self._fits(found)
 
     def _fits(self, found: list[Loop]) -> Verdict:
@@ -105,7 +106,7 @@ class SwapAxes(Transform):
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         kernel = next((k for k in plan.kernels if k.id == node_id), None)
         if kernel is None:
-            return no(f"{node_id} is not a kernel")
+            return no_kernel(plan, node_id)
         return cls(node_id, *_likely(kernel)).check(plan)
 
     @classmethod

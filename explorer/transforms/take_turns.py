@@ -75,7 +75,8 @@ class TakeTurns(Transform):
             return no(f"warpgroups of {kernel.id} take turns already")
         if not any(isinstance(n, Sync) and n.kind == "acquire" for n in loop.body):
             return no(f"{loop.id} has no producer", "a warpgroup that has its turn may wait for copies, but not for the others",
-                      f"specialise({loop.id!r}, 2), which gives bulk copies a warp of their own")
+                      f"specialise({loop.id!r}, 2), which gives bulk copies a warp of their own; or stage with engine='bulk', "
+                      "and specialise the loop first")
         across, groups, _ = plan.extents[kernel.id][3:]
         if across != GROUP or not 1 < groups <= MOST_GROUPS:
             return no(f"a block of {kernel.id} has rows of {across} threads, {groups} of them",

@@ -94,6 +94,24 @@ class Tensorize(Transform):
         return replace(plan.replace_node(tile.outermost, *body), buffers=buffers)
 
     @classmethod
+    def offers(cls, plan: Plan, node_id: str) -> Verdict:
+        if next(cls.candidates(plan, node_id), None):
+            return YES
+        products = [(leaf, above) for leaf, above, _ in plan.leaves if is_product(plan.statement_of[leaf.statement])]
+        if not products:
+            return no(f"no product is summed in {plan.program.name}",
+                      "tensorize takes t += a * b in a loop k over both factors' elements, with rows and columns around it",
+                      "write the product as a statement of its own; or factor_out what else its terms hold")
+        shallow = (leaf for leaf, above in products if len(above) < 3 and node_id in {leaf.id, *(x.id for x in above)})
+        if near := next(shallow, None):
+            return no(f"{near.id} stands in fewer than three loops", "a tile has rows, columns and a depth",
+                      "split a loop, so that there is one for each")
+        places = "; or ".join(f"select {leaf.id} or a loop around it: {', '.join(x.id for x in above[-3:])}"
+                              for leaf, above in products)
+        return no(f"no product is summed in the three innermost loops at {node_id}",
+                  "tensorize takes t += a * b in loops over rows, columns and the depth of a tile", places)
+
+    @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Tensorize]:
         for leaf, above, _ in plan.leaves:
             near = {leaf.id, *(x.id for x in above[-3:])}

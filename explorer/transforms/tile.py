@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop
-from ._nest import loop_offer, nest
+from ._nest import nest
 from .base import Transform, get_loop, is_several
 from .reorder import Reorder, perfect_below
 from .split import Split
@@ -75,11 +75,17 @@ class Tile(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "tile")
+        loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
         if len(perfect_below(loop)) < 2:
             return no(f"{loop.id} has no loop perfectly nested in it", hint="split tiles a single loop")
+        if not next(cls.candidates(plan, node_id), None):
+            chain = perfect_below(loop)
+            if odd := next((x for x in chain[:2] if x.role != "seq"), None):
+                return no(f"{odd.id} is {odd.role}", "only loops in time are divided", f"bind('{odd.id}', 'seq') first")
+            sizes = ", ".join(f"{x.id} runs {x.extent} time{'s' * (x.extent != 1)}" for x in chain[:2])
+            return no(f"{chain[0].id} and {chain[1].id} are too short for tiles", sizes)
         return YES
 
     @classmethod

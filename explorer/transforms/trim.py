@@ -13,7 +13,6 @@ from ..ir.tree import Leaf, Loop, leaves
 from ..poly.early_end import end_of
 from ..poly.ends import bounds_below, last_iteration, still_read
 from ._domain import dim_ranges, plain
-from ._nest import loop_offer
 from .base import Transform, get_loop
 
 
@@ -107,7 +106,7 @@ class Trim(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "trim")
+        loop = get_loop(plan, node_id)
         return loop if isinstance(loop, Verdict) else cls(loop.id).check(plan)
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import Any
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop
-from ._nest import loop_offer, with_role
+from ._nest import with_role
 from .base import Transform, by_factor, get_loop
 
 LONGEST = 64
@@ -66,7 +66,7 @@ class Unroll(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "unroll")
+        loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
         if loop.role == "seq" and loop.extent > LONGEST:

@@ -12,7 +12,7 @@ from ..ir.plan import Plan
 from ..ir.text import access_text, condition_text
 from ..ir.tree import Leaf, Loop, ranges
 from ..poly.lanes import lanes_of, linear_index, misaligned, steps_of, uniform
-from ._nest import enclosing, from_zero, loop_offer, names_of, with_role
+from ._nest import enclosing, from_zero, names_of, with_role
 from .base import Transform, by_factor, get_loop
 
 WIDTHS = (2, 4, 8, 16)
@@ -65,7 +65,7 @@ class Vectorize(Transform):
             return no(f"{loop.id} is already {loop.role}", hint=f"bind('{loop.id}', 'seq') makes it an ordinary loop again")
         if loop.extent not in WIDTHS:
             return no(f"{loop.id} runs {loop.extent} times; a vector has 2, 4, 8 or 16 lanes",
-                      hint=f"split('{loop.id}', 4) and vectorize('{loop.id}.i')")
+                      hint=f"split('{loop.id}', 4) and vectorize('{loop.id}.i'); or a size that 2, 4, 8 or 16 divides")
         if others := [n for n in loop.body if not isinstance(n, Leaf)]:
             return no(f"{loop.id} holds {names_of(others)} beside or instead of statements",
                       why="the lanes of a vector access have nothing between them",
@@ -94,7 +94,7 @@ class Vectorize(Transform):
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        loop = loop_offer(plan, node_id, "vectorize")
+        loop = get_loop(plan, node_id)
         if isinstance(loop, Verdict):
             return loop
         if any(isinstance(n, Loop) for n in loop.body):

@@ -73,7 +73,7 @@ def test_vector_loops_stay_innermost_and_host_loops_outermost() -> None:
 
 def test_offers_and_candidates() -> None:
     assert "S1 is a statement" in Interchange.offers(initial(matmul()), "S1").what
-    assert "matmul is a kernel; interchange takes a loop" in Interchange.offers(initial(matmul()), "matmul").what
+    assert Interchange.offers(initial(matmul()), "matmul").what == "matmul is a kernel, not a loop"
     assert not Reorder.offers(initial(matmul()), "k")
     assert list(Interchange.candidates(initial(cube()), "i")) == [Interchange("i", "j"), Interchange("i", "k")]
     assert Reorder(("j", "k", "i")) in list(Reorder.candidates(initial(cube()), "i"))
