@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -63,16 +64,17 @@ def test_who_is_refused_reads_the_condition_and_the_least_sizes(bug: Bug) -> Non
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda b: b.name)
-@pytest.mark.parametrize("trips", [2, 3, 4, 7])
-def test_the_condition_says_what_is_wrong_with_other_trip_counts(bug: Bug, trips: int) -> None:
-    """The same bug in a kernel that is made for this trip count: it has a least instance there iff the condition says so."""
+def test_the_condition_says_what_is_wrong_with_other_trip_counts(bug: Bug) -> None:
+    """The same bug in a kernel that is made for other trip counts: it has a least instance there iff the condition says so."""
     proof = bug.refusal().proof
     assert proof is not None
-    try:
-        found = bug.refused(trips)
-    except IndexError:
-        pytest.skip("the edit finds no place in so short a loop")
-    assert (found is not None and found.proof is not None) == (not holds(proof, K=trips))
+    found = dict[int, bool]()
+    for trips in (2, 3, 4, 7):
+        with suppress(IndexError):  # the edit finds no place in so short a loop
+            refused = bug.refused(trips)
+            found[trips] = refused is None or refused.proof is None
+    assert len(found) >= 3
+    assert found == {trips: holds(proof, K=trips) for trips in found}
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4])
