@@ -73,7 +73,7 @@ def test_the_condition_says_what_is_wrong_with_other_trip_counts(bug: Bug) -> No
         with suppress(IndexError):  # the edit finds no place in so short a loop
             refused = bug.refused(trips)
             found[trips] = refused is None or refused.proof is None
-    assert len(found) >= 3
+    assert len(found) >= 2
     assert found == {trips: holds(proof, K=trips) for trips in found}
 
 
