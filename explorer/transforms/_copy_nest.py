@@ -1,4 +1,4 @@
-"""The loops of a copy: sequential and private, or distributed over the threads of a block."""
+"""The loops of a copy, sequential and private, or distributed over the threads of a block; and its leaf."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from math import prod
 from ..ir.expr import ZERO, Expr, quotient, remainder, var
 from ..ir.finding import Verdict, no
 from ..ir.plan import Plan, block_extents
-from ..ir.tree import WARP_SIZE, Leaf, Loop, Node, ranges
+from ..ir.tree import WARP_SIZE, Leaf, Loop, Node, View, ranges
+from ._copies import cell_of, filling
 from ._domain import wrapped
+from ._uses import with_view
 
 UNROLL_LIMIT = 16
 """Longest loop of a distributed copy that is unrolled: its loads are then all in flight together."""
@@ -159,3 +161,16 @@ def _threads(plan: Plan, name: str, path: tuple[Loop, ...], place: str) -> list[
         elif extent > 1:
             out.append(_Digit(Loop(plan.fresh(f"{name}.{suffix}"), extent, (), role), True))
     return out
+
+
+def copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], index: tuple[Expr, ...], source: str,
+               path: tuple[Loop, ...], order: tuple[int, ...]) -> Leaf:
+    """The leaf of a copy: its place, the cell it fills, and where its source is a copy's buffer, the cell it reads."""
+    at, scope = dict(nest.at), {**ranges(path), **ranges(nest.loops)}
+    own = tuple(at[d] for d in dims)
+    cell = tuple(own[len(own) - nest.rank + n] for n in order)
+    leaf = with_view(Leaf(name, name, nest.at, nest.when), 1, View(name, cell, own))
+    if filling(plan, source) is None:
+        return leaf
+    element = tuple(e.substitute(at, scope) for e in index)
+    return with_view(leaf, 0, View(source, tuple(e.simplify(scope) for e in cell_of(plan, source, element)), element))

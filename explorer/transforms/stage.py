@@ -17,8 +17,8 @@ from ..poly.mechanism import settled
 from ..poly.overapproximated import overapproximates
 from ._axes import extents_of, walked_as_one
 from ._bulk_nest import bulk_nest, panel_width
-from ._copies import cell_of, copy_into, filling, readers
-from ._copy_nest import CopyNest, copy_nest
+from ._copies import copy_into, readers
+from ._copy_nest import copy_leaf, copy_nest
 from ._domain import bounds, dim_ranges
 from ._engine import ENGINES, misfit, not_moved
 from ._iterations import Iterations, iterations
@@ -61,6 +61,7 @@ class Stage(Transform):
     the array (TMA, sm_90), at most 256 elements along a dimension.  Such copies are committed and waited for right behind;
     `pipeline` lets them run ahead.  A bulk copy needs rows of a multiple of 16 bytes, and zeros beyond the array's edge alone;
     of its other axes it may take every second to eighth element.
+    Where one statement reads two tiles of an array, as ``x[i, k] * x[j, k]``, `read` says which of its reads goes to the copy.
     A swizzle exchanges units of 16 bytes within its rows (:mod:`~explorer.transforms.swizzle`), so that a column of them lies in
     different banks; longer rows become panels of this width.
 
@@ -108,6 +109,8 @@ class Stage(Transform):
         "kind": "loops", "help": "a cell for each iteration of these loops, in this order (default: one for each element)"})
     axes: tuple[int, ...] = field(default=(), metadata={
         "kind": "ints", "help": "the order in which a shared copy's own axes are stored (default: that of the array)"})
+    read: int = field(default=-1, metadata={"kind": "int", "min": -1,
+                                            "help": "the read of a statement that uses the copy, from 0 (default: all of them)"})
 
     def check(self, plan: Plan) -> Verdict:
         if self.space not in ("shared", "register"):
@@ -189,7 +192,8 @@ class Stage(Transform):
                 found = replace(run, axes=(shape,))
         if isinstance(found, str):
             return no(f"the part of {self.array} that {self._where(path)} reads is not a box", found,
-                      "stage it at another loop, or undo the skew or coalesce of these loops, or say `loops`")
+                      "stage it at another loop, or undo the skew or coalesce of these loops, or say `loops`"
+                      + ", or copy one read at a time (read=0)" * ("move apart" in found and len({u.slot for u in reads}) > 1))
         whole = plan.array_of[copy_into(plan, source) or source].shape
         found = found.clipped(extents_of(found.axes) if found.axes else whole, around[0], self.vector)
         found = found.padded() if self.space == "shared" and self.threads else found
@@ -231,6 +235,8 @@ class Stage(Transform):
         found = tuple(u for u in readers(plan, self.array) if u.leaf.id in below)
         if not found:
             return no(f"nothing below {self.at} reads {self.array}", hint=_readers_hint(plan, self.array))
+        if self.read >= 0 and not (found := tuple(u for u in found if u.slot == self.read)):
+            return no(f"no statement below {self.at} has {self.array} as read {self.read}", hint="leave `read` out")
         if odd := next((u for u in found if u.view and not u.view.element), None):
             return no(f"{self.array} already lives in {plan.buffer_of[odd.view.buffer].space} memory" if odd.view else "")
         odd = next((u for u in found if not u.access.affine), None)
@@ -321,7 +327,7 @@ class Stage(Transform):
                                       wide if wide < row else 0, self.swizzle))
         new = replace(new, copies=(*plan.copies, copy),
                       copied=(*plan.copied, Array(name, original.dtype, shape, "temporary", len(extents))))
-        leaf = _copy_leaf(plan, name, nest, dims, index, buffer, path, order)
+        leaf = copy_leaf(plan, name, nest, dims, index, buffer, path, order)
         leaf = replace(leaf, sums=tuple((e, place.substitute(dict(nest.at))) for e, place in sums.items()),
                        mechanism="plain" if self.engine == "thread" else self.engine)
         outside = tuple(var(x.id) for x in scope)
@@ -346,7 +352,10 @@ class Stage(Transform):
             return
         below = [leaf for leaf, _ in leaves((hit[0],))]
         names = dict.fromkeys(r.array for leaf in below for r in plan.statement_of[leaf.statement].reads)
-        steps = (cls(name, node_id, space, vector) for name in list(names)[:4]
+        reads = {(r.array, slot) for leaf in below for slot, r in enumerate(plan.statement_of[leaf.statement].reads)}
+        slots = {name: sorted(slot for array, slot in reads if array == name) for name in names}
+        steps = (cls(name, node_id, space, vector, read=read) for name in list(names)[:4]
+                 for read in (-1, *(slots[name] if len(slots[name]) > 1 else ()))
                  for space, vector in (("shared", 4), ("shared", 1), ("register", 1)))
         count = 0
         for step in steps:
@@ -365,19 +374,6 @@ class Stage(Transform):
         read = [r.array for leaf, _ in leaves((loop,)) for r in plan.statement_of[leaf.statement].reads]
         refused = (cls(name, node_id).check(plan) for name in read if not next(cls.candidates(plan, node_id), None))
         return next(refused, YES if read else no(f"nothing in {node_id} reads an array"))
-
-
-def _copy_leaf(plan: Plan, name: str, nest: CopyNest, dims: tuple[str, ...], index: tuple[Expr, ...], source: str,
-               path: tuple[Loop, ...], order: tuple[int, ...]) -> Leaf:
-    """The leaf of a copy: its place, the cell it fills, and where its source is a copy's buffer, the cell it reads."""
-    at, scope = dict(nest.at), {**ranges(path), **ranges(nest.loops)}
-    own = tuple(at[d] for d in dims)
-    cell = tuple(own[len(own) - nest.rank + n] for n in order)
-    leaf = with_view(Leaf(name, name, nest.at, nest.when), 1, View(name, cell, own))
-    if filling(plan, source) is None:
-        return leaf
-    element = tuple(e.substitute(at, scope) for e in index)
-    return with_view(leaf, 0, View(source, tuple(e.simplify(scope) for e in cell_of(plan, source, element)), element))
 
 
 def _edge(copy: Statement, index: tuple[Expr, ...], array: Array) -> tuple[Constraint, ...]:

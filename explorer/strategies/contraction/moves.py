@@ -183,9 +183,9 @@ def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...])
     """
     depth, inner = _split_depth(b, form, t, loops)
     b.do("contract", form.total, "register")
-    for factor in (form.left, form.right):
+    for slot, factor in enumerate((form.left, form.right)):
         row = t.depth * factor.dtype.bytes if factor.along == form.depth else ROW_BYTES
-        b.do("stage", factor.array, depth, engine="bulk", swizzle=min(row, ROW_BYTES))
+        b.do("stage", factor.array, depth, engine="bulk", swizzle=min(row, ROW_BYTES), **_read(form, slot))
     if t.stages > 1 and not t.producer:
         b.do("pipeline", depth, t.stages)
     if t.depth > (row := t.row(form)):
@@ -260,15 +260,20 @@ def _staged(b: Builder, form: ProductForm, slot: int, at: str, pad: int = 0, tra
     """
     before, factor = {x.name for x in b.plan.copies}, (form.left, form.right)[slot]
     if transposed:
-        b.do("stage", factor.array, at, pad=pad, axes=(1, 0))
+        b.do("stage", factor.array, at, pad=pad, axes=(1, 0), **_read(form, slot))
         return next(x.name for x in b.plan.copies if x.name not in before)
     width = WIDEST // factor.dtype.bytes if factor.along or not form.gathered else 0
-    while width and not b.attempt("stage", factor.array, at, vector=width, pad=pad):
+    while width and not b.attempt("stage", factor.array, at, vector=width, pad=pad, **_read(form, slot)):
         width //= 2
     if not width:
-        b.do("stage", factor.array, at, pad=pad, loops=_read_in(b, form, slot, at))
+        b.do("stage", factor.array, at, pad=pad, loops=_read_in(b, form, slot, at), **_read(form, slot))
     (name,) = {x.name for x in b.plan.copies} - before
     return name
+
+
+def _read(form: ProductForm, slot: int) -> dict[str, int]:
+    """Which read a copy is for, where both factors are tiles of one array."""
+    return {"read": slot} if form.left.array == form.right.array else {}
 
 
 def _read_in(b: Builder, form: ProductForm, slot: int, at: str) -> tuple[str, ...]:

@@ -264,7 +264,7 @@ def _in_clusters(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """
     if t.engine != "warpgroup" or t.producer or t.depth > t.row(form) or form.batches > 1 or form.gathered:
         return
-    if len(form.row_extents) > 1 or len(form.column_extents) > 1:
+    if len(form.row_extents) > 1 or len(form.column_extents) > 1 or form.left.array == form.right.array:
         return
     small = 2 * t.shared_bytes(form) <= gpu.shared_bytes_per_sm or t.stages > -(-form.extents[2] // t.depth)
     if small or max(lines_of(form, f, t) for f in (form.left, form.right)) <= 1:
