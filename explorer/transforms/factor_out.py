@@ -32,6 +32,8 @@ class FactorOut(Transform):
     a sum of products of two, which `tensorize` has instructions for.  Sums of floats round elsewhere then, as those of
     other orders do, and a factor that is infinite meets the sum, not each term.
 
+    A sign is a factor of -1: ``total -= a[i, k] * b[k, j]`` subtracts the sum of the products.
+
     Where a statement starts the sum with 0, it starts that of the rest, and the target is written once.
 
     A positive constant leaves a maximum or a minimum of floats: it keeps their order, and so does rounding.  The largest of its
@@ -95,7 +97,8 @@ class FactorOut(Transform):
         value, reads = _product(s, moves, 0, {})
         rest, last = replace(made.plan.statement_of[s.name], value=value, reads=reads), made.plan.statement_of[made.combine]
         value, reads = _product(s, stays, 1, finish.to_new)
-        new = {s.name: rest, made.combine: replace(last, value=Call("mul", (value, Read(0))), reads=(*last.reads, *reads))}
+        value = Call("neg", (Read(0),)) if isinstance(value, Literal) and value.value == -1 else Call("mul", (value, Read(0)))
+        new = {s.name: rest, made.combine: replace(last, value=value, reads=(*last.reads, *reads))}
         program = replace(made.plan.program, statements=tuple(new.get(x.name, x) for x in made.plan.program.statements))
         kept = _slots(moves)
 
@@ -135,6 +138,9 @@ def _parts(u: Updates) -> tuple[list[Scalar], list[Scalar]]:
         node = queue.pop(0)
         if isinstance(node, Call) and node.op == "mul":
             queue[:0] = node.args
+        elif isinstance(node, Call) and node.op == "neg":
+            dtype = u.plan.array_of[u.statement.target.array].dtype
+            queue[:0] = (Literal(-1.0 if dtype.kind == "float" else -1, dtype), *node.args)
         else:
             found.append(node)
     stays = [f for f in found if _shared(f, u)]

@@ -37,6 +37,8 @@ LEAVE = {
     "(u[i, j] + 1.0) * a[i, k]": ("(u[i, j] + 1.0) * t_p", "a[i, k]"),
     "i * j * w[k]": ("i * j * t_p", "w[k]"),
     "r[i] * (a[i, k] + b[k, j])": ("r[i] * t_p", "a[i, k] + b[k, j]"),
+    "-(a[i, k] * b[k, j])": ("-t_p", "a[i, k] * b[k, j]"),
+    "a[i, k] * (-b[k, j]) * alpha[0]": ("-1.0 * alpha[0] * t_p", "a[i, k] * b[k, j]"),
 }
 
 
@@ -112,6 +114,12 @@ def test_auto_finds_the_product_in_a_scaled_one() -> None:
     assert "factor_out('S1')" in map(str, made.steps)
     assert any(leaf.mechanism.startswith("m16n8k16") for leaf, _, _ in made.plan.leaves)
     assert len(made.plan.kernels) == 1
+    assert made.run(device="cpu", time=False).correct
+
+
+def test_auto_finds_the_product_that_is_subtracted() -> None:
+    made = auto(define(SCALED.replace("t += alpha[0] *", "t -=").replace("t = 0.0", "t = alpha[0]")).schedule(M=64, N=72, K=96))
+    assert any(leaf.mechanism.startswith("m16n8k16") for leaf, _, _ in made.plan.leaves)
     assert made.run(device="cpu", time=False).correct
 
 
