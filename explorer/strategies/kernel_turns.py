@@ -10,7 +10,7 @@ from ..gpu.spec import Gpu
 from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
 from ._steps import Builder, leaves_of
-from .contraction import contraction, contraction_us, products_apart, products_summed
+from .contraction import contraction, contraction_us, is_narrow, products_apart, products_summed
 from .elementwise import elementwise
 from .fuse_reduction import fuse_reduction
 from .price import price
@@ -59,12 +59,24 @@ def _sums_of_products(schedule: Schedule, kernel: str, target: Gpu) -> Schedule:
     """A product in tiles, or sums over windows: whichever its model says takes less; windows no dearer than plain reductions."""
     by_tiles, by_windows = contraction_us(schedule, kernel, target), windows_us(schedule, kernel, target)
     if by_windows is None or (by_tiles is not None and by_tiles <= by_windows):
-        return contraction(schedule, kernel, target)
+        return _cheapest(contraction(schedule, kernel, target), schedule, kernel, target)
     made, plain = windows(schedule, kernel, target), schedule
     with suppress(ScheduleError):
         plain = reduce(schedule, kernel, target)
     if made is schedule or (plain is not schedule and _us(plain, target) < _us(made, target)):
         return contraction(schedule, kernel, target)
+    return made
+
+
+def _cheapest(made: Schedule, schedule: Schedule, kernel: str, target: Gpu) -> Schedule:
+    """A product in tiles; of few rows or columns the sums of each by themselves, where these take less."""
+    if made is schedule or not is_narrow(schedule, kernel):
+        return made
+    for strategy in (reduce, rows):
+        with suppress(ScheduleError):
+            other = strategy(schedule, kernel, gpu=target)
+            if other is not schedule and not other.obligations and _us(other, target) < _us(made, target):
+                made = other
     return made
 
 

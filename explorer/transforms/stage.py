@@ -36,13 +36,13 @@ from .vectorize import WIDTHS, Vectorize
 class Stage(Transform):
     """Copy the part of an array that one iteration of a loop reads, and read the copy.
 
-    The scope is the body that gets the copy.  Each index is the sum of a part over the loops outside of it and a part over the
-    loops inside.  The copied box is the exact range of the inner part over all reads, and its offset is the outer part.  Gaps of
-    equal strides are not copied, and the box has at most twice the elements of the array.  Neighbouring dimensions that every
-    reader has as quotient and remainder of one number are one dimension of the copy, as a coalesced loop over a tile is.  For a
-    shared copy axes of the array that a coalesced loop walks as one are one axis.  The copy is one contiguous run of the array in
-    two cases: if only the element's linear address is such a sum, as with coalesced loops, and if whole rows follow each other
-    whose length the vector does not divide.
+    The scope is the body that gets the copy.  Each index is the sum of a part over the loops outside of it and a part over
+    the loops inside.  The copied box is the exact range of the inner part over all reads, and its offset is the outer part.
+    Gaps of equal strides are not copied, and unless `whole`, the box has at most twice the elements of the array.
+    Neighbouring dimensions that every reader has as quotient and remainder of one number are one dimension of the copy, as a
+    coalesced loop over a tile is.  For a shared copy axes of the array that a coalesced loop walks as one are one axis.  The
+    copy is one contiguous run of the array in two cases: if only the element's linear address is such a sum, as with
+    coalesced loops, and if whole rows follow each other whose length the vector does not divide.
 
     Thread loops are inside of the scope for ``shared`` (one copy per block) and outside for ``register`` (one per thread).
     Shared copies are distributed over the block's T threads, V = `vector` elements at a time: element ``f`` of the flat box
@@ -111,6 +111,8 @@ class Stage(Transform):
         "kind": "ints", "help": "the order in which a shared copy's own axes are stored (default: that of the array)"})
     read: int = field(default=-1, metadata={"kind": "int", "min": -1,
                                             "help": "the read of a statement that uses the copy, from 0 (default: all of them)"})
+
+    whole: bool = field(default=False, metadata={"kind": "bool", "help": "cells for all of a tile of which most is no array"})
 
     def check(self, plan: Plan) -> Verdict:
         if self.space not in ("shared", "register"):
@@ -195,7 +197,8 @@ class Stage(Transform):
                       "stage it at another loop, or undo the skew or coalesce of these loops, or say `loops`"
                       + ", or copy one read at a time (read=0)" * ("move apart" in found and len({u.slot for u in reads}) > 1))
         whole = plan.array_of[copy_into(plan, source) or source].shape
-        found = found.clipped(extents_of(found.axes) if found.axes else whole, around[0], self.vector)
+        if not self.whole:
+            found = found.clipped(extents_of(found.axes) if found.axes else whole, around[0], self.vector)
         found = found.padded() if self.space == "shared" and self.threads else found
         return found.joined(around, last=self.engine != "bulk")
 

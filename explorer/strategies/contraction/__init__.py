@@ -22,7 +22,7 @@ from ...schedule import Schedule
 from .apart import products_apart as products_apart
 from .apart import used_by_products as used_by_products
 from .arrange import Way, ways
-from .form import NARROW, ProductForm
+from .form import NARROW, WHOLE, ProductForm, product_form
 from .model import ProductTime, product_time
 from .moves import build
 from .outputs import factors_outside as factors_outside
@@ -122,6 +122,12 @@ def contraction_us(schedule: Schedule, kernel: str, gpu: Gpu) -> float | None:
         return None
     least = min(_least_us(w, gpu) for w in found)
     return least if least < inf else None
+
+
+def is_narrow(schedule: Schedule, kernel: str) -> bool:
+    """Whether a kernel is a product of which most of a tile would lie beyond its rows, or columns."""
+    form = product_form(schedule, kernel)
+    return form is not None and min(form.extents[:2]) < WHOLE
 
 
 def _least_us(way: Way, gpu: Gpu) -> float:

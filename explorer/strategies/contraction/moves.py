@@ -13,7 +13,7 @@ from ...schedule import Schedule
 from ...transforms.bind import GRID_LIMITS
 from .._steps import Builder, nest_apart, own_temporaries
 from ..reductions import reduce
-from .form import ProductForm
+from .form import WHOLE, ProductForm
 from .model import held_blocks, needs_bounds
 from .results import WIDEST, by_bulk_stores, for_one_thread, in_fragments, outlined, pairs, stored
 from .row_sums import in_parts, joined
@@ -271,9 +271,10 @@ def _staged(b: Builder, form: ProductForm, slot: int, at: str, pad: int = 0, tra
     return name
 
 
-def _read(form: ProductForm, slot: int) -> dict[str, int]:
-    """Which read a copy is for, where both factors are tiles of one array."""
-    return {"read": slot} if form.left.array == form.right.array else {}
+def _read(form: ProductForm, slot: int) -> dict[str, object]:
+    """Which read a copy is for, where both factors are tiles of one array; whole tiles of few rows or columns."""
+    which: dict[str, object] = {"read": slot} if form.left.array == form.right.array else {}
+    return which | ({"whole": True} if min(form.extents[:2]) < WHOLE else {})
 
 
 def _read_in(b: Builder, form: ProductForm, slot: int, at: str) -> tuple[str, ...]:
