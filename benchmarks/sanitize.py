@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import fused_programs
+import level_schedules as levels
 import numpy as np
 from reduction_program import reduction
 
@@ -102,6 +103,7 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
     yield "softmax, rows in registers", spine.softmax_rows(5, 132, 32)
     yield "jacobi, tiles", spine.jacobi_tiles(6, 30, 70, steps=4, rows=8, threads=32, ty=2)
     yield from tensor.schedules()
+    yield from levels.schedules()
     yield from ((f"bulk copies, {name}", make()) for name, make in bulk_copies().items())
 
 

@@ -1,0 +1,48 @@
+"""Pipelines with stages of their own and over two levels; products summed over rows, of few rows, and of an array with itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import product_programs
+
+from explorer.schedule import Schedule
+from explorer.strategies import auto, pipelined
+from explorer.strategies.contraction.apart import products_apart
+from explorer.strategies.contraction.form import product_form
+from explorer.strategies.contraction.moves import build
+from explorer.strategies.contraction.shapes import Tiling
+from tests.strategies import test_row_sums
+from tests.transforms.test_engines import ENGINES, before
+from tests.transforms.test_stage_reads import columns, gram
+
+STEP = Tiling("warp", 64, 64, 64, 2, 2, 1, 16)
+"""Four instructions deep, in one stage."""
+
+
+def schedules() -> Iterator[tuple[str, Schedule]]:
+    """Name and schedule."""
+    for x, y in (("async", "async"), ("bulk", "bulk"), ("bulk", "async"), ("async", "bulk")):
+        for a, b in ((4, 2), (2, 3), (3, 0)):
+            s = before().stage("x", "k", **ENGINES[x]).stage("y", "k", **ENGINES[y])
+            for name, stages in (("x_s", a), ("y_s", b)):
+                s = s.pipeline("k", stages, copies=(name,)) if stages else s
+            yield f"{a} stages of {x} copies beside {b or 1} of {y} copies", s
+    for order in ("nn", "tt"):
+        written = getattr(product_programs, f"product_{order}").schedule(M=136, N=104, K=328)
+        form = product_form(written, written.plan.kernels[0].id)
+        assert form is not None
+        for stages in (2, 3):
+            made = pipelined(build(written, form, STEP), "k", stages)
+            yield f"products, {order}, {stages} stages, fragments from tile to tile", made
+    for t in (Tiling("warpgroup", 128, 64, 64, 2, 1, 3), Tiling("warp", 64, 64, 32, 2, 2, 3)):
+        s = products_apart(test_row_sums.squares.schedule(M=200, N=152, K=104))
+        form = product_form(s, s.plan.kernels[1].id)
+        assert form is not None
+        yield f"sums of squares over rows, {t}", build(s, form, t)
+    for program in (test_row_sums.squares, test_row_sums.perceptron, test_row_sums.batched):
+        yield f"{program.name}, summed over rows, auto", auto(program.schedule(**test_row_sums.SIZES[program.name]))
+    for program in (gram, columns):
+        yield f"{program.name}: an array with itself, auto", auto(program.schedule(M=136, K=72))
+    for m, n in ((2, 136), (7, 72), (72, 5)):
+        yield f"products of {m} x {n}", auto(product_programs.product_nn.schedule(M=m, N=n, K=264))
