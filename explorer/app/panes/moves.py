@@ -12,6 +12,7 @@ from ...ir.finding import Verdict
 from ...ir.plan import Plan
 from ...ir.tree import Kernel, Leaf, Loop
 from ...schedule import Schedule
+from ...steps.calls import calls_in
 from ...steps.moves import Move, in_order
 from ...transforms.base import Transform, catalogue
 from ..protocol import Problem
@@ -66,7 +67,7 @@ def values_of(step: Transform | None) -> dict[str, Any]:
 def could_stand(kind: type[Transform], plan: Plan, node: str, verdict: Verdict) -> bool:
     """Whether something could make room for a move that cannot stand at a node: it is for such nodes, and there is a way."""
     hit = plan.find(node)
-    if hit is None or not (verdict.hint or verdict.finding):
+    if hit is None or not (verdict.finding or any(True for _ in calls_in(verdict.hint))):
         return False
     wanted = {f.metadata.get("kind", "name") for f in fields(kind) if f.default is MISSING}  # type: ignore[arg-type]
     if isinstance(hit[0], Leaf):
