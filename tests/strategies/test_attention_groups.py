@@ -182,3 +182,11 @@ def test_refusals() -> None:
     for wrong in (replace(ONE, rows=32), replace(ONE, keys=24)):
         with pytest.raises(TransformError, match="attention cannot have"):
             attention(s, tiling=wrong)
+
+
+@pytest.mark.parametrize("width", [48, 96, 144])
+def test_heads_whose_rows_are_no_whole_panels(width: int) -> None:
+    """Their swizzle has rows of 16 or 32 elements, and so has an instruction text of the scores."""
+    s = attention(plain.schedule(B=1, H=2, L=96, D=width))
+    assert "wgmma" in s.cuda
+    assert s.run(device="cpu", time=False).correct

@@ -22,9 +22,9 @@ DEPTHS, MOST_DEPTH = (64, 48, 32, 16), 256
 """Elements of 16 bits along the depth that one text multiplies: up to a swizzled row, or where rows run across the depth."""
 
 
-def depth_of(extent: int) -> int:
-    """The deepest instruction that divides an extent; 0 where none does."""
-    return next((n for n in DEPTHS if extent % n == 0), 0)
+def depth_of(extent: int, row: int = 0) -> int:
+    """The deepest text that divides an extent, and a row of so many elements that lies along it; 0 where none does."""
+    return next((n for n in DEPTHS if extent % n == 0 and row % n == 0), 0)
 
 
 def build_of_groups(schedule: Schedule, form: AttentionForm, t: Tiling, approximate: bool = True) -> Schedule:
@@ -112,8 +112,11 @@ class _OfGroups(Attending):
         """
         depth, i, j = self.inside(leaf, self.tile)
         inner, extent = self.b.plan.fresh(f"{depth}.i"), self.b.extent(depth)
-        rows = across and extent <= MOST_DEPTH and depth not in self._right(leaf)[-1].variables()
-        self.b.do("split", depth, extent if rows else depth_of(extent), inner=inner).do("reorder", (depth, i, j, inner))
+        along = depth in self._right(leaf)[-1].variables()
+        size = self.b.plan.array_of[self.form.right].dtype.bytes
+        text = depth_of(extent, _mode(extent * size) // size if along else 0)
+        rows = across and extent <= MOST_DEPTH and not along
+        self.b.do("split", depth, extent if rows else text, inner=inner).do("reorder", (depth, i, j, inner))
         return depth
 
     def _right(self, leaf: str) -> list[Expr]:
