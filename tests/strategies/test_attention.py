@@ -13,7 +13,7 @@ import explorer as ex
 from benchmarks.product_programs import attention as plain
 from benchmarks.product_programs import causal_attention, product_nn
 from benchmarks.sass import disassembler, whole
-from explorer.gpu.spec import default_gpu
+from explorer.gpu.spec import default_gpu, gpu
 from explorer.kernel.emit import emit
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.attention import attention, tilings
@@ -138,3 +138,13 @@ def test_tilings_fit() -> None:
     for t in tilings(found[1], gpu):
         assert 2 * (t.rows * 128 + t.stages * t.keys * 256) <= gpu.shared_bytes_per_block_optin
     assert next(tilings(found[1], gpu)).warps == 4
+
+
+@pytest.mark.parametrize("program", [plain, causal_attention], ids=lambda p: p.name)
+def test_a_turing_gpu_multiplies_by_shorter_instructions(program) -> None:  # type: ignore[no-untyped-def]
+    s = attention(program.schedule(B=1, H=2, L=96, D=32), gpu=gpu("T4"))
+    assert "mma_m16n8k8_f16_f16_f32" in s.cuda
+    assert "m16n8k16" not in s.cuda
+    assert len(s.plan.kernels) == 1
+    assert "no spills" in str(s.compile("T4"))
+    assert s.run(device="cpu", time=False).correct

@@ -23,6 +23,8 @@ from .moves import Tiling, build, step_of
 ROWS_OF_WARP = (32, 16)
 """Two rows of instructions read a fragment of keys or values once: what shared memory gives is less than what they multiply."""
 KEYS = (128, 64, 32, 16)
+DEPTHS = (16, 8)
+"""Of an instruction of a warp: sm_75 has the shorter one alone (PTX ISA, "mma.m16n8k8")."""
 TRIED = 4
 """Tilings that are tried, of warpgroups and of warps, until one can be built."""
 REGISTERS, OTHER, TRIANGLE = 200, 60, 1.35
@@ -35,6 +37,10 @@ FILE = 65536
 def tilings(form: AttentionForm, gpu: Gpu) -> Iterator[Tiling]:
     """Tilings that fit into registers and shared memory: many rows to a warp first, two blocks at once, wide tiles."""
     rows, keys, depth, columns = form.extents
+    arch = int("".join(filter(str.isdigit, gpu.arch)))
+    deep = next((n for n in DEPTHS if (row := step_of(form, n)) and row.runs_on(arch)), 0)
+    if not deep:
+        return
     found = list[tuple[tuple[float, ...], Tiling]]()
     for own, warps, tile in product(ROWS_OF_WARP, (4, 8, 2, 1), KEYS):
         stages = 2 if keys > tile else 1
@@ -44,7 +50,7 @@ def tilings(form: AttentionForm, gpu: Gpu) -> Iterator[Tiling]:
         if shared > gpu.shared_bytes_per_block_optin or held > REGISTERS or wide:
             continue
         blocks = min(FILE // int(32 * warps * (held + OTHER)), gpu.shared_bytes_per_sm // shared)
-        found.append(((-own, blocks < 2, 1 / (own * warps) + 4 / tile), Tiling(own * warps, warps, tile, stages)))
+        found.append(((-own, blocks < 2, 1 / (own * warps) + 4 / tile), Tiling(own * warps, warps, tile, stages, depth=deep)))
     yield from (t for _, t in sorted(found, key=lambda x: x[0]))
 
 
@@ -111,8 +117,6 @@ def attention_tilings(schedule: Schedule, gpu: Gpu, approximate: bool = True
 
 def _built(schedule: Schedule, form: AttentionForm, gpu: Gpu, approximate: bool) -> Iterator[tuple[Tiling, Schedule]]:
     """The tilings that can be built, and their schedules."""
-    if not step_of(form).runs_on(int("".join(filter(str.isdigit, gpu.arch)))):
-        return
     for t in (*list(group_tilings(form, gpu))[:TRIED], *list(tilings(form, gpu))[:TRIED]):
         try:
             made = _made(schedule, form, t, approximate)

@@ -23,7 +23,8 @@ class Tiling:
 
     With `groups` the warps are those of so many warpgroups, beside a producer where there are stages; with `registers` a thread
     takes so many, of those that the producer gives away; with `blocks` a multiprocessor holds so many.  With `turns` one
-    warpgroup multiplies at a time.  With `through` results go through shared memory on their way out.
+    warpgroup multiplies at a time.  With `through` results go through shared memory on their way out.  A warp's instruction is
+    `depth` elements deep.
     """
 
     rows: int
@@ -36,6 +37,7 @@ class Tiling:
     turns: bool = False
     through: bool = False
     persistent: int = 0
+    depth: int = 16
 
     def __str__(self) -> str:
         places = f"{self.groups} warpgroups" if self.groups else f"{self.warps} warps"
@@ -45,9 +47,9 @@ class Tiling:
         return f"{self.rows} rows in {places}, {self.keys} keys, {self.stages} stages{several}"
 
 
-def step_of(form: AttentionForm) -> Mma:
-    """The instruction of both products."""
-    return INSTRUCTIONS[f"m16n8k16_{form.dtype}_{form.dtype}_f32"]
+def step_of(form: AttentionForm, depth: int) -> Mma | None:
+    """The instruction of a warp for both products, of so many elements along the depth."""
+    return INSTRUCTIONS.get(f"m16n8k{depth}_{form.dtype}_{form.dtype}_f32")
 
 
 def build(schedule: Schedule, form: AttentionForm, t: Tiling, approximate: bool = True) -> Schedule:
@@ -217,7 +219,8 @@ class Attending:
 
     def products(self) -> None:
         """Factors in shared memory, those of keys on their way ahead; fragments, and the instructions."""
-        b, f, row = self.b, self.form, step_of(self.form)
+        b, f, row = self.b, self.form, step_of(self.form, self.t.depth)
+        assert row is not None
         out = b.plan.statement_of[f.output].target.array
         b.do("contract", b.plan.statement_of[f.scores].target.array, "register").do("contract", out, "register", fold=True)
         queries, keys, values = (self._copied(x, at) for x, at in (
