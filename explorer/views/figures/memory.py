@@ -9,6 +9,7 @@ import numpy as np
 from ...ir.plan import Plan, block_extents
 from ...ir.text import access_text
 from ...ir.tree import WARP_SIZE, Loop
+from ...poly.bulk_store import BULK_STORE
 from ...poly.request import Request, find_site, free_loops, touched, warp_request
 from ...poly.sites import Site, sites
 from ...poly.traffic import AccessFacts, traffic
@@ -76,6 +77,8 @@ class TileAccess:
         Different elements, accesses to them, and their bytes.
     cut : tuple of (str, int)
         Loops that were followed for their first iterations only.
+    in_bulk : bool
+        Whether the engine for bulk copies moves them, a box at a time.
     """
 
     leaf: str
@@ -92,6 +95,7 @@ class TileAccess:
     touches: int
     bytes: int
     cut: tuple[tuple[str, int], ...]
+    in_bulk: bool = False
 
 
 def memory(schedule: Schedule, asked: Asked, look: Look) -> WarpAccess | TileAccess | str:
@@ -105,7 +109,10 @@ def memory(schedule: Schedule, asked: Asked, look: Look) -> WarpAccess | TileAcc
         for key, s in offered.items()
     }
     key = asked.one_of("access", "access", labels, _focus(plan, offered, look))
-    site, view = offered[key], asked.one_of("view", "show", {"warp": "one request of a warp", "tile": "elements touched"}, "warp")
+    site, views = offered[key], {"warp": "one request of a warp", "tile": "elements touched"}
+    if by_engine(site):  # no warp makes a request
+        del views["warp"]
+    view = asked.one_of("view", "show", views, next(iter(views)))
     return _tile(plan, site, asked) if view == "tile" else _warp(plan, site, asked)
 
 
@@ -113,6 +120,11 @@ def accesses(plan: Plan) -> dict[str, Site]:
     """Every access to global and shared memory with affine indices, by ``leaf:slot``."""
     return {f"{s.leaf.id}:{s.slot}": s for k in plan.kernels for s in sites(plan)[k.id]
             if s.space != "register" and all(e is not None for e in s.cell)}
+
+
+def by_engine(site: Site) -> bool:
+    """Whether one thread asks for a whole box, which the engine for bulk copies moves."""
+    return site.leaf.mechanism in ("bulk", BULK_STORE)
 
 
 def _focus(plan: Plan, offered: dict[str, Site], look: Look) -> str:
@@ -214,6 +226,7 @@ def _tile(plan: Plan, site: Site, asked: Asked) -> TileAccess | str:
         found.touches,
         found.elements * found.element_bytes,
         found.cut,
+        by_engine(site),
     )
 
 
@@ -228,10 +241,13 @@ def _scopes(site: Site) -> dict[str, tuple[Loop, ...]]:
     """Who touches, in words, and the loops that this holds at their first value."""
     blocks = tuple(x for x in site.above if x.is_block or x.role == "launch")
     threads = tuple(x for x in site.above if x.is_thread)
-    out: dict[str, tuple[Loop, ...]] = {"one block" if blocks else "the whole kernel": blocks}
+    out: dict[str, tuple[Loop, ...]] = {}
+    if by_engine(site):
+        out["one box"] = tuple(x for x in site.above if x.role != "tensor")
+    out |= {"one block" if blocks else "the whole kernel": blocks}
     times = [x for x in site.above if x.role in ("seq", "unroll") and x.extent > 1]
     for i, x in enumerate(times[:3]):
         out[f"one block, one iteration of {x.id}" if blocks else f"one iteration of {x.id}"] = (*blocks, *times[: i + 1])
-    if threads:
+    if threads and not by_engine(site):
         out["one thread"] = (*blocks, *threads)
     return out

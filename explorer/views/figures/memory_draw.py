@@ -312,6 +312,8 @@ def _tile_note(data: TileAccess) -> str:
         f"{' × '.join(map(str, data.shape))}, "
         + ("each touched once" if each == 1 else f"touched {data.touches:,} times: {each:,.4g} times each")
     ]
+    if data.in_bulk:
+        words.append("one thread asks for a box, which the engine for bulk copies moves: there is no request of a warp")
     if data.cell != (1, 1):
         words.append(f"a cell is {data.cell[0]} × {data.cell[1]} elements")
     if data.others:
