@@ -79,8 +79,10 @@ class Expr:
         return Expr, (self.terms, self.const)
 
     def __add__(self, other: Expr | int) -> Expr:
-        if isinstance(other, int):
-            return Expr(self.terms, self.const + other)
+        if isinstance(other, int) or not other.terms:
+            return Expr(self.terms, self.const + (other if isinstance(other, int) else other.const))
+        if not self.terms:
+            return Expr(other.terms, self.const + other.const)
         return _collect((*self.terms, *other.terms), self.const + other.const)
 
     __radd__ = __add__
@@ -201,6 +203,10 @@ def _variables(expr: Expr) -> frozenset[str]:
     return frozenset(names)
 
 
+def _atom_variables(atom: Atom) -> frozenset[str]:
+    return frozenset((atom,)) if isinstance(atom, str) else _variables(atom.expr)
+
+
 def _atom_interval(atom: Atom, ranges: Ranges) -> tuple[int, int]:
     if isinstance(atom, str):
         return ranges.get(atom, (-_INFINITY, _INFINITY))
@@ -314,11 +320,15 @@ def _opened(expr: Expr, modulo: int) -> Iterator[Expr]:
 def splits(atom: Quotient, have: Mapping[Atom, int], ranges: Ranges) -> Iterator[tuple[int, Expr, Expr]]:
     """(by, rest, whole) with ``by * atom + rest == whole``, for the remainders that there are: their sums may be reduced ones."""
     yield atom.by, Expr(((Remainder(atom.expr, atom.by), 1),)), atom.expr
+    inner = atom.expr.variables()
     rests = [rest for rest in have if isinstance(rest, Remainder)]
-    for by in sorted({rest.by for rest in rests if atom.by % rest.by == 0}):
+    own = any(x != atom and _atom_variables(x) <= inner for x in have)  # what a remainder of the same sum could be
+    for by in sorted({rest.by for rest in rests if atom.by % rest.by == 0}) if own else ():
         whole = quotient(atom.expr, atom.by // by, ranges)
         yield by, remainder(whole, by, ranges), whole
     for rest in rests:
+        if not inner <= rest.expr.variables():  # its quotient is another
+            continue
         over = quotient(rest.expr, rest.by, ranges) - Expr(((atom, 1),))
         if atom not in dict(over.terms):
             yield rest.by, Expr(((rest, 1),)), rest.expr - over * rest.by

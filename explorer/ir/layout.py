@@ -9,7 +9,7 @@ neighbours of a row; eight rows of four such registers fill the warp; further ro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -76,6 +76,7 @@ class Layout:
             (self.row.evaluate(there) == rows).all() and (self.column.evaluate(there) == columns).all())
 
 
+@cache
 def fragment(rows: int, columns: int, packed: int) -> Layout:
     """The layout of a fragment whose registers pack neighbours of a row.
 
@@ -118,6 +119,7 @@ GROUP = 128
 """Threads of a warpgroup, four warps in a row (PTX ISA, "Warpgroup")."""
 
 
+@cache
 def group_fragment(columns: int, packed: int = 2) -> Layout:
     """The layout of 64 rows over a warpgroup: each warp has 16 of them (PTX ISA, "wgmma: Register Fragments").
 

@@ -38,7 +38,7 @@ def cells_agree(plan: Plan, buffer: str) -> bool:
                     if s.writer.site.cells != site.cells:
                         continue
                     alike = tuple(equal(e, "a", f, "b") for e, f in same_cell(s.writer.site, site))
-                    if not decide(Always(s.link, alike)):
+                    if not decide(Always(s.link.of, alike)):
                         return False
         except Undecided:
             continue

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import islpy as isl
 
-from ..ir.expr import Expr, const, var
+from ..ir.expr import Expr, Ranges, const, var
 from ..ir.finding import Finding, Instance
 from ..ir.plan import Plan
 from ..ir.program import Constraint, Statement
@@ -121,6 +121,11 @@ def _inverts(dims: tuple[str, ...], constraints: tuple[Constraint, ...], at: tup
         tuple((v[x], start, extent) for x, start, extent in boxes)))
 
 
+def _is(e: Expr, wanted: Expr, ranges: Ranges) -> bool:
+    """Whether an expression is another, its digits put together, and simplified by the ranges where it takes that."""
+    return (found := whole(e, ranges)) == wanted or whole(found.simplify(ranges), ranges) == wanted
+
+
 @dataclass(frozen=True)
 class _Inverse(Question[bool]):
     """Whether two maps between dimensions and loops invert each other wherever one leads to the other's side."""
@@ -139,8 +144,8 @@ class _Inverse(Question[bool]):
         value = {x: const(start) if extent == 1 else var(x) for x, start, extent in self.boxes}  # one iteration: a number
         there = {d: e.substitute(value, loops) for d, e in forward.items()}
         inside = bounds(self.constraints)
-        return (all(whole(when[x].substitute(there, loops), loops) == value[x] for x, _, _ in self.boxes)
-                and all(whole(forward[d].substitute(when, inside), inside) == var(d) for d in self.dims)) or OPEN
+        return (all(_is(when[x].substitute(there, loops), value[x], loops) for x, _, _ in self.boxes)
+                and all(_is(forward[d].substitute(when, inside), var(d), inside) for d in self.dims)) or OPEN
 
     def by_points(self) -> Maybe[bool]:
         found = enumerated.inverts(self.dims, self.constraints, dict(self.at), dict(self.when), self.boxes)

@@ -38,6 +38,12 @@ def combined(condition: Condition) -> Expr:
     return total
 
 
+@lru_cache(maxsize=1 << 15)
+def _substituted(expr: Expr, values: tuple[tuple[str, Expr], ...], ranges: tuple[tuple[str, tuple[int, int]], ...]) -> Expr:
+    """The expression with these values; the same equalities are met in one conjunction after the other."""
+    return expr.substitute(dict(values), dict(ranges))
+
+
 def marked(ranges: Ranges, side: str) -> dict[str, tuple[int, int]]:
     """Ranges of the marked variables."""
     return {f"{side}:{v}": r for v, r in ranges.items()}
@@ -75,7 +81,9 @@ class Facts:
     def reduced(self, expr: Expr) -> Expr:
         """The expression after substitution, simplified by the ranges."""
         if any(not isinstance(a, str) for a, _ in expr.terms):
-            return expr.substitute({v: self.values.get(v) or var(v) for v in expr.variables()}, self.ranges)
+            values = tuple((v, self.values.get(v) or var(v)) for v in expr.variables())
+            names = {name for _, e in values for name in e.variables()}
+            return _substituted(expr, values, tuple((name, self.ranges[name]) for name in names if name in self.ranges))
         known = [(self.values[a], c) for a, c in expr.terms if isinstance(a, str) and a in self.values]
         if not known:
             return expr
@@ -88,7 +96,7 @@ class Facts:
         g = gcd(e.const, *(c for _, c in e.terms))
         if g > 1:
             e = Expr(tuple((a, c // g) for a, c in e.terms), e.const // g)
-        return e == ZERO or e in self.pending or -e in self.pending
+        return e == ZERO or e in self.pending or -e in self.pending or e.interval(self.ranges) == (0, 0)
 
     def holds(self, condition: Condition) -> bool:
         """Whether the condition surely holds."""

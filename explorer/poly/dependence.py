@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache, reduce
 
 import islpy as isl
 
@@ -22,7 +23,7 @@ from ..ir.program import Array, Program, Statement
 from ..ir.tree import Kernel, Leaf, Loop, leaves
 from .isl import LIMIT, alone, budget, smallest
 from .linear import Tuple, box, build_set
-from .relations import access, domain, position_path, time_depth, value_map
+from .relations import access, bare, domain, position_path, time_depth, value_map
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +91,6 @@ class ProgramFacts:
         return "\n".join(str(d) for d in (*self.ordered, *self.reductions)) or "no dependences"
 
 
-def original_order(program: Program) -> dict[str, isl.Map]:
-    """Statement to its time in the program as written: ``{ S[d] -> T[…] }``."""
-    times = ((program.statement_of[name], time) for name, time in original_times(program).items())
-    return {s.name: value_map(s, time, "T").intersect_domain(domain(s)) for s, time in times}
-
-
 def original_times(program: Program) -> dict[str, tuple[Expr, ...]]:
     """The time of each statement in the program as written, over its dimensions."""
     kernel = Kernel("", program.body)
@@ -118,12 +113,6 @@ def _paths(kernel: Kernel) -> Iterator[tuple[Leaf, tuple[int, ...], tuple[Loop, 
         path = position_path(kernel.body, leaf.id)
         assert path is not None
         yield leaf, path, above
-
-
-def _in_order(relation: isl.Map, before: isl.Map, after: isl.Map) -> isl.Map:
-    """The pairs of `relation` whose source comes strictly first."""
-    ordered = before.lex_lt_map(after)
-    return relation.intersect(ordered).coalesce()
 
 
 def same_element(program: Program, a: Statement, slot_a: int, b: Statement, slot_b: int) -> isl.Map:
@@ -173,11 +162,11 @@ def _answer(program: Program) -> ProgramFacts | Undecided:
 
 
 def _analysed(program: Program) -> ProgramFacts:
-    order = original_order(program)
+    times = original_times(program)
     uses = [(s, slot) for s in program.statements for slot in range(len(s.accesses))]
-    ordered: dict[tuple[str, str, str, str], isl.Map] = {}
+    ordered: dict[tuple[str, str, str, str], list[_Touch]] = {}
     reductions: list[Dependence] = []
-    written: dict[tuple[str, str, int], isl.Map] = {}
+    written: Written = {}
     for a, slot_a in uses:
         for b, slot_b in uses:
             if a.accesses[slot_a].array != b.accesses[slot_b].array:
@@ -185,25 +174,71 @@ def _analysed(program: Program) -> ProgramFacts:
             writes_a, writes_b = slot_a == len(a.reads), slot_b == len(b.reads)
             if not (writes_a or writes_b):
                 continue
-            pairs = _in_order(same_element(program, a, slot_a, b, slot_b), order[a.name], order[b.name])
-            if pairs.is_empty():
-                continue
             name = a.accesses[slot_a].array
+            touch = _Touch(bare(a), slot_a, bare(b), slot_b, program.array_of[name], *_compared(times[a.name], times[b.name]))
+            if _pairs(touch).is_empty():
+                continue
             if writes_a:
-                written[a.name, b.name, slot_b] = pairs
+                written[a.name, b.name, slot_b] = touch
             if writes_a and writes_b and are_peers(a, b):
-                reductions.append(Dependence("reduction", a.name, b.name, name, pairs))
+                reductions.append(_dependence("reduction", a.name, b.name, name, (touch,)))
                 continue
             reads_b = not writes_b or b.update
             kind = ("flow" if reads_b else "output") if writes_a else "anti"
-            key = (kind, a.name, b.name, name)
-            ordered[key] = ordered[key].union(pairs) if key in ordered else pairs
-    found = tuple(Dependence(*key, relation.coalesce()) for key, relation in ordered.items())
+            ordered.setdefault((kind, a.name, b.name, name), []).append(touch)
+    found = tuple(_dependence(*key, tuple(touches)) for key, touches in ordered.items())
     return ProgramFacts(program, found, tuple(reductions), tuple(_value_flow(program, written)))
 
 
-Written = dict[tuple[str, str, int], isl.Map]
-"""Writer, user and the user's slot to the pairs of instances on one element, the write first."""
+Times = tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class _Touch:
+    """Two accesses of one array and the times of their statements: all that their pairs depend on, whatever program has them."""
+
+    source: Statement
+    slot: int
+    sink: Statement
+    other: int
+    array: Array
+    before: Times
+    after: Times
+
+
+def _compared(a: Times, b: Times) -> tuple[Times, Times]:
+    """Two times, so that those compare alike that do: positions in the text by which stands first, without what cannot matter."""
+    first, second = list[Expr](), list[Expr]()
+    for e, f in zip(a, b, strict=True):
+        if e.is_constant and f.is_constant:
+            if e == f:
+                continue
+            first.append(const(int(e.const > f.const)))
+            second.append(const(int(e.const < f.const)))
+            break
+        first.append(e)
+        second.append(f)
+    return tuple(first), tuple(second)
+
+
+@lru_cache(maxsize=4096)
+def _pairs(of: _Touch) -> isl.Map:
+    """The pairs of instances whose accesses touch one element, the source strictly first."""
+    before, after = (value_map(s, time, "T").intersect_domain(domain(s))
+                     for s, time in ((of.source, of.before), (of.sink, of.after)))
+    touching = access(of.source, of.slot, of.array).apply_range(access(of.sink, of.other, of.array).reverse())
+    return touching.intersect(before.lex_lt_map(after)).coalesce()
+
+
+@lru_cache(maxsize=4096)
+def _dependence(kind: str, source: str, sink: str, array: str, touches: tuple[_Touch, ...]) -> Dependence:
+    """One object for one dependence, whichever program it is of: what is known of it stays where a step changes others."""
+    pairs = reduce(isl.Map.union, map(_pairs, touches))
+    return Dependence(kind, source, sink, array, pairs if kind == "reduction" else pairs.coalesce())
+
+
+Written = dict[tuple[str, str, int], _Touch]
+"""Writer, user and the user's slot to their accesses of one element, the write first."""
 
 
 def _value_flow(program: Program, written: Written) -> Iterator[Flow]:
@@ -215,12 +250,12 @@ def _value_flow(program: Program, written: Written) -> Iterator[Flow]:
             writers = [w for w in program.statements if w.target.array == array]
             plain = [] if _written_once(writers, written) else [w for w in writers if not w.update]
             for w in writers:
-                pairs = written.get((w.name, reader.name, slot))
-                if pairs is None or (w.name == reader.name and slot == len(reader.reads)):
+                touch = written.get((w.name, reader.name, slot))
+                if touch is None or (w.name == reader.name and slot == len(reader.reads)):
                     continue
-                left = _last(written, w, plain, reader, slot)
-                if not left.is_empty():
-                    yield Flow(w.name, reader.name, slot, array, left.coalesce())
+                over = ((written.get((w.name, p.name, len(p.reads))), written.get((p.name, reader.name, slot))) for p in plain)
+                if flow := _flow(w.name, reader.name, slot, array, touch, tuple((x, y) for x, y in over if x and y)):
+                    yield flow
 
 
 def _written_once(writers: list[Statement], written: Written) -> bool:
@@ -229,19 +264,18 @@ def _written_once(writers: list[Statement], written: Written) -> bool:
     return len(plain) <= 1 and not any((w.name, p.name, len(p.reads)) in written for p in plain for w in writers)
 
 
-def _last(written: Written, writer: Statement, plain: list[Statement], reader: Statement, slot: int) -> isl.Map:
-    """The pairs of a write and a read of its element with no plain write of that element in between.
+@lru_cache(maxsize=4096)
+def _flow(source: str, sink: str, slot: int, array: str, touch: _Touch, over: tuple[tuple[_Touch, _Touch], ...]) -> Flow | None:
+    """The pairs of a write and a read of its element with no plain write of that element in between; None if there are none.
 
     A write touches one element, so that "the write comes before another write of its element, and that one before the
     read" is one relation after the other.  isl's own dataflow analysis looks for a parametric maximum instead, and
     writes outside its arrays where two quotients of a bound become one.
     """
-    pairs = written[writer.name, reader.name, slot]
-    for p in plain:
-        before, after = written.get((writer.name, p.name, len(p.reads))), written.get((p.name, reader.name, slot))
-        if before is not None and after is not None:
-            pairs = pairs.subtract(before.apply_range(after))
-    return pairs
+    pairs = _pairs(touch)
+    for before, after in over:
+        pairs = pairs.subtract(_pairs(before).apply_range(_pairs(after)))
+    return None if pairs.is_empty() else Flow(source, sink, slot, array, pairs.coalesce())
 
 
 def elements(array: Array) -> isl.Set:

@@ -178,7 +178,7 @@ def _pair_failure(by: Link, late: Cases, lifetime: tuple[str, ...]) -> Failure |
         return failed
     if failed := _unequal(by, "cell", same_cell(a, b)):
         return failed
-    if not all(decide(Never(by, case)) for case in late):
+    if not all(decide(Never(by.of, case)) for case in late):
         return "time", *witness(by.pairs.intersect(either(a, b, late)), a, b)
     return None
 
@@ -195,7 +195,7 @@ def _unequal(by: Link, reason: str, pairs: Sequence[tuple[Expr, Expr]]) -> Failu
     """The smallest pair, the writer on side ``a``, in which these expressions are not equal."""
     a, b = by.writer, by.reader
     alike = tuple(equal(e, "a", f, "b") for e, f in pairs)
-    if decide(Always(by, alike)):
+    if decide(Always(by.of, alike)):
         return None
     cases = tuple(case for e, f in pairs for case in differ(e, "a", f, "b"))
     return reason, *witness(by.pairs.intersect(either(a, b, cases)), a, b)

@@ -47,7 +47,7 @@ class Judgement:
 
 @per_program(512)
 @alone
-def judge(plan: Plan, buffer: str = "") -> Judgement:
+def judge(plan: Plan, buffer: str = "", cells: bool = False) -> Judgement:
     """Ask the four questions; stops at the first question with a refusal.
 
     A question that takes longer than its budget is a refusal, too: nothing is assumed.
@@ -58,6 +58,8 @@ def judge(plan: Plan, buffer: str = "") -> Judgement:
     buffer : str
         The only one whose reads *flow* is asked about, where a plan differs from another in this buffer's cells alone; "" for
         all.
+    cells : bool
+        Whether the plan differs from a legal one in this buffer's cells alone: then neither *cover* nor *order* is asked again.
 
     Returns
     -------
@@ -75,11 +77,11 @@ def judge(plan: Plan, buffer: str = "") -> Judgement:
     try:
         with budget(LIMIT):
             placed = place_leaves(plan)
-            questions = (("cover", lambda: check_cover(plan, placed)), ("order", lambda: check_order(plan, placed)),
-                         ("order", lambda: check_joins(plan)), ("flow", lambda: check_flow(plan, buffer)),
-                         ("flow", lambda: check_async(plan)), ("flow", lambda: check_products(plan)),
-                         ("flow", lambda: check_roles(plan)))  # fmt: skip
-            for question, ask in questions:  # noqa: B007 the one that was asked last is named below
+            when = (("cover", lambda: check_cover(plan, placed)), ("order", lambda: check_order(plan, placed)),
+                    ("order", lambda: check_joins(plan)))
+            where = (("flow", lambda: check_flow(plan, buffer)), ("flow", lambda: check_async(plan)),
+                     ("flow", lambda: check_products(plan)), ("flow", lambda: check_roles(plan)))
+            for question, ask in where if cells else (*when, *where):  # noqa: B007 the one that was asked last is named below
                 cancel.check()
                 if refusals := ask():
                     return Judgement(refusals, ())

@@ -7,7 +7,7 @@ equalities is known without isl (:mod:`~explorer.poly.deduce`), and isl is given
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import islpy as isl
@@ -23,16 +23,18 @@ from .events import instances, relation
 from .isl import budget
 from .linear import Case, Condition, equal
 from .radix import by_digits
-from .sites import Site
+from .relations import bare
+from .sites import Run, Site
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
-    """A write that supplies a read; both are accesses of leaves.
+class Linked:
+    """The pairs of instances of a link: the same whatever cells the two access, and wherever they run.
 
     Attributes
     ----------
     writer, reader : Site
+        Of those that have these pairs, the ones that were asked about first: their loops and instances are those of all.
     flow : Flow or None
         The value flow that says so; None: the reader's view names an element of the writer's copy.
     same : tuple of Condition
@@ -69,6 +71,42 @@ class Link:
         return _by_digits(self.same, asked, tuple((loop_ranges(self.writer, "a") | loop_ranges(self.reader, "b")).items()))
 
 
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A write that supplies a read; both are accesses of leaves.
+
+    Attributes
+    ----------
+    writer, reader : Site
+    of : Linked
+        Their pairs of instances.
+    """
+
+    writer: Site
+    reader: Site
+    of: Linked
+
+    @property
+    def same(self) -> Case:
+        """Equalities that hold on every pair."""
+        return self.of.same
+
+    @property
+    def exact(self) -> bool:
+        """Whether they are known to be the relation."""
+        return self.of.exact
+
+    @property
+    def facts(self) -> Facts:
+        """What follows from them."""
+        return self.of.facts
+
+    @property
+    def pairs(self) -> isl.Map:
+        """``{ A[writer's loops] -> B[reader's loops] }``."""
+        return self.of.pairs
+
+
 @lru_cache(maxsize=4096)
 def _by_digits(same: Case, asked: Case, ranges: tuple[tuple[str, tuple[int, int]], ...]) -> Facts | None:
     found = by_digits((*same, *asked), dict(ranges))
@@ -79,7 +117,7 @@ def _by_digits(same: Case, asked: Case, ranges: tuple[tuple[str, tuple[int, int]
 class Always(Question[bool]):
     """Whether conditions hold on every pair of a link."""
 
-    link: Link
+    link: Linked
     conditions: Case
 
     def by_intervals(self) -> Maybe[bool]:
@@ -97,7 +135,7 @@ class Always(Question[bool]):
 class Never(Question[bool]):
     """Whether no pair of a link satisfies a case."""
 
-    link: Link
+    link: Linked
     case: Case
 
     def by_intervals(self) -> Maybe[bool]:
@@ -115,15 +153,35 @@ class Never(Question[bool]):
 @lru_cache(maxsize=4096)
 def link(flow: Flow | None, writer: Site, reader: Site) -> Link | None:
     """The link of a write and a read by a flow (None: by the reader's view); None if no instances are linked."""
-    same, exact = _viewed(writer, reader) if flow is None else _pulled_back(flow, writer, reader)
+    view = reader.leaf.view(reader.slot) if flow is None else None
+    found = _linked(_Asked(flow, writer.run, reader.run, view.element if view else (), writer, reader))
+    return found and Link(writer, reader, found)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the pairs of a link depend on, and two sites that have it."""
+
+    flow: Flow | None
+    writer_run: Run
+    reader_run: Run
+    element: tuple[Expr, ...]
+    writer: Site = field(compare=False)
+    reader: Site = field(compare=False)
+
+
+@lru_cache(maxsize=4096)
+def _linked(q: _Asked) -> Linked | None:
+    writer, reader = q.writer, q.reader
+    same, exact = _viewed(writer, reader) if q.flow is None else _pulled_back(q.flow, writer, reader)
     facts = deduce(same, loop_ranges(writer, "a") | loop_ranges(reader, "b"))
     if facts is None:
         return None
-    found = Link(writer, reader, flow, same, exact, facts)
+    found = Linked(writer, reader, q.flow, same, exact, facts)
     return None if _is_empty(found) else found
 
 
-def _is_empty(found: Link) -> bool:
+def _is_empty(found: Linked) -> bool:
     """Whether a link has no pairs; where isl cannot tell soon, it has some, so that they are asked about."""
     if found.alike.is_empty():
         return True
@@ -153,8 +211,9 @@ def _viewed(writer: Site, reader: Site) -> tuple[Case, bool]:
 
 def _pulled_back(flow: Flow, writer: Site, reader: Site) -> tuple[Case, bool]:
     """The flow's equalities between dimensions, as equalities between loops."""
-    alike = (*equalities(flow, writer.statement, reader.statement), *elements(flow, writer.statement, reader.statement))
-    dims = dimension_facts(flow, writer.statement, reader.statement)
+    source, sink = bare(writer.statement), bare(reader.statement)
+    alike = (*equalities(flow, source, sink), *elements(flow, source, sink))
+    dims = dimension_facts(flow, source, sink)
     if dims is None:
         return (), False
     theirs: dict[Expr, str] = {}
@@ -169,4 +228,4 @@ def _pulled_back(flow: Flow, writer: Site, reader: Site) -> tuple[Case, bool]:
         return tuple(loops), False
     at = {"a": (writer.leaf.places, ranges(writer.above)), "b": (reader.leaf.places, ranges(reader.above))}
     rest = [Condition(tuple((e.substitute(*at[side]), side, k) for e, side, k in c.parts), c.const, True) for c in alike]
-    return (*loops, *(c for c in rest if not facts.holds(c))), are_all(flow, writer.statement, reader.statement)
+    return (*loops, *(c for c in rest if not facts.holds(c))), are_all(flow, source, sink)

@@ -24,7 +24,7 @@ from .isl import smallest
 from .order_trips import lost
 from .placed import Placed, place_exprs
 from .plan_facts import facts
-from .relations import FAR, value_map
+from .relations import FAR, bare, value_map
 
 Values = tuple[tuple[Expr, ...], tuple[Expr, ...]]
 """The same coordinates of source and sink, over their statements' dimensions."""
@@ -89,7 +89,7 @@ class Pairs(Question[isl.Map]):
     @staticmethod
     def of(d: Dependence, a: Placed, b: Placed) -> Pairs:
         """The question about two placed leaves."""
-        return Pairs(d, a.statement, b.statement, (a.leaf.when, a.boxes, b.leaf.when, b.boxes), (a.run, b.run))
+        return Pairs(d, bare(a.statement), bare(b.statement), (a.leaf.when, a.boxes, b.leaf.when, b.boxes), (a.run, b.run))
 
     @property
     def facts(self) -> Facts | None:

@@ -21,7 +21,7 @@ from ..ir.tree import Leaf, Loop
 from .deduce import whole
 from .dependence import Dependence, Flow, analyse, same_element
 from .linear import Case, box, build_set, function, holds
-from .relations import bounds, domain, instance
+from .relations import bare, bounds, domain, instance
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +41,13 @@ def run_set(statement: Statement, leaf: Leaf, above: tuple[Loop, ...]) -> isl.Se
     return run_set_of(statement, leaf.when, tuple((x.id, x.start, x.extent) for x in above))
 
 
-@lru_cache(maxsize=8192)
 def run_set_of(statement: Statement, inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> isl.Set:
     """The instances whose loop values lie in the boxes (id, start, extent)."""
+    return _run_set(bare(statement), inverse, boxes)
+
+
+@lru_cache(maxsize=8192)
+def _run_set(statement: Statement, inverse: tuple[tuple[str, Expr], ...], boxes: tuple[tuple[str, int, int], ...]) -> isl.Set:
     inside = narrowing(statement, inverse, boxes)
     return build_set(instance(statement), [*(holds(c, "d") for c in statement.domain), *inside]) if inside else domain(statement)
 
@@ -84,10 +88,11 @@ def copy_uses(plan: Plan) -> tuple[CopyUse, ...]:
             copy = plan_copy(plan, view.buffer)
             if slot < len(statement.reads) and view.element and copy in copies:
                 boxes = tuple((x.id, x.start, x.extent) for x in above)
-                element = _over_dims(statement, view.element, leaf.when)
-                narrow = narrowing(statement, leaf.when, boxes)
-                relation = _copy_use(statement, element, narrow, copy)
-                key = (statement.name, slot, copy, element, narrow)
+                of = bare(statement)
+                element = _over_dims(of, view.element, leaf.when)
+                narrow = narrowing(of, leaf.when, boxes)
+                relation = _copy_use(of, element, narrow, copy)
+                key = (of, slot, copy, element, narrow)
                 found.append(CopyUse(leaf.id, statement.name, slot, copy, relation, key))
     return tuple(found)
 
@@ -120,7 +125,8 @@ def facts(plan: Plan) -> PlanFacts:
     served = copy_uses(plan)
     if not served:
         return PlanFacts(base.ordered, base.reductions, base.flow, ())
-    key = (plan.program, plan.copies, tuple(s.key for s in served))
+    of = (tuple(map(bare, plan.program.statements)), plan.program.arrays, tuple(map(bare, plan.copies)))
+    key = (of, base.ordered, base.reductions, base.flow, tuple(s.key for s in served))
     return _with_copies(_Keyed(key, plan, served))
 
 
@@ -139,7 +145,7 @@ class _Keyed:
         return isinstance(other, _Keyed) and self.key == other.key
 
 
-@per_program(256)
+@lru_cache(maxsize=256)
 def _with_copies(keyed: _Keyed) -> PlanFacts:
     plan, served = keyed.plan, keyed.served
     base = analyse(plan.program)

@@ -6,12 +6,14 @@ time and place are quasi-affine *functions* of the instance.  Everything is cach
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import islpy as isl
 
 from ..ir.expr import Expr, var
 from ..ir.program import Array, Constraint, Statement
+from ..ir.scalar import Read
 from ..ir.tree import Kernel, Loop, Node
 from .isl import Undecided, alone, budget
 from .linear import Tuple, at_least, at_most, build_map, build_set, equal, function, holds
@@ -30,20 +32,37 @@ def space(statement: Statement) -> str:
     return f"{statement.name}[{', '.join(dim_names(statement).values())}]"
 
 
+@lru_cache(maxsize=4096)
+def bare(statement: Statement) -> Statement:
+    """The statement without what it computes: its instances and accesses are all that relations and orders depend on.
+
+    Answers about it are those about the statement, and stay where a step changes values alone.
+    """
+    return replace(statement, value=Read(0), fill=0, origin="", line=0, text="", rounding=0.0)
+
+
 def instance(statement: Statement, side: str = "d") -> Tuple:
     """An instance of the statement."""
     return Tuple(statement.name, side, statement.dims)
 
 
-@lru_cache(maxsize=16384)
 def value_map(statement: Statement, values: tuple[Expr, ...], name: str = "V") -> isl.Map:
     """Instance to these values over its dimensions."""
+    return _value_map(bare(statement), values, name)
+
+
+@lru_cache(maxsize=16384)
+def _value_map(statement: Statement, values: tuple[Expr, ...], name: str) -> isl.Map:
     return function(instance(statement), name, values)
 
 
-@lru_cache(maxsize=4096)
 def domain(statement: Statement) -> isl.Set:
     """All instances of the statement."""
+    return _domain(bare(statement))
+
+
+@lru_cache(maxsize=4096)
+def _domain(statement: Statement) -> isl.Set:
     return build_set(instance(statement), [holds(c, "d") for c in statement.domain])
 
 
@@ -64,9 +83,13 @@ FAR = 1 << 200
 """Beyond every index."""
 
 
-@lru_cache(maxsize=8192)
 def access(statement: Statement, slot: int, array: Array) -> isl.Map:
     """Instance to the element that access `slot` touches (any element along a data-dependent dimension)."""
+    return _access(bare(statement), slot, array)
+
+
+@lru_cache(maxsize=8192)
+def _access(statement: Statement, slot: int, array: Array) -> isl.Map:
     use = statement.accesses[slot]
     element = Tuple(array.name, "a", tuple(map(str, range(len(use.index)))))
     conditions = [holds(c, "d") for c in (*statement.domain, *(statement.inside if use.kind == "read" else ()))]

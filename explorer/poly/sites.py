@@ -17,10 +17,15 @@ from ..ir.program import Constraint, Statement
 from ..ir.tree import WARP_ROLES, WARP_SIZE, Kernel, Leaf, Loop, ranges, walk
 from .linear import Case, Tuple, box, holds
 from .matrix_move import LOAD
+from .relations import bare
 from .tensor import operand_places
 
 Place = tuple[Expr | None, ...]
 """Coordinates (see :data:`AXES`) of an access over its loops' variables; None where every place along the axis runs it."""
+
+
+Run = tuple[Statement, tuple[tuple[str, Expr], ...], tuple[tuple[str, Expr], ...], tuple[tuple[str, int, int], ...]]
+"""A statement without its value, the maps between its dimensions and a leaf's loops, and the boxes of these."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +76,11 @@ class Site:
         scope, at = ranges(self.above), dict(self.leaf.at)
         substituted = [(c, c.expr.substitute(at, scope)) for c in self.statement.domain]
         return tuple(Constraint(e, c.equality, c.text) for c, e in substituted if c.equality or e.interval(scope)[0] < 0)
+
+    @cached_property
+    def run(self) -> Run:
+        """The instances of the leaf, whatever they access and wherever they run: what relations between leaves depend on."""
+        return bare(self.statement), self.leaf.at, self.leaf.when, tuple((x.id, x.start, x.extent) for x in self.above)
 
     def loops(self, side: str) -> Tuple:
         """The loops' variables on one side of a relation: ``A[i, j]``."""

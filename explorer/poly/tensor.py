@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ..ir.expr import ZERO, Expr, quotient, remainder, var
 from ..ir.instructions import TF32, Instruction, Wgmma, instruction, stays_in_flight
@@ -94,6 +95,12 @@ def ordinary_in_tiles(plan: Plan) -> Iterator[tuple[str, str]]:
             yield from ((leaf.id, x.id) for x in above if x.role == "tensor")
 
 
+@lru_cache(maxsize=1024)
+def _register(layout: Layout, i: str, rows: tuple[int, int], j: str, columns: tuple[int, int]) -> Expr:
+    """The register of an element, over the loops of its rows and columns."""
+    return layout.register.substitute({"row": var(i), "column": var(j)}, {i: rows, j: columns})
+
+
 def _misshapen(plan: Plan, row: Instruction, leaf: Leaf, above: tuple[Loop, ...], threads: int) -> Iterator[str]:
     held, tile = operands(leaf, above), above[-3:]
     if row.significand != significand_of(plan.statement_of[leaf.statement]):
@@ -108,7 +115,7 @@ def _misshapen(plan: Plan, row: Instruction, leaf: Leaf, above: tuple[Loop, ...]
         if layout is None:
             yield from _not_shared(row, leaf, slot, plan, (j, i) if slot else (i, j))
             continue
-        register = layout.register.substitute({"row": var(i), "column": var(j)}, scope)
+        register = _register(layout, i, scope[i], j, scope[j])
         if view is None or buffer is None or buffer.space != "register" or buffer.padded_shape[-1:] != (layout.registers,) or (
                 not view.index or view.index[-1] != register or any(e.variables() & inside for e in view.index[:-1])):
             yield f"operand {slot} has to be a register array of the tile, as the instruction's layout has it"

@@ -243,10 +243,14 @@ def _sectors(touched: np.ndarray, active: np.ndarray, size: int) -> tuple[float,
 
 def _distinct(rows: np.ndarray) -> np.ndarray:
     """Distinct values in each row, not counting -1."""
-    ordered = np.sort(rows, axis=1)
+    return _new(np.sort(rows, axis=1)).sum(axis=1)
+
+
+def _new(ordered: np.ndarray) -> np.ndarray:
+    """Where a sorted row has its first of a value, -1 apart."""
     new = np.ones_like(ordered, dtype=bool)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return (new & (ordered >= 0)).sum(axis=1)
+    return new & (ordered >= 0)
 
 
 def _passes(touched: np.ndarray, active: np.ndarray, width: int) -> float:
@@ -255,7 +259,6 @@ def _passes(touched: np.ndarray, active: np.ndarray, width: int) -> float:
     words = np.where(active[..., None], touched // WORD_BYTES, -1)
     groups = words.reshape(-1, threads * words.shape[2])
     groups = groups[(groups >= 0).any(axis=1)]
-    degree = np.zeros(len(groups), np.int64)
-    for bank in range(BANKS):
-        degree = np.maximum(degree, _distinct(np.where(groups % BANKS == bank, groups, -1)))
-    return float(degree.mean())
+    row, column = np.nonzero(_new(ordered := np.sort(groups, axis=1)))
+    degree = np.bincount(row * BANKS + ordered[row, column] % BANKS, minlength=len(groups) * BANKS).reshape(-1, BANKS)
+    return float(degree.max(axis=1).mean())

@@ -298,7 +298,7 @@ def folded(plan: Plan, name: str) -> Plan:
         while enough - few > 1:
             size = min(max(2 * few, 1), (few + enough) // 2)
             ring = _ring(plan, name, axis, size)
-            if judge(ring, name).legal:
+            if judge(ring, name, True).legal:
                 enough, best = size, ring
             else:
                 few = size

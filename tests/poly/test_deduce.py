@@ -85,3 +85,10 @@ def test_digits_of_digits() -> None:
     outer = quotient(j + 63, 64) * 64
     inner = remainder(j + 63, 64)
     assert whole(outer + quotient(inner, 4) * 4 + remainder(inner, 4) - 64) == j - 1
+
+
+def test_variables_of_one_value_are_equal() -> None:
+    facts = deduce((), {"a:x": (3, 3), "b:y": (3, 3), "b:z": (3, 4)})
+    assert facts is not None
+    assert facts.holds(equal(var("x"), "a", var("y"), "b"))
+    assert not facts.holds(equal(var("x"), "a", var("z"), "b"))
