@@ -12,6 +12,7 @@ import explorer as ex
 from explorer import api
 from explorer.frontend.definition import Definition
 from explorer.frontend.definition import program as decorator
+from explorer.poly.dependence import analyse
 from explorer.poly.judge import judge
 from explorer.schedule import Schedule
 from explorer.strategies.auto import auto
@@ -19,6 +20,7 @@ from explorer.strategies.default import default
 from explorer.strategies.stitch import stitch
 from explorer.system import cancel
 from explorer.transforms.bind import Bind
+from explorer.transforms.split import Split
 
 PACKAGE = Path(ex.__file__).parent
 
@@ -98,3 +100,21 @@ def test_a_judgement_stops_between_its_questions(monkeypatch: pytest.MonkeyPatch
         judge(plan)
     monkeypatch.undo()
     assert judge(plan).legal
+
+
+def test_a_step_that_changes_values_alone_asks_for_no_dependence_again() -> None:
+    s = softmax()
+    fast = s.approximate(next(x.name for x in s.source.statements if "exp" in str(x.value)))
+    assert fast.plan.program != s.plan.program
+    before, after = analyse(s.plan.program), analyse(fast.plan.program)
+    assert all(a is b for a, b in zip(before.ordered + before.flow, after.ordered + after.flow, strict=True))
+
+
+def test_a_step_is_made_once_and_equal_ones_of_other_types_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    s, made = softmax(), list[object]()
+    rewrite = Split.rewrite
+    monkeypatch.setattr(Split, "rewrite", lambda self, plan: made.append(self) or rewrite(self, plan))
+    assert s.split("k", 7).plan == s.split("k", 7).plan == s.apply(Split("k", 7), judge=False).plan
+    assert len(made) == 1
+    with pytest.raises(ex.TransformError):
+        s.split("k", 7.0)

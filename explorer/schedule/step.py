@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ..errors import Undecided
 from ..ir.finding import Finding, Proving, Verdict
+from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..poly.bulk_store import broken_stores
 from ..poly.judge import judge
@@ -49,11 +50,34 @@ def taken(plan: Plan, step: Step, judge_it: bool = True) -> tuple[Verdict, Plan 
     """
     cancel.check()
     try:
-        if not (verdict := step.check(plan)):
-            return verdict, None
-        new = step.rewrite(plan)
+        verdict, new = (_made if _hashable(step) else _made.function)(plan, step, repr(step))
     except Undecided as error:
         return Verdict(error.what, error.why, error.hint), None
+    if new is not None and judge_it and (refusals := judge(new).refusals):
+        finding = _with_condition(new, refusals[0])
+        return Verdict(f"{step} is not legal: {finding.what}", finding.why, "; or ".join(finding.hints), finding), new
+    return verdict, new
+
+
+def _hashable(step: Step) -> bool:
+    """Whether answers about a step can be kept; one whose fields are lists is refused by its check."""
+    try:
+        hash(step)
+    except TypeError:
+        return False
+    return True
+
+
+@per_program(512)
+def _made(plan: Plan, step: Step, text: str) -> tuple[Verdict, Plan | None]:
+    """A step on a plan that is not judged: asked before the step is taken, and again by whoever replays a schedule's steps.
+
+    The text tells apart steps that are equal, as those of numbers and of truth values are.
+    """
+    del text
+    if not (verdict := step.check(plan)):
+        return verdict, None
+    new = step.rewrite(plan)
     if (deep := max((len(above) for _, above, _ in new.leaves), default=0)) > DEEPEST:
         return Verdict(f"a statement would stand in {deep} loops", f"compilers take {DEEPEST} blocks within each other",
                        "fewer splits; coalesce loops of one iteration with their neighbours"), None
@@ -76,9 +100,6 @@ def taken(plan: Plan, step: Step, judge_it: bool = True) -> tuple[Verdict, Plan 
         leaf, why = broken
         return Verdict(f"{step} would take the box of {leaf.id} apart, which is a bulk store: {why.what}", why.why,
                        "; or ".join(filter(None, ("do this before the bulk store is made", why.hint)))), None
-    if judge_it and (refusals := judge(new).refusals):
-        finding = _with_condition(new, refusals[0])
-        return Verdict(f"{step} is not legal: {finding.what}", finding.why, "; or ".join(finding.hints), finding), new
     return verdict, new
 
 
