@@ -2,7 +2,7 @@
 
     python benchmarks/latency.py                      # all workloads, about ten minutes; writes results/latency.json
     python benchmarks/latency.py matmul conv2d        # some of them; writes nothing
-    python benchmarks/latency.py --pipelines          # the pipelined schedules alone
+    python benchmarks/latency.py --tensor             # the schedules on tensor cores alone; writes only that part
 
 No GPU is used and nothing is compiled.  A *step* is ``schedule.apply(step)`` (rewrite, cover, order, flow, obligations)
 and, where no obligation is open, the new CUDA text with its barriers and source map.  The *palette* is
@@ -15,8 +15,10 @@ from the session at that stage: so it finds the caches that the session has ther
 about pairs that earlier steps have asked) and nothing that another sample has left.  The palette is not asked before a
 step, which in a session it often is; the step would then be answered from the cache.
 
-Pipelined schedules are timed step by step from the first one on that makes work asynchronous.  Their *verdicts* are those on the
-steps that do so, without the text; they and the texts of these schedules have targets of their own.
+Schedules on tensor cores are timed step by step: every step's *verdict*, without the text, and which question took longest;
+then, for each, the text and ``pipeline_conditions`` of the loops that have a pipeline.  One schedule is one process, which
+replays its steps: each finds what the steps before have asked.  Where the collector of Python's garbage ran within a step, its
+time is a part of the step's.
 
 Figures are milliseconds of CPU time of the process (a shared machine inflates the wall clock, which is reported
 beside it); a forked process also pays for the pages that it copies, so they are a little too high.
@@ -28,22 +30,18 @@ import argparse
 import gc
 import json
 import os
-import pickle
-import platform
 import random
 import subprocess
 import sys
-import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from pipelined_schedules import PIPELINES, is_asynchronous
+from latency_clock import clock, forked, machine, quantile
+from latency_tensor import measured_tensor, tensor_page
 
 from explorer import workloads
 from explorer.ir.tree import leaves
@@ -93,33 +91,6 @@ def sized(name: str, sizes: dict[str, int] | None = None) -> Schedule:
     """A workload as written, at its typical size."""
     workload = workloads.get(name)
     return workload.definition.schedule(**(sizes or dict(workload.typical)))
-
-
-def forked(work: Callable[[], Any]) -> Any:
-    """What `work` returns in a copy of this process, which then ends."""
-    gc.collect()
-    read, write = os.pipe()
-    if (child := os.fork()) == 0:
-        try:
-            answer: Any = (True, work())
-        except Exception as error:
-            answer = (False, "".join(traceback.format_exception(error)))
-        with os.fdopen(write, "wb") as out:
-            out.write(pickle.dumps(answer))
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as back:
-        data = back.read()
-    os.waitpid(child, 0)
-    good, value = pickle.loads(data) if data else (False, "the process ended without an answer")
-    if not good:
-        raise RuntimeError(value)
-    return value
-
-
-def clock() -> tuple[float, float]:
-    """Milliseconds of CPU time, and of the wall clock."""
-    return 1e3 * time.process_time(), 1e3 * time.perf_counter()
 
 
 def time_step(schedule: Schedule, step: Transform) -> tuple[float, float, float, bool]:
@@ -243,24 +214,6 @@ def chain(label: str, sizes: dict[str, int], palette: bool) -> Iterator[Sample]:
         yield from palettes(label, "chain end", schedule)
 
 
-def pipelined(label: str, make: Callable[[], Schedule]) -> Iterator[Sample]:
-    """The steps of a pipelined schedule, each in the state that the steps before have left."""
-    made = forked(lambda: (lambda s: (s.source, s.steps))(make()))
-    schedule, steps, begun = Schedule.of(made[0]), made[1], False
-    for number, step in enumerate(steps):
-        if begun := begun or is_asynchronous(step):
-            cpu, wall, emit, emitted = forked(lambda: time_step(schedule, step))  # noqa: B023
-            move = f"{step.name}, asynchronous" if is_asynchronous(step) else step.name
-            yield Sample(label, f"pipelined {number}", move, str(step), cpu, wall, emit, emitted)
-        schedule = advanced(schedule, step)
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of the values does not exceed."""
-    ordered = sorted(values)
-    return ordered[max(0, -(-int(share * 1000) * len(ordered) // 1000) - 1)]
-
-
 def summary(found: Sequence[Sample]) -> dict[str, Any]:
     """Percentiles of the CPU time, and the slowest by name."""
     cpu = [s.cpu for s in found]
@@ -295,8 +248,8 @@ def markdown(result: dict[str, Any]) -> str:
              f"{where['cpu']}, {where['cores']} cores, load average {where['load_average'][0]}, Python {where['python']}, "
              f"islpy {where['islpy']}; `import explorer` {result['import_explorer']} ms.", ""]
     lines += rows("all", {"steps": result["steps"], "palettes": result["palettes"]})
-    lines += [f"Pipelined {kind}s: p50 {r['p50']}, p95 {r['p95']}, worst {r['worst']} of {r['samples']}."
-              for kind, r in (result["asynchronous"] or {}).items()] + [""]
+    if tensor := result.get("tensor"):
+        lines += [*tensor_page(tensor), ""]
     for title, key in PAGE.items():
         lines += rows(title, result[key])
     return "\n".join(lines)
@@ -314,55 +267,57 @@ def import_time() -> float:
     return round(taken[2], 1)
 
 
-def machine() -> dict[str, Any]:
-    """What the figures depend on."""
-    names = [line.split(":", 1)[1].strip() for line in _cpuinfo() if line.startswith("model name")]
-    return {"cpu": names[0] if names else platform.processor(), "cores": os.cpu_count(), "python": platform.python_version(),
-            "islpy": version("islpy"), "load_average": [round(x, 2) for x in os.getloadavg()]}
-
-
-def _cpuinfo() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
-
-
 def main() -> int:
     """Time everything, print the tables, write the results; the exit code is 1 if a target is missed."""
     arguments = argparse.ArgumentParser(description="Latency of interactive steps, without a GPU.")
     arguments.add_argument("workloads", nargs="*", help="some of the workloads (default: all, and the result is written)")
-    arguments.add_argument("--pipelines", action="store_true", help="the pipelined schedules alone (writes nothing)")
+    arguments.add_argument("--tensor", action="store_true", help="the schedules on tensor cores alone")
     arguments.add_argument("--instances", type=int, default=2, help="instances of each kind at each stage")
     arguments.add_argument("--out", type=Path, help="where to write the JSON")
     given = arguments.parse_args()
     chosen = given.workloads or list(workloads.names())
     found: list[Sample] = []
-    for name in chosen if not given.pipelines else ():
+    if given.tensor:
+        return report_tensor(measured_tensor(), given.out or RESULT)
+    for name in chosen:
         found += samples(name, given.instances)
         own = summary([s for s in found if s.workload == name and s.move != "palette"])
         print(f"{name:22s} p50 {own['p50']:6.1f}  p95 {own['p95']:6.1f}  worst {own['worst']:6.1f} ms", flush=True)
-    if not given.pipelines and (not given.workloads or "matmul" in chosen):
+    if not given.workloads or "matmul" in chosen:
         for label, (_, sizes) in BIG.items():
             found += chain(label, sizes, label == "matmul 4096")
-    for label, make in PIPELINES.items() if given.pipelines or not given.workloads else ():
-        found += pipelined(label, make)
-    return report(found, given.out or (None if given.workloads or given.pipelines else RESULT))
+    return report(found, None if given.workloads else measured_tensor(), given.out or (None if given.workloads else RESULT))
 
 
-def asynchronous(steps: Sequence[Sample]) -> dict[str, Any] | None:
-    """Percentiles of the verdicts on asynchronous work, and of the texts of pipelined schedules."""
-    own = [s for s in steps if s.stage.startswith("pipelined")]
-    kinds = {"verdict": [s.cpu - s.emit for s in own if s.move.endswith(", asynchronous")],
-             "text": [s.emit for s in own if s.emitted]}
-    return {kind: {"samples": len(taken), "p50": round(quantile(taken, 0.5), 1), "p95": round(quantile(taken, 0.95), 1),
-                   "worst": round(max(taken), 1)} for kind, taken in kinds.items()} if own else None
+def tensor_missed(tensor: dict[str, Any]) -> bool:
+    """Print the figures of schedules on tensor cores; whether one misses its target."""
+    missed = tensor["all"]["p95"] > STEP_TARGET_MS or tensor["text"]["p95"] > TEXT_TARGET_MS
+    print(f"tensor cores: verdict p95 {tensor['all']['p95']} (target {STEP_TARGET_MS:g}), text p95 {tensor['text']['p95']} "
+          f"(target {TEXT_TARGET_MS:g}), {tensor['pipeline_conditions']}")
+    return missed
 
 
-def report(found: Sequence[Sample], out: Path | None) -> int:
+def report_tensor(tensor: dict[str, Any], out: Path) -> int:
+    """Write the figures of schedules on tensor cores among the others, which stay."""
+    if out.exists():
+        written(json.loads(out.read_text(encoding="utf-8")) | {"tensor": tensor}, out)
+    return int(tensor_missed(tensor))
+
+
+def written(result: dict[str, Any], out: Path) -> None:
+    """Write the result, and as a page."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    out.with_suffix(".md").write_text(markdown(result), encoding="utf-8")
+    print(f"written to {out}")
+
+
+def report(found: Sequence[Sample], tensor: dict[str, Any] | None, out: Path | None) -> int:
     """Print and write what was found."""
     steps, shown = [s for s in found if s.move != "palette"], [s for s in found if s.move == "palette"]
     result = {
         "unit": "milliseconds of CPU time", "machine": machine(), "import_explorer": import_time(),
-        "steps": summary(steps), "palettes": summary(shown) if shown else None, "asynchronous": asynchronous(steps),
+        "steps": summary(steps), "palettes": summary(shown) if shown else None, "tensor": tensor,
         "text": {"p50": round(quantile([s.emit for s in steps if s.emitted], 0.5), 1),
                  "p95": round(quantile([s.emit for s in steps if s.emitted], 0.95), 1)},
         "by_workload": grouped(steps, lambda s: s.workload), "by_move": grouped(steps, lambda s: s.move),
@@ -375,11 +330,7 @@ def report(found: Sequence[Sample], out: Path | None) -> int:
     table("move", result["by_move"])
     table("stage", result["by_stage"])
     table("palette", result["palettes_by_workload"])
-    missed = False
-    for kind, row in (result["asynchronous"] or {}).items():
-        target = STEP_TARGET_MS if kind == "verdict" else TEXT_TARGET_MS
-        missed |= row["p95"] > target
-        print(f"pipelined {kind}: p50 {row['p50']}  p95 {row['p95']} (target {target:g})  worst {row['worst']}")
+    missed = tensor is not None and tensor_missed(tensor)
     print(f"\n{result['machine']}\nimport explorer {result['import_explorer']} ms; text p95 {result['text']['p95']} ms")
     for title, row, target in (("step", result["steps"], STEP_TARGET_MS), ("palette", result["palettes"], PALETTE_TARGET_MS)):
         if row is None:
@@ -388,10 +339,7 @@ def report(found: Sequence[Sample], out: Path | None) -> int:
         print(f"{title:8s} p50 {row['p50']}  p95 {row['p95']} (target {target:g})  worst {row['worst']}  "
               f"p95 of the wall clock {row['p95_wall']}  {row['worst_step']}")
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        out.with_suffix(".md").write_text(markdown(result), encoding="utf-8")
-        print(f"written to {out}")
+        written(result, out)
     return int(missed)
 
 
