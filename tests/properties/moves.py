@@ -65,8 +65,10 @@ def random_step(plan: Plan, pick: random.Random, focus: str) -> Transform | None
 def copying(plan: Plan, pick: random.Random) -> Transform | None:
     """A copy of what some leaf reads, copies themselves included, at a loop around it; or copies that run ahead."""
     known = catalogue()
-    if plan.copies and pick.random() < 0.4 and (step := offered(known["pipeline"], plan, pick)) is not None:
-        return step
+    if plan.copies and pick.random() < 0.4:
+        step = apart(plan, pick) if pick.random() < 0.4 else offered(known["pipeline"], plan, pick)
+        if step is not None:
+            return step
     readers = [(leaf, above) for leaf, above, _ in plan.leaves if above and plan.statement_of[leaf.statement].reads]
     if not readers:
         return None
@@ -75,7 +77,7 @@ def copying(plan: Plan, pick: random.Random) -> Transform | None:
     values = {"array": pick.choice(plan.statement_of[leaf.statement].reads).array, "at": pick.choice(above).id,
               "space": pick.choice(("shared", "shared", "register")), "vector": pick.choice((1, 1, 2, 4, 4, 8, 16)),
               "pad": pick.choice((0, 0, 0, 1)), "fill": pick.random() < 0.8, "early": pick.random() < 0.3,
-              "threads": pick.random() < 0.8}  # fmt: skip
+              "threads": pick.random() < 0.8, "read": pick.choice((-1, -1, -1, 0, 1)), "whole": pick.random() < 0.1}  # fmt: skip
     if values["space"] == "register":
         values |= {"pad": 0, "vector": 1}
     else:
@@ -84,6 +86,22 @@ def copying(plan: Plan, pick: random.Random) -> Transform | None:
         boxes = values["engine"] == "bulk"
         values |= {"pad": 0, "vector": 1, "threads": True} if boxes else {"axes": pick.choice(((), (), (1, 0)))}
     return known["stage"](**values)
+
+
+def apart(plan: Plan, pick: random.Random) -> Transform | None:
+    """One copy of a loop that runs ahead by itself, or across the iterations of the loop around it; None where there is none."""
+    found = [(leaf.statement, above) for leaf, above, _ in plan.leaves if above and leaf.statement in {c.name for c in plan.copies}]
+    if not found:
+        return None
+    name, above = pick.choice(found)
+    loops = [x.id for x in above if x.role in ("seq", "unroll")]
+    if not loops:
+        return None
+    at = pick.randrange(len(loops))
+    across = loops[at - 1] if at and pick.random() < 0.5 else ""
+    copies = (name,) if pick.random() < 0.7 else ()
+    return catalogue()["pipeline"](loop=loops[at], stages=pick.choice((2, 2, 3, 4)), copies=copies,
+                                   asynchronous=not across and pick.random() < 0.7, across=across)
 
 
 def drawn(kind: type[Transform], plan: Plan, pick: random.Random) -> Transform:
