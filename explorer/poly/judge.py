@@ -10,12 +10,12 @@ from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..system import cancel
 from .cover import check_cover
-from .crowded import crowded
 from .expressible import check_expressible
 from .isl import LIMIT, alone, budget
 from .obligations import check_obligations
 from .order import check_order
 from .placed import place_leaves
+from .register_pressure import pressures
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,6 @@ def judge(plan: Plan, buffer: str = "", cells: bool = False) -> Judgement:
             question = "race"
             if races := (*check_replicas(plan), *check_races(plan)):
                 return Judgement(races, ())
-            return Judgement((), tuple(crowded(plan)))
+            return Judgement((), tuple(pressures(plan)))
     except Undecided as error:
         return Judgement((Finding(question, error.what, error.why, hints=(error.hint,)),), ())

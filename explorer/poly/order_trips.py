@@ -19,7 +19,7 @@ from .isl import alone, budget
 from .linear import Tuple, at_least, build_set
 from .placed import Placed
 from .relations import BUDGET, bounds
-from .trips import SHOWN, TRIPS, Failing, condition
+from .symbolic_trips import SHOWN, TRIPS, Failing, condition
 
 _D = isl.dim_type
 

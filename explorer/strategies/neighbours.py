@@ -1,8 +1,9 @@
-"""Neighbours among the ways to take a turn: those that differ in one free choice, and else only in what has to follow it.
+"""Neighbours of a configuration: the nearest ones that differ in a free choice.
 
-A way is a point with a value for each of its free choices, as data: numbers have an order, words have none.  Values depend on
-each other (twice as many rows ask for twice as many warpgroups, and fewer stages fit), so that one step of one choice alone is
-often no way at all.  A neighbour is therefore the nearest point that there is in each direction of each choice.
+A configuration is a point with a value for each of its free choices, as data: numbers have an order, words have none.  Values
+depend on each other (twice as many rows ask for twice as many warpgroups, and fewer stages fit), so that one step of one
+choice alone is often no way at all.  A neighbour is therefore the nearest point that there is in each direction of each
+choice.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Value]]:
 
 
 class Space:
-    """The ways to take one turn as points.
+    """The configurations of one decision as points.
 
     Parameters
     ----------

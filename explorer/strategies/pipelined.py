@@ -1,4 +1,4 @@
-"""Every copy of a loop that can run ahead does: of tiles in shared memory, and of fragments of them in registers."""
+"""Pipeline every copy of a loop that can be: tiles in shared memory, and fragments of them in registers."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, Node, Sync, View, leaves, ranges, retime, walk
 from ..poly.mechanism import moved_by
 from ..poly.pure_load import Never
-from ._across import can_be_carried, carried
-from ._ahead import Ahead, closed, groups_of, later, together
+from ._carried_prologue import can_be_carried, carried
+from ._copy_groups import Ahead, closed, groups_of, later, together
 from ._cut import rename_loops
 from ._landing import without_landings
 from ._nest import enclosing
@@ -27,21 +27,23 @@ class Pipeline(Transform):
     """Let the staged copies of a loop run ``stages - 1`` iterations ahead (software pipelining, multi-buffering).
 
     The copy for iteration ``k + stages - 1`` runs in iteration ``k``; a prologue makes the first ``stages - 1``
-    copies.  Iteration ``k`` uses slot ``k % buffers`` of each buffer, so the slot a copy overwrites was last read
-    one iteration ago.  Copies past the last iteration do not run: their domain ends there.
+    copies.  Iteration ``k`` uses slot ``k % buffers`` of each buffer.  By default ``buffers`` is `stages`, so that a copy
+    overwrites the slot that the previous iteration read.  Copies past the last iteration do not run: their domain ends there.
 
-    Asynchronous copies (``cp.async``) bypass the registers and are waited for in groups, one per iteration: at
-    the top of iteration ``k`` at most ``stages - 2`` groups may still be open.  They must be pure loads from global
+    Asynchronous copies (``cp.async``) bypass the registers and are waited for in groups.  One pipeline commits one group per
+    iteration: at the top of iteration ``k`` at most ``stages - 2`` groups may be pending.  They must be pure loads from global
     to shared memory of 4, 8 or 16 bytes, with zeros beyond the edge (the rule of ALCOP: the buffer of a pipeline
     is filled by asynchronous copies alone).  Copies staged with the engine ``bulk`` stay bulk copies.  Plain copies have no
     such conditions and work between any two storages; a loop with buffers in registers is unrolled, because registers have
     no addresses.
 
-    Copies may have stages of their own, each by its own step: the one of fewer stages is committed first, and the waits leave
-    as many groups open as they may.
+    Copies of one loop may have different stages, each by a step of its own with `copies`.  The copy with fewer stages is
+    committed first.  A wait for ``cp.async`` counts all groups, so it leaves only those pending that are younger than what the
+    iteration reads; bulk copies are waited for group by group.
 
-    The prologue of a loop in another one is made again in each iteration of that one.  With `across` it is not: the last
-    iterations make the first copies of the next one, behind its wait.
+    The prologue of an inner loop runs again in each iteration of the loop around it.  With ``across``, that loop, it does not:
+    the last ``stages - 1`` iterations load the first tiles of its next iteration, after its wait.  This needs
+    ``asynchronous=False``, and more iterations than ``stages - 1``.
 
     Before::
 
@@ -87,7 +89,7 @@ class Pipeline(Transform):
     loop: str = field(metadata={"kind": "loop", "help": "the loop whose copies run ahead"})
     stages: int = field(metadata={"kind": "int", "min": 2, "max": 8, "help": "iterations in flight, the computing one included"})
     copies: tuple[str, ...] = field(default=(), metadata={
-        "kind": "arrays", "help": "copies to run ahead (default: all shared ones made in this loop)"})
+        "kind": "arrays", "help": "copies to run ahead (default: the shared ones made in this loop, else all)"})
     asynchronous: bool = field(default=True, metadata={"kind": "bool", "help": "use asynchronous copies and waits"})
     buffers: int = field(default=0, metadata={"kind": "int", "min": 0, "help": "slots of each buffer (0: as many as stages)"})
     across: str = field(default="", metadata={

@@ -41,8 +41,8 @@ class Stage(Transform):
     Gaps of equal strides are not copied, and unless `whole`, the box has at most twice the elements of the array.
     Neighbouring dimensions that every reader has as quotient and remainder of one number are one dimension of the copy, as a
     coalesced loop over a tile is.  For a shared copy axes of the array that a coalesced loop walks as one are one axis.  The
-    copy is one contiguous run of the array in two cases: if only the element's linear address is such a sum, as with
-    coalesced loops, and if whole rows follow each other whose length the vector does not divide.
+    copy is one contiguous run of the array where only the element's linear address is such a sum (coalesced loops), and where
+    the vector does not divide the length of whole rows that follow each other.
 
     Thread loops are inside of the scope for ``shared`` (one copy per block) and outside for ``register`` (one per thread).
     Shared copies are distributed over the block's T threads, V = `vector` elements at a time: element ``f`` of the flat box
@@ -58,9 +58,9 @@ class Stage(Transform):
     columns of a matrix whose elements are not a box of the array (im2col).
 
     With the engine ``async`` each thread copies asynchronously (``cp.async``), with ``bulk`` one thread asks for whole boxes of
-    the array (TMA, sm_90), at most 256 elements along a dimension.  Such copies are committed and waited for right behind;
-    `pipeline` lets them run ahead.  A bulk copy needs rows of a multiple of 16 bytes, and zeros beyond the array's edge alone;
-    of its other axes it may take every second to eighth element.
+    the array (TMA, sm_90), at most 256 elements along a dimension.  Without `pipeline` such a copy is waited for at once, and
+    overlaps nothing.  A bulk copy needs rows of a multiple of 16 bytes, and zeros beyond the array's edge alone;
+    along any axis but the last, it may stride by 2 to 8 elements.
     Where one statement reads two tiles of an array, as ``x[i, k] * x[j, k]``, `read` says which of its reads goes to the copy.
     A swizzle exchanges units of 16 bytes within its rows (:mod:`~explorer.transforms.swizzle`), so that a column of them lies in
     different banks; longer rows become panels of this width.
@@ -111,8 +111,7 @@ class Stage(Transform):
         "kind": "ints", "help": "the order in which a shared copy's own axes are stored (default: that of the array)"})
     read: int = field(default=-1, metadata={"kind": "int", "min": -1,
                                             "help": "the read of a statement that uses the copy, from 0 (default: all of them)"})
-
-    whole: bool = field(default=False, metadata={"kind": "bool", "help": "cells for all of a tile of which most is no array"})
+    whole: bool = field(default=False, metadata={"kind": "bool", "help": "keep the full tile even if most of it is outside the array"})
 
     def check(self, plan: Plan) -> Verdict:
         if self.space not in ("shared", "register"):

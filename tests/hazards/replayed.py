@@ -38,18 +38,23 @@ def page(found: Sequence[Replay]) -> str:
             f"{r.device} | {r.bug.mended} |" for r in found]
     return "\n".join([
         "# Bugs in pipelines", "",
-        "Users of other compilers have reported these bugs: pipelines that compute something else, race, or wait for ever.  Each "
-        "is a schedule here.  Where one of the moves would make it, the move is refused with the smallest pair of instances.  "
-        "Where no move ever makes it, the intermediate representation of a right schedule is edited as the other compiler's pass "
-        "left it; the judge of what is printed refuses it.", "",
-        "A refusal is an answer for all sizes.  It has the condition under which the same would be legal, over the trip count K "
-        "and, where slots are reused, the stages S, the release distance (a copy takes the slot of the tile so many iterations "
-        "before) and what is in flight; \"never\" is for every K.  It has the least instance: the sizes, the iteration, and the "
-        "two that do not fit, with who does what.  Conditions are derived when they are read, from the relations that the judge "
-        "has: the trip count is a variable of them, and isl projects onto it; numbers of groups are taken in digits of S.  The "
-        "tests make the same schedule with other trip counts and stages, and compare.", "",
-        "The CPU device knows nothing of either: it runs the kernel with the bug, copies landing and products reading as early "
-        "or late as they may, and says what its column has.  The mended schedule is accepted, and right in the same orders.", "",
+        "Users of other compilers have reported these bugs: pipelines that compute something else, race, or wait for "
+        "ever.  Each is a schedule here.  Where one of the moves would make it, the move is refused with the smallest "
+        "pair of instances.  Where no move makes it, the kernel IR of a correct schedule is edited into what the other "
+        "compiler produced; the judge of the IR refuses it.", "",
+        "A refusal holds for every trip count K and, where slots are reused, for every S, R and F; all other sizes are "
+        "those of the schedule.  It has the condition under which the same would be legal (the symbols are those of "
+        "[pipelines for all sizes](concepts.md#pipelines-for-all-sizes); \"never\" is for every K).  For edited kernels, it"
+        " assumes that the passes make the same IR for other trip counts.  It has the least instance: the sizes, the "
+        "iteration, and the two that do not fit, with who does what.  Conditions are derived when they are read, from the"
+        " relations that the judge has: the trip count is a variable of them, and isl projects onto it; numbers of groups"
+        " are taken in digits of S.  The tests make the same schedule with other trip counts and stages, and compare.", "",
+        "The CPU device does not use the judge.  It runs the kernel with the bug, copies and products completing as early"
+        " or as late as the rules allow; its column has the fault that it reports: a wrong result; a race; "
+        "`async-pending` or `bulk-pending`, a read of what a copy may still bring or a write of what it still reads; "
+        "`mbarrier`, a wait that does not end or a count that does not fit; `mbarrier-again`, an arrival for a phase that"
+        " is complete; `proxy-unfenced`, a write without a fence that an asynchronous read needs.  The mended schedule is"
+        " accepted, and right in the same orders.", "",
         f"{len(found)} bugs, {sum(bool(r.device) and not r.mended for r in found)} of them refused, shown and mended.", "",
         "| bug | mechanism | refused | legal | least instance | the CPU device says | mended by |",
         "|---|---|---|---|---|---|---|", *rows, "",

@@ -89,8 +89,9 @@ def copying(plan: Plan, pick: random.Random) -> Transform | None:
 
 
 def apart(plan: Plan, pick: random.Random) -> Transform | None:
-    """One copy of a loop that runs ahead by itself, or across the iterations of the loop around it; None where there is none."""
-    found = [(leaf.statement, above) for leaf, above, _ in plan.leaves if above and leaf.statement in {c.name for c in plan.copies}]
+    """One copy of a loop that runs ahead by itself, or across the iterations of the loop around it; None if there is none."""
+    names = {c.name for c in plan.copies}
+    found = [(leaf.statement, above) for leaf, above, _ in plan.leaves if above and leaf.statement in names]
     if not found:
         return None
     name, above = pick.choice(found)

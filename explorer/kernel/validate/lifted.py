@@ -1,7 +1,7 @@
-"""A text that commits, waits or uses otherwise than its plan, as a plan: the judge of plans says what goes wrong there.
+"""Kernel IR whose commits, waits or uses differ from its plan, lifted back into a plan that the judge of plans can explain.
 
-Steps that are of one node of the plan stand for it.  The nodes are put in the order of the text, without those that it lacks, and
-waits let through what the text's do.
+IR nodes that come from one node of the plan stand for it.  The lifted plan has the nodes in the order of the IR, without those
+that the IR lacks, and its waits leave as many groups pending as those of the IR.
 """
 
 from __future__ import annotations

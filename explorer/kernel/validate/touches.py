@@ -18,8 +18,8 @@ from ..printer import cells_of, writers_of
 from ..sites import Store
 from .held import LANE, flat
 from .points import EVERYWHERE, Cases, Space, both, none_of, rows
-from .sized import Sized
 from .steps import Step
+from .symbolic_loop import SymbolicLoop
 
 LATE = 2
 """By so much a collective's write comes after its reads: the threads meet in between."""
@@ -146,7 +146,7 @@ def conflict(a: Touch, b: Touch, more: tuple[Row, ...], apart: tuple[tuple[Row, 
 
 
 def meetings_of(a: Touch, b: Touch, more: tuple[Row, ...], apart: tuple[tuple[Row, ...], ...] = ((),),
-                sized: Sized | None = None) -> tuple[tuple[Tuple, Tuple], Iterator[tuple[Row, ...]]]:
+                sized: SymbolicLoop | None = None) -> tuple[tuple[Tuple, Tuple], Iterator[tuple[Row, ...]]]:
     """The variables of two touches, and the cases in which they meet in one cell; with the trip count of a loop left open, where
     `sized` says how.
     """

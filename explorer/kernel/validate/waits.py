@@ -29,7 +29,7 @@ from .boxes import Boxed
 from .ends import ends
 from .leaves import finding
 from .lifted import judged_as_plan
-from .numbered import Numbered
+from .mbarrier_proofs import Numbered
 from .order import is_placed
 from .points import Coordinates, negated
 from .steps import Round, Step, common, exclusive

@@ -95,7 +95,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Hill:
-    """The ways to take one turn, to be climbed.
+    """The configurations of one decision, to be climbed.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from ...poly.tensor import is_product
 from ...schedule import Schedule
 from .._steps import Builder, leaves_of
 from ..stitching.moves import body_of, join_inside, separate_leaves
-from .after import variables_of, walked
+from .epilogue_facts import variables_of, walked
 from .form import NARROW, product_form
 
 FIRST, PRODUCT, LAST = range(3)

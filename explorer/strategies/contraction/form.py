@@ -23,7 +23,7 @@ from ...schedule import Schedule
 from .._steps import chain, leaves_of
 from ..counts import operations_of
 from .accesses import index_of, strides_of, vector_of, written
-from .after import aligned_bytes, is_long, lies_across, row_sums, sums_rows
+from .epilogue_facts import aligned_bytes, is_long, lies_across, row_sums, sums_rows
 
 VECTOR_BYTES = 16
 """Of the widest store of a thread."""

@@ -33,7 +33,7 @@ from ..pipelines.terms import Step, stepped
 from ..price import clock_of
 from ..stitching.rates import JOIN_US, LAUNCH_US, bandwidth_of
 from ..tensor_rates import tensor_flops_per_s
-from .after import PAIRED
+from .epilogue_facts import PAIRED
 from .form import Factor, ProductForm
 from .results import WIDEST, part_of
 from .shapes import GROUP_ROWS, Tiling, boxes, lines_of, warp_instruction

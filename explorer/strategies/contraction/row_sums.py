@@ -1,7 +1,7 @@
 """Sums over a product's rows, from the registers that hold its results: the results themselves need not be stored.
 
-Each of the four lanes that hold a row together adds up its own columns in a register (`rfactor`), and adds that to the row's
-element by an atomic operation, as all blocks of the row's tiles do: four for each row of a tile.
+Each lane of the four that hold a row together sums its own columns in a register (`rfactor`), and adds that to the row's element
+by an atomic operation: four atomics a row for each warp, in each block, that holds columns of it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...ir.tree import Loop
 from .._steps import Builder
-from .after import walked
+from .epilogue_facts import walked
 from .form import ProductForm
 from .lanes import quads, rows_over_group, rows_over_warp
 

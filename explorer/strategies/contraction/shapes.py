@@ -16,7 +16,7 @@ from ...ir.swizzle import MODES
 from ...ir.tree import WARP_SIZE
 from ...poly.roles import UNIT, shares
 from ..pipelines.rates import of_lines, of_sectors
-from .after import sums_fit
+from .epilogue_facts import sums_fit
 from .form import Factor, ProductForm
 
 GROUP_ROWS = 64

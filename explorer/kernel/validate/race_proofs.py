@@ -10,11 +10,11 @@ from ...ir.expr import Expr, const
 from ...ir.finding import Act, Proof
 from ...poly.linear import Case
 from ...poly.linear import Condition as Row
-from ...poly.trips import SHOWN, Failing, condition, failing, least
+from ...poly.symbolic_trips import SHOWN, Failing, condition, failing, least
 from .lifted import judged_as_plan
 from .points import Coordinates
-from .sized import sized
 from .steps import Step, common
+from .symbolic_loop import sized
 from .touches import Touch, meetings_of, wait_for
 
 Way = tuple[Touch, Touch, Callable[[], tuple[Row, ...]]]

@@ -9,7 +9,7 @@ import pytest
 import explorer as ex
 from explorer.errors import CompileError, IllegalSchedule
 from explorer.kernel.emit import emit
-from explorer.poly.crowded import BESIDE, crowded, registers_of
+from explorer.poly.register_pressure import WGMMA_RESERVE, pressures, registers_of
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.schedule import Schedule
 from explorer.strategies.contraction.form import product_form
@@ -86,7 +86,8 @@ def test_a_warpgroup_instruction_is_refused_where_ptxas_does(number: int, fits: 
     assert not kernel.spill_store_bytes
     s = groups(number, not_fits)
     (finding,) = s.obligations
-    assert f"s ({not_fits // 2}) takes {not_fits // 2} registers of each of {128 * number:,} threads and {BESIDE}" in finding.what
+    takes = f"s ({not_fits // 2}) takes {not_fits // 2} registers of each of {128 * number:,} threads"
+    assert f"{takes} and {WGMMA_RESERVE}" in finding.what
     with pytest.raises(CompileError, match="Insufficient registers"):
         compile_module(emit(s.plan), "sm_90")
 
@@ -94,9 +95,9 @@ def test_a_warpgroup_instruction_is_refused_where_ptxas_does(number: int, fits: 
 def test_registers_that_a_producer_gives_away_count() -> None:
     s = made(Tiling("warpgroup", 192, 256, 64, 3, 1, 2, producer=True))
     assert s.plan.kernels[0].registers == 160
-    assert not list(crowded(s.plan))
+    assert not list(pressures(s.plan))
     shared = replace(s.plan, kernels=tuple(replace(k, registers=0) for k in s.plan.kernels))
-    (finding,) = crowded(shared)
+    (finding,) = pressures(shared)
     assert "128 registers of each of 512 threads" in finding.what
 
 
@@ -114,4 +115,4 @@ def test_what_a_compiler_may_order_otherwise_is_not_counted() -> None:
     assert both(40, terms=4).judgement.emittable
     s = two_sums.schedule(N=1024 * 40, K=64).split("i", 40).bind("i", "thread.x").accumulate("y").accumulate("z")
     s = s.contract("y_acc", "register").contract("z_acc", "register")
-    assert not list(crowded(s.plan))
+    assert not list(pressures(s.plan))

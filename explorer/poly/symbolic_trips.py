@@ -1,7 +1,7 @@
-"""Answers with the trip count of a loop left open: where something fails, the condition that says so, and the least instance.
+"""Conditions over a symbolic trip count K: where something fails, for which K it does not, and the least instance.
 
-Points are over the trip count K and the variables of what fails.  A condition is the projection onto K, turned round; isl
-decides it, and nothing is enumerated or tried.  K is a variable like others: :data:`TRIPS` is no name that a kernel or a program
+Points are over K and the variables of what fails.  The points that fail are projected onto K; the legal K are the complement.
+isl decides that, and nothing is enumerated.  K is a variable like others: :data:`TRIPS` is no name that a kernel or a program
 may have.
 """
 

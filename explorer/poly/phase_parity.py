@@ -1,10 +1,10 @@
-"""Phases with the number of mbarriers left open: numbers of groups in digits of it.
+"""Parities of mbarrier waits for a symbolic number S of mbarriers.
 
-With S mbarriers in turns, group g is on mbarrier ``g % S``, in the phase ``g // S``.  Neither is affine where S is a variable.
-But let ``k = S q + r`` and ``K = S Q + P`` with r and P below S: then a quotient by S of ``a k + b K + c`` is ``a q + b Q + m``,
-and m, the quotient of ``a r + b P + c``, is one of a few numbers, each with an affine condition.  Parities need no more than
-whether S is odd.  So whether a wait asks for the parity of its group is a Presburger question over S, Q and P, which isl answers
-for all of them.
+Groups use S mbarriers round robin: group g is on mbarrier ``g % S``, in phase ``g // S``.  Neither is affine where S is a
+variable.  But let ``k = S q + r`` and ``K = S Q + P`` with r and P below S: then a quotient by S of ``a k + b K + c`` is
+``a q + b Q + m``, and m, the quotient of ``a r + b P + c``, is one of a few numbers, each with an affine condition.  Parities
+need no more than whether S is odd.  So whether a wait asks for the parity of its group is a Presburger question over S, Q and
+P, which isl answers for all of them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..ir.expr import ZERO, Expr, Quotient, Remainder, const, remainder, var
 from .isl import alone
 from .linear import Case, Tuple, at_least, build_set, equal
 from .ring_text import texts
-from .trips import TRIPS
+from .symbolic_trips import TRIPS
 
 S, Q, P, q, r = (var(name) for name in ("S", "Q", "P", "q", "r"))
 SIZES = ("S", "Q", "P")
 MBARRIERS = (1 << 61) - 1
-"""What stands for S where numbers are divided by it: a prime beyond all factors of a text, so that none is taken out."""
+"""A large prime that stands for S, so that simplification cannot cancel it with a factor of the kernel."""
 _D = isl.dim_type
 
 
@@ -47,7 +47,8 @@ def parities(differences: Sequence[Expr], iteration: str) -> str | None:
     Parameters
     ----------
     differences : sequence of Expr
-        Over the iteration and :data:`~explorer.poly.trips.TRIPS`, with :data:`MBARRIERS` for S.
+        The parity that is asked for minus that of the group, over the iteration and
+        :data:`~explorer.poly.symbolic_trips.TRIPS`, with :data:`MBARRIERS` for S.
     iteration : str
     """
     here = Tuple("", "a", (*SIZES, "q", "r"))

@@ -1,8 +1,8 @@
-"""A text for all trip counts of one of its loops: what it says of the last iterations is said of those of any count.
+"""A kernel's IR with a symbolic trip count of one of its loops.
 
-A kernel is made for one trip count.  Its loop then runs to a number, and copies ahead of it end some iterations before.  With the
-number replaced by a variable, what was asked of one text is asked of all texts that the passes make alike; the other loops stay
-as they are.
+The IR is made for one trip count: the loop runs to a number, and copies ahead of it end some iterations before.  Here that
+number becomes the variable K, and bounds that depended on it become bounds in K.  All other loops keep their sizes.  What is
+found holds for the kernels of other trip counts as far as the passes make the same IR for them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...ir.expr import var
 from ...ir.tree import Kernel, Loop, leaves
 from ...poly.linear import Condition as Row
 from ...poly.linear import Tuple, at_least, equal
-from ...poly.trips import TRIPS, moved
+from ...poly.symbolic_trips import TRIPS, moved
 from ..nodes import Acquire, Arrive, Await, Barrier, Commit, Release, Wait, WaitProducts
 from .points import Cases, Space
 from .steps import Round, Step
@@ -24,8 +24,8 @@ MEET = (Acquire, Arrive, Await, Barrier, Commit, Release, Wait, WaitProducts)
 
 
 @dataclass(frozen=True)
-class Sized:
-    """A loop whose trip count is left open.
+class SymbolicLoop:
+    """A loop with a symbolic trip count.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Sized:
     start, trips : int
         Its first iteration, and the trip count for which the text was made.
     ahead : frozenset of int
-        See :func:`~explorer.poly.trips.moved`.
+        See :func:`~explorer.poly.symbolic_trips.moved`.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Sized:
                            for c in conj) for conj in cases)
 
 
-def sized(steps: Sequence[Step], kernel: Kernel, around: Sequence[Round]) -> Sized | None:
+def sized(steps: Sequence[Step], kernel: Kernel, around: Sequence[Round]) -> SymbolicLoop | None:
     """The innermost of some loops in which threads meet or wait, or groups are closed; else the innermost one in time."""
     meeting = [s for s in steps if isinstance(s.node, MEET)]
     found = next((r for r in reversed(around) if any(r in s.loops for s in meeting)), None)
@@ -73,7 +73,7 @@ def sized(steps: Sequence[Step], kernel: Kernel, around: Sequence[Round]) -> Siz
         found = next((r for r in reversed(around) if r.node.loop.role in ("seq", "unroll")), None)
     if found is None:
         return None
-    return Sized(found.node.var, found.node.start, found.node.extent, ahead(kernel, found.node.loop.id))
+    return SymbolicLoop(found.node.var, found.node.start, found.node.extent, ahead(kernel, found.node.loop.id))
 
 
 def ahead(kernel: Kernel, loop: str) -> frozenset[int]:

@@ -1,9 +1,10 @@
-"""The prologue of a pipeline carried from one iteration of the loop around it to the next.
+"""The prologue of an inner pipeline, moved into the last iterations of its loop, for the next iteration of the outer loop.
 
-A pipelined loop begins with the copies of its first iterations: in each iteration of the loop around it again, and nothing is
-computed meanwhile.  Carried, the last iterations make them for the next iteration of the outer loop, and only the first ones of
-all stand before that.  Where the outer loop waits for what they read, the wait comes before those last iterations: the next tile
-has landed then, and as many groups as before stay open.
+A pipelined loop begins with a prologue, the copies of its first iterations.  Inside of an outer loop, the prologue runs again
+in each iteration of that loop, and nothing is computed meanwhile.  Here the last iterations of the inner loop make these
+copies for the next iteration of the outer one; only the very first prologue stays, in front of the outer loop.  The outer
+loop's waits move to just before those last iterations, because they read the next tile; they leave as many groups pending as
+before.
 
 Pipelines of several levels in ALCOP (Huang et al., MLSys 2023) and the main loop of CUTLASS for cp.async
 (``include/cutlass/gemm/threadblock/mma_multistage.h``) are of this form.

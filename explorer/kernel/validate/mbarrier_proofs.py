@@ -1,10 +1,10 @@
-"""The least arrival and wait on mbarriers that do not fit, and for which trip counts there are some.
+"""The smallest arrival and wait on mbarriers that do not match, and the trip counts for which there are such.
 
-Groups are numbered by the plan: over the loops around an arrival or a wait the number is affine, and each run of the pipelined
-loop counts as many groups as it has iterations.  So with the trip count K left open, and the loops around the pipelined one at
-one of their iterations, numbers are affine in K and in the iteration.  A parity is compared with that of the group, and an
-mbarrier with the group's, modulo what they count; an arrival that is missing is that of a group for which there are waits, or
-none.  Where parities alone are wrong, the number of mbarriers is left open, too (:mod:`~explorer.poly.ring_digits`).
+The plan numbers the groups of copies.  For each execution of the pipelined loop, with the loops around it at one of their
+iterations, the number of a group is affine in the iteration and in the symbolic trip count K.  The parity of a wait is
+compared with that of its group's phase, and its mbarrier with its group's; an arrival is missing where a group has a wait and
+no arrival.  Where parities alone are wrong, the number of mbarriers is symbolic, too (:mod:`~explorer.poly.phase_parity`).
+If the pipelined loop is executed more than 64 times, no proof is given.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from ...ir.finding import Act, Proof
 from ...ir.tree import Loop, Sync
 from ...poly.linear import Case, Tuple, at_least, at_most, equal
 from ...poly.linear import Condition as Row
-from ...poly.ring_digits import MBARRIERS, parities
-from ...poly.trips import NEVER, SHOWN, TRIPS, Failing, condition, failing, least, moved
+from ...poly.phase_parity import MBARRIERS, parities
+from ...poly.symbolic_trips import NEVER, SHOWN, TRIPS, Failing, condition, failing, least, moved
 from ..conditions import Condition
 from .points import Cases, both, change, negated, none_of, rows
-from .sized import ahead, time_loops
 from .steps import Step
+from .symbolic_loop import ahead, time_loops
 
 if TYPE_CHECKING:
     from .waits import Phases
 
 MOST_RUNS = 64
-"""Of the pipelined loop, that are looked at one by one."""
+"""Executions of the pipelined loop that are looked at one by one."""
 What = Literal["missing", "again"]
 Asked = tuple[tuple[Tuple, ...], Case]
 """Variables, and what holds of them where something is wrong."""
 
 
-class _Unsized(Exception):
+class _NotAffine(Exception):
     """A number that is not affine in the trip count."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run of the pipelined loop, with its trip count left open.
+    """An execution of the pipelined loop, with a symbolic trip count.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Run:
     every : int
         Groups in one of its iterations.
     ahead : frozenset of int
-        See :func:`~explorer.poly.trips.moved`.
+        See :func:`~explorer.poly.symbolic_trips.moved`.
     """
 
     loop: Loop
@@ -74,7 +74,7 @@ class Run:
                 total += var(atom) * c
             elif self.at[atom]:
                 if c % whole:
-                    raise _Unsized
+                    raise _NotAffine
                 total += var(TRIPS) * (c // whole * self.every * self.at[atom])
         return total
 
@@ -290,7 +290,7 @@ class Numbered:
                 return None
             first, at = least([f for f, _ in found], [f"{side}:{n}" for side, n in order])
             return at, next(run for f, run in found if f is first), [f for f, _ in found]
-        except (Undecided, _Unsized):
+        except (Undecided, _NotAffine):
             return None
 
     def _sizes(self, at: Mapping[str, int], iteration: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

@@ -1,4 +1,4 @@
-"""Registers of a thread that arrays take together: what cannot fit says which arrays take how many.
+"""Register pressure: plans whose register arrays cannot fit into the registers of a thread, by a lower bound.
 
 A block's registers are divided among its threads, and a compiler that is left too few spills, or refuses the text.  Only what is
 sure is counted, so that no kernel that fits is refused: sums that a loop carries from one iteration to the next (all of them are
@@ -20,7 +20,7 @@ from .roles import with_producer
 PER_BLOCK, PER_THREAD, UNIT = 65536, 255, 8
 """32-bit registers of a block and of a thread, on every GPU of the catalogue, and what a thread's are a multiple of (CUDA C++
 Programming Guide, "Technical Specifications per Compute Capability"; ``cuda_occupancy.h``: 256 for each warp)."""
-BESIDE = 26
+WGMMA_RESERVE = 26
 """Registers beside its accumulator without which ptxas refuses a warpgroup's instruction ("Insufficient registers to compile
 instruction"; NVRTC 13: with 3 to 8 warpgroups, it took accumulators of 26 fewer than there are and refused all larger ones)."""
 FEW = 8
@@ -30,7 +30,7 @@ Words = dict[str, int]
 """Registers by array."""
 
 
-def crowded(plan: Plan) -> Iterator[Finding]:
+def pressures(plan: Plan) -> Iterator[Finding]:
     """A finding for each launch whose threads would need more registers than there are."""
     if not any(b.space == "register" for b in plan.buffers):
         return
@@ -38,7 +38,7 @@ def crowded(plan: Plan) -> Iterator[Finding]:
         blocks = (with_producer(kernel, plan.extents[kernel.id][3:]) for kernel in group)
         threads = prod(map(max, zip(*blocks, strict=True)))
         for kernel in group:
-            if found := _crowded(plan, kernel, threads):
+            if found := _pressure(plan, kernel, threads):
                 yield found
 
 
@@ -47,14 +47,14 @@ def registers_of(threads: int) -> int:
     return min(PER_THREAD, PER_BLOCK // (-(-threads // 32) * 32) // UNIT * UNIT)
 
 
-def _crowded(plan: Plan, kernel: Kernel, threads: int) -> Finding | None:
+def _pressure(plan: Plan, kernel: Kernel, threads: int) -> Finding | None:
     limit = kernel.registers or registers_of(threads)
     worst: tuple[Leaf, Words, tuple[int, bool]] | None = None
     carried: dict[str, Words] = {}
     for leaf, above in leaves(kernel.body):
         held, needed = _operands(plan, leaf), 0
         if held and isinstance(instruction(leaf.mechanism), Wgmma):
-            needed = max(held.values()) + BESIDE  # by itself, and refused rather than spilled
+            needed = max(held.values()) + WGMMA_RESERVE  # by itself, and refused rather than spilled
         for loop in above:
             if loop.role == "seq":
                 if loop.id not in carried:
@@ -123,7 +123,8 @@ def _words(buffer: Buffer, box: list[tuple[int, int]]) -> int:
 def _finding(plan: Plan, kernel: Kernel, threads: int, limit: int, leaf: Leaf, held: Words) -> Finding:
     """Which arrays take how many registers, and what to shrink."""
     largest = sorted(held, key=lambda name: (-held[name], name))
-    beside = f" and {BESIDE} beside them" if isinstance(instruction(leaf.mechanism), Wgmma) else ", and addresses beside them"
+    warpgroup = isinstance(instruction(leaf.mechanism), Wgmma)
+    beside = f" and {WGMMA_RESERVE} beside them" if warpgroup else ", and addresses beside them"
     others = {b.name: -(-b.nbytes // 4) for b in _registers(plan, kernel) if b.name not in held}
     more = f"; further arrays of {kernel.id} in registers: {_listed(others)}" if others else ""
     share = (f"specialise gave them {limit}" if kernel.registers else f"a thread has at most {limit}" if limit == PER_THREAD else

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from explorer.ir.expr import Expr, const, quotient, remainder, var
-from explorer.poly.ring_digits import MBARRIERS, parities
-from explorer.poly.trips import TRIPS
+from explorer.poly.phase_parity import MBARRIERS, parities
+from explorer.poly.symbolic_trips import TRIPS
 
 K, k = var(TRIPS), var("k")
 

@@ -1,4 +1,4 @@
-"""What follows the sums of a product: how its results lie in memory, how long it takes, and sums over rows of it."""
+"""Facts about the epilogue of a product: how results lie in memory, whether it is long, and which leaves are row sums."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...ir.tree import Leaf
 from .accesses import index_of, strides_of, vector_of
 
 PAIRED = 2
-"""Bytes of results of which the pairs that lanes hold are half a sector for a row."""
+"""Bytes of an element of the results: of such, the pairs that four lanes hold fill half a sector."""
 EIGHT = 8
 """Columns of results that four lanes hold together, a pair each."""
 

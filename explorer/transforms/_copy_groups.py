@@ -1,13 +1,13 @@
-"""Groups of asynchronous copies in one loop, each made its own number of iterations ahead.
+"""Commit groups of the asynchronous copies in one loop, which may run ahead by different numbers of iterations.
 
 A thread's groups complete in the order of their commits (CUDA C++ Programming Guide, "Asynchronous Data Copies"), so one wait
-counts over all of them.  Let `m` groups be committed in an iteration, the one at place `p` for `a` iterations later.  At the top
-of an iteration, the group of its copies has ``m - 1 - p`` younger ones of its own iteration and `m` of each of the ``a - 1``
-since: the wait leaves the least of these numbers open.  That is most where the group that is made the fewest iterations ahead is
-committed first.  A group for its own iteration (``a = 0``) has its wait behind the commits, where `m` more groups are younger.
+serves all of them.  Let an iteration commit m groups, and let group p (in the order of the commits) run `a` iterations ahead.
+At the top of the iteration that reads it, ``a*m - 1 - p`` younger groups have been committed.  The wait leaves the minimum of
+these numbers pending.  It is largest if the group with the smallest `a` is committed first.  Where a group is read in the
+iteration that copies it (``a = 0``), the wait stands behind the commits, where m more groups are younger.
 
-The prologue commits the same groups in the same order, so that the numbers are right from the first iteration; a group that is
-made less far ahead than others is empty in the first ones.
+The prologue commits the same groups in the same order, so that these numbers hold from the first iteration on.  Groups that
+run less far ahead than others are empty in its first iterations.
 """
 
 from __future__ import annotations
