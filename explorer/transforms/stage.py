@@ -111,7 +111,7 @@ class Stage(Transform):
         "kind": "ints", "help": "the order in which a shared copy's own axes are stored (default: that of the array)"})
     read: int = field(default=-1, metadata={"kind": "int", "min": -1,
                                             "help": "the read of a statement that uses the copy, from 0 (default: all of them)"})
-    whole: bool = field(default=False, metadata={"kind": "bool", "help": "keep the full tile even if most of it is outside the array"})
+    whole: bool = field(default=False, metadata={"kind": "bool", "help": "all of a tile, also where most is outside the array"})
 
     def check(self, plan: Plan) -> Verdict:
         if self.space not in ("shared", "register"):
