@@ -97,10 +97,15 @@ def pipeline_conditions(self: Schedule, loop: str, *, in_flight: str = "",
         raise TransformError(f"there is no loop {loop!r}", hint=f"one of {', '.join(self.plan.loops)}")
     if in_flight not in ("", "products", "copies"):
         raise TransformError(f"in_flight is {in_flight!r}", hint='"products" or "copies"')
-    found = pipeline_conditions(self, loop, in_flight, (copies,) if isinstance(copies, str) else tuple(copies))
+    names = (copies,) if isinstance(copies, str) else copies
+    if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
+        raise TransformError(f"copies is {copies!r}", hint='copies="A_s", or several names')
+    found = pipeline_conditions(self, loop, in_flight, tuple(names))
     if isinstance(found, str):
-        raise TransformError(f"{loop} has no pipelines to ask about", why=found,
-                             hint="" if "copies" in found else "stage an array that the loop reads")
+        apart = "ask for one of them" in found
+        none = f"there is no pipeline of {', '.join(names) or loop} to ask about"
+        raise TransformError(f"{loop} has pipelines that differ" if apart else none, why=found,
+                             hint="" if apart or names else "stage an array that the loop reads")
     return found
 
 

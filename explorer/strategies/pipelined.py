@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import TransformError, noun
+from ..errors import TransformError, noun, spoken
 from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves
 from ..schedule import Schedule
@@ -10,6 +10,7 @@ from ..transforms.pipeline import copy_nests
 from ._steps import Builder
 
 
+@spoken(TransformError, 'pipelined(s, "k")')
 def pipelined(schedule: Schedule, loop: str, stages: int = 3, register_stages: int = 2) -> Schedule:
     """Pipeline all buffers of a loop that can be, over both levels of memory.
 
@@ -67,6 +68,9 @@ def pipelined(schedule: Schedule, loop: str, stages: int = 3, register_stages: i
     """
     if not isinstance(schedule, Schedule):
         raise TransformError(f"pipelined takes a schedule, not {noun(schedule)}", hint='pipelined(s, "k")')
+    for name, value, least in (("stages", stages, 2), ("register_stages", register_stages, 1)):
+        if type(value) is not int or value < least:
+            raise TransformError(f"{name}={value!r} is not a whole number of at least {least}")
     verdicts = schedule.pipeline_verdicts(loop)
     shared = tuple(dict.fromkeys(v.filled_by for v in verdicts if v.verdict and v.space == "shared"))
     b = Builder(schedule)

@@ -37,10 +37,21 @@ def can_be_carried(plan: Plan, inner: Loop, outer: str, ahead: int) -> Verdict:
         return no(f"{outer} is bound or vectorised ({around.role}), so its iterations are not one after the other")
     if any(isinstance(n, Sync) and n.kind == "acquire" for n in around.body):
         return no(f"{outer} has a producer", "behind its last tile there is none to wait for", "leave `across` out")
+    if inner.extent < 2:
+        return no(f"{inner.id} runs once", "an iteration copies for itself, and its last ones for the next one of the outer loop",
+                  "leave `across` out")
     if inner.extent <= ahead:
         return no(f"{inner.id} runs {inner.extent} times", f"its last {ahead} copy for the next one of {outer}",
                   f"{inner.extent} stages or fewer")
     return YES
+
+
+def fewest_slots(steps: int, ahead: int) -> int:
+    """Slots with which the next tile's first copies take none that the last steps of a tile still read."""
+    def free(slots: int) -> bool:
+        return all(e % slots not in {x % slots for x in range(steps - ahead + e, steps)} for e in range(ahead))
+
+    return next(n for n in range(ahead + 1, steps + ahead + 1) if free(n))
 
 
 def carried(plan: Plan, inner: str, early: str, outer: str) -> Plan:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..ir.expr import ZERO, Expr, remainder, var
-from ..ir.finding import YES, Verdict, no
+from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, Node, Sync, View, leaves, ranges, retime, walk
 from ..poly.mechanism import moved_by
 from ..poly.pure_load import Never
-from ._carried_prologue import can_be_carried, carried
+from ._carried_prologue import can_be_carried, carried, fewest_slots
 from ._copy_groups import Ahead, closed, groups_of, later, together
 from ._cut import rename_loops
 from ._landing import without_landings
@@ -102,8 +102,8 @@ class Pipeline(Transform):
         if loop.role not in ("seq", "unroll"):
             return no(f"{loop.id} is bound or vectorised ({loop.role}), so its iterations are not one after the other",
                       hint="pipeline a sequential loop inside of it")
-        if self.stages < 2:
-            return no(f"a pipeline of {self.stages} stage changes nothing", hint="stages=2 or more")
+        if type(self.stages) is not int or self.stages < 2:
+            return no(f"a pipeline has 2 stages or more, not {self.stages!r}", hint="stages=2 or more")
         if any(isinstance(n, Sync) and n.kind == "acquire" for n in loop.body):
             return no(f"{loop.id} has a producer, which runs ahead of the others already",
                       hint="undo specialise, and choose more stages there")
@@ -193,6 +193,15 @@ class Pipeline(Transform):
 
         before = tuple(n for place, g in enumerate(groups) for n in (*g.early, sync(early, "commit", place)))
         return before, closed(groups, lambda n, left: sync(loop, "wait", n, left), lambda n: sync(loop, "commit", n))
+
+    def eases(self, plan: Plan, finding: Finding) -> Iterator[str]:
+        """Slots that a tile fills evenly, and the outer loop pipelined, where the prologue is carried."""
+        loop = get_loop(plan, self.loop)
+        if self.across and isinstance(loop, Loop):
+            slots = fewest_slots(loop.extent, self.stages - 1)
+            if slots > (self.buffers or self.stages):
+                yield str(replace(self, buffers=slots))
+            yield from (f"pipeline({self.across!r}, 2{plain}) first" for plain in ("", ", asynchronous=False"))
 
     def _started(self, node: Node) -> Node:
         """The copy, asynchronous or not; a bulk copy stays one, and so do loads of matrices."""

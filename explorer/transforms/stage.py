@@ -118,6 +118,8 @@ class Stage(Transform):
             return no(f"a copy cannot live in {self.space!r}", hint="'shared' or 'register'")
         if self.vector != 1 and self.vector not in WIDTHS:
             return no(f"one access has 1, 2, 4, 8 or 16 elements, not {self.vector}", hint="vector=8, or fewer")
+        if type(self.read) is not int or self.read < -1:
+            return no(f"read={self.read!r} is no read of a statement", hint="read=0 or 1, or -1 for all of them")
         if self.pad < 0 or (self.pad and self.space == "register"):
             return no("padding is a number of elements, and only rows in shared memory have it", hint="pad=0")
         if (odd := misfit(self)) is not None:

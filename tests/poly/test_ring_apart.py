@@ -51,6 +51,8 @@ def test_what_is_asked_is_about_one_of_them() -> None:
     assert "this schedule: stages 2, release distance 1, in flight 1: legal for every trip count" in said
     with pytest.raises(TransformError, match="z_s"):
         s.pipeline_conditions("k", copies=("z_s",))
+    with pytest.raises(TransformError, match="copies is 3"):
+        s.pipeline_conditions("k", copies=3)  # type: ignore[arg-type]
 
 
 def test_the_least_instance_of_one_of_them_goes_wrong_when_run() -> None:

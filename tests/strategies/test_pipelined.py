@@ -56,3 +56,7 @@ def test_where_nothing_can_be_each_verdict_is_told() -> None:
         pipelined(s, next(iter(s.plan.loops)))
     with pytest.raises(TransformError, match="takes a schedule"):
         pipelined("s", "k")  # type: ignore[arg-type]
+    t = tiles(M=5, N=6)
+    for how in ({"stages": "3"}, {"stages": 1}, {"register_stages": 0}, {"engine": 3}):
+        with pytest.raises(TransformError):
+            pipelined(t, "k", **how)

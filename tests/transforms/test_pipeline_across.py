@@ -16,6 +16,7 @@ from explorer.schedule import Schedule
 from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
+from explorer.transforms._carried_prologue import fewest_slots
 from tests.strategies.products import product
 from tests.transforms.programs import matmul
 from tests.transforms.storage import agree, right, step
@@ -75,10 +76,29 @@ def test_slots_that_a_tile_does_not_fill_evenly() -> None:
     assert "A_r" in refused.value.what
 
 
+@pytest.mark.parametrize(("steps", "stages", "slots"), [(3, 2, 3), (7, 2, 4), (10, 3, 5), (13, 3, 5)])
+def test_a_refusal_proposes_the_fewest_slots(steps: int, stages: int, slots: int) -> None:
+    with pytest.raises(IllegalSchedule) as refused:
+        started(("pipeline", "k", 2), ("pipeline", "k.i", stages, ACROSS), steps=steps)
+    assert f"buffers={slots}, across='k')" in refused.value.hint
+    assert fewest_slots(steps, stages - 1) == slots
+    for fewer in range(stages, slots):
+        with pytest.raises(IllegalSchedule):
+            started(("pipeline", "k", 2), ("pipeline", "k.i", stages, {**ACROSS, "buffers": fewer}), steps=steps)
+    assert started(("pipeline", "k", 2), ("pipeline", "k.i", stages, {**ACROSS, "buffers": slots}), steps=steps).judgement.legal
+
+
 def test_the_next_tile_has_to_be_there() -> None:
     with pytest.raises(IllegalSchedule) as refused:
         started(("pipeline", "k.i", 2, ACROSS))
     assert "A_s" in refused.value.what
+    assert "pipeline('k', 2) first" in refused.value.hint
+
+
+def test_a_loop_divided_since_has_conditions_without_it() -> None:
+    s = started(("pipeline", "k", 3, PLAIN), ("pipeline", "k.i", 2, ACROSS), ("split", "k", 2))
+    with pytest.raises(TransformError, match="no copies into shared memory are made"):
+        s.pipeline_conditions("k.i")
 
 
 @pytest.mark.parametrize(("how", "words"), [

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from ...errors import ExplorerError, TransformError
+from ...errors import ExplorerError, TransformError, spoken
 from ...ir.finding import YES, Finding, Verdict
 from ...ir.plan import Plan
 from ...poly.judge import judge
@@ -111,6 +111,7 @@ class PipelineConditions:
     trips: int
     of: tuple[str, ...] = ()
 
+    @spoken(TransformError)
     def legal(self, stages: int, release_distance: int, in_flight: int = 0, trips: int | None = None) -> bool:
         """Whether these sizes are right, for one trip count or for all.
 
@@ -129,6 +130,7 @@ class PipelineConditions:
         sizes = self._sizes(stages, release_distance, in_flight)
         return not fails(self._family(*sizes[:2]), *sizes, trips)
 
+    @spoken(TransformError)
     def cell(self, stages: int, release_distance: int, in_flight: int = 0) -> GridCell:
         """One place of the grid."""
         s, r, f = self._sizes(stages, release_distance, in_flight)
@@ -158,6 +160,7 @@ class PipelineConditions:
             raise TransformError(f"no sizes of this program give {self.loop} {trips} iterations")
         return Made(self.kin, *sizes).rewrite(found.plan)
 
+    @spoken(TransformError)
     def counterexample(self, stages: int, release_distance: int, in_flight: int = 0) -> Counterexample:
         """Run one place of the grid at the least trip count that fails, on the CPU device."""
         cell = self.cell(stages, release_distance, in_flight)

@@ -16,7 +16,7 @@ from ...schedule import Schedule
 from .._steps import Builder, leaves_of
 from ..stitching.moves import body_of, join_inside, separate_leaves
 from .epilogue_facts import variables_of, walked
-from .form import NARROW, product_form
+from .form import WHOLE, product_form
 
 FIRST, PRODUCT, LAST = range(3)
 """Kernels: of what the product needs, of the product, of the rest."""
@@ -76,7 +76,7 @@ def _taken(b: Builder, update: str, followed: bool, summed: bool) -> bool:
         form = product_form(b.schedule, own.id)
     except ScheduleError:
         form = None
-    if form is None or min(form.extents[:2]) < NARROW or not sums <= set(form.sums):
+    if form is None or min(form.extents[:2]) < WHOLE or not sums <= set(form.sums):
         b.schedule = keep
         return False
     return True

@@ -103,6 +103,8 @@ def kin_of(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] 
     way, over = template(schedule.steps, loop, of), overlap_of(bare.plan, bare.plan.loops[loop])
     if isinstance(way, Pipeline) and not any(x == way for x in schedule.steps) and not way.check(bare.plan):
         way = replace(way, asynchronous=False)
+    if isinstance(way, Pipeline) and way.across and not way.check(bare.plan):  # the loop around it has been divided since
+        way = replace(way, across="")
     chosen = flight or ("products" if over else "copies")
     if chosen == "products" and not over and not isinstance(way, Specialise):
         return f"no product of a warpgroup stands in {loop}, so none can be in flight"
