@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..ir.finding import Verdict, no
+from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop
 from ._nest import nest
@@ -60,7 +60,9 @@ class Interchange(Transform):
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
         loop = get_loop(plan, node_id)
-        return loop if isinstance(loop, Verdict) else Reorder.offers(plan, node_id)
+        if isinstance(loop, Verdict):
+            return loop
+        return YES if len(perfect_below(loop)) > 1 else Reorder.offers(plan, node_id)
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Interchange]:
