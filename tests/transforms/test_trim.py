@@ -153,7 +153,7 @@ def test_an_end_that_is_one_too_low_is_caught(pipelined: bool, monkeypatch: pyte
 def test_copies_that_end_too_early_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "last_iteration", lambda *x: ends.last_iteration(*x) - 1)  # type: ignore[operator]
     with pytest.raises(ex.IllegalSchedule):
-        tiled(lower, 8, 4).trim("k")
+        tiled(lower, 12, 4).trim("k")  # sizes of its own: steps that have been taken are remembered
 
 
 def test_what_a_later_move_takes_away_is_not_trimmed_any_more() -> None:
