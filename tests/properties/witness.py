@@ -212,6 +212,9 @@ def _flow(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
         return ""
     if finding.kind == "output" and finding.source and (_name(finding.source), name) in unordered_writes(plan, runs):
         return ""  # undefined (PTX ISA, cp.async.commit_group), whoever reads the cell
+    if finding.kind == "anti" and finding.source and _name(finding.source)[0] in {c.name for c in plan.copies} and not _wanted(
+            plan, _name(finding.source), runs, through):
+        return ""  # a race with a copy whose value nobody uses, beyond the last tile: it is one all the same
     wrong = wrong_reads(plan, runs) | wrong_reads(plan, runs, backwards=True)
     readers = [r for r in runs if r.instance in wrong]
     if name in wrong or _wanted(plan, name, readers, through):  # what a copy got is seen by its readers
