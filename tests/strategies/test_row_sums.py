@@ -109,6 +109,18 @@ def test_tiles_of_every_engine(tiling: Tiling, golden) -> None:
     assert made.run(device="cpu", time=False).correct
 
 
+@pytest.mark.parametrize("tiling", [Tiling("warpgroup", 128, 64, 64, 2, 1, 2), Tiling("warp", 64, 64, 32, 2, 2, 2)], ids=str)
+@pytest.mark.parametrize("columns", [40, 64])
+def test_rows_that_one_block_holds(tiling: Tiling, columns: int) -> None:
+    """Lanes alone add to an element then."""
+    s = products_apart(squares.schedule(M=72, N=columns, K=72))
+    form = product_form(s, s.plan.kernels[1].id)
+    assert form is not None
+    made = build(s, form, tiling)
+    assert made.judgement.emittable
+    assert made.run(device="cpu", time=False).correct
+
+
 def test_a_product_that_is_needed_is_stored() -> None:
     s = auto(stored.schedule(M=200, N=152, K=104))
     assert "atomic_add" not in s.cuda

@@ -69,7 +69,8 @@ def joined(b: Builder, parts: list[Parts], groups: bool) -> None:
             row, lane = (x.id for x in _above(b, leaf)[-2:])
             (rows_over_group if groups else rows_over_warp)(b, row, lane)
         b.do("contract", part.array, "register")
-        b.do("collect", part.join, "atomic").do("collect", part.join, "atomic")  # of blocks, and of lanes
+        b.do("collect", part.join, "atomic")  # of blocks, if several hold a row's columns
+        b.attempt("collect", part.join, "atomic")  # and of lanes
 
 
 def _above(b: Builder, leaf: str) -> tuple[Loop, ...]:
