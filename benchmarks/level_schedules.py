@@ -13,6 +13,7 @@ from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
 from tests.strategies import test_row_sums
+from tests.transforms import test_tensorize_held
 from tests.transforms.test_engines import ENGINES, before
 from tests.transforms.test_stage_reads import columns, gram
 
@@ -44,5 +45,7 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         yield f"{program.name}, summed over rows, auto", auto(program.schedule(**test_row_sums.SIZES[program.name]))
     for program in (gram, columns):
         yield f"{program.name}: an array with itself, auto", auto(program.schedule(M=136, K=72))
+    for dtype, step in (("f16", 64), ("bf16", 32), ("i8", 64), ("tf32", 16), ("tf32", 32)):
+        yield f"products of a left factor in registers, {dtype}, {step} deep", test_tensorize_held.held(dtype=dtype, step=step)
     for m, n in ((2, 136), (7, 72), (72, 5)):
         yield f"products of {m} x {n}", auto(product_programs.product_nn.schedule(M=m, N=n, K=264))

@@ -80,6 +80,39 @@ class Epilogue(NamedTuple):
         return self._replace(m=5, n=6, k=7)
 
 
+class Reduced(NamedTuple):
+    """The sum of squares of each row of a product, which is not stored (`row_squares`); or a matrix by itself (`gram`)."""
+
+    name: str
+    program: str
+    m: int
+    n: int
+    k: int
+    arithmetic: str = "f16"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of the program."""
+        return {"M": self.m, "K": self.k} | ({"N": self.n} if self.program == "row_squares" else {})
+
+    @property
+    def flops(self) -> int:
+        """Of the product, none left out for symmetry."""
+        return 2 * self.m * self.n * self.k
+
+    @property
+    def nbytes(self) -> int:
+        """Each input once, each output once."""
+        if self.program == "gram":
+            return 2 * (self.m * self.k + self.m * self.n)
+        return 2 * (self.m * self.k + self.k * self.n) + 4 * self.m
+
+    @property
+    def tiny(self) -> Reduced:
+        """Of the same kind."""
+        return self._replace(m=5, n=5, k=7)
+
+
 class Conv(NamedTuple):
     """A convolution of images, then bias and ReLU."""
 
@@ -179,8 +212,8 @@ class Attention(NamedTuple):
         return self._replace(batch=2, heads=2, length=7, width=4)
 
 
-Case = Product | Epilogue | Conv | Attention
-KINDS = (Product, Epilogue, Conv, Attention)
+Case = Product | Epilogue | Reduced | Conv | Attention
+KINDS = (Product, Epilogue, Reduced, Conv, Attention)
 
 MATMULS = [
     Product("mm-8192", 8192, 8192, 8192),
@@ -212,6 +245,12 @@ ORDERS = [*(Product(f"{m}x{n}x{k}-{order}", m, n, k, 0, order)
 F32 = [Product(f"f32-{m}x{n}x{k}", m, n, k, 0, "nn", "f32") for m, n, k in (
     (1000, 1000, 1000), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096),
     (1023, 1025, 511), (4095, 1000, 777), (333, 2047, 3001))]
+FEW_ROWS = [Product(f"{m}x{n}x{k}", m, n, k) for m, n, k in (
+    (2, 4096, 4096), (4, 4096, 4096), (7, 4096, 4096), (4, 11008, 4096), (4096, 4, 4096), (4096, 7, 1024))]
+"""A model that answers a few users at once; and few columns."""
+REDUCED = [Reduced(f"{program}-{m}x{n}x{k}", program, m, n, k) for program, m, n, k in (
+    ("row_squares", 4096, 4096, 1024), ("row_squares", 16384, 768, 3072), ("row_squares", 2000, 3000, 500),
+    ("gram", 4096, 4096, 1024), ("gram", 1000, 1000, 4096))]
 CONVS = [
     Conv("r50-3x3-56", 32, 64, 56, 56, 64, 3, 3, 1, 1, 1),
     Conv("r50-1x1-56", 32, 64, 56, 56, 256, 1, 1, 1, 0, 1),
@@ -262,6 +301,7 @@ def _extent(rng: random.Random) -> int:
 
 def suites(count: int, seed: int) -> dict[str, list[Case]]:
     """All suites by name; `count` and `seed` are of the random one."""
-    return {"matmul": [*MATMULS], "bmm": [*BMMS], "orders": [*ORDERS], "f32": [*F32], "conv": [*CONVS],
-            "conv_nhwc": [*CONVS_LAST], "conv_grouped": [*CONVS_GROUPED], "epilogue": [*EPILOGUES],
-            "gelu_tanh": [*GELUS_TANH], "attention": [*ATTENTIONS], "random_products": [*drawn_products(count, seed)]}
+    return {"matmul": [*MATMULS], "bmm": [*BMMS], "orders": [*ORDERS], "f32": [*F32], "few_rows": [*FEW_ROWS],
+            "reduced": [*REDUCED], "conv": [*CONVS], "conv_nhwc": [*CONVS_LAST], "conv_grouped": [*CONVS_GROUPED],
+            "epilogue": [*EPILOGUES], "gelu_tanh": [*GELUS_TANH], "attention": [*ATTENTIONS],
+            "random_products": [*drawn_products(count, seed)]}

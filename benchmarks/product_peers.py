@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from product_cases import Attention, Case, Conv, Epilogue, Product
+from product_cases import Attention, Case, Conv, Epilogue, Product, Reduced
 
 DEVICE = "cuda"
 MODE = "max-autotune-no-cudagraphs"
@@ -61,6 +61,8 @@ def rivals(case: Case) -> Rivals:
         return product(case)
     if isinstance(case, Epilogue):
         return epilogue(case)
+    if isinstance(case, Reduced):
+        return reduced(case)
     return conv(case) if isinstance(case, Conv) else attention(case)
 
 
@@ -152,6 +154,29 @@ def epilogue(case: Epilogue) -> Rivals:
     if case.program != "residual_rmsnorm":
         calls |= by_triton("products", a, b, case.program, bias, r)
     return Rivals(given, "y", lambda: formula(*(v.double() for v in given.values())), calls)
+
+
+def reduced(case: Reduced) -> Rivals:
+    """A product in f16 and the norms of its rows in f32; or one of a matrix by its transpose."""
+    a = new(case.m, case.k)
+    if case.program == "gram":
+        def gram(a: torch.Tensor) -> torch.Tensor:
+            return torch.mm(a, a.mT)
+
+        out = torch.empty(case.m, case.m, device=DEVICE, dtype=torch.float16)
+        plain = partial(torch.mm, a, a.mT, out=out)
+        return Rivals({"a": a}, "y", lambda: gram(a.double()), {
+            "torch": plain, "torch_cublaslt": through("cublaslt", plain), "inductor": tuned(gram, a),
+            **by_triton("products", a, a.mT)})
+    b = new(case.k, case.n, scale=case.k**-0.5)
+    product = torch.empty(case.m, case.n, device=DEVICE, dtype=torch.float16)
+
+    def squares(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.mm(a, b).float().square().sum(1)
+
+    return Rivals({"a": a, "b": b}, "y", lambda: (a.double() @ b.double()).square().sum(1), {
+        "torch": lambda: torch.linalg.vector_norm(torch.mm(a, b, out=product), dim=1, dtype=torch.float32).square_(),
+        "inductor": tuned(squares, a, b)})
 
 
 def conv(case: Conv) -> Rivals:

@@ -166,6 +166,33 @@ def residual_rmsnorm(a: ex.f16[M, K], b: ex.f16[K, N], r: ex.f16[M, N], w: ex.f1
 
 
 @ex.program
+def row_squares(a: ex.f16[M, K], b: ex.f16[K, N], y: ex.f32[M]):
+    """The sum of squares of each row of a product."""
+    for i in range(M):
+        square = ex.local(ex.f32)
+        square = 0.0
+        for j in range(N):
+            total = ex.local(ex.f32)
+            total = 0.0
+            for k in range(K):
+                total += a[i, k] * b[k, j]
+            square += total * total
+        y[i] = square
+
+
+@ex.program
+def gram(a: ex.f16[M, K], y: ex.f16[M, M]):
+    """The products of all rows with each other."""
+    for i in range(M):
+        for j in range(M):
+            total = ex.local(ex.f32)
+            total = 0.0
+            for k in range(K):
+                total += a[i, k] * a[j, k]
+            y[i, j] = total
+
+
+@ex.program
 def conv(x: ex.f16[B, C, H, W], f: ex.f16[K, D, R, S], bias: ex.f16[K], y: ex.f16[B, K, P, Q]):
     """NCHW; stride T, padding A, D channels of the input and E of the output in a group."""
     for n in range(B):
