@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from building import processes
 from exhaustive import careful, chosen, explore, left, report, schedule_of, ways_of
-from product_cases import MATMULS, ORDERS, Product, drawn_products
+from product_cases import FEW_ROWS, MATMULS, ORDERS, Product, drawn_products
 from ranking import Timed, told_apart, wrong_order
 from trials import Builds, Job, Kept, Lab, built_here
 
@@ -55,7 +55,7 @@ DRY = 4
 
 def products() -> dict[str, Product]:
     """Every product by name: the public ones, the random ones of the suite, and others."""
-    return {case.name: case for case in (*MATMULS, *ORDERS, *drawn_products(30, 0), *drawn_products(30, SEED))}
+    return {case.name: case for case in (*MATMULS, *ORDERS, *FEW_ROWS, *drawn_products(30, 0), *drawn_products(30, SEED))}
 
 
 def tile_of(case: Product, on: str, engine: str) -> Tiling | None:

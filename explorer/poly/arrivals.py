@@ -68,7 +68,7 @@ def mbarriers(plan: Plan, kernel: Kernel) -> int:
             tile = closed_in(loops[-1].body) if loops else tile
         return tile if least <= tile <= MOST_PER_TILE else least
     open_ = max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"), default=0)
-    return max(min(open_ + 2, counted(plan, kernel).all), 1)
+    return counted(plan, kernel).mbarriers(open_)
 
 
 def _without_acquire(kernel: Kernel) -> list[tuple[Step, ...]]:

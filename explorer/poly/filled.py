@@ -9,13 +9,15 @@ as there is something to copy, and groups are numbered without the others::
     counted    0 1 | 2 3 4            5 6 | 7 8 9
 
 Numbers stay affine in the loops around: a loop that stops closing groups contributes a constant to whatever comes after it.
+Where an iteration closes several groups, of pipelines of different depths, the shallow ones copy nothing in the first iterations
+of the prologue.  Each of the c groups of an iteration is then counted for itself: number ``c * n + p`` is the n-th at place p.
 Where that cannot be said of all waits of a kernel, every group is counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
 
 from ..ir.expr import ZERO, Expr, Ranges, var
 from ..ir.memo import per_program
@@ -32,37 +34,66 @@ class Counted:
     Attributes
     ----------
     kernel : Kernel
-    cut : tuple of (str, int)
-        Loops that close groups in their first iterations only, and in how many.
+    cut : mapping of str to range
+        Loops that close groups in some iterations only, and in which, counted from their first one.
+    apart : tuple of Counted
+        For each place of a commit in an iteration its groups alone, in kernels without the others; empty where all are numbered
+        together.
     """
 
     kernel: Kernel
-    cut: tuple[tuple[str, int], ...] = ()
+    cut: Mapping[str, range] = field(default_factory=dict[str, range])
+    apart: tuple[Counted, ...] = ()
 
     @property
     def all(self) -> int:
         """How many groups there are."""
-        return self._in(self.kernel.body)
+        return sum(one.all for one in self.apart) if self.apart else self._in(self.kernel.body)
+
+    def mbarriers(self, pending: int) -> int:
+        """How many mbarriers the groups take in turn where a wait leaves at most so many groups open."""
+        if self.apart:
+            return len(self.apart) * max(one.mbarriers(pending // len(self.apart)) for one in self.apart)
+        return max(min(pending + 2, self.all), 1)
 
     def group_of(self, node_id: str) -> Expr:
         """The group to which a copy belongs, or which a commit closes where it :meth:`closes` one, over the loops around it."""
+        if self.apart:
+            place, one = self._of(node_id)
+            return one.group_of(node_id) * len(self.apart) + place
         return self._before(path_to(self.kernel, node_id))
 
     def closes(self, commit_id: str) -> tuple[Expr, ...]:
         """A commit closes a group where all of these are at least 0."""
-        most = dict(self.cut)
-        loops = (step.loop for step in path_to(self.kernel, commit_id) if step.loop is not None)
-        return tuple(-var(x.id) + (x.start + most[x.id] - 1) for x in loops if x.id in most)
+        if self.apart:
+            return self._of(commit_id)[1].closes(commit_id)
+        loops = [step.loop for step in path_to(self.kernel, commit_id) if step.loop is not None and step.loop.id in self.cut]
+        return (*(var(x.id) - (x.start + self.cut[x.id].start) for x in loops if self.cut[x.id].start),
+                *(-var(x.id) + (x.start + self.cut[x.id].stop - 1) for x in loops if self.cut[x.id].stop < x.extent))
 
     def awaited(self, wait: Sync) -> Expr:
         """The youngest group that a wait lets through: the one that it is for."""
         path = path_to(self.kernel, wait.id)
-        found = self._awaited(path, wait.pending)
+        found = self._counted(wait)
         return closed_before(path) - (wait.pending + 1) if found is None else found
 
     def known(self, wait: Sync) -> bool:
         """Whether the group of a wait is counted, and its number affine."""
-        return self._awaited(path_to(self.kernel, wait.id), wait.pending) is not None
+        return self._counted(wait) is not None
+
+    def _of(self, node_id: str) -> tuple[int, Counted]:
+        """The place of a copy or a commit among those of an iteration, and how its groups are counted."""
+        return next((place, one) for place, one in enumerate(self.apart)
+                    if any(n.id == node_id for n in walk(one.kernel.body)))
+
+    def _counted(self, wait: Sync) -> Expr | None:
+        path, n = path_to(self.kernel, wait.id), len(self.apart)
+        if not n:
+            return self._awaited(path, wait.pending)
+        place = (closed_before(path).const - (wait.pending + 1)) % n
+        one = self.apart[place]
+        found = one._awaited(path_to(one.kernel, wait.id), wait.pending // n)
+        return None if found is None else found * n + place
 
     # -- counting ------------------------------------------------------------------------------------------------------
 
@@ -74,21 +105,22 @@ class Counted:
         for step in path:
             loop = step.loop
             if loop is not None and not is_once(loop) and loop.role != "launch":
-                total = total + (var(loop.id) - loop.start) * self._in(loop.body)
+                skipped = self.cut[loop.id].start if loop.id in self.cut else 0
+                total = total + (var(loop.id) - (loop.start + skipped)) * self._in(loop.body)
             total = total + self._in(step.body[: step.index])
         return total
 
     def _segments(self, nodes: tuple[Node, ...]) -> Iterator[_Segment]:
         """What nodes of a body close, one after the other."""
-        most = dict(self.cut)
         for node in nodes:
             if isinstance(node, Loop) and is_once(node):
                 yield from self._segments(node.body if node.extent > 0 else ())
             elif isinstance(node, Loop):
                 every, inside = closed_in(node.body), self._in(node.body)
-                yield _Segment(node.extent * every, min(node.extent, most.get(node.id, node.extent)) * inside, every == inside)
+                some = self.cut.get(node.id, range(node.extent))
+                yield _Segment(node.extent * every, some.start * every, len(some) * inside, every == inside)
             elif isinstance(node, Sync) and node.kind == "commit":
-                yield _Segment(1, 1)
+                yield _Segment(1, 0, 1)
 
     def _awaited(self, path: tuple[Step, ...], pending: int) -> Expr | None:
         """In the innermost body in which the group was closed, its number there without those that are not counted."""
@@ -99,7 +131,7 @@ class Counted:
             first, last = local.interval(scope)
             if first < 0:
                 continue
-            if any(s.loop is not None and s.loop.id in dict(self.cut) for s in path[: depth + 1]):
+            if any(s.loop is not None and s.loop.id in self.cut for s in path[: depth + 1]):
                 return None
             gone = self._not_counted(step.body, first, last)
             around = self._before((*path[:depth], replace(step, index=0)))
@@ -111,19 +143,22 @@ class Counted:
         start, counted, found = 0, 0, set[int | None]()
         for s in self._segments(body):
             if max(first, start) < min(last + 1, start + s.closed):
-                whole = s.closed == s.counted or (s.first_ones and last < start + s.counted)
-                found.add(start - counted if whole else None)
+                counts = range(start + s.skipped, start + s.skipped + s.counted)
+                whole = s.closed == s.counted or (s.together and max(first, start) >= counts.start
+                                                and min(last, start + s.closed - 1) < counts.stop)
+                found.add(start + s.skipped - counted if whole else None)
             start, counted = start + s.closed, counted + s.counted
         return found.pop() if len(found) == 1 else None
 
 
 @dataclass(frozen=True)
 class _Segment:
-    """Groups that a node closes, how many of them count, and whether these are the first ones."""
+    """Groups that a node closes, how many before the first that counts, how many count, and whether these are side by side."""
 
     closed: int
+    skipped: int
     counted: int
-    first_ones: bool = True
+    together: bool = True
 
 
 @per_program(256)
@@ -131,22 +166,48 @@ def counted(plan: Plan, kernel: Kernel) -> Counted:
     """The groups of bulk copies that a kernel of a plan counts."""
     if kernel.has_roles or not _at_home(kernel):  # where there are roles, every group is waited for
         return Counted(kernel)
-    cut = {loop.id: count for loop in walk(kernel.body) if isinstance(loop, Loop)
-           for count in (_filled(plan, loop, kernel),) if count < loop.extent}
-    found = Counted(kernel, tuple(cut.items()))
-    waits = (n for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait")
-    return found if all(map(found.known, waits)) else Counted(kernel)
+    apart = tuple(Counted(one, _cut(plan, one)) for one in _places(kernel))
+    ways = (Counted(kernel, apart=apart) if any(one.cut != apart[0].cut for one in apart) else None,
+            Counted(kernel, _cut(plan, kernel)))
+    waits = [n for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"]
+    return next((found for found in ways if found is not None and all(map(found.known, waits))), Counted(kernel))
 
 
-def _filled(plan: Plan, loop: Loop, kernel: Kernel) -> int:
-    """In how many of its first iterations a loop that closes groups itself may make a bulk copy."""
+def _places(kernel: Kernel) -> tuple[Kernel, ...]:
+    """A kernel for each place of a commit in an iteration, without the commits at other places and their bulk copies."""
+    before = {n.id: closed_before(path_to(kernel, n.id)) for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "commit"}
+    each = {closed_in(n.body) for n in walk(kernel.body) if isinstance(n, Loop) and not is_once(n) and _closes(n.body)}
+    if len(each) != 1 or any(e.coefficient(v) % min(each) for e in before.values() for v in e.variables()):
+        return ()
+    n = each.pop()
+    place = {name: e.const % n for name, e in before.items()}
+    waiting = list[str]()
+    for node, _ in _homes(kernel.body, None):
+        waiting.append(node.id)
+        if isinstance(node, Sync):
+            place |= dict.fromkeys(waiting, place[node.id])
+            waiting.clear()
+    return tuple(replace(kernel, body=_without(kernel.body, {x for x in place if place[x] != p})) for p in range(n))
+
+
+def _without(nodes: tuple[Node, ...], gone: Set[str]) -> tuple[Node, ...]:
+    return tuple(replace(n, body=_without(n.body, gone)) if isinstance(n, Loop) else n for n in nodes if n.id not in gone)
+
+
+def _cut(plan: Plan, kernel: Kernel) -> dict[str, range]:
+    """The loops that close groups of bulk copies in some of their iterations only."""
+    return {loop.id: some for loop in walk(kernel.body) if isinstance(loop, Loop)
+            for some in (_filled(plan, loop, kernel),) if len(some) < loop.extent}
+
+
+def _filled(plan: Plan, loop: Loop, kernel: Kernel) -> range:
+    """From which of its iterations to which one a loop that closes groups itself may make a bulk copy."""
     if is_once(loop) or loop.role == "launch" or not _closes(loop.body):
-        return loop.extent
-    found = 0
-    for leaf, above in leaves(kernel.body):
-        if leaf.mechanism == "bulk" and any(x.id == loop.id for x in above) and all(x.extent > 0 for x in above):
-            found = max(found, _iterations(plan, leaf, loop, loop_ranges(above)))
-    return found
+        return range(loop.extent)
+    found = [_iterations(plan, leaf, loop, loop_ranges(above)) for leaf, above in leaves(kernel.body)
+             if leaf.mechanism == "bulk" and any(x.id == loop.id for x in above) and all(x.extent > 0 for x in above)]
+    some = [r for r in found if r]
+    return range(min(r.start for r in some), max(r.stop for r in some)) if some else range(0)
 
 
 def _closes(nodes: tuple[Node, ...]) -> bool:
@@ -156,16 +217,17 @@ def _closes(nodes: tuple[Node, ...]) -> bool:
     return alone and closed_in(nodes) > 0
 
 
-def _iterations(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> int:
-    """The first iterations of the loop in which the leaf may run: up to the last one that its conditions allow."""
-    last = loop.start + loop.extent - 1
+def _iterations(plan: Plan, leaf: Leaf, loop: Loop, scope: Ranges) -> range:
+    """The iterations of the loop, counted from its first one, in which its conditions let the leaf run."""
+    first, last = loop.start, loop.start + loop.extent - 1
     for c in plan.statement_of[leaf.statement].domain:
         e = c.expr.substitute(leaf.places, scope)
-        if (by := e.coefficient(loop.id)) < 0:
+        if by := e.coefficient(loop.id):
             rest = e - var(loop.id) * by
             if loop.id not in rest.variables():
-                last = min(last, rest.interval(scope)[1] // -by)
-    return max(last - loop.start + 1, 0)
+                most = rest.interval(scope)[1]
+                first, last = (first, min(last, most // -by)) if by < 0 else (max(first, -(most // by)), last)
+    return range(first - loop.start, max(last - loop.start, first - loop.start - 1) + 1)
 
 
 def _at_home(kernel: Kernel) -> bool:

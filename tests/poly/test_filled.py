@@ -22,6 +22,7 @@ from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
 from tests.kernel.bulk_schedules import SCHEDULES, several_tiles, tiled_product
 from tests.mutants.test_ir_judged import faults
+from tests.transforms.test_engines import before
 
 Point = dict[str, int]
 
@@ -62,6 +63,36 @@ def test_numbers_are_those_of_the_groups_with_copies(name: str) -> None:
             elif isinstance(node, Sync):
                 assert groups.awaited(node).evaluate(point) == ordinal[len(ordinal) - node.pending - 1]
         assert groups.all == number
+
+
+@pytest.mark.parametrize(("x", "y"), [(4, 2), (2, 3), (5, 3), (3, 0), (3, 3)])
+def test_groups_of_pipelines_of_different_depths_are_numbered_apart(x: int, y: int) -> None:
+    """Each copy takes its own mbarriers in turn; what is copied in no iteration has no number, and waits ask for what arrived."""
+    s = before().stage("x", "k", engine="bulk").stage("y", "k", engine="bulk")
+    for name, stages in (("x_s", x), ("y_s", y)):
+        s = s.pipeline("k", stages, copies=(name,)) if stages else s
+    (kernel,) = s.plan.kernels
+    groups, seen, ordinal, now = counted(s.plan, kernel), dict[int, int](), list[tuple[int, bool]](), set[int]()
+    assert bool(groups.apart) == (x != y)
+    for node, point in run(kernel.body, {}):
+        if isinstance(node, Leaf) and copies(s.plan, node, point):
+            now.add(groups.group_of(node.id).evaluate(point))
+        elif isinstance(node, Sync) and node.kind == "commit":
+            number = groups.group_of(node.id).evaluate(point)
+            assert all(e.evaluate(point) >= 0 for e in groups.closes(node.id)) == bool(now)
+            assert now <= {number}
+            assert number not in {n for n, filled in ordinal if filled and now}
+            if now:
+                place = number % len(groups.apart or (0,))
+                assert number == seen.get(place, place - len(groups.apart or (0,))) + len(groups.apart or (0,))
+                seen[place] = number
+            ordinal.append((number, bool(now)))
+            now = set()
+        elif isinstance(node, Sync):
+            number, filled = ordinal[len(ordinal) - node.pending - 1]
+            assert filled
+            assert groups.awaited(node).evaluate(point) == number
+    assert groups.all == sum(filled for _, filled in ordinal)
 
 
 def everything(_: Plan, kernel: object) -> Counted:
