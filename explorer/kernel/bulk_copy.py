@@ -263,8 +263,9 @@ def synchronisation(c: Known, node: Sync, above: tuple[Loop, ...]) -> tuple[Node
     out: list[Node] = []
     if own or counted is None:
         out.append(Commit((node.id,)) if node.kind == "commit" else Wait(node.pending, (node.id,)))
-    if counted is not None:
-        ranges, groups = low.ranges(above), groups_of(low.plan, low.kernel)
+    groups = groups_of(low.plan, low.kernel)
+    if counted is not None and (node.kind == "commit" or groups.asked(node)):
+        ranges = low.ranges(above)
         group = low.in_c(groups.group_of(node.id) if node.kind == "commit" else groups.awaited(node), above)
         slot = remainder(group, counted.count, ranges)
         if node.kind == "commit":

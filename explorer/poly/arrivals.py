@@ -67,8 +67,7 @@ def mbarriers(plan: Plan, kernel: Kernel) -> int:
             loops = [s.loop for s in path if s.loop is not None and not is_once(s.loop) and s.loop.role != "launch"]
             tile = closed_in(loops[-1].body) if loops else tile
         return tile if least <= tile <= MOST_PER_TILE else least
-    open_ = max((n.pending for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"), default=0)
-    return counted(plan, kernel).mbarriers(open_)
+    return counted(plan, kernel).mbarriers()
 
 
 def _without_acquire(kernel: Kernel) -> list[tuple[Step, ...]]:
@@ -84,11 +83,11 @@ def release_mbarriers(kernel: Kernel) -> int:
 
 
 def waits(plan: Plan, kernel: Kernel) -> tuple[Awaited, ...]:
-    """The waits that ever run."""
+    """The waits for bulk copies that ever run."""
     groups = counted(plan, kernel)
-    found = [(n, path_to(kernel, n.id)) for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"]
-    return tuple(Awaited(n, groups.awaited(n), loops) for n, path in found
-                 for loops in (_loops(path),) if all(x.extent > 0 for x in loops))
+    found = [n for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait" and groups.asked(n)]
+    return tuple(Awaited(n, groups.awaited(n), loops) for n in found
+                 for loops in (_loops(path_to(kernel, n.id)),) if all(x.extent > 0 for x in loops))
 
 
 def _loops(path: tuple[Step, ...]) -> tuple[Loop, ...]:

@@ -10,7 +10,8 @@ as there is something to copy, and groups are numbered without the others::
 
 Numbers stay affine in the loops around: a loop that stops closing groups contributes a constant to whatever comes after it.
 Where an iteration closes several groups, of pipelines of different depths, the shallow ones copy nothing in the first iterations
-of the prologue.  Each of the c groups of an iteration is then counted for itself: number ``c * n + p`` is the n-th at place p.
+of the prologue, and some groups hold copies of each thread alone.  Each of the c others of an iteration is then counted for
+itself: number ``c * n + p`` is the n-th of the p-th one.
 Where that cannot be said of all waits of a kernel, every group is counted.
 """
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
-from ..ir.expr import ZERO, Expr, Ranges, var
+from ..ir.expr import ZERO, Expr, Ranges, const, var
 from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.tree import Kernel, Leaf, Loop, Node, Sync, leaves, walk
@@ -36,64 +37,77 @@ class Counted:
     kernel : Kernel
     cut : mapping of str to range
         Loops that close groups in some iterations only, and in which, counted from their first one.
-    apart : tuple of Counted
-        For each place of a commit in an iteration its groups alone, in kernels without the others; empty where all are numbered
-        together.
+    apart : tuple of Counted or None
+        For each place of a commit in an iteration its groups alone, in kernels without the others, or None where none of them has
+        bulk copies; empty where all are numbered together.
     """
 
     kernel: Kernel
     cut: Mapping[str, range] = field(default_factory=dict[str, range])
-    apart: tuple[Counted, ...] = ()
+    apart: tuple[Counted | None, ...] = ()
 
     @property
     def all(self) -> int:
         """How many groups there are."""
-        return sum(one.all for one in self.apart) if self.apart else self._in(self.kernel.body)
+        return sum(one.all for one in self._numbered) if self.apart else self._in(self.kernel.body)
 
-    def mbarriers(self, pending: int) -> int:
-        """How many mbarriers the groups take in turn where a wait leaves at most so many groups open."""
-        if self.apart:
-            return len(self.apart) * max(one.mbarriers(pending // len(self.apart)) for one in self.apart)
-        return max(min(pending + 2, self.all), 1)
+    @property
+    def _numbered(self) -> list[Counted]:
+        return [one for one in self.apart if one is not None]
+
+    def mbarriers(self) -> int:
+        """How many mbarriers the groups take in turn: two more than a wait leaves open, or one for each where there are fewer."""
+        open_ = max((n.pending for n in walk(self.kernel.body) if isinstance(n, Sync) and n.kind == "wait" and self.asked(n)),
+                    default=0)
+        if not self.apart:
+            return max(min(open_ + 2, self.all), 1)
+        return len(self._numbered) * max(min(open_ // len(self.apart) + 2, max(one.all for one in self._numbered)), 1)
 
     def group_of(self, node_id: str) -> Expr:
         """The group to which a copy belongs, or which a commit closes where it :meth:`closes` one, over the loops around it."""
         if self.apart:
-            place, one = self._of(node_id)
-            return one.group_of(node_id) * len(self.apart) + place
+            one = self._of(node_id)
+            return ZERO if one is None else self._number(one, one.group_of(node_id))
         return self._before(path_to(self.kernel, node_id))
 
     def closes(self, commit_id: str) -> tuple[Expr, ...]:
         """A commit closes a group where all of these are at least 0."""
         if self.apart:
-            return self._of(commit_id)[1].closes(commit_id)
+            one = self._of(commit_id)
+            return (const(-1),) if one is None else one.closes(commit_id)
         loops = [step.loop for step in path_to(self.kernel, commit_id) if step.loop is not None and step.loop.id in self.cut]
         return (*(var(x.id) - (x.start + self.cut[x.id].start) for x in loops if self.cut[x.id].start),
                 *(-var(x.id) + (x.start + self.cut[x.id].stop - 1) for x in loops if self.cut[x.id].stop < x.extent))
 
+    def asked(self, wait: Sync) -> bool:
+        """Whether a wait is for a group of bulk copies."""
+        return not self.apart or self.apart[self._place(wait)] is not None
+
     def awaited(self, wait: Sync) -> Expr:
-        """The youngest group that a wait lets through: the one that it is for."""
-        path = path_to(self.kernel, wait.id)
+        """The youngest group that a wait lets through: the one that it is for, where it is :meth:`asked` for."""
         found = self._counted(wait)
-        return closed_before(path) - (wait.pending + 1) if found is None else found
+        return closed_before(path_to(self.kernel, wait.id)) - (wait.pending + 1) if found is None else found
 
     def known(self, wait: Sync) -> bool:
-        """Whether the group of a wait is counted, and its number affine."""
-        return self._counted(wait) is not None
+        """Whether the group of a wait is counted, and its number affine; also where it is for no bulk copies."""
+        return not self.asked(wait) or self._counted(wait) is not None
 
-    def _of(self, node_id: str) -> tuple[int, Counted]:
-        """The place of a copy or a commit among those of an iteration, and how its groups are counted."""
-        return next((place, one) for place, one in enumerate(self.apart)
-                    if any(n.id == node_id for n in walk(one.kernel.body)))
+    def _of(self, node_id: str) -> Counted | None:
+        """How the groups are counted to which a copy or a commit belongs."""
+        return next((one for one in self._numbered if any(n.id == node_id for n in walk(one.kernel.body))), None)
+
+    def _place(self, wait: Sync) -> int:
+        return (closed_before(path_to(self.kernel, wait.id)).const - (wait.pending + 1)) % len(self.apart)
+
+    def _number(self, one: Counted, n: Expr) -> Expr:
+        return n * len(self._numbered) + self._numbered.index(one)
 
     def _counted(self, wait: Sync) -> Expr | None:
-        path, n = path_to(self.kernel, wait.id), len(self.apart)
-        if not n:
-            return self._awaited(path, wait.pending)
-        place = (closed_before(path).const - (wait.pending + 1)) % n
-        one = self.apart[place]
-        found = one._awaited(path_to(one.kernel, wait.id), wait.pending // n)
-        return None if found is None else found * n + place
+        if not self.apart:
+            return self._awaited(path_to(self.kernel, wait.id), wait.pending)
+        one = self.apart[self._place(wait)]
+        found = one and one._awaited(path_to(one.kernel, wait.id), wait.pending // len(self.apart))
+        return None if one is None or found is None else self._number(one, found)
 
     # -- counting ------------------------------------------------------------------------------------------------------
 
@@ -166,11 +180,15 @@ def counted(plan: Plan, kernel: Kernel) -> Counted:
     """The groups of bulk copies that a kernel of a plan counts."""
     if kernel.has_roles or not _at_home(kernel):  # where there are roles, every group is waited for
         return Counted(kernel)
-    apart = tuple(Counted(one, _cut(plan, one)) for one in _places(kernel))
-    ways = (Counted(kernel, apart=apart) if any(one.cut != apart[0].cut for one in apart) else None,
-            Counted(kernel, _cut(plan, kernel)))
+    apart = tuple(Counted(one, _cut(plan, one)) if _in_bulk(one) else None for one in _places(kernel))
+    alike = len({None if one is None else tuple(one.cut.items()) for one in apart}) < 2
+    ways = (None if alike else Counted(kernel, apart=apart), Counted(kernel, _cut(plan, kernel)))
     waits = [n for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == "wait"]
     return next((found for found in ways if found is not None and all(map(found.known, waits))), Counted(kernel))
+
+
+def _in_bulk(kernel: Kernel) -> bool:
+    return any(leaf.mechanism == "bulk" for leaf, _ in leaves(kernel.body))
 
 
 def _places(kernel: Kernel) -> tuple[Kernel, ...]:

@@ -16,7 +16,7 @@ from explorer.kernel.launches import plan_ir
 from explorer.kernel.passes import names
 from explorer.kernel.validate import waits
 from explorer.poly import arrivals
-from explorer.poly.arrivals import copies_in_bulk
+from explorer.poly.arrivals import copies_in_bulk, mbarriers
 from explorer.poly.filled import Counted, counted
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
@@ -66,14 +66,17 @@ def test_numbers_are_those_of_the_groups_with_copies(name: str) -> None:
 
 
 @pytest.mark.parametrize(("x", "y"), [(4, 2), (2, 3), (5, 3), (3, 0), (3, 3)])
-def test_groups_of_pipelines_of_different_depths_are_numbered_apart(x: int, y: int) -> None:
+@pytest.mark.parametrize("engine", ["bulk", "async"])
+def test_groups_of_pipelines_of_different_depths_are_numbered_apart(x: int, y: int, engine: str) -> None:
     """Each copy takes its own mbarriers in turn; what is copied in no iteration has no number, and waits ask for what arrived."""
-    s = before().stage("x", "k", engine="bulk").stage("y", "k", engine="bulk")
+    s = before().stage("x", "k", engine="bulk").stage("y", "k", engine=engine, vector=8 if engine == "async" else 1)
     for name, stages in (("x_s", x), ("y_s", y)):
         s = s.pipeline("k", stages, copies=(name,)) if stages else s
     (kernel,) = s.plan.kernels
-    groups, seen, ordinal, now = counted(s.plan, kernel), dict[int, int](), list[tuple[int, bool]](), set[int]()
+    groups, seen, ordinal, now = counted(s.plan, kernel), dict[int, int](), list[int | None](), set[int]()
     assert bool(groups.apart) == (x != y)
+    beside = 2 if x != y and engine == "bulk" else 1
+    assert mbarriers(s.plan, kernel) % beside == 0
     for node, point in run(kernel.body, {}):
         if isinstance(node, Leaf) and copies(s.plan, node, point):
             now.add(groups.group_of(node.id).evaluate(point))
@@ -81,18 +84,16 @@ def test_groups_of_pipelines_of_different_depths_are_numbered_apart(x: int, y: i
             number = groups.group_of(node.id).evaluate(point)
             assert all(e.evaluate(point) >= 0 for e in groups.closes(node.id)) == bool(now)
             assert now <= {number}
-            assert number not in {n for n, filled in ordinal if filled and now}
             if now:
-                place = number % len(groups.apart or (0,))
-                assert number == seen.get(place, place - len(groups.apart or (0,))) + len(groups.apart or (0,))
-                seen[place] = number
-            ordinal.append((number, bool(now)))
+                assert number == seen.get(number % beside, number % beside - beside) + beside
+                seen[number % beside] = number
+            ordinal.append(number if now else None)
             now = set()
         elif isinstance(node, Sync):
-            number, filled = ordinal[len(ordinal) - node.pending - 1]
-            assert filled
-            assert groups.awaited(node).evaluate(point) == number
-    assert groups.all == sum(filled for _, filled in ordinal)
+            wanted = ordinal[len(ordinal) - node.pending - 1]
+            assert groups.asked(node) == (wanted is not None)
+            assert wanted is None or groups.awaited(node).evaluate(point) == wanted
+    assert groups.all == len(ordinal) - ordinal.count(None)
 
 
 def everything(_: Plan, kernel: object) -> Counted:

@@ -54,8 +54,8 @@ def check_waits(wanted: Mapping[str, Wanted], steps: Sequence[Step], coordinates
             yield from _unconditional(steps, coordinates, ())
         if bulk:
             groups = counted(coordinates.low.plan, kernel)
-            empty = {n.id for n, above, _ in planned if isinstance(n, Sync) and n.kind == "commit"
-                     and not _ever(groups.closes(n.id), above)}
+            empty = {n.id for n, above, _ in planned if isinstance(n, Sync)
+                     and not (groups.asked(n) if n.kind == "wait" else n.kind != "commit" or _ever(groups.closes(n.id), above))}
             closed = [x for x in planned if x[0].id not in empty]
             yield from in_order(wanted, steps, coordinates, closed, {Arrive: "commit", Await: "wait"}, copies)
     if flying or any(isinstance(s.node, WaitProducts) for s in steps):

@@ -28,6 +28,7 @@ from ..pipelines.rates import (
     copy_cycles,
     results_cycles,
     shared_cycles,
+    taken_in,
 )
 from ..pipelines.terms import Step, stepped
 from ..price import clock_of
@@ -209,7 +210,7 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     sides = t.sides(form)
     longer = [lines_of(form, f, t) for f, _ in sides]
     lines = (n * f.dtype.bytes * x / shared for (f, n), x, shared in zip(sides, longer, reversed(t.mates), strict=True))
-    loaded = t.depth * sum(lines) / (rates.deep if t.depth > t.row(form) else rates.load)
+    loaded = t.depth * sum(lines) / taken_in(rates, t.depth // t.row(form), (f.pitch for f, _ in sides))
     if t.engine != "warpgroup":
         loaded = max(loaded, sum(t.depth * n / f.vector / WARP_SIZE * (
             NARROW_CYCLES if _is_narrow(f, t) else copy_cycles(t.engine, _asynchronous(f, t), f.vector * f.dtype.bytes))

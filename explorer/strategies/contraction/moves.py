@@ -13,7 +13,7 @@ from ...schedule import Schedule
 from ...transforms.bind import GRID_LIMITS
 from .._steps import Builder, nest_apart, own_temporaries
 from ..reductions import reduce
-from .form import WHOLE, ProductForm
+from .form import ProductForm
 from .model import held_blocks, needs_bounds
 from .results import WIDEST, by_bulk_stores, for_one_thread, in_fragments, outlined, pairs, stored
 from .row_sums import in_parts, joined
@@ -185,7 +185,7 @@ def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...])
     b.do("contract", form.total, "register")
     for slot, factor in enumerate((form.left, form.right)):
         row = t.depth * factor.dtype.bytes if factor.along == form.depth else ROW_BYTES
-        b.do("stage", factor.array, depth, engine="bulk", swizzle=min(row, ROW_BYTES), **_read(form, slot))
+        b.do("stage", factor.array, depth, engine="bulk", swizzle=min(row, ROW_BYTES), **_read(form, t, slot))
     if t.stages > 1 and not t.producer:
         b.do("pipeline", depth, t.stages)
     if t.depth > (row := t.row(form)):
@@ -214,7 +214,7 @@ def _of_warps(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]) 
     rows, columns, _ = loops
     depth, inner = _split_depth(b, form, t, loops)
     b.do("contract", form.total, "register")
-    copies = [_staged(b, form, slot, depth) for slot in (0, 1)]
+    copies = [_staged(b, form, t, slot, depth) for slot in (0, 1)]
     if b.extent(inner) > row.k:
         step = b.plan.fresh(f"{inner}.i")
         b.do("split", inner, row.k, inner=step).do("reorder", (inner, rows, columns, step))
@@ -239,7 +239,7 @@ def _of_threads(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]
     depth, inner = _split_depth(b, form, t, (depth,))
     b.do("contract", form.total, "register")
     for slot, (factor, _) in enumerate(t.sides(form)):
-        _staged(b, form, slot, depth, factor.padding, factor.transposed)
+        _staged(b, form, t, slot, depth, factor.padding, factor.transposed)
     if 0 < t.step < t.depth:
         whole, inner = inner, b.plan.fresh(f"{inner}.i")
         b.do("split", whole, t.step, inner=inner)
@@ -253,28 +253,29 @@ def _of_threads(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...]
         b.attempt("pipeline", depth, 2, asynchronous=False)
 
 
-def _staged(b: Builder, form: ProductForm, slot: int, at: str, pad: int = 0, transposed: bool = False) -> str:
+def _staged(b: Builder, form: ProductForm, t: Tiling, slot: int, at: str, pad: int = 0, transposed: bool = False) -> str:
     """A factor in shared memory, copied by the widest accesses that its rows allow, or gathered; the copy's name.
 
     With `transposed` it is stored column by column, one element at a time.
     """
     before, factor = {x.name for x in b.plan.copies}, (form.left, form.right)[slot]
     if transposed:
-        b.do("stage", factor.array, at, pad=pad, axes=(1, 0), **_read(form, slot))
+        b.do("stage", factor.array, at, pad=pad, axes=(1, 0), **_read(form, t, slot))
         return next(x.name for x in b.plan.copies if x.name not in before)
     width = WIDEST // factor.dtype.bytes if factor.along or not form.gathered else 0
-    while width and not b.attempt("stage", factor.array, at, vector=width, pad=pad, **_read(form, slot)):
+    while width and not b.attempt("stage", factor.array, at, vector=width, pad=pad, **_read(form, t, slot)):
         width //= 2
     if not width:
-        b.do("stage", factor.array, at, pad=pad, loops=_read_in(b, form, slot, at), **_read(form, slot))
+        b.do("stage", factor.array, at, pad=pad, loops=_read_in(b, form, slot, at), **_read(form, t, slot))
     (name,) = {x.name for x in b.plan.copies} - before
     return name
 
 
-def _read(form: ProductForm, slot: int) -> dict[str, object]:
-    """Which read a copy is for, where both factors are tiles of one array; whole tiles of few rows or columns."""
+def _read(form: ProductForm, t: Tiling, slot: int) -> dict[str, object]:
+    """Which read a copy is for, where both factors are tiles of one array; whole tiles, of which half lies beyond the array."""
     which: dict[str, object] = {"read": slot} if form.left.array == form.right.array else {}
-    return which | ({"whole": True} if min(form.extents[:2]) < WHOLE else {})
+    half = any(2 * n <= size for n, size in zip(form.extents, (t.rows, t.columns), strict=False))
+    return which | ({"whole": True} if half else {})
 
 
 def _read_in(b: Builder, form: ProductForm, slot: int, at: str) -> tuple[str, ...]:

@@ -278,7 +278,8 @@ def _in_clusters(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
 def lines_of(form: ProductForm, f: Factor, t: Tiling) -> float:
     """How much longer a factor's boxes take than whole lines of the cache, and copies of threads than whole sectors."""
     if t.engine == "warpgroup":
-        return of_lines(t.depth * f.dtype.bytes if f.along == form.depth else ROW_BYTES, f.pitch)
+        rows = (t.rows, form.extents[0]) if f is form.left else (t.columns, form.extents[1])
+        return of_lines(t.depth * f.dtype.bytes, f.pitch, *rows) if f.along == form.depth else of_lines(ROW_BYTES, f.pitch)
     row = t.depth if f.along == form.depth else t.rows if f is form.left else t.columns
     return of_sectors(row * f.dtype.bytes, f.pitch) if t.engine == "warp" else 1.0
 

@@ -15,10 +15,12 @@ from ...ir.instructions import Instruction, Wgmma, instruction
 from ...ir.plan import Plan
 from ...ir.program import Statement
 from ...ir.tree import WARP_SIZE, Kernel, Leaf, Loop
+from ...poly.bulk import bulk
 from ...poly.bulk_store import IN_BOXES
 from ...poly.matrix_move import MOVES as MATRIX_MOVES
 from ...poly.mechanism import ASYNCHRONOUS
 from ...poly.multicast import is_shared
+from ...poly.pure_load import Never
 from ...poly.roles import with_producer
 from ...poly.sites import Site, launch_extents, sites
 from ...poly.tensor import is_product
@@ -41,6 +43,7 @@ from .rates import (
     of_lines,
     of_sectors,
     results_cycles,
+    taken_in,
 )
 from .shared_reads import Read, shared_loads
 from .terms import Step, Stepped, stepped
@@ -343,16 +346,24 @@ def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
             cycles = NARROW_CYCLES if _is_narrow(plan, s, use) else copy_cycles(
                 s.engine, use.leaf.mechanism in ASYNCHRONOUS, _vector(use) * item)
             issued += use.times / _vector(use) / WARP_SIZE * cycles
-    rates = RATES[s.engine]
-    return max(taken / (rates.deep if s.panels > 1 else rates.load), issued)
+    return max(taken / taken_in(RATES[s.engine], s.panels, (_pitch(plan, use) for use in s.copies)), issued)
+
+
+def _pitch(plan: Plan, use: Use) -> int:
+    """Bytes from one row to the next of the array that is copied."""
+    return plan.array_of[use.used[0].storage].stored[-1] * _bytes(plan, use.used[-1])
 
 
 def _lines(plan: Plan, use: Use, engine: str) -> float:
     """How much longer a copy takes than one of whole lines of the cache, or of whole sectors where threads copy."""
     item = _bytes(plan, use.used[-1])
-    row, pitch = plan.buffer_of[use.used[-1].storage].shape[-1] * item, plan.array_of[use.used[0].storage].stored[-1] * item
+    row, pitch = plan.buffer_of[use.used[-1].storage].shape[-1] * item, _pitch(plan, use)
     if use.leaf.mechanism == "bulk":
-        return of_lines(row, pitch)
+        found = bulk(plan, use.leaf, use.used[-1].above)
+        there = () if isinstance(found, Never) else (
+            (n, min(n, prod(axes))) for n, axes in zip(found.box[:-1], found.axes[:-1], strict=True))
+        rows = [*there] or [(1, 1)]
+        return of_lines(row, pitch, prod(n for n, _ in rows), prod(n for _, n in rows))
     return of_sectors(row, pitch) if engine == "warp" else 1.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
@@ -18,7 +19,8 @@ class Rates:
     ----------
     load, deep : float
         Bytes a cycle that it takes in from the second-level cache while all do; and where a step's products have several panels,
-        so that twice the bytes come between two waits.
+        so that twice the bytes come between two waits, and no row begins inside of a sector (of 64 x 2696 x 4040, whose do,
+        tiles of one panel took 11.2 to 13.0 µs, of two 11.9 to 12.9; H200).
     beside : float
         How much faster for each further resident block, where all blocks of the grid are resident and ask for the same large
         boxes of whole lines at nearly the same time.
@@ -113,6 +115,9 @@ PAIR, CLUSTERED = 2, 120 / 132
 """Share of the multiprocessors that clusters of more than two blocks have, one block each: 66 of two, 30 of four and 15 of eight
 are there at a time (``cuOccupancyMaxActiveClusters``, H200).  128 tiles take two rounds in clusters of four: 512 x 4096 x 1024
 15.4 µs instead of 8.9 in clusters of two (H100)."""
+BEYOND = 1.75
+"""How much longer a row of a box takes that lies beyond the array, of which nothing is read: 4 x 11008 x 4096 took 44.6 µs in
+tiles of 64 x 64 x 64 with 6 stages, 64 x 11008 x 4096 in the same 24.9 (H200)."""
 LEAST_BOX = 8192
 """Bytes of a box from which on resident blocks load faster together (:attr:`Rates.beside`).  Of tilings of 64 x 64 x 64, three of
 which are resident, 512 x 3072 x 768 took 0.73 of what one alone would let expect; none gained where rows begin inside of a line
@@ -163,9 +168,18 @@ def blocks_by_registers(gpu: Gpu, words: int, threads: int) -> int:
         -threads // WARP_SIZE)
 
 
-def of_lines(row: int, pitch: int) -> float:
-    """How much longer boxes take whose rows have so many bytes, of an array of rows of `pitch` bytes, than whole lines."""
-    return max(1.0, LINE_BYTES / row) * next((more for grain, more in STRADDLING.items() if pitch % grain == 0), SPLIT)
+def taken_in(rates: Rates, panels: int, pitches: Iterable[int]) -> float:
+    """Bytes a cycle that a multiprocessor takes in of boxes, where arrays have rows of so many bytes."""
+    return rates.deep if panels > 1 and all(pitch % SECTOR_BYTES == 0 for pitch in pitches) else rates.load
+
+
+def of_lines(row: int, pitch: int, rows: int = 1, there: int = 1) -> float:
+    """How much longer boxes take than whole lines: rows of so many bytes, of an array of rows of `pitch` bytes.
+
+    Of the `rows` of a box, at most as many as the array has are `there`.
+    """
+    longer = max(1.0, LINE_BYTES / row) * next((more for grain, more in STRADDLING.items() if pitch % grain == 0), SPLIT)
+    return longer * (1.0 + BEYOND * max(0.0, 1.0 - there / rows))
 
 
 def of_sectors(row: int, pitch: int) -> float:
