@@ -13,8 +13,10 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from itertools import count
+from math import inf
+from multiprocessing import Pool, TimeoutError
+from multiprocessing.pool import Pool as PoolOf
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +29,7 @@ from tests.mutants.judgement import caught, control, page, table  # noqa: E402
 from tests.properties.tally import Tally  # noqa: E402
 from tests.properties.trial import Trial  # noqa: E402
 
-CHAINS = 100
+CHAINS = 50
 """Chains of one task: enough that their kernels fill a compilation."""
 
 
@@ -36,26 +38,33 @@ def task(seed: int, number: int) -> Tally:
     return Trial().run(seed, range(number * CHAINS, (number + 1) * CHAINS))
 
 
-def tasks(pairs: int, seed: int, processes: int, first: int = 0) -> Iterator[Tally]:
-    """The tally after each task from the `first` on, in order, until there are enough pairs."""
-    total = Tally()
-    with ProcessPoolExecutor(processes) as pool:
-        numbers = count(first)
-        waiting = [pool.submit(task, seed, next(numbers)) for _ in range(processes)]
-        while waiting:
-            total.merge(waiting.pop(0).result())
+def tasks(pairs: int, seed: int, processes: int, first: int = 0, stop_s: float = inf) -> Iterator[Tally]:
+    """The tally after each task from the `first` on, in order, until there are enough pairs or it is late."""
+    total, until = Tally(), time.perf_counter() + stop_s
+    with Pool(processes) as pool:  # ended, not joined, when left
+        for one in _in_order(pool, seed, processes, first, until):
+            total.merge(one)
             yield total
             if len(total.pairs) >= pairs:
                 break
-            waiting.append(pool.submit(task, seed, next(numbers)))
-        for late in waiting:
-            late.cancel()
 
 
-def properties(pairs: int, seed: int, processes: int, first: int = 0) -> int:
+def _in_order(pool: PoolOf, seed: int, processes: int, first: int, until: float) -> Iterator[Tally]:
+    """The tasks' own tallies, as long as it is not late; some are always on their way."""
+    numbers = count(first)
+    waiting = [pool.apply_async(task, (seed, next(numbers))) for _ in range(2 * processes)]
+    while True:
+        try:
+            yield waiting.pop(0).get(None if until == inf else max(0.0, until - time.perf_counter()))
+        except TimeoutError:
+            return
+        waiting.append(pool.apply_async(task, (seed, next(numbers))))
+
+
+def properties(pairs: int, seed: int, processes: int, first: int = 0, stop_s: float = inf) -> int:
     begin, total = time.perf_counter(), Tally()
     told = 0
-    for number, total in enumerate(tasks(pairs, seed, processes, first), first + 1):
+    for number, total in enumerate(tasks(pairs, seed, processes, first, stop_s), first + 1):
         for found in total.found[told:]:  # at once: a long run may be ended
             print(found, file=sys.stderr)
         told = len(total.found)
@@ -96,6 +105,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=5000, help="pairs of a program and a schedule to judge")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, metavar="N", help="begin with this task: a run that was ended goes on")
+    parser.add_argument("--stop", type=float, default=inf, metavar="S", help="seconds after which no task counts any more")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--mutants", action="store_true", help="put defects into the product instead")
     parser.add_argument("--bugs", action="store_true", help="replay the bugs in pipelines instead")
@@ -104,7 +114,7 @@ def main() -> int:
     if chosen.bugs:
         return bugs(chosen.write)
     return mutants(chosen.write) if chosen.mutants else properties(
-        chosen.pairs, chosen.seed, chosen.processes, chosen.first)
+        chosen.pairs, chosen.seed, chosen.processes, chosen.first, chosen.stop)
 
 
 if __name__ == "__main__":

@@ -267,7 +267,7 @@ def _in_clusters(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     if len(form.row_extents) > 1 or len(form.column_extents) > 1 or form.left.array == form.right.array:
         return
     small = 2 * t.shared_bytes(form) <= gpu.shared_bytes_per_sm or t.stages > -(-form.extents[2] // t.depth)
-    if small or max(lines_of(form, f, t) for f in (form.left, form.right)) <= 1:
+    if small or max(lines_of(form, f, t, False) for f in (form.left, form.right)) <= 1:
         return
     down, across = -(-form.extents[0] // t.rows), -(-form.extents[1] // t.columns)
     for mates in MATES:
@@ -275,11 +275,11 @@ def _in_clusters(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
             yield replace(t, producer=True, mates=mates)
 
 
-def lines_of(form: ProductForm, f: Factor, t: Tiling) -> float:
-    """How much longer a factor's boxes take than whole lines of the cache, and copies of threads than whole sectors."""
+def lines_of(form: ProductForm, f: Factor, t: Tiling, beyond: bool = True) -> float:
+    """How much longer a factor's boxes take than whole lines (what lies beyond it included), copies of threads than sectors."""
     if t.engine == "warpgroup":
-        rows = (t.rows, form.extents[0]) if f is form.left else (t.columns, form.extents[1])
-        return of_lines(t.depth * f.dtype.bytes, f.pitch, *rows) if f.along == form.depth else of_lines(ROW_BYTES, f.pitch)
+        there = (t.rows, form.extents[0]) if f is form.left else (t.columns, form.extents[1])
+        return of_lines(t.depth * f.dtype.bytes if f.along == form.depth else ROW_BYTES, f.pitch, *there if beyond else ())
     row = t.depth if f.along == form.depth else t.rows if f is form.left else t.columns
     return of_sectors(row * f.dtype.bytes, f.pitch) if t.engine == "warp" else 1.0
 
