@@ -190,6 +190,10 @@ def _copies(plan: Plan, kernel: Kernel, loop: Loop) -> Verdict | None:
                   "one producer issues all bulk copies of a kernel",
                   "specialise before pipeline, and stage in this loop or in those around it")
     syncs = [n for n in walk(loop.body) if isinstance(n, Sync)]
+    groups = sum(n.kind == "commit" for n in syncs)
+    if groups > 1 and all(n.kind in ("commit", "wait") and not n.pending for n in syncs):
+        return no(f"{loop.id} makes its copies in {groups} groups", "a producer fills one slot in an iteration, with one group",
+                  f"stage them all at {loop.id} before its statements have loops of their own (distribute)")
     if len(syncs) != 2 or any(n.pending for n in syncs) or any(n.kind not in ("commit", "wait") for n in syncs):
         return no(f"the copies or products of {loop.id} run ahead already", hint="specialise before pipeline and overlap")
     return None

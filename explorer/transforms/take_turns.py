@@ -91,13 +91,17 @@ class TakeTurns(Transform):
             return no(f"{len(places)} part{'s' * (len(places) != 1)} of the body of {loop.id} multiplies",
                       "turns divide a step between its first and its last products",
                       "a loop with two products of warpgroups, as in attention")
+        first, last = _ends(places)
+        if first >= last:
+            return no(f"nothing stands between the products of {loop.id}",
+                      "while one warpgroup multiplies, the others do what stands between their products",
+                      "a loop that computes between two products, as attention does; or leave them side by side")
         return YES
 
     def rewrite(self, plan: Plan) -> Plan:
         loop = get_loop(plan, self.loop)
         assert isinstance(loop, Loop)
-        places = _products(loop)
-        first, last = places[0], next(n for n in reversed(places) if n - 1 not in places)
+        first, last = _ends(_products(loop))
         begin, end = Sync(plan.fresh(f"{loop.id}.begin"), "turn", 1), Sync(plan.fresh(f"{loop.id}.end"), "pass", 1)
         turn, over = Sync(plan.fresh(f"{loop.id}.turn"), "turn"), Sync(plan.fresh(f"{loop.id}.pass"), "pass")
         body = (*loop.body[: first + 1], over, *loop.body[first + 1 : last], turn, *loop.body[last:])
@@ -116,6 +120,12 @@ class TakeTurns(Transform):
 def _products(loop: Loop) -> list[int]:
     """Where in a loop's body warpgroups multiply."""
     return [n for n, node in enumerate(loop.body) if _multiplies(node)]
+
+
+def _ends(places: list[int]) -> tuple[int, int]:
+    """Where the first products of a body end, and the last ones begin; the same products where all are side by side."""
+    first = next(n for n in places if n + 1 not in places)
+    return first, next(n for n in reversed(places) if n - 1 not in places)
 
 
 def _multiplies(node: Node) -> bool:

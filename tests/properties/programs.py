@@ -21,7 +21,6 @@ from explorer.transforms.stage import Stage
 
 from .hostile import renamed
 from .shapes import SHAPES, two_reductions
-from .stored import tiles_of_results
 from .writer import FLOATS, INTEGERS, SIZES, Writer
 
 EXTENTS = (1, 2, 3, 3, 4, 4, 5, 5, 6, 7, 8, 11)
@@ -378,15 +377,6 @@ def f(a: ex.{dtype}[M, K], b: ex.{dtype}[N, K], c: ex.{total}[M, N]):
     for array in ("a", "b"):
         s = s.stage(array, "k", engine="bulk", swizzle=128)
     return s
-
-
-PREPARED = {"compute_at": producers_apart, "factor_out": scaled_sums, "load_matrix": fragments_of_shared_tiles,
-            "multicast": boxes_of_clusters, "pipeline": boxes_of_arrays, "rescale": maxima_in_parts,
-            "overlap": products_of_warpgroups, "specialise": roles_of_warpgroups,
-            "stage": boxes_of_arrays, "store_matrix": results_of_instructions, "swizzle": tiles_in_shared_memory,
-            "store_bulk": lambda pick, label: Case("tiles of results", tiles_of_results(pick, define, label)),
-            "tensorize": products_in_tiles, "trim": triangles_in_tiles}
-"""Programs for transformations that random ones hardly ever have work for."""
 
 
 def workload_case(pick: random.Random) -> Case:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 
 from explorer.ir.dtype import DTYPES
-from explorer.schedule import Schedule
+
+from .programs import Case, define
 
 
-def tiles_of_results(pick: random.Random, definition_of: object, label: str) -> Schedule:
+def tiles_of_results(pick: random.Random, label: str) -> Case:
     """A map or a filter, a tile of whose results threads leave in shared memory; tiles may be cut, or follow each other."""
     dtype = pick.choice(("f16", "f32", "f64", "i8"))
     size = DTYPES[dtype].bytes
@@ -21,10 +22,12 @@ def f(x: ex.{dtype}[M, N], y: ex.{dtype}[M, N]):
 """
     m = rows * pick.choice((1, 2)) + pick.choice((0, 0, 1))
     n = columns * pick.choice((1, 2)) + pick.choice((0, 0, 16 // size, 1))
-    s: Schedule = definition_of(text, f"{label}.py").schedule(M=m, N=n)  # type: ignore[operator]
+    s = define(text, f"{label}.py").schedule(M=m, N=n)
     s = s.tile(("i", "j"), (rows, columns)).outline("S0").distribute("j.i", after="S0").distribute("i.i", after="j.i")
     s = s.contract("y_t", "shared")
     if pick.random() < 0.7:
         s = s.bind("i", "block.y")
     s = s.bind("j", "block.x").bind("i.i", "thread.y").bind("j.i", "thread.x")
-    return s.swizzle("y_t", columns * size) if rows == 8 and columns * size in (32, 128) and pick.random() < 0.5 else s
+    if rows == 8 and columns * size in (32, 128) and pick.random() < 0.5:
+        s = s.swizzle("y_t", columns * size)
+    return Case("tiles of results", s)

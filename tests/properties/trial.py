@@ -31,7 +31,8 @@ from explorer.transforms.base import Transform, catalogue
 
 from .equal import difference
 from .moves import offered, random_step, repairs
-from .programs import PREPARED, random_case, workload_case
+from .prepared import PREPARED
+from .programs import random_case, workload_case
 from .tally import ACCEPTED, Counterexample, Tally
 from .witness import ENUMERATION, UNDECIDED, doubt
 

@@ -28,6 +28,7 @@ from explorer.transforms.bind import Bind
 from explorer.transforms.distribute import Distribute
 from explorer.transforms.take_turns import TakeTurns
 from explorer.views.figures.registry import FIGURES, picture
+from tests.properties.programs import define
 
 TWO = Tiling(128, 8, 32, 2, 2)
 IN_TURNS = replace(TWO, turns=True)
@@ -191,3 +192,38 @@ def test_every_picture_of_it_is_drawn(figure: str) -> None:
         note = picture(made(), figure, node="j").note
         assert "wait for one's turn" in note
         assert "pass the turn" in note
+
+
+def test_products_side_by_side_have_no_turns() -> None:
+    """Nothing stands between them that the others could do meanwhile; once the products were written twice there."""
+    text = """@ex.program
+def f(a: ex.f16[M, K], b: ex.f16[N, K], d: ex.f16[N, K], c: ex.f32[M, N], e: ex.f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            acc = ex.local(ex.f32)
+            two = ex.local(ex.f32)
+            acc = 0
+            two = 0
+            for k in range(K):
+                acc += a[i, k] * b[j, k]
+                two += a[i, k] * d[j, k]
+            c[i, j] = acc
+            e[i, j] = two
+"""
+    s = define(text, "side_by_side.py").schedule(M=128, N=8, K=128).tile(("i", "j"), (128, 8)).split("i.i", 64)
+    s = s.bind("i.i", "thread.y").bind("i", "block.y").bind("j", "block.x")
+    for loop in ("j.i", "i.i.i"):
+        for last in ("S4", "k", "S1", "S0"):
+            s = s.distribute(loop, after=last)
+    rows, columns = (x.id for x in s.plan.leaves[2][1][-3:-1])
+    s = s.reorder(("k", rows, columns)).split("k", 64).reorder(("k", rows, columns, "k.i"))
+    s = s.contract("acc", "register").contract("two", "register")
+    for array in "abd":
+        s = s.stage(array, "k", engine="bulk", swizzle=128)
+    for loop in ("k.i", columns, rows):
+        s = s.distribute(loop, after="S2")
+    s = s.tensorize("S2").tensorize("S3").specialise("k", 2)
+    verdict = TakeTurns("k").check(s.plan)
+    assert not verdict
+    assert verdict.what == "nothing stands between the products of k"
+    assert s.run(device="cpu", time=False).correct
