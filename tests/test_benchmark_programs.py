@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from benchmarks import product_programs
-from benchmarks.product_cases import LEAST, MOST, Attention, Case, Conv, Epilogue, Product, drawn_products, suites
+from benchmarks.product_cases import LEAST, MOST, Attention, Case, Conv, Epilogue, Product, Reduced, drawn_products, suites
 from benchmarks.tables import summary, table
 from explorer.frontend.definition import Definition
 from explorer.ir.interpret import interpret
@@ -51,6 +51,9 @@ def wanted(case: Case, given: Arrays) -> np.ndarray:
         return a @ b
     if isinstance(case, Epilogue):
         return epilogue(case, arrays)
+    if isinstance(case, Reduced):
+        a = arrays["a"]
+        return a @ a.T if case.program == "gram" else np.sum((a @ arrays["b"]) ** 2, -1)
     return conv(case, arrays) if isinstance(case, Conv) else attention(case, arrays)
 
 
@@ -92,8 +95,8 @@ def attention(case: Attention, arrays: Arrays) -> np.ndarray:
 
 def test_the_suites_have_their_cases() -> None:
     counts = {name: len(cases) for name, cases in SUITES.items()}
-    assert counts == {"matmul": 18, "bmm": 6, "orders": 14, "f32": 7, "conv": 11, "conv_nhwc": 11, "conv_grouped": 4,
-                      "epilogue": 12, "gelu_tanh": 3, "attention": 12, "random_products": 30}
+    assert counts == {"matmul": 18, "bmm": 6, "orders": 14, "f32": 7, "few_rows": 6, "reduced": 5, "conv": 11,
+                      "conv_nhwc": 11, "conv_grouped": 4, "epilogue": 12, "gelu_tanh": 3, "attention": 12, "random_products": 30}
     for cases in SUITES.values():
         assert len({case.name for case in cases}) == len(cases)
     assert len({*SUITES["bmm"]} & {*SUITES["matmul"]}) == 3

@@ -23,10 +23,14 @@ it adds nothing.  And a sum is exact in any order if its terms are exact, all ar
 magnitudes add up to at most ``2^p g``, with ``p`` the digits of the type: no partial sum then needs more than ``p`` bits.  Beside
 the cells of sums stand the sum of magnitudes and ``1 / g`` (the *fineness*).  On small integers the bound of most programs is
 therefore 0, and the comparison is bit for bit.
+
+What is larger than the largest number of its type is an infinity on a device, and the number it is here: nothing bounds its
+error.  A quotient by it is known all the same, as it is near 0.
 """
 
 from __future__ import annotations
 
+import sys
 from math import expm1, sqrt
 
 from ...ir.dtype import DType
@@ -42,6 +46,9 @@ SAFETY = 2.0
 
 SMALLEST = {"f8e4m3": 2.0**-6, "f8e5m2": 2.0**-14, "f16": 2.0**-14, "f64": 2.0**-1022}
 """The smallest normal numbers; that of the other types is 2**-126."""
+
+LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.4028234663852886e38}
+"""The largest numbers of types above which a device has infinities."""
 
 HELPERS = """\
 /* what a type that has `largest` as its largest number makes of a larger one; NaN stays */
@@ -70,6 +77,7 @@ static double reference_quotient(double a, double da, double b, double db) {
     if (a / b != a / b) return 0.0;
     if (fabs(a) == INFINITY) return reference_infinite(da, b, db);
     if (fabs(b) == INFINITY) return reference_infinite(da, b, db);
+    if (db == INFINITY && fabs(b) > 3.4028234663852886e38) return (fabs(a) + da) / 3.4028234663852886e38;
     return reference_scaled(1.0 / b, da) + reference_scaled(a / b / b, db);
 }
 
@@ -136,23 +144,27 @@ static double reference_keyed(double value, double bound) {
 /* how far two values are apart that may be equal infinities */
 static double reference_apart(double a, double b) { return a == b ? 0.0 : fabs(a - b); }
 
-/* relative error `units` of a value, at least `least` (below the normal numbers); 0, infinities and NaN round to themselves */
-static double reference_rounded(double value, double units, double least) {
-    return value != 0.0 && value - value == 0.0 ? fmax(fabs(value) * units, least) : 0.0;
+/* relative error `units` of a value, at least `least` (below the normal numbers); 0, infinities and NaN round to themselves,
+   and what is above the `largest` number to an infinity */
+static double reference_rounded(double value, double units, double least, double largest) {
+    if (value == 0.0 || value - value != 0.0) return 0.0;
+    return fabs(value) > largest ? INFINITY : fmax(fabs(value) * units, least);
 }
 
 /* the same of a correctly rounded operation in f32: none where the operands are exact and f32 holds the result */
 static double reference_single(double value, double error, double units, double least) {
     return error == 0.0 && (double)(float)value == value ? 0.0
-           : value != 0.0 && value - value == 0.0 ? fmax(fabs(value) * units, least) : 0.0;
+           : reference_rounded(value, units, least, 3.4028234663852886e38);
 }
 
 /* the same in a type of which integers up to `most` and multiples of `tiny` are numbers */
-static double reference_rounds(double value, double error, double units, double least, double most, double tiny) {
+static double reference_rounds(double value, double error, double units, double least, double largest, double most,
+                               double tiny) {
     union { double number; unsigned long long bits; } power;
     long long digits;
     double grain;
     if (value == 0.0 || value - value != 0.0) return 0.0;
+    if (fabs(value) > largest) return INFINITY;
     power.number = value;
     digits = (long long)((power.bits & 0xfffffffffffffULL) | 0x10000000000000ULL);
     power.bits &= 0x7ff0000000000000ULL;
@@ -174,13 +186,15 @@ static double reference_fineness(double value, double error) {
 }
 
 /* rounding error of a sum in any order, from the sum of its terms' magnitudes: none where no partial sum needs to round */
-static double reference_summed(double sum, double size, double fineness, double units, double most) {
+static double reference_summed(double sum, double size, double fineness, double units, double most, double largest) {
+    if (size > largest && sum - sum == 0.0) return INFINITY;
     return size == 0.0 || sum - sum != 0.0 || size * fineness <= most ? 0.0 : units * size;
 }
 
 /* rounding error of a sum of random terms, from the sum and its terms' squares */
-static double reference_walk(double sum, double squares, double units) {
-    return squares > 0.0 && sum - sum == 0.0 ? units * sqrt(sum * sum + squares) : 0.0;
+static double reference_walk(double sum, double squares, double units, double largest) {
+    double size = sqrt(sum * sum + squares);
+    return squares > 0.0 && sum - sum == 0.0 ? (size > largest ? INFINITY : units * size) : 0.0;
 }
 """
 
@@ -196,12 +210,17 @@ def rounding_error(value: str, dtype: DType, units: float) -> str:
     Below the smallest normal number, the numbers of a type lie as far apart as there (IEEE 754, "Binary formats"), so the error
     is at most what it is there: 2**-25 for f16.
     """
-    return f"reference_rounded((double){value}, {units!r}, {dtype.digits * smallest(dtype)!r})"
+    return f"reference_rounded((double){value}, {units!r}, {dtype.digits * smallest(dtype)!r}, {largest(dtype)!r})"
 
 
 def smallest(dtype: DType) -> float:
     """The smallest normal number of a type."""
     return SMALLEST.get(dtype.name, 2.0**-126)
+
+
+def largest(dtype: DType) -> float:
+    """The largest number of a type from which on a device has an infinity: types of 8 bits keep what they have no room for."""
+    return LARGEST.get(dtype.name, sys.float_info.max)
 
 
 def digits_of(dtype: DType) -> float:
@@ -215,7 +234,8 @@ def correct_rounding(value: str, error: str, dtype: DType, units: float) -> str:
     if dtype.name == "f32":
         return f"reference_single((double){value}, {error}, {units!r}, {least!r})"
     tiny = 2 * least if dtype.name != "f64" else 2.0**-1000
-    return f"reference_rounds((double){value}, {error}, {units!r}, {least!r}, {digits_of(dtype)!r}, {tiny!r})"
+    return (f"reference_rounds((double){value}, {error}, {units!r}, {least!r}, {largest(dtype)!r}, {digits_of(dtype)!r}, "
+            f"{tiny!r})")
 
 
 def gamma(terms: int, u: float) -> float:

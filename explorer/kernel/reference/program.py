@@ -38,6 +38,7 @@ from .error_bound import (
     correct_rounding,
     digits_of,
     gamma,
+    largest,
     rounding_error,
     smallest,
     unit,
@@ -286,21 +287,21 @@ class _Leaf:
 
         What a cell held before the first term may have been rounded when it was stored; it is a term like the others.
         """
-        target, dtype = c_name(self.target.name), self.target.dtype
+        target, dtype, top = c_name(self.target.name), self.target.dtype, repr(largest(self.target.dtype))
         terms = updates_per_cell(self.statement, self.writer.program) + 1
         add = f"    {cell} = {stored(f'{cell} + {value}', dtype)};"
         rounded = f"{target}_rounded[at]"
-        before = f"    bound += {bound} - {rounded};"
+        before = f"    bound += {rounded} == INFINITY ? INFINITY : {bound} - {rounded};"
         if self.writer.random:
             squares, w = f"{target}_squares[at]", repr(walk(terms, u))
             return [before, add, f"    {squares} += (double){value} * (double){value};",
-                    f"    {rounded} = reference_walk((double){cell}, {squares}, {w});", f"    bound += {rounded};"]
+                    f"    {rounded} = reference_walk((double){cell}, {squares}, {w}, {top});", f"    bound += {rounded};"]
         size, fineness = f"{target}_size[at]", f"{target}_fineness[at]"
         most = min(digits_of(max(dtype, dtype.wide, key=unit)), 1.0 / (self.statement.rounding or u))
         return [before, f"    {fineness} = fmax({fineness}, fmax(reference_fineness({cell}, {bound}), "
                 f"reference_fineness((double){value}, {error})));",
                 f"    {size} = fmax({size}, fabs({cell})) + fabs((double){value});", add,
-                f"    {rounded} = reference_summed({cell}, {size}, {fineness}, {gamma(terms, u)!r}, {most!r});",
+                f"    {rounded} = reference_summed({cell}, {size}, {fineness}, {gamma(terms, u)!r}, {most!r}, {top});",
                 f"    bound += {rounded};"]
 
     def narrowed(self, cell: str) -> list[str]:
@@ -309,12 +310,9 @@ class _Leaf:
         if dtype.kind != "float" or own.kind != "float" or dtype.digits <= own.digits:
             return []
         through = DTYPES["f32"]  # devices round f64 to f32 first
-        lines: list[str] = []
-        if own.name == "f64" and dtype.bytes < through.bytes:
-            lines.append(f"    bound += {correct_rounding(cell, 'bound', through, unit(through))};")
-        if self.target.role == "temporary":
-            lines.append(f"    bound += {correct_rounding(cell, 'bound', dtype, unit(dtype))};")
-        return lines
+        kinds = [through] if own.name == "f64" and dtype.bytes < through.bytes else []
+        kinds += [dtype] if self.target.role == "temporary" else []
+        return [f"    bound += {correct_rounding(cell, 'bound', kind, unit(kind))};" for kind in kinds]
 
 
 @dataclass(frozen=True)
