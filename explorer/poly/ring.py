@@ -286,6 +286,14 @@ def ways(plan: Plan, loop_id: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(dict.fromkeys(names)) for names in by.values())
 
 
+def leads(plan: Plan, loop_id: str, of: tuple[str, ...]) -> tuple[int, ...]:
+    """How many iterations ahead the other copies of a loop are made, the fewest first."""
+    loop, kernel = plan.loops.get(loop_id), plan.kernel_of(loop_id)
+    assert loop is not None
+    assert kernel is not None
+    return tuple(sorted({ahead for leaf, _, ahead in _Body(plan, kernel, loop).copies() if leaf.statement not in of}))
+
+
 def _own_waits(waits: tuple[Wait, ...], copies: tuple[Copy, ...], ahead: int, commits: int) -> tuple[Wait, ...]:
     """Of several waits those for a ring's own groups: that leave open what is younger, or as much of it as one does."""
     def spare(wait: Wait) -> int:

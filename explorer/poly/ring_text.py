@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -43,11 +44,31 @@ class Condition:
         return f"legal iff {self.always}{more}"
 
 
+@dataclass(frozen=True)
+class Lead:
+    """The loops of a family whose copies are made from `least` to `most` iterations ahead (None: any number)."""
+
+    family: Family
+    least: int
+    most: int | None = None
+
+
 @alone
 def condition(family: Family) -> Condition:
     """When the loops of a family are right, over stages, release distance, and what is in flight."""
-    varied = {"S", "R", *(("F",) if _matters(family) else ())}
-    return _condition(failing(family), _everywhere(), varied)
+    return _condition(failing(family), _everywhere())
+
+
+@alone
+def condition_by_lead(leads: Sequence[Lead]) -> Condition:
+    """The same where the family depends on how far ahead the copies are made: beside others, groups change their order."""
+    everywhere = _everywhere()
+    bad = everywhere.subtract(everywhere)
+    for lead in leads:
+        ahead = var("S") - var("R")
+        bounds = [at_least(ahead, "a", lead.least), *([] if lead.most is None else [at_least(-ahead, "a", -lead.most)])]
+        bad = bad.union(failing(lead.family).intersect(build_set(Tuple("", "a", NAMES), bounds)))
+    return _condition(bad.coalesce(), everywhere)
 
 
 @alone
@@ -70,14 +91,7 @@ def _everywhere() -> isl.Set:
     return build_set(Tuple("", "a", NAMES), least_ones)
 
 
-def _matters(family: Family) -> bool:
-    """Whether anything is in flight that the answer could depend on."""
-    points = failing(family)
-    f = NAMES.index("F")
-    return not points.is_equal(points.project_out(_D.set, f, 1).insert_dims(_D.set, f, 1).intersect(_everywhere()))
-
-
-def _condition(bad: isl.Set, everywhere: isl.Set, varied: set[str]) -> Condition:
+def _condition(bad: isl.Set, everywhere: isl.Set) -> Condition:
     k = NAMES.index("K")
     names, whole = NAMES[:k], everywhere.project_out(_D.set, k, 1)
     wrong = bad.project_out(_D.set, k, 1)
@@ -188,7 +202,8 @@ def proof_of(plan: Plan, finding: Finding) -> Proof | None:
             worst = least(family, **own)
             if worst is not None:
                 here, trips = ((WORDS[n], own[n]) for n in ("S", "R", "F")), trip_counts(family, own["S"], own["R"], own["F"])
-                return Proof(f"{name} is {condition(family)}", (*here, ("K", worst.K), (name, _iteration(family, worst))),
+                whose = f"{name}, its groups in this order," if len(ways(plan, name)) > 1 else name
+                return Proof(f"{whose} is {condition(family)}", (*here, ("K", worst.K), (name, _iteration(family, worst))),
                              finding.source, finding.sink, told(family, worst), trips)
     return None
 

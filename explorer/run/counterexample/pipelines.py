@@ -10,9 +10,20 @@ from ...errors import ExplorerError, TransformError, spoken
 from ...ir.finding import YES, Finding, Verdict
 from ...ir.plan import Plan
 from ...poly.judge import judge
-from ...poly.ring import Ring, ring
+from ...poly.ring import Ring, leads, ring
 from ...poly.ring_questions import Family, Least, fails, least
-from ...poly.ring_text import ALWAYS, NEVER, WORDS, Condition, condition, in_flight_words, told, trip_counts
+from ...poly.ring_text import (
+    ALWAYS,
+    NEVER,
+    WORDS,
+    Condition,
+    Lead,
+    condition,
+    condition_by_lead,
+    in_flight_words,
+    told,
+    trip_counts,
+)
 from ...schedule import Schedule
 from ...strategies.pipelines.family import Kin, kin_of
 from ...transforms.approximate import as_computed
@@ -23,6 +34,8 @@ from .smallest import smallest_first
 
 MOST_STAGES = 12
 """That a grid shows; the condition holds for all."""
+LOOKED_AT = 5
+"""Stages that are looked at for the least instance of a pipeline that is beside others."""
 TRIED = 40
 """Sizes that are looked at for some trip count."""
 USUAL = (1, 2, 8, 16, 64)
@@ -128,13 +141,13 @@ class PipelineConditions:
         if trips is None:
             return self.cell(stages, release_distance, in_flight).legal
         sizes = self._sizes(stages, release_distance, in_flight)
-        return not fails(self._family(*sizes[:2]), *sizes, trips)
+        return not fails(self.family_of(*sizes[:2]), *sizes, trips)
 
     @spoken(TransformError)
     def cell(self, stages: int, release_distance: int, in_flight: int = 0) -> GridCell:
         """One place of the grid."""
         s, r, f = self._sizes(stages, release_distance, in_flight)
-        family = self._family(s, r)
+        family = self.family_of(s, r)
         worst = least(family, S=s, R=r, F=f)
         return GridCell(s, r, f, trip_counts(family, s, r, f), "" if worst is None else told(family, worst), worst)
 
@@ -148,7 +161,12 @@ class PipelineConditions:
         """The least instance that fails, by trip count K first; S, R, F or K may be given."""
         if odd := next((name for name in given if name not in WORDS), None):
             raise TransformError(f"{odd} is no size of a pipeline", hint=", ".join(f"{n}: {w}" for n, w in WORDS.items()))
-        return least(self.family, **given)
+        if not self.of:
+            return least(self.family, **given)
+        places = ((s, r) for s in ((given["S"],) if "S" in given else range(1, LOOKED_AT + 1))
+                  for r in ((given["R"],) if "R" in given else range(s + 1)))
+        found = (least(self.family_of(s, r), **{**given, "S": s, "R": r}) for s, r in places)
+        return min(filter(None, found), key=lambda x: (x.K, x.S, x.R, x.F, x.tile), default=None)
 
     def plan(self, stages: int, release_distance: int, in_flight: int = 0, trips: int | None = None) -> Plan:
         """The plan of one place, legal or not, at the schedule's own sizes or with so many trips."""
@@ -173,7 +191,7 @@ class PipelineConditions:
                 return shown(made, Trial(sizes, as_computed(small.source, plan), plan, finding))
         return Counterexample(str(made), False, f"no sizes of this program give {self.loop} {cell.least.K} iterations")
 
-    def _family(self, s: int, r: int) -> Family:
+    def family_of(self, s: int, r: int) -> Family:
         """Of these sizes: where other copies are in the loop, the groups are committed in an order that depends on them."""
         found = ring(self.kin.made(s, r), self.loop, self.of) if self.of else ""
         return Family(found, self.kin.flight) if isinstance(found, Ring) else self.family
@@ -263,4 +281,16 @@ def pipeline_conditions(schedule: Schedule, loop: str, flight: str = "", of: tup
         return known
     family = Family(known, kin.flight)
     mine = Family(own, kin.flight).own if isinstance(own, Ring) and own.shape == known.shape else None
-    return PipelineConditions(loop, bare, kin, family, condition(family), mine, known.trips, of)
+    found = PipelineConditions(loop, bare, kin, family, condition(family), mine, known.trips, of)
+    return replace(found, condition=condition_by_lead(tuple(_leads(found, schedule.plan)))) if of else found
+
+
+def _leads(found: PipelineConditions, plan: Plan) -> Iterator[Lead]:
+    """The families of a pipeline that is beside others, by how far ahead its copies are made."""
+    start = 0
+    for n in (0, *(x for x in leads(plan, found.loop, found.of) if x)):
+        if start < n:
+            yield Lead(found.family_of(start + 1, 1), start, n - 1)
+        yield Lead(found.family_of(n + 1, 1), n, n)
+        start = n + 1
+    yield Lead(found.family_of(start + 1, 1), start)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from explorer.run.counterexample.pipelines import pipeline_conditions
 from tests.hazards.corpus import TWICE, rows
+from tests.transforms.test_engines import ENGINES, before
 from tests.transforms.test_overlap import tiled
 from tests.views.figures.support import written
 
@@ -46,3 +49,20 @@ def test_nothing_to_ask_is_a_sentence() -> None:
     assert not shown.spec
     assert "No loop computes in steps" in shown.note
     assert isinstance(pipeline_conditions(written("softmax"), "i"), str)
+
+
+@pytest.mark.parametrize(("x", "y"), [(("bulk", 4), ("bulk", 2)), (("async", 2), ("async", 5)), (("bulk", 3), ("async", 5)),
+                                      (("async", 3), ("bulk", 0))])
+def test_beside_other_pipelines_the_condition_is_that_of_every_cell(x: tuple[str, int], y: tuple[str, int]) -> None:
+    """Groups are committed in another order where they run further ahead than the others; or wait behind the copies."""
+    s = before().stage("x", "k", **ENGINES[x[0]]).stage("y", "k", **ENGINES[y[0]])
+    for name, stages in (("x_s", x[1]), ("y_s", y[1])):
+        s = s.pipeline("k", stages, copies=(name,)) if stages else s
+    for name in ("x_s", "y_s"):
+        data = s.pipeline_conditions("k", copies=(name,))
+        code = data.condition.always.replace("release distance", "R").replace("in flight", "F").replace("stages", "S")
+        cells = data.grid(6, 7)
+        assert [eval(code, {"S": c.stages, "R": c.release_distance, "F": c.in_flight}) for c in cells] == [c.legal for c in cells]
+        assert any(c.legal for c in cells)
+        worst = data.least()
+        assert data.cell(worst.S, worst.R, worst.F).least == worst
