@@ -14,6 +14,7 @@ from explorer.schedule import Schedule
 from tests.kernel.bulk_schedules import several_tiles
 from tests.mutants.ir import IRMutant, ir_mutants
 from tests.mutants.ir_pipelines import KINDS, warpgroup
+from tests.mutants.ir_slots import SLOTS
 
 from .bugs import factors, steps, twice
 from .test_bugs import holds
@@ -21,8 +22,11 @@ from .test_bugs import holds
 PIPELINES: dict[str, Callable[[int], Schedule]] = {
     "one stage": lambda k: steps(1, k), "two stages": lambda k: steps(2, k), "three stages": lambda k: steps(3, k),
     "tile after tile": lambda k: several_tiles(2, k), "products in flight": lambda k: factors(3, k).overlap("k"),
-    "copies of threads": twice, "threads write factors": warpgroup}
+    "copies of threads": twice, "threads write factors": warpgroup,
+    "a producer, two slots": lambda k: factors(1, k).specialise("k", 2),
+    "a producer, three slots": lambda k: factors(1, k).specialise("k", 3)}
 RULES = {f"{kind} {n}": rule for kind, rules in KINDS.items() for n, rule in enumerate(rules)}
+RULES |= {f"slots{n} {what}": rule for n, (what, rule) in enumerate(SLOTS.items())}
 
 
 def mutants(schedule: Schedule) -> dict[str, list[IRMutant]]:
@@ -55,3 +59,4 @@ def test_conditions_hold_with_other_trip_counts(name: str) -> None:
                     seen[kind.split()[0]] += 1
     assert sum(seen.values()) >= 6, seen
     assert len(seen) >= 2, "several kinds"
+    assert "producer" not in name or sum(n for kind, n in seen.items() if kind.startswith("slots")) >= 9, seen

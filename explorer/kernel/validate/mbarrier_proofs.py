@@ -105,18 +105,22 @@ class Numbered:
     phases : Phases
     """
 
+    CLOSING, WAITING = "commit", "wait"
+    """Kinds of synchronisations that close what is numbered, and that wait for it."""
+
     def __init__(self, phases: Phases) -> None:
         self.phases, self.low = phases, phases.coordinates.low
-        self.syncs = {name: (sync, time_loops(loops)) for name, (sync, loops) in phases.syncs.items()}
+        self.syncs = {name: (sync, time_loops(loops)) for name, (sync, loops) in phases.syncs.items()
+                      if sync.kind == self.CLOSING or (sync.kind == self.WAITING and self.asked(sync))}
         self.planned = {self.low.variable[x.id]: var(x.id) for _, loops in self.syncs.values() for x in loops}
 
     def runs(self, wait: str) -> Iterator[Run]:
         """The runs of the innermost loop around a wait."""
-        sync, loops = self.syncs[wait]
+        loops = self.syncs[wait][1]
         if not loops:
             return
         *outer, loop = loops
-        group = self.phases.groups.awaited(sync)
+        group = self.group(wait)
         every = whole = group.coefficient(loop.id)
         if every < 1 or prod(x.extent for x in outer) > MOST_RUNS:
             return
@@ -128,19 +132,35 @@ class Numbered:
         for at in product(*(range(x.start, x.start + x.extent) for x in outer)):
             yield Run(loop, dict(zip((x.id for x in outer), at, strict=True)), every, known)
 
+    def asked(self, wait: Sync) -> bool:
+        """Whether a wait is for what is numbered."""
+        return self.phases.groups.asked(wait)
+
     def group(self, name: str) -> Expr:
         """The group that a sync closes or waits for."""
         sync, groups = self.syncs[name][0], self.phases.groups
-        return groups.awaited(sync) if sync.kind == "wait" else groups.group_of(name)
+        return groups.awaited(sync) if sync.kind == self.WAITING else groups.group_of(name)
+
+    def closes(self, name: str) -> tuple[Expr, ...]:
+        """A commit closes a group where all of these are at least 0."""
+        return self.phases.groups.closes(name)
 
     def waits(self) -> Iterator[str]:
         """The waits of the kernel."""
-        return (name for name, (sync, _) in self.syncs.items() if sync.kind == "wait")
+        return (name for name, (sync, _) in self.syncs.items() if sync.kind == self.WAITING)
+
+    def named(self, number: int) -> str:
+        """What has a number, in words."""
+        return f"group {number}"
+
+    def who(self, name: str) -> str:
+        """Who closes or waits, in words."""
+        return "every thread" if self.syncs[name][0].kind == self.WAITING else "the first thread"
 
     def closed(self, name: str, run: Run, side: str) -> Iterator[Row]:
         """The iterations in which a commit closes a group."""
         yield from run.box(self.syncs[name][1], side)
-        for e in self.phases.groups.closes(name):
+        for e in self.closes(name):
             yield Row(((run.moved(Condition(e)).expr, side, 1),), 0)
 
     def side(self, name: str, side: str, more: Sequence[str] = ()) -> Tuple:
@@ -163,13 +183,13 @@ class Numbered:
         def cases(run: Run) -> Iterator[Asked]:
             told = run.told(group)
             mine, right = run.told(text), quotient(told, count) if parity else told
-            here = tuple(self.closed(name, run, "a") if sync.kind == "commit" else run.box(loops, "a"))
+            here = tuple(self.closed(name, run, "a") if sync.kind == self.CLOSING else run.box(loops, "a"))
             apart: Cases = ((Condition(remainder(mine - right, period) - 1),),) if reduced else negated(
                 (Condition(mine - remainder(right, period), True),))
             for case in apart:
                 yield (self.side(name, "a"),), (*here, *rows(case, "a"))
 
-        wait = name if sync.kind == "wait" else next(self.waits(), "")
+        wait = name if sync.kind == self.WAITING else next(self.waits(), "")
         found = self._least(wait, cases, [("a", x.id) for x in loops]) if wait else None
         if found is None:
             return None
@@ -179,13 +199,14 @@ class Numbered:
         number = run.told(group).evaluate(values)
         said, slot, right = run.told(text).evaluate(values), number % count, number // count % 2
         said = said % period if reduced else said
-        does = (f"waits for phase {said} of mbarrier {slot}, where group {number} is counted in phase {right}" if parity
-                else f"uses mbarrier {said} for group {number}")
-        own = self._act(name, mine, does, sync.kind == "wait")
+        what = self.named(number)
+        does = (f"waits for phase {said} of mbarrier {slot}, where {what} is counted in phase {right}" if parity
+                else f"uses mbarrier {said} for {what}")
+        own = self._act(name, mine, does)
         partner = self._partner(name, number, at[SHOWN])
         if partner is None:
             return None
-        pair = (partner, own) if sync.kind == "wait" else (own, partner)
+        pair = (partner, own) if sync.kind == self.WAITING else (own, partner)
         says = "they are not of one phase" if parity else "they are not on one mbarrier"
         told = self._for_all_rings(name, text) if parity and reduced else ""
         return Proof(told or condition(every), self._sizes(at, mine), *pair, says)
@@ -206,9 +227,9 @@ class Numbered:
 
     def _partner(self, name: str, group: int, trips: int) -> Act | None:
         """Who closes a group, or else waits for it."""
-        closes = self.syncs[name][0].kind == "wait"
+        closes = self.syncs[name][0].kind == self.WAITING
         for other, (sync, loops) in self.syncs.items():
-            if (sync.kind == "commit") != closes or sync.kind not in ("commit", "wait"):
+            if (sync.kind == self.CLOSING) != closes:
                 continue
             for wait in (name if closes else other,):
                 for run in self.runs(wait):
@@ -218,11 +239,11 @@ class Numbered:
                     for point in product(*boxes):
                         at = {**run.at, **dict(zip((x.id for x in free), point, strict=True))}
                         closed = all(run.moved(Condition(e)).expr.evaluate({**at, TRIPS: trips}) >= 0
-                                     for e in (self.phases.groups.closes(other) if closes else ()))
+                                     for e in (self.closes(other) if closes else ()))
                         if closed and told.evaluate({**at, TRIPS: trips}) == group:
                             verb = "arrives" if closes else "waits"
-                            return self._act(other, at, f"{verb} on mbarrier {group % self.phases.count} for group {group}",
-                                             not closes)
+                            return self._act(other, at, f"{verb} on mbarrier {group % self.phases.count} for "
+                                                        f"{self.named(group)}")
         return None
 
     # -- arrivals that are missing, or too many ----------------------------------------------------------------------------
@@ -254,11 +275,11 @@ class Numbered:
             mine, theirs = ({x.id: at[f"{side}:{x.id}"] for x in loops}
                             for side, loops in (("a", own), ("b", self.syncs[wait][1])))
             group = run.told(self.group(name)).evaluate({**mine, TRIPS: at[SHOWN]})
-            arrival = self._act(name, mine, f"{'arrives' if what == 'again' else 'does not arrive'} for group {group}", False)
+            arrival = self._act(name, mine, f"{'arrives' if what == 'again' else 'does not arrive'} for {self.named(group)}")
             if what == "again":
                 return Proof(condition(every), self._sizes(at, theirs), arrival, replace(arrival, does="arrives again"),
                              f"the second one ends the phase behind the one for which {wait} waits")
-            waiting = self._act(wait, theirs, f"waits for group {group}", True)
+            waiting = self._act(wait, theirs, f"waits for {self.named(group)}")
             return Proof(condition(every), self._sizes(at, theirs), arrival, waiting, "the wait does not end")
         return None
 
@@ -296,8 +317,7 @@ class Numbered:
     def _sizes(self, at: Mapping[str, int], iteration: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         return ((SHOWN, at[SHOWN]), ("S", self.phases.count), *((self.low.variable[n], v) for n, v in iteration.items()))
 
-    def _act(self, name: str, at: Mapping[str, int], does: str, everyone: bool) -> Act:
+    def _act(self, name: str, at: Mapping[str, int], does: str) -> Act:
         sync: Sync = self.syncs[name][0]
         loops = tuple(self.low.variable[x.id] for x in self.syncs[name][1])
-        return Act(sync.id, tuple(at[x.id] for x in self.syncs[name][1]), (), (), does, loops,
-                   "every thread" if everyone else "the first thread")
+        return Act(sync.id, tuple(at[x.id] for x in self.syncs[name][1]), (), (), does, loops, self.who(name))

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from ...ir.expr import Expr, quotient, remainder
-from ...ir.finding import Finding
+from ...ir.finding import Finding, Proving
 from ...ir.tree import WARP_SIZE, Loop, Sync
 from ...poly.arrivals import release_mbarriers
-from ...poly.groups import PRODUCTS, RELEASES, closed_before, path_to
+from ...poly.groups import PRODUCTS
 from ..nodes import Acquire, Arrive, Await, AwaitTurn, PassTurn, Release, WaitProducts
 from .leaves import finding
 from .points import Coordinates
+from .slot_proofs import Released, numbered
 from .steps import Step
 from .waits import Phases, first_of, in_order, planned_nodes
 from .wanted import Wanted
@@ -49,10 +50,12 @@ class _Slots(Phases):
             if number is None:
                 continue  # told by `in_order`: it is none of the plan's
             if wrong := self.apart(s, s.node.slot, remainder(number, self.count, s.ranges)):
-                yield finding("flow", name, f"uses the mbarrier of another slot{first_of(wrong, s)}", s)
+                yield finding("flow", name, f"uses the mbarrier of another slot{first_of(wrong, s)}", s,
+                              proving=Proving(lambda s=s: Released(self).other(s, parity=False)))
             parity = remainder(quotient(number, self.count, s.ranges), 2, s.ranges)
             if isinstance(s.node, Acquire) and (wrong := self.apart(s, s.node.parity, parity)):
-                yield finding("flow", name, f"waits for another phase of the mbarrier{first_of(wrong, s)}", s)
+                yield finding("flow", name, f"waits for another phase of the mbarrier{first_of(wrong, s)}", s,
+                              proving=Proving(lambda s=s: Released(self).other(s, parity=True)))
             if not self.runs(s, self.first if isinstance(s.node, Acquire) else ()):
                 yield finding("flow", name, "is not run by the threads that should, in every iteration", s)
 
@@ -61,5 +64,4 @@ class _Slots(Phases):
         sync, loops = self.syncs.get(next(iter(step.node.ids), ""), (None, ()))
         if sync is None:
             return None
-        number = closed_before(path_to(self.kernel, sync.id), RELEASES) + 2 * self.count
-        return self.told(number - (sync.pending + 1) if sync.kind == "acquire" else number, loops)
+        return self.told(numbered(self, sync), loops)
