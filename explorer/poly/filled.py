@@ -9,9 +9,9 @@ as there is something to copy, and groups are numbered without the others::
     counted    0 1 | 2 3 4            5 6 | 7 8 9
 
 Numbers stay affine in the loops around: a loop that stops closing groups contributes a constant to whatever comes after it.
-Where an iteration closes several groups, of pipelines of different depths, the shallow ones copy nothing in the first iterations
-of the prologue, and some groups hold copies of each thread alone.  Each of the c others of an iteration is then counted for
-itself: number ``c * n + p`` is the n-th of the p-th one.
+An iteration may close several groups, of pipelines of different depths: the shallow ones copy nothing in the first iterations of
+the prologue, and some hold copies of each thread alone.  Its c groups of bulk copies are then counted one apart from the other:
+the p-th one of the n-th iteration that has it is group ``c * n + p``.
 Where that cannot be said of all waits of a kernel, every group is counted.
 """
 
