@@ -116,8 +116,8 @@ PAIR, CLUSTERED = 2, 120 / 132
 are there at a time (``cuOccupancyMaxActiveClusters``, H200).  128 tiles take two rounds in clusters of four: 512 x 4096 x 1024
 15.4 µs instead of 8.9 in clusters of two (H100)."""
 BEYOND = 1.75
-"""How much longer a row of a box takes that lies beyond the array, of which nothing is read: 4 x 11008 x 4096 took 44.6 µs in
-tiles of 64 x 64 x 64 with 6 stages, 64 x 11008 x 4096 in the same 24.9 (H200)."""
+"""What a row of a box that lies beyond the array takes more than one that is read, as a multiple of that one: 4 x 11008 x 4096
+took 44.6 µs in tiles of 64 x 64 x 64 with 6 stages, 64 x 11008 x 4096 in the same 24.9 (H200)."""
 LEAST_BOX = 8192
 """Bytes of a box from which on resident blocks load faster together (:attr:`Rates.beside`).  Of tilings of 64 x 64 x 64, three of
 which are resident, 512 x 3072 x 768 took 0.73 of what one alone would let expect; none gained where rows begin inside of a line
