@@ -14,9 +14,8 @@ is compared with the plan, as exact relations over physical coordinates and loop
 - *barriers*: those in the text order all threads that meet in one element (:mod:`~explorer.kernel.validate.barriers`);
 - *bounds*: no access leaves its array (:mod:`~explorer.kernel.validate.bounds`).
 
-A finding about barriers, commits, waits or arrivals has a proof, found out when it is read: for which trip counts and stages it
-holds, and the least instance with the two that do not fit (:mod:`~explorer.kernel.validate.race_proofs`,
-:mod:`~explorer.kernel.validate.mbarrier_proofs`, :mod:`~explorer.kernel.validate.lifted`).
+A finding about barriers, commits, waits, arrivals or releases has a proof, found out when it is read: for which trip counts and
+stages it holds, and the least instance with the two that do not fit (:mod:`explorer.kernel.validate.proofs`).
 
 A pass that breaks one of these is caught in the schedule that it breaks, and nothing is written.  The idea is that of
 Pnueli, Siegel and Singerman, "Translation Validation" (TACAS 1998).

@@ -23,7 +23,7 @@ from ..nodes import Barrier, Collect, Combine, Do, For, Wait, WaitProducts
 from .boxes import Boxed, BoxStored
 from .leaves import finding
 from .points import Coordinates
-from .race_proofs import Way, raced
+from .proofs.races import Way, raced
 from .steps import Around, Branch, Round, Step, common
 from .touches import Touch, conflict, touches, wait_for
 from .wanted import Wanted

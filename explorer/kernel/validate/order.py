@@ -18,8 +18,8 @@ from ...poly.linear import differ, equal
 from ..nodes import Apply, Collect, Contribute, Copy, Do, Held, Load, Put
 from .held import LANE, Registers
 from .leaves import finding
-from .lifted import judged_as_plan
 from .points import Coordinates
+from .proofs.lifted import judged_as_plan
 from .steps import Step, common, exclusive
 from .touches import Touch, conflict, touches
 from .wanted import Wanted

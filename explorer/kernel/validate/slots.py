@@ -13,7 +13,7 @@ from ...poly.groups import PRODUCTS
 from ..nodes import Acquire, Arrive, Await, AwaitTurn, PassTurn, Release, WaitProducts
 from .leaves import finding
 from .points import Coordinates
-from .slot_proofs import Released, numbered
+from .proofs.releases import Released, numbered
 from .steps import Step
 from .waits import Phases, first_of, in_order, planned_nodes
 from .wanted import Wanted

@@ -28,10 +28,10 @@ from .barriers import Text, meetings
 from .boxes import Boxed
 from .ends import ends
 from .leaves import finding
-from .lifted import judged_as_plan
-from .mbarrier_proofs import Numbered
 from .order import is_placed
 from .points import Coordinates, negated
+from .proofs.lifted import judged_as_plan
+from .proofs.mbarriers import Numbered
 from .steps import Round, Step, common, exclusive
 from .wanted import Wanted
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...errors import ExplorerError
-from ...ir.finding import Proof
-from ...ir.plan import Plan
-from ...ir.tree import Leaf, Loop, Node, Sync
-from ...poly.judge import judge
-from ...poly.ring_text import proof_of
-from ..nodes import Arrive, Await, Commit, Wait, WaitProducts
-from .points import Coordinates
-from .steps import Step
+from ....errors import ExplorerError
+from ....ir.finding import Proof
+from ....ir.plan import Plan
+from ....ir.tree import Leaf, Loop, Node, Sync
+from ....poly.judge import judge
+from ....poly.ring_text import proof_of
+from ...nodes import Arrive, Await, Commit, Wait, WaitProducts
+from ..points import Coordinates
+from ..steps import Step
 
 COUNTED = (Arrive, Await, Commit, Wait, WaitProducts)
 KINDS = ("commit", "wait", "wait_products")

@@ -1,6 +1,6 @@
 """The smallest release, or wait of the producer for one, that does not match the other, and for which trip counts there is one.
 
-As in :mod:`~.mbarrier_proofs`, for releases instead of groups.  They are counted from two rounds before the first one: at its
+As in :mod:`~.mbarriers`, for releases instead of groups.  They are counted from two rounds before the first one: at its
 first waits the producer finds phases that seem to be over, as the mbarriers are new.
 """
 
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...ir.expr import Expr
-from ...ir.finding import Act
-from ...ir.tree import Sync
-from ...poly.groups import RELEASES, closed_before, path_to
-from .mbarrier_proofs import Numbered
+from ....ir.expr import Expr
+from ....ir.finding import Act
+from ....ir.tree import Sync
+from ....poly.groups import RELEASES, closed_before, path_to
+from .mbarriers import Numbered
 
 if TYPE_CHECKING:
-    from .waits import Phases
+    from ..waits import Phases
 
 
 class Released(Numbered):

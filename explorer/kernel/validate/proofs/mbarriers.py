@@ -15,21 +15,21 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
-from ...errors import Undecided
-from ...ir.expr import Expr, Quotient, Remainder, const, quotient, remainder, var
-from ...ir.finding import Act, Proof
-from ...ir.tree import Loop, Sync
-from ...poly.linear import Case, Tuple, at_least, at_most, equal
-from ...poly.linear import Condition as Row
-from ...poly.phase_parity import MBARRIERS, parities
-from ...poly.symbolic_trips import NEVER, SHOWN, TRIPS, Failing, condition, failing, least, moved
-from ..conditions import Condition
-from .points import Cases, both, change, negated, none_of, rows
-from .steps import Step
-from .symbolic_loop import ahead, time_loops
+from ....errors import Undecided
+from ....ir.expr import Expr, Quotient, Remainder, const, quotient, remainder, var
+from ....ir.finding import Act, Proof
+from ....ir.tree import Loop, Sync
+from ....poly.linear import Case, Tuple, at_least, at_most, equal
+from ....poly.linear import Condition as Row
+from ....poly.phase_parity import MBARRIERS, parities
+from ....poly.symbolic_trips import NEVER, SHOWN, TRIPS, Failing, condition, failing, least, moved
+from ...conditions import Condition
+from ..points import Cases, both, change, negated, none_of, rows
+from ..steps import Step
+from ..symbolic_loop import ahead, time_loops
 
 if TYPE_CHECKING:
-    from .waits import Phases
+    from ..waits import Phases
 
 MOST_RUNS = 64
 """Executions of the pipelined loop that are looked at one by one."""

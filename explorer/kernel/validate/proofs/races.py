@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ...errors import Undecided
-from ...ir.expr import Expr, const
-from ...ir.finding import Act, Proof
-from ...poly.linear import Case
-from ...poly.linear import Condition as Row
-from ...poly.symbolic_trips import SHOWN, Failing, condition, failing, least
+from ....errors import Undecided
+from ....ir.expr import Expr, const
+from ....ir.finding import Act, Proof
+from ....poly.linear import Case
+from ....poly.linear import Condition as Row
+from ....poly.symbolic_trips import SHOWN, Failing, condition, failing, least
+from ..points import Coordinates
+from ..steps import Step, common
+from ..symbolic_loop import sized
+from ..touches import Touch, meetings_of, wait_for
 from .lifted import judged_as_plan
-from .points import Coordinates
-from .steps import Step, common
-from .symbolic_loop import sized
-from .touches import Touch, meetings_of, wait_for
 
 Way = tuple[Touch, Touch, Callable[[], tuple[Row, ...]]]
 """Two accesses, the first of which comes first, and what holds of their loops."""
