@@ -8,10 +8,12 @@ import pytest
 
 import explorer as ex
 from explorer.errors import ResourceError, ScheduleError
+from explorer.ir.finding import Finding
 from explorer.kernel import passes
 from explorer.kernel.emit import emit
 from explorer.kernel.interpreter import Order, execute
 from explorer.kernel.launches import plan_ir
+from explorer.kernel.validate import judged
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
 from explorer.run.nvrtc.compiler import compile_module
@@ -90,6 +92,22 @@ def test_no_thread_is_two_phases_behind() -> None:
     assert faults(ir) == []
     dropped = [faults(m.ir) for m in ir_mutants(ir, {"no barrier": no_barrier})]
     assert any("ends the phase behind the one that threads may still wait for" in found for said in dropped for found in said)
+
+
+def reused(k: int) -> list[Finding]:
+    """What is said of the phases once the barriers of a step are gone, in so many elements of depth."""
+    mutants = ir_mutants(plan_ir(tiled_product(3, k, slots=6).plan), {"no barrier": no_barrier})
+    return [found for m in mutants for launch in m.ir.launches for found in judged(launch) if "ends the phase" in found.what]
+
+
+def test_an_mbarrier_that_is_used_again_too_early_has_its_trip_counts_and_its_pair() -> None:
+    (found,) = reused(104)
+    proof = found.proof
+    assert proof is not None
+    assert proof.condition == "legal iff K <= 3"
+    assert str(proof.source) == "k.wait at k = 0 (every thread) waits on mbarrier 0 for group 0"
+    assert str(proof.sink) == "k.commit at k = 1 (the first thread) arrives on it for group 3"
+    assert [bool(reused(16 * trips)) for trips in (2, 3, 4, 9)] == [False, False, True, True]
 
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])

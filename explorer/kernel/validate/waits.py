@@ -19,7 +19,7 @@ from ...poly.feasible import feasible
 from ...poly.filled import counted
 from ...poly.groups import PRODUCTS
 from ...poly.linear import Condition as Row
-from ...poly.linear import at_least, equal, less
+from ...poly.linear import at_least, equal
 from ...poly.mechanism import ASYNCHRONOUS
 from ...poly.region import Region
 from ..conditions import Condition
@@ -31,8 +31,8 @@ from .leaves import finding
 from .order import is_placed
 from .points import Coordinates, negated
 from .proofs.lifted import judged_as_plan
-from .proofs.mbarriers import Numbered
-from .steps import Round, Step, common, exclusive
+from .proofs.mbarriers import Along, Numbered, rows_of
+from .steps import Step, common, exclusive
 from .wanted import Wanted
 
 Entry = tuple[str, str, tuple[str, ...]]
@@ -271,21 +271,23 @@ class Phases:
         text = Text(self.steps, tuple(meetings(self.steps, self.wanted, self.coordinates)))
         for w in waits:
             for a in arrivals:
-                if any(self.meet(w, a, rows) for rows in self.unordered(text, w, a)):
+                ways = [way for way in self.unordered(text, w, a) if self.meet(w, a, rows_of(way))]
+                if ways:
                     what = f"ends the phase behind the one that threads may still wait for in {w.node.ids[0]}"
-                    yield finding("race", next(iter(a.node.ids), ""), what, a)
+                    proving = Proving(lambda w=w, a=a, ways=ways: Numbered(self).reused(w.node.ids[0], a.node.ids[0], ways))
+                    yield finding("race", next(iter(a.node.ids), ""), what, a, proving=proving)
 
-    def unordered(self, text: Text, w: Step, a: Step) -> Iterator[tuple[Row, ...]]:
+    def unordered(self, text: Text, w: Step, a: Step) -> Iterator[Along]:
         """The ways from a wait to a later arrival with no meeting of all threads on them."""
-        loops = w.loops[: common(w, a)]
+        loops = tuple(x.node.var for x in w.loops[: common(w, a)])
         if w.number < a.number and not text.between(w.number, a.number, (*w.around, *a.around)):
-            yield tuple(_same(x) for x in loops)
-        for depth, loop in enumerate(loops):
-            outer, v = tuple(_same(x) for x in loops[:depth]), var(loop.node.var)
+            yield tuple((x, 0) for x in loops)
+        for depth, loop in enumerate(w.loops[: len(loops)]):
+            outer = tuple((x, 0) for x in loops[:depth])
             if not text.round(loop, w, a):
-                yield (*outer, equal(v + 1, "a", v, "b"))
+                yield (*outer, (loop.node.var, 1))
             if not text.anywhere(loop, w.around):
-                yield (*outer, less(v, "a", v, "b", 2))
+                yield (*outer, (loop.node.var, 2))
 
     def meet(self, w: Step, a: Step, rows: tuple[Row, ...]) -> bool:
         """Whether an arrival ends the phase after the one that is waited for."""
@@ -303,8 +305,3 @@ def first_of(wrong: Region, step: Step) -> str:
     loops = tuple(x.node.var for x in step.loops)
     where = ", ".join(f"{name} = {value}" for name, value in wrong.least(loops).items()) if loops else ""
     return f", first at {where}" if where else ""
-
-
-def _same(loop: Round) -> Row:
-    v = var(loop.node.var)
-    return equal(v, "a", v, "b")

@@ -19,7 +19,7 @@ from ....errors import Undecided
 from ....ir.expr import Expr, Quotient, Remainder, const, quotient, remainder, var
 from ....ir.finding import Act, Proof
 from ....ir.tree import Loop, Sync
-from ....poly.linear import Case, Tuple, at_least, at_most, equal
+from ....poly.linear import Case, Tuple, at_least, at_most, equal, less
 from ....poly.linear import Condition as Row
 from ....poly.phase_parity import MBARRIERS, parities
 from ....poly.symbolic_trips import NEVER, SHOWN, TRIPS, Failing, condition, failing, least, moved
@@ -36,6 +36,15 @@ MOST_RUNS = 64
 What = Literal["missing", "again"]
 Asked = tuple[tuple[Tuple, ...], Case]
 """Variables, and what holds of them where something is wrong."""
+
+
+Along = tuple[tuple[str, int], ...]
+"""From one node to a later one: for loops around both whether that is in the same iteration (0), the next, or a later one (2)."""
+
+
+def rows_of(way: Along) -> tuple[Row, ...]:
+    """What a way says of the loops of both."""
+    return tuple(less(var(x), "a", var(x), "b", 2) if by > 1 else equal(var(x) + by, "a", var(x), "b") for x, by in way)
 
 
 class _NotAffine(Exception):
@@ -295,6 +304,33 @@ class Numbered:
                   for row in (at_least(var(n), "a", low), at_most(var(n), "a", high))]
         for case in (*both(first, none_of(ran)), *both(ran, negated(first[0]))):
             yield (*bounds, *rows(case, "a"))
+
+    # -- an mbarrier that is used again too early --------------------------------------------------------------------------
+
+    def reused(self, wait: str, name: str, ways: Sequence[Along]) -> Proof | None:
+        """An arrival for the group that has a wait's mbarrier next, with no meeting of all threads behind the wait."""
+        (_, own), (_, theirs) = self.syncs[wait], self.syncs[name]
+        planned = [tuple((self.planned[x].terms[0][0], by) for x, by in way if x in self.planned) for way in ways]
+
+        def cases(run: Run) -> Iterator[Asked]:
+            next_one = equal(run.told(self.group(wait)) + self.phases.count, "a", run.told(self.group(name)), "b")
+            for way in planned:
+                if any(by and x in run.at for x, by in way):
+                    continue  # in another run
+                rows = rows_of(tuple((str(x), by) for x, by in way if x not in run.at))
+                yield ((self.side(wait, "a"), self.side(name, "b")),
+                       (*run.box(own, "a"), *self.closed(name, run, "b"), next_one, *rows))
+
+        order = [("a", x.id) for x in own] + [("b", x.id) for x in theirs]
+        if (found := self._least(wait, cases, order)) is None:
+            return None
+        at, run, every = found
+        mine, other = ({x.id: at[f"{side}:{x.id}"] for x in loops} for side, loops in (("a", own), ("b", theirs)))
+        group = run.told(self.group(wait)).evaluate({**mine, TRIPS: at[SHOWN]})
+        waiting = self._act(wait, mine, f"waits on mbarrier {group % self.phases.count} for {self.named(group)}")
+        again = self._act(name, other, f"arrives on it for {self.named(group + self.phases.count)}")
+        return Proof(condition(every), self._sizes(at, mine), waiting, again,
+                     "the second one may end a phase more, and the wait takes that for the one before")
 
     # -- answers -----------------------------------------------------------------------------------------------------------
 
