@@ -10,7 +10,7 @@ from ..ir.plan import Plan
 from ..ir.program import Access, Array, Program, Statement
 from ..ir.scalar import Read
 from ..ir.tree import Leaf
-from ._domain import around, identity_leaf, program_leaf, with_statements
+from ._domain import around, program_leaf, with_statements
 from .base import Transform, no_leaf
 
 
@@ -114,5 +114,6 @@ def _with_copy(program: Program, statement: Statement, temporary: Array, copy: S
     leaf, _ = program_leaf(program, statement.name)
     listed = with_statements(program, statement.name, after=(copy,))
     retargeted = replace(statement, target=replace(statement.target, array=temporary.name))
-    return replace(listed, arrays=(*program.arrays, temporary), body=around(program.body, leaf.id, after=(identity_leaf(copy),)),
+    behind = Leaf(copy.name, copy.name, leaf.at, leaf.when)  # where the statement is: in parts of a loop, for one (running)
+    return replace(listed, arrays=(*program.arrays, temporary), body=around(program.body, leaf.id, after=(behind,)),
                    statements=tuple(retargeted if s is statement else s for s in listed.statements))

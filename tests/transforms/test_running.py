@@ -159,3 +159,11 @@ def f(x: ex.f32[M, N], y: ex.f32[M]):
     s = define(text, "started.py").schedule(M=3, N=8).split("k", 4).split("k_2", 4)
     with pytest.raises(TransformError, match="not every element that S0 starts has values"):
         s.running("peak", "k")
+
+
+@pytest.mark.parametrize("statement", ["S1_start", "S1_before", "S1_scale", "S3_start"])
+def test_what_it_makes_can_be_outlined(statement: str) -> None:
+    """Such a statement runs in the parts of a loop of the program, not in loops of its own dimensions (chain 2031:30)."""
+    s = weighted.schedule(M=3, N=10).split("k", 4).split("k_2", 4).split("k_3", 4).running("peak", "k").outline(statement)
+    assert s.judgement.legal
+    assert s.run(device="cpu", time=False).correct
