@@ -194,7 +194,8 @@ def _copies(plan: Plan, kernel: Kernel, loop: Loop) -> Verdict | None:
     if groups > 1 and all(n.kind in ("commit", "wait") and not n.pending for n in syncs):
         return no(f"{loop.id} makes its copies in {groups} groups", "a producer fills one slot in an iteration, with one group",
                   f"stage them all at {loop.id} before its statements have loops of their own (distribute)")
-    if len(syncs) != 2 or any(n.pending for n in syncs) or any(n.kind not in ("commit", "wait") for n in syncs):
+    early = any(dict(leaf.at)[scope_dim(plan, leaf)] != var(loop.id) for leaf in made)
+    if early or len(syncs) != 2 or any(n.pending for n in syncs) or any(n.kind not in ("commit", "wait") for n in syncs):
         return no(f"the copies or products of {loop.id} run ahead already", hint="specialise before pipeline and overlap")
     return None
 

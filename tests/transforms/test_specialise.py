@@ -22,6 +22,7 @@ from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling, tilings
 from explorer.transforms.specialise import Specialise
 from tests.strategies.products import product
+from tests.transforms.test_overlap import tiled
 
 ONE = Tiling("warpgroup", 64, 64, 64, 1, 1, 3, producer=True)
 SHAPES = {
@@ -224,3 +225,11 @@ def test_a_gelu_follows_tiles_in_turn_where_all_blocks_have_as_many(m: int, grid
              if (t.rows, t.columns, t.stages) == (128, 256, 3) and t.persistent}
     assert found == ({grid} if grid else set())
     assert all(t.bulk_stores == t.through for t in tilings(form, ex.gpu("H200")) if t.persistent)
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_a_pipeline_is_none_for_a_producer_whatever_its_depth(stages: int) -> None:
+    """Of two stages no wait leaves anything pending, but the copies run ahead all the same (chain 2032:215)."""
+    verdict = tiled(stages, M=64, N=64, K=256).try_step(Specialise("k", 2))[0]
+    assert not verdict
+    assert verdict.what == "the copies or products of k run ahead already"
