@@ -8,30 +8,15 @@ from explorer.transforms.running import Running
 from explorer.transforms.shuffle import Shuffle
 from explorer.transforms.specialise import Specialise
 from explorer.transforms.take_turns import TakeTurns
+from tests.transforms.test_running import weighted
+from tests.transforms.test_shuffle import quads
 
 from .programs import Case, define
 
 
-def sums_against_maxima(pick: random.Random, label: str) -> Case:
+def sums_against_maxima(pick: random.Random, _label: str) -> Case:
     """A maximum and sums of exponentials against it, each in parts of one loop; of some the maximum runs already."""
-    text = """@ex.program
-def f(x: ex.f32[M, N], w: ex.f32[N], y: ex.f32[M]):
-    for i in range(M):
-        peak = ex.local(ex.f32)
-        total = ex.local(ex.f32)
-        mean = ex.local(ex.f32)
-        peak = -ex.inf
-        for k in range(N):
-            peak = max(peak, x[i, k])
-        total = 0.0
-        for k in range(N):
-            total += ex.exp(x[i, k] - peak)
-        mean = 0.0
-        for k in range(N):
-            mean += w[k] * ex.exp(x[i, k] - peak)
-        y[i] = mean / total
-"""
-    s = define(text, f"{label}.py").schedule(M=pick.choice((1, 2, 3)), N=pick.choice((4, 6, 7, 10)))
+    s = weighted.schedule(M=pick.choice((1, 2, 3)), N=pick.choice((4, 6, 7, 10)))
     size = pick.choice((2, 3, 4))
     s = s.split("k", size).split("k_2", size).split("k_3", size)
     s = s.bind("i", pick.choice(("block.x", "thread.x"))) if pick.random() < 0.5 else s
@@ -42,24 +27,9 @@ def f(x: ex.f32[M, N], w: ex.f32[N], y: ex.f32[M]):
     return Case("sums against maxima", s)
 
 
-def values_of_quads(pick: random.Random, label: str) -> Case:
+def values_of_quads(pick: random.Random, _label: str) -> Case:
     """Values that the four lanes of a quad make and read from each other; of some by shuffles already."""
-    text = """@ex.program
-def f(x: ex.f32[M, N, 4], y: ex.f32[M, N, 4]):
-    for b in range(M):
-        part = ex.local(ex.f32, N, 4)
-        for i in range(N):
-            for z in range(4):
-                part[i, z] = x[b, i, z] * 2.0
-        for i2 in range(N):
-            for z2 in range(4):
-                total = ex.local(ex.f32)
-                total = 0.0
-                for k in range(4):
-                    total += part[i2, k]
-                y[b, i2, z2] = total + part[i2, z2]
-"""
-    s = define(text, f"{label}.py").schedule(M=pick.choice((1, 2)), N=pick.choice((8, 8, 16, 24, 11)))
+    s = quads.schedule(B=pick.choice((1, 2)), R=pick.choice((8, 8, 16, 24, 11)))
     s = s.bind("b", "block.x") if pick.random() < 0.7 else s
     lanes = pick.choice((8, 8, 8, 4))
     for i, z in (("i", "z"), ("i2", "z2")):
