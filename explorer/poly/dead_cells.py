@@ -213,6 +213,14 @@ def _over_element(statement: Statement, slot: int, expr: Expr) -> Expr | None:
     for d, e in enumerate(statement.accesses[slot].index):
         if isinstance(e, Expr) and len(e.terms) == 1 and isinstance(e.terms[0][0], str) and e.terms[0][1] == 1:
             position.setdefault(e.terms[0][0], var(f"#{d}") - e.const)
+    for d, e in enumerate(statement.accesses[slot].index):
+        if isinstance(e, Expr) and len(e.terms) > 1 and not expr.variables() <= position.keys():
+            atom, step = e.terms[0]
+            times, rest = divmod(dict(expr.terms).get(atom, 0), step)
+            without = expr - e * times
+            if times and not rest and not without.variables() & e.variables():  # a multiple of the index, whatever it is made of
+                expr = without + var(f"#{d}") * times
+                position[f"#{d}"] = var(f"#{d}")
     return expr.substitute(position) if expr.variables() <= position.keys() else None
 
 

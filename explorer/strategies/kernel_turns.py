@@ -17,6 +17,7 @@ from .price import price
 from .reductions import reduce
 from .row_column import fuse_row_column
 from .rows import rows
+from .scatter_to_gather import gathered_sums
 from .stitch import cut_long_rows
 from .windows import windows, windows_us
 
@@ -26,7 +27,7 @@ Decide = Callable[[str, Schedule, str], Schedule | None]
 
 def prepared(schedule: Schedule, approximate: bool, gathered: bool = True) -> Builder:
     """The program with its results' nests gathered, products apart and, where that is allowed, approximate functions."""
-    b = Builder(products_apart(products_summed(fuse_reduction(schedule) if gathered else schedule)))
+    b = Builder(products_apart(products_summed(fuse_reduction(gathered_sums(schedule)) if gathered else schedule)))
     if approximate:
         b.judged = False  # another way to compute the same value at the same place
         for leaf, _, _ in b.plan.leaves:

@@ -57,7 +57,8 @@ class Updates:
 
     def parallel(self, loop: Loop) -> bool:
         """Whether the element determines the loop's value."""
-        return self.alone(loop) or loop.id in self.tied.values() or told(self.when[loop.id], self.names) is not None
+        return (self.alone(loop) or loop.id in self.tied.values() or loop.id in self.read_off
+                or told(self.when[loop.id], self.names) is not None)
 
     def alone(self, loop: Loop) -> bool:
         """Whether the dimensions that the element determines do."""
@@ -93,6 +94,31 @@ class Updates:
     def names(self) -> dict[Atom, Expr]:
         """What the element determines, in names of its axes: dimensions, and the digits of its other indices."""
         return {**{d: var(d) for d in self.dims}, **{atom: e for found in self.digits.values() for atom, e in found.items()}}
+
+    @cached_property
+    def loop_digits(self) -> dict[int, dict[Atom, Expr]]:
+        """The same with loops in place of dimensions, for axes whose dimensions overlap.
+
+        ``y[2*i + k]`` with ``k`` up to 3 has no digits; in loops ``q = i + k // 2`` and ``r = k % 2`` it is ``y[2*q + r]``.
+        """
+        out: dict[int, dict[Atom, Expr]] = {}
+        at, scope = dict(self.leaf.at), ranges(self.above)
+        for axis, e in enumerate(self.statement.target.index):
+            if isinstance(e, Expr) and axis not in self.tied and axis not in self.digits and not e.variables() <= self.dims:
+                found = digits(e.substitute(at, scope), var(axis_name(axis)), scope)
+                if found and all(isinstance(atom, str) for atom in found):
+                    out[axis] = found
+        return out
+
+    @cached_property
+    def read_off(self) -> dict[Atom, Expr]:
+        """Loops whose value is a digit of an axis' index, as that digit."""
+        return {loop: e for found in self.loop_digits.values() for loop, e in found.items()}
+
+    @cached_property
+    def divided(self) -> frozenset[int]:
+        """Axes whose index has digits, of dimensions or of loops."""
+        return frozenset([*self.digits, *self.loop_digits])
 
     @property
     def carrying(self) -> tuple[Loop, ...]:
@@ -218,17 +244,20 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
         if e.variables() <= u.dims:
             index.append(e.substitute({d: var(n) for d, n in names.items()}))
             continue
-        step = 1 if axis in u.tied or axis in u.digits else gcd(*(c for _, c in e.terms))
+        last = plan.array_of[s.target.array].shape[axis] - 1
+        step = 1 if axis in u.tied or axis in u.divided else gcd(*(c for _, c in e.terms))
         low, high = Expr(tuple((a, c // step) for a, c in e.terms)).interval(known)
-        if (axis in u.tied or axis in u.digits) and parted:
-            low, high = 0, plan.array_of[s.target.array].shape[axis] - 1
+        if (axis in u.tied or axis in u.divided) and parted:
+            low, high = 0, last
+        elif step == 1:  # the domain says no more of an index that several dimensions share
+            low, high = max(low, -e.const), min(high, last - e.const)
         new = fresh(f"{s.name}.{axis}.{suffix}")
         box[new] = (low, high)
         extra.append(new)
         index.append(var(new) * step + e.const)
         if axis in u.tied:
             tie[new] = u.tied[axis], (when[u.tied[axis]] - e).const + e.const
-        elif axis in u.digits:
+        elif axis in u.divided:
             made_of[new] = axis, e
     parts = tuple(fresh(f"{x.id}.{suffix}") for x in u.factored)
     dims = (*(names[d] for d in plain), *extra, *parts)
@@ -252,7 +281,7 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
     parting = {x.id for x in u.factored if not u.parallel(x)}
     usable = here.keys() - parting
     lost = {d for d in plain if not at[d].variables() <= usable}
-    over = {d: e.substitute(at, scope) for d, (_, e) in made_of.items()}
+    over = {d: (e - e.const).substitute(at, scope) for d, (_, e) in made_of.items()}
     if mixed := next((d for d, e in over.items() if not e.variables() <= usable), None):
         return no(f"the loops of {u.leaf.id} mix the elements of {s.target.array} with the reduction",
                   f"axis {made_of[mixed][0]} is not told by the loops outside of {u.anchor(early)}",
@@ -279,12 +308,14 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
     to_new = {d: var(n) for d, n in names.items()}
     part_of = {x.id: var(d) + x.start for d, x in zip(parts, u.factored, strict=True)}
     part_of |= {loop: var(d) + shift for d, (loop, shift) in tie.items()}
-    axes = {axis_name(axis): var(d) for d, (axis, _) in made_of.items()}
+    axes = {axis_name(axis): var(d) + e.const for d, (axis, e) in made_of.items()}
     boxed = {d: box[d] for d in (*names.values(), *extra)}
 
     def value(x: Loop) -> Expr:
         """The loop's value, over the new dimensions."""
         e = when[x.id]
+        if x.id in u.read_off and not e.variables() <= u.dims:
+            return u.read_off[x.id].substitute(axes, boxed)
         if not e.variables() <= u.dims and (found := told(e, u.names)) is not None:
             return found.substitute({**to_new, **axes}, boxed)
         return e.substitute(to_new)

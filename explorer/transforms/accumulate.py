@@ -177,7 +177,7 @@ def starts(u: Updates) -> tuple[str, ...]:
     near = len(inside) == 1 and [x.id for x in inside[0][: len(stay)]] == stay
     plain = init.update is None and all(a.array != s.target.array for a in init.reads)
     mine = init.origin == "init"  # rfactor made it, for all parts of these elements
-    alike = mine or (_image(init) is not None and _image(init) == _image(s))
+    alike = mine or _image(s) is None or _image(init) == _image(s)
     if not (near and plain and alike):
         return ()
     free, named = element_dims(s), {d for e in s.target.index if isinstance(e, Expr) for d in e.variables()}

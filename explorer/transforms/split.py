@@ -23,6 +23,9 @@ class Split(Transform):
     inner loop of a split too: the dimension that it is a part of then counts as two.  A part of a loop that was cut gets a
     loop of one iteration around it (``k.part``), which says where the part ends.
 
+    Parts are counted from the loop's first iteration; `aligned`, from 0: a loop that starts at 3 then has ``v.i`` = 1 first
+    with a factor of 2.  So loops that were shifted against each other are divided at the same places, and can be fused.
+
     Before::
 
         for k in 0…1000
@@ -45,6 +48,8 @@ class Split(Transform):
     loop: str = field(metadata={"kind": "loop", "help": "the loop to split"})
     factor: int = field(metadata={"kind": "int", "min": 1, "help": "iterations of the inner loop"})
     inner: str = field(default="", metadata={"kind": "name", "help": "name of the inner loop (default: loop.i)"})
+    aligned: bool = field(default=False, metadata={
+        "kind": "bool", "help": "parts begin at multiples of the factor, not at the loop's first iteration"})
 
     def check(self, plan: Plan) -> Verdict:
         loop = get_loop(plan, self.loop)
@@ -58,25 +63,26 @@ class Split(Transform):
             return no(f"{self.inner!r} is no name for a loop", hint="letters, digits, _ and .")
         if self.inner and self.inner in plan.ids:
             return no(f"the name {self.inner!r} is taken")
-        ready = divisible(plan, loop, self.factor)
+        ready = divisible(plan, loop, self.factor, self.aligned)
         return ready if isinstance(ready, Verdict) else YES
 
     def rewrite(self, plan: Plan) -> Plan:
-        ready = divisible(plan, plan.loops[self.loop], self.factor)
+        ready = divisible(plan, plan.loops[self.loop], self.factor, self.aligned)
         plan = plan if isinstance(ready, Verdict) else ready
         hit = plan.find(self.loop)
         assert hit is not None
         loop, above = hit
         assert isinstance(loop, Loop)
         inner = self.inner or plan.fresh(f"{loop.id}.i")
-        outer_extent = -(-loop.extent // self.factor)
+        origin = 0 if self.aligned else loop.start
+        start, behind = (loop.start - origin) // self.factor, -(-(loop.start - origin + loop.extent) // self.factor)
         v = var(loop.id)
-        forward = {loop.id: v * self.factor + var(inner) + loop.start}
-        offset = v - loop.start
+        forward = {loop.id: v * self.factor + var(inner) + origin}
+        offset = v - origin
         backward = {loop.id: quotient(offset, self.factor), inner: remainder(offset, self.factor)}
-        scope = {**ranges(above), loop.id: (0, max(outer_extent, 1) - 1), inner: (0, self.factor - 1)}
+        scope = {**ranges(above), loop.id: (start, max(behind - start, 1) + start - 1), inner: (0, self.factor - 1)}
         body = retime(loop.body, forward, backward, scope)
-        new = replace(loop, extent=outer_extent, start=0, body=(Loop(inner, self.factor, body),))
+        new = replace(loop, extent=behind - start, start=start, body=(Loop(inner, self.factor, body),))
         return plan.replace_node(loop.id, new)
 
     @classmethod
@@ -95,7 +101,9 @@ class Split(Transform):
                     yield cls(node_id, factor)
 
 
-def divisible(plan: Plan, loop: Loop, factor: int) -> Plan | Verdict:
+def divisible(plan: Plan, loop: Loop, factor: int, aligned: bool = False) -> Plan | Verdict:
     """The plan in which a loop can be divided, or why it cannot."""
-    last = loop.start - (-loop.extent // factor) * factor - 1
-    return roomy(plan, loop, lambda again, x: empty_beyond(again, x, x.start, last))
+    ahead = loop.start % factor if aligned else 0
+    first = loop.start - ahead
+    last = first - (-(loop.extent + ahead) // factor) * factor - 1
+    return roomy(plan, loop, lambda again, x: empty_beyond(again, x, first, last))
