@@ -8,6 +8,7 @@ integers within the given ranges, so an answer is a proof; without one the exact
 - ``v = w + c``, ``v = c``: substitution;
 - ``g*high + low = 0`` with ``|low| < g``: both are 0 (digits of a mixed radix);
 - ``x // c = y // c`` and ``x % c = y % c``: ``x = y``;
+- as many functions of two sides' variables as tell the points of a small box apart: the variables are equal;
 - ``x % c = y % c``, or ``x % c = y`` with ``0 <= y < c``: ``x - y`` is a multiple of ``c``, and intervals may leave one, or
   none (slots and phases of a pipeline);
 - an equality without an integer solution by gcd or interval, an inequality that intervals refute: nothing satisfies it.
@@ -16,11 +17,12 @@ integers within the given ranges, so an answer is a proof; without one the exact
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import gcd
 
 from ..ir.expr import ZERO, Expr, Quotient, Ranges, Remainder, quotient, remainder, var
 from .linear import Case, Condition
+from .one_to_one import told_apart
 
 
 @lru_cache(maxsize=16384)
@@ -96,7 +98,27 @@ class Facts:
         g = gcd(e.const, *(c for _, c in e.terms))
         if g > 1:
             e = Expr(tuple((a, c // g) for a, c in e.terms), e.const // g)
-        return e == ZERO or e in self.pending or -e in self.pending or e.interval(self.ranges) == (0, 0)
+        if e == ZERO or e in self.pending or -e in self.pending or e.interval(self.ranges) == (0, 0):
+            return True
+        return any(e.substitute(way, self.ranges) == ZERO for way in self.solved)
+
+    @cached_property
+    def solved(self) -> list[dict[str, Expr]]:
+        """Variables as what the equalities that are left make of them: ``o`` as ``2*i + r - 1``; and ``r`` as ``o + 1 - 2*i``."""
+        return [way for last in (0, -1) if (way := self._solved(last))]
+
+    def _solved(self, which: int) -> dict[str, Expr]:
+        """Of several variables that an equality could be solved for, the first or the last one is taken."""
+        out: dict[str, Expr] = {}
+        for e in self.pending:
+            e = e.substitute(out, self.ranges)
+            inside = {name for atom, _ in e.terms if not isinstance(atom, str) for name in atom.expr.variables()}
+            found = [(a, c) for a, c in e.terms if isinstance(a, str) and abs(c) == 1 and a not in inside]
+            if found:
+                name, c = found[which]
+                value = (var(name) * c - e) * c
+                out = {v: x.substitute({name: value}, self.ranges) for v, x in out.items()} | {name: value}
+        return out
 
     def holds(self, condition: Condition) -> bool:
         """Whether the condition surely holds."""
@@ -147,9 +169,11 @@ class Facts:
                 left = [x for x in left if name not in x.variables()]
             else:
                 left.append(e)
-            if not todo and (joined := _joined(left)):
+            if not todo and (joined := _joined(left, self.ranges)):
                 todo.append(joined[0])
                 left = [x for x in left if x not in joined[1:]]
+            if not todo and len(left) > 1:
+                todo += told_apart(left, self.ranges)
         self.pending = tuple(left)
         return True
 
@@ -214,20 +238,16 @@ class Facts:
 _FAR = 1 << 200
 
 
-def _joined(left: list[Expr]) -> list[Expr]:
+def _joined(left: list[Expr], ranges: Ranges) -> list[Expr]:
     """``x - y`` where both ``x // c = y // c`` and ``x % c = y % c`` are left, with those two; or nothing."""
-    quotients: dict[tuple[Expr, Expr, int], Expr] = {}
-    remainders: dict[tuple[Expr, Expr, int], Expr] = {}
     for e in left:
         if len(e.terms) != 2 or e.const or e.terms[0][1] != -e.terms[1][1]:
             continue
         (a, _), (b, _) = e.terms
-        for kind, into in ((Quotient, quotients), (Remainder, remainders)):
-            if isinstance(a, kind) and isinstance(b, kind) and a.by == b.by:
-                into[a.expr, b.expr, a.by] = into[b.expr, a.expr, a.by] = e
-    for (x, y, by), e in quotients.items():
-        if (x, y, by) in remainders:
-            return [x - y, e, remainders[x, y, by]]
+        if isinstance(a, Quotient) and isinstance(b, Quotient) and a.by == b.by:
+            rest = remainder(a.expr, a.by, ranges) - remainder(b.expr, b.by, ranges)
+            if found := next((x for x in left if x in (rest, -rest)), None):
+                return [a.expr - b.expr, e, found]
     return []
 
 

@@ -1,0 +1,86 @@
+"""Variables that are equal because enough functions of them are, by looking at every point of their box.
+
+Blocks that take tiles in turn compute a tile's place from ``x = 132*n + b`` by quotients and remainders, ``x // 36``,
+``x // 9 % 4 // 2``, ``x % 9 // 3`` and so on, some of them simplified.  Two accesses that agree in all of these agree in `n` and
+`b`: no two points of the box have the same values.  The boxes are small, and looking is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from ..ir.expr import Expr, var
+
+MOST_POINTS = 1 << 15
+"""Of the box of the variables."""
+Ranges = tuple[tuple[str, tuple[int, int]], ...]
+
+
+def told_apart(equalities: Iterable[Expr], ranges: Mapping[str, tuple[int, int]]) -> list[Expr]:
+    """``v - w`` for variables of two sides that are surely equal where all of some expressions are 0.
+
+    Parameters
+    ----------
+    equalities : iterable of Expr
+        Over marked variables (``a:n``, ``b:n``); those that are one function of each of two sides, less the same of the other,
+        are used.
+    ranges : mapping
+        Inclusive intervals of the marked variables.
+    """
+    functions: dict[tuple[str, str], list[Expr]] = {}
+    for e in equalities:
+        if not e.const and (found := _function(e)):
+            functions.setdefault(found[:2], []).append(found[2])
+    out: list[Expr] = []
+    for (first, second), same in functions.items():
+        names = sorted({name for f in same for name in f.variables()})
+        sides = [[ranges.get(name), ranges.get(second + name.removeprefix(first)) or ranges.get(name)] for name in names]
+        if len(names) < 2 or any(None in pair for pair in sides):
+            continue
+        box = tuple((name, (min(r[0] for r in pair if r), max(r[1] for r in pair if r)))
+                    for name, pair in zip(names, sides, strict=True))
+        out += [var(name) - var(second + name.removeprefix(first)) for name in _determined(tuple(dict.fromkeys(same)), box)
+                if name.startswith(first)]
+    return out
+
+
+def _function(e: Expr) -> tuple[str, str, Expr] | None:
+    """Two sides, and the function of the first whose value the second side has, too, where an expression is 0."""
+    sides = sorted({name.partition(":")[0] + ":" for name in e.variables()})
+    if len(sides) != 2:
+        return None
+    first, second = sides
+    mine, theirs = list[tuple[object, int]](), Expr()
+    for atom, c in e.terms:
+        one = Expr(((atom, c),))
+        if any(name.startswith(second) for name in one.variables()):
+            theirs = theirs - one
+        else:
+            mine.append((atom, c))
+    function = e + theirs
+    renamed = theirs.substitute({n: var(first + n.removeprefix(second)) for n in theirs.variables() if n.startswith(second)})
+    return (first, second, function) if mine and renamed == function else None
+
+
+@lru_cache(maxsize=4096)
+def _determined(functions: tuple[Expr, ...], box: Ranges) -> tuple[str, ...]:
+    """The variables of a box that have one value wherever the functions have the same ones."""
+    if prod(high - low + 1 for _, (low, high) in box) > MOST_POINTS:
+        return ()
+    grid = np.meshgrid(*(np.arange(low, high + 1) for _, (low, high) in box), indexing="ij")
+    point = {name: axis.ravel() for (name, _), axis in zip(box, grid, strict=True)}
+    values = [np.broadcast_to(f.evaluate(point), grid[0].size) for f in functions]
+    _, at = np.unique(np.stack(values), axis=1, return_inverse=True)
+    at = at.ravel()
+    out = []
+    for name, axis in point.items():
+        least, most = np.full(at.max() + 1, axis.max()), np.full(at.max() + 1, axis.min())
+        np.minimum.at(least, at, axis)
+        np.maximum.at(most, at, axis)
+        if (least == most).all():
+            out.append(name)
+    return tuple(out)
