@@ -39,6 +39,8 @@ class Dependence:
     array : str
     relation : isl.Map
         ``{ source[i] -> sink[j] }``, every pair, transitively covered ones included.
+    index : tuple of Expr
+        Of a staged copy, its instance over the sink's dimensions, as the sink's view has it; else nothing.
     """
 
     kind: str
@@ -46,6 +48,7 @@ class Dependence:
     sink: str
     array: str
     relation: isl.Map
+    index: tuple[Expr, ...] = ()
 
     def __str__(self) -> str:
         pairs = smallest(self.relation)
@@ -58,7 +61,8 @@ class Dependence:
 class Flow:
     """Which write a read gets its value from: ``{ writer[i] -> reader[j] }`` for one array and access slot.
 
-    For an element that a reduction updates, every update since the last plain write is a supplier.
+    For an element that a reduction updates, every update since the last plain write is a supplier.  `index` is that of
+    :class:`Dependence`.
     """
 
     source: str
@@ -66,6 +70,7 @@ class Flow:
     slot: int
     array: str
     relation: isl.Map
+    index: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,8 @@ SOON = 50_000
 @lru_cache(maxsize=4096)
 def equalities(of: Flow | Dependence, source: Statement, sink: Statement) -> Case:
     """Equalities between the dimensions of source (side ``a``) and sink (side ``b``) that hold on every pair."""
-    return tuple(_rows(of.relation.affine_hull(), source, sink))
+    stated = tuple(equal(var(d), "a", e, "b") for d, e in zip(source.dims, of.index, strict=False))
+    return (*stated, *_rows(of.relation.affine_hull(), source, sink))
 
 
 @lru_cache(maxsize=4096)

@@ -33,6 +33,7 @@ class CopyUse:
     slot: int
     copy: str
     relation: isl.Map
+    element: tuple[Expr, ...] = ()
     key: tuple = ()
 
 
@@ -93,7 +94,7 @@ def copy_uses(plan: Plan) -> tuple[CopyUse, ...]:
                 narrow = narrowing(of, leaf.when, boxes)
                 relation = _copy_use(of, element, narrow, copy)
                 key = (of, slot, copy, element, narrow)
-                found.append(CopyUse(leaf.id, statement.name, slot, copy, relation, key))
+                found.append(CopyUse(leaf.id, statement.name, slot, copy, relation, element, key))
     return tuple(found)
 
 
@@ -153,8 +154,8 @@ def _with_copies(keyed: _Keyed) -> PlanFacts:
     by_name = {c.name: c for c in plan.copies}
     for s in served:
         forward = s.relation.reverse()
-        ordered.append(Dependence("flow", s.copy, s.consumer, s.copy, forward))
-        flow.append(Flow(s.copy, s.consumer, s.slot, s.copy, forward))
+        ordered.append(Dependence("flow", s.copy, s.consumer, s.copy, forward, s.element))
+        flow.append(Flow(s.copy, s.consumer, s.slot, s.copy, forward, s.element))
     for s in served:
         consumer = plan.statement_of[s.consumer]
         if consumer.name in by_name:

@@ -8,10 +8,27 @@ start or use the elements are divided in the same way, and fused.
 
 from __future__ import annotations
 
-from ..ir.expr import Expr
+from dataclasses import dataclass
+
+from ..ir.expr import Expr, var
 from ..ir.tree import Leaf, Loop, Node
 from ..schedule import Schedule
 from ._steps import Builder, chain
+
+
+@dataclass(frozen=True)
+class Axis:
+    """How the loops of a nest walk an axis of a result: its index is the first loop, times a stride, and the second, and `const`.
+
+    Attributes
+    ----------
+    loops : tuple of str
+        One, two (places of the stride, and the elements between them), or none where the index is the same everywhere.
+    const : int
+    """
+
+    loops: tuple[str, ...]
+    const: int
 
 
 def gathered_sums(schedule: Schedule) -> Schedule:
@@ -52,22 +69,19 @@ def gathered_sums(schedule: Schedule) -> Schedule:
 def _gathered(schedule: Schedule, update: str) -> Schedule:
     """The schedule in which the elements that one update adds to gather their terms; the same one where that cannot be."""
     b = Builder(schedule)
-    nest = _own_nest(b, update)
-    if not any(_overlapping(e, nest) for e in _index(b, update)):
+    if not any(_overlapping(e, _own_nest(b, update)) for e in _index(b, update)):
         return schedule
-    parts, offsets = list[tuple[str, ...]](), list[int]()
-    for axis in range(len(_index(b, update))):
-        found = _divided(b, update, axis)
-        if found is None:
+    axes = list[Axis]()
+    for number in range(len(_index(b, update))):
+        loops = _divided(b, update, number)
+        if loops is None:
             return schedule
-        parts.append(found)
-        offsets.append(-_index(b, update)[axis].const)
-    nest = _own_nest(b, update)
-    kept = [name for part in parts for name in part if name in {x.id for x in nest}]
-    wanted = (*kept, *(x.id for x in nest if x.id not in kept))
-    if wanted != tuple(x.id for x in nest) and not b.attempt("reorder", wanted):
+        axes.append(Axis(loops, _index(b, update)[number].const))
+    names = [x.id for x in _own_nest(b, update)]
+    kept = [name for axis in axes for name in axis.loops if name in names]
+    if not _ordered(b, names[0], (*kept, *(name for name in names if name not in kept))):
         return schedule
-    _fuse_alike(b, update, parts, offsets, len(kept))
+    _fuse_neighbours(b, update, axes, kept)
     return b.schedule
 
 
@@ -76,84 +90,78 @@ def _own_nest(b: Builder, leaf: str) -> list[Loop]:
     hit = b.plan.find(leaf)
     assert hit is not None
     above = hit[1]
-    shared = max((n + 1 for n, x in enumerate(above) if len(x.body) > 1), default=0)
-    return [*above[shared:]]
+    return [*above[max((n + 1 for n, x in enumerate(above) if len(x.body) > 1), default=0):]]
 
 
 def _index(b: Builder, leaf: str) -> list[Expr]:
     """The element that a statement writes, in its loops."""
-    hit = b.plan.find(leaf)
-    assert hit is not None and isinstance(hit[0], Leaf)
-    target = b.plan.statement_of[hit[0].statement].target
-    return [e.substitute(hit[0].places) for e in target.index if isinstance(e, Expr)]
+    found = _leaf(b, leaf)
+    return [e.substitute(found.places) for e in b.plan.statement_of[found.statement].target.index if isinstance(e, Expr)]
+
+
+def _leaf(b: Builder, name: str) -> Leaf:
+    found = next(leaf for leaf, _, _ in b.plan.leaves if leaf.id == name)
+    return found
 
 
 def _overlapping(e: Expr, nest: list[Loop]) -> bool:
-    """Whether an element is the same in several iterations of both of the two loops that walk its axis."""
-    if len(e.terms) != 2:
-        return False
+    """Whether an axis is walked by two loops of a nest of which several iterations together name one element."""
     extents = {x.id: x.extent for x in nest}
-    (inner, least), (_, most) = sorted(e.terms, key=lambda term: abs(term[1]))
-    if not all(atom in extents for atom, _ in e.terms):
+    if len(e.terms) != 2 or not all(atom in extents for atom, _ in e.terms):
         return False
-    return abs(most) % abs(least) != 0 or (extents[str(inner)] - 1) * abs(least) >= abs(most)
+    (inner, least), (_, most) = sorted(e.terms, key=lambda term: abs(term[1]))
+    return most % least != 0 or (extents[str(inner)] - 1) * abs(least) >= abs(most)
 
 
-def _divided(b: Builder, update: str, axis: int) -> tuple[str, ...] | None:
-    """Let one loop, or two that do not overlap, walk an axis: their names, outermost first, or () for none; None if that fails."""
-    e, nest = _index(b, update)[axis], _own_nest(b, update)
+def _divided(b: Builder, update: str, number: int) -> tuple[str, ...] | None:
+    """Let one loop, or two that name each element once, walk an axis: their names, outermost first; None if that fails."""
+    e, nest = _index(b, update)[number], _own_nest(b, update)
     if not _overlapping(e, nest):
         return tuple(atom for atom, _ in sorted(e.terms, key=lambda term: -term[1]) if isinstance(atom, str))
-    names = [str(atom) for atom, _ in e.terms]
-    for name in names:
-        if e.coefficient(name) < 0 and not b.attempt("reverse", name):
-            return None
-    e, extents = _index(b, update)[axis], {x.id: x.extent for x in nest}
-    taps, moved = sorted(names, key=lambda name: extents[name])
-    dilation, stride = e.coefficient(taps), e.coefficient(moved)
+    taps, moved = sorted((str(atom) for atom, _ in e.terms), key=lambda name: b.extent(name))
+    dilation, stride = abs(e.coefficient(taps)), abs(e.coefficient(moved))
     if 1 not in (dilation, stride):
-        return None  # some elements between would have no terms
-    residue = ""
-    if stride > 1:
-        residue = b.plan.fresh(f"{taps}.r")
-        if not b.attempt("split", taps, stride, residue):
-            return None
-    order = [x.id for x in _own_nest(b, update)]
-    if order.index(taps) > order.index(moved):
-        order.remove(taps)
-        order.insert(order.index(moved), taps)
-        if not b.attempt("reorder", tuple(order)):
-            return None
-    if not b.attempt("skew", moved, taps, 1 if residue else dilation):
+        return None  # there may be elements without terms between those that have some
+    backwards = [name for name in (taps, moved) if e.coefficient(name) < 0]
+    residue = (b.plan.fresh(f"{taps}.r"),) if stride > 1 else ()
+    if not all(b.attempt("reverse", name) for name in backwards):
         return None
-    return (moved, residue) if residue else (moved,)
+    if residue and not b.attempt("split", taps, stride, *residue):
+        return None
+    names = [x.id for x in _own_nest(b, update) if x.id != taps]
+    outer = names.index(moved)
+    if not (_ordered(b, update, (*names[:outer], taps, *names[outer:])) and b.attempt("skew", moved, taps, dilation)):
+        return None
+    return (moved, *residue)
 
 
-def _fuse_alike(b: Builder, update: str, parts: list[tuple[str, ...]], offsets: list[int], depth: int) -> None:
-    """Divide the nests beside an update's that run through the same elements as its own, and fuse them, as far as that works."""
-    nest = _own_nest(b, update)
-    top = nest[0].id
-    own = [x.id for x in nest]
-    for node in _siblings(b, top):
-        if node.id != top:
-            keep = b.schedule
-            if not _alike(b, node, update, parts, offsets, own[:depth]):
-                b.schedule = keep
+def _ordered(b: Builder, leaf: str, wanted: tuple[str, ...]) -> bool:
+    """Reorder the nest of a statement, or of its outermost loop, where it is another one; whether it is this one now."""
+    now = chain(b.plan.loops[leaf]) if leaf in b.plan.loops else _own_nest(b, leaf)
+    return tuple(x.id for x in now) == wanted or b.attempt("reorder", wanted)
+
+
+def _fuse_neighbours(b: Builder, update: str, axes: list[Axis], kept: list[str]) -> None:
+    """Divide the nests that stand right before and behind an update's and walk the same array, and fuse them with it."""
+    top = _own_nest(b, update)[0].id
     body = [n.id for n in _siblings(b, top)]
-    for other in (body[body.index(top) - 1: body.index(top)] if body.index(top) else []):
-        keep = b.schedule
-        inner = [x.id for x in chain(b.plan.loops[other])][:depth] if other in b.plan.loops else []
-        if len(inner) == depth and all(b.attempt("fuse", first, second) for first, second in zip(inner, own, strict=False)):
-            own[:depth] = inner
-        else:
+    place = body.index(top)
+    before, behind = body[:place][-1:], body[place + 1:]
+    for other in before:
+        keep, loops = b.schedule, _alike(b, other, update, axes, kept)
+        if loops is None or not all(b.attempt("fuse", *pair) for pair in zip(loops, kept, strict=True)):
             b.schedule = keep
-    body = [n.id for n in _siblings(b, own[0])]
-    for other in body[body.index(own[0]) + 1:]:
-        keep = b.schedule
-        inner = [x.id for x in chain(b.plan.loops[other])][:depth] if other in b.plan.loops else []
-        if len(inner) < depth or not all(b.attempt("fuse", first, second) for first, second in zip(own, inner, strict=False)):
+        else:
+            axes, kept = _renamed(axes, dict(zip(kept, loops, strict=True))), loops
+    for other in behind:
+        keep, loops = b.schedule, _alike(b, other, update, axes, kept)
+        if loops is None or not all(b.attempt("fuse", *pair) for pair in zip(kept, loops, strict=True)):
             b.schedule = keep
             return
+
+
+def _renamed(axes: list[Axis], names: dict[str, str]) -> list[Axis]:
+    return [Axis(tuple(names.get(name, name) for name in axis.loops), axis.const) for axis in axes]
 
 
 def _siblings(b: Builder, node: str) -> tuple[Node, ...]:
@@ -162,42 +170,31 @@ def _siblings(b: Builder, node: str) -> tuple[Node, ...]:
     return b.plan.loops[outer].body if outer else next(k.body for k in b.plan.kernels if any(n.id == node for n in k.body))
 
 
-def _alike(b: Builder, node: Node, update: str, parts: list[tuple[str, ...]], offsets: list[int], own: list[str]) -> bool:
-    """Divide a nest that visits elements of the update's array, one loop an axis, as the update's are; whether it is like it now."""
-    nest = chain(node)
-    if not nest or len(nest[-1].body) != 1 or not isinstance(nest[-1].body[0], Leaf):
-        return False
-    leaf = nest[-1].body[0]
-    hit = b.plan.find(update)
-    assert hit is not None and isinstance(hit[0], Leaf)
-    array, statement = b.plan.statement_of[hit[0].statement].target.array, b.plan.statement_of[leaf.statement]
-    access = next((a for a in statement.accesses if a.array == array), None)
+def _alike(b: Builder, top: str, update: str, axes: list[Axis], kept: list[str]) -> list[str] | None:
+    """Let a nest with one statement walk the array of an update as that does; its loops in the order of `kept`, or None."""
+    nest = chain(b.plan.loops[top]) if top in b.plan.loops else []
+    if not nest or len(nest[-1].body) != 1 or not isinstance(leaf := nest[-1].body[0], Leaf):
+        return None
+    array = b.plan.statement_of[_leaf(b, update).statement].target.array
+    access = next((a for a in b.plan.statement_of[leaf.statement].accesses if a.array == array and a.affine), None)
     if access is None:
-        return False
-    names = {x.id for x in nest}
-    wanted = list[str]()
-    for e, part, offset in zip(access.index, parts, offsets, strict=True):
-        here = e.substitute(leaf.places) if isinstance(e, Expr) else None
-        if here is None or len(here.terms) > 1:
-            return False
-        mine = [atom for atom, c in here.terms if isinstance(atom, str) and c == 1 and atom in names]
-        ours = [name for name in part if name in own]
-        if len(mine) != bool(ours):
-            if mine or ours:
-                return False
+        return None
+    loops, own = dict[str, str](), {x.id for x in nest}
+    for e, axis in zip(access.index, axes, strict=True):
+        here = e.substitute(leaf.places) if isinstance(e, Expr) else Expr()
+        mine, ours = here.variables() & own, [name for name in axis.loops if name in kept]
+        if not mine and not ours:
             continue
-        if not mine:
-            continue
-        (loop,) = mine
-        if offset + here.const and not b.attempt("shift", loop, offset + here.const):
-            return False
-        wanted.append(loop)
-        if len(part) == 2:
-            inner = b.plan.fresh(f"{loop}.r")
-            if not b.attempt("split", loop, b.extent(part[1]), inner, aligned=True):
-                return False
-            wanted.append(inner)
-    now = [x.id for x in chain(b.plan.loops[nest[0].id])]
-    if len(wanted) < len(now) or set(wanted) != set(now):
-        return False
-    return wanted == now or b.attempt("reorder", tuple(wanted))
+        if len(mine) != 1 or not ours or here - here.const != var(loop := min(mine)):
+            return None
+        if (by := here.const - axis.const) and not b.attempt("shift", loop, by):
+            return None
+        loops[ours[0]] = loop
+        if len(ours) == 2:
+            loops[ours[1]] = b.plan.fresh(f"{loop}.r")
+            if not b.attempt("split", loop, b.extent(ours[1]), loops[ours[1]], aligned=True):
+                return None
+    if loops.keys() != {*kept} or len(chain(b.plan.loops[top])) != len(kept):
+        return None
+    wanted = [loops[name] for name in kept]
+    return wanted if _ordered(b, top, tuple(wanted)) else None
