@@ -174,6 +174,54 @@ class Conv(NamedTuple):
         return self._replace(batch=2, channels=channels, filters=filters, groups=groups, height=6, width=5)
 
 
+class Transposed(NamedTuple):
+    """A transposed convolution of square images: what decoders enlarge images by, and the gradient of a convolution's input."""
+
+    name: str
+    batch: int
+    channels: int
+    height: int
+    filters: int
+    reach: int
+    stride: int
+    padding: int
+    beyond: int = 0
+    last: bool = False
+    arithmetic: str = "f16"
+
+    @property
+    def program(self) -> str:
+        """Name of the program."""
+        return "conv_transposed" + "_nhwc" * self.last
+
+    @property
+    def out(self) -> int:
+        """Height of the result: `beyond` is PyTorch's output padding."""
+        return (self.height - 1) * self.stride - 2 * self.padding + self.reach + self.beyond
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of the program."""
+        return {"B": self.batch, "C": self.channels, "H": self.height, "W": self.height, "K": self.filters, "R": self.reach,
+                "S": self.reach, "P": self.out, "Q": self.out, "T": self.stride, "A": self.padding}
+
+    @property
+    def flops(self) -> int:
+        """Operations, those that end beyond the result included, a multiply-add counted as two."""
+        return 2 * self.batch * self.channels * self.filters * (self.height * self.reach) ** 2
+
+    @property
+    def nbytes(self) -> int:
+        """Each input once, each output once."""
+        weights = self.channels * self.filters * self.reach**2
+        return 2 * (self.batch * (self.channels * self.height**2 + self.filters * self.out**2) + weights)
+
+    @property
+    def tiny(self) -> Transposed:
+        """Of the same kind."""
+        return self._replace(batch=2, channels=3, filters=4, height=5)
+
+
 class Attention(NamedTuple):
     """Softmax of the scaled scores of all queries and keys, times the values; `length` queries and as many keys."""
 
@@ -212,8 +260,8 @@ class Attention(NamedTuple):
         return self._replace(batch=2, heads=2, length=7, width=4)
 
 
-Case = Product | Epilogue | Reduced | Conv | Attention
-KINDS = (Product, Epilogue, Reduced, Conv, Attention)
+Case = Product | Epilogue | Reduced | Conv | Transposed | Attention
+KINDS = (Product, Epilogue, Reduced, Conv, Transposed, Attention)
 
 MATMULS = [
     Product("mm-8192", 8192, 8192, 8192),
@@ -269,6 +317,12 @@ CONVS_LAST = [case._replace(name=f"{case.name}-nhwc", last=True) for case in CON
 CONVS_GROUPED = [Conv(f"rx50-{c}-{h}{'-nhwc' * last}", 32, c, h, h, c, 3, 3, 1, 1, 32, last)
                  for c, h in ((128, 56), (256, 28)) for last in (False, True)]
 """ResNeXt's convolutions of 32 groups."""
+TRANSPOSED = [Transposed(f"{name}{'-nhwc' * last}", *numbers, last=last) for name, *numbers in (
+    ("dcgan-8", 64, 512, 8, 256, 4, 2, 1), ("dcgan-16", 64, 256, 16, 128, 4, 2, 1), ("dcgan-32", 64, 128, 32, 64, 4, 2, 1),
+    ("unet-64", 8, 256, 64, 128, 2, 2, 0), ("decoder-28", 32, 128, 28, 64, 3, 2, 1, 1),
+    ("gradient-28", 32, 128, 28, 128, 3, 1, 1))
+    for last in (False, True)]
+"""DCGAN's generator, a step up of U-Net, a decoder of 3 x 3 by 2, and the gradient of ResNet-50's 3 x 3 of 28 x 28."""
 FOLLOWED = ((4096, 4096, 1024), (512, 3072, 768), (16384, 768, 3072))
 EPILOGUES = [Epilogue(f"{e}-{m}x{n}x{k}", e, m, n, k)
              for e in ("bias_gelu", "bias_residual", "bias_relu", "residual_rmsnorm") for m, n, k in FOLLOWED]
@@ -303,5 +357,6 @@ def suites(count: int, seed: int) -> dict[str, list[Case]]:
     """All suites by name; `count` and `seed` are of the random one."""
     return {"matmul": [*MATMULS], "bmm": [*BMMS], "orders": [*ORDERS], "f32": [*F32], "few_rows": [*FEW_ROWS],
             "reduced": [*REDUCED], "conv": [*CONVS], "conv_nhwc": [*CONVS_LAST], "conv_grouped": [*CONVS_GROUPED],
+            "conv_transposed": [*TRANSPOSED],
             "epilogue": [*EPILOGUES], "gelu_tanh": [*GELUS_TANH], "attention": [*ATTENTIONS],
             "random_products": [*drawn_products(count, seed)]}

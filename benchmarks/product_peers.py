@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from product_cases import Attention, Case, Conv, Epilogue, Product, Reduced
+from product_cases import Attention, Case, Conv, Epilogue, Product, Reduced, Transposed
 
 DEVICE = "cuda"
 MODE = "max-autotune-no-cudagraphs"
@@ -63,6 +63,8 @@ def rivals(case: Case) -> Rivals:
         return epilogue(case)
     if isinstance(case, Reduced):
         return reduced(case)
+    if isinstance(case, Transposed):
+        return transposed(case)
     return conv(case) if isinstance(case, Conv) else attention(case)
 
 
@@ -222,6 +224,41 @@ def conv(case: Conv) -> Rivals:
     elif case.last:
         filters = f.permute(0, 2, 3, 1)
     return Rivals({"x": laid(x).contiguous(), "f": filters.contiguous(), "bias": bias}, "y", wanted, calls, laid)
+
+
+def transposed(case: Transposed) -> Rivals:
+    """By the fastest of cuDNN's algorithms, NCHW and channels last."""
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark_limit = 0  # try all
+    x = new(case.batch, case.channels, case.height, case.height)
+    f = new(case.channels, case.filters, case.reach, case.reach, scale=(case.channels * (case.reach / case.stride) ** 2) ** -0.5)
+    calls: dict[str, Call] = {}
+
+    def formula(x: torch.Tensor, f: torch.Tensor) -> torch.Tensor:
+        return F.conv_transpose2d(x, f, None, case.stride, case.padding, case.beyond)
+
+    def wanted() -> torch.Tensor:
+        """Folded windows, one image at a time."""
+        weights = f.double().reshape(case.channels, -1)
+        whole = case.out + 2 * case.padding
+        images = []
+        for image in x.split(1):
+            windows = weights.T @ image.double().reshape(case.channels, -1)
+            covered = (case.height - 1) * case.stride + case.reach
+            found = F.fold(windows[None], (covered, covered), (case.reach, case.reach), stride=case.stride)
+            found = F.pad(found, (0, whole - covered, 0, whole - covered))
+            images.append(found[:, :, case.padding:case.padding + case.out, case.padding:case.padding + case.out])
+        return laid(torch.cat(images))
+
+    def laid(result: torch.Tensor) -> torch.Tensor:
+        return result.permute(0, 2, 3, 1) if case.last else result
+
+    for layout, memory in (("", torch.contiguous_format), ("_nhwc", torch.channels_last)):
+        given = (x.to(memory_format=memory), f.to(memory_format=memory))
+        calls["torch" + layout] = partial(formula, *given)
+        calls["inductor" + layout] = tuned(formula, *given)
+    filters = f.permute(2, 3, 1, 0) if case.last else f
+    return Rivals({"x": laid(x).contiguous(), "f": filters.contiguous()}, "y", wanted, calls, laid)
 
 
 def attention(case: Attention) -> Rivals:

@@ -227,6 +227,56 @@ def conv_nhwc(x: ex.f16[B, H, W, C], f: ex.f16[K, R, S, D], bias: ex.f16[K], y: 
 
 
 @ex.program
+def conv_transposed(x: ex.f16[B, C, H, W], f: ex.f16[C, K, R, S], y: ex.f16[B, K, P, Q]):
+    """NCHW; each input scatters over the result, T apart, less a padding of A: also the gradient of a convolution's input."""
+    total = ex.local(ex.f32, B, K, P, Q)
+    for n in range(B):
+        for k in range(K):
+            for p in range(P):
+                for q in range(Q):
+                    total[n, k, p, q] = 0.0
+    for n in range(B):
+        for c in range(C):
+            for h in range(H):
+                for w in range(W):
+                    for k in range(K):
+                        for r in range(R):
+                            for s in range(S):
+                                if 0 <= h * T + r - A < P and 0 <= w * T + s - A < Q:
+                                    total[n, k, h * T + r - A, w * T + s - A] += x[n, c, h, w] * f[c, k, r, s]
+    for n in range(B):
+        for k in range(K):
+            for p in range(P):
+                for q in range(Q):
+                    y[n, k, p, q] = total[n, k, p, q]
+
+
+@ex.program
+def conv_transposed_nhwc(x: ex.f16[B, H, W, C], f: ex.f16[R, S, K, C], y: ex.f16[B, P, Q, K]):
+    """Channels last; otherwise as above."""
+    total = ex.local(ex.f32, B, P, Q, K)
+    for n in range(B):
+        for p in range(P):
+            for q in range(Q):
+                for k in range(K):
+                    total[n, p, q, k] = 0.0
+    for n in range(B):
+        for h in range(H):
+            for w in range(W):
+                for r in range(R):
+                    for s in range(S):
+                        for k in range(K):
+                            for c in range(C):
+                                if 0 <= h * T + r - A < P and 0 <= w * T + s - A < Q:
+                                    total[n, h * T + r - A, w * T + s - A, k] += x[n, h, w, c] * f[r, s, k, c]
+    for n in range(B):
+        for p in range(P):
+            for q in range(Q):
+                for k in range(K):
+                    y[n, p, q, k] = total[n, p, q, k]
+
+
+@ex.program
 def depthwise(x: ex.f16[B, C, H, W], f: ex.f16[C, R, S], bias: ex.f16[C], y: ex.f16[B, C, P, Q]):
     """NCHW, one filter for each channel."""
     for n in range(B):

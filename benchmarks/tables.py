@@ -19,7 +19,9 @@ TITLES = {"reductions": "Public reductions", "fused": "Fused chains", "random": 
           "random_4242": "Random shapes (seed 4242)", "chains_4242": "Fused chains of random sizes (seed 4242)",
           "matmul": "Products", "bmm": "Batched products", "orders": "Products of transposed factors", "f32": "Products in f32",
           "conv": "Convolution, bias and ReLU, NCHW", "conv_nhwc": "The same, channels last",
-          "conv_grouped": "Convolutions of 32 groups", "epilogue": "Products and what follows them",
+          "conv_grouped": "Convolutions of 32 groups", "conv_transposed": "Transposed convolutions",
+          "few_rows": "Products of few rows or columns", "reduced": "Sums of the rows of a product",
+          "epilogue": "Products and what follows them",
           "gelu_tanh": "Products and the GELU with tanh", "attention": "Attention",
           "random_products": "Products of random sizes (seed 0)"}
 

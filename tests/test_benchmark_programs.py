@@ -14,7 +14,19 @@ import numpy as np
 import pytest
 
 from benchmarks import product_programs
-from benchmarks.product_cases import LEAST, MOST, Attention, Case, Conv, Epilogue, Product, Reduced, drawn_products, suites
+from benchmarks.product_cases import (
+    LEAST,
+    MOST,
+    Attention,
+    Case,
+    Conv,
+    Epilogue,
+    Product,
+    Reduced,
+    Transposed,
+    drawn_products,
+    suites,
+)
 from benchmarks.tables import summary, table
 from explorer.frontend.definition import Definition
 from explorer.ir.interpret import interpret
@@ -54,6 +66,8 @@ def wanted(case: Case, given: Arrays) -> np.ndarray:
     if isinstance(case, Reduced):
         a = arrays["a"]
         return a @ a.T if case.program == "gram" else np.sum((a @ arrays["b"]) ** 2, -1)
+    if isinstance(case, Transposed):
+        return transposed(case, arrays)
     return conv(case, arrays) if isinstance(case, Conv) else attention(case, arrays)
 
 
@@ -87,6 +101,19 @@ def conv(case: Conv, arrays: Arrays) -> np.ndarray:
     return y.transpose(0, 2, 3, 1) if case.last else y
 
 
+def transposed(case: Transposed, arrays: Arrays) -> np.ndarray:
+    """The convolution of the input with zeros between and around its elements, by the filter turned round."""
+    x, f = arrays["x"], arrays["f"]
+    x, f = (x.transpose(0, 3, 1, 2), f.transpose(3, 2, 0, 1)) if case.last else (x, f)
+    apart = np.zeros((*x.shape[:2], *((n - 1) * case.stride + 1 for n in x.shape[2:])))
+    apart[:, :, :: case.stride, :: case.stride] = x
+    around, behind = case.reach - 1 - case.padding, case.reach - 1 - case.padding + case.beyond
+    padded = np.pad(apart, ((0, 0), (0, 0), (around, behind), (around, behind)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (case.reach, case.reach), axis=(2, 3))
+    y = np.einsum("nchwrs,ckrs->nkhw", windows, f[:, :, ::-1, ::-1])
+    return y.transpose(0, 2, 3, 1) if case.last else y
+
+
 def attention(case: Attention, arrays: Arrays) -> np.ndarray:
     scores = np.einsum("bhid,bhjd->bhij", arrays["q"], arrays["k"]) / np.sqrt(case.width)
     weights = np.exp(scores) * (np.tri(case.length) if case.causal else 1)
@@ -96,7 +123,8 @@ def attention(case: Attention, arrays: Arrays) -> np.ndarray:
 def test_the_suites_have_their_cases() -> None:
     counts = {name: len(cases) for name, cases in SUITES.items()}
     assert counts == {"matmul": 18, "bmm": 6, "orders": 14, "f32": 7, "few_rows": 6, "reduced": 5, "conv": 11,
-                      "conv_nhwc": 11, "conv_grouped": 4, "epilogue": 12, "gelu_tanh": 3, "attention": 12, "random_products": 30}
+                      "conv_nhwc": 11, "conv_grouped": 4, "conv_transposed": 12, "epilogue": 12, "gelu_tanh": 3, "attention": 12,
+                      "random_products": 30}
     for cases in SUITES.values():
         assert len({case.name for case in cases}) == len(cases)
     assert len({*SUITES["bmm"]} & {*SUITES["matmul"]}) == 3
@@ -131,6 +159,9 @@ def test_every_case_is_a_program_of_its_bytes(suite: str) -> None:
 
 def on_padding(case: Case) -> int:
     """Products that count as a convolution's, and that the loops leave out."""
+    if isinstance(case, Transposed):
+        places = [h * case.stride + r - case.padding for h in range(case.height) for r in range(case.reach)]
+        return case.flops // 2 - case.batch * case.filters * case.channels * sum(0 <= at < case.out for at in places) ** 2
     if not isinstance(case, Conv):
         return 0
     inside = prod(sum(0 <= p * case.stride + r - case.padding < size for p in range(out) for r in range(reach))

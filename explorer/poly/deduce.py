@@ -146,6 +146,12 @@ class Facts:
             return None
         return new
 
+    def divided(self, values: Mapping[str, Expr], ranges: Ranges) -> Facts | None:
+        """The same facts with variables as sums of others, within ranges; None where they contradict each other."""
+        new = Facts({**self.ranges, **ranges})
+        new.values = {v: e.substitute(values, new.ranges) for v, e in self.values.items()} | dict(values)
+        return new if new._settle([new.reduced(e) for e in self.pending]) else None
+
     # -- solving equalities ---------------------------------------------------------------------------------------
 
     def _settle(self, todo: list[Expr]) -> bool:
@@ -155,27 +161,36 @@ class Facts:
             e = todo.pop()
             if not self.values.keys().isdisjoint(e.variables()):
                 e = self.reduced(e)
-            if e.is_constant:
-                if e.const:
-                    return False
-                continue
-            parts = self._parts(e)
+            parts = self._parts(e) if e.terms else [] if not e.const else None
             if parts is None:
                 return False
-            if parts:
+            if not e.terms:
+                pass
+            elif parts:
                 todo += parts
             elif name := self._assign(e):
                 todo += [x for x in left if name in x.variables()]
                 left = [x for x in left if name not in x.variables()]
             else:
                 left.append(e)
-            if not todo and (joined := _joined(left, self.ranges)):
-                todo.append(joined[0])
-                left = [x for x in left if x not in joined[1:]]
-            if not todo and len(left) > 1:
-                todo += told_apart(left, self.ranges)
+            if not todo:
+                todo, left = self._joined(left)
+        if left and (todo := told_apart(left, self.ranges)):
+            return self._settle([*todo, *left])
         self.pending = tuple(left)
         return True
+
+    def _joined(self, left: list[Expr]) -> tuple[list[Expr], list[Expr]]:
+        """``x - y`` where both ``x // c = y // c`` and ``x % c = y % c`` are left, and what is left then; or nothing, and all."""
+        for e in left:
+            if len(e.terms) != 2 or e.const or e.terms[0][1] != -e.terms[1][1]:
+                continue
+            (a, _), (b, _) = e.terms
+            if isinstance(a, Quotient) and isinstance(b, Quotient) and a.by == b.by:
+                rest = remainder(a.expr, a.by, self.ranges) - remainder(b.expr, b.by, self.ranges)
+                if found := next((x for x in left if x in (rest, -rest)), None):
+                    return [a.expr - b.expr], [x for x in left if x not in (e, found)]
+        return [], left
 
     def _parts(self, e: Expr) -> list[Expr] | None:
         """Equalities that say the same one by one; none if it cannot be taken apart, None if it cannot hold."""
@@ -236,19 +251,6 @@ class Facts:
 
 
 _FAR = 1 << 200
-
-
-def _joined(left: list[Expr], ranges: Ranges) -> list[Expr]:
-    """``x - y`` where both ``x // c = y // c`` and ``x % c = y % c`` are left, with those two; or nothing."""
-    for e in left:
-        if len(e.terms) != 2 or e.const or e.terms[0][1] != -e.terms[1][1]:
-            continue
-        (a, _), (b, _) = e.terms
-        if isinstance(a, Quotient) and isinstance(b, Quotient) and a.by == b.by:
-            rest = remainder(a.expr, a.by, ranges) - remainder(b.expr, b.by, ranges)
-            if found := next((x for x in left if x in (rest, -rest)), None):
-                return [a.expr - b.expr, e, found]
-    return []
 
 
 def deduce(case: Case, ranges: Mapping[str, tuple[int, int]]) -> Facts | None:

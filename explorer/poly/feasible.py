@@ -13,7 +13,7 @@ from functools import lru_cache
 from .deduce import Facts
 from .isl import Undecided, budget
 from .linear import Case, Condition, Tuple, has_point
-from .radix import by_digits
+from .radix import by_digits, what_is_left_by_digits
 
 FEW = 4_000
 """Operations of isl before digits are tried (a millisecond or two, which is what those take)."""
@@ -38,10 +38,13 @@ def _feasible(tuples: tuple[Tuple, ...], conditions: Case) -> bool:
 def contradictory(tuples: Sequence[Tuple], conditions: Case) -> bool:
     """Whether conditions surely exclude each other, as their equalities say, of variables or of their digits."""
     ranges, rest = _boxes(tuples, conditions)
-    if any(low > high for low, high in ranges.values()) or Facts(ranges).given(rest) is None:
+    if any(low > high for low, high in ranges.values()) or (known := Facts(ranges).given(rest)) is None:
         return True
     digits = by_digits(rest, ranges)
-    return digits is not None and digits.given(rest) is None
+    if digits is not None and digits.given(rest) is None:
+        return True
+    left = what_is_left_by_digits(known, rest)
+    return left is None or left.refutes(c for c in rest if not c.equality)
 
 
 def _boxes(tuples: Sequence[Tuple], conditions: Case) -> tuple[dict[str, tuple[int, int]], list[Condition]]:

@@ -22,7 +22,7 @@ from .dependence_hull import SOON, are_all, dimension_facts, elements, equalitie
 from .events import instances, relation
 from .isl import budget
 from .linear import Case, Condition, equal
-from .radix import by_digits
+from .radix import by_digits, what_is_left_by_digits
 from .relations import bare
 from .sites import Run, Site
 
@@ -123,7 +123,10 @@ class Always(Question[bool]):
     def by_intervals(self) -> Maybe[bool]:
         """By what the equalities of the link say, of its loops or of their digits."""
         open_ = tuple(c for c in self.conditions if not self.link.facts.holds(c))
-        return not open_ or ((digits := self.link.digits(open_)) is not None and all(map(digits.holds, open_))) or OPEN
+        if not open_ or ((digits := self.link.digits(open_)) is not None and all(map(digits.holds, open_))):
+            return True
+        left = what_is_left_by_digits(self.link.facts, open_)
+        return left is None or all(map(left.holds, open_)) or OPEN
 
     def by_isl(self) -> bool:
         """By what is alike, and where that has too many, by the pairs of the link."""
@@ -142,7 +145,10 @@ class Never(Question[bool]):
         """By what the equalities of the link say, of its loops or of their digits."""
         if self.link.facts.refutes(self.case):
             return True
-        return ((digits := self.link.digits(self.case)) is not None and digits.refutes(self.case)) or OPEN
+        if (digits := self.link.digits(self.case)) is not None and digits.refutes(self.case):
+            return True
+        left = what_is_left_by_digits(self.link.facts, self.case)
+        return left is None or left.refutes(self.case) or OPEN
 
     def by_isl(self) -> bool:
         """By what is alike, and where that has too many, by the pairs of the link."""

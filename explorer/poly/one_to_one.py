@@ -31,39 +31,41 @@ def told_apart(equalities: Iterable[Expr], ranges: Mapping[str, tuple[int, int]]
     ranges : mapping
         Inclusive intervals of the marked variables.
     """
+    equalities = [e for e in equalities if not e.const and len(_sides(e)) == 2]
+    used = {name for e in equalities for name in e.variables()}
     functions: dict[tuple[str, str], list[Expr]] = {}
     for e in equalities:
-        if not e.const and (found := _function(e)):
-            functions.setdefault(found[:2], []).append(found[2])
+        first, second = _sides(e)
+        shared = {n: var(first + n.removeprefix(second)) for n in e.variables()
+                  if n.startswith(second) and first + n.removeprefix(second) not in used}  # known to be equal
+        if found := _function(e.substitute(shared), first, second):
+            functions.setdefault((first, second), []).append(found)
     out: list[Expr] = []
     for (first, second), same in functions.items():
         names = sorted({name for f in same for name in f.variables()})
+        two = {name for name in names if name in used and second + name.removeprefix(first) in used}
         sides = [[ranges.get(name), ranges.get(second + name.removeprefix(first)) or ranges.get(name)] for name in names]
         if len(names) < 2 or any(None in pair for pair in sides):
             continue
         box = tuple((name, (min(r[0] for r in pair if r), max(r[1] for r in pair if r)))
                     for name, pair in zip(names, sides, strict=True))
         out += [var(name) - var(second + name.removeprefix(first)) for name in _determined(tuple(dict.fromkeys(same)), box)
-                if name.startswith(first)]
+                if name in two]
     return out
 
 
-def _function(e: Expr) -> tuple[str, str, Expr] | None:
-    """Two sides, and the function of the first whose value the second side has, too, where an expression is 0."""
-    sides = sorted({name.partition(":")[0] + ":" for name in e.variables()})
-    if len(sides) != 2:
-        return None
-    first, second = sides
-    mine, theirs = list[tuple[object, int]](), Expr()
-    for atom, c in e.terms:
-        one = Expr(((atom, c),))
-        if any(name.startswith(second) for name in one.variables()):
-            theirs = theirs - one
-        else:
-            mine.append((atom, c))
+def _sides(e: Expr) -> list[str]:
+    """The marks of the variables in an expression."""
+    return sorted({name.partition(":")[0] + ":" for name in e.variables()})
+
+
+def _function(e: Expr, first: str, second: str) -> Expr | None:
+    """The function of the first side whose value the second side has, too, where an expression is 0."""
+    parts = (Expr(((atom, -c),)) for atom, c in e.terms)
+    theirs = sum((one for one in parts if any(name.startswith(second) for name in one.variables())), Expr())
     function = e + theirs
     renamed = theirs.substitute({n: var(first + n.removeprefix(second)) for n in theirs.variables() if n.startswith(second)})
-    return (first, second, function) if mine and renamed == function else None
+    return function if function.terms and renamed == function else None
 
 
 @lru_cache(maxsize=4096)

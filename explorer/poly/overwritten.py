@@ -20,7 +20,7 @@ from .events import either, instances, relation, same_cell, same_replica, witnes
 from .feasible import feasible
 from .last_writer import Link, loop_ranges
 from .linear import Case, Cases, Condition, Tuple, build_set, differ, equal
-from .radix import by_digits
+from .radix import by_digits, what_is_left_by_digits
 from .relations import instance
 from .sites import Site
 
@@ -111,6 +111,8 @@ def _kept(q: _Between) -> tuple[tuple[Case, Case], ...]:
     if linked and kept and (digits := by_digits(spoken, linked.ranges | within)):
         closer = digits.given((*q.link, *q.same))
         kept = [(case, x) for case, x in kept if closer and not _excluded(closer, (*case, *x), q.harmless)]
+    if together:
+        kept = [(case, x) for case, x in kept if not _excluded_by_digits(together.given(case), x, q.harmless)]
     return tuple((case, x) for case, x in kept if feasible(q.tuples, (*q.instances, *q.link, *q.same, *case, *x)))
 
 
@@ -118,6 +120,13 @@ def _excluded(facts: Facts, case: Case, harmless: Cases) -> bool:
     """Whether a case surely has no triple, or only harmless ones."""
     given = facts.given(case)
     return given is None or any(all(map(given.holds, known)) for known in harmless)
+
+
+def _excluded_by_digits(facts: Facts | None, case: Case, harmless: Cases) -> bool:
+    """The same, where equalities that are left are taken digit by digit."""
+    given = facts.given(case) if facts else None
+    left = what_is_left_by_digits(given, (*case, *(c for known in harmless for c in known))) if given else None
+    return left is None or any(all(map(left.holds, known)) for known in harmless)
 
 
 def _on_side_c(condition: Condition) -> Condition:

@@ -31,8 +31,28 @@ def by_digits(conditions: Iterable[Condition], ranges: Mapping[str, tuple[int, i
     ranges : mapping
         Inclusive intervals of the marked variables.
     """
+    return _digits([(combined(c), c.equality) for c in conditions], ranges)
+
+
+def what_is_left_by_digits(facts: Facts, asked: Iterable[Condition]) -> Facts | None:
+    """The same, of the equalities that facts could not use up and of what is asked; without digits the facts themselves.
+
+    What is equal as a whole, as the number of a tile among those that a block takes in turn, needs no digits then, whose bases
+    (3, 9, 36 beside 2, 8, 32) would not divide each other.
+
+    Returns
+    -------
+    Facts or None
+        None where nothing satisfies the facts.
+    """
+    left = [(e, True) for e in facts.pending] + [(facts.reduced(combined(c)), c.equality) for c in asked]
+    found = _digits(left, facts.ranges)
+    return facts.divided(found.values, found.ranges) if found else facts
+
+
+def _digits(exprs: list[tuple[Expr, bool]], ranges: Mapping[str, tuple[int, int]]) -> Facts | None:
+    """Facts without a condition in which the variables of expressions, zero or not, are sums of digits; or None."""
     cuts: dict[str, set[int]] = {}
-    exprs = [(combined(c), c.equality) for c in conditions]
     for e, _ in exprs:
         _cut(e, 1, cuts)
     if not any(cuts.values()):

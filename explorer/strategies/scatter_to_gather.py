@@ -8,7 +8,7 @@ start or use the elements are divided in the same way, and fused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.expr import Expr, var
 from ..ir.tree import Leaf, Loop, Node
@@ -24,10 +24,13 @@ class Axis:
     ----------
     loops : tuple of str
         One, two (places of the stride, and the elements between them), or none where the index is the same everywhere.
+    stride : int
+        1 for one loop.
     const : int
     """
 
     loops: tuple[str, ...]
+    stride: int
     const: int
 
 
@@ -69,14 +72,16 @@ def gathered_sums(schedule: Schedule) -> Schedule:
 def _gathered(schedule: Schedule, update: str) -> Schedule:
     """The schedule in which the elements that one update adds to gather their terms; the same one where that cannot be."""
     b = Builder(schedule)
-    if not any(_overlapping(e, _own_nest(b, update)) for e in _index(b, update)):
+    own = {x.id for x in _own_nest(b, update)}
+    if not any(len(e.terms) == 2 and e.variables() <= own for e in _index(b, update)):
         return schedule
     axes = list[Axis]()
     for number in range(len(_index(b, update))):
         loops = _divided(b, update, number)
         if loops is None:
             return schedule
-        axes.append(Axis(loops, _index(b, update)[number].const))
+        e = _index(b, update)[number]
+        axes.append(Axis(loops, e.coefficient(loops[0]) if loops else 1, e.const))
     names = [x.id for x in _own_nest(b, update)]
     kept = [name for axis in axes for name in axis.loops if name in names]
     if not _ordered(b, names[0], (*kept, *(name for name in names if name not in kept))):
@@ -161,7 +166,7 @@ def _fuse_neighbours(b: Builder, update: str, axes: list[Axis], kept: list[str])
 
 
 def _renamed(axes: list[Axis], names: dict[str, str]) -> list[Axis]:
-    return [Axis(tuple(names.get(name, name) for name in axis.loops), axis.const) for axis in axes]
+    return [replace(axis, loops=tuple(names.get(name, name) for name in axis.loops)) for axis in axes]
 
 
 def _siblings(b: Builder, node: str) -> tuple[Node, ...]:
@@ -185,14 +190,14 @@ def _alike(b: Builder, top: str, update: str, axes: list[Axis], kept: list[str])
         mine, ours = here.variables() & own, [name for name in axis.loops if name in kept]
         if not mine and not ours:
             continue
-        if len(mine) != 1 or not ours or here - here.const != var(loop := min(mine)):
+        if len(mine) != 1 or not ours or (len(ours) == 1 and axis.stride > 1) or here - here.const != var(loop := min(mine)):
             return None
         if (by := here.const - axis.const) and not b.attempt("shift", loop, by):
             return None
         loops[ours[0]] = loop
         if len(ours) == 2:
             loops[ours[1]] = b.plan.fresh(f"{loop}.r")
-            if not b.attempt("split", loop, b.extent(ours[1]), loops[ours[1]], aligned=True):
+            if not b.attempt("split", loop, axis.stride, loops[ours[1]], aligned=True):
                 return None
     if loops.keys() != {*kept} or len(chain(b.plan.loops[top])) != len(kept):
         return None

@@ -32,7 +32,7 @@ def test_calls_are_read(text: str, step: Any) -> None:
     ("split('k', f'{1}')", "name in quotes"),
     ("split(*['k', 4])", "name in quotes"),
     ("split(**{'loop': 'k'})", "without **"),
-    ("split('k', 4, 5, 6)", "at most 3"),
+    ("split('k', 4, 5, 6, 7)", "at most 4"),
     ("split('k', 4, factor=5)", "twice"),
     ("split('k', 0)", "at least 1"),
     ("split('k')", "wrong arguments"),

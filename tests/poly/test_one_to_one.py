@@ -11,6 +11,7 @@ from explorer.ir.expr import Expr, quotient, remainder, var
 from explorer.poly.deduce import deduce, marked, over
 from explorer.poly.linear import equal
 from explorer.poly.one_to_one import MOST_POINTS, told_apart
+from explorer.poly.radix import what_is_left_by_digits
 from tests.poly.test_linear import exprs
 
 BOX = {"x": (0, 3), "y": (-2, 3)}
@@ -44,6 +45,34 @@ def test_tiles_in_turn_have_one_number() -> None:
     assert facts is not None
     assert facts.zero(over(B, "a") - over(B, "b"))
     assert facts.zero(over(N, "a") - over(N, "b"))
+
+
+def test_a_variable_that_is_known_to_be_equal_is_one() -> None:
+    """``b:n`` stands on both sides once the two are known to be equal."""
+    ranges = {"n": (0, 2), "b": (0, 112)}
+    number = N * 113 + B
+    same = [equal(N, "a", N, "b"), *(equal(e, "a", e, "b") for e in (quotient(number, 30), remainder(quotient(number, 5), 6),
+                                                                  remainder(N * 3 + B, 5)))]
+    facts = deduce(tuple(same), {**marked(ranges, "a"), **marked(ranges, "b")})
+    assert facts is not None
+    assert facts.zero(over(B, "a") - over(B, "b"))
+
+
+def test_digits_of_what_is_left() -> None:
+    """A tile's number is equal as a whole, in thirds; a fragment's row and its lane are, by digits of two."""
+    row, lane, register = var("row"), var("lane"), var("register")
+    held = quotient(lane, 32) * 16 + remainder(register, 2) * 8 + quotient(remainder(lane, 32), 4)
+    ranges = {"a:n": (0, 2), "b:n": (0, 2), "a:row": (0, 63), "b:lane": (0, 127), "b:register": (0, 3)}
+    same = (equal(quotient(N * 64 + row, 3), "a", quotient(N * 64 + held, 3), "b"),
+            equal(remainder(N + row, 3), "a", remainder(N + held, 3), "b"))
+    facts = deduce(same, ranges)
+    assert facts is not None
+    asked = [equal(quotient(row, 16), "a", quotient(lane, 32), "b"),
+             equal(remainder(row, 8), "a", quotient(remainder(lane, 32), 4), "b")]
+    left = what_is_left_by_digits(facts, asked)
+    assert left is not None
+    assert all(map(left.holds, asked))
+    assert not left.holds(equal(remainder(row, 4), "a", remainder(lane, 4), "b"))
 
 
 def test_a_digit_that_is_missing_leaves_the_others_open() -> None:
