@@ -15,10 +15,12 @@ from .relations import bounds
 
 FEWEST, MOST = 1 << 12, 1 << 19
 """Points of a side: below, isl takes a few milliseconds for two maps; beyond, the arrays take longer than it does."""
+MOST_SLOW = 1 << 23
+"""Points of a side where isl does not come to an end soon: four million take a second or two, and took isl minutes."""
 
 
 def inverts(dims: tuple[str, ...], constraints: tuple[Constraint, ...], forward: Mapping[str, Expr], when: Mapping[str, Expr],
-            boxes: tuple[tuple[str, int, int], ...]) -> bool | None:
+            boxes: tuple[tuple[str, int, int], ...], most: int = MOST) -> bool | None:
     """Whether two maps invert each other wherever one leads from its own side to the other; None where that is too much to try.
 
     Parameters
@@ -31,12 +33,14 @@ def inverts(dims: tuple[str, ...], constraints: tuple[Constraint, ...], forward:
         Each dimension over the loops, each loop over the dimensions.
     boxes : tuple of (str, int, int)
         Loops, where they start, and their extents.
+    most : int
+        Points of a side that are not too much.
     """
     known = bounds(constraints)
     if any(d not in known for d in dims):
         return None
     sides = [{x: (start, start + extent - 1) for x, start, extent in boxes}, {d: known[d] for d in dims}]
-    if not FEWEST < max(map(size, sides)) <= MOST:
+    if not FEWEST < max(map(size, sides)) <= most:
         return None
     loops, points = map(_grid, sides)
     return (_there_and_back(loops, forward, when, lambda found: _within(found, constraints))

@@ -16,12 +16,13 @@ from ..errors import Undecided
 from ..ir.expr import Expr, var
 from ..ir.tree import ranges
 from .decide import OPEN, Maybe, Question
-from .deduce import Facts, deduce, marked, over
+from .deduce import Facts, combined, deduce, marked, over
 from .dependence import Flow
 from .dependence_hull import SOON, are_all, dimension_facts, elements, equalities
 from .events import instances, relation
 from .isl import budget
 from .linear import Case, Condition, equal
+from .matched import holds_on_pairs
 from .radix import by_digits, what_is_left_by_digits
 from .relations import bare
 from .sites import Run, Site
@@ -127,6 +128,12 @@ class Always(Question[bool]):
             return True
         left = what_is_left_by_digits(self.link.facts, open_)
         return left is None or all(map(left.holds, open_)) or OPEN
+
+    def by_points(self) -> Maybe[bool]:
+        """By all points of either side that agree in what the equalities of the link leave open."""
+        facts = self.link.facts
+        return all(holds_on_pairs(facts.pending, facts.reduced(combined(c)), c.equality, facts.ranges)
+                   for c in self.conditions if not facts.holds(c)) or OPEN
 
     def by_isl(self) -> bool:
         """By what is alike, and where that has too many, by the pairs of the link."""

@@ -45,7 +45,7 @@ def told_apart(equalities: Iterable[Expr], ranges: Mapping[str, tuple[int, int]]
         names = sorted({name for f in same for name in f.variables()})
         two = {name for name in names if name in used and second + name.removeprefix(first) in used}
         sides = [[ranges.get(name), ranges.get(second + name.removeprefix(first)) or ranges.get(name)] for name in names]
-        if len(names) < 2 or any(None in pair for pair in sides):
+        if any(None in pair for pair in sides):
             continue
         box = tuple((name, (min(r[0] for r in pair if r), max(r[1] for r in pair if r)))
                     for name, pair in zip(names, sides, strict=True))

@@ -14,12 +14,13 @@ import islpy as isl
 
 from ..ir.expr import Expr, const, var
 from ..ir.tree import ranges
-from .deduce import Facts, deduce
+from .deduce import Facts, combined, deduce
 from .dependence import are_peers
 from .events import either, instances, relation, same_cell, same_replica, witness
 from .feasible import feasible
 from .last_writer import Link, loop_ranges
 from .linear import Case, Cases, Condition, Tuple, build_set, differ, equal
+from .matched import holds_on_pairs
 from .radix import by_digits, what_is_left_by_digits
 from .relations import instance
 from .sites import Site
@@ -30,6 +31,12 @@ def _touching(c: Site, b: Site) -> tuple[Case, Facts | None]:
     """What is equal when two accesses use one cell of one replica, the first on side ``c``; None: they never do."""
     same = tuple(equal(e, "c", f, "b") for e, f in (*same_cell(c, b), *same_replica(c, b)))
     return same, deduce(same, loop_ranges(c, "c") | loop_ranges(b, "b"))
+
+
+@lru_cache(maxsize=4096)
+def _cell_of(a: Site, b: Site) -> Case:
+    """What is equal where a writer's cell is that which the reader uses, in the same replica."""
+    return tuple(equal(e, "a", f, "b") for e, f in (*same_replica(a, b), *same_cell(a, b)))
 
 
 Points = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -43,7 +50,7 @@ def overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[Li
     Parameters
     ----------
     by : Link
-        Last writer on side ``a``, reader on side ``b``.
+        Last writer on side ``a``, reader on side ``b``; all of its pairs use one cell of one replica.
     c : Site
         The other write.
     early, late : tuple of cases
@@ -68,7 +75,7 @@ def overwritten(by: Link, c: Site, early: Cases, late: Cases, supplied: tuple[Li
     harmless += alike
     between = _Between((a.loops("a"), b.loops("b"), c.loops("c")), tuple((loop_ranges(a, "a") | loop_ranges(b, "b")).items()),
                        tuple(loop_ranges(c, "c").items()), (*a.conditions("a"), *b.conditions("b"), *c.conditions("c")),
-                       by.same, same, early, late, tuple(harmless))
+                       (*by.same, *_cell_of(a, b)), same, early, late, tuple(harmless))
     kept = _kept(between)
     if not kept:
         return None
@@ -113,6 +120,8 @@ def _kept(q: _Between) -> tuple[tuple[Case, Case], ...]:
         kept = [(case, x) for case, x in kept if closer and not _excluded(closer, (*case, *x), q.harmless)]
     if together:
         kept = [(case, x) for case, x in kept if not _excluded_by_digits(together.given(case), x, q.harmless)]
+    ours = tuple((name, r) for name, r in (*q.ranges, *q.within) if name[:2] != "a:")
+    kept = [(case, x) for case, x in kept if not any(_holds_by_points((*q.same, *case), ours, known) for known in q.harmless)]
     return tuple((case, x) for case, x in kept if feasible(q.tuples, (*q.instances, *q.link, *q.same, *case, *x)))
 
 
@@ -127,6 +136,16 @@ def _excluded_by_digits(facts: Facts | None, case: Case, harmless: Cases) -> boo
     given = facts.given(case) if facts else None
     left = what_is_left_by_digits(given, (*case, *(c for known in harmless for c in known))) if given else None
     return left is None or any(all(map(left.holds, known)) for known in harmless)
+
+
+@lru_cache(maxsize=4096)
+def _holds_by_points(same: Case, ranges: tuple[tuple[str, tuple[int, int]], ...], wanted: Case) -> bool:
+    """Whether conditions on the reader and the other access hold for all of their points for which others do."""
+    facts = deduce(same, dict(ranges))
+    if facts is None:
+        return True
+    asked = ((facts.reduced(combined(c)), c.equality) for c in wanted if not facts.holds(c))
+    return all(holds_on_pairs(facts.pending, e, equality, facts.ranges) for e, equality in asked)
 
 
 def _on_side_c(condition: Condition) -> Condition:
