@@ -78,13 +78,13 @@ def test_the_steps_are_moves_that_can_be_replayed() -> None:
     assert [step.name for step in made.steps][:3] == ["split", "reorder", "skew"]
 
 
-@pytest.mark.parametrize("sizes", [{"N": 16, "C": 256, "D": 128, "H": 32, "W": 32}, {"N": 16, "C": 136, "D": 72, "H": 27, "W": 29}])
-def test_persistent_blocks_of_them_are_judged_soon(sizes: dict[str, int]) -> None:
+@pytest.mark.parametrize(("channels", "filters", "height", "width"), [(256, 128, 32, 32), (136, 72, 27, 29)])
+def test_persistent_blocks_of_them_are_judged_soon(channels: int, filters: int, height: int, width: int) -> None:
     """Tiles in turn take their place by quotients and remainders of one number, of which isl made minutes.
 
     In the second one's tiles, 24 pixels of 8 images and 3 blocks of channels, digits are in thirds and in eighths.
     """
-    made = auto(images.schedule(**sizes))
+    made = auto(images.schedule(N=16, C=channels, D=filters, H=height, W=width))
     assert any(step.name == "persist" for step in made.steps)
     assert made.judgement.legal
 
