@@ -20,7 +20,10 @@ from ..ir.program import Access, Array, Constraint, Statement
 from ..ir.scalar import Read
 from ..ir.swizzle import MODES, offset
 from ..ir.tree import Kernel, Leaf, Loop, View, find, ranges
+from .feasible import feasible
 from .lanes import misaligned
+from .linear import Tuple, at_most, holds
+from .linear import box as boxed_values
 from .pure_load import Never, not_loaded
 
 MOST_AXES = 5
@@ -125,7 +128,8 @@ def boxed(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], access: Access, view:
         return refusal
     scope, at = ranges(above), leaf.places
     start = {x.id: const(x.start) for x in above if x.is_thread}
-    clipped = edges(array, access) if access is statement.target else ()
+    stored = access is statement.target
+    clipped = edges(array, access)[1::2] if stored else ()  # a store leaves out what lies behind the array
     when = _uniform(statement, leaf, start, loops, scope, clipped)
     if isinstance(when, Never):
         return when
@@ -144,12 +148,25 @@ def boxed(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], access: Access, view:
     if refusal := _shape(array, buffer, box, steps) or _place(leaf, buffer, cell, loops, scope):
         return refusal
     begins = tuple(e.substitute(first, scope) for e in index)
+    if stored and (before := next((e for e in begins if _may_be_negative(e, when, scope)), None)) is not None:
+        return Never(f"boxes may begin before {array.name}, at {before}",
+                     "a bulk store with a negative coordinate is an illegal instruction (H200), though a part of it lies inside",
+                     f"shift the loops, so that tiles begin in the array; or {OTHERWISE}")
     if odd := misaligned(begins[-1], max(GRAIN // array.dtype.bytes, 1)):
         return Never(f"boxes of {array.name} begin at column {begins[-1]}, of elements of {array.dtype.bytes} bytes",
                      f"{GRAIN} bytes have to divide their place in a row, and do not divide {odd}",
                      f"tiles of a multiple of {GRAIN} bytes, and neighbours on other axes than the last; or {OTHERWISE}")
     return Bulk(array.name, axes, loops, box, steps, begins,
                 tuple(e.substitute(first, scope) for e in cell), when, buffer.swizzle)
+
+
+def _may_be_negative(e: Expr, when: Sequence[Constraint], scope: Ranges) -> bool:
+    """Whether an index may be negative where a copy is made."""
+    if e.interval(scope)[0] >= 0 or any(c.expr == e for c in when):
+        return False
+    names = sorted(e.variables().union(*(c.expr.variables() for c in when)))
+    inside = boxed_values(((var(x), scope[x][0], scope[x][1] - scope[x][0] + 1) for x in names), "v")
+    return feasible((Tuple("", "v", tuple(names)),), (*inside, *(holds(c, "v") for c in when), at_most(e, "v", -1)))
 
 
 def edges(array: Array, access: Access) -> tuple[Expr, ...]:

@@ -43,10 +43,13 @@ class BoxStored(Do):
 
 
 def unfolded_store(low: Lowered, node: BulkStore) -> Node:
-    """The loops over the elements of a box that is stored: each comes from its place behind the first, if it is in the array."""
+    """The loops over the elements of a box that is stored: each comes from its place behind the first one.
+
+    The hardware leaves out those behind the array.  It knows no boxes that begin before it: what lies there would be stored.
+    """
     index, place, loops = _elements(low, node)
     ranges = {**node.site.ranges, **{name: (0, n - 1) for name, n in loops}}
-    clipped = (e for at, n in zip(index, node.map.shape, strict=True) for e in (at, -at + (n - 1)))
+    clipped = (-at + (n - 1) for at, n in zip(index, node.map.shape, strict=True))
     inside = tuple(Condition(e) for e in clipped if e.interval(ranges)[0] < 0)
     source = Ref(node.source.store, _element(node.source.store, node.source, place, ranges))
     target = Ref(node.map.store, _apart(index, node.map.axes))

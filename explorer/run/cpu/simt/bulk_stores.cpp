@@ -61,6 +61,8 @@ extern "C" {
 void simt_bulk_store(const void* map, const int* at, int rank, const void* shared) {
     Worker& w = *worker;
     const void* pc = __builtin_return_address(0);
+    for (int d = 0; d < rank; ++d)  // an illegal instruction on an H200; loads take them
+        if (at[d] < 0) fault("store-before", "pc=%u\tat=%d", offset_of(pc), at[d]);
     Flight f = box_of((void*)shared, map, at, rank, pc);
 #if SIMT_CHECKED
     simt_fence_proxy();  // of what the thread itself wrote: see bulk_store.cuh
