@@ -22,7 +22,7 @@ from ..conditions import Condition
 from ..nodes import Apply, Collect, Combine, Contribute, Copy, Do, Held, Put, Ref
 from .boxes import Boxed, BoxStored
 from .held import LANE, Cell, Made, NotUnderstood, Registers, in_lane
-from .points import Conj, Space
+from .points import Conj, Space, negated
 from .steps import Step, lane_variable, with_lane
 from .values import Instances, constant, is_identity, same_cell, storage, wrong_read
 from .wanted import Wanted
@@ -131,8 +131,7 @@ class Leaves:
             left = left.subtract(run.real)
             yield from self.operands(w, run)
             yield from self.target(w, run)
-            extra = run.points.subtract(w.points)
-            if not extra.is_empty() and (what := self.harmful(w, run, extra)):
+            if what := self.harmful(w, run, self._beyond(w, run)):
                 yield what, run.step
         if not left.is_empty():
             yield "does not run in every instance", runs[0].step if runs else None
@@ -216,18 +215,27 @@ class Leaves:
 
     # -- instances beside the plan's ----------------------------------------------------------------------------
 
-    def harmful(self, w: Wanted, run: Instances, extra: Region) -> str:
+    def _beyond(self, w: Wanted, run: Instances) -> list[Region]:
+        """Where a run has instances that the plan lacks, a part for each condition that fails: parts of few inequalities."""
+        failing = (run.points.intersect(run.space.points(negated((c,)))) for c in w.case)
+        return [part for part in failing if not part.is_empty()]
+
+    def harmful(self, w: Wanted, run: Instances, beyond: Sequence[Region]) -> str:
         """Why instances that the plan lacks may change something; empty where they cannot."""
+        if not beyond:
+            return ""
         node = run.step.node
         if isinstance(node, (Collect, Contribute)):
             return "combines values that are none of the program's"
         target = getattr(node, "target", None) or node.to
         if isinstance(target, Ref) and (target.store.space not in ("register", "shared") or target.store.handed):
             return "writes memory where the program has no instance"
-        if self._changes_nothing(run, extra):  # most often: zeros are added, and who reads the cell need not be found
+        beyond = [part for part in beyond if not self._changes_nothing(run, part)]  # most often zeros are added
+        if not beyond:
             return ""
-        live = extra.intersect(self.read_by_others(w, run))
-        if live.is_empty() or self._changes_nothing(run, live):
+        read = self.read_by_others(w, run)
+        live = [both for part in beyond if not (both := part.intersect(read)).is_empty()]
+        if all(self._changes_nothing(run, part) for part in live):
             return ""
         return "runs where the program has no instance, and changes what is read"
 
