@@ -33,6 +33,13 @@ def in_turn(d: int = 37, e: int = 72) -> Schedule:
     return s.store_bulk("S0_store")
 
 
+def before_the_array() -> Schedule:
+    """Tiles of which the first one begins before the array: a box for each row, and none for those before it."""
+    s = plane.schedule(D=37, E=72).shift("d", 3).split("d", 16, aligned=True).split("e", 64).reorder("d", "e", "d.i", "e.i")
+    s = apart(s, ("d.i", "e.i")).bind("d", "block.y").bind("e", "block.x").bind("d.i", "thread.y").split("e.i", 16, "t")
+    return s.bind("t", "thread.x").store_bulk("S0_store")
+
+
 def panels(swizzle: int = 128) -> Schedule:
     """Rows longer than those of the swizzle: a store for each panel."""
     s = plane.schedule(D=40, E=256).split("d", 16).split("e", 128).reorder("d", "e", "d.i", "e.i")
@@ -69,6 +76,7 @@ SCHEDULES: dict[str, Callable[[], Schedule]] = {
     "integers": lambda: tiles(bytes_, 20, 40, (8, 32)),
     "panels": panels,
     "in turn": in_turn,
+    "before the array": before_the_array,
     "five dimensions": dimensions,
     "one thread": by_one_thread,
     "rows apart": lambda: _strided(),

@@ -6,21 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.errors import ResourceError, TransformError
+from explorer.errors import KernelFault, ResourceError, TransformError
 from explorer.ir.finding import YES, Verdict
 from explorer.ir.plan import Plan
 from explorer.kernel import passes
 from explorer.kernel.emit import emit
 from explorer.kernel.interpreter import Order, execute
 from explorer.kernel.launches import plan_ir
-from explorer.poly.bulk_store import BULK_STORE
+from explorer.kernel.nodes import BulkStore, For, If, Node
+from explorer.kernel.validate import judged
+from explorer.poly.bulk_store import BULK_STORE, bulk_store
+from explorer.poly.pure_load import Never
 from explorer.run.cpu.device import CpuDevice
 from explorer.run.inputs.arguments import seeded_arrays
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.schedule.step import taken
 from explorer.transforms.approximate import as_computed
 from tests.kernel.plan_run import Case, differences
-from tests.kernel.stored_schedules import SCHEDULES, panels, tiles
+from tests.kernel.stored_schedules import SCHEDULES, before_the_array, panels, tiles
 from tests.properties.equal import difference
 
 ORDERS = (Order(), Order(sequence="descending", early=True), Order("block", "descending"),
@@ -67,6 +70,39 @@ def test_the_text(name: str, golden) -> None:
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_the_compiler_takes_it(name: str) -> None:
     assert compile_module(emit(SCHEDULES[name]().plan, arch="sm_90"), "sm_90").kernels
+
+
+def test_a_box_that_begins_before_its_array_is_none() -> None:
+    """A negative coordinate of a bulk store is an illegal instruction on an H200, though a part of the box lies inside."""
+    s = before_the_array()
+    (store,) = [(leaf, above) for leaf, above, _ in s.plan.leaves if leaf.mechanism == BULK_STORE]
+    assert [x.role for x in store[1]][-2:] == ["seq", "tensor"]  # a box of one row: the rows before the array have none
+    whole = s.plan.replace_node("d.i.2", replace(s.plan.loops["d.i.2"], role="tensor"))
+    leaf, above = next((leaf, above) for leaf, above, _ in whole.leaves if leaf.id == "S0_store")
+    refused = bulk_store(whole, leaf, above)
+    assert isinstance(refused, Never)
+    assert "copies a part of a box" in refused.what or "begin before" in refused.what
+
+
+def test_everybody_finds_a_box_that_begins_before_its_array() -> None:
+    s, device = before_the_array(), CpuDevice()
+    arrays, module = seeded_arrays(s.source, 1), emit(s.plan)
+    text = module.text.replace("d_i_2 = max(0, 3 - 16 * d)", "d_i_2 = 0")
+    assert text != module.text
+    with pytest.raises(KernelFault, match="begins before its array, at -3"):
+        device.run(device.build(replace(module, text=text)), arrays)
+    ir = plan_ir(s.plan)
+    (launch,) = ir.launches
+    wrong = replace(launch, bodies=tuple(map(without_limits, launch.bodies)))
+    assert wrong.bodies != launch.bodies
+    assert any("S0_store" in str(finding) for finding in judged(wrong))
+    assert "begins before y" in str(execute(replace(ir, launches=(wrong,)), arrays).hazards[0])
+
+
+def without_limits(body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Loops over boxes without what keeps them from running before the array."""
+    return tuple(replace(n, limits=(), body=n.body) if isinstance(n, For) and any(isinstance(x, BulkStore) for x in n.body)
+                 else replace(n, body=without_limits(n.body)) if isinstance(n, (For, If)) else n for n in body)
 
 
 def test_gpus_without_bulk_copies_are_refused() -> None:

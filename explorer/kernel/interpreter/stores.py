@@ -24,6 +24,10 @@ def issue(threads: Threads, node: BulkStore, lanes: Lanes, env: Env) -> None:
     first = [lanes.each(threads.number(e, lanes, env)) for e in node.first]
     base, own = threads.place(access, node.source, lanes)[1], lanes.each(threads.copies(node.source, lanes, source))
     for n, lane in enumerate(lanes.index):
+        if any(int(f[n]) < 0 for f in first):
+            machine.hazards.report("before the array", access.nodes, to.name, lambda: Hazard(
+                "before the array", f"{', '.join(access.nodes)} stores a box that begins before {to.name}; no GPU has that",
+                access.nodes, to.name))
         where, valid = in_array([int(f[n]) for f in first], node.map.box, node.map)
         by, comes = in_shared(machine, access, source, node.source, int(base[n]), node.map.box, node.map.swizzle, int(lane))
         by, where, comes = by[valid], where[valid], comes[valid] + own[n]
