@@ -53,6 +53,12 @@ def lies_across(plan: Plan, leaf: Leaf, rows: Sequence[str]) -> bool:
     return any(steps.get(name) == 1 for name in rows)
 
 
+def are_spaced(plan: Plan, leaf: Leaf, rows: Sequence[str]) -> bool:
+    """Whether the last leaf's rows of results lie some elements of an axis apart (:attr:`ProductForm.spaced`)."""
+    index = index_of(plan, leaf, len(plan.statement_of[leaf.statement].reads)) or ()
+    return any(abs(e.coefficient(name)) > 1 for e in index for name in rows)
+
+
 def row_sums(plan: Plan, leaves: Sequence[Leaf], rows: set[str], columns: set[str]) -> tuple[str, ...]:
     """The leaves that sum over the columns of a product, an element of memory for each row."""
     return tuple(leaf.id for leaf in leaves if sums_rows(plan, leaf, columns) and walked(plan, leaf) >= rows)

@@ -23,7 +23,7 @@ from ...schedule import Schedule
 from .._steps import chain, leaves_of
 from ..counts import operations_of
 from .accesses import index_of, strides_of, vector_of, written
-from .epilogue_facts import aligned_bytes, is_long, lies_across, row_sums, sums_rows
+from .epilogue_facts import aligned_bytes, are_spaced, is_long, lies_across, row_sums, sums_rows
 
 VECTOR_BYTES = 16
 """Of the widest store of a thread."""
@@ -125,6 +125,9 @@ class ProductForm:
         runs of a row.
     across : bool
         Whether results follow each other in memory along the rows instead.
+    spaced : bool
+        Whether rows of the results lie some elements of an axis apart, as those of a transposed convolution with a stride do: a
+        bulk store has one row then.
     long : bool
         Whether more is done with each sum than a few additions and a store: operations of many instructions, or reads of arrays
         that have an element for each result.
@@ -158,6 +161,7 @@ class ProductForm:
     grouped: bool = False
     aligned: int = 0
     across: bool = False
+    spaced: bool = False
     long: bool = False
     work: int = 0
     significand: int = 0
@@ -237,7 +241,8 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
                        plan.array_of[statement.target.array].dtype, gathered or _by_stride(plan, update, inner),
                        () if gathered else flat, gathered, grouped, aligned_bytes(plan, last, wide, flat) if last else 0,
-                       last is not None and lies_across(plan, last, tall), is_long(plan, after, update, {*wide}, {*tall}),
+                       last is not None and lies_across(plan, last, tall), last is not None and are_spaced(plan, last, tall),
+                       is_long(plan, after, update, {*wide}, {*tall}),
                        sum(operations_of(plan.statement_of[x.statement]) for x in after), significand_of(statement),
                        row_sums(plan, after, {x.id for x in (*batch, *rows)}, {*wide}))
 

@@ -252,7 +252,7 @@ def _in_turn(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     if form.long and not whole:
         return
     if t.engine == "warpgroup" and tiles > gpu.multiprocessors and t.threads + GROUP <= gpu.max_threads_per_block:
-        yield replace(t, persistent=grid, producer=True, bulk_stores=t.through and (whole or not form.work))
+        yield replace(t, persistent=grid, producer=True, bulk_stores=t.through and not form.spaced and (whole or not form.work))
 
 
 def _in_clusters(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
