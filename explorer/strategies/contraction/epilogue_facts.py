@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from ...ir.expr import Expr
 from ...ir.operations import OPERATIONS
@@ -31,8 +32,12 @@ def is_long(plan: Plan, leaves: Sequence[Leaf], update: Leaf, wide: set[str], ta
     return False
 
 
-def aligned_bytes(plan: Plan, leaf: Leaf, columns: Sequence[str], flat: Sequence[tuple[str, ...]]) -> int:
-    """Bytes of the last leaf's accesses along columns (:attr:`ProductForm.aligned`)."""
+def aligned_bytes(plan: Plan, leaf: Leaf, columns: Sequence[str], flat: Sequence[tuple[str, ...]], rows: Sequence[str]) -> int:
+    """Bytes of the last leaf's accesses along columns (:attr:`ProductForm.aligned`).
+
+    Nothing where a few columns lie between rows that lie apart, as a transposed convolution's residues do in NCHW: lanes of a
+    fragment then write whole sectors along the rows, and lanes along the columns would write pieces of many.
+    """
     statement = plan.statement_of[leaf.statement]
     array, slot = plan.array_of[statement.target.array], len(statement.reads)
     if array.dtype.bytes != PAIRED or index_of(plan, leaf, slot) is None:
@@ -43,6 +48,8 @@ def aligned_bytes(plan: Plan, leaf: Leaf, columns: Sequence[str], flat: Sequence
         for x, y in zip(run[-2::-1], run[:0:-1], strict=True):
             if y in along and steps.get(x) == steps[y] * plan.loops[y].extent:
                 along.add(x)
+    if are_spaced(plan, leaf, rows) and prod(plan.loops[name].extent for name in along) < EIGHT:
+        return 0
     return vector_of(plan, leaf, slot, along) * array.dtype.bytes if along else 0
 
 

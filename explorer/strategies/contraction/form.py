@@ -240,7 +240,7 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
                        widths, k.id, tuple(x.id for x in others), tuple(x.extent for x in others),
                        (prod(heights), prod(widths), k.extent), prod(x.extent for x in batch), first, second,
                        plan.array_of[statement.target.array].dtype, gathered or _by_stride(plan, update, inner),
-                       () if gathered else flat, gathered, grouped, aligned_bytes(plan, last, wide, flat) if last else 0,
+                       () if gathered else flat, gathered, grouped, aligned_bytes(plan, last, wide, flat, tall) if last else 0,
                        last is not None and lies_across(plan, last, tall), last is not None and are_spaced(plan, last, tall),
                        is_long(plan, after, update, {*wide}, {*tall}),
                        sum(operations_of(plan.statement_of[x.statement]) for x in after), significand_of(statement),
