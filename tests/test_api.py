@@ -66,7 +66,7 @@ def test_a_misspelt_move_is_answered_with_the_nearest(word: str, near: str) -> N
 @pytest.mark.parametrize(("args", "kwargs", "words"), [
     ((), {}, "missing 2 required positional arguments: 'loop' and 'factor'"),
     (("k",), {}, "missing 1 required positional argument: 'factor'"),
-    (("k", 4, "t", 9), {}, "takes from 3 to 4 positional arguments but 5 were given"),
+    (("k", 4, "t", True, 9), {}, "takes from 3 to 5 positional arguments but 6 were given"),
     (("k", 4), {"foo": 1}, "unexpected keyword argument 'foo'"),
     (("k", 4), {"factor": 4}, "multiple values for argument 'factor'"),
 ])
@@ -74,7 +74,7 @@ def test_wrong_arguments_are_a_sentence(args: tuple, kwargs: dict, words: str) -
     with pytest.raises(ex.TransformError, match="split was called with the wrong arguments") as caught:
         start().split(*args, **kwargs)
     assert words in caught.value.why
-    assert caught.value.hint == "split(loop, factor, inner)"
+    assert caught.value.hint == "split(loop, factor, inner, aligned)"
 
 
 @pytest.mark.parametrize("move", [

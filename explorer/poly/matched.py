@@ -107,8 +107,9 @@ def _tied(equalities: Sequence[Expr], asked: Expr) -> list[Expr]:
 @lru_cache(maxsize=4096)
 def _agree(first: _Side, second: _Side, equality: bool) -> bool:
     """Whether the last parts of two sides agree (or the first is no less) for all points that agree in the others."""
-    if any(prod(max(0, high - low + 1) for _, (low, high) in side.box) > MOST_POINTS for side in (first, second)):
-        return False
+    sizes = [prod(max(0, high - low + 1) for _, (low, high) in side.box) for side in (first, second)]
+    if 0 in sizes or max(sizes) > MOST_POINTS:
+        return 0 in sizes  # a side without points has no pairs
     tables = [_table(side) for side in (first, second)]
     columns = [[table[n] for table in tables] for n in range(len(tables[0]) - 1)]
     keys, reach = [np.zeros(table[-1].size, np.int64) for table in tables], 1

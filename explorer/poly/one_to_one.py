@@ -71,7 +71,7 @@ def _function(e: Expr, first: str, second: str) -> Expr | None:
 @lru_cache(maxsize=4096)
 def _determined(functions: tuple[Expr, ...], box: Ranges) -> tuple[str, ...]:
     """The variables of a box that have one value wherever the functions have the same ones."""
-    if prod(high - low + 1 for _, (low, high) in box) > MOST_POINTS:
+    if not 0 < prod(max(0, high - low + 1) for _, (low, high) in box) <= MOST_POINTS:
         return ()
     grid = np.meshgrid(*(np.arange(low, high + 1) for _, (low, high) in box), indexing="ij")
     point = {name: axis.ravel() for (name, _), axis in zip(box, grid, strict=True)}

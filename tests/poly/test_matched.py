@@ -42,6 +42,11 @@ def test_a_variable_of_both_sides() -> None:
     assert not holds_on_pairs(same, x - y - 1, False, ranges)
 
 
+def test_a_side_without_points_has_no_pairs() -> None:
+    ranges = {"a:x": (0, -1), "b:x": (0, 5)}
+    assert holds_on_pairs([var("a:x") - var("b:x")], var("a:x") - var("b:x") - 1, True, ranges)
+
+
 def test_large_sides_are_not_looked_at() -> None:
     ranges = {"a:x": (0, MOST_POINTS), "b:x": (0, MOST_POINTS)}
     assert not holds_on_pairs([var("a:x") - var("b:x")], var("a:x") - var("b:x"), True, ranges)

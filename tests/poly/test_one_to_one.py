@@ -82,6 +82,11 @@ def test_a_digit_that_is_missing_leaves_the_others_open() -> None:
     assert not told_apart(both(digits), {**marked(ranges, "a"), **marked(ranges, "b")})
 
 
+def test_a_box_without_points_tells_nothing() -> None:
+    ranges = {"n": (0, -1), "b": (0, 3)}
+    assert not told_apart(both([quotient(N, 2) + B, remainder(N, 2)]), {**marked(ranges, "a"), **marked(ranges, "b")})
+
+
 def test_large_boxes_are_not_looked_at() -> None:
     ranges = {"n": (0, MOST_POINTS), "b": (0, 1)}
     assert not told_apart(both([quotient(N, 2) + B * (1 << 20), remainder(N, 2)]), {**marked(ranges, "a"), **marked(ranges, "b")})
