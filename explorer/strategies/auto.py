@@ -27,8 +27,9 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
     """A fast schedule for a memory-bound program, without tuning.
 
     0. Sums that each term scatters are gathered by each element (:mod:`explorer.strategies.scatter_to_gather`).  A result's start
-       and updates come under the same loops (:mod:`explorer.strategies.fuse_reduction`); products of matrices are summed in a temporary, the depth innermost (:mod:`explorer.strategies.contraction.outputs`), and those that share a
-       nest with other statements become kernels (:mod:`explorer.strategies.contraction.apart`).
+       and updates come under the same loops (:mod:`explorer.strategies.fuse_reduction`); products of matrices are summed in a
+       temporary, the depth innermost (:mod:`explorer.strategies.contraction.outputs`), and those that share a nest with other
+       statements become kernels (:mod:`explorer.strategies.contraction.apart`).
     1. Column sums that stand behind a row nest are fused into it (:mod:`explorer.strategies.row_column`).
     2. Element-wise nests whose results only other nests read are computed there; nests that read what others have computed are
        stitched with them (:mod:`explorer.strategies.stitch`).
