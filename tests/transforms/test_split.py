@@ -17,6 +17,15 @@ def test_any_factor_computes_the_same(factor: int) -> None:
     assert plan.loops["k.i"].extent == factor
 
 
+@pytest.mark.parametrize("by", [1, 3, -2, 7])
+@pytest.mark.parametrize("factor", [1, 2, 3, 5])
+def test_aligned_parts_begin_at_multiples(factor: int, by: int) -> None:
+    plan = right(row_sum(3, 11), ("shift", "k", by), ("split", "k", factor, "", True))
+    loop = plan.loops["k"]
+    assert loop.start == by // factor
+    assert loop.start + loop.extent == -(-(by + 11) // factor)
+
+
 def test_names() -> None:
     plan = right(row_sum(3, 11), ("split", "k", 4, "t"), ("split", "t", 2), ("split", "k", 2), ("split", "i", 2, "k.j"))
     assert set(plan.loops) == {"i", "k.j", "k", "k.i", "t", "t.i"}
