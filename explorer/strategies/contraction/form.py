@@ -18,6 +18,7 @@ from ...ir.expr import Expr, const, var
 from ...ir.plan import Plan
 from ...ir.tree import Leaf, Loop
 from ...poly.bulk import MOST_STEP
+from ...poly.relations import domain
 from ...poly.tensor import is_product, significand_of
 from ...schedule import Schedule
 from .._steps import chain, leaves_of
@@ -194,7 +195,7 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
         return None
     statement, hit = plan.statement_of[update.statement], plan.find(update.id)
     assert hit is not None
-    if plan.array_of[statement.target.array].role != "temporary":
+    if plan.array_of[statement.target.array].role != "temporary" or domain(statement).is_empty():
         return None
     above = hit[1]
     indices = [index_of(plan, update, slot) for slot in range(3)]
