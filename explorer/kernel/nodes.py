@@ -78,7 +78,11 @@ class For:
 
 @dataclass(frozen=True)
 class If:
-    """``if (all conditions) body else otherwise``."""
+    """``if (all conditions) body else otherwise``.
+
+    Arrays that are `packed` hold narrow values in registers: the compiler packs them at the end of the body, where it has just
+    computed them, and not where they are used (:mod:`~explorer.kernel.passes.whole_tiles`).
+    """
 
     conditions: tuple[Condition, ...]
     body: tuple[Node, ...]
@@ -86,6 +90,7 @@ class If:
     settled: bool = False
     ids: tuple[str, ...] = ()
     edge: AnyOf = ()
+    packed: tuple[Store, ...] = ()
 
 
 # -- statements -------------------------------------------------------------------------------------------------------

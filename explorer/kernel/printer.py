@@ -107,19 +107,19 @@ class BodyPrinter:
         body = self.body(node.body)
         del self.ranges[node.var]
         self.spell.unrolled.discard(node.var)
-        before = ("#pragma unroll",) if node.role == "unroll" else ()
-        return [Block(header, body, node.ids, before, node.loop.id)]
+        return [Block(header, body, node.ids, ("#pragma unroll",) * (node.role == "unroll"), node.loop.id)]
 
     @node.register
     def _(self, node: If) -> list[Out]:
         test = self.spell.conditions(node.conditions, self.ranges)
-        return [Block(f"if ({test})", self.body(node.body), node.ids, otherwise=self.body(node.otherwise))]
+        self.spell.library |= {"pack_registers"} if node.packed else set()
+        body = self.body(node.body) + tuple(Lines((f"pack_registers({store.name});",)) for store in node.packed)
+        return [Block(f"if ({test})", body, node.ids, otherwise=self.body(node.otherwise))]
 
     @node.register
     def _(self, node: Roles) -> list[Out]:
         self.spell.library.add("roles")
-        given, taken = ((Lines((f"registers_{verb}<{n}>();",)),) if n else ()
-                        for verb, n in (("give", node.given), ("take", node.taken)))
+        given, taken = ((Lines((f"registers_{v}<{n}>();",)),) * (n > 0) for v, n in (("give", node.given), ("take", node.taken)))
         producer: tuple[Out, ...] = (*given, Block("if (threadIdx.x == 0)", self.body(node.producer), comment="one thread of it"))
         self.meet = node.threads
         consumers: tuple[Out, ...] = (*taken, *self.body(node.consumers))
@@ -229,8 +229,8 @@ class BodyPrinter:
     @node.register
     def _(self, node: Commit | Wait) -> list[Out]:
         self.spell.library.add("async_copy")
-        call = f"wait<{node.pending}>" if isinstance(node, Wait) else "commit"
-        return [Lines((f"async_{call}();  // {', '.join(node.ids[:1])}",), node.ids)]
+        call = f"async_wait<{node.pending}>()" if isinstance(node, Wait) else "async_commit()"
+        return [Lines((f"{call};  // {', '.join(node.ids[:1])}",), node.ids)]
 
     @node.register
     def _(self, node: WaitProducts) -> list[Out]:

@@ -15,11 +15,13 @@ from benchmarks.product_programs import attention as plain
 from benchmarks.product_programs import causal_attention
 from explorer.ir.expr import var
 from explorer.kernel.conditions import Condition
+from explorer.kernel.emit import emit
 from explorer.kernel.launches import PlanIR, plan_ir
 from explorer.kernel.nodes import Do, If, Multiply, Node
 from explorer.kernel.passes.whole_tiles import may_hold, whole_tiles
 from explorer.kernel.traverse import map_bodies, walk
 from explorer.kernel.validate import judged
+from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies.attention import attention
 from explorer.strategies.attention.moves import Tiling
 
@@ -111,3 +113,15 @@ def test_faults_are_caught(fault: str) -> None:
 
     (launch,) = ir.launches
     assert faults(replace(ir, launches=(replace(launch, bodies=(among(body_of(ir)),)),)))
+
+
+def test_weights_that_wait_for_a_turn_are_packed_before_it() -> None:
+    """Else NVRTC 13.5 unpacks them at the end of the branch, and keeps each in a register of its own: three spilled."""
+    in_turns = Tiling(128, 8, 128, 2, 2, registers=240, turns=True, through=True)
+    s = attention(causal_attention.schedule(B=1, H=1, L=512, D=128), tiling=in_turns)
+    packed = {store.name for n in walk(body_of(plan_ir(s.plan))) if isinstance(n, If) for store in n.packed}
+    assert packed == {"p"}
+    assert s.cuda.count("pack_registers(p);") == 1
+    [kernel] = compile_module(emit(s.plan, arch="sm_90a"), "sm_90a").kernels.values()
+    assert not kernel.spill_store_bytes
+    assert not any(n.packed for n in walk(body_of(plan_ir(made().plan))) if isinstance(n, If)), "its product is in the branch"

@@ -19,24 +19,27 @@ After::
 
 The check is the same for all threads of a block, and a loop around the tile is in it: most iterations have no edge.  What stands
 between two such tiles is written twice with them, and so is a product right behind: values that go from one to the other stay as
-they are packed.
+they are packed.  Those that are narrower than a register and go further, past a barrier, are packed at the branch's end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from ...ir.expr import Expr, Ranges, const
 from ...ir.instructions import stays_in_flight
 from ..conditions import NEVER, Condition, anyone, condition
 from ..lower import Context
-from ..nodes import Declare, Do, For, If, Multiply, Node
+from ..nodes import Declare, Do, For, If, Multiply, Node, Ref
 from ..sites import Store
 from ..traverse import map_bodies, refs, walk
 
 FEWEST, MOST = 16, 2
 """Elements of a thread from which on the tile is written twice, and different checks that may stand before it."""
+WORD_BYTES = 4
+"""Of a register."""
 
 
 def whole_tiles(body: tuple[Node, ...], context: Context) -> tuple[Node, ...]:
@@ -54,13 +57,22 @@ def _body(nodes: tuple[Node, ...], above: tuple[For, ...], context: Context) -> 
             end = _end(nodes, checks, position)
             declared = tuple(n for n in nodes[position:end] if isinstance(n, Declare))
             tiles = tuple(n for n in nodes[position:end] if not isinstance(n, Declare))
-            out += (*declared, If(check, _unmasked(tiles), tiles, settled=True))
+            whole = _unmasked(tiles)
+            out += (*declared, If(check, whole, tiles, settled=True, packed=_packed(whole, nodes[end:])))
             position = end
             continue
         inner = (*above, node) if isinstance(node, For) else above
         out.append(map_bodies(node, lambda below, inner=inner: _body(below, inner, context)))
         position += 1
     return tuple(out)
+
+
+def _packed(whole: tuple[Node, ...], behind: tuple[Node, ...]) -> tuple[Store, ...]:
+    """Arrays of computed values narrower than a register that tiles write as a whole, for a use behind the branch."""
+    used = {r.store for n in walk(behind) for r in refs(n)}
+    written = dict.fromkeys(n.target.store for n in walk(whole) if isinstance(n, Do) and isinstance(n.target, Ref))
+    narrow = (s for s in written if s.dtype.bytes < WORD_BYTES and prod(s.shape) * s.dtype.bytes % WORD_BYTES == 0)
+    return tuple(s for s in narrow if s in used)
 
 
 def _end(nodes: Sequence[Node], checks: Sequence[tuple[Condition, ...]], first: int) -> int:
