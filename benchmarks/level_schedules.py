@@ -43,6 +43,12 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         form = product_form(s, s.plan.kernels[1].id)
         assert form is not None
         yield f"sums of squares over rows, {t}", build(s, form, t)
+    for t in (Tiling("warpgroup", 128, 64, 64, 2, 1, 2, through=True, persistent=5, producer=True, bulk_stores=True),
+              Tiling("warpgroup", 64, 128, 64, 1, 1, 2, persistent=3, producer=True), Tiling("warp", 64, 32, 32, 2, 1, 2)):
+        s = products_apart(test_row_sums.both.schedule(M=200, N=152, K=104))
+        form = product_form(s, s.plan.kernels[1].id)
+        assert form is not None
+        yield f"sums of squares over rows of a stored product, {t}", build(s, form, t)
     for program in (test_row_sums.squares, test_row_sums.perceptron, test_row_sums.batched):
         yield f"{program.name}, summed over rows, auto", auto(program.schedule(**test_row_sums.SIZES[program.name]))
     for program in (gram, columns):

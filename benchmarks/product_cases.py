@@ -81,7 +81,9 @@ class Epilogue(NamedTuple):
 
 
 class Reduced(NamedTuple):
-    """The sum of squares of each row of a product, which is not stored (`row_squares`); or a matrix by itself (`gram`)."""
+    """The sum of squares of each row of a product, which is not stored (`row_squares`), or is (`stored_squares`); or a matrix by
+    itself (`gram`).
+    """
 
     name: str
     program: str
@@ -93,7 +95,7 @@ class Reduced(NamedTuple):
     @property
     def sizes(self) -> dict[str, int]:
         """Of the program."""
-        return {"M": self.m, "K": self.k} | ({"N": self.n} if self.program == "row_squares" else {})
+        return {"M": self.m, "K": self.k} | ({"N": self.n} if self.program != "gram" else {})
 
     @property
     def flops(self) -> int:
@@ -105,7 +107,8 @@ class Reduced(NamedTuple):
         """Each input once, each output once."""
         if self.program == "gram":
             return 2 * (self.m * self.k + self.m * self.n)
-        return 2 * (self.m * self.k + self.k * self.n) + 4 * self.m
+        stored = 2 * self.m * self.n * (self.program == "stored_squares")
+        return 2 * (self.m * self.k + self.k * self.n) + stored + 4 * self.m
 
     @property
     def tiny(self) -> Reduced:
@@ -298,6 +301,7 @@ FEW_ROWS = [Product(f"{m}x{n}x{k}", m, n, k) for m, n, k in (
 """A model that answers a few users at once; and few columns."""
 REDUCED = [Reduced(f"{program}-{m}x{n}x{k}", program, m, n, k) for program, m, n, k in (
     ("row_squares", 4096, 4096, 1024), ("row_squares", 16384, 768, 3072), ("row_squares", 2000, 3000, 500),
+    ("stored_squares", 4096, 4096, 1024), ("stored_squares", 16384, 768, 3072), ("stored_squares", 2000, 3000, 500),
     ("gram", 4096, 4096, 1024), ("gram", 1000, 1000, 4096))]
 CONVS = [
     Conv("r50-3x3-56", 32, 64, 56, 56, 64, 3, 3, 1, 1, 1),

@@ -181,6 +181,22 @@ def row_squares(a: ex.f16[M, K], b: ex.f16[K, N], y: ex.f32[M]):
 
 
 @ex.program
+def stored_squares(a: ex.f16[M, K], b: ex.f16[K, N], y: ex.f16[M, N], r: ex.f32[M]):
+    """A product, and the sum of squares of each row of it."""
+    for i in range(M):
+        square = ex.local(ex.f32)
+        square = 0.0
+        for j in range(N):
+            total = ex.local(ex.f32)
+            total = 0.0
+            for k in range(K):
+                total += a[i, k] * b[k, j]
+            y[i, j] = total
+            square += total * total
+        r[i] = square
+
+
+@ex.program
 def gram(a: ex.f16[M, K], y: ex.f16[M, M]):
     """The products of all rows with each other."""
     for i in range(M):

@@ -38,13 +38,22 @@ def in_time(u: Updates) -> bool:
     return any(not x.is_place for x in u.carrying)
 
 
+def moving(u: Updates) -> frozenset[str]:
+    """The loops that move the element."""
+    at, scope = dict(u.leaf.at), ranges(u.above)
+    index = [e.substitute(at, scope) for e in u.statement.target.index if isinstance(e, Expr)]
+    return frozenset(name for e in index for name in e.variables())
+
+
 def marked(u: Updates, chosen: tuple[Loop, ...], how: str) -> tuple[Plan, str] | Verdict:
     """The plan in which the updates that differ in some bound loops are combined, and the leaf that does it.
 
-    Where loops in time carry the reduction too, each place first accumulates in registers of its own.
+    Where loops in time carry the reduction too, each place first accumulates in registers of its own.  Where such a loop goes
+    from element to element, as tiles in turn do, it adds by atomic operations each time.
     """
     plan, leaf, names = u.plan, u.leaf.id, {x.id: x.id for x in chosen}
-    if in_time(u):
+    mixed = any(not x.is_place and x.id in moving(u) for x in u.carrying)
+    if in_time(u) and not (how == "atomic" and mixed):
         mine = bound(u)
         alone = replace(u, factored=mine)
         if not (verdict := factor_verdict(alone)):

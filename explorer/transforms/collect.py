@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from ..ir.expr import Expr
 from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.plan import Plan
-from ..ir.tree import BLOCK_ROLES, MOST_CLUSTER, Leaf, Loop, ranges
+from ..ir.tree import BLOCK_ROLES, MOST_CLUSTER, Leaf, Loop
 from ._cut import cut_off
-from ._parts import bound, combined_in_cluster, in_time, joined_parts, marked, parts_verdict
+from ._parts import bound, combined_in_cluster, in_time, joined_parts, marked, moving, parts_verdict
 from ._reduction import Updates, update_verdict
 from .base import Transform
 from .join import FORMERLY
@@ -43,7 +42,8 @@ class Collect(Transform):
     threads of the updates; an initialisation that was a launch of its own moves into it.
 
     If sequential loops carry the reduction too, each thread first accumulates in a register (`rfactor` over the bound loops, and
-    `contract`), and only those results are combined.  For ``atomic`` and ``cluster`` over blocks, other statements that use
+    `contract`), and only those results are combined; not by ``atomic`` where such a loop also moves the element, as tiles that a
+    block takes in turn do (`persist`).  For ``atomic`` and ``cluster`` over blocks, other statements that use
     the target move to an earlier or later launch.
 
     Before::
@@ -196,12 +196,11 @@ class Collect(Transform):
 
 def _one_element(u: Updates, chosen: tuple[Loop, ...], how: str) -> Verdict:
     """Whether the threads that would be combined update one element: a sum over them cannot tell several apart."""
-    at, scope, target = dict(u.leaf.at), ranges(u.above), u.statement.target
-    used = {name for e in target.index if isinstance(e, Expr) for name in e.substitute(at, scope).variables()}
-    mixed = ", ".join(x.id for x in chosen if x.id in used)
+    mixed = ", ".join(x.id for x in chosen if x.id in moving(u))
     if how == "atomic" or not mixed:
         return YES
-    return no(f"{how} cannot combine {mixed}", f"its threads update several elements of {target.array}", "how='atomic'")
+    target = u.statement.target.array
+    return no(f"{how} cannot combine {mixed}", f"its threads update several elements of {target}", "how='atomic'")
 
 
 def own_launch(plan: Plan, leaf_id: str) -> Plan:

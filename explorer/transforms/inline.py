@@ -1,4 +1,4 @@
-"""Compute a temporary where it is used, instead of storing it."""
+"""Compute a value where it is used, instead of reading it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..ir.expr import Expr
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
-from ..ir.program import Access, Indirect, Program, Statement
+from ..ir.program import Access, Array, Indirect, Program, Statement
 from ..ir.scalar import Cast, IndexValue, Read, Scalar, rebuild, type_of
 from ..ir.tree import Leaf, Node, View
 from ..poly.dependence import Flow, analyse
@@ -18,13 +18,17 @@ from ._uses import array_verdict, no_temporary, uses, without_unused
 from .base import Transform
 from .compute_at import without
 
+ROLES = ("temporary", "out")
+"""Arrays that only the program writes."""
+
 
 @dataclass(frozen=True)
 class Inline(Transform):
-    """Substitute a temporary's definition for its reads; it is computed again wherever it is used.
+    """Substitute an array's definition for its reads; it is computed again wherever it is used.
 
     For ``T[p] = v(p)``, every read ``T[f(q)]`` becomes ``v(f(q))``.  Exact when each value that `v` reads is still
-    the one it read before: the value flow into the new reads must be the old flow, composed.
+    the one it read before: the value flow into the new reads must be the old flow, composed.  A temporary is not stored any more;
+    a result of the program still is, and its readers need not wait for it.
 
     Before::
 
@@ -44,10 +48,12 @@ class Inline(Transform):
     aliases = ("compute_inline", "recompute", "inline_assign", "assignment_to_subst", "rematerialize")
     elsewhere = {"Halide": "compute_inline", "TVM": "compute_inline", "Exo": "inline_assign"}
 
-    array: str = field(metadata={"kind": "array", "help": "the temporary"})
+    array: str = field(metadata={"kind": "array", "help": "the temporary, or a result that other statements read"})
 
     def check(self, plan: Plan) -> Verdict:
-        if (refusal := array_verdict(plan, self.array, temporary=True)) is not None:
+        if self.array not in plan.array_of or plan.array_of[self.array].role not in ROLES:
+            refusal = array_verdict(plan, self.array, temporary=True)
+            assert refusal is not None
             return refusal
         made = self._substituted(plan)
         if isinstance(made, Verdict):
@@ -72,6 +78,8 @@ class Inline(Transform):
             return replace(leaf, views=tuple(sorted(views.items(), key=lambda t: t[0])))
 
         new = replace(plan, program=program).map_leaves(moved)
+        if plan.array_of[self.array].role != "temporary":
+            return new
         for leaf in [leaf.id for leaf, _, _ in plan.leaves if leaf.statement == writer.name]:
             new = new.map_bodies(lambda body, leaf=leaf: without(body, leaf))
         return without_unused(replace(new, kernels=tuple(k for k in new.kernels if k.body)))
@@ -100,6 +108,9 @@ class Inline(Transform):
             if any(not r.affine for r in s.reads if r.array == self.array):
                 return no(f"{s.name} reads {self.array} at a data-dependent element", "its definition cannot be written there")
             changed[s.name] = substituted(s, writer, self.array, program)
+        if program.array_of[self.array].role != "temporary":
+            every = tuple(changed[s.name].statement if s.name in changed else s for s in program.statements)
+            return writer, changed, replace(program, statements=every)
         statements = tuple(changed[s.name].statement if s.name in changed else s for s in program.statements if s is not writer)
         new = replace(program, statements=statements, arrays=tuple(a for a in program.arrays if a.name != self.array),
                       body=_without_statement(program, writer.name))
@@ -107,17 +118,23 @@ class Inline(Transform):
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Inline]:
-        for a in plan.program.temporaries:
+        for a in _defined(plan):
             here = a.name == node_id or any(u.leaf.id == node_id for u in uses(plan, a.name))
             if here and cls(a.name).check(plan):
                 yield cls(a.name)
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:
-        names = [a.name for a in plan.program.temporaries if a.name == node_id
+        names = [a.name for a in _defined(plan) if a.name == node_id
                  or any(u.leaf.id == node_id for u in uses(plan, a.name))]
         refused = (cls(name).check(plan) for name in names if not next(cls.candidates(plan, node_id), None))
         return next(refused, YES) if names else no_temporary(plan, node_id)
+
+
+def _defined(plan: Plan) -> list[Array]:
+    """The temporaries, and the results that something reads."""
+    read = {r.array for s in plan.program.statements for r in s.reads}
+    return [a for a in plan.program.arrays if a.role == "temporary" or (a.role in ROLES and a.name in read)]
 
 
 @dataclass(frozen=True)

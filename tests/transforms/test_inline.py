@@ -100,3 +100,21 @@ def test_candidates_apply() -> None:
     assert [c.array for c in Inline.candidates(initial(softmax()), "S4")] == ["e"]
     assert [c.array for c in Inline.candidates(initial(softmax()), "e")] == ["e"]
     assert not Inline.offers(initial(chain()), "x")
+
+
+def result_read_again() -> Program:
+    """`chain` whose ``t`` is a result, too, of 16 bits."""
+    base = chain()
+    return replace(base, arrays=tuple(replace(a, role="out", dtype=DTYPES["f16"]) if a.name == "t" else a for a in base.arrays))
+
+
+def test_a_result_is_stored_still(golden) -> None:
+    plan = rewritten(result_read_again(), ("inline", "t"))
+    golden(loops_text(plan))
+    x = np.full((6, 8), 0.1, np.float32)
+    before, after = run_plan(initial(result_read_again()), {"x": x}), run_plan(plan, {"x": x})
+    assert before.keys() == after.keys() == {"t", "y"}
+    assert all((before[name] == after[name]).all() for name in before)
+    assert (after["y"] != (2 * x + 1)).any(), "rounded as it is stored"
+    assert [c.array for c in Inline.candidates(initial(result_read_again()), "S1")] == ["t"]
+    assert not list(Inline.candidates(plan, "S1")), "nothing reads it any more"

@@ -61,10 +61,13 @@ def _taken(b: Builder, update: str, followed: bool, summed: bool) -> bool:
     assert kernel is not None
     if tile is None or any(x.role != "seq" for _, above, k in b.plan.leaves if k.id == kernel.id for x in above):
         return False
+    keep = b.schedule
+    if summed:
+        _read_before_stored(b, update, kernel.id)
     number, sums = _numbered(b, update, tile, kernel.id, followed, summed)
     if set(number.values()) == {PRODUCT} or summed > bool(sums):
+        b.schedule = keep
         return False
-    keep = b.schedule
     try:
         separate_leaves(b, kernel.id, number)
         own = b.plan.kernel_of(update)
@@ -80,6 +83,17 @@ def _taken(b: Builder, update: str, followed: bool, summed: bool) -> bool:
         b.schedule = keep
         return False
     return True
+
+
+def _read_before_stored(b: Builder, update: str, kernel: str) -> None:
+    """Sums read what is stored of a product as it is before: rounded, and in registers."""
+    statements = [b.plan.statement_of[leaf.statement] for leaf, _, k in b.plan.leaves if k.id == kernel]
+    total = b.plan.statement_of[_leaf(b.plan, update).statement].target.array
+    stored = [s.target.array for s in statements if not s.update and total in {r.array for r in s.reads}]
+    summed = {r.array for s in statements if s.update for r in s.reads}
+    for name in stored:
+        if name in summed and b.plan.array_of[name].role == "out":
+            b.attempt("inline", name)
 
 
 def _joined(b: Builder, update: str, leaf: str) -> None:
@@ -117,7 +131,7 @@ def _numbered(b: Builder, update: str, tile: Loop, kernel: str, followed: bool,
               summed: bool) -> tuple[dict[str, int], set[str]]:
     """Which kernel each statement goes to, and the sums over rows of the product that go to its own.
 
-    These are worth it where nothing else needs the product: it is not stored then.
+    These are worth it where nothing else needs what they sum: it is not stored then.
     """
     plan, inside = b.plan, {leaf.id for leaf in leaves_of(tile)}
     leaves = [leaf for node in body_of(b, kernel) for leaf in leaves_of(node)]
@@ -143,7 +157,8 @@ def _numbered(b: Builder, update: str, tile: Loop, kernel: str, followed: bool,
         elif n > here and not (summed and s.target.array not in made and _starts(s)):
             late.add(s.target.array)
     needed = {r.array for leaf in leaves if leaf.id not in number for r in statement[leaf.id].reads}
-    if any(name in needed or plan.array_of[name].role != "temporary" for name in made):
+    summed_up = {r.array for leaf in sums for r in statement[leaf].reads}
+    if made & needed or any(plan.array_of[name].role != "temporary" for name in made & summed_up):
         sums = set()
     added = {statement[leaf].target.array for leaf in sums}
     needed = {r.array for leaf, n in number.items() if n == PRODUCT for r in statement[leaf].reads}

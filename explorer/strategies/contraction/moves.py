@@ -56,6 +56,8 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
     tile = _blocks(b, form, t, gpu)
     update, tiles = _apart(b, form, tile), boxes(form, t)
     parts = in_parts(b, form)
+    if t.persistent and form.sums:  # each tile has its own parts of the sums
+        _persist(b, form, t)
     result, copy = outlined(b, form.update, t.matrix) if t.through else ("", "")
     by_engine = bool(result) and t.bulk_stores and t.engine == "warpgroup" and 1 in (t.down, t.across)
     if by_engine:
@@ -105,8 +107,8 @@ def _blocks(b: Builder, form: ProductForm, t: Tiling, gpu: Gpu) -> tuple[str, ..
     (di, *_), (dj, *_) = inner
     own = spread_over_threads(b, form, t, di, dj) if t.engine == "plain" else _spread_over_warps(b, form, t, di, dj)
     grid = (*form.batch[:1], form.rows[0], form.columns[0])
-    if t.persistent:
-        b.do("persist", grid, t.persistent, **tile_order(b.extent(form.rows[0])))
+    if t.persistent and not form.sums:
+        _persist(b, form, t)
     else:
         resident = held_blocks(form, t, gpu) * gpu.multiprocessors
         if rows_first(b.extent(grid[-2]), b.extent(grid[-1]), t, resident):
@@ -114,6 +116,12 @@ def _blocks(b: Builder, form: ProductForm, t: Tiling, gpu: Gpu) -> tuple[str, ..
         for loop, role in zip(grid, reversed(BLOCK_AXES[: len(grid)]), strict=True):
             b.do("bind", loop, role)
     return own
+
+
+def _persist(b: Builder, form: ProductForm, t: Tiling) -> None:
+    """Few blocks that take the tiles in turn."""
+    grid = (*form.batch[:1], form.rows[0], form.columns[0])
+    b.do("persist", grid, t.persistent, **tile_order(b.extent(form.rows[0])))
 
 
 def _spread_over_warps(b: Builder, form: ProductForm, t: Tiling, di: str, dj: str) -> tuple[str, ...]:

@@ -46,10 +46,15 @@ def outlined(b: Builder, update: str, twice: bool = False) -> tuple[str, str]:
     kernel = b.plan.kernel_of(update)
     assert kernel is not None
     inside = [(leaf, above) for leaf, above, k in b.plan.leaves if k is kernel]
-    leaf, above = inside[-1]
+    leaf, above = next(((leaf, above) for leaf, above in reversed(inside) if not _sums(b, leaf)), inside[-1])
     statement = b.plan.statement_of[leaf.statement]
-    if not b.plan.array_of[statement.target.array].shape or len(above) < 2 or above[-1].body[-1] is not leaf:
+    if not b.plan.array_of[statement.target.array].shape or len(above) < 2:
         return "", ""  # a scalar stays in registers
+    summed = above[-1].body[above[-1].body.index(leaf) + 1:]
+    if not all(isinstance(x, Leaf) and _sums(b, x) for x in summed):
+        return "", ""
+    if summed:
+        b.do("distribute", above[-1].id, after=leaf.id).do("distribute", above[-2].id, after=above[-1].id)
     store = _outline(b, leaf.id)
     if not store:
         return "", ""
@@ -57,7 +62,17 @@ def outlined(b: Builder, update: str, twice: bool = False) -> tuple[str, str]:
     b.do("distribute", above[-1].id, after=copy or leaf.id)
     body = b.plan.loops[above[-2].id].body
     b.do("distribute", above[-2].id, after=body[-2].id)
+    if summed:  # what follows for the row sums comes before the store, which may be no warpgroup's
+        *_, around, outer, _ = _above(b, store)
+        if around.body[-1] is not outer:
+            b.do("sequence", outer.id, after=around.body[-1].id)
     return store, copy
+
+
+def _sums(b: Builder, leaf: Leaf) -> bool:
+    """Whether a statement adds up results of a row, or starts or joins such a sum."""
+    s = b.plan.statement_of[leaf.statement]
+    return bool(s.update) or s.origin in ("init", "combine")
 
 
 def _outline(b: Builder, leaf: str) -> str:

@@ -1,4 +1,4 @@
-"""Sums over a product's rows, from the registers that hold its results: the results themselves need not be stored.
+"""Sums over a product's rows, from the registers that hold its results: these are stored only if the program says so.
 
 Each lane of the four that hold a row together sums its own columns in a register (`rfactor`), and adds that to the row's element
 by an atomic operation: four atomics a row for each warp, in each block, that holds columns of it.

@@ -222,7 +222,7 @@ def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
             if (form.grouped and form.extents[1] % t.columns) or (form.sums and not sums_fit(t.engine, t.columns // t.across)):
                 continue
             yield t
-            if form.sums:
+            if form.sums and not form.aligned:
                 continue
             yield from _in_turn(t, form, gpu)
             yield from _in_clusters(t, form, gpu)
