@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast, overload
@@ -205,6 +205,44 @@ class Finding:
         lines += [self.where] if self.lines else []
         lines += [f"try: {'; or '.join(self.hints)}"] if self.hints else []
         return "\n  ".join(lines)
+
+
+class Findings(Sequence[Finding]):
+    """Several findings: the first one, and the others as they are found out when they are read."""
+
+    def __init__(self, first: Finding, others: Sequence[Callable[[], Finding]]) -> None:
+        self.first, self._others = first, others
+
+    @cached_property
+    def told(self) -> tuple[Finding, ...]:
+        """All of them."""
+        return (self.first, *(ask() for ask in self._others))
+
+    def __len__(self) -> int:
+        return 1 + len(self._others)
+
+    @overload
+    def __getitem__(self, index: int) -> Finding: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Finding, ...]: ...
+    def __getitem__(self, index: int | slice) -> Finding | tuple[Finding, ...]:
+        return self.first if index == 0 else self.told[index]
+
+    def __iter__(self) -> Iterator[Finding]:
+        yield self.first
+        yield from self.told[1:]
+
+    def __eq__(self, other: object) -> bool:
+        return self.told == tuple(cast("Sequence[object]", other)) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.told)
+
+    def __repr__(self) -> str:
+        return repr(self.told)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self.told,)
 
 
 @dataclass(frozen=True)

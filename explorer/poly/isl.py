@@ -100,6 +100,11 @@ def read_map(source: str) -> isl.Map:
     return isl.Map.read_from_str(CONTEXT, source)
 
 
+MANY = 6
+"""Parts of a set from which on its coordinates are minimised one by one: 20 instead of 1,293 ms of six parts, 182 instead of 2,060 of
+25, but 24 instead of 11 of six others, and 0.8 instead of 0.3 of one."""
+
+
 def smallest(found: isl.Map | isl.Set) -> tuple[int, ...]:
     """The lexicographically smallest point of a set or of a map (as a pair, flattened).
 
@@ -107,10 +112,16 @@ def smallest(found: isl.Map | isl.Set) -> tuple[int, ...]:
     (a composition with eight of them, tests/poly/test_circular_divs.py).
     """
     flat = found.wrap().flatten() if isinstance(found, isl.Map) else found.flatten() if found.is_wrapping() else found
-    point = flat.detect_equalities().lexmin().sample_point()
-    return tuple(
-        int(point.get_coordinate_val(isl.dim_type.set, i).to_python()) for i in range(flat.dim(isl.dim_type.set))
-    )
+    flat, dims = flat.detect_equalities(), range(flat.dim(isl.dim_type.set))
+    if flat.n_basic_set() < MANY:
+        point = flat.lexmin().sample_point()
+        return tuple(int(point.get_coordinate_val(isl.dim_type.set, i).to_python()) for i in dims)
+    out = list[int]()
+    for i in dims:  # each least value, given those before: lexmin would take the parts from each other
+        least = flat.dim_min_val(i)
+        out.append(int(least.to_python()))
+        flat = flat.fix_val(isl.dim_type.set, i, least)
+    return tuple(out)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import Undecided
@@ -24,14 +25,14 @@ class Judgement:
 
     Attributes
     ----------
-    refusals : tuple of Finding
+    refusals : sequence of Finding
         Cover, order and flow findings, and races that no barrier can order: with one of these the plan computes something
         else.
     obligations : tuple of Finding
         Open obligations: the plan is legal, but cannot be emitted until each is discharged.
     """
 
-    refusals: tuple[Finding, ...]
+    refusals: Sequence[Finding]
     obligations: tuple[Finding, ...]
 
     @property

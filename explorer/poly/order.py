@@ -6,12 +6,16 @@ threads at one time have none either (barriers make an earlier time visible; the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
 
 import islpy as isl
 
+from ..errors import Undecided
 from ..ir.expr import Expr
-from ..ir.finding import Finding, Instance, Proving
+from ..ir.finding import Finding, Findings, Instance, Proving
 from ..ir.plan import Plan
 from ..ir.program import Statement
 from ..ir.scalar import Call, Read, Scalar
@@ -20,7 +24,7 @@ from .decide import OPEN, Maybe, Question, decide
 from .deduce import Facts, over
 from .dependence import Dependence
 from .dependence_hull import dimension_facts, least
-from .isl import smallest
+from .isl import alone, smallest
 from .order_trips import lost
 from .placed import Placed, place_exprs
 from .plan_facts import facts
@@ -30,20 +34,36 @@ Values = tuple[tuple[Expr, ...], tuple[Expr, ...]]
 """The same coordinates of source and sink, over their statements' dimensions."""
 
 
-def check_order(plan: Plan, placed: dict[str, list[Placed]]) -> tuple[Finding, ...]:
-    """Every dependence is respected; each finding has the smallest violating pair."""
-    found: list[Finding] = []
+def check_order(plan: Plan, placed: dict[str, list[Placed]]) -> Sequence[Finding]:
+    """Every dependence is respected; each finding has the smallest violating pair.
+
+    That of the first is found here, those of the others when they are read: a pair costs more than the verdict.
+    """
+    lost: list[Broken] = []
     for d in facts(plan).ordered:
         for a in placed.get(d.source, []):
             for b in placed.get(d.sink, []):
-                if a.launch >= b.launch and (finding := _order_pair(plan, d, a, b)) is not None:
-                    found.append(finding)
+                if a.launch >= b.launch and (found := _order_pair(plan, d, a, b)) is not None:
+                    lost.append(Broken(d, a, b, *found))
     for d in facts(plan).reductions:
         for a in placed.get(d.source, []):
             for b in placed.get(d.sink, []):
                 if _separate(a, b) and (across := _across(plan, d, a, b)) is not None:
-                    found.append(_order_finding(plan, d, a, b, across, "another block of the same launch"))
-    return tuple(found)
+                    lost.append(Broken(d, a, b, across, "another block of the same launch"))
+    if not lost:
+        return ()
+    first = _order_finding(plan, lost[0])
+    return Findings(first, tuple(partial(_other_finding, plan, x) for x in lost[1:]))
+
+
+class Broken(NamedTuple):
+    """A dependence between two leaves that is not respected: the pairs of instances, and when the sink runs instead."""
+
+    dependence: Dependence
+    source: Placed
+    sink: Placed
+    pairs: isl.Map
+    when: str
 
 
 def _separate(a: Placed, b: Placed) -> bool:
@@ -52,18 +72,19 @@ def _separate(a: Placed, b: Placed) -> bool:
     return a.leaf.id != b.leaf.id and a.launch == b.launch and not atomics
 
 
-def _order_pair(plan: Plan, d: Dependence, a: Placed, b: Placed) -> Finding | None:
+def _order_pair(plan: Plan, d: Dependence, a: Placed, b: Placed) -> tuple[isl.Map, str] | None:
+    """The pairs that would run in another order, and when; None where there are none."""
     if a.launch > b.launch:
         pairs = decide(Pairs.of(d, a, b))
-        return None if pairs.is_empty() else _order_finding(plan, d, a, b, pairs, "a later launch")
+        return None if pairs.is_empty() else (pairs, "a later launch")
     if (across := _across(plan, d, a, b)) is not None:
-        return _order_finding(plan, d, a, b, across, "another block of the same launch")
+        return across, "another block of the same launch"
     late = decide(_Late(Pairs.of(d, a, b), _times(a, b), _turn(a, b)))
     if late is None:
         return None
     same = _equal(a.statement, b.statement, _times(a, b))
     only_same = late.is_subset(same) if a.leaf.id == b.leaf.id else False
-    return _order_finding(plan, d, a, b, late, "another thread at the same time" if only_same else "a later time")
+    return late, "another thread at the same time" if only_same else "a later time"
 
 
 @dataclass(frozen=True)
@@ -235,7 +256,17 @@ _WORDS = {"flow": ("writes", "reads"), "anti": ("reads", "overwrites"), "output"
           "reduction": ("updates", "updates too")}
 
 
-def _order_finding(plan: Plan, d: Dependence, a: Placed, b: Placed, pairs: isl.Map, when: str) -> Finding:
+@alone
+def _other_finding(plan: Plan, broken: Broken) -> Finding:
+    """That of a dependence behind the first, in a time of its own."""
+    try:
+        return _order_finding(plan, broken)
+    except Undecided as error:
+        return Finding("order", error.what, error.why, hints=(error.hint,))
+
+
+def _order_finding(plan: Plan, broken: Broken) -> Finding:
+    d, a, b, pairs, when = broken
     point = smallest(pairs)
     n = len(a.statement.dims)
     source, sink = _instance(a, point[:n]), _instance(b, point[n:])
