@@ -32,6 +32,8 @@ class Wanted(Protocol):
     def loops(self) -> tuple[str, ...]: ...
     @property
     def axes(self) -> tuple[int, ...]: ...
+    @property
+    def masked(self) -> bool: ...
 
 
 def misfit(copy: Wanted) -> Verdict | None:
@@ -46,6 +48,9 @@ def misfit(copy: Wanted) -> Verdict | None:
                   "space='shared', or engine='thread' and swizzle=0")
     if copy.swizzle and copy.pad:
         return no("a swizzled array has no padding", "the patterns are those of whole rows", "pad=0")
+    if copy.engine == "bulk" and copy.masked:
+        return no("a bulk copy brings what a reader's condition leaves out, too", "it moves a box of the array",
+                  "engine='thread' or 'async'; or a masked copy in registers of the bulk copy")
     if copy.engine == "bulk" and copy.loops:
         return no("a bulk copy has no cell for each iteration", "it moves a box of the array",
                   "leave `loops` out, or engine='thread'")

@@ -1,16 +1,27 @@
-"""Masks of a copy: the cells of its box that its readers want, from the readers' conditions."""
+"""Masks of a copy: the cells of its box that lie in the array, and those that its readers want, from the readers' conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from ..ir.expr import Atom, Expr, Ranges, var
-from ..ir.program import Constraint
+from ..ir.program import Array, Constraint, Statement
 from ..ir.tree import ranges
+from ._domain import dim_ranges
 from ._uses import Use
 
 Form = tuple[tuple[tuple[Atom, int], ...], bool]
 """The terms of a condition, and whether it is an equality."""
+
+
+def beyond(copy: Statement, index: tuple[Expr, ...], array: Array) -> tuple[Constraint, ...]:
+    """The conditions under which an element does not lie beyond the array, as far as intervals do not prove them."""
+    known, out = dim_ranges(copy), list[Constraint]()
+    for e, n in zip(index, array.shape, strict=True):
+        low, high = e.interval(known)
+        out += [Constraint(e)] if low < 0 else []
+        out += [Constraint(-e + (n - 1))] if high >= n else []
+    return tuple(out)
 
 
 def wanted(reads: Sequence[Use], cells: Sequence[tuple[Expr, ...]], outer: Sequence[Mapping[str, str]], box: Sequence[str],

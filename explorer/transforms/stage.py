@@ -9,7 +9,7 @@ from itertools import islice
 from ..ir.expr import Expr, rejoin, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Buffer, Plan
-from ..ir.program import Access, Array, Constraint, Statement
+from ..ir.program import Access, Array, Statement
 from ..ir.scalar import Read
 from ..ir.swizzle import MODES
 from ..ir.tree import Leaf, Loop, View, leaves, ranges
@@ -23,7 +23,7 @@ from ._domain import bounds, dim_ranges
 from ._engine import ENGINES, misfit, not_moved
 from ._iterations import Iterations, iterations
 from ._landing import inserted
-from ._masks import wanted
+from ._masks import beyond, wanted
 from ._nest import with_role
 from ._room import no_room
 from ._uses import Box, Use, box, coordinates, put_buffer, row_major, with_view
@@ -53,6 +53,9 @@ class Stage(Transform):
     With `axes` the copy is stored with its own axes in another order, as by NumPy's ``transpose``: ``(1, 0)`` stores the columns
     of a tile one after the other.  The copying threads read the array in its order and write to transposed cells; `pad` keeps
     these writes free of bank conflicts.  Vectors need the last axis to stay the last.
+
+    With `masked` it holds zeros, too, where the conditions of its readers leave an element out: a tile on the diagonal of a
+    triangle is then whole, with terms that add nothing, as a tensor instruction needs it.
 
     With `loops` the copy has a cell for each of their iterations instead, zeros in those that the reader does not run: rows and
     columns of a matrix whose elements are not a box of the array (im2col).
@@ -112,6 +115,8 @@ class Stage(Transform):
     read: int = field(default=-1, metadata={"kind": "int", "min": -1,
                                             "help": "the read of a statement that uses the copy, from 0 (default: all of them)"})
     whole: bool = field(default=False, metadata={"kind": "bool", "help": "all of a tile, also where most is outside the array"})
+    masked: bool = field(default=False, metadata={
+        "kind": "bool", "help": "zeros also where its readers' conditions leave an element out, as behind a diagonal"})
 
     def check(self, plan: Plan) -> Verdict:
         if self.space not in ("shared", "register"):
@@ -170,7 +175,7 @@ class Stage(Transform):
         if isinstance(found, Verdict):
             return found
         outer = tuple(x for x in path if not (self.space == "shared" and x.is_thread))
-        made = self._rebuild(plan, path, outer, own, reads, source, found, masked=bool(self.loops))
+        made = self._rebuild(plan, path, outer, own, reads, source, found, masked=self.masked or bool(self.loops))
         if isinstance(made, Verdict) or not overapproximates(made[0], made[0].copies[-1].name):
             return made
         masked = self._rebuild(plan, path, outer, own, reads, source, found, masked=True)
@@ -307,7 +312,7 @@ class Stage(Transform):
         dims = (*scope_dims, *box_dims)
         copy = Statement(name, dims, tuple(domain), Access(name, tuple(map(var, dims)), "write"), Read(0),
                          (Access(source, index),), origin="copy")
-        edge = _edge(copy, index, original)
+        edge = beyond(copy, index, original)
         if masked:
             around = [{**{x.id: d for x, d in zip(scope, scope_dims, strict=False)},
                        **dict(zip(mine, scope_dims[len(scope):], strict=True))} for mine in self._thread_names(path, reads, own)]
@@ -378,16 +383,6 @@ class Stage(Transform):
         read = [r.array for leaf, _ in leaves((loop,)) for r in plan.statement_of[leaf.statement].reads]
         refused = (cls(name, node_id).check(plan) for name in read if not next(cls.candidates(plan, node_id), None))
         return next(refused, YES if read else no(f"nothing in {node_id} reads an array"))
-
-
-def _edge(copy: Statement, index: tuple[Expr, ...], array: Array) -> tuple[Constraint, ...]:
-    """The conditions under which an element lies in the array, as far as intervals do not prove them."""
-    known, out = dim_ranges(copy), list[Constraint]()
-    for e, n in zip(index, array.shape, strict=True):
-        low, high = e.interval(known)
-        out += [Constraint(e)] if low < 0 else []
-        out += [Constraint(-e + (n - 1))] if high >= n else []
-    return tuple(out)
 
 
 def _stem(name: str) -> str:

@@ -170,7 +170,8 @@ def tile_of(plan: Plan, name: str) -> Tile | Verdict:
                 not is_harmless(plan, leaf, above, c)):
             return no(f"{leaf.id} does not run in all iterations of the tile",
                       why="the instruction has no partial tiles, and beyond the edge its factors are not surely zeros",
-                      hint="stage both factors (with zeros beyond the edge), or sizes that are multiples of the tile")
+                      hint="stage both factors (with zeros beyond the edge, and behind a diagonal with masked=True), "
+                           "or sizes that are multiples of the tile")
     return _operands(plan, leaf, nest)
 
 

@@ -25,6 +25,7 @@ from .._steps import chain, leaves_of
 from ..counts import operations_of
 from .accesses import index_of, strides_of, vector_of, written
 from .epilogue_facts import aligned_bytes, are_spaced, is_long, lies_across, row_sums, sums_rows
+from .triangles import cut_factors, share_of_depth
 
 VECTOR_BYTES = 16
 """Of the widest store of a thread."""
@@ -138,6 +139,11 @@ class ProductForm:
         Bits that a factor keeps of its significand (tf32), 0 for all.
     sums : tuple of str
         Leaves behind the product that sum over its columns, an element for each row (and batch).
+    cut : tuple of bool
+        For each factor whether a condition leaves some of its elements out, as behind the diagonal of a triangle: its tiles have
+        zeros there.
+    filled : float
+        How much of the depth the rows (or columns) have on average.
     """
 
     kernel: str
@@ -167,6 +173,8 @@ class ProductForm:
     work: int = 0
     significand: int = 0
     sums: tuple[str, ...] = ()
+    cut: tuple[bool, bool] = (False, False)
+    filled: float = 1.0
 
     @property
     def types(self) -> tuple[DType, DType, DType, int]:
@@ -215,6 +223,9 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     depth = [x for x in inner if x.id in used[0] & used[1]]
     if not rows or not columns or not depth or len(depth) < len(inner) or not all(x.extent for x in above):  # or runs never
         return None
+    cut = cut_factors(plan, update, above, {x.id for x in rows}, {x.id for x in columns}, {x.id for x in depth})
+    if cut is None or (any(cut) and len(depth) > 1):
+        return None
     batch = [x for x in around if x not in rows and x not in columns]
     steps = [x for x in depth if all(_alone(plan, update, slot, x.id, free) for slot, free in ((0, rows), (1, columns)))]
     k = _deepest(steps or depth, plan, update)
@@ -245,7 +256,8 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
                        last is not None and lies_across(plan, last, tall), last is not None and are_spaced(plan, last, tall),
                        is_long(plan, after, update, {*wide}, {*tall}),
                        sum(operations_of(plan.statement_of[x.statement]) for x in after), significand_of(statement),
-                       row_sums(plan, after, {x.id for x in (*batch, *rows)}, {*wide}))
+                       row_sums(plan, after, {x.id for x in (*batch, *rows)}, {*wide}), cut,
+                       share_of_depth(plan, update, above) if any(cut) else 1.0)
 
 
 def _deepest(loops: list[Loop], plan: Plan, leaf: Leaf) -> Loop:

@@ -206,7 +206,7 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     results = form.batches * m * n * out_bytes
     written = form.batches * m * n * t.slices * form.accumulator.bytes if t.slices > 1 else results
     out_bytes = form.accumulator.bytes if t.slices > 1 else out_bytes
-    steps = t.chunk(form) // t.depth * prod(form.outer_extents)
+    steps = max(1, round(t.chunk(form) // t.depth * form.filled)) * prod(form.outer_extents)
     sides = t.sides(form)
     longer = [lines_of(form, f, t) for f, _ in sides]
     lines = (n * f.dtype.bytes * x / shared for (f, n), x, shared in zip(sides, longer, reversed(t.mates), strict=True))

@@ -20,6 +20,7 @@ from .row_sums import in_parts, joined
 from .shapes import ROW_BYTES, Tiling, boxes, require_tiling, warp_instruction
 from .slices import sliced_apart
 from .threads import deep, serpentine, spread_over_threads
+from .triangles import longest_first, shortened
 
 BLOCK_AXES = ("block.x", "block.y", "block.z")
 GROUPED = 8
@@ -66,6 +67,8 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
         "warpgroup": _of_groups, "warp": _of_warps, "plain": _of_threads}
     ways[t.engine](b, form, t, update)
     joined(b, parts, t.engine == "warpgroup")
+    if any(form.cut):
+        b.attempt("trim", update[-1])
     role = "thread.x" if t.engine == "warpgroup" else "lane"
     if copy:
         in_fragments(b, copy, role)
@@ -106,12 +109,14 @@ def _blocks(b: Builder, form: ProductForm, t: Tiling, gpu: Gpu) -> tuple[str, ..
             b.do("coalesce", tuple(group))
     (di, *_), (dj, *_) = inner
     own = spread_over_threads(b, form, t, di, dj) if t.engine == "plain" else _spread_over_warps(b, form, t, di, dj)
+    if any(form.cut):
+        longest_first(b, form)
     grid = (*form.batch[:1], form.rows[0], form.columns[0])
     if t.persistent and not form.sums:
         _persist(b, form, t)
     else:
         resident = held_blocks(form, t, gpu) * gpu.multiprocessors
-        if rows_first(b.extent(grid[-2]), b.extent(grid[-1]), t, resident):
+        if form.cut[1] or (not form.cut[0] and rows_first(b.extent(grid[-2]), b.extent(grid[-1]), t, resident)):
             grid = (*grid[:-2], *reversed(grid[-2:]))
         for loop, role in zip(grid, reversed(BLOCK_AXES[: len(grid)]), strict=True):
             b.do("bind", loop, role)
@@ -176,6 +181,8 @@ def _split_depth(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...
     *tile, depth = loops
     inner = b.plan.fresh(f"{depth}.i")
     b.do("split", depth, t.depth, inner=inner)
+    if any(form.cut):
+        shortened(b, form, depth)
     steps = form.depths if form.outer_depth else (depth,)
     if tile or steps[-1] != depth:
         b.do("reorder", (*steps, *tile, inner))
@@ -283,7 +290,7 @@ def _read(form: ProductForm, t: Tiling, slot: int) -> dict[str, object]:
     """Which read a copy is for, where both factors are tiles of one array; whole tiles, of which half lies beyond the array."""
     which: dict[str, object] = {"read": slot} if form.left.array == form.right.array else {}
     half = any(2 * n <= size for n, size in zip(form.extents, (t.rows, t.columns), strict=False))
-    return which | ({"whole": True} if half else {})
+    return which | ({"whole": True} if half else {}) | ({"masked": True} if form.cut[slot] else {})
 
 
 def _read_in(b: Builder, form: ProductForm, slot: int, at: str) -> tuple[str, ...]:

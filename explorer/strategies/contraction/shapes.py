@@ -286,7 +286,7 @@ def lines_of(form: ProductForm, f: Factor, t: Tiling, beyond: bool = True) -> fl
 
 def sliced(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """The same tiling with the depth in slices, where the blocks of a grid without do not go round the GPU a few times."""
-    if t.through or t.producer or form.sums:
+    if t.through or t.producer or form.sums or any(form.cut):
         return  # sums of slices are f32: the pairs that lanes hold are whole sectors
     blocks, steps, others = t.blocks(form), -(-form.extents[2] // t.depth), prod(form.outer_extents)
     if form.gathered or blocks > FEW * gpu.multiprocessors:
@@ -304,7 +304,7 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     depth = ROW_BYTES // size
     if all(f.along == form.depth for f in factors):  # shorter rows where the whole depth is one
         depth = next((n // size for n in MODES if form.extents[2] * size <= n), depth)
-    if gpu.arch != "sm_90" or any(f.pitch % 16 or not f.along or not f.even for f in factors):
+    if gpu.arch != "sm_90" or any(form.cut) or any(f.pitch % 16 or not f.along or not f.even for f in factors):
         return
     if size != 2 and any(f.along in f.free for f in factors):
         return
