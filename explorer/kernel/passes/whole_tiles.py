@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import prod
 
 from ...ir.expr import Expr, Ranges, const
 from ...ir.instructions import stays_in_flight
@@ -71,7 +70,7 @@ def _packed(whole: tuple[Node, ...], behind: tuple[Node, ...]) -> tuple[Store, .
     """Arrays of computed values narrower than a register that tiles write as a whole, for a use behind the branch."""
     used = {r.store for n in walk(behind) for r in refs(n)}
     written = dict.fromkeys(n.target.store for n in walk(whole) if isinstance(n, Do) and isinstance(n.target, Ref))
-    narrow = (s for s in written if s.dtype.bytes < WORD_BYTES and prod(s.shape) * s.dtype.bytes % WORD_BYTES == 0)
+    narrow = (s for s in written if s.dtype.bytes < WORD_BYTES and s.shape[-1:] and s.shape[-1] * s.dtype.bytes % WORD_BYTES == 0)
     return tuple(s for s in narrow if s in used)
 
 
