@@ -158,7 +158,7 @@ def test_plain_arithmetic_and_conditions_on_both() -> None:
 
 
 @pytest.mark.parametrize(("program", "end"), [
-    (lower, "k < 128 - 4 * i"), (upper, "k < 128 - 4 * i"), (right, "k < 128 - 4 * j"), (batched, "k < min(4, n + 1)"),
+    (lower, "k < 64 - 2 * i"), (upper, "k < 64 - 2 * i"), (right, "k < 64 - 2 * j"), (batched, "k < min(2, n / 2 + 1)"),
 ], ids=lambda x: getattr(x, "name", ""))
 def test_tiles_beyond_the_diagonal_are_left_out(program: ex.ProgramDefinition, end: str) -> None:
     """The longest first; an upper triangle runs through its depth backwards."""

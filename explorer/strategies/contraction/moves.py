@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ...gpu.spec import Gpu, default_gpu
 from ...ir.expr import Expr
+from ...ir.layout import GROUP
 from ...ir.swizzle import MODES
 from ...ir.tree import Leaf
 from ...schedule import Schedule
@@ -199,8 +200,11 @@ def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...])
     depth, inner = _split_depth(b, form, t, loops)
     b.do("contract", form.total, "register")
     for slot, factor in enumerate((form.left, form.right)):
-        row = t.depth * factor.dtype.bytes if factor.along == form.depth else ROW_BYTES
-        b.do("stage", factor.array, depth, engine="bulk", swizzle=min(row, ROW_BYTES), **_read(form, t, slot))
+        row = min(t.depth * factor.dtype.bytes if factor.along == form.depth else ROW_BYTES, ROW_BYTES)
+        if form.cut[slot]:
+            _by_threads(b, _staged(b, form, t, slot, depth), row)
+        else:
+            b.do("stage", factor.array, depth, engine="bulk", swizzle=row, **_read(form, t, slot))
     if t.stages > 1 and not t.producer:
         b.do("pipeline", depth, t.stages)
     if t.depth > (row := t.row(form)):
@@ -212,6 +216,17 @@ def _of_groups(b: Builder, form: ProductForm, t: Tiling, loops: tuple[str, ...])
         _shared(b, form, t)
     if t.stages > 1:
         b.attempt("overlap", depth)
+
+
+def _by_threads(b: Builder, copy: str, row: int) -> None:
+    """A copy with zeros in it, which no box has, by all threads of a block, as instructions of warpgroups read it."""
+    hit = b.plan.find(copy)
+    assert hit is not None
+    loop = next(x.id for x in hit[1] if x.id.startswith(f"{copy}."))
+    if b.extent(loop) % GROUP == 0:
+        inner = b.plan.fresh(f"{loop}.t")
+        b.do("split", loop, GROUP, inner=inner).do("bind", inner, "thread.x")
+    b.do("swizzle", copy, row)
 
 
 def _shared(b: Builder, form: ProductForm, t: Tiling) -> None:

@@ -224,12 +224,12 @@ def tilings(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
             yield t
             if form.sums and not form.aligned:
                 continue
-            yield from _in_turn(t, form, gpu)
-            yield from _in_clusters(t, form, gpu)
-            if t.engine != "plain" and form.aligned and _fits(through := replace(t, through=True), form, gpu, MOST_REGISTERS):
-                yield through
-                yield from _in_turn(through, form, gpu)
-                yield from _in_clusters(through, form, gpu)
+            through = replace(t, through=True)
+            out = t.engine != "plain" and form.aligned and _fits(through, form, gpu, MOST_REGISTERS)
+            yield from (through,) if out else ()
+            for u in () if any(form.cut) else (t, through) if out else (t,):  # else tiles have different depths
+                yield from _in_turn(u, form, gpu)
+                yield from _in_clusters(u, form, gpu)
 
 
 def _in_turn(t: Tiling, form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
@@ -304,7 +304,7 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     depth = ROW_BYTES // size
     if all(f.along == form.depth for f in factors):  # shorter rows where the whole depth is one
         depth = next((n // size for n in MODES if form.extents[2] * size <= n), depth)
-    if gpu.arch != "sm_90" or any(form.cut) or any(f.pitch % 16 or not f.along or not f.even for f in factors):
+    if gpu.arch != "sm_90" or not all(form.ended) or any(f.pitch % 16 or not f.along or not f.even for f in factors):
         return
     if size != 2 and any(f.along in f.free for f in factors):
         return
@@ -321,7 +321,7 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
         if _fits(t, form, gpu, MOST_REGISTERS):
             yield t
         deep = replace(t, depth=2 * depth)
-        whole = deep.row(form) == depth and not form.gathered and not form.outer_depth and cached
+        whole = not any(form.cut) and deep.row(form) == depth and not form.gathered and not form.outer_depth and cached
         if groups == 1 and columns in DEEP_COLUMNS and whole and form.extents[2] >= DEEP_STEPS * deep.depth and _fits(
                 deep, form, gpu, MOST_REGISTERS):
             yield deep
@@ -329,13 +329,13 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
 
 
 def _of_warps(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
-    """Those of warps."""
+    """Those of warps: two stages where copies are not asynchronous, and so go through registers."""
     row = warp_instruction(form, arch=_number(gpu))
     if row is None:
         return
     depths = tuple(n * STEP_BYTES // form.left.dtype.bytes for n in (2, 4))
     layouts = ((1, 1), (1, 2), (2, 1), (1, 4), (2, 2), (4, 1), (2, 4), (4, 2))
-    ahead = (2, 3, 4) if all(f.vector * f.dtype.bytes >= 4 for f in (form.left, form.right)) else (2,)  # else through registers
+    ahead = (2, 3, 4) if all(form.ended) and all(f.vector * f.dtype.bytes >= 4 for f in (form.left, form.right)) else (2,)
     for (down, across), m, n, depth, stages in product(layouts, (16, 32, 64), (8, 16, 32, 64), depths, ahead):
         if m % row.m or n % row.n or depth % row.k:
             continue
