@@ -1,5 +1,5 @@
-"""Pipelines with stages of their own and over two levels; products summed over rows, of few rows, of an array with itself, and
-those whose sums are scattered.
+"""Pipelines with stages of their own and over two levels; products summed over rows, of few rows, of an array with itself, by
+triangles, and those whose sums are scattered.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from explorer.strategies.contraction.apart import products_apart
 from explorer.strategies.contraction.form import product_form
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
-from tests.strategies import scattered, test_row_sums
+from tests.strategies import scattered, test_row_sums, test_triangles
 from tests.transforms import test_tensorize_held
 from tests.transforms.test_engines import ENGINES, before
 from tests.transforms.test_stage_reads import columns, gram
@@ -57,6 +57,13 @@ def schedules() -> Iterator[tuple[str, Schedule]]:
         yield f"products of a left factor in registers, {dtype}, {step} deep", test_tensorize_held.held(dtype=dtype, step=step)
     for m, n in ((2, 136), (7, 72), (72, 5)):
         yield f"products of {m} x {n}", auto(product_programs.product_nn.schedule(M=m, N=n, K=264))
+    for program in test_triangles.TENSOR:
+        yield f"products by triangles, {program.name}, auto", auto(test_triangles.sized(program))
+    for program in (test_triangles.lower, test_triangles.both):
+        s = test_triangles.sized(program)
+        form = product_form(s, s.plan.kernels[0].id)
+        assert form is not None
+        yield f"products by triangles, {program.name}, warpgroups", build(s, form, Tiling("warpgroup", 128, 64, 64, 2, 1, 3))
     for program in (*scattered.PRODUCTS, scattered.fold):
         for sizes in ({"N": 2, "C": 32, "D": 32, "H": 9, "W": 7, "K": 4}, {"N": 16, "C": 136, "D": 72, "H": 27, "W": 29, "K": 5}):
             yield (f"scattered sums, {program.name}, {sizes['C']} channels",

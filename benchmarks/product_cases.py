@@ -116,6 +116,36 @@ class Reduced(NamedTuple):
         return self._replace(m=5, n=5, k=7)
 
 
+class Triangle(NamedTuple):
+    """A product by a lower or an upper triangle of m x m, or with a triangle as its right factor; n columns, or rows."""
+
+    name: str
+    program: str
+    m: int
+    n: int
+    arithmetic: str = "f16"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of the program."""
+        return {"M": self.m, "N": self.n}
+
+    @property
+    def flops(self) -> int:
+        """Of the terms that there are."""
+        return self.m * (self.m + 1) * self.n
+
+    @property
+    def nbytes(self) -> int:
+        """Each input once, the other half of the triangle's square included, and each output once."""
+        return 2 * (self.m * self.m + 2 * self.m * self.n)
+
+    @property
+    def tiny(self) -> Triangle:
+        """Of the same kind."""
+        return self._replace(m=7, n=5)
+
+
 class Conv(NamedTuple):
     """A convolution of images, then bias and ReLU."""
 
@@ -263,8 +293,8 @@ class Attention(NamedTuple):
         return self._replace(batch=2, heads=2, length=7, width=4)
 
 
-Case = Product | Epilogue | Reduced | Conv | Transposed | Attention
-KINDS = (Product, Epilogue, Reduced, Conv, Transposed, Attention)
+Case = Product | Epilogue | Reduced | Triangle | Conv | Transposed | Attention
+KINDS = (Product, Epilogue, Reduced, Triangle, Conv, Transposed, Attention)
 
 MATMULS = [
     Product("mm-8192", 8192, 8192, 8192),
@@ -303,6 +333,8 @@ REDUCED = [Reduced(f"{program}-{m}x{n}x{k}", program, m, n, k) for program, m, n
     ("row_squares", 4096, 4096, 1024), ("row_squares", 16384, 768, 3072), ("row_squares", 2000, 3000, 500),
     ("stored_squares", 4096, 4096, 1024), ("stored_squares", 16384, 768, 3072), ("stored_squares", 2000, 3000, 500),
     ("gram", 4096, 4096, 1024), ("gram", 1000, 1000, 4096))]
+TRIANGLES = [Triangle(f"{program}-{m}x{n}", f"triangle_{program}", m, n) for program, m, n in (
+    ("lower", 4096, 4096), ("lower", 2048, 8192), ("lower", 1000, 3000), ("upper", 4096, 4096), ("right", 4096, 4096))]
 CONVS = [
     Conv("r50-3x3-56", 32, 64, 56, 56, 64, 3, 3, 1, 1, 1),
     Conv("r50-1x1-56", 32, 64, 56, 56, 256, 1, 1, 1, 0, 1),
@@ -360,7 +392,7 @@ def _extent(rng: random.Random) -> int:
 def suites(count: int, seed: int) -> dict[str, list[Case]]:
     """All suites by name; `count` and `seed` are of the random one."""
     return {"matmul": [*MATMULS], "bmm": [*BMMS], "orders": [*ORDERS], "f32": [*F32], "few_rows": [*FEW_ROWS],
-            "reduced": [*REDUCED], "conv": [*CONVS], "conv_nhwc": [*CONVS_LAST], "conv_grouped": [*CONVS_GROUPED],
-            "conv_transposed": [*TRANSPOSED],
+            "reduced": [*REDUCED], "triangles": [*TRIANGLES], "conv": [*CONVS], "conv_nhwc": [*CONVS_LAST],
+            "conv_grouped": [*CONVS_GROUPED], "conv_transposed": [*TRANSPOSED],
             "epilogue": [*EPILOGUES], "gelu_tanh": [*GELUS_TANH], "attention": [*ATTENTIONS],
             "random_products": [*drawn_products(count, seed)]}

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from product_cases import Attention, Case, Conv, Epilogue, Product, Reduced, Transposed
+from product_cases import Attention, Case, Conv, Epilogue, Product, Reduced, Transposed, Triangle
 
 DEVICE = "cuda"
 MODE = "max-autotune-no-cudagraphs"
@@ -63,6 +63,8 @@ def rivals(case: Case) -> Rivals:
         return epilogue(case)
     if isinstance(case, Reduced):
         return reduced(case)
+    if isinstance(case, Triangle):
+        return triangle(case)
     if isinstance(case, Transposed):
         return transposed(case)
     return conv(case) if isinstance(case, Conv) else attention(case)
@@ -184,6 +186,17 @@ def reduced(case: Reduced) -> Rivals:
     return Rivals({"a": a, "b": b}, "r" if stored else "y", lambda: (a.double() @ b.double()).square().sum(1), {
         "torch": lambda: torch.linalg.vector_norm(torch.mm(a, b, out=product), dim=1, dtype=torch.float32).square_(),
         "inductor": tuned(both if stored else squares, a, b)}, lambda out: out[1] if isinstance(out, tuple) else out)
+
+
+def triangle(case: Triangle) -> Rivals:
+    """Libraries multiply by the whole square, with zeros in its other half (no library has such a product in f16)."""
+    square, other = new(case.m, case.m, scale=case.m**-0.5), new(case.m, case.n)
+    square = torch.tril(square) if case.program == "triangle_lower" else torch.triu(square)
+    a, b = (other.mT.contiguous(), square) if case.program == "triangle_right" else (square, other)
+    out = torch.empty(a.shape[0], b.shape[1], device=DEVICE, dtype=torch.float16)
+    plain = partial(torch.mm, a, b, out=out)
+    return Rivals({"a": a, "b": b}, "y", lambda: a.double() @ b.double(), {
+        "torch": plain, "torch_cublaslt": through("cublaslt", plain), **by_triton("products", a, b)})
 
 
 def conv(case: Conv) -> Rivals:

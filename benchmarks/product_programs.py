@@ -197,6 +197,42 @@ def stored_squares(a: ex.f16[M, K], b: ex.f16[K, N], y: ex.f16[M, N], r: ex.f32[
 
 
 @ex.program
+def triangle_lower(a: ex.f16[M, M], b: ex.f16[M, N], y: ex.f16[M, N]):
+    """A product by a lower triangle."""
+    for i in range(M):
+        for j in range(N):
+            total = ex.local(ex.f32)
+            total = 0.0
+            for k in range(i + 1):
+                total += a[i, k] * b[k, j]
+            y[i, j] = total
+
+
+@ex.program
+def triangle_upper(a: ex.f16[M, M], b: ex.f16[M, N], y: ex.f16[M, N]):
+    """A product by an upper triangle."""
+    for i in range(M):
+        for j in range(N):
+            total = ex.local(ex.f32)
+            total = 0.0
+            for k in range(i, M):
+                total += a[i, k] * b[k, j]
+            y[i, j] = total
+
+
+@ex.program
+def triangle_right(a: ex.f16[N, M], b: ex.f16[M, M], y: ex.f16[N, M]):
+    """A product whose right factor is an upper triangle."""
+    for i in range(N):
+        for j in range(M):
+            total = ex.local(ex.f32)
+            total = 0.0
+            for k in range(j + 1):
+                total += a[i, k] * b[k, j]
+            y[i, j] = total
+
+
+@ex.program
 def gram(a: ex.f16[M, K], y: ex.f16[M, M]):
     """The products of all rows with each other."""
     for i in range(M):

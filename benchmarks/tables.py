@@ -21,6 +21,7 @@ TITLES = {"reductions": "Public reductions", "fused": "Fused chains", "random": 
           "conv": "Convolution, bias and ReLU, NCHW", "conv_nhwc": "The same, channels last",
           "conv_grouped": "Convolutions of 32 groups", "conv_transposed": "Transposed convolutions",
           "few_rows": "Products of few rows or columns", "reduced": "Sums of the rows of a product",
+          "triangles": "Products by triangles",
           "epilogue": "Products and what follows them",
           "gelu_tanh": "Products and the GELU with tanh", "attention": "Attention",
           "random_products": "Products of random sizes (seed 0)"}

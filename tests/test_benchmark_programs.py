@@ -24,6 +24,7 @@ from benchmarks.product_cases import (
     Product,
     Reduced,
     Transposed,
+    Triangle,
     drawn_products,
     suites,
 )
@@ -66,6 +67,9 @@ def wanted(case: Case, given: Arrays) -> np.ndarray:
     if isinstance(case, Reduced):
         a = arrays["a"]
         return a @ a.T if case.program == "gram" else np.sum((a @ arrays["b"]) ** 2, -1)
+    if isinstance(case, Triangle):
+        half = np.tril if case.program == "triangle_lower" else np.triu
+        return arrays["a"] @ half(arrays["b"]) if case.program == "triangle_right" else half(arrays["a"]) @ arrays["b"]
     if isinstance(case, Transposed):
         return transposed(case, arrays)
     return conv(case, arrays) if isinstance(case, Conv) else attention(case, arrays)
@@ -129,7 +133,7 @@ def attention(case: Attention, arrays: Arrays) -> np.ndarray:
 
 def test_the_suites_have_their_cases() -> None:
     counts = {name: len(cases) for name, cases in SUITES.items()}
-    assert counts == {"matmul": 18, "bmm": 6, "orders": 14, "f32": 7, "few_rows": 6, "reduced": 8, "conv": 11,
+    assert counts == {"matmul": 18, "bmm": 6, "orders": 14, "f32": 7, "few_rows": 6, "reduced": 8, "triangles": 5, "conv": 11,
                       "conv_nhwc": 11, "conv_grouped": 4, "conv_transposed": 12, "epilogue": 12, "gelu_tanh": 3, "attention": 12,
                       "random_products": 30}
     for cases in SUITES.values():

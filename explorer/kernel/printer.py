@@ -177,7 +177,7 @@ class BodyPrinter:
         self.spell.library.add("async_copy")
         to, source = (self.spell.element(place, node.site) for place in (node.to, node.source))
         amount = self._amount(node)
-        part = "_part" if node.ends else ""
+        part = "_part" if node.ends and node.source.store.shape[-1] % node.lanes else ""  # else whole vectors lie in the array
         text = f"async_copy{part}<{node.nbytes}>(&{to}, &{source}{amount});  // {node.site.leaf.id}"
         lanes = f", {node.ids[0]}" if node.lanes > 1 else ""
         return [Lines((text + lanes,), node.ids)]

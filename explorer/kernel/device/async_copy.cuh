@@ -32,8 +32,8 @@ __device__ __forceinline__ void async_copy(void* shared, const void* global, int
 #endif
 }
 
-// The same where only some bytes may be valid: by words, of which one that is valid in part is copied at once, which is one of the
-// moments at which a copy may land.  (cp.async can do it too, but compute-sanitizer's memcheck takes it for a read of all bytes.)
+// The same where the array may end within the bytes: by words, of which one that is valid in part is copied at once, which is one of
+// the moments at which a copy may land.  (cp.async can do it too, but compute-sanitizer's memcheck takes it for a read of all bytes.)
 template <int BYTES>
 __device__ __forceinline__ void async_copy_part(void* shared, const void* global, int valid_bytes) {
 #if !defined(SIMT_HOST)
