@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..ir.expr import Atom, Expr, Ranges, var
+from ..ir.plan import Plan
 from ..ir.program import Array, Constraint, Statement
 from ..ir.tree import ranges
 from ._domain import dim_ranges
@@ -22,6 +23,11 @@ def beyond(copy: Statement, index: tuple[Expr, ...], array: Array) -> tuple[Cons
         out += [Constraint(e)] if low < 0 else []
         out += [Constraint(-e + (n - 1))] if high >= n else []
     return tuple(out)
+
+
+def leaves_out(masked: Plan, whole: Plan) -> bool:
+    """Whether the last copy of one plan has zeros where that of another one has elements."""
+    return masked.copies[-1].inside != whole.copies[-1].inside
 
 
 def wanted(reads: Sequence[Use], cells: Sequence[tuple[Expr, ...]], outer: Sequence[Mapping[str, str]], box: Sequence[str],

@@ -23,7 +23,7 @@ from ._domain import bounds, dim_ranges
 from ._engine import ENGINES, misfit, not_moved
 from ._iterations import Iterations, iterations
 from ._landing import inserted
-from ._masks import beyond, wanted
+from ._masks import beyond, leaves_out, wanted
 from ._nest import with_role
 from ._room import no_room
 from ._uses import Box, Use, box, coordinates, put_buffer, row_major, with_view
@@ -374,6 +374,10 @@ class Stage(Transform):
         for name in list(names)[:4]:
             bulk = (cls(name, node_id, engine="bulk", swizzle=mode) for mode in (*reversed(MODES), 0))
             yield from islice((step for step in bulk if step.check(plan)), 1)
+        read = [plan.statement_of[leaf.statement] for leaf in below]
+        cut = dict.fromkeys(r.array for s in read for r in s.reads if any(len(c.expr.variables()) > 1 for c in s.domain))
+        yield from (x for x in (cls(name, node_id, masked=True) for name in list(cut)[:4])
+                    if x.check(plan) and leaves_out(x.rewrite(plan), replace(x, masked=False).rewrite(plan)))
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:

@@ -9,6 +9,7 @@ import pytest
 import explorer as ex
 from explorer.errors import TransformError
 from explorer.schedule import Schedule
+from explorer.transforms.stage import Stage
 
 M, N = ex.sizes("M N")
 
@@ -39,6 +40,17 @@ def twice(a: ex.f32[M, M], y: ex.f32[M], z: ex.f32[M]):
                 t += 2.0 * a[i, k]
         y[i] = s
         z[i] = t
+
+
+@ex.program
+def square(a: ex.f32[M, M], y: ex.f32[M]):
+    """Nothing is left out."""
+    for i in range(M):
+        s = ex.local(ex.f32)
+        s = 0.0
+        for k in range(M):
+            s += a[i, k]
+        y[i] = s
 
 
 def tiled(m: int = 37) -> Schedule:
@@ -78,3 +90,12 @@ def test_a_bulk_copy_is_refused_with_the_way_that_works() -> None:
         tiled(32).stage("a", "i", engine="bulk", masked=True)
     assert "a bulk copy brings what a reader's condition leaves out, too" in str(caught.value)
     assert "engine='thread' or 'async'" in str(caught.value)
+
+
+def test_it_is_offered_where_it_leaves_something_out() -> None:
+    s = lower.schedule(M=24, N=6).split("i", 8)
+    masked = [x for x in Stage.candidates(s.plan, "i") if x.masked]
+    assert [x.array for x in masked] == ["a"], "no condition is about b's rows alone"
+    assert "stage('a', 'i', masked=True)" in str(s.moves("i"))
+    whole = square.schedule(M=24).split("i", 8)
+    assert not [x for x in Stage.candidates(whole.plan, "i") if x.masked]
