@@ -17,6 +17,7 @@ from ..ir.tree import Loop, ranges
 from .dependence import analyse
 from .isl import Undecided, alone, budget
 from .linear import Tuple, box, build_set, equal, function, holds
+from .points import count_points
 from .relations import access
 from .sites import Site
 from .tensor import is_product, significand_of
@@ -73,7 +74,7 @@ def instances(of: Plan | Program) -> dict[str, int]:
 
 @lru_cache(maxsize=4096)
 def _count_domain(statement: Statement) -> int:
-    """Product over groups of dimensions that no constraint ties together (isl enumerates some dimensions of a set)."""
+    """Product over groups of dimensions that no constraint ties together."""
     groups: list[set[str]] = [{d} for d in statement.dims]
     for c in statement.domain:
         tied = [g for g in groups if g & c.expr.variables()]
@@ -82,8 +83,13 @@ def _count_domain(statement: Statement) -> int:
         return 0
     total = 1
     for group in groups:
-        held = [holds(c, "d") for c in statement.domain if c.expr.variables() and c.expr.variables() <= group]
-        total *= int(build_set(Tuple("", "d", tuple(sorted(group))), held).count_val().to_python())
+        held = [c for c in statement.domain if c.expr.variables() and c.expr.variables() <= group]
+        names = tuple(sorted(group))
+        points = build_set(Tuple("", "d", names), [holds(c, "d") for c in held])
+        if points.is_empty():
+            return 0
+        total *= count_points(held, {name: (int(points.dim_min_val(n).to_python()), int(points.dim_max_val(n).to_python()))
+                                     for n, name in enumerate(names)})
     return total
 
 
