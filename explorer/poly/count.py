@@ -15,7 +15,7 @@ from ..ir.scalar import common
 from ..ir.scalar import flops as scalar_flops
 from ..ir.tree import Loop, ranges
 from .dependence import analyse
-from .isl import Undecided, alone, budget
+from .isl import Undecided, alone, budget, size_of
 from .linear import Tuple, box, build_set, equal, function, holds
 from .points import count_points
 from .relations import access
@@ -164,10 +164,10 @@ def _count_images(relations: list[isl.Map], array: Array) -> tuple[int, bool]:
     try:
         with budget(BUDGET):
             image = reduce(isl.Set.union, (r.range() for r in relations)).coalesce()
-            count = array.size if _whole(array).is_subset(image) else int(image.count_val().to_python())
+            count = array.size if _whole(array).is_subset(image) else size_of(image)
             if all(r.is_single_valued() for r in relations):
                 return count, True
-            return min(count, sum(int(r.domain().count_val().to_python()) for r in relations)), False
+            return min(count, sum(size_of(r.domain()) for r in relations)), False
     except Undecided:
         return array.size, False
 
@@ -204,7 +204,7 @@ def footprint(site: Site, loop: str = "") -> tuple[int, bool]:
     try:
         with budget(BUDGET):
             reached = function(site.loops("a"), "", cell, [*site.conditions("a"), *fixed])
-            return int(reached.range().count_val().to_python()), True
+            return size_of(reached.range()), True
     except Undecided:
         scope = {**ranges(site.above), **{x.id: (x.start, x.start) for x in outer}}
         extents = [e.interval(scope) for e in site.cell if e is not None]

@@ -12,6 +12,7 @@ from explorer.errors import Undecided
 from explorer.ir.expr import Expr, const, quotient, remainder, var
 from explorer.ir.program import Constraint
 from explorer.poly.count import instances
+from explorer.poly.isl import budget, read_set, size_of
 from explorer.poly.points import count_points
 
 M = ex.sizes("M")
@@ -70,3 +71,10 @@ def test_too_many_are_said_to_be() -> None:
     i = [var(f"i{n}") for n in range(4)]
     with pytest.raises(Undecided, match="could not be counted"):
         count_points([Constraint(i[0] + i[1] - i[2] - i[3])], {f"i{n}": (0, 9999) for n in range(4)})
+
+
+def test_isl_that_gives_up_is_said_to() -> None:
+    large = read_set("{ [i, j, k] : 0 <= i, j, k < 4096 and i + j + k <= 6000 }")
+    with pytest.raises(Undecided), budget(1000):
+        size_of(large)
+    assert size_of(read_set("{ [i, j] : 0 <= i <= j < 40 }")) == 820
