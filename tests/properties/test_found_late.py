@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from explorer.errors import IllegalSchedule
+from explorer.poly.judge import judge
 from explorer.schedule import Schedule
+from explorer.transforms.bind import Bind
 from explorer.transforms.stage import Stage
 
 from .programs import define
@@ -68,3 +72,36 @@ def test_copies_by_consumers_beside_a_producer_are_a_matter_of_the_kernel() -> N
     _, plan = s.try_step(step)
     assert plan is not None
     assert not doubt(plan, caught.value.finding)
+
+
+MATMUL = """@ex.program
+def f(a: ex.f32[M, K], b: ex.f32[K, N], c: ex.f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            acc = ex.local(ex.f32)
+            acc = 0
+            for k in range(K):
+                acc += a[i, k] * b[k, j]
+            c[i, j] = acc
+"""
+
+
+def test_a_slot_that_is_written_too_early_shows_in_the_releases_alone() -> None:
+    """The enumerated order has the producer's copies in line with their users; the check of the witness saw no wrong value in it
+    (chain 2077:19).
+    """
+    s = define(MATMUL, "matmul.py").schedule(M=8, K=44, N=32).tile(("i", "j"), (4, 32)).bind("i.i", "thread.y")
+    s = s.bind("j.i", "thread.x").contract("acc").split("k", 16).stage("a", "k", engine="bulk").stage("b", "k", engine="bulk")
+    s = s.bind("i", "block.y").bind("j", "block.x").specialise("k", 2)
+    verdict, plan = s.try_step(Bind("i", "seq"))
+    assert plan is not None
+    assert verdict.finding is not None
+    findings = judge(plan).refusals
+    assert {f.kind for f in findings} == {"output", "anti"}
+    assert not any(doubt(plan, f) for f in findings)
+    output = next(f for f in findings if f.kind == "output")
+    assert output.source is not None
+    assert output.sink is not None
+    waited = replace(output, sink=replace(output.source, point=(0, 0, 2, *output.source.point[3:])),
+                     source=replace(output.source, point=(0, 0, 0, *output.source.point[3:])))
+    assert doubt(s.plan, waited), "the second use of a slot waits for the first one's release"

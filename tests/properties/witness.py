@@ -212,6 +212,8 @@ def _flow(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
         return ""
     if finding.kind == "output" and finding.source and (_name(finding.source), name) in unordered_writes(plan, runs):
         return ""  # undefined (PTX ISA, cp.async.commit_group), whoever reads the cell
+    if finding.kind in ("output", "anti") and finding.source and _not_released(plan, finding, runs):
+        return ""  # the producer may run ahead, which an order of the whole block does not show
     if finding.kind == "anti" and finding.source and _name(finding.source)[0] in {c.name for c in plan.copies} and not _wanted(
             plan, _name(finding.source), runs, through):
         return ""  # a race with a copy whose value nobody uses, beyond the last tile: it is one all the same
@@ -220,6 +222,27 @@ def _flow(plan: Plan, finding: Finding, runs: list[Execution]) -> str:
     if name in wrong or _wanted(plan, name, readers, through):  # what a copy got is seen by its readers
         return ""
     return f"{finding.sink} reads what the program gives it"
+
+
+def _not_released(plan: Plan, finding: Finding, runs: list[Execution]) -> bool:
+    """Whether a producer writes a slot again though no release behind its last copy, or use, is surely waited for."""
+    assert finding.source is not None
+    assert finding.sink is not None
+    first, again = ([r for r in runs if r.instance == _name(x) and r.leaf is not None] for x in (finding.source, finding.sink))
+    for one, other in product(first, again):
+        used, written = (len(plan.statement_of[x.instance[0]].reads) for x in (one, other))
+        cells = {cell(plan, one, slot)[:3] for slot in range(used + 1)}
+        if (one.block, one.launch) != (other.block, other.launch) or cell(plan, other, written)[:3] not in cells:
+            continue
+        here = [r for r in runs if r.sync and (r.launch, r.block) == (one.launch, one.block)]
+        acquires = {r.time: r.sync.pending for r in here if r.sync and r.sync.kind == "acquire" and r.time < other.time}
+        releases = {r.time for r in here if r.sync and r.sync.kind == "release"}
+        if acquires:
+            last = max(acquires)
+            waited = sum(time < last for time in releases) - acquires[last]
+            if sum(time < one.time for time in releases) >= waited:
+                return True
+    return False
 
 
 def _keeps(plan: Plan, run: Execution, finding: Finding) -> bool:
