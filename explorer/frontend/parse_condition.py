@@ -119,6 +119,11 @@ def _constraints(clauses: list[Clause], text: str, scope: Scope) -> tuple[Constr
     return tuple(Constraint(c[0] if len(c) == 1 else any_of(c, scope.ranges), text=text) for c in possible)
 
 
+def _has(node: ast.expr, word: str) -> bool:
+    """Whether an expression calls a function of this name."""
+    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == word for n in ast.walk(node))
+
+
 def bounds(node: ast.expr, scope: Scope, upper: bool) -> list[tuple[Expr, str]]:
     """The bounds that ``range`` gets on one side, with their text: several for ``min(...)`` above or ``max(...)`` below."""
     word = "min" if upper else "max"
@@ -130,6 +135,12 @@ def bounds(node: ast.expr, scope: Scope, upper: bool) -> list[tuple[Expr, str]]:
         and not node.keywords
     ):
         return [bound for arg in node.args for bound in bounds(arg, scope, upper)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):  # min(i, j) + 1 is min(i + 1, j + 1)
+        swap = isinstance(node.op, ast.Add) and _has(node.right, word)
+        several, other = (node.right, node.left) if swap else (node.left, node.right)
+        if _has(several, word):
+            by, text = index(other, scope), scope.source.segment(node)
+            return [(e + by if isinstance(node.op, ast.Add) else e - by, text) for e, _ in bounds(several, scope, upper)]
     if isinstance(node, ast.Call):
         side = "end" if upper else "start"
         raise scope.refuse(

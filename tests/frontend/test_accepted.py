@@ -33,6 +33,7 @@ LOOPS = {
     "backwards in order": "for i in range(N - 2, -1, -1):\n    y[0, i] += y[0, i + 1] * x[0, i]",
     "backwards by two": "for i in range(N - 1, 0, -2):\n    y[0, i] = x[0, i] + y[0, i]",
     "forwards in order": "for i in range(1, N):\n    y[0, i] += y[0, i - 1] * x[0, i]",
+    "clamped, moved": "for i in range(M):\n    for j in range(max(2, i) - 2, 1 + min(N, i + 2) - 1):\n        y[i, j] += x[i, j]",
     "clamped": "for i in range(M):\n    for j in range(max(0, i - 1), min(N, i + 2)):\n        y[i, j] += x[i, j]",
     "quotient bound": "for i in range(N // 2):\n    y[0, i] = x[0, 2 * i + 1] + y[0, i]",
     "remainder bound": "for i in range(M):\n    for j in range(i % 3 + 1):\n        y[i, j] += x[i, j]",
