@@ -229,8 +229,10 @@ def _copy(c: Context, site: Site, ids: tuple[str, ...], first: dict[str, Expr] |
     together = inside_conditions(replace(site, statement=replace(site.statement, inside=copy.together)), first)
     ends = tuple(low.in_c(e, site.loops).simplify(site.ranges) for e in copy.ends)
     ends = tuple(e for e in ends if e.interval(site.ranges)[0] < copy.lanes)
+    begins = tuple(low.in_c(e, site.loops).simplify(site.ranges) for e in copy.begins)
+    begins = tuple(e for e in begins if e.interval(site.ranges)[1] > 0)
     to, come = (ref(low, site, slot, first, copy.lanes) for slot in (target, source))
-    return Copy(site, to, come, copy.nbytes, copy.lanes, together, ends, ids)
+    return Copy(site, to, come, copy.nbytes, copy.lanes, together, begins, ends, ids)
 
 
 def _one_copy(c: Context, loop: Loop, above: tuple[Loop, ...]) -> tuple[Node, ...] | None:

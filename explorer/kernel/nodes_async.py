@@ -18,7 +18,7 @@ from .sites import Site, Store
 
 @dataclass(frozen=True)
 class Copy:
-    """An asynchronous copy of `nbytes`; of its lanes only those `inside`, and the first of `ends`, are read, zeros else."""
+    """An asynchronous copy of `nbytes`: lanes `inside`, from all `begins` to before all `ends`, are read, others are zeros."""
 
     site: Site
     to: Ref
@@ -26,6 +26,7 @@ class Copy:
     nbytes: int
     lanes: int
     inside: tuple[Condition, ...] = ()
+    begins: tuple[Expr, ...] = ()
     ends: tuple[Expr, ...] = ()
     ids: tuple[str, ...] = ()
 

@@ -10,7 +10,8 @@ from ..ir.expr import Expr, Ranges, const
 from ..ir.instructions import Wgmma
 from ..ir.swizzle import UNIT
 from .box_call import box_call, store_call
-from .conditions import NEVER, Condition, anyone, condition, conjunction
+from .conditions import Condition, anyone, condition, conjunction
+from .copy_call import copy_call
 from .device.mma import mma_name
 from .device.wgmma import wgmma_name, wgmma_part
 from .lines import Block, Lines, Out
@@ -174,25 +175,8 @@ class BodyPrinter:
 
     @node.register
     def _(self, node: Copy) -> list[Out]:
-        self.spell.library.add("async_copy")
-        to, source = (self.spell.element(place, node.site) for place in (node.to, node.source))
-        amount = self._amount(node)
-        part = "_part" if node.ends and node.source.store.shape[-1] % node.lanes else ""  # else whole vectors lie in the array
-        text = f"async_copy{part}<{node.nbytes}>(&{to}, &{source}{amount});  // {node.site.leaf.id}"
         lanes = f", {node.ids[0]}" if node.lanes > 1 else ""
-        return [Lines((text + lanes,), node.ids)]
-
-    def _amount(self, node: Copy) -> str:
-        """How many bytes are read, as a further argument; nothing where it is all of them."""
-        if node.inside == (NEVER,):
-            return ", 0"
-        whole = ""
-        for e in node.ends:
-            part = f"first_elements<{node.nbytes}, {node.nbytes // node.lanes}>({self.spell.expr(e, node.site.ranges)[0]})"
-            whole = f"min({whole}, {part})" if whole else part
-        if not node.inside:
-            return f", {whole}" if whole else ""
-        return f", {self.spell.conditions(node.inside, node.site.around, enclosed=True)} ? {whole or node.nbytes} : 0"
+        return [Lines((f"{copy_call(self.spell, node)};  // {node.site.leaf.id}{lanes}",), node.ids)]
 
     @node.register
     def _(self, node: Multiply) -> list[Out]:

@@ -113,10 +113,25 @@ def first_lanes(constraint: Constraint, at: Mapping[str, Expr], loop: Loop, scop
 
     ``e - a * lane >= 0`` holds for the first ``e // a + 1`` lanes.
     """
+    found = _regular(constraint, at, loop, scope)
+    return found[0] // -found[1] + 1 if found and found[1] < 0 else None
+
+
+def skipped_lanes(constraint: Constraint, at: Mapping[str, Expr], loop: Loop, scope: Ranges) -> Expr | None:
+    """How many lanes stand before those that an inequality holds for, where these are the last ones; not clamped.
+
+    ``e + a * lane >= 0`` holds from lane ``-(e // a)`` on.
+    """
+    found = _regular(constraint, at, loop, scope)
+    return -(found[0] // found[1]) if found and found[1] > 0 else None
+
+
+def _regular(constraint: Constraint, at: Mapping[str, Expr], loop: Loop, scope: Ranges) -> tuple[Expr, int] | None:
+    """An inequality's expression at the first lane, and how much it changes from each lane to the next."""
     if constraint.equality:
         return None
     lanes = lanes_of(linear_in(free_of_quotient(constraint.expr.substitute(at, scope)), loop.id), loop, scope)
     steps = steps_of(lanes)
-    if steps is None or len(steps) < 2 or steps[1] >= 0 or any(s != lane * steps[1] for lane, s in enumerate(steps)):
+    if steps is None or len(steps) < 2 or any(s != lane * steps[1] for lane, s in enumerate(steps)):
         return None
-    return lanes[0] // -steps[1] + 1
+    return lanes[0], steps[1]

@@ -15,7 +15,7 @@ from ..ir.plan import Plan
 from ..ir.program import Constraint, Indirect, Statement
 from ..ir.tree import Leaf, Loop, ranges
 from .bulk import Bulk, bulk
-from .lanes import contiguous, first_lanes, uniform
+from .lanes import contiguous, first_lanes, skipped_lanes, uniform
 from .pure_load import Never, dtype_of, not_loaded
 
 ASYNCHRONOUS = ("async", "bulk")
@@ -35,13 +35,14 @@ class Moved:
     nbytes : int
     together : tuple of Constraint
         Where the source is read and not zeros written, as far as it is so for all lanes or for none.
-    ends : tuple of Expr
-        At most so many lanes, the first ones, are read, over the loops' variables; the others are zeros.
+    begins, ends : tuple of Expr
+        Lanes before one of `begins`, and those from one of `ends` on, are zeros and not read; over the loops' variables.
     """
 
     lanes: int
     nbytes: int
     together: tuple[Constraint, ...] = ()
+    begins: tuple[Expr, ...] = ()
     ends: tuple[Expr, ...] = ()
 
 
@@ -113,8 +114,10 @@ def _wide(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], statement: Statement)
     if not all(uniform(c, at, loop, scope) for c in statement.domain):
         return None
     together = tuple(c for c in statement.inside if uniform(c, at, loop, scope))
-    ends = [first_lanes(c, at, loop, scope) for c in statement.inside if c not in together]
-    if None in ends:
+    apart = [c for c in statement.inside if c not in together]
+    ends = [e for c in apart if (e := first_lanes(c, at, loop, scope)) is not None]
+    begins = [e for c in apart if (e := skipped_lanes(c, at, loop, scope)) is not None]
+    if len(begins) + len(ends) < len(apart):
         return None
     nbytes = loop.extent * dtype_of(plan, leaf, slots[0]).bytes
-    return Moved(loop.extent, nbytes, together, tuple(e for e in ends if e is not None))
+    return Moved(loop.extent, nbytes, together, tuple(begins), tuple(ends))

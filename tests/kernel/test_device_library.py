@@ -248,6 +248,8 @@ def test_nvrtc_accepts_all_of_it(arch: str) -> None:
         [
             "  __shared__ __align__(16) float s[1024]; async_copy<16>(&s[4 * t], &x[4 * t]);",
             "  async_copy<4>(&s[t], &x[t], t < 9 ? 4 : 0);",
+            "  async_copy_between<4, true>(&s[4 * t], &x[4 * t], t - 9, 3);",
+            "  async_copy_between<4, false>(&s[4 * t], &x[4 * t], 1, t);",
             "  async_commit(); async_wait<1>(); async_wait<0>(); __syncthreads(); float v = s[t];",
             *(
                 f"  v += {f}<reduce_{op}, {shape}>(v, s);"

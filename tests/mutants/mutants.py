@@ -289,7 +289,7 @@ CODE = (
     Mutant("device library", "no barrier in a reduction's tree", g.blocks,
            text=(("        }\n        __syncthreads();\n", "        }\n"),)),
     Mutant("device library", "nothing but zeros is copied", g.pipelined,
-           text=(("simt_async_copy(shared, global, BYTES, valid_bytes)", "simt_async_copy(shared, global, BYTES, 0)"),)),
+           text=(("simt_async_copy(shared, global, BYTES, 0, valid_bytes)", "simt_async_copy(shared, global, BYTES, 0, 0)"),)),
     Mutant("last block", "the block does not wait for its own threads", g.in_last_block,
            text=(("    __syncthreads();  // the whole block has done its work\n", ""),)),
     Mutant("last block", "no fence releases the block's work", g.in_last_block,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,10 @@ import explorer as ex
 from explorer.gpu.spec import gpu
 from explorer.ir.instructions import instruction
 from explorer.kernel.emit import emit
+from explorer.kernel.launches import plan_ir
+from explorer.kernel.nodes import Copy, Node
+from explorer.kernel.traverse import map_bodies
+from explorer.kernel.validate import judged
 from explorer.run.nvrtc.compiler import compile_module
 from explorer.strategies import auto
 from explorer.strategies.contraction import build, product_form
@@ -158,7 +164,7 @@ def test_plain_arithmetic_and_conditions_on_both() -> None:
 
 
 @pytest.mark.parametrize(("program", "end"), [
-    (lower, "k < 64 - 2 * i"), (upper, "k < 64 - 2 * i"), (right, "k < 64 - 2 * j"), (batched, "k < min(2, n / 2 + 1)"),
+    (lower, "k < 64 - 2 * i"), (upper, "k < 64 - 2 * i"), (right, "k < 64 - 4 * j"), (batched, "k < min(2, n / 2 + 1)"),
 ], ids=lambda x: getattr(x, "name", ""))
 def test_tiles_beyond_the_diagonal_are_left_out(program: ex.ProgramDefinition, end: str) -> None:
     """The longest first; an upper triangle runs through its depth backwards."""
@@ -183,6 +189,26 @@ def test_a_tile_on_the_diagonal(golden) -> None:
     assert "async_copy_part" not in text, "that is for vectors in which the array ends"
     golden(text[text.index('extern "C"'):])
     assert made.run(device="cpu", time=False).correct
+
+
+def test_zeros_before_the_diagonal() -> None:
+    """Of a vector that the diagonal cuts only the last lanes are read; boxes bring the other factor."""
+    s = auto(sized(upper, M=512, N=512))
+    assert s.cuda.count("async_copy_between<8, true>(") == 2  # the prologue's and the loop's
+    assert "bulk_copy_2d<" in s.cuda
+    [launch] = plan_ir(s.plan).launches
+    assert not list(judged(launch))
+    for by in (-1, 1):
+        assert list(judged(begin_moved(launch, by))), f"the first lane that is read, moved by {by}"
+
+
+def begin_moved(launch: Any, by: int) -> Any:
+    """The launch with asynchronous copies that begin `by` lanes later."""
+    def among(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        return tuple(replace(n, begins=tuple(e + by for e in n.begins)) if isinstance(n, Copy) else map_bodies(n, among)
+                     for n in nodes)
+
+    return replace(launch, bodies=tuple(among(body) for body in launch.bodies))
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])

@@ -16,7 +16,8 @@ from .pieces import needed, pieces
 from .wgmma import wgmma_text
 
 _FOLDER = Path(__file__).parent
-_NEEDS = {"reduce": ("extreme",), "multicast": ("bulk_copy",), "bulk_store": ("bulk_copy",)}
+_NEEDS = {"reduce": ("extreme",), "multicast": ("bulk_copy",), "bulk_store": ("bulk_copy",),
+          "async_copy_between": ("async_copy",)}
 
 @cache
 def parts_of_operations() -> dict[str, str]:

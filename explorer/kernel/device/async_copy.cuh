@@ -18,7 +18,7 @@ template <int BYTES>
 __device__ __forceinline__ void async_copy(void* shared, const void* global, int valid_bytes = BYTES) {
     static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "cp.async moves 4, 8 or 16 bytes");
 #if defined(SIMT_HOST)
-    simt_async_copy(shared, global, BYTES, valid_bytes);
+    simt_async_copy(shared, global, BYTES, 0, valid_bytes);
 #elif __CUDA_ARCH__ >= 800
     const unsigned to = (unsigned)__cvta_generic_to_shared(shared);
     const size_t from = __cvta_generic_to_global(global);

@@ -21,9 +21,11 @@ def issue(threads: Threads, node: Copy, lanes: Lanes, env: Env) -> None:
     valid = lanes.each(threads.holds(node.inside, lanes, env))
     if node.lanes > 1:
         valid = spread(valid[:, None], (len(lanes), node.lanes))
-    for e in node.ends:
-        end = lanes.each(threads.number(e, lanes, env))
-        valid = valid & (np.arange(node.lanes) < end[:, None] if node.lanes > 1 else end > 0)
+    number = np.arange(node.lanes) if node.lanes > 1 else 0
+    for bound, before in (*((e, False) for e in node.begins), *((e, True) for e in node.ends)):
+        limit = lanes.each(threads.number(bound, lanes, env))
+        limit = limit[:, None] if node.lanes > 1 else limit
+        valid = valid & (number < limit if before else number >= limit)
     to, where, good = threads.where(access, node.to, lanes)
     source, comes, there = threads.where(access, node.source, lanes, valid=valid)
     by, where, comes, valid = lanes.by(where)[good], where[good], comes[good], there[good]

@@ -30,8 +30,8 @@ def unfolded(low: Lowered, node: BulkCopy) -> Node:
     inside = tuple(c for e, n in zip(index, shape, strict=True) for c in (Condition(e), Condition(-e + (n - 1))))
     to = Ref(node.to.store, _element(node.to.store, node.to, place, ranges))
     source = Ref(node.map.store, _apart(index, node.map.axes))
-    out: Node = Boxed(node.site, to, source, source.store.dtype.bytes, 1, inside, (), node.ids, node.counted, node.slot,
-                      node.map.swizzle)
+    out: Node = Boxed(node.site, to, source, source.store.dtype.bytes, 1, inside, ids=node.ids, counted=node.counted,
+                      slot=node.slot, swizzle=node.map.swizzle)
     return _in_loops(out, loops, node.loops)
 
 

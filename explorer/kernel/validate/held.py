@@ -95,6 +95,8 @@ def copied(copy: Copy, lane: Expr, step: Step) -> Iterator[Piece]:
     """What one lane of an asynchronous copy brings: an element, or zeros."""
     if copy.inside:
         yield negated(copy.inside), Fixed(0)
+    for begin in copy.begins:
+        yield ((Condition(begin - 1 - lane),),), Fixed(0)
     for end in copy.ends:
         yield ((Condition(lane - end),),), Fixed(0)
     yield EVERYWHERE, Cell(in_lane(copy.source, lane) if copy.lanes > 1 else copy.source, step)

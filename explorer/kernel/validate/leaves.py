@@ -18,11 +18,12 @@ from ...ir.tree import THREAD_ROLES
 from ...poly.bulk_store import BULK_STORE
 from ...poly.mechanism import ASYNCHRONOUS
 from ...poly.region import Region
+from ...poly.sites import Site as Access
 from ..conditions import Condition
 from ..nodes import Apply, Collect, Combine, Contribute, Copy, Do, Held, Put, Ref
 from .boxes import Boxed, BoxStored
 from .held import LANE, Cell, Made, NotUnderstood, Registers, in_lane
-from .points import Conj, Space, negated
+from .points import Conj, Space, both, negated
 from .steps import Step, lane_variable, with_lane
 from .values import Instances, constant, is_identity, same_cell, storage, wrong_read
 from .wanted import Wanted
@@ -180,7 +181,7 @@ class Leaves:
         if beyond.is_empty():
             return
         other = [here for here, value in constant(run, beyond, self.plan) if value is None or value != statement.fill]
-        if any(not here.is_disjoint(self.read_by_others(w, run)) for here in other):
+        if any(not here.is_disjoint(read(w, run)) for here in other for read in (self.read_by_others, self.relied_on)):
             yield "has data where the program has the fill", run.step
 
     def target(self, w: Wanted, run: Instances) -> Iterator[Fault]:
@@ -234,7 +235,7 @@ class Leaves:
         if not beyond:
             return ""
         read = self.read_by_others(w, run)
-        live = [both for part in beyond if not (both := part.intersect(read)).is_empty()]
+        live = [mine for part in beyond if not (mine := part.intersect(read)).is_empty()]
         if all(self._changes_nothing(run, part) for part in live):
             return ""
         return "runs where the program has no instance, and changes what is read"
@@ -245,27 +246,42 @@ class Leaves:
 
     def read_by_others(self, w: Wanted, run: Instances) -> Region:
         """Where the cell that a run writes is one that an instance of the plan reads, in the same thread if it is a register."""
-        slot = len(run.statement.reads)
-        access, cell = w.accesses[slot], w.cell(slot)
         found = run.space.points(())
         for other in self.wanted.values():
             for use in other.accesses:
-                if not use.reads or use.cells != access.cells:
-                    continue
-                shared = self._lifetime(access.storage, w, other)
-                if self._is_shared(access.storage):
-                    threads = (w.coordinates.at(role).variables() for role in THREAD_ROLES)
-                    shared -= w.coordinates.low.thread_variables.union(*threads)
-                if (view := use.leaf.view(use.slot)) is not None and view.lane is not None:  # another lane asks for it
-                    shared -= w.coordinates.at("thread.x").variables()
-                apart = {name: var(f"{name}'") for name in other.ranges if name not in shared}
-                ranges = dict(run.space.ranges) | {f"{name}'": r for name, r in other.ranges.items() if name not in shared}
-                conj = tuple(Condition(c.expr.substitute(apart), c.equality) for c in other.case)
-                same = tuple(Condition(e - f.substitute(apart), True)
-                             for e, f in zip(cell, other.cell(use.slot), strict=True) if e is not None and f is not None)
-                met = Space.of(ranges).points(((*conj, *same),)).onto(run.space.names)
-                found = found.union(met)
+                if use.reads and use.cells == w.accesses[len(run.statement.reads)].cells:
+                    found = found.union(self._met(w, run, other, use, other.case))
         return found
+
+    def relied_on(self, w: Wanted, run: Instances) -> Region:
+        """Where the cell that a run writes is read by instances beside the plan's that change nothing because it has the fill."""
+        found = run.space.points(())
+        for name, other in self.wanted.items():
+            uses = [u for u in other.accesses if u.reads and u.cells == w.accesses[len(run.statement.reads)].cells]
+            for theirs in self.runs[name] if uses else ():
+                needed = self.read_by_others(other, theirs)
+                for case in (conj for c in other.case for conj in both(theirs.step.cases, negated((c,)))):
+                    if not theirs.space.points((case,)).is_disjoint(needed):
+                        for use in uses:
+                            found = found.union(self._met(w, run, other, use, case))
+        return found
+
+    def _met(self, w: Wanted, run: Instances, other: Wanted, use: Access, case: Conj) -> Region:
+        """Where the cell that a run writes is what an access reads in one case of its leaf's instances."""
+        slot = len(run.statement.reads)
+        access, cell = w.accesses[slot], w.cell(slot)
+        shared = self._lifetime(access.storage, w, other)
+        if self._is_shared(access.storage):
+            threads = (w.coordinates.at(role).variables() for role in THREAD_ROLES)
+            shared -= w.coordinates.low.thread_variables.union(*threads)
+        if (view := use.leaf.view(use.slot)) is not None and view.lane is not None:  # another lane asks for it
+            shared -= w.coordinates.at("thread.x").variables()
+        apart = {name: var(f"{name}'") for name in other.ranges if name not in shared}
+        ranges = dict(run.space.ranges) | {f"{name}'": r for name, r in other.ranges.items() if name not in shared}
+        conj = tuple(Condition(c.expr.substitute(apart), c.equality) for c in case)
+        same = tuple(Condition(e - f.substitute(apart), True)
+                     for e, f in zip(cell, other.cell(use.slot), strict=True) if e is not None and f is not None)
+        return Space.of(ranges).points(((*conj, *same),)).onto(run.space.names)
 
     def _lifetime(self, buffer: str, w: Wanted, other: Wanted) -> set[str]:
         """Variables that are equal for all who use one element of a register array: coordinates, and the loops it lives in."""

@@ -82,8 +82,9 @@ def _of(step: Step) -> Iterator[Touch]:
                 yield from _get(step, node.value)
             yield _touch(step, node.to, True, number + 1, step.cases)
         case Copy():
-            lanes = (tuple(Condition(end - 1 - var(LANE)) for end in node.ends),) if node.lanes > 1 else EVERYWHERE
-            few = both(step.cases, (tuple(Condition(end - 1) for end in node.ends),)) if node.lanes == 1 else step.cases
+            lane = var(LANE) if node.lanes > 1 else Expr()
+            read = (*(Condition(lane - e) for e in node.begins), *(Condition(e - 1 - lane) for e in node.ends))
+            lanes, few = ((read,), step.cases) if node.lanes > 1 else (EVERYWHERE, both(step.cases, (read,)))
             yield _touch(step, node.source, False, number, both(few, (node.inside,)), lanes=lanes)
             yield _touch(step, node.to, True, number + 1, step.cases)
         case Collect() | Contribute():

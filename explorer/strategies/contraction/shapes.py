@@ -304,7 +304,7 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     depth = ROW_BYTES // size
     if all(f.along == form.depth for f in factors):  # shorter rows where the whole depth is one
         depth = next((n // size for n in MODES if form.extents[2] * size <= n), depth)
-    if gpu.arch != "sm_90" or not all(form.ended) or any(f.pitch % 16 or not f.along or not f.even for f in factors):
+    if gpu.arch != "sm_90" or any(f.pitch % 16 or not f.along or not f.even for f in factors):
         return
     if size != 2 and any(f.along in f.free for f in factors):
         return
@@ -335,7 +335,7 @@ def _of_warps(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
         return
     depths = tuple(n * STEP_BYTES // form.left.dtype.bytes for n in (2, 4))
     layouts = ((1, 1), (1, 2), (2, 1), (1, 4), (2, 2), (4, 1), (2, 4), (4, 2))
-    ahead = (2, 3, 4) if all(form.ended) and all(f.vector * f.dtype.bytes >= 4 for f in (form.left, form.right)) else (2,)
+    ahead = (2, 3, 4) if all(f.vector * f.dtype.bytes >= 4 for f in (form.left, form.right)) else (2,)
     for (down, across), m, n, depth, stages in product(layouts, (16, 32, 64), (8, 16, 32, 64), depths, ahead):
         if m % row.m or n % row.n or depth % row.k:
             continue

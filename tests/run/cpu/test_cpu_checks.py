@@ -328,6 +328,24 @@ def test_mistakes_with_asynchronous_copies(old: str, new: str, kind: str | tuple
     assert fault(module(mutated, SHAPES), ARRAYS).kind in ((kind,) if isinstance(kind, str) else kind)
 
 
+@pytest.mark.parametrize("whole", ["true", "false"])
+def test_a_copy_of_lanes_in_the_middle(whole: str) -> None:
+    """Every first and last lane of four, bounds beyond them, and none: what is not read is zero."""
+    code = library_text(["async_copy_between"]) + body(f"""  __shared__ __align__(16) float s[32][4];
+  for (int last = -2; last < 7; ++last) {{
+    async_copy_between<4, {whole}>(&s[t][0], &x[4 * t], t % 8 - 2, last);
+    async_commit();
+    async_wait<0>();
+    for (int i = 0; i < 4; ++i) y[(4 * t + i) * 9 + last + 2] = s[t][i];
+  }}""")
+    shapes = {"x": ("f32", 128, "in"), "y": ("f32", 9 * 128, "out")}
+    x = np.arange(1, 129, dtype=np.float32)
+    lane, first, last = np.arange(4)[:, None], (np.arange(32) % 8 - 2)[:, None, None], np.arange(-2, 7)
+    expected = np.where((lane >= first) & (lane < last), x.reshape(32, 4, 1), 0).ravel()
+    for device in (DEVICE, CpuDevice(checked=False)):
+        np.testing.assert_array_equal(device.run(device.build(module(code, shapes)), {"x": x})["y"], expected)
+
+
 def test_a_missing_commit_is_found() -> None:
     library = library_text(["async_copy"])
     code = ASYNC.removeprefix(library)

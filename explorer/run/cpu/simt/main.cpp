@@ -29,9 +29,9 @@ void simt_fence_proxy() {}
 void simt_proxy_reads(bool) {}
 void simt_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 void simt_atomic_access(const void*, int) {}
-void simt_async_copy(void* shared, const void* global, int bytes, int valid) {  // immediate: the earliest moment allowed
-    memcpy(shared, global, (size_t)valid);
-    memset((char*)shared + valid, 0, (size_t)(bytes - valid));
+void simt_async_copy(void* shared, const void* global, int bytes, int first, int end) {  // immediate: the earliest moment allowed
+    memset(shared, 0, (size_t)bytes);
+    memcpy((char*)shared + first, (const char*)global + first, (size_t)(end - first));
 }
 void simt_async_commit() {}
 void simt_async_wait(int) {}

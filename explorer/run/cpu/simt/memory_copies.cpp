@@ -40,8 +40,8 @@ void check_write(char* address, int bytes, const void* pc) { check_access(addres
 
 // A deferred copy lands: its bytes count as written now, by the thread that waited.
 static void land(const AsyncCopy& copy) {
-    memcpy(copy.to, copy.held ? copy.as_asked : copy.from, (size_t)copy.valid);
-    memset(copy.to + copy.valid, 0, (size_t)(copy.bytes - copy.valid));
+    memset(copy.to, 0, (size_t)copy.bytes);
+    memcpy(copy.to + copy.first, (copy.held ? copy.as_asked : copy.from) + copy.first, (size_t)(copy.end - copy.first));
     Region* r = find(copy.to);
     const size_t offset = (size_t)(copy.to - r->begin);
     for (size_t i = offset >> r->shift; i <= (offset + (size_t)copy.bytes - 1) >> r->shift; ++i) {
@@ -58,10 +58,11 @@ static void land(const AsyncCopy& copy) {
 using namespace simt;
 
 extern "C" {
-void simt_async_copy(void* shared, const void* global, int bytes, int valid) {
+void simt_async_copy(void* shared, const void* global, int bytes, int first, int end) {
     const void* pc = __builtin_return_address(0);
-    if (valid < 0 || valid > bytes) fault("async-size", "pc=%u\tbytes=%d\tvalid=%d", offset_of(pc), bytes, valid);
-    if (valid) check_access((const char*)global, valid, READ, pc);
+    const int valid = end - first;
+    if (first < 0 || valid < 0 || end > bytes) fault("async-size", "pc=%u\tbytes=%d\tvalid=%d", offset_of(pc), bytes, valid);
+    if (valid) check_access((const char*)global + first, valid, READ, pc);
     if (valid && (uintptr_t)global % (uintptr_t)bytes)
         fault("async-alignment", "pc=%u\tbytes=%d\twhich=source", offset_of(pc), bytes);
     check_access((const char*)shared, bytes, WRITE | ALIGNED | DEFERRED, pc);
@@ -70,10 +71,10 @@ void simt_async_copy(void* shared, const void* global, int bytes, int valid) {
     if (q.count == q.capacity)
         q.copies = (AsyncCopy*)realloc(q.copies, (size_t)(q.capacity = q.capacity * 2 + 16) * sizeof(AsyncCopy));
     AsyncCopy& copy = q.copies[q.count++];
-    copy = {(char*)shared, (const char*)global, bytes, valid, q.group, false, {}};
+    copy = {(char*)shared, (const char*)global, bytes, first, end, q.group, false, {}};
     Worker& w = *worker;
     copy.held = w.landing == 1 || (w.landing == 2 && next_random(w) % 4 == 0);
-    if (copy.held) memcpy(copy.as_asked, copy.from, (size_t)valid);
+    if (copy.held) memcpy(copy.as_asked + first, copy.from + first, (size_t)valid);
 }
 
 void simt_async_commit() { ++worker->current->async.group; }

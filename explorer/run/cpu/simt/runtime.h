@@ -41,7 +41,7 @@ enum State : uint8_t { UNSTARTED, READY, AT_BARRIER, AT_WARP, AT_GRID, AT_MBARRI
 constexpr int MOST_PARTS = 16;  // barriers of a block (PTX ISA, "bar")
 enum WarpOperation : uint8_t { SYNC, EXCHANGE, GATHER, VOTE };
 
-struct AsyncCopy { char* to; const char* from; int bytes, valid; int group; bool held; char as_asked[16]; };  // held: what was read
+struct AsyncCopy { char* to; const char* from; int bytes, first, end; int group; bool held; char as_asked[16]; };  // held: what was read
 struct AsyncQueue { AsyncCopy* copies; int count, capacity; int group; };  // `group`: the one being filled
 
 struct Product { void (*run)(const void*); int line; alignas(8) unsigned char what[64]; };  // line: 0 if it reads no lane's registers

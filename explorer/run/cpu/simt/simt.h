@@ -88,7 +88,7 @@ void simt_proxy_reads(bool);                                          // whether
 void simt_trap(int line);
 unsigned long long simt_clock();                                      // turns of the block's threads so far, and calls of this
 void simt_atomic_access(const void* address, int bytes);              // the checks of one atomic operation
-void simt_async_copy(void* shared, const void* global, int bytes, int valid_bytes);
+void simt_async_copy(void* shared, const void* global, int bytes, int first_byte, int end_byte);  // the others are zeros
 void simt_async_commit();
 void simt_async_wait(int newest_groups_left);
 void simt_product_issue(void (*run)(const void*), const void* what, int bytes, int line);  // products.cpp; line: it reads registers
