@@ -30,7 +30,7 @@ from .outputs import products_summed as products_summed
 from .shapes import Tiling, sliced, tilings
 
 TRIED, ELSE = 8, 2
-"""Tilings that are tried, the cheapest first, until one can be built; and of each engine at least."""
+"""Tilings that are tried, the cheapest first, until one can be built; and of each engine and way to store results at least."""
 SAME = 0.02
 """Times nearer to each other than this share are not told apart.  Of those a producer comes first, then fewer warpgroups (more
 threads at a time where memory bounds the time, or where warps multiply), and last more stages; with a producer, results through
@@ -139,7 +139,8 @@ def _least_us(way: Way, gpu: Gpu) -> float:
 def _built(schedule: Schedule, form: ProductForm, gpu: Gpu) -> Iterator[Schedule]:
     """The schedules of the cheapest tilings that can be built; what one engine cannot bring, another one may."""
     every = [t for t, _ in ranked(form, gpu)]
-    others = [[t for t in every if t.engine == engine][:ELSE] for engine in dict.fromkeys(t.engine for t in every)]
+    kinds = dict.fromkeys((t.engine, t.through, t.persistent > 0) for t in every)
+    others = [[t for t in every if (t.engine, t.through, t.persistent > 0) == kind][:ELSE] for kind in kinds]
     for t in dict.fromkeys((*every[:TRIED], *(t for several in others for t in several))):
         try:
             made = build(schedule, form, t, gpu)

@@ -156,6 +156,9 @@ def _numbered(b: Builder, update: str, tile: Loop, kernel: str, followed: bool,
                 made.add(s.target.array)
         elif n > here and not (summed and s.target.array not in made and _starts(s)):
             late.add(s.target.array)
+    used = [a.array for leaf in number for a in {x.array: x for x in statement[leaf].accesses}.values()]
+    number = {leaf: n for leaf, n in number.items()  # another sum's start stays with that
+              if leaf == update or not _starts(statement[leaf]) or used.count(statement[leaf].target.array) > 1}
     needed = {r.array for leaf in leaves if leaf.id not in number for r in statement[leaf.id].reads}
     summed_up = {r.array for leaf in sums for r in statement[leaf].reads}
     if made & needed or any(plan.array_of[name].role != "temporary" for name in made & summed_up):

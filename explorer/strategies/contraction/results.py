@@ -46,12 +46,13 @@ def outlined(b: Builder, update: str, twice: bool = False) -> tuple[str, str]:
     kernel = b.plan.kernel_of(update)
     assert kernel is not None
     inside = [(leaf, above) for leaf, above, k in b.plan.leaves if k is kernel]
-    leaf, above = next(((leaf, above) for leaf, above in reversed(inside) if not _sums(b, leaf)), inside[-1])
+    total = next(b.plan.statement_of[leaf.statement].target.array for leaf, _ in inside if leaf.id == update)
+    leaf, above = next(((leaf, above) for leaf, above in reversed(inside) if not _sums(b, leaf, total)), inside[-1])
     statement = b.plan.statement_of[leaf.statement]
     if not b.plan.array_of[statement.target.array].shape or len(above) < 2:
         return "", ""  # a scalar stays in registers
     summed = above[-1].body[above[-1].body.index(leaf) + 1:]
-    if not all(isinstance(x, Leaf) and _sums(b, x) for x in summed):
+    if not all(isinstance(x, Leaf) and _sums(b, x, total) for x in summed):
         return "", ""
     if summed:
         b.do("distribute", above[-1].id, after=leaf.id).do("distribute", above[-2].id, after=above[-1].id)
@@ -69,10 +70,10 @@ def outlined(b: Builder, update: str, twice: bool = False) -> tuple[str, str]:
     return store, copy
 
 
-def _sums(b: Builder, leaf: Leaf) -> bool:
-    """Whether a statement adds up results of a row, or starts or joins such a sum."""
+def _sums(b: Builder, leaf: Leaf, total: str) -> bool:
+    """Whether a statement adds up results of a row, or starts or joins such a sum; what writes out the product's own is none."""
     s = b.plan.statement_of[leaf.statement]
-    return bool(s.update) or s.origin in ("init", "combine")
+    return bool(s.update) or (s.origin in ("init", "combine") and all(r.array != total for r in s.reads))
 
 
 def _outline(b: Builder, leaf: str) -> str:
