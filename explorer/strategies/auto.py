@@ -11,6 +11,7 @@ from ..schedule import Schedule
 from ._steps import Builder
 from .attention import attention
 from .contraction import factors_outside, used_by_products
+from .contraction.factors import factors_before
 from .default import default
 from .guard import guarded
 from .kernel_turns import Decide, cut, prepared, ridden, spread
@@ -28,7 +29,8 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
 
     0. Sums that each term scatters are gathered by each element (:mod:`explorer.strategies.scatter_to_gather`).  A result's start
        and updates come under the same loops (:mod:`explorer.strategies.fuse_reduction`); products of matrices are summed in a
-       temporary, the depth innermost (:mod:`explorer.strategies.contraction.outputs`), and those that share a nest with other
+       temporary, the depth innermost (:mod:`explorer.strategies.contraction.outputs`); factors that are no elements are computed
+       before, where that costs less (:mod:`explorer.strategies.contraction.factors`); and those that share a nest with other
        statements become kernels (:mod:`explorer.strategies.contraction.apart`).
     1. Column sums that stand behind a row nest are fused into it (:mod:`explorer.strategies.row_column`).
     2. Element-wise nests whose results only other nests read are computed there; nests that read what others have computed are
@@ -71,13 +73,17 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
                              hint="program.schedule(M=…) makes one")
     start = factors_outside(schedule)
     own = decide("attention", start, "") if decide else None
+    if own is not None:
+        return own
+    before = factors_before(start, approximate)
     if decide is not None:
-        return guarded(schedule, target, approximate, decide, by_rules) if own is None else own
+        return guarded(schedule if before is start else before, target, approximate, decide, by_rules)
     whole = attention(start, gpu=target, approximate=approximate)
     if whole is not start and beats_scores_in_memory(whole, target):
         return whole
-    made = guarded(schedule, target, approximate, decide, by_rules)
-    return made if whole is start else min(made, whole, key=lambda s: price(s.plan, target).total_us)
+    every = [guarded(x, target, approximate, decide, by_rules) for x in ([schedule] if before is start else [schedule, before])]
+    every += [whole] if whole is not start else []
+    return every[0] if len(every) == 1 else min(every, key=lambda s: price(s.plan, target).total_us)
 
 
 def beats_scores_in_memory(whole: Schedule, target: Gpu) -> bool:

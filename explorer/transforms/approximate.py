@@ -13,7 +13,9 @@ from ..ir.program import Access, Program, Statement
 from ..ir.scalar import Call, Read, Scalar, approximated, rebuild, walk
 from ..ir.tree import Leaf
 from ..poly.tensor import SHORT, WHOLE, is_product
+from ._value_parts import ORIGIN as PRECOMPUTED
 from .base import Transform, get_leaf
+from .precompute import stored_narrower
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,8 @@ def changed(program: Program, statement: Statement, fused: bool = False) -> Stat
 def as_computed(source: Program, plan: Plan) -> Program:
     """The user's program with what a schedule has chosen to compute less exactly: what its results have to be checked against.
 
-    These are approximate operations, and sums by tensor instructions that round them more than their type does.  A statement of
+    These are approximate operations, sums by tensor instructions that round them more than their type does, and parts of values
+    that are stored in a narrower type before (`precompute`).  A statement of
     the source counts where it is one of the plan, or is inlined in one.
     """
     now = {s.name: s for s in plan.program.statements}
@@ -150,7 +153,9 @@ def as_computed(source: Program, plan: Plan) -> Program:
     fast = {name for name, ops in called.items() if ops & LESS_EXACT}
     coarse = {leaf.statement: row.rounding for leaf, _, _ in plan.leaves if (row := instruction(leaf.mechanism)) and row.rounding}
     short = {s.name for s in source.statements if s.value != SHORT and s.name in now and now[s.name].value == SHORT}
-    if not fast and not coarse and not short:
+    precomputed = {s.target.array for s in plan.program.statements if s.origin == PRECOMPUTED}
+    narrow = {s.name for s in now.values() if any(r.array in precomputed for r in s.reads)} & source.statement_of.keys()
+    if not fast and not coarse and not short and not narrow:
         return source
     parts = coarse.keys() - source.statement_of.keys()  # partial sums of some statement
     worst = max((coarse[name] for name in parts), default=0.0)
@@ -159,6 +164,7 @@ def as_computed(source: Program, plan: Plan) -> Program:
     def computed(s: Statement) -> Statement:
         fewer = changed(source, s, FUSED in called[s.name]) if s.name in fast else s
         made = _cut_off(s, _left(s.reads, now[s.name].reads, copied)) if s.name in short else fewer
+        made = stored_narrower(made, now[s.name], plan.program) if s.name in narrow else made
         return replace(made, rounding=max(coarse.get(s.name, 0.0), worst if s.update == "sum" else 0.0))
 
     return replace(source, statements=tuple(map(computed, source.statements)))

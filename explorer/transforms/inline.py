@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from ..ir.expr import Expr
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
-from ..ir.program import Access, Array, Indirect, Program, Statement
-from ..ir.scalar import Cast, IndexValue, Read, Scalar, rebuild, type_of
+from ..ir.program import Access, Array, Program, Statement
+from ..ir.scalar import Cast, Read, Scalar, rebuild, type_of
 from ..ir.tree import Leaf, Node, View
 from ..poly.dependence import Flow, analyse
 from ..poly.isl import Relation
 from ._domain import program_leaf
 from ._uses import array_verdict, no_temporary, uses, without_unused
+from ._value_parts import in_slots, renumbered
 from .base import Transform
 from .compute_at import without
 
@@ -159,7 +160,7 @@ def substituted(s: Statement, writer: Statement, array: str, program: Program) -
     """The statement `s` with the definition by `writer` in place of its reads of `array`."""
     gone = [n for n, r in enumerate(s.reads) if r.array == array]
     kept = {n: place for place, n in enumerate(n for n in range(len(s.reads)) if n not in gone)}
-    reads = [_slots(s.reads[n], kept, {}) for n in kept]
+    reads = [in_slots(s.reads[n], kept, {}) for n in kept]
     from_writer: dict[tuple[int, int], int] = {}
     values: dict[int, Scalar] = {}
     types = [program.array_of[r.array].dtype for r in writer.reads]
@@ -169,13 +170,13 @@ def substituted(s: Statement, writer: Statement, array: str, program: Program) -
         start = len(reads)
         place = {n: start + n for n in range(len(writer.reads))}
         for n, r in enumerate(writer.reads):
-            use = _slots(r, place, dims)
+            use = in_slots(r, place, dims)
             same = next((i for i, old in enumerate(reads[:start]) if old == use and use.affine), None)
             if same is not None:
                 place[n] = same
             reads.append(use)
         from_writer |= {(slot, n): p for n, p in place.items()}
-        value = _renumbered(writer.value, place, dims)
+        value = renumbered(writer.value, place, dims)
         values[slot] = value if type_of(writer.value, types).name == narrow.name else Cast(narrow, value)
 
     def read(node: Scalar) -> Scalar | None:
@@ -186,7 +187,7 @@ def substituted(s: Statement, writer: Statement, array: str, program: Program) -
     value = rebuild(s.value, read)
     used = sorted({*kept.values(), *from_writer.values()})
     final = {old: new for new, old in enumerate(used)}
-    new = replace(s, reads=tuple(_slots(reads[n], final, {}) for n in used), value=_renumbered(value, final, {}))
+    new = replace(s, reads=tuple(in_slots(reads[n], final, {}) for n in used), value=renumbered(value, final, {}))
     kept = {old: final[n] for old, n in kept.items()} | {len(s.reads): len(used)}
     return Changed(new, kept, {key: final[n] for key, n in from_writer.items()})
 
@@ -200,21 +201,6 @@ def _definition_point(writer: Statement, read: Access) -> dict[str, Expr]:
         if own.terms:
             out[str(own.terms[0][0])] = wanted - own.const
     return out
-
-
-def _renumbered(value: Scalar, slots: Mapping[int, int], dims: Mapping[str, Expr]) -> Scalar:
-    def change(node: Scalar) -> Scalar | None:
-        if isinstance(node, Read):
-            return Read(slots[node.slot])
-        return IndexValue(node.expr.substitute(dims)) if isinstance(node, IndexValue) else None
-
-    return rebuild(value, change)
-
-
-def _slots(access: Access, slots: Mapping[int, int], dims: Mapping[str, Expr]) -> Access:
-    index = tuple(Indirect(_renumbered(e.value, slots, dims)) if isinstance(e, Indirect) else e.substitute(dims)
-                  for e in access.index)
-    return replace(access, index=index)
 
 
 def _without_statement(program: Program, name: str) -> tuple[Node, ...]:

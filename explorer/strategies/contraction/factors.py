@@ -1,0 +1,101 @@
+"""Products of values that are computed from elements: each value once, in a nest before, and then a product of two elements.
+
+``total += max(a[i, k], 0) * b[k, j]`` computes a maximum in every iteration, and no tensor instruction takes it.  With the maxima
+in an array of their own the rest is a product of matrices.  So it is of three factors, and of weights in a narrower type.
+"""
+
+from __future__ import annotations
+
+from ...ir.dtype import DTYPES, DType
+from ...ir.plan import Plan
+from ...ir.program import Statement
+from ...ir.scalar import Call, Literal, Read, Scalar, type_of, walk
+from ...poly.tensor import is_product
+from ...schedule import Schedule
+from .._steps import Builder
+from .form import WHOLE
+
+KEPT = frozenset({"max", "min", "neg", "abs", "clamp"})
+"""Operations that give one of their operands, or its negative: what a type can hold before, it can hold after."""
+HALVES = ("f16", "bf16")
+"""Types that tensor instructions multiply, and hold all numbers of 8 bits."""
+
+
+def factors_before(schedule: Schedule, approximate: bool) -> Schedule:
+    """Compute factors of sums before them, where a product of two elements is left.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Nothing of it is spread.
+    approximate : bool
+        Whether a factor may be rounded to the type of the elements it is made of, as library kernels do that store it.
+
+    Returns
+    -------
+    Schedule
+        Legal; the same schedule where there is no such sum.
+    """
+    b = Builder(schedule)
+    for leaf, above, _ in schedule.plan.leaves:
+        s = b.plan.statement_of[leaf.statement]
+        if s.update != "sum" or not s.reads or min((x.extent for x in above), default=0) < 2 or _is_ready(b.plan, s):
+            continue
+        keep, kind, wide = b.schedule, _type(b.plan, s), type_of(s.value, [b.plan.array_of[r.array].dtype for r in s.reads])
+        if not kind or (not approximate and not _is_exact(s.value, DTYPES[kind])):
+            kind = wide.name
+        if not any(_are_before(b, leaf.id, leaf.statement, k) for k in dict.fromkeys((kind, wide.name))):
+            b.schedule = keep
+    return b.schedule
+
+
+def _are_before(b: Builder, leaf: str, statement: str, kind: str) -> bool:
+    """Compute the factors of a sum before it, in one type, until a product of two elements is left; whether it came to that."""
+    keep = b.schedule
+    for array in dict.fromkeys(r.array for r in b.plan.statement_of[statement].reads):
+        now = b.plan.statement_of[statement]
+        if not _is_ready(b.plan, now) and any(r.array == array for r in now.reads):
+            b.attempt("precompute", leaf, array, kind)
+    if _is_ready(b.plan, b.plan.statement_of[statement]) and _is_worth(b.plan, statement):
+        return True
+    b.schedule = keep
+    return False
+
+
+def _is_ready(plan: Plan, s: Statement) -> bool:
+    """Whether a statement adds up products of two elements of one type."""
+    return is_product(s) and len({plan.array_of[r.array].dtype for r in s.reads}) == 1
+
+
+def _is_worth(plan: Plan, statement: str) -> bool:
+    """Whether each factor's elements are used often."""
+    s = plan.statement_of[statement]
+    sizes = [plan.array_of[r.array].size for r in s.reads]
+    terms = 1
+    for leaf, above, _ in plan.leaves:
+        if leaf.statement == statement:
+            for x in above:
+                terms *= x.extent
+    return all(terms >= WHOLE * size for size in sizes)
+
+
+def _type(plan: Plan, s: Statement) -> str:
+    """The type that all elements of the factors have, or can be held in; "" where there is none that is multiplied."""
+    types = [plan.array_of[r.array].dtype for r in s.reads]
+    wide = [t.name for t in types if t.bytes > 1]
+    if len(set(wide)) > 1 or any(t.kind == "bool" for t in types):
+        return ""
+    if wide:
+        return wide[0] if wide[0] in HALVES or all(t.bytes > 1 for t in types) else ""
+    return HALVES[0] if any(t.kind == "float" for t in types) else types[0].name if len(set(types)) == 1 else ""
+
+
+def _is_exact(value: Scalar, kind: DType) -> bool:
+    """Whether the factors that a value multiplies are numbers of a type, where the elements are."""
+    factors = [value]
+    while any(isinstance(f, Call) and f.op == "mul" for f in factors):
+        factors = [x for f in factors for x in (f.args if isinstance(f, Call) and f.op == "mul" else (f,))]
+    if len(factors) > 2:
+        return False
+    return all(isinstance(n, Read) or (isinstance(n, Call) and n.op in KEPT) or (
+        isinstance(n, Literal) and bool(kind.numpy.type(n.value) == n.value)) for f in factors for n in walk(f))

@@ -1,0 +1,151 @@
+"""Parts of values computed before: which part, values against the program's, its way back, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import explorer as ex
+from explorer.errors import TransformError
+from explorer.ir.dtype import DTYPES
+from explorer.ir.scalar import Cast, walk
+from explorer.transforms.approximate import as_computed
+from explorer.transforms.precompute import Precompute
+from tests.frontend.support import define
+
+SUM = """
+@ex.program
+def f(a: ex.f16[M, K], b: ex.f16[K, N], w: ex.f16[K], r: ex.f32[M], q: ex.i8[K, N], c: ex.f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            t = ex.local(ex.f32)
+            t = 0.0
+            for k in range(K):
+                t += {term}
+            c[i, j] = t + (a[i, 0] + b[0, j] + w[0] + r[i] + q[0, j])
+"""
+
+
+def summed(term: str) -> ex.Schedule:
+    return define(SUM.format(term=term)).schedule(M=5, N=6, K=7)
+
+
+PARTS = {
+    "max(a[i, k], 0.0) * b[k, j]": ("a", "a_p[i.p, k.p] = max(a[i.p, k.p], 0.0)", "a_p[i, k] * b[k, j]"),
+    "a[i, k] * b[k, j] * w[k]": ("a", "a_p[i.p, k.p] = a[i.p, k.p] * w[k.p]", "a_p[i, k] * b[k, j]"),
+    "a[i, k] * (w[k] * b[k, j])": ("b", "b_p[k.p, j.p] = w[k.p] * b[k.p, j.p]", "a[i, k] * b_p[k, j]"),
+    "a[i, k] * abs(b[k, j] - w[k])": ("w", "", ""),
+    "a[i, k] * abs(b[k, j] - 1.0) * 2.0": ("b", "b_p[k.p, j.p] = abs(b[k.p, j.p] - 1.0) * 2.0", "a[i, k] * b_p[k, j]"),
+    "(a[i, k] + r[i]) * b[k, j]": ("a", "a_p[i.p, k.p] = a[i.p, k.p] + r[i.p]", "a_p[i, k] * b[k, j]"),
+    "(a[i, k] * k + i) * b[k, j]": ("a", "a_p[i.p, k.p] = a[i.p, k.p] * k.p + i.p", "a_p[i, k] * b[k, j]"),
+    "a[i, k] + abs(b[k, j]) * 2.0": ("b", "b_p[k.p, j.p] = abs(b[k.p, j.p]) * 2.0", "a[i, k] + b_p[k, j]"),
+}
+
+
+@pytest.mark.parametrize("term", [t for t, (_, own, _) in PARTS.items() if own])
+def test_the_part_is_what_the_element_tells(term: str) -> None:
+    array, own, left = PARTS[term]
+    s = summed(term)
+    made = s.precompute("S1", array)
+    assert f"S1_p: {own}\n" in str(made)
+    assert f"+= {left}\n" in str(made)
+    assert made.judgement.legal
+    assert made.run(device="cpu", time=False).correct
+    back = made.inline(f"{array}_p")
+    assert "S1_p" not in str(back)
+    assert back.run(device="cpu", time=False).correct
+
+
+def test_a_narrower_type_rounds_where_the_program_is_compared() -> None:
+    s = summed("(a[i, k] + r[i]) * b[k, j]")
+    wide, narrow = s.precompute("S1", "a"), s.precompute("S1", "a", dtype="f16")
+    assert wide.plan.array_of["a_p"].dtype == DTYPES["f32"]
+    assert as_computed(s.source, wide.plan) == s.source
+    [cast] = [n for n in walk(as_computed(s.source, narrow.plan).statement_of["S1"].value) if isinstance(n, Cast)]
+    assert cast.dtype == DTYPES["f16"]
+    # 2049 is no f16: sums of 1 are lost, and the program that rounds there says so
+    arrays = {"a": np.full((5, 7), 2048, np.float16), "b": np.ones((7, 6), np.float16), "w": np.ones(7, np.float16),
+              "r": np.ones(5, np.float32), "q": np.ones((7, 6), np.int8)}
+    assert wide.run(arrays, device="cpu", time=False).outputs["c"][0, 0] == 7 * 2049 + 2048 + 1 + 1 + 1 + 1
+    run = narrow.run(arrays, device="cpu", time=False)
+    assert run.outputs["c"][0, 0] == 7 * 2048 + 2048 + 1 + 1 + 1 + 1
+    assert run.correct
+
+
+def test_a_narrower_type_counts_behind_other_moves() -> None:
+    s = summed("max(a[i, k], 0.25) * w[k] * b[k, j]").precompute("S1", "a", dtype="f16")
+    made = s.split("k", 3).launch("f", after="i.p").bind("i", "block.x").bind("j", "thread.x")
+    assert made.run(device="cpu", time=False).correct
+    assert any(isinstance(n, Cast) for n in walk(as_computed(made.source, made.plan).statement_of["S1"].value))
+
+
+def test_elements_of_a_narrower_array_alone() -> None:
+    """Weights of 8 bits in the type of the other factor: nothing is rounded."""
+    s = summed("a[i, k] * q[k, j]")
+    made = s.precompute("S1", "q", dtype="f16")
+    assert "S1_p: q_p[k.p, j.p] = q[k.p, j.p]\n" in str(made)
+    assert made.run(device="cpu", time=False).correct
+    with pytest.raises(TransformError, match="computes nothing of it alone"):
+        s.precompute("S1", "q")
+
+
+def test_windows_are_computed_once_for_each_element() -> None:
+    """The temporary has the array's elements, not one for each window that has them."""
+    s = define("""
+@ex.program
+def f(x: ex.f32[N + 2], w: ex.f32[3], y: ex.f32[N]):
+    for i in range(N):
+        t = ex.local(ex.f32)
+        t = 0.0
+        for r in range(3):
+            t += max(x[i + r], 0.0) * w[r]
+        y[i] = t
+""").schedule(N=9)
+    made = s.precompute("S1", "x")
+    assert made.plan.array_of["x_p"].shape == (11,)
+    assert "+= x_p[i + r] * w[r]" in str(made)
+    assert made.run(device="cpu", time=False).correct
+
+
+def test_what_is_refused() -> None:
+    s = summed("a[i, k] * b[k, j]")
+    for step, why in {Precompute("S1", "r"): "does not read r", Precompute("S1", "a"): "computes nothing of it alone",
+                      Precompute("S9", "a"): "there is no statement", Precompute("S1", "a", "f12"): "has no type 'f12'"}.items():
+        verdict = step.check(s.plan)
+        assert not verdict
+        assert why in verdict.what
+    spread = summed("max(a[i, k], 0.0) * b[k, j]").bind("i", "block.x")
+    with pytest.raises(TransformError, match="is spread over the GPU already"):
+        spread.precompute("S1", "a")
+    staged = summed("max(a[i, k], 0.0) * b[k, j]").stage("a", "i", threads=False)
+    with pytest.raises(TransformError, match="reads a_s, a copy"):
+        staged.precompute("S1", "a")
+
+
+def test_an_array_that_changes_between() -> None:
+    s = define("""
+@ex.program
+def f(x: ex.inout[ex.f32[N]], y: ex.f32[N, N]):
+    for i in range(N):
+        x[i] = x[i] * 0.5
+        for j in range(N):
+            y[i, j] = abs(x[i]) + j
+""").schedule(N=5)
+    with pytest.raises(TransformError, match="x changes between S1_p and S1"):
+        s.precompute("S1", "x")
+
+
+def test_data_dependent_reads_beside_it() -> None:
+    """A part goes, and the slots that indices read move with the others."""
+    s = define("""
+@ex.program
+def f(x: ex.f32[N], w: ex.f32[M], at: ex.i32[N], y: ex.f32[N, N]):
+    for i in range(N):
+        for j in range(N):
+            y[i, j] = abs(x[j]) * w[at[i] % M] + at[j]
+""").schedule(N=5, M=4)
+    made = s.precompute("S0", "x")
+    assert "S0_p: x_p[j.p] = abs(x[j.p])\n" in str(made)
+    assert made.run(device="cpu", time=False).correct
+    with pytest.raises(TransformError, match="data-dependent"):
+        s.precompute("S0", "w")
