@@ -11,12 +11,20 @@ from ..ir.expr import Expr, var
 from ..ir.finding import Verdict, no
 from ..ir.plan import Plan
 from ..ir.program import Access, Array, Indirect, Statement
-from ..ir.scalar import Call, IndexValue, Read, Scalar, children, rebuild, type_of, walk
-from ..ir.tree import Leaf
-from ._domain import all_dims, bounds
+from ..ir.scalar import Call, Cast, IndexValue, Read, Scalar, children, rebuild, type_of, walk
+from ..ir.tree import Leaf, Loop
+from ._domain import all_dims, bounds, dim_ranges
 
 ORIGIN = "precompute"
 """Of the statements that compute a part before."""
+
+
+@dataclass(frozen=True)
+class User:
+    """A statement that reads a part where it was computed: as it is then, and which slots it has left, and where."""
+
+    statement: Statement
+    kept: Mapping[int, int]
 
 
 @dataclass(frozen=True)
@@ -25,69 +33,112 @@ class Part:
 
     Attributes
     ----------
-    user : Statement
-        As it was.
-    rest : Statement
-        As it reads the temporary.
     statement : Statement
         What writes the temporary.
     temporary : Array
-    kept : mapping of int to int
-        Slots of the user that are left, and which they are then.
+    users : mapping of str to User
+        By their names.
     """
 
-    user: Statement
-    rest: Statement
     statement: Statement
     temporary: Array
-    kept: Mapping[int, int]
+    users: Mapping[str, User]
 
 
-def part_of(plan: Plan, leaf: Leaf, s: Statement, slot: int, dtype: str) -> Part | Verdict:
-    """The part with a read of a statement, its temporary of the type named or else the value's; or why there is none."""
+def part_of(plan: Plan, leaf: Leaf, slot: int, dtype: str, around: tuple[Loop, ...] = ()) -> Part | Verdict:
+    """The part with a read of a statement, or why there is none.
+
+    Parameters
+    ----------
+    plan : Plan
+    leaf : Leaf
+    slot : int
+        The read.
+    dtype : str
+        Of the temporary; "" for that of the value.
+    around : tuple of Loop
+        Loops of the program around the statement that are to be around the part, too.
+    """
+    s = plan.statement_of[leaf.statement]
     array, axes = plan.array_of[s.reads[slot].array], s.reads[slot].index
-    names = _names(plan, axes)
-    told = _Told(s, axes, names)
-    node, part = told.largest(s.value, slot)
+    shared = {x.id for x in around}
+    if missing := sorted(shared - {str(e) for e in axes}):
+        return no(f"{missing[0]} does not number the elements of {array.name}", f"its index is [{', '.join(map(str, axes))}]",
+                  "a loop further out, or none")
+    told = Told(s, axes, _names(plan, axes, shared))
+    _, part = told.largest(s.value, slot)
     if part == [Read(slot)] and dtype in ("", array.dtype.name):
         return no(f"{leaf.id} reads an element of {array.name} and computes nothing of it alone",
                   "what it is combined with depends on other loops", f"stage('{array.name}', …) makes a copy")
     slots = list(dict.fromkeys(n.slot for f in part for n in walk(f) if isinstance(n, Read)))
     if views := [v.buffer for n, v in leaf.views if n in slots]:
         return no(f"{leaf.id} reads {views[0]}, a copy", hint="precompute before stage")
-    ranges = {name: (0, size - 1) for name, size in zip(names, array.shape, strict=True)}
+    box = {name: x.range for name in told.names for x in around if x.id == name}
+    box = {name: box.get(name, (0, size - 1)) for name, size in zip(told.names, array.shape, strict=True)}
     reads = tuple(Access(s.reads[n].array, tuple(told.over(e) or e for e in s.reads[n].index)) for n in slots)
+    product = reduce(lambda a, b: Call("mul", (a, b)), part)
+    kind = DTYPES[dtype] if dtype else type_of(product, [plan.array_of[r.array].dtype for r in s.reads])
+    temporary = Array(plan.fresh(f"{array.name}_p"), kind, array.shape, "temporary", array.given)
+    asked = [replace(c, expr=e) for c in s.domain if (e := told.over(c.expr)) is not None]
+    domain = asked if array.role == "temporary" else []  # other elements of it may have no value
+    target = Access(temporary.name, tuple(map(var, told.names)), "write")
+    own = Statement(plan.fresh(f"{s.name}_p"), told.names, tuple(domain), target, told.moved(product, slots), reads,
+                    origin=ORIGIN, line=s.line)
+    known = dim_ranges(own)
+    open_ends = [(n, low, high) for n, (low, high) in box.items() if known[n][0] < low or known[n][1] > high]
+    lacking = [c for n, low, high in open_ends for c in bounds(n, low, high - low + 1)]
+    own = replace(own, domain=(*lacking, *domain))
+    known = dim_ranges(own)
     for r in reads:
         for e, size in zip(r.index, plan.array_of[r.array].shape, strict=True):
             assert isinstance(e, Expr)
-            low, high = e.interval(ranges)
+            low, high = e.interval(known)
             if low < 0 or high >= size:
                 return no(f"{r.array} has no element for some of {array.name}", f"its index goes from {low} to {high}",
                           f"precompute('{s.name}', '{r.array}')")
-    product = reduce(lambda a, b: Call("mul", (a, b)), part)
-    types = [plan.array_of[r.array].dtype for r in s.reads]
-    kind = DTYPES[dtype] if dtype else type_of(product, types)
-    temporary = Array(plan.fresh(f"{array.name}_p"), kind, array.shape, "temporary", array.given)
-    own = Statement(plan.fresh(f"{s.name}_p"), names, tuple(c for n, size in zip(names, array.shape, strict=True)
-                                                            for c in bounds(n, 0, size)),
-                    Access(temporary.name, tuple(map(var, names)), "write"), told.moved(product, slots), reads, origin=ORIGIN,
-                    line=s.line)
-    factors = factors_of(node)
-    first = next(n for n, f in enumerate(factors) if f in part)
-    others = reduce(lambda a, b: Call("mul", (a, b)), [_TEMPORARY if n == first else f for n, f in enumerate(factors)
-                                                       if n == first or f not in part])
-    value = rebuild(s.value, lambda n: others if n == node else None)
-    left = sorted(_used(s, value) - {_TEMPORARY.slot})
-    at = sum(n < slots[0] for n in left)  # where the part's first read was
-    kept = {n: place + (place >= at) for place, n in enumerate(left)}
-    final, old = kept | {_TEMPORARY.slot: at}, {place: n for n, place in kept.items()}
-    reads = tuple(in_slots(s.reads[old[place]], kept, {}) if place != at else Access(temporary.name, axes)
-                  for place in range(len(left) + 1))
-    rest = replace(s, value=renumbered(value, final, {}), reads=reads, target=in_slots(s.target, kept, {}))
-    return Part(s, rest, own, temporary, kept | {len(s.reads): len(reads)})
+    mine = [told.spelled(f) for f in part]
+    exact = kind == type_of(own.value, [plan.array_of[r.array].dtype for r in own.reads])
+    users = {x.name: user for x in plan.program.statements if (x is s or exact) and x.name not in {c.name for c in plan.copies}
+             if (user := _user(x, array.name, mine, told.names, temporary.name)) is not None}
+    return Part(own, temporary, users)
 
 
 _TEMPORARY = Read(-1)
+
+
+def _user(s: Statement, array: str, part: list[object], names: tuple[str, ...], temporary: str) -> User | None:
+    """A statement that reads the part where it has it in its value; None where it does not."""
+    for axes in dict.fromkeys(r.index for r in s.reads if r.array == array and r.affine):
+        told = Told(s, axes, names)
+        value = without_part(s.value, told, part, _TEMPORARY)
+        if value == s.value:
+            continue
+        left = sorted(_used(s, value) - {_TEMPORARY.slot})
+        first = next(n for n, r in enumerate(s.reads) if r.array == array and r.index == axes)
+        at = sum(n < first for n in left)  # where the part's first read was
+        kept = {n: place + (place >= at) for place, n in enumerate(left)}
+        old = {place: n for n, place in kept.items()}
+        reads = tuple(in_slots(s.reads[old[place]], kept, {}) if place != at else Access(temporary, axes)
+                      for place in range(len(left) + 1))
+        changed = replace(s, value=renumbered(value, kept | {_TEMPORARY.slot: at}, {}), reads=reads,
+                          target=in_slots(s.target, kept, {}))
+        return User(changed, kept | {len(s.reads): len(reads)})
+    return None
+
+
+def without_part(value: Scalar, told: Told, part: list[object], by: Scalar) -> Scalar:
+    """A value with another one for some factors in it, which are given as they are spelled."""
+
+    def change(node: Scalar) -> Scalar | None:
+        factors = factors_of(node)
+        spelled = [told.spelled(f) if told.tells(f) else None for f in factors]
+        if any(x not in spelled for x in part):
+            return None
+        first = min(spelled.index(x) for x in part)
+        left = [by if n == first else f for n, f in enumerate(factors) if n == first or spelled[n] not in part]
+        return reduce(lambda a, b: Call("mul", (a, b)), left)
+
+    return rebuild(value, change)
 
 
 def _used(s: Statement, value: Scalar) -> set[int]:
@@ -101,12 +152,13 @@ def _used(s: Statement, value: Scalar) -> set[int]:
     return found
 
 
-def _names(plan: Plan, axes: tuple[object, ...]) -> tuple[str, ...]:
-    """A dimension for each axis, called after the loop that moves it alone, if there is one."""
+def _names(plan: Plan, axes: tuple[object, ...], shared: set[str]) -> tuple[str, ...]:
+    """A dimension for each axis: a loop that is around the part, or one called after the loop that moves the axis alone."""
     taken, out = set(all_dims(plan.program)), list[str]()
     for n, e in enumerate(axes):
         single = isinstance(e, Expr) and len(e.terms) == 1 and isinstance(e.terms[0][0], str)
-        out.append(plan.fresh(f"{e.terms[0][0]}.p" if isinstance(e, Expr) and single else f"{n}.p", frozenset(taken)))
+        name = f"{e.terms[0][0]}.p" if isinstance(e, Expr) and single else f"{n}.p"
+        out.append(str(e) if str(e) in shared else plan.fresh(name, frozenset(taken)))
         taken.add(out[-1])
     return tuple(out)
 
@@ -116,11 +168,11 @@ def factors_of(node: Scalar) -> list[Scalar]:
     return [f for a in node.args for f in factors_of(a)] if isinstance(node, Call) and node.op == "mul" else [node]
 
 
-class _Told:
+class Told:
     """What an element of an array tells, by the coordinates of its axes."""
 
     def __init__(self, s: Statement, axes: tuple[object, ...], names: tuple[str, ...]) -> None:
-        self.statement = s
+        self.statement, self.names = s, names
         self.axes = [(e, name) for e, name in zip(axes, names, strict=True) if isinstance(e, Expr)]
         self.values = {str(e.terms[0][0]): var(name) - e.const for e, name in self.axes
                        if len(e.terms) == 1 and isinstance(e.terms[0][0], str) and e.terms[0][1] == 1}
@@ -148,6 +200,17 @@ class _Told:
             return node, part
         inside = next(f for f in factors if Read(slot) in walk(f))
         return self.largest(next(c for c in children(inside) if Read(slot) in walk(c)), slot)
+
+    def spelled(self, node: Scalar) -> object:
+        """An expression with the elements that it reads, over the axes: the same for one that computes the same."""
+        if isinstance(node, Read):
+            access = self.statement.reads[node.slot]
+            return access.array, tuple(self.over(e) for e in access.index)
+        if isinstance(node, IndexValue):
+            return self.over(node.expr)
+        if isinstance(node, (Call, Cast)):
+            return node.op if isinstance(node, Call) else node.dtype, tuple(self.spelled(c) for c in children(node))
+        return node
 
     def moved(self, node: Scalar, slots: list[int]) -> Scalar:
         """An expression over the axes."""

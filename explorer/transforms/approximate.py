@@ -13,9 +13,9 @@ from ..ir.program import Access, Program, Statement
 from ..ir.scalar import Call, Read, Scalar, approximated, rebuild, walk
 from ..ir.tree import Leaf
 from ..poly.tensor import SHORT, WHOLE, is_product
+from ._rounded_parts import stored_narrower
 from ._value_parts import ORIGIN as PRECOMPUTED
 from .base import Transform, get_leaf
-from .precompute import stored_narrower
 
 
 @dataclass(frozen=True)
@@ -159,12 +159,12 @@ def as_computed(source: Program, plan: Plan) -> Program:
         return source
     parts = coarse.keys() - source.statement_of.keys()  # partial sums of some statement
     worst = max((coarse[name] for name in parts), default=0.0)
-    copied = _copied(source, plan.program) if short else {}
+    copied = _copied(source, plan.program) if short or narrow else {}
 
     def computed(s: Statement) -> Statement:
         fewer = changed(source, s, FUSED in called[s.name]) if s.name in fast else s
         made = _cut_off(s, _left(s.reads, now[s.name].reads, copied)) if s.name in short else fewer
-        made = stored_narrower(made, now[s.name], plan.program) if s.name in narrow else made
+        made = stored_narrower(made, now[s.name], plan.program, copied) if s.name in narrow else made
         return replace(made, rounding=max(coarse.get(s.name, 0.0), worst if s.update == "sum" else 0.0))
 
     return replace(source, statements=tuple(map(computed, source.statements)))

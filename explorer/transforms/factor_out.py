@@ -11,7 +11,7 @@ from ..ir.expr import Expr
 from ..ir.finding import Verdict, no
 from ..ir.plan import Plan
 from ..ir.program import Access, Statement
-from ..ir.scalar import Call, IndexValue, Literal, Read, Scalar, rebuild, walk
+from ..ir.scalar import Call, Cast, IndexValue, Literal, Read, Scalar, rebuild, walk
 from ..ir.tree import Leaf
 from ._domain import below
 from ._reduction import Side, Updates, side, update_verdict
@@ -32,7 +32,9 @@ class FactorOut(Transform):
     a sum of products of two, which `tensorize` has instructions for.  Sums of floats round elsewhere then, as those of
     other orders do, and a factor that is infinite meets the sum, not each term.
 
-    A sign is a factor of -1: ``total -= a[i, k] * b[k, j]`` subtracts the sum of the products.
+    A sign is a factor of -1: ``total -= a[i, k] * b[k, j]`` subtracts the sum of the products.  A divisor leaves as a factor
+    does, and so does what stands in a conversion to another type of floats, which then converts the rest: weights of an attention
+    that are divided by their sum and then rounded are rounded before, and each result is divided once.
 
     Where a statement starts the sum with 0, it starts that of the rest, and the target is written once.
 
@@ -70,12 +72,15 @@ class FactorOut(Transform):
             return no(f"{u.leaf.id} reads data-dependent elements, or other values than 0 outside of arrays")
         if not u.carrying:
             return no(f"each element of {s.target.array} is updated once")
-        stays, moves = _parts(u)
+        parts = _parts(u)
+        stays = (*parts.factors, *parts.divisors)
         if not stays:
             return no(f"all terms of {u.leaf.id} share no factor", f"its term is {s.text or s.value}")
-        if not moves:
+        if parts.rest is None:
             return no(f"all terms of {u.leaf.id} are the same", "nothing would be left to add up")
         floats = plan.array_of[s.target.array].dtype.kind == "float"
+        if parts.divisors and not floats:
+            return no(f"a divisor does not leave the {s.update} of {u.leaf.id}", "quotients of integers are cut off")
         if s.update != "sum" and not (floats and all(isinstance(f, Literal) and 0 < f.value < inf for f in stays)):
             return no(f"a factor does not leave the {s.update} of {u.leaf.id}",
                       "it may be negative, zero, or no number" if floats else "integers overflow",
@@ -93,14 +98,18 @@ class FactorOut(Transform):
         assert isinstance(u, Updates)
         made, finish, s = factored(u, starts=_zero_starts(u)), side(u, "c"), u.statement
         assert isinstance(finish, Side)
-        stays, moves = _parts(u)
-        value, reads = _product(s, moves, 0, {})
-        rest, last = replace(made.plan.statement_of[s.name], value=value, reads=reads), made.plan.statement_of[made.combine]
-        value, reads = _product(s, stays, 1, finish.to_new)
-        value = Call("neg", (Read(0),)) if isinstance(value, Literal) and value.value == -1 else Call("mul", (value, Read(0)))
+        parts, first = _parts(u), made.plan.statement_of[s.name]
+        assert parts.rest is not None
+        kept, (value,), own = _moved(s, [parts.rest], 0, {})
+        rest, last = replace(first, value=value, reads=own), made.plan.statement_of[made.combine]
+        _, stays, reads = _moved(s, [*parts.factors, *parts.divisors], 1, finish.to_new)
+        factors, divisors = stays[:len(parts.factors)], stays[len(parts.factors):]
+        value = reduce(lambda a, b: Call("mul", (a, b)), [*factors, Read(0)])
+        if len(factors) == 1 and isinstance(factors[0], Literal) and factors[0].value == -1:
+            value = Call("neg", (Read(0),))
+        value = reduce(lambda a, b: Call("div", (a, b)), [value, *divisors])
         new = {s.name: rest, made.combine: replace(last, value=value, reads=(*last.reads, *reads))}
         program = replace(made.plan.program, statements=tuple(new.get(x.name, x) for x in made.plan.program.statements))
-        kept = _slots(moves)
 
         def here(leaf: Leaf) -> Leaf:
             if leaf.statement == made.combine:
@@ -130,21 +139,38 @@ def _zero_starts(u: Updates) -> tuple[str, ...]:
     return tuple(name for name, value in values.items() if isinstance(value, Literal) and value.value == least)
 
 
-def _parts(u: Updates) -> tuple[list[Scalar], list[Scalar]]:
-    """Factors of a sum's terms: those that all terms of an element share, and the others."""
-    found: list[Scalar] = []
-    queue = [u.statement.value]
-    while queue:
-        node = queue.pop(0)
-        if isinstance(node, Call) and node.op == "mul":
-            queue[:0] = node.args
-        elif isinstance(node, Call) and node.op == "neg":
-            dtype = u.plan.array_of[u.statement.target.array].dtype
-            queue[:0] = (Literal(-1.0 if dtype.kind == "float" else -1, dtype), *node.args)
-        else:
-            found.append(node)
-    stays = [f for f in found if _shared(f, u)]
-    return stays, [f for f in found if f not in stays]
+@dataclass(frozen=True)
+class _Parts:
+    """A sum's terms: what all terms of an element are multiplied with and divided by, and the rest."""
+
+    factors: tuple[Scalar, ...] = ()
+    divisors: tuple[Scalar, ...] = ()
+    rest: Scalar | None = None
+
+
+def _parts(u: Updates) -> _Parts:
+    """Factors and divisors that all terms of an element share, and what is left of a term."""
+    return _of(u.statement.value, u)
+
+
+def _of(node: Scalar, u: Updates) -> _Parts:
+    if _shared(node, u):
+        return _Parts((node,))
+    if isinstance(node, Call) and node.op == "mul":
+        a, b = (_of(x, u) for x in node.args)
+        rest = Call("mul", (a.rest, b.rest)) if a.rest is not None and b.rest is not None else a.rest or b.rest
+        return _Parts((*a.factors, *b.factors), (*a.divisors, *b.divisors), rest)
+    if isinstance(node, Call) and node.op == "neg":
+        dtype, a = u.plan.array_of[u.statement.target.array].dtype, _of(node.args[0], u)
+        return replace(a, factors=(Literal(-1.0 if dtype.kind == "float" else -1, dtype), *a.factors))
+    if isinstance(node, Call) and node.op == "div" and _shared(node.args[1], u):
+        a = _of(node.args[0], u)
+        return replace(a, divisors=(*a.divisors, node.args[1]))
+    if isinstance(node, Cast) and node.dtype.kind == "float":
+        a = _of(node.arg, u)
+        if a.rest is not None and (a.factors or a.divisors):
+            return replace(a, rest=Cast(node.dtype, a.rest))
+    return _Parts(rest=node)
 
 
 def _shared(factor: Scalar, u: Updates) -> bool:
@@ -159,8 +185,9 @@ def _slots(parts: list[Scalar]) -> list[int]:
     return list(dict.fromkeys(n.slot for f in parts for n in walk(f) if isinstance(n, Read)))
 
 
-def _product(s: Statement, parts: list[Scalar], first: int, to_new: Mapping[str, Expr]) -> tuple[Scalar, tuple[Access, ...]]:
-    """A product of some factors of a statement over other dimensions, and what it reads, from slot `first` on."""
+def _moved(s: Statement, parts: list[Scalar], first: int, to_new: Mapping[str, Expr]
+           ) -> tuple[list[int], list[Scalar], tuple[Access, ...]]:
+    """Parts of a statement's value over other dimensions: the slots they had, and what they read, from slot `first` on."""
     kept = _slots(parts)
 
     def moved(node: Scalar) -> Scalar | None:
@@ -171,5 +198,4 @@ def _product(s: Statement, parts: list[Scalar], first: int, to_new: Mapping[str,
     def there(access: Access) -> Access:
         return replace(access, index=tuple(e.substitute(to_new) if isinstance(e, Expr) else e for e in access.index))
 
-    product = reduce(lambda a, b: Call("mul", (a, b)), [rebuild(f, moved) for f in parts])
-    return product, tuple(there(s.reads[slot]) for slot in kept)
+    return kept, [rebuild(f, moved) for f in parts], tuple(there(s.reads[slot]) for slot in kept)

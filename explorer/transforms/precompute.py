@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import reduce
 
-from ..ir.dtype import DType
-from ..ir.expr import Expr, var
+from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
+from ..ir.memo import per_program
 from ..ir.plan import Plan
-from ..ir.program import Access, Program, Statement
-from ..ir.scalar import Call, Cast, IndexValue, Read, Scalar, children, rebuild, type_of, walk
+from ..ir.scalar import Read, walk
 from ..ir.tree import Leaf, Loop
 from ._domain import around, identity_leaf, program_leaf, with_statements, wrapped
-from ._value_parts import ORIGIN, Part, factors_of, part_of
+from ._value_parts import Part, part_of
 from .base import Transform, no_leaf
 from .inline import Inline
 
@@ -67,43 +65,18 @@ class Precompute(Transform):
     dtype: str = field(default="", metadata={"kind": "choice", "choices": TYPES,
                                              "help": "type of the temporary; \"\" is that of the value"})
 
+    at: str = field(default="", metadata={"kind": "loop", "help": "a loop in whose body it is computed (default: before all)"})
+
     def check(self, plan: Plan) -> Verdict:
-        part = self._part(plan)
-        if isinstance(part, Verdict):
-            return part
-        made = self.rewrite(plan)
-        if refusal := Inline(part.temporary.name).check(made):
-            return YES
-        return replace(refusal, hint=f"let a temporary keep {self.array} as it is then")
+        made = _made(plan, self)
+        return made if isinstance(made, Verdict) else YES
 
     def rewrite(self, plan: Plan) -> Plan:
-        part = self._part(plan)
-        assert isinstance(part, Part)
-        user, own = part.user, part.statement
-        program = with_statements(plan.program, user.name, before=(own,))
-        written, above = program_leaf(program, user.name)
-        nest = wrapped([Loop(d, n, ()) for d, n in zip(own.dims, part.temporary.shape, strict=True)], identity_leaf(own))
-        top = (above[0] if above else written).id
-        statements = tuple(part.rest if s.name == user.name else s for s in program.statements)
-        program = replace(program, arrays=(*program.arrays, part.temporary), statements=statements,
-                          body=around(program.body, top, before=(nest,)))
-        ids = [plan.fresh(d) for d in own.dims]
-        here = Leaf(own.name, own.name, tuple((d, var(x)) for d, x in zip(own.dims, ids, strict=True)),
-                    tuple((x, var(d)) for d, x in zip(own.dims, ids, strict=True)))
-        inner = wrapped([Loop(x, n, ()) for x, n in zip(ids, part.temporary.shape, strict=True)], here)
-        first = next((x[0].id if x else leaf.id) for leaf, x, _ in plan.leaves if leaf.statement == user.name)
-        kernel = next(k for leaf, _, k in plan.leaves if leaf.statement == user.name)
-        kernels = tuple(replace(k, body=around(k.body, first, before=(inner,))) if k is kernel else k
-                        for k in plan.kernels)
+        made = _made(plan, self)
+        assert isinstance(made, Plan)
+        return made
 
-        def moved(leaf: Leaf) -> Leaf:
-            if leaf.statement != user.name:
-                return leaf
-            return replace(leaf, views=tuple((part.kept[slot], v) for slot, v in leaf.views if slot in part.kept))
-
-        return replace(plan, program=program, kernels=kernels).map_leaves(moved)
-
-    def _part(self, plan: Plan) -> Part | Verdict:
+    def part(self, plan: Plan) -> Part | Verdict:
         """The part of the value, or why there is none."""
         hit = plan.resolve(self.statement)
         if hit is None:
@@ -127,7 +100,21 @@ class Precompute(Transform):
             return no(f"{leaf.id} reads {self.array} at a data-dependent element", "its index does not tell which")
         if not s.reads[slot].index:
             return no(f"{self.array} has one element", hint=f"factor_out('{s.name}') takes it out of a sum")
-        return part_of(plan, leaf, s, slot, self.dtype)
+        around = self._around(plan, leaf, above)
+        return around if isinstance(around, Verdict) else part_of(plan, leaf, slot, self.dtype, around)
+
+    def _around(self, plan: Plan, leaf: Leaf, above: tuple[Loop, ...]) -> tuple[Loop, ...] | Verdict:
+        """The loops around the part: those of the program, which are to be those of the plan."""
+        if not self.at:
+            return ()
+        _, written = program_leaf(plan.program, leaf.statement)
+        both = [(x, y) for x, y in zip(written, above, strict=False) if x.id == y.id and x.range == y.range]
+        depth = next((n + 1 for n, (x, _) in enumerate(both) if x.id == self.at), 0)
+        if not depth:
+            names = ", ".join(x.id for x, _ in both)
+            return no(f"{self.at} is no loop of the program around {leaf.id}",
+                      hint=f"one of {names}" if names else "leave `at` out")
+        return written[:depth]
 
     @classmethod
     def candidates(cls, plan: Plan, node_id: str) -> Iterator[Precompute]:
@@ -142,7 +129,7 @@ class Precompute(Transform):
 
     def _narrow(self, plan: Plan) -> str | None:
         """The type of the array's elements, where the value of the part is wider."""
-        part, dtype = self._part(plan), plan.array_of[self.array].dtype
+        part, dtype = self.part(plan), plan.array_of[self.array].dtype
         return dtype.name if isinstance(part, Part) and part.temporary.dtype != dtype else None
 
     @classmethod
@@ -158,49 +145,50 @@ class Precompute(Transform):
         return cls(node_id, reads[0].array).check(plan)
 
 
-def stored_narrower(source: Statement, now: Statement, program: Program) -> Statement:
-    """A statement of the source that rounds where the one that a schedule has made of it reads a narrower temporary.
-
-    Parameters
-    ----------
-    source, now : Statement
-    program : Program
-        Of the schedule.
-    """
-    for read in now.reads:
-        own = next((s for s in program.statements if s.origin == ORIGIN and s.target.array == read.array), None)
-        if own is None:
-            continue
-        at = dict(zip(own.dims, read.index, strict=True))
-        types, kind = [program.array_of[r.array].dtype for r in own.reads], program.array_of[read.array].dtype
-        if type_of(own.value, types) != kind:
-            source = _rounded(source, [_spelled(f, own.reads, at) for f in factors_of(own.value)], kind)
-    return source
+@per_program(64)
+def _made(plan: Plan, step: Precompute) -> Plan | Verdict:
+    """The plan with the part computed before; for all that have it, or else for the statement alone."""
+    part = step.part(plan)
+    if isinstance(part, Verdict):
+        return part
+    hit = plan.resolve(step.statement)
+    assert hit is not None
+    alone = replace(part, users={hit[0].statement: part.users[hit[0].statement]})
+    verdict = YES
+    for found in (part, alone) if len(part.users) > 1 else (part,):
+        made = _with(plan, step.at, hit[0].statement, found)
+        if verdict := Inline(part.temporary.name).check(made):
+            return made
+    return replace(verdict, hint=f"let a temporary keep {step.array} as it is then")
 
 
-def _rounded(s: Statement, part: list[object], kind: DType) -> Statement:
-    """The statement with the factors of a part, as they are spelled over its dimensions, multiplied first and rounded."""
+def _with(plan: Plan, at: str, user: str, part: Part) -> Plan:
+    """The plan with a part in a nest in front of what has its user, in a loop's body or before all."""
+    own, program = part.statement, with_statements(plan.program, user, before=(part.statement,))
+    leaf, above = program_leaf(program, user)
+    new = [(d, plan.fresh(d), n) for d, n in zip(own.dims, part.temporary.shape, strict=True) if d not in {x.id for x in above}]
+    nest = wrapped([Loop(d, n, ()) for d, _, n in new], identity_leaf(own))
+    loops = {d: x for d, x, _ in new}
+    here = Leaf(own.name, own.name, tuple((d, var(loops.get(d, d))) for d in own.dims),
+                tuple(sorted((loops.get(d, d), var(d)) for d in own.dims)))
+    inner = wrapped([Loop(x, n, ()) for _, x, n in new], here)
+    statements = tuple(part.users[s.name].statement if s.name in part.users else s for s in program.statements)
+    program = replace(program, arrays=(*program.arrays, part.temporary), statements=statements,
+                      body=around(program.body, _below(at, leaf, above), before=(nest,)))
+    placed, outside, kernel = next(x for x in plan.leaves if x[0].statement == user)
+    kernels = tuple(replace(k, body=around(k.body, _below(at, placed, outside), before=(inner,))) if k is kernel else k
+                    for k in plan.kernels)
 
-    def change(node: Scalar) -> Scalar | None:
-        factors = factors_of(node)
-        mine = [f for f in factors if _spelled(f, s.reads, {}) in part]
-        if len(mine) < len(part):
-            return None
-        whole = Cast(kind, reduce(lambda a, b: Call("mul", (a, b)), mine))
-        left = [whole if f is mine[0] else f for f in factors if f is mine[0] or f not in mine]
-        return reduce(lambda a, b: Call("mul", (a, b)), left)
+    def moved(leaf: Leaf) -> Leaf:
+        if leaf.statement not in part.users:
+            return leaf
+        kept = part.users[leaf.statement].kept
+        return replace(leaf, views=tuple((kept[slot], v) for slot, v in leaf.views if slot in kept))
 
-    return replace(s, value=rebuild(s.value, change))
+    return replace(plan, program=program, kernels=kernels).map_leaves(moved)
 
 
-def _spelled(node: Scalar, reads: tuple[Access, ...], at: Mapping[str, object]) -> object:
-    """An expression with the elements that it reads, by other dimensions."""
-    values = {d: e for d, e in at.items() if isinstance(e, Expr)}
-    if isinstance(node, Read):
-        return reads[node.slot].array, tuple(e.substitute(values) if isinstance(e, Expr) else e for e in reads[node.slot].index)
-    if isinstance(node, IndexValue):
-        return node.expr.substitute(values)
-    if isinstance(node, (Call, Cast)):
-        name = node.op if isinstance(node, Call) else node.dtype
-        return name, tuple(_spelled(c, reads, at) for c in children(node))
-    return node
+def _below(at: str, leaf: Leaf, above: tuple[Loop, ...]) -> str:
+    """The node around a leaf, or the leaf, that stands in the body of a loop, or at the top."""
+    nodes = [*(x.id for x in above), leaf.id]
+    return nodes[nodes.index(at) + 1 if at else 0]

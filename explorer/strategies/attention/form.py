@@ -16,8 +16,7 @@ from ...poly.tensor import is_product
 from ...schedule import Schedule
 from ...transforms.rescale import exponential
 from .._steps import Builder
-
-HALVES = ("f16", "bf16")
+from .spellings import HALVES, respelled
 
 
 @dataclass(frozen=True)
@@ -82,14 +81,23 @@ def ready_form(schedule: Schedule, kernel: str) -> tuple[Schedule, AttentionForm
     plan = b.plan
     if any(x.role != "seq" or not x.extent for leaf, above, k in plan.leaves if k.id == kernel for x in above):
         return None
+    form = _read(b, kernel)
+    if form is None:
+        b.schedule = schedule
+        form = _read(b, kernel) if respelled(b, kernel) else None
+    return (b.schedule, form) if form is not None else None
+
+
+def _read(b: Builder, kernel: str) -> AttentionForm | None:
+    """The form of a kernel, once what stands between scores and weights is computed where it is used."""
+    plan = b.plan
     mine = [leaf for leaf, _, k in plan.leaves if k.id == kernel]
     products = [leaf for leaf in mine if is_product(plan.statement_of[leaf.statement])]
     if len(products) != 2 or not any(exponential(plan.statement_of[leaf.statement]) for leaf in mine):
         return None
     for name in _between(plan, plan.statement_of[products[0].statement].target.array, mine):
         b.attempt("inline", name)
-    form = _form(b.plan, kernel)
-    return (b.schedule, form) if form is not None else None
+    return _form(b.plan, kernel)
 
 
 def _between(plan: Plan, scores: str, mine: list[Leaf]) -> list[str]:
@@ -122,8 +130,9 @@ def _form(plan: Plan, kernel: str) -> AttentionForm | None:
     updates = (first, maximum, total, second)
     starts = tuple(_start(said, n) for n in updates)
     readers = [n for n, s in said.items() if out in {r.array for r in s.reads}]
-    if "" in starts or len(readers) != 1 or len(above_of[maximum]) < 2:
-        return None
+    divided = [n for n, s in said.items() if said[total].target.array in {r.array for r in s.reads}]
+    if "" in starts or len(readers) != 1 or divided != readers or len(above_of[maximum]) < 2:
+        return None  # weights that are divided by their sum have to wait for it
     *outer, row, _ = above_of[maximum]
     depth = len(outer) + 1
     if any([x.id for x in above[:depth]] != [*(x.id for x in outer), row.id] for above in above_of.values()):
