@@ -16,6 +16,7 @@ from ..transforms.contract import Contract
 from ..transforms.distribute import Distribute
 from ..transforms.fuse import Fuse
 from ..transforms.launch import Launch
+from ..transforms.reorder import Reorder
 from ._steps import leaves_of
 from .plain import attempt, is_parallel, perfect, spread
 from .price import price
@@ -41,8 +42,9 @@ def default(schedule: Schedule, threads: int = THREADS) -> Schedule:
        skewing the innermost two, if need be);
     4. a nest without parallel loops whose outermost loop carries only a reduction is split over one block's threads
        and collected by warp shuffles;
-    5. a nest that keeps few threads busy is looked at again: taken apart where its body has several nests, those made one
-       instead, or its outermost loop run by the host, if that takes half the time (:mod:`explorer.strategies.price`);
+    5. a nest that keeps few threads busy is looked at again: its parallel loops brought outside, taken apart where its body has
+       several nests, those made one instead, or its outermost loop run by the host, if that takes half the time
+       (:mod:`explorer.strategies.price`);
     6. temporaries go to registers where every value is used by the thread that made it and :data:`REGISTER_WORDS` hold
        them; the others stay in global memory.
 
@@ -115,6 +117,10 @@ def _otherwise(schedule: Schedule, kernel: str, threads: int) -> Iterator[Schedu
     hosted = attempt(schedule, [Bind(nest[0].id, "launch")]) if not is_parallel(schedule, nest[0]) else schedule
     if hosted is not schedule and len(nest) > 1:
         yield spread(hosted, kernel, threads)
+    free = [x.id for x in nest if is_parallel(schedule, x)]
+    order = (*free, *(x.id for x in nest if x.id not in free))
+    if free and order != tuple(x.id for x in nest) and (outside := attempt(schedule, [Reorder(order)])) is not schedule:
+        yield spread(outside, kernel, threads)
     if len({schedule.plan.statement_of[leaf.statement].target.array for leaf in leaves_of(nest[0])}) < 2:
         return
     apart = _distributed(schedule, kernel)

@@ -2,13 +2,15 @@
 
 ``y[s*i + k] += x[i] * w[k]`` adds to one element in several iterations of both loops, so neither is parallel.  With
 ``k = s*j + r`` and ``q = i + j`` the element is ``s*q + r``, and its terms are those of ``j``: a split of the shorter loop by the
-stride, a skew of the longer one.  With a dilation ``d`` instead of a stride, ``y[i + d*k]``, the skew alone does it.  Nests that
-start or use the elements are divided in the same way, and fused.
+stride, a skew of the longer one.  With a dilation ``d`` instead of a stride, ``y[i + d*k]``, the skew alone does it; with both,
+what divides stride and dilation is left out, and one of them has to be 1 then.  Nests that start or use the elements are divided
+in the same way, and fused.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import gcd
 
 from ..ir.expr import Expr, var
 from ..ir.tree import Leaf, Loop, Node
@@ -25,7 +27,6 @@ class Axis:
     loops : tuple of str
         One, two (places of the stride, and the elements between them), or none where the index is the same everywhere.
     stride : int
-        1 for one loop.
     const : int
     """
 
@@ -125,8 +126,10 @@ def _divided(b: Builder, update: str, number: int) -> tuple[str, ...] | None:
         return tuple(atom for atom, _ in sorted(e.terms, key=lambda term: -term[1]) if isinstance(atom, str))
     taps, moved = sorted((str(atom) for atom, _ in e.terms), key=lambda name: b.extent(name))
     dilation, stride = abs(e.coefficient(taps)), abs(e.coefficient(moved))
+    every = gcd(dilation, stride)  # elements between these have no terms
+    dilation, stride = dilation // every, stride // every
     if 1 not in (dilation, stride):
-        return None  # there may be elements without terms between those that have some
+        return None  # elements with terms lie in no even distance
     backwards = [name for name in (taps, moved) if e.coefficient(name) < 0]
     residue = (b.plan.fresh(f"{taps}.r"),) if stride > 1 else ()
     if not all(b.attempt("reverse", name) for name in backwards):

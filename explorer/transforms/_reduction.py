@@ -238,19 +238,19 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
     box = {names[d]: known[d] for d in plain}
     index, extra = list[Expr](), list[str]()
     tie: dict[str, tuple[str, int]] = {}
-    made_of: dict[str, tuple[int, Expr]] = {}
+    made_of: dict[str, tuple[int, Expr, int]] = {}
     for axis, e in enumerate(s.target.index):
         assert not isinstance(e, Indirect)
         if e.variables() <= u.dims:
             index.append(e.substitute({d: var(n) for d, n in names.items()}))
             continue
         last = plan.array_of[s.target.array].shape[axis] - 1
-        step = 1 if axis in u.tied or axis in u.divided else gcd(*(c for _, c in e.terms))
+        step = 1 if axis in u.tied else gcd(*(c for _, c in e.terms))
         low, high = Expr(tuple((a, c // step) for a, c in e.terms)).interval(known)
         if (axis in u.tied or axis in u.divided) and parted:
-            low, high = 0, last
-        elif step == 1:  # the domain says no more of an index that several dimensions share
-            low, high = max(low, -e.const), min(high, last - e.const)
+            low, high = -(e.const // step) if step > 1 else 0, (last - e.const) // step if step > 1 else last
+        else:  # the domain says no more of an index that several dimensions share
+            low, high = max(low, -(e.const // step)), min(high, (last - e.const) // step)
         new = fresh(f"{s.name}.{axis}.{suffix}")
         box[new] = (low, high)
         extra.append(new)
@@ -258,7 +258,7 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
         if axis in u.tied:
             tie[new] = u.tied[axis], (when[u.tied[axis]] - e).const + e.const
         elif axis in u.divided:
-            made_of[new] = axis, e
+            made_of[new] = axis, e, step
     parts = tuple(fresh(f"{x.id}.{suffix}") for x in u.factored)
     dims = (*(names[d] for d in plain), *extra, *parts)
     domain = (
@@ -281,7 +281,7 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
     parting = {x.id for x in u.factored if not u.parallel(x)}
     usable = here.keys() - parting
     lost = {d for d in plain if not at[d].variables() <= usable}
-    over = {d: (e - e.const).substitute(at, scope) for d, (_, e) in made_of.items()}
+    over = {d: Expr(tuple((a, c // step) for a, c in e.terms)).substitute(at, scope) for d, (_, e, step) in made_of.items()}
     if mixed := next((d for d, e in over.items() if not e.variables() <= usable), None):
         return no(f"the loops of {u.leaf.id} mix the elements of {s.target.array} with the reduction",
                   f"axis {made_of[mixed][0]} is not told by the loops outside of {u.anchor(early)}",
@@ -308,7 +308,7 @@ def side(u: Updates, suffix: str, apart: bool = False, early: bool = False) -> S
     to_new = {d: var(n) for d, n in names.items()}
     part_of = {x.id: var(d) + x.start for d, x in zip(parts, u.factored, strict=True)}
     part_of |= {loop: var(d) + shift for d, (loop, shift) in tie.items()}
-    axes = {axis_name(axis): var(d) + e.const for d, (axis, e) in made_of.items()}
+    axes = {axis_name(axis): var(d) * step + e.const for d, (axis, e, step) in made_of.items()}
     boxed = {d: box[d] for d in (*names.values(), *extra)}
 
     def value(x: Loop) -> Expr:

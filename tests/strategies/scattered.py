@@ -135,5 +135,32 @@ def strided_and_dilated(x: ex.f32[C, H], w: ex.f32[C, K], y: ex.f32[2 * H + 3 * 
                 y[2 * i + 3 * k] += x[c, i] * w[c, k]
 
 
-PRODUCTS = (stride_two, padded_relu, images, input_gradient, dilated, backwards, stride_three)
+@ex.program
+def twice(x: ex.f16[N, H, W, C], w: ex.f16[C, K, K, D], y: ex.inout[ex.f32[N, 2 * H + 2 * K, 2 * W + 2 * K, D]]):
+    """A stride of 2 and a dilation of 2: only elements at even places have terms."""
+    for n in range(N):
+        for h in range(H):
+            for v in range(W):
+                for c in range(C):
+                    for r in range(K):
+                        for s in range(K):
+                            for d in range(D):
+                                y[n, 2 * h + 2 * r, 2 * v + 2 * s, d] += x[n, h, v, c] * w[c, r, s, d]
+
+
+@ex.program
+def four_and_two(x: ex.f16[N, H, C], w: ex.f16[C, K, D], y: ex.f16[N, 4 * H + 2 * K, D]):
+    for n in range(N):
+        for o in range(4 * H + 2 * K):
+            for d in range(D):
+                y[n, o, d] = 0.0
+    for n in range(N):
+        for h in range(H):
+            for c in range(C):
+                for k in range(K):
+                    for d in range(D):
+                        y[n, 4 * h + 2 * k, d] += x[n, h, c] * w[c, k, d]
+
+
+PRODUCTS = (stride_two, padded_relu, images, input_gradient, dilated, backwards, stride_three, twice, four_and_two)
 """Those that tensor cores compute."""
