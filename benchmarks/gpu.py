@@ -5,9 +5,9 @@
                              [--limit S] [--stop S] [--resume PATH]
 
 Reductions and fused chains are those of cases.py, against PyTorch, Inductor, CuPy and XLA (memory_bound.py); `matmul`, `bmm`,
-`orders`, `f32`, `few_rows`, `reduced`, `triangles`, `conv`, `conv_nhwc`, `conv_grouped`, `conv_transposed`, `epilogue`,
-`gelu_tanh`, `attention` and `random_products` those of product_cases.py, against cuBLAS, cuDNN and SDPA (`torch`), Inductor's
-max-autotune, and Triton's tutorials (compute_bound.py).
+`orders`, `f32`, `few_rows`, `reduced`, `triangles`, `conv`, `conv_nhwc`, `conv_grouped`, `conv_transposed`, `conv_weights`,
+`epilogue`, `gelu_tanh`, `attention` and `random_products` those of product_cases.py, against cuBLAS, cuDNN and SDPA (`torch`),
+Inductor's max-autotune, and Triton's tutorials (compute_bound.py).
 
 With `--search`, N variants of each schedule are built (explorer.strategies.choices) and timed quickly; the best is `searched`,
 timed interleaved with the others, and its ratio to the best peer stands beside that of `auto`.

@@ -255,6 +255,45 @@ class Transposed(NamedTuple):
         return self._replace(batch=2, channels=3, filters=4, height=5)
 
 
+class Weights(NamedTuple):
+    """The gradient of a convolution's weights, of square images and stride 1: a sum over all images and pixels."""
+
+    name: str
+    batch: int
+    channels: int
+    height: int
+    filters: int
+    reach: int
+    last: bool = False
+    arithmetic: str = "f16"
+
+    @property
+    def program(self) -> str:
+        """Name of the program."""
+        return "conv_weights" + "_nhwc" * self.last
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of the program; a padding of half the filter."""
+        return {"B": self.batch, "C": self.channels, "H": self.height, "W": self.height, "K": self.filters, "R": self.reach,
+                "S": self.reach, "A": self.reach // 2}
+
+    @property
+    def flops(self) -> int:
+        """Operations, those on padding included, a multiply-add counted as two."""
+        return 2 * self.batch * self.channels * self.filters * (self.height * self.reach) ** 2
+
+    @property
+    def nbytes(self) -> int:
+        """Each input once, each output once."""
+        return 2 * (self.batch * (self.channels + self.filters) * self.height**2 + self.channels * self.filters * self.reach**2)
+
+    @property
+    def tiny(self) -> Weights:
+        """Of the same kind."""
+        return self._replace(batch=2, channels=3, filters=4, height=5)
+
+
 class Attention(NamedTuple):
     """Softmax of the scaled scores of all queries and keys, times the values; `length` queries and as many keys."""
 
@@ -293,8 +332,8 @@ class Attention(NamedTuple):
         return self._replace(batch=2, heads=2, length=7, width=4)
 
 
-Case = Product | Epilogue | Reduced | Triangle | Conv | Transposed | Attention
-KINDS = (Product, Epilogue, Reduced, Triangle, Conv, Transposed, Attention)
+Case = Product | Epilogue | Reduced | Triangle | Conv | Transposed | Weights | Attention
+KINDS = (Product, Epilogue, Reduced, Triangle, Conv, Transposed, Weights, Attention)
 
 MATMULS = [
     Product("mm-8192", 8192, 8192, 8192),
@@ -359,6 +398,11 @@ TRANSPOSED = [Transposed(f"{name}{'-nhwc' * last}", *numbers, last=last) for nam
     ("gradient-28", 32, 128, 28, 128, 3, 1, 1))
     for last in (False, True)]
 """DCGAN's generator, a step up of U-Net, a decoder of 3 x 3 by 2, and the gradient of ResNet-50's 3 x 3 of 28 x 28."""
+WEIGHTS = [Weights(f"{name}{'-nhwc' * last}", 32, *numbers, last=last) for name, *numbers in (
+    ("r50-3x3-56", 64, 56, 64, 3), ("r50-3x3-28", 128, 28, 128, 3), ("r50-3x3-14", 256, 14, 256, 3),
+    ("r50-3x3-7", 512, 7, 512, 3), ("r50-1x1-56", 64, 56, 256, 1))
+    for last in (False, True)]
+"""Of ResNet-50's layers."""
 FOLLOWED = ((4096, 4096, 1024), (512, 3072, 768), (16384, 768, 3072))
 EPILOGUES = [Epilogue(f"{e}-{m}x{n}x{k}", e, m, n, k)
              for e in ("bias_gelu", "bias_residual", "bias_relu", "residual_rmsnorm") for m, n, k in FOLLOWED]
@@ -393,6 +437,6 @@ def suites(count: int, seed: int) -> dict[str, list[Case]]:
     """All suites by name; `count` and `seed` are of the random one."""
     return {"matmul": [*MATMULS], "bmm": [*BMMS], "orders": [*ORDERS], "f32": [*F32], "few_rows": [*FEW_ROWS],
             "reduced": [*REDUCED], "triangles": [*TRIANGLES], "conv": [*CONVS], "conv_nhwc": [*CONVS_LAST],
-            "conv_grouped": [*CONVS_GROUPED], "conv_transposed": [*TRANSPOSED],
+            "conv_grouped": [*CONVS_GROUPED], "conv_transposed": [*TRANSPOSED], "conv_weights": [*WEIGHTS],
             "epilogue": [*EPILOGUES], "gelu_tanh": [*GELUS_TANH], "attention": [*ATTENTIONS],
             "random_products": [*drawn_products(count, seed)]}

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from product_cases import Attention, Case, Conv, Epilogue, Product, Reduced, Transposed, Triangle
+from product_cases import Attention, Case, Conv, Epilogue, Product, Reduced, Transposed, Triangle, Weights
 
 DEVICE = "cuda"
 MODE = "max-autotune-no-cudagraphs"
@@ -67,6 +67,8 @@ def rivals(case: Case) -> Rivals:
         return triangle(case)
     if isinstance(case, Transposed):
         return transposed(case)
+    if isinstance(case, Weights):
+        return weights(case)
     return conv(case) if isinstance(case, Conv) else attention(case)
 
 
@@ -277,6 +279,37 @@ def transposed(case: Transposed) -> Rivals:
         calls["inductor" + layout] = tuned(formula, *given)
     filters = f.permute(2, 3, 1, 0) if case.last else f
     return Rivals({"x": laid(x).contiguous(), "f": filters.contiguous()}, "y", wanted, calls, laid)
+
+
+def weights(case: Weights) -> Rivals:
+    """By the fastest of cuDNN's algorithms, NCHW and channels last."""
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark_limit = 0  # try all
+    x = new(case.batch, case.channels, case.height, case.height)
+    g = new(case.batch, case.filters, case.height, case.height, scale=(case.batch * case.height**2) ** -0.5)
+    calls: dict[str, Call] = {}
+    size, padding = (case.filters, case.channels, case.reach, case.reach), case.reach // 2
+
+    def formula(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+        like = torch.empty(size, device=x.device, dtype=x.dtype)
+        return torch.ops.aten.convolution_backward(g, x, like, None, [1, 1], [padding, padding], [1, 1], False, [0, 0], 1,
+                                                   [False, True, False])[1]
+
+    def wanted() -> torch.Tensor:
+        """Unfolded windows, one image at a time."""
+        total = torch.zeros(case.filters, case.channels * case.reach**2, device=x.device, dtype=torch.float64)
+        for image, grown in zip(x.split(1), g.split(1), strict=True):
+            windows = F.unfold(image.double(), (case.reach, case.reach), padding=padding)[0]
+            total += grown.double().reshape(case.filters, -1) @ windows.T
+        return laid(total.reshape(size))
+
+    def laid(result: torch.Tensor) -> torch.Tensor:
+        return result.permute(2, 3, 0, 1) if case.last else result
+
+    for layout, memory in (("", torch.contiguous_format), ("_nhwc", torch.channels_last)):
+        calls["torch" + layout] = partial(formula, x.to(memory_format=memory), g.to(memory_format=memory))
+    own = [t.permute(0, 2, 3, 1).contiguous() if case.last else t for t in (x, g)]
+    return Rivals({"x": own[0], "g": own[1]}, "y", wanted, calls, laid)
 
 
 def attention(case: Attention) -> Rivals:

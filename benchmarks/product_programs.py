@@ -279,6 +279,40 @@ def conv_nhwc(x: ex.f16[B, H, W, C], f: ex.f16[K, R, S, D], bias: ex.f16[K], y: 
 
 
 @ex.program
+def conv_weights(x: ex.f16[B, C, H, W], g: ex.f16[B, K, H, W], y: ex.f16[K, C, R, S]):
+    """NCHW, a padding of A: each weight's gradient is a sum over all images and pixels."""
+    for k in range(K):
+        for c in range(C):
+            for r in range(R):
+                for s in range(S):
+                    total = ex.local(ex.f32)
+                    total = 0.0
+                    for n in range(B):
+                        for h in range(H):
+                            for w in range(W):
+                                if 0 <= h + r - A < H and 0 <= w + s - A < W:
+                                    total += g[n, k, h, w] * x[n, c, h + r - A, w + s - A]
+                    y[k, c, r, s] = total
+
+
+@ex.program
+def conv_weights_nhwc(x: ex.f16[B, H, W, C], g: ex.f16[B, H, W, K], y: ex.f16[R, S, K, C]):
+    """Channels last; otherwise as above."""
+    for r in range(R):
+        for s in range(S):
+            for k in range(K):
+                for c in range(C):
+                    total = ex.local(ex.f32)
+                    total = 0.0
+                    for n in range(B):
+                        for h in range(H):
+                            for w in range(W):
+                                if 0 <= h + r - A < H and 0 <= w + s - A < W:
+                                    total += g[n, h, w, k] * x[n, h + r - A, w + s - A, c]
+                    y[r, s, k, c] = total
+
+
+@ex.program
 def conv_transposed(x: ex.f16[B, C, H, W], f: ex.f16[C, K, R, S], y: ex.f16[B, K, P, Q]):
     """NCHW; each input scatters over the result, T apart, less a padding of A: also the gradient of a convolution's input."""
     total = ex.local(ex.f32, B, K, P, Q)

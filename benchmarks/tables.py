@@ -20,6 +20,7 @@ TITLES = {"reductions": "Public reductions", "fused": "Fused chains", "random": 
           "matmul": "Products", "bmm": "Batched products", "orders": "Products of transposed factors", "f32": "Products in f32",
           "conv": "Convolution, bias and ReLU, NCHW", "conv_nhwc": "The same, channels last",
           "conv_grouped": "Convolutions of 32 groups", "conv_transposed": "Transposed convolutions",
+          "conv_weights": "Gradients of a convolution's weights",
           "few_rows": "Products of few rows or columns", "reduced": "Sums of the rows of a product",
           "triangles": "Products by triangles",
           "epilogue": "Products and what follows them",

@@ -25,6 +25,7 @@ from benchmarks.product_cases import (
     Reduced,
     Transposed,
     Triangle,
+    Weights,
     drawn_products,
     suites,
 )
@@ -72,6 +73,8 @@ def wanted(case: Case, given: Arrays) -> np.ndarray:
         return arrays["a"] @ half(arrays["b"]) if case.program == "triangle_right" else half(arrays["a"]) @ arrays["b"]
     if isinstance(case, Transposed):
         return transposed(case, arrays)
+    if isinstance(case, Weights):
+        return weights(case, arrays)
     return conv(case, arrays) if isinstance(case, Conv) else attention(case, arrays)
 
 
@@ -125,6 +128,16 @@ def transposed(case: Transposed, arrays: Arrays) -> np.ndarray:
     return y.transpose(0, 2, 3, 1) if case.last else y
 
 
+def weights(case: Weights, arrays: Arrays) -> np.ndarray:
+    """Each filter element of every window, times the gradient, summed up."""
+    x, g = (arrays[n].transpose(0, 3, 1, 2) if case.last else arrays[n] for n in "xg")
+    around = case.reach // 2
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (0, 0), (around, around), (around, around))),
+                                                       x.shape[2:], axis=(2, 3))
+    y = np.einsum("nkhw,ncrshw->kcrs", g, windows)
+    return y.transpose(2, 3, 0, 1) if case.last else y
+
+
 def attention(case: Attention, arrays: Arrays) -> np.ndarray:
     scores = np.einsum("bhid,bhjd->bhij", arrays["q"], arrays["k"]) / np.sqrt(case.width)
     weights = np.exp(scores) * (np.tri(case.length) if case.causal else 1)
@@ -134,7 +147,8 @@ def attention(case: Attention, arrays: Arrays) -> np.ndarray:
 def test_the_suites_have_their_cases() -> None:
     counts = {name: len(cases) for name, cases in SUITES.items()}
     assert counts == {"matmul": 18, "bmm": 6, "orders": 14, "f32": 7, "few_rows": 6, "reduced": 8, "triangles": 5, "conv": 11,
-                      "conv_nhwc": 11, "conv_grouped": 4, "conv_transposed": 12, "epilogue": 12, "gelu_tanh": 3, "attention": 12,
+                      "conv_nhwc": 11, "conv_grouped": 4, "conv_transposed": 12, "conv_weights": 10, "epilogue": 12,
+                      "gelu_tanh": 3, "attention": 12,
                       "random_products": 30}
     for cases in SUITES.values():
         assert len({case.name for case in cases}) == len(cases)
@@ -173,6 +187,9 @@ def on_padding(case: Case) -> int:
     if isinstance(case, Transposed):
         places = [h * case.stride + r - case.padding for h in range(case.height) for r in range(case.reach)]
         return case.flops // 2 - case.batch * case.filters * case.channels * sum(0 <= at < case.out for at in places) ** 2
+    if isinstance(case, Weights):
+        inside = sum(0 <= h + r - case.reach // 2 < case.height for h in range(case.height) for r in range(case.reach)) ** 2
+        return case.flops // 2 - case.batch * case.filters * case.channels * inside
     if not isinstance(case, Conv):
         return 0
     inside = prod(sum(0 <= p * case.stride + r - case.padding < size for p in range(out) for r in range(reach))

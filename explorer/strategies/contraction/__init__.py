@@ -133,7 +133,7 @@ def is_narrow(schedule: Schedule, kernel: str) -> bool:
 def _least_us(way: Way, gpu: Gpu) -> float:
     """The time of the cheapest tiling, with that of copies before it, which are to be worth it for plain arithmetic."""
     us, engine = min(((us.total_us, t.engine) for t, us in ranked(way.form, gpu)), default=(inf, ""))
-    return (way.copy_us + us) * (WORTH if way.copy_us and engine == "plain" else 1.0)
+    return (way.copy_us + us) * (WORTH if way.slices > 1 or (way.copy_us and engine == "plain") else 1.0)
 
 
 def _built(schedule: Schedule, form: ProductForm, gpu: Gpu) -> Iterator[Schedule]:

@@ -4,7 +4,8 @@ A convolution whose channels are no neighbours in memory gives tensor instructio
 at no multiple of 16 bytes, and a channel's weights lie filter by filter.  A launch that copies the factors with the channels
 last (`rearrange`) costs one read and one write of each, and then bulk copies bring whole rows.  So does one that pads the rows
 of factors, where these begin at no multiples of 16 bytes.  And where the results lie along the rows of a product, its factors
-trade places (`commute`), so that a lane holds neighbours.
+trade places (`commute`), so that a lane holds neighbours.  Where the depth is several loops and tiles are few, as in the gradient
+of a convolution's weights, one of these loops is cut into slices (:mod:`~explorer.strategies.contraction.slices`).
 """
 
 from __future__ import annotations
@@ -21,15 +22,20 @@ from ...ir.plan import Plan
 from ...schedule import Schedule
 from .._steps import Builder
 from ..pipelines.rates import LINE_BYTES
+from ..reductions import reduce
 from ..stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
 from .copies import Laid, copied_first
 from .form import Factor, ProductForm, product_form
 from .groups import ready_form
+from .model import join_us
+from .slices import sliced_apart
 
 COMMUTED, COPIED, PADDED = "factors exchanged", "factors copied with the depth along memory", "factors copied to padded rows"
 """What is done, in words."""
 PASSES = 1.15
 """A copy's bytes over what it would take at the memory's bandwidth: its tiles are small."""
+TILE = 64
+"""Rows and columns of a tile, about: with few of them, slices of the depth are tried."""
 GRAIN = 16
 """Bytes that divide what rows of an array are apart which a bulk copy reads (:mod:`~explorer.poly.bulk`)."""
 
@@ -45,13 +51,16 @@ class Way:
     schedule : Schedule
     form : ProductForm
     copy_us : float
-        Of the launch that copies factors, if there is one.
+        Of the launch that copies factors, and of the one that adds up slices, if there are such.
+    slices : int
+        Of a loop along the depth.
     """
 
     label: str
     schedule: Schedule
     form: ProductForm
     copy_us: float = 0.0
+    slices: int = 1
 
 
 def ways(schedule: Schedule, kernel: str, gpu: Gpu) -> Iterator[Way]:
@@ -64,6 +73,7 @@ def ways(schedule: Schedule, kernel: str, gpu: Gpu) -> Iterator[Way]:
         yield Way(COMMUTED, *other)  # gathered pixels as columns took 1.6 times as long on an H200 as gathered rows
     if form.gathered:
         return
+    yield from _sliced(Way("", ready, form), gpu)
     if padded := {f.array: Laid(tuple(range(len(ready.plan.array_of[f.array].shape))), pad)
                   for f in (form.left, form.right) if (pad := _padding(ready.plan, form, f))}:
         yield from _copied(PADDED, ready, form, padded, gpu)
@@ -72,6 +82,7 @@ def ways(schedule: Schedule, kernel: str, gpu: Gpu) -> Iterator[Way]:
         for way in _copied(COPIED, ready, form, wanted | {k: v for k, v in padded.items() if k not in wanted}, gpu):
             if way.form.left.along == way.form.depth == way.form.right.along:
                 yield way
+                yield from _sliced(way, gpu)
                 if way.form.across and not form.grouped and (other := _commuted(way.schedule, way.form)):
                     yield Way(f"{COPIED}, {COMMUTED}", *other, way.copy_us)
 
@@ -82,6 +93,25 @@ def _copied(label: str, schedule: Schedule, form: ProductForm, wanted: dict[str,
         nbytes = sum(schedule.plan.array_of[name].nbytes for name in wanted)
         us = LAUNCH_US + LATENCY_US + PASSES * 2 * nbytes / bandwidth_of(gpu)
         yield Way(label, *_rearranged(schedule, form, wanted), us)
+
+
+def _sliced(way: Way, gpu: Gpu) -> Iterator[Way]:
+    """The product with one of several loops along its depth in slices, where tiles are few, and a launch that adds them up."""
+    form = way.form
+    m, n, _ = form.extents
+    if not form.outer_depth or form.sums or any(form.cut):
+        return
+    if form.batches * -(-m // TILE) * -(-n // TILE) > gpu.multiprocessors // 2:
+        return
+    extent, loop = max(zip(form.outer_extents, form.outer_depth, strict=True))
+    results = form.batches * m * n * form.accumulator.bytes
+    for chunk in {1, -(-extent // 2), -(-extent // 8)}:
+        with suppress(ScheduleError):
+            b, slices = Builder(way.schedule, judged=False), -(-extent // chunk)
+            found, adding = sliced_apart(b, form, chunk, loop)
+            us = join_us(form.batches * m * n * slices * form.accumulator.bytes, results, gpu)
+            label = f"{way.label}, {slices} slices of {loop}" if way.label else f"{slices} slices of {loop}"
+            yield Way(label, reduce(b.schedule, adding, gpu), found, way.copy_us + us, slices)
 
 
 def _commuted(schedule: Schedule, form: ProductForm) -> tuple[Schedule, ProductForm] | None:

@@ -227,7 +227,7 @@ def product_time(form: ProductForm, t: Tiling, gpu: Gpu, out_bytes: int = 2) -> 
     moved = form.left.nbytes + form.right.nbytes + written
     return ProductTime(LAUNCH_US, whole.fill, us.tensor, us.step, us.load, us.latency,
                        us.together(rates.norm), whole.store, moved / bandwidth_of(gpu),
-                       resident, whole.rounds, _join_us(written, results, gpu) if t.slices > 1 else 0.0)
+                       resident, whole.rounds, join_us(written, results, gpu) if t.slices > 1 else 0.0)
 
 
 def _is_even(form: ProductForm, t: Tiling) -> bool:
@@ -264,7 +264,7 @@ def _filled(run: int, begins: int) -> float:
     return run / (run + SECTOR_BYTES - begins)
 
 
-def _join_us(written: int, results: int, gpu: Gpu) -> float:
+def join_us(written: int, results: int, gpu: Gpu) -> float:
     """The launch that reads the slices' sums, from the second-level cache as far as that has room, and writes the results."""
     cached = min(written, (gpu.l2_bytes or 0) * CACHED)
     near = cached / (SUMMED_BYTES * gpu.multiprocessors * clock_of(gpu))

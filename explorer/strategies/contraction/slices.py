@@ -13,8 +13,8 @@ from ..stitching.moves import separate_leaves
 from .form import ProductForm, product_form
 
 
-def sliced_apart(b: Builder, form: ProductForm, chunk: int) -> tuple[ProductForm, str]:
-    """Cut the depth into slices, `chunk` deep each; the product of the slices, and the kernel that adds them up.
+def sliced_apart(b: Builder, form: ProductForm, chunk: int, along: str = "") -> tuple[ProductForm, str]:
+    """Cut the depth, or another loop `along` it, into slices of `chunk`; their product, and the kernel that adds them up.
 
     Before::
 
@@ -46,19 +46,20 @@ def sliced_apart(b: Builder, form: ProductForm, chunk: int) -> tuple[ProductForm
     TransformError, IllegalSchedule
         If the product does not allow it.
     """
-    inner, hit = b.plan.fresh(f"{form.depth}.s"), b.plan.find(form.update)
+    along = along or form.depth
+    inner, hit = b.plan.fresh(f"{along}.s"), b.plan.find(form.update)
     assert hit is not None
     depths = [x.id for x in hit[1] if x.id in (form.depth, *form.outer_depth)]
-    b.do("split", form.depth, chunk, inner=inner)
-    if depths[0] != form.depth:
-        b.do("reorder", (form.depth, *(inner if x == form.depth else x for x in depths)))
-    b.do("rfactor", form.update, form.depth, axes=(0,))
-    own = {leaf.id for leaf in leaves_of(b.plan.loops[form.depth])}
+    b.do("split", along, chunk, inner=inner)
+    if depths[0] != along:
+        b.do("reorder", (along, *(inner if x == along else x for x in depths)))
+    b.do("rfactor", form.update, along, axes=(0,))
+    own = {leaf.id for leaf in leaves_of(b.plan.loops[along])}
     kernels = separate_leaves(b, form.kernel, {leaf.id: int(leaf.id not in own) for leaf, _, k in b.plan.leaves
                                                if k.id == form.kernel})
     parts = next(b.plan.statement_of[leaf.statement].target.array for leaf, _, _ in b.plan.leaves if leaf.id == form.update)
     b.do("accumulate", parts)
     found = product_form(b.schedule, form.kernel)
-    if found is None or found.depth != inner or len(kernels) != 2:
-        raise TransformError(f"the slices of {form.depth} are no products of their own", hint="one slice")
+    if found is None or found.depth != (inner if along == form.depth else form.depth) or len(kernels) != 2:
+        raise TransformError(f"the slices of {along} are no products of their own", hint="one slice")
     return found, kernels[1]
