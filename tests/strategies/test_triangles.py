@@ -193,7 +193,11 @@ def test_a_tile_on_the_diagonal(golden) -> None:
 
 def test_zeros_before_the_diagonal() -> None:
     """Of a vector that the diagonal cuts only the last lanes are read; boxes bring the other factor."""
-    s = auto(sized(upper, M=512, N=512))
+    written = sized(upper, M=512, N=512)
+    form = product_form(written, written.plan.kernels[0].id)
+    assert form is not None
+    assert form.first == (True, False)
+    s = build(written, form, Tiling("warpgroup", 128, 64, 64, 2, 1, 3))
     assert s.cuda.count("async_copy_between<8, true>(") == 2  # the prologue's and the loop's
     assert "bulk_copy_2d<" in s.cuda
     [launch] = plan_ir(s.plan).launches

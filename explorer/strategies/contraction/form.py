@@ -25,7 +25,7 @@ from .._steps import chain, leaves_of
 from ..counts import operations_of
 from .accesses import index_of, strides_of, vector_of, written
 from .epilogue_facts import aligned_bytes, are_spaced, is_long, lies_across, row_sums, sums_rows
-from .triangles import cut_factors, share_of_depth
+from .triangles import cut_factors, share_of_depth, zeros_first
 
 VECTOR_BYTES = 16
 """Of the widest store of a thread."""
@@ -142,6 +142,8 @@ class ProductForm:
     cut : tuple of bool
         For each factor whether a condition leaves some of its elements out, as behind the diagonal of a triangle: its tiles have
         zeros there.
+    first : tuple of bool
+        For each factor that is cut whether the zeros stand before the elements of a run of memory.
     filled : float
         How much of the depth the rows (or columns) have on average.
     """
@@ -174,6 +176,7 @@ class ProductForm:
     significand: int = 0
     sums: tuple[str, ...] = ()
     cut: tuple[bool, bool] = (False, False)
+    first: tuple[bool, bool] = (False, False)
     filled: float = 1.0
 
     @property
@@ -257,6 +260,7 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
                        is_long(plan, after, update, {*wide}, {*tall}),
                        sum(operations_of(plan.statement_of[x.statement]) for x in after), significand_of(statement),
                        row_sums(plan, after, {x.id for x in (*batch, *rows)}, {*wide}), cut,
+                       zeros_first(plan, update, above, (first.along, second.along)) if any(cut) else (False, False),
                        share_of_depth(plan, update, above) if any(cut) else 1.0)
 
 

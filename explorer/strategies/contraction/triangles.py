@@ -43,6 +43,17 @@ def cut_factors(plan: Plan, update: Leaf, above: tuple[Loop, ...], rows: set[str
     return cut[0], cut[1]
 
 
+def zeros_first(plan: Plan, update: Leaf, above: tuple[Loop, ...], along: tuple[str, str]) -> tuple[bool, bool]:
+    """For each factor whether what is left out of a run of its memory, `along` a loop, stands before what is not.
+
+    An asynchronous copy brings the first elements of a vector: others are loaded, masked and stored at once.
+    """
+    scope, places = ranges(above), dict(update.at)
+    kept = [c.expr.substitute(places, scope) for c in plan.statement_of[update.statement].domain if len(c.expr.variables()) > 1]
+    left, right = (any(e.coefficient(loop) > 0 for e in kept) for loop in along)
+    return left, right
+
+
 def share_of_depth(plan: Plan, update: Leaf, above: tuple[Loop, ...]) -> float:
     """How much of its loops' iterations an update runs in."""
     return instances(plan)[update.statement] / max(1, prod(x.extent for x in above))
