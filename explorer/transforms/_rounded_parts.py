@@ -7,17 +7,14 @@ from dataclasses import replace
 from functools import reduce
 
 from ..ir.dtype import DType
-from ..ir.expr import Expr, var
 from ..ir.program import Access, Program, Statement
-from ..ir.scalar import Call, Cast, Read, Scalar, type_of, walk
-from ._value_parts import ORIGIN, Told, factors_of, in_slots, renumbered, without_part
-
-FIRST = 1 << 20
-"""Slots from here on are those of a part, until it is put into a statement."""
+from ..ir.scalar import Call, Cast, IndexValue, Read, Scalar, children, type_of, walk
+from ._value_parts import ORIGIN, factors_of
+from .inline import substituted
 
 
 def stored_narrower(source: Statement, now: Statement, program: Program, copied: Mapping[str, str]) -> Statement:
-    """A statement of the source that rounds where the one that a schedule has made of it reads a narrower temporary.
+    """A statement of the source that rounds where the one that a schedule has made of it reads what was computed narrower.
 
     Parameters
     ----------
@@ -29,35 +26,61 @@ def stored_narrower(source: Statement, now: Statement, program: Program, copied:
 
     Notes
     -----
-    The part is looked for as it is spelled.  Where other moves have changed it, too, it is the factors that the ones left in the
-    schedule's statement do not stand for.
+    With its parts written out again, the schedule's statement is that of the source, but for the order of factors and for the
+    roundings: it is taken then.  Where other moves have changed it, too, what is rounded are the factors that the ones left in
+    the schedule's statement do not stand for.
     """
     writers = {s.target.array: s for s in program.statements if s.origin == ORIGIN}
-    made, rest = source, list[Access]()
-    for read in now.reads:
-        own, kind = writers.get(read.array), program.array_of[read.array].dtype
-        if own is None or type_of(own.value, [program.array_of[r.array].dtype for r in own.reads]) == kind:
-            continue
-        changed = _as_spelled(made, own, read, kind)
-        rest += [read] if changed is made else []
-        made = changed
-    return _by_factors(made, now, rest, writers, program, copied) if rest else made
+    narrow = {r: kind for r in now.reads if r.array in writers and (kind := _narrowest(r.array, writers, program))}
+    if not narrow:
+        return source
+    full = now
+    while part := next((r.array for r in full.reads if r.array in writers), ""):
+        full = substituted(full, writers[part], part, program).statement
+    if _spelled(full.value, full.reads) == _spelled(source.value, source.reads):
+        return replace(source, value=full.value, reads=full.reads)
+    return _by_factors(source, now, narrow, writers, copied)
 
 
-def _as_spelled(s: Statement, own: Statement, read: Access, kind: DType) -> Statement:
-    """The statement with a part, which another one computes, in a type: multiplied first and rounded."""
-    at = {d: e for d, e in zip(own.dims, read.index, strict=True) if isinstance(e, Expr)}
-    told = Told(own, tuple(map(var, own.dims)), own.dims)
-    part = [told.spelled(f) for f in factors_of(own.value)]
-    whole = Cast(kind, renumbered(own.value, {n: FIRST + n for n in range(len(own.reads))}, at))
-    value = without_part(s.value, Told(s, read.index, own.dims), part, whole)
-    if value == s.value:
-        return s
-    slots = {n: n for n in range(len(s.reads))} | {FIRST + n: len(s.reads) + n for n in range(len(own.reads))}
-    return replace(s, value=renumbered(value, slots, {}), reads=(*s.reads, *(in_slots(r, {}, at) for r in own.reads)))
+def _narrowest(array: str, writers: Mapping[str, Statement], program: Program) -> DType | None:
+    """The type to which a part is rounded, or one that it is made of; None where none is."""
+    own, kind = writers[array], program.array_of[array].dtype
+    types = [program.array_of[r.array].dtype for r in own.reads]
+    if not (_holds(kind, types[0]) if own.value == Read(0) else type_of(own.value, types) == kind):
+        return kind
+    return next((found for r in own.reads if r.array in writers and (found := _narrowest(r.array, writers, program))), None)
 
 
-def _by_factors(s: Statement, now: Statement, narrow: list[Access], writers: Mapping[str, Statement], program: Program,
+def _holds(kind: DType, other: DType) -> bool:
+    """Whether a type has all numbers of another one."""
+    if kind == other or (kind.kind == other.kind == "float" and kind.bytes > other.bytes):
+        return True
+    return kind.kind == "float" and other.kind != "float" and 2 * other.bytes <= kind.bytes
+
+
+def _spelled(node: Scalar, reads: tuple[Access, ...]) -> object:
+    """An expression with the elements that it reads: the same for other orders of factors, and without conversions of floats."""
+    if isinstance(node, Cast) and node.dtype.kind == "float":
+        return _spelled(node.arg, reads)
+    if isinstance(node, Read):
+        return reads[node.slot].array, str(reads[node.slot].index)
+    if isinstance(node, IndexValue):
+        return str(node.expr)
+    if isinstance(node, Call) and node.op == "mul":
+        return "mul", tuple(sorted((_spelled(f, reads) for f in _flat(node)), key=repr))
+    if isinstance(node, (Call, Cast)):
+        return node.op if isinstance(node, Call) else node.dtype.name, tuple(_spelled(c, reads) for c in children(node))
+    return node
+
+
+def _flat(node: Scalar) -> list[Scalar]:
+    """All that is multiplied, also what is converted between."""
+    if isinstance(node, Cast) and node.dtype.kind == "float":
+        return _flat(node.arg)
+    return [f for a in node.args for f in _flat(a)] if isinstance(node, Call) and node.op == "mul" else [node]
+
+
+def _by_factors(s: Statement, now: Statement, narrow: Mapping[Access, DType], writers: Mapping[str, Statement],
                 copied: Mapping[str, str]) -> Statement:
     """The statement with the factors rounded that stand for some reads, by the arrays that they are made of."""
     factors, left = factors_of(s.value), list[Scalar]()
@@ -69,13 +92,13 @@ def _by_factors(s: Statement, now: Statement, narrow: list[Access], writers: Map
             kept.remove(mine)
         else:
             left.append(f)
-    made_of = {r.array: _made_of(r.array, writers) for r in narrow}
+    made_of, kinds = {r.array: _made_of(r.array, writers) for r in narrow}, {r.array: kind for r, kind in narrow.items()}
     groups: dict[str, list[Scalar]] = {}
     for f in left:
         best = max(made_of, key=lambda name, f=f: len(made_of[name] & _arrays(f, s, {})))
         groups.setdefault(best, []).append(f)
     for name, group in groups.items():
-        whole = Cast(program.array_of[name].dtype, reduce(lambda a, b: Call("mul", (a, b)), group))
+        whole = Cast(kinds[name], reduce(lambda a, b: Call("mul", (a, b)), group))
         factors = [whole if f is group[0] else f for f in factors if f is group[0] or all(f is not g for g in group)]
     return replace(s, value=reduce(lambda a, b: Call("mul", (a, b)), factors))
 

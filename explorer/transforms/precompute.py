@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
@@ -11,6 +12,8 @@ from ..ir.memo import per_program
 from ..ir.plan import Plan
 from ..ir.scalar import Read, walk
 from ..ir.tree import Leaf, Loop
+from ..poly.dependence import analyse
+from ..poly.relations import domain
 from ._domain import around, identity_leaf, program_leaf, with_statements, wrapped
 from ._value_parts import Part, part_of
 from .base import Transform, no_leaf
@@ -157,9 +160,22 @@ def _made(plan: Plan, step: Precompute) -> Plan | Verdict:
     verdict = YES
     for found in (part, alone) if len(part.users) > 1 else (part,):
         made = _with(plan, step.at, hit[0].statement, found)
-        if verdict := Inline(part.temporary.name).check(made):
+        if not _covers(made, found):
+            verdict = no(f"{part.statement.name} would not have run for all who read it",
+                         f"they stand before {hit[0].id}, or beside it")
+        elif verdict := Inline(part.temporary.name).check(made):
             return made
     return replace(verdict, hint=f"let a temporary keep {step.array} as it is then")
+
+
+def _covers(plan: Plan, part: Part) -> bool:
+    """Whether each instance that reads the temporary reads what was computed before."""
+    flows = [f for f in analyse(plan.program).flow if f.array == part.temporary.name]
+    for name in part.users:
+        read = [f.relation.range() for f in flows if f.sink == name]
+        if not read or not domain(plan.program.statement_of[name]).is_subset(reduce(lambda a, b: a.union(b), read)):
+            return False
+    return True
 
 
 def _with(plan: Plan, at: str, user: str, part: Part) -> Plan:

@@ -149,3 +149,46 @@ def f(x: ex.f32[N], w: ex.f32[M], at: ex.i32[N], y: ex.f32[N, N]):
     assert made.run(device="cpu", time=False).correct
     with pytest.raises(TransformError, match="data-dependent"):
         s.precompute("S0", "w")
+
+
+def test_statements_before_it_compute_it_themselves() -> None:
+    """The part is computed in front of the statement that is named: what stands before that cannot read it."""
+    s = define("""
+@ex.program
+def f(x: ex.f32[N], y: ex.f32[N], z: ex.f32[N]):
+    for i in range(N):
+        y[i] = abs(x[i]) + 1.0
+    for i in range(N):
+        z[i] = abs(x[i]) * 2.0 + i
+""").schedule(N=5)
+    late, early = s.precompute("S1", "x"), s.precompute("S0", "x")
+    assert "S0: y[i] = abs(x[i]) + 1.0" in str(late)
+    assert "S1: z[i_2] = x_p[i_2]" in str(early) or "x_p" not in str(early).split("S1:")[1]
+    for made in (late, early):
+        assert made.run(device="cpu", time=False).correct
+
+
+def test_statements_behind_it_read_it_too() -> None:
+    s = define("""
+@ex.program
+def f(x: ex.f32[N], w: ex.f32[N], y: ex.f32[N], z: ex.f32[N, N]):
+    for i in range(N):
+        y[i] = abs(x[i])
+        for j in range(N):
+            z[i, j] = abs(x[i]) * w[j]
+""").schedule(N=5)
+    made = s.precompute("S0", "x")
+    assert "S0: y[i] = x_p[i]" in str(made)
+    assert "S1: z[i, j] = x_p[i] * w[j]" in str(made)
+    assert made.run(device="cpu", time=False).correct
+    inside = s.precompute("S1", "x", at="i")
+    assert "S1_p: x_p[i] = abs(x[i])" in str(inside)
+    assert inside.run(device="cpu", time=False).correct
+
+
+def test_a_part_of_a_part_that_is_narrower() -> None:
+    s = summed("(a[i, k] + r[i]) * b[k, j]")
+    made = s.precompute("S1", "a").precompute("S1_p", "a", dtype="f16")
+    [cast] = [n for n in walk(as_computed(made.source, made.plan).statement_of["S1"].value) if isinstance(n, Cast)]
+    assert cast.dtype == DTYPES["f16"]
+    assert made.run(device="cpu", time=False).correct
