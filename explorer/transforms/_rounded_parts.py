@@ -8,8 +8,8 @@ from functools import reduce
 
 from ..ir.dtype import DType
 from ..ir.program import Access, Program, Statement
-from ..ir.scalar import Call, Cast, IndexValue, Read, Scalar, children, type_of, walk
-from ._value_parts import ORIGIN, factors_of
+from ..ir.scalar import Call, Cast, Read, Scalar, type_of, walk
+from ._value_parts import ORIGIN, factors_of, holds, spelled
 from .inline import substituted
 
 
@@ -34,50 +34,27 @@ def stored_narrower(source: Statement, now: Statement, program: Program, copied:
     narrow = {r: kind for r in now.reads if r.array in writers and (kind := _narrowest(r.array, writers, program))}
     if not narrow:
         return source
-    full = now
-    while part := next((r.array for r in full.reads if r.array in writers), ""):
-        full = substituted(full, writers[part], part, program).statement
-    if _spelled(full.value, full.reads) == _spelled(source.value, source.reads):
+    full = written_out(now, program)
+    if spelled(full.value, full.reads) == spelled(source.value, source.reads):
         return replace(source, value=full.value, reads=full.reads)
     return _by_factors(source, now, narrow, writers, copied)
+
+
+def written_out(statement: Statement, program: Program) -> Statement:
+    """A statement with the parts that others compute for it in their places."""
+    writers = {s.target.array: s for s in program.statements if s.origin == ORIGIN}
+    while part := next((r.array for r in statement.reads if r.array in writers), ""):
+        statement = substituted(statement, writers[part], part, program).statement
+    return statement
 
 
 def _narrowest(array: str, writers: Mapping[str, Statement], program: Program) -> DType | None:
     """The type to which a part is rounded, or one that it is made of; None where none is."""
     own, kind = writers[array], program.array_of[array].dtype
     types = [program.array_of[r.array].dtype for r in own.reads]
-    if not (_holds(kind, types[0]) if own.value == Read(0) else type_of(own.value, types) == kind):
+    if not (holds(kind, types[0]) if own.value == Read(0) else type_of(own.value, types) == kind):
         return kind
     return next((found for r in own.reads if r.array in writers and (found := _narrowest(r.array, writers, program))), None)
-
-
-def _holds(kind: DType, other: DType) -> bool:
-    """Whether a type has all numbers of another one."""
-    if kind == other or (kind.kind == other.kind == "float" and kind.bytes > other.bytes):
-        return True
-    return kind.kind == "float" and other.kind != "float" and 2 * other.bytes <= kind.bytes
-
-
-def _spelled(node: Scalar, reads: tuple[Access, ...]) -> object:
-    """An expression with the elements that it reads: the same for other orders of factors, and without conversions of floats."""
-    if isinstance(node, Cast) and node.dtype.kind == "float":
-        return _spelled(node.arg, reads)
-    if isinstance(node, Read):
-        return reads[node.slot].array, str(reads[node.slot].index)
-    if isinstance(node, IndexValue):
-        return str(node.expr)
-    if isinstance(node, Call) and node.op == "mul":
-        return "mul", tuple(sorted((_spelled(f, reads) for f in _flat(node)), key=repr))
-    if isinstance(node, (Call, Cast)):
-        return node.op if isinstance(node, Call) else node.dtype.name, tuple(_spelled(c, reads) for c in children(node))
-    return node
-
-
-def _flat(node: Scalar) -> list[Scalar]:
-    """All that is multiplied, also what is converted between."""
-    if isinstance(node, Cast) and node.dtype.kind == "float":
-        return _flat(node.arg)
-    return [f for a in node.args for f in _flat(a)] if isinstance(node, Call) and node.op == "mul" else [node]
 
 
 def _by_factors(s: Statement, now: Statement, narrow: Mapping[Access, DType], writers: Mapping[str, Statement],

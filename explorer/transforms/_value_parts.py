@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from ..ir.dtype import DTYPES
+from ..ir.dtype import DTYPES, DType
 from ..ir.expr import Expr, var
 from ..ir.finding import Verdict, no
 from ..ir.plan import Plan
@@ -78,6 +78,9 @@ def part_of(plan: Plan, leaf: Leaf, slot: int, dtype: str, around: tuple[Loop, .
     reads = tuple(Access(s.reads[n].array, tuple(told.over(e) or e for e in s.reads[n].index)) for n in slots)
     product = reduce(lambda a, b: Call("mul", (a, b)), part)
     kind = DTYPES[dtype] if dtype else type_of(product, [plan.array_of[r.array].dtype for r in s.reads])
+    wide = array.dtype if part == [Read(slot)] else type_of(product, [plan.array_of[r.array].dtype for r in s.reads])
+    if not (kind.kind == wide.kind == "float" or holds(kind, wide)):
+        return no(f"{kind.name} does not hold the part of {leaf.id}", f"it is {wide.name}", "a type of floats, or none")
     temporary = Array(plan.fresh(f"{array.name}_p"), kind, array.shape, "temporary", array.given)
     asked = [replace(c, expr=e) for c in s.domain if (e := told.over(c.expr)) is not None]
     domain = asked if array.role == "temporary" else []  # other elements of it may have no value
@@ -131,11 +134,13 @@ def without_part(value: Scalar, told: Told, part: list[object], by: Scalar) -> S
 
     def change(node: Scalar) -> Scalar | None:
         factors = factors_of(node)
-        spelled = [told.spelled(f) if told.tells(f) else None for f in factors]
-        if any(x not in spelled for x in part):
-            return None
-        first = min(spelled.index(x) for x in part)
-        left = [by if n == first else f for n, f in enumerate(factors) if n == first or spelled[n] not in part]
+        spelled, taken = [told.spelled(f) if told.tells(f) else None for f in factors], list[int]()
+        for x in part:  # each factor of the part is one of the value's
+            found = next((n for n, y in enumerate(spelled) if y == x and n not in taken), None)
+            if found is None:
+                return None
+            taken.append(found)
+        left = [by if n == min(taken) else f for n, f in enumerate(factors) if n == min(taken) or n not in taken]
         return reduce(lambda a, b: Call("mul", (a, b)), left)
 
     return rebuild(value, change)
@@ -221,6 +226,36 @@ class Told:
             return Read(slots.index(n.slot)) if isinstance(n, Read) else None
 
         return rebuild(node, change)
+
+
+def spelled(node: Scalar, reads: tuple[Access, ...]) -> object:
+    """An expression with the elements that it reads: the same for other orders of factors, and without conversions of floats."""
+    if isinstance(node, Cast) and node.dtype.kind == "float":
+        return spelled(node.arg, reads)
+    if isinstance(node, Read):
+        index = reads[node.slot].index
+        return reads[node.slot].array, tuple(spelled(e.value, reads) if isinstance(e, Indirect) else str(e) for e in index)
+    if isinstance(node, IndexValue):
+        return str(node.expr)
+    if isinstance(node, Call) and node.op == "mul":
+        return "mul", tuple(sorted((spelled(f, reads) for f in _flat(node)), key=repr))
+    if isinstance(node, (Call, Cast)):
+        return node.op if isinstance(node, Call) else node.dtype.name, tuple(spelled(c, reads) for c in children(node))
+    return node
+
+
+def _flat(node: Scalar) -> list[Scalar]:
+    """All that is multiplied, also what is converted between."""
+    if isinstance(node, Cast) and node.dtype.kind == "float":
+        return _flat(node.arg)
+    return [f for a in node.args for f in _flat(a)] if isinstance(node, Call) and node.op == "mul" else [node]
+
+
+def holds(kind: DType, other: DType) -> bool:
+    """Whether a type has all numbers of another one."""
+    if kind == other or (kind.kind == other.kind and kind.bytes > other.bytes):
+        return True
+    return kind.kind == "float" and other.kind != "float" and 2 * other.bytes <= kind.bytes
 
 
 def renumbered(value: Scalar, slots: Mapping[int, int], dims: Mapping[str, Expr]) -> Scalar:

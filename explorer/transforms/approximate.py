@@ -13,7 +13,7 @@ from ..ir.program import Access, Program, Statement
 from ..ir.scalar import Call, Read, Scalar, approximated, rebuild, walk
 from ..ir.tree import Leaf
 from ..poly.tensor import SHORT, WHOLE, is_product
-from ._rounded_parts import stored_narrower
+from ._rounded_parts import stored_narrower, written_out
 from ._value_parts import ORIGIN as PRECOMPUTED
 from .base import Transform, get_leaf
 
@@ -144,7 +144,8 @@ def as_computed(source: Program, plan: Plan) -> Program:
     that are stored in a narrower type before (`precompute`).  A statement of
     the source counts where it is one of the plan, or is inlined in one.
     """
-    now = {s.name: s for s in plan.program.statements}
+    stored = {s.name: s for s in plan.program.statements}
+    now = {name: written_out(s, plan.program) for name, s in stored.items()}
     called = {name: {n.op for n in walk(s.value) if isinstance(n, Call)} for name, s in now.items()}
     for s in reversed(source.statements):
         if s.name not in now:  # inlined in what reads it
@@ -152,9 +153,9 @@ def as_computed(source: Program, plan: Plan) -> Program:
                               if any(a.array == s.target.array for a in r.reads)}
     fast = {name for name, ops in called.items() if ops & LESS_EXACT}
     coarse = {leaf.statement: row.rounding for leaf, _, _ in plan.leaves if (row := instruction(leaf.mechanism)) and row.rounding}
-    short = {s.name for s in source.statements if s.value != SHORT and s.name in now and now[s.name].value == SHORT}
+    short = {s.name for s in source.statements if s.value != SHORT and s.name in now and _is_short(now[s.name].value)}
     precomputed = {s.target.array for s in plan.program.statements if s.origin == PRECOMPUTED}
-    narrow = {s.name for s in now.values() if any(r.array in precomputed for r in s.reads)} & source.statement_of.keys()
+    narrow = {s.name for s in stored.values() if any(r.array in precomputed for r in s.reads)} & source.statement_of.keys()
     if not fast and not coarse and not short and not narrow:
         return source
     parts = coarse.keys() - source.statement_of.keys()  # partial sums of some statement
@@ -164,7 +165,7 @@ def as_computed(source: Program, plan: Plan) -> Program:
     def computed(s: Statement) -> Statement:
         fewer = changed(source, s, FUSED in called[s.name]) if s.name in fast else s
         made = _cut_off(s, _left(s.reads, now[s.name].reads, copied)) if s.name in short else fewer
-        made = stored_narrower(made, now[s.name], plan.program, copied) if s.name in narrow else made
+        made = stored_narrower(made, stored[s.name], plan.program, copied) if s.name in narrow else made
         return replace(made, rounding=max(coarse.get(s.name, 0.0), worst if s.update == "sum" else 0.0))
 
     return replace(source, statements=tuple(map(computed, source.statements)))
@@ -180,13 +181,19 @@ def _copied(source: Program, program: Program) -> dict[str, str]:
 
 
 def _left(reads: tuple[Access, ...], now: tuple[Access, ...], copied: Mapping[str, str]) -> tuple[int, ...]:
-    """Which reads of a statement are still its own, in their order: moves take some out of it, and change arrays and indices."""
+    """Which reads of a statement are still its own: moves take some out of it, exchange them, and change arrays and indices."""
     found, names = list[int](), [copied.get(a.array, a.array) for a in now]
-    for n, name in enumerate(names):
-        first, last = (found[-1] + 1 if found else 0), len(reads) - (len(now) - n)
-        slots = [slot for slot in range(first, last + 1) if reads[slot].array == name]
-        found.append(next((slot for slot in slots if reads[slot] == now[n]), slots[0] if slots else first))
+    for access, name in zip(now, names, strict=True):
+        free = [slot for slot in range(len(reads)) if slot not in found]
+        alike = [slot for slot in free if reads[slot] == access] or [slot for slot in free if reads[slot].array == name] or free
+        found += alike[:1]
     return tuple(found)
+
+
+def _is_short(value: Scalar) -> bool:
+    """Whether a value multiplies two elements cut off to tf32, in any order."""
+    return isinstance(value, Call) and value.op == "mul" and all(
+        isinstance(x, Call) and x.op == "tf32" and isinstance(x.args[0], Read) for x in value.args)
 
 
 def _cut_off(s: Statement, slots: tuple[int, ...]) -> Statement:

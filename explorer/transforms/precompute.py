@@ -10,14 +10,15 @@ from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
 from ..ir.memo import per_program
 from ..ir.plan import Plan
+from ..ir.program import Statement
 from ..ir.scalar import Read, walk
 from ..ir.tree import Leaf, Loop
 from ..poly.dependence import analyse
 from ..poly.relations import domain
 from ._domain import around, identity_leaf, program_leaf, with_statements, wrapped
-from ._value_parts import Part, part_of
+from ._value_parts import Part, part_of, spelled
 from .base import Transform, no_leaf
-from .inline import Inline
+from .inline import Inline, substituted
 
 TYPES = ("", "f16", "bf16", "f32", "f64", "i8", "i32")
 """Of the temporary; "" is that of the value."""
@@ -111,10 +112,11 @@ class Precompute(Transform):
         if not self.at:
             return ()
         _, written = program_leaf(plan.program, leaf.statement)
-        both = [(x, y) for x, y in zip(written, above, strict=False) if x.id == y.id and x.range == y.range]
-        depth = next((n + 1 for n, (x, _) in enumerate(both) if x.id == self.at), 0)
+        same = [x.id == y.id and x.range == y.range for x, y in zip(written, above, strict=False)]
+        both = written[:same.index(False) if False in same else len(same)]
+        depth = next((n + 1 for n, x in enumerate(both) if x.id == self.at), 0)
         if not depth:
-            names = ", ".join(x.id for x, _ in both)
+            names = ", ".join(x.id for x in both)
             return no(f"{self.at} is no loop of the program around {leaf.id}",
                       hint=f"one of {names}" if names else "leave `at` out")
         return written[:depth]
@@ -156,6 +158,9 @@ def _made(plan: Plan, step: Precompute) -> Plan | Verdict:
         return part
     hit = plan.resolve(step.statement)
     assert hit is not None
+    part = replace(part, users={name: user for name, user in part.users.items() if _is_same(plan, name, user.statement, part)})
+    if hit[0].statement not in part.users:
+        return no(f"the part of {hit[0].id} is not what it computes", hint="precompute with another array")
     alone = replace(part, users={hit[0].statement: part.users[hit[0].statement]})
     verdict = YES
     for found in (part, alone) if len(part.users) > 1 else (part,):
@@ -166,6 +171,14 @@ def _made(plan: Plan, step: Precompute) -> Plan | Verdict:
         elif verdict := Inline(part.temporary.name).check(made):
             return made
     return replace(verdict, hint=f"let a temporary keep {step.array} as it is then")
+
+
+def _is_same(plan: Plan, name: str, changed: Statement, part: Part) -> bool:
+    """Whether a changed statement computes what it did, once the part is written out again."""
+    own, old = part.statement, plan.statement_of[name]
+    program = replace(plan.program, arrays=(*plan.program.arrays, part.temporary))
+    back = substituted(changed, own, part.temporary.name, program).statement
+    return spelled(back.value, back.reads) == spelled(old.value, old.reads)
 
 
 def _covers(plan: Plan, part: Part) -> bool:

@@ -192,3 +192,61 @@ def test_a_part_of_a_part_that_is_narrower() -> None:
     [cast] = [n for n in walk(as_computed(made.source, made.plan).statement_of["S1"].value) if isinstance(n, Cast)]
     assert cast.dtype == DTYPES["f16"]
     assert made.run(device="cpu", time=False).correct
+
+
+def test_only_those_who_compute_all_of_it_read_it() -> None:
+    """An element alone is not the square of it."""
+    s = define("""
+@ex.program
+def f(x: ex.f32[N], y: ex.f32[N], z: ex.f32[N]):
+    for i in range(N):
+        y[i] = x[i] * x[i]
+    for i in range(N):
+        z[i] = x[i] * 3.0
+""").schedule(N=5)
+    made = s.precompute("S0", "x")
+    assert "S1: z[i_2] = x[i_2] * 3.0" in str(made)
+    assert made.run(device="cpu", time=False).correct
+
+
+def test_types_that_do_not_hold_the_part() -> None:
+    s = summed("max(a[i, k], 0.0) * q[k, j]")
+    for array, dtype in (("a", "i32"), ("a", "i8")):
+        verdict = Precompute("S1", array, dtype).check(s.plan)
+        assert not verdict
+        assert "does not hold the part of S1" in verdict.what
+    assert Precompute("S1", "q", "i32").check(s.plan)
+
+
+def test_factors_cut_off_to_tf32_before_or_behind() -> None:
+    s = define("""
+@ex.program
+def f(a: ex.f32[M, K], b: ex.f32[K, N], alpha: ex.f32[1], c: ex.f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            t = ex.local(ex.f32)
+            t = 0.0
+            for k in range(K):
+                t += alpha[0] * b[k, j] * a[i, k]
+            c[i, j] = t
+""").schedule(M=9, N=5, K=7).factor_out("S1")
+    for made in (s.commute("S1").approximate("S1", factors="tf32"), s.approximate("S1", factors="tf32").precompute("S1", "a"),
+                 s.approximate("S1", factors="tf32").commute("S1").precompute("S1", "b")):
+        value = as_computed(made.source, made.plan).statement_of["S1"].value
+        assert sum(getattr(n, "op", "") == "tf32" for n in walk(value)) == 2
+        assert made.run(device="cpu", time=False).correct
+
+
+def test_a_loop_that_was_fused_to_be_longer_is_not_around_it() -> None:
+    s = define("""
+@ex.program
+def f(a: ex.f32[N, M], y: ex.f32[M, N], z: ex.f32[3 * M]):
+    for i in range(M):
+        for j in range(N):
+            y[i, j] = ex.exp(0.25 * a[j, i])
+    for i in range(3 * M):
+        z[i] = i
+""").schedule(M=5, N=3).fuse("i", "i_2")
+    with pytest.raises(TransformError, match="no loop of the program around S0"):
+        s.precompute("S0", "a", at="j")
+    assert s.precompute("S0", "a").run(device="cpu", time=False).correct
