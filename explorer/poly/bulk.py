@@ -119,6 +119,11 @@ def boxed(plan: Plan, leaf: Leaf, above: tuple[Loop, ...], access: Access, view:
     statement, array, buffer = plan.statement_of[leaf.statement], plan.array_of[access.array], plan.buffer_of[view.buffer]
     loops = _box_loops(plan, above)
     if not loops:
+        last = access.index[-1].substitute(leaf.places) if access.index and isinstance(access.index[-1], Expr) else ZERO
+        apart = max((abs(last.coefficient(x.id)) for x in above[-1:]), default=0)
+        if apart > 1:
+            return Never(f"elements of {array.name} that {leaf.statement} copies lie {apart} apart in a row", NEIGHBOURS,
+                         OTHERWISE)
         return Never(f"{leaf.statement} stands in no loops over a box of {array.name} alone", NEIGHBOURS, OTHERWISE)
     if outside := next((x.id for x in above[: -len(loops)] if x.role == "tensor"), ""):
         between = above[-len(loops) - 1].id

@@ -90,7 +90,7 @@ REFUSED: dict[str, tuple[Callable[[], Schedule], str]] = {
     "six dimensions": (lambda: six.schedule(D=4, E=8).stage("x", "f", engine="bulk"), "x has 6 dimensions"),
     "data-dependent elements": (lambda: picked.schedule(D=4, E=8).stage("x", "d", engine="bulk"), "data-dependent"),
     "gaps": (lambda: strided.schedule(E=64).split("e", 16).stage("x", "e", engine="bulk"),
-             "stands in no loops over a box of x alone"),
+             "elements of x that x_s copies lie 2 apart in a row"),
     "boxes that begin anywhere": (lambda: shifted.schedule(E=64).split("e", 16).stage("x", "e", engine="bulk"),
                                   "boxes of x begin at column 16*e + 1"),
     "no zeros": (lambda: unfilled(), "copies a part of a box"),
