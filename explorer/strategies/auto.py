@@ -75,7 +75,7 @@ def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = T
     own = decide("attention", start, "") if decide else None
     if own is not None:
         return own
-    before = factors_before(start, approximate)
+    before = factors_before(start, approximate, target)
     if decide is not None:
         return guarded(schedule if before is start else before, target, approximate, decide, by_rules)
     whole = attention(start, gpu=target, approximate=approximate)

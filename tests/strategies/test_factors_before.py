@@ -142,3 +142,25 @@ def test_what_would_be_rounded_needs_leave() -> None:
 def test_few_uses_stay_as_they_are() -> None:
     s = relu.schedule(M=512, N=4, K=512)
     assert factors_before(s, approximate=True) is s
+
+
+@ex.program
+def eights(a: ex.f8e4m3[M, K], b: ex.f8e4m3[K, N], c: ex.f16[M, N]):
+    for i in range(M):
+        for j in range(N):
+            t = ex.local(ex.f32)
+            t = 0.0
+            for k in range(K):
+                t += a[i, k] * b[k, j]
+            c[i, j] = t
+
+
+def test_floats_of_8_bits_are_multiplied_in_f16_where_there_is_no_instruction() -> None:
+    s = eights.schedule(M=512, N=512, K=256)
+    assert factors_before(s, approximate=False, gpu=gpu("H200")) is s
+    assert factors_before(s, approximate=False, gpu=gpu("RTX 4090")) is s
+    made = factors_before(s, approximate=False, gpu=gpu("A100"))
+    assert {a.dtype.name for a in made.plan.program.arrays if a.name.endswith("_p")} == {"f16"}
+    text = auto(eights.schedule(M=2048, N=2048, K=1024), gpu="A100").cuda
+    assert "mma_m16n8k16_f16_f16_f32(" in text
+    assert auto(made, gpu="A100").run(device="cpu", time=False).correct

@@ -6,7 +6,9 @@ in an array of their own the rest is a product of matrices.  So it is of three f
 
 from __future__ import annotations
 
+from ...gpu.spec import Gpu, default_gpu
 from ...ir.dtype import DTYPES, DType
+from ...ir.instructions import INSTRUCTIONS
 from ...ir.plan import Plan
 from ...ir.program import Statement
 from ...ir.scalar import Call, Literal, Read, Scalar, type_of, walk
@@ -21,7 +23,7 @@ HALVES = ("f16", "bf16")
 """Types that tensor instructions multiply, and hold all numbers of 8 bits."""
 
 
-def factors_before(schedule: Schedule, approximate: bool) -> Schedule:
+def factors_before(schedule: Schedule, approximate: bool, gpu: Gpu | None = None) -> Schedule:
     """Compute factors of sums before them, where a product of two elements is left.
 
     Parameters
@@ -30,41 +32,48 @@ def factors_before(schedule: Schedule, approximate: bool) -> Schedule:
         Nothing of it is spread.
     approximate : bool
         Whether a factor may be rounded to the type of the elements it is made of, as library kernels do that store it.
+    gpu : Gpu, optional
+        By default the H200.  What it has no instruction for, floats of 8 bits, is multiplied in f16.
 
     Returns
     -------
     Schedule
         Legal; the same schedule where there is no such sum.
     """
-    b = Builder(schedule)
+    b, arch = Builder(schedule), int("".join(filter(str.isdigit, (gpu or default_gpu()).arch)))
     for leaf, above, _ in schedule.plan.leaves:
         s = b.plan.statement_of[leaf.statement]
-        if s.update != "sum" or not s.reads or min((x.extent for x in above), default=0) < 2 or _is_ready(b.plan, s):
+        if s.update != "sum" or not s.reads or min((x.extent for x in above), default=0) < 2 or _is_ready(b.plan, s, arch):
             continue
         keep, kind, wide = b.schedule, _type(b.plan, s), type_of(s.value, [b.plan.array_of[r.array].dtype for r in s.reads])
         if not kind or (not approximate and not _is_exact(s.value, DTYPES[kind])):
             kind = wide.name
-        if not any(_are_before(b, leaf.id, leaf.statement, k) for k in dict.fromkeys((kind, wide.name))):
+        if not any(_are_before(b, leaf.id, leaf.statement, k, arch) for k in dict.fromkeys((kind, wide.name))):
             b.schedule = keep
     return b.schedule
 
 
-def _are_before(b: Builder, leaf: str, statement: str, kind: str) -> bool:
+def _are_before(b: Builder, leaf: str, statement: str, kind: str, arch: int) -> bool:
     """Compute the factors of a sum before it, in one type, until a product of two elements is left; whether it came to that."""
     keep = b.schedule
     for array in dict.fromkeys(r.array for r in b.plan.statement_of[statement].reads):
         now = b.plan.statement_of[statement]
-        if not _is_ready(b.plan, now) and any(r.array == array for r in now.reads):
+        if not _is_ready(b.plan, now, arch) and any(r.array == array for r in now.reads):
             b.attempt("precompute", leaf, array, kind)
-    if _is_ready(b.plan, b.plan.statement_of[statement]) and _is_worth(b.plan, statement):
+    if _is_ready(b.plan, b.plan.statement_of[statement], arch) and _is_worth(b.plan, statement):
         return True
     b.schedule = keep
     return False
 
 
-def _is_ready(plan: Plan, s: Statement) -> bool:
-    """Whether a statement adds up products of two elements of one type."""
-    return is_product(s) and len({plan.array_of[r.array].dtype for r in s.reads}) == 1
+def _is_ready(plan: Plan, s: Statement, arch: int) -> bool:
+    """Whether a statement adds up products of two elements of one type, for which there is an instruction if it is narrow."""
+    types = {plan.array_of[r.array].dtype for r in s.reads}
+    if not is_product(s) or len(types) > 1:
+        return False
+    (kind,) = types
+    short = kind.kind == "float" and kind.bytes == 1
+    return not short or any(row.a == kind and row.runs_on(arch) for row in INSTRUCTIONS.values())
 
 
 def _is_worth(plan: Plan, statement: str) -> bool:
