@@ -79,7 +79,7 @@ def part_of(plan: Plan, leaf: Leaf, slot: int, dtype: str, around: tuple[Loop, .
     product = reduce(lambda a, b: Call("mul", (a, b)), part)
     kind = DTYPES[dtype] if dtype else type_of(product, [plan.array_of[r.array].dtype for r in s.reads])
     wide = array.dtype if part == [Read(slot)] else type_of(product, [plan.array_of[r.array].dtype for r in s.reads])
-    if not (kind.kind == wide.kind == "float" or holds(kind, wide)):
+    if kind.kind != "float" and not holds(kind, wide):
         return no(f"{kind.name} does not hold the part of {leaf.id}", f"it is {wide.name}", "a type of floats, or none")
     temporary = Array(plan.fresh(f"{array.name}_p"), kind, array.shape, "temporary", array.given)
     asked = [replace(c, expr=e) for c in s.domain if (e := told.over(c.expr)) is not None]

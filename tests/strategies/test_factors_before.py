@@ -6,9 +6,11 @@ import pytest
 
 import explorer as ex
 from explorer.gpu.spec import gpu
+from explorer.ir.dtype import DTYPES
+from explorer.ir.scalar import Call, Read
 from explorer.strategies import auto
 from explorer.strategies.contraction import factors_outside
-from explorer.strategies.contraction.factors import factors_before
+from explorer.strategies.contraction.factors import _is_exact, factors_before
 from explorer.strategies.price import price
 
 M, N, K = ex.sizes("M N K")
@@ -164,3 +166,14 @@ def test_floats_of_8_bits_are_multiplied_in_f16_where_there_is_no_instruction() 
     text = auto(eights.schedule(M=2048, N=2048, K=1024), gpu="A100").cuda
     assert "mma_m16n8k16_f16_f16_f32(" in text
     assert auto(made, gpu="A100").run(device="cpu", time=False).correct
+
+
+def test_whole_numbers_that_the_type_lacks_are_not_rounded() -> None:
+    """Differences of 8 bits are numbers of f16; not all are of bf16, and no products of them are of f16."""
+
+    i8, difference = DTYPES["i8"], Call("sub", (Read(0), Read(1)))
+    assert _is_exact(difference, DTYPES["f16"], [i8, i8])
+    assert _is_exact(difference, DTYPES["bf16"], [i8, i8]) is None
+    assert _is_exact(Call("abs", (Read(0),)), DTYPES["f16"], [DTYPES["i32"]]) is None
+    assert _is_exact(Call("max", (Read(0), Read(1))), DTYPES["f16"], [DTYPES["f16"]] * 2)
+    assert _is_exact(Call("add", (Read(0), Read(1))), DTYPES["f16"], [DTYPES["f16"]] * 2) is False

@@ -6,6 +6,9 @@ in an array of their own the rest is a product of matrices.  So it is of three f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
+
 from ...gpu.spec import Gpu, default_gpu
 from ...ir.dtype import DTYPES, DType
 from ...ir.instructions import INSTRUCTIONS
@@ -19,6 +22,8 @@ from .form import WHOLE
 
 KEPT = frozenset({"max", "min", "neg", "abs", "clamp"})
 """Operations that give one of their operands, or its negative: what a type can hold before, it can hold after."""
+WHOLE_NUMBERS = {"f16": 1 << 11, "bf16": 1 << 8, "f32": 1 << 24}
+"""Up to which a type has all of them."""
 HALVES = ("f16", "bf16")
 """Types that tensor instructions multiply, and hold all numbers of 8 bits."""
 
@@ -45,8 +50,10 @@ def factors_before(schedule: Schedule, approximate: bool, gpu: Gpu | None = None
         s = b.plan.statement_of[leaf.statement]
         if s.update != "sum" or not s.reads or min((x.extent for x in above), default=0) < 2 or _is_ready(b.plan, s, arch):
             continue
-        keep, kind, wide = b.schedule, _type(b.plan, s), type_of(s.value, [b.plan.array_of[r.array].dtype for r in s.reads])
-        if not kind or (not approximate and not _is_exact(s.value, DTYPES[kind])):
+        types = [b.plan.array_of[r.array].dtype for r in s.reads]
+        keep, kind, wide = b.schedule, _type(b.plan, s), type_of(s.value, types)
+        exact = _is_exact(s.value, DTYPES[kind], types) if kind else None
+        if exact is None or not (exact or approximate):
             kind = wide.name
         if not any(_are_before(b, leaf.id, leaf.statement, k, arch) for k in dict.fromkeys((kind, wide.name))):
             b.schedule = keep
@@ -99,12 +106,27 @@ def _type(plan: Plan, s: Statement) -> str:
     return HALVES[0] if any(t.kind == "float" for t in types) else types[0].name if len(set(types)) == 1 else ""
 
 
-def _is_exact(value: Scalar, kind: DType) -> bool:
-    """Whether the factors that a value multiplies are numbers of a type, where the elements are."""
+def _is_exact(value: Scalar, kind: DType, types: Sequence[DType]) -> bool | None:
+    """Whether the factors of a value are numbers of a type; None where whole numbers among them may lie beyond it."""
     factors = [value]
     while any(isinstance(f, Call) and f.op == "mul" for f in factors):
         factors = [x for f in factors for x in (f.args if isinstance(f, Call) and f.op == "mul" else (f,))]
-    if len(factors) > 2:
-        return False
-    return all(isinstance(n, Read) or (isinstance(n, Call) and n.op in KEPT) or (
-        isinstance(n, Literal) and bool(kind.numpy.type(n.value) == n.value)) for f in factors for n in walk(f))
+    exact = len(factors) <= 2
+    for f in factors:
+        if type_of(f, types).kind == "float":
+            exact &= all(isinstance(n, Read) or (isinstance(n, Call) and n.op in KEPT) or (
+                isinstance(n, Literal) and bool(kind.numpy.type(n.value) == n.value)) for n in walk(f))
+        elif not isinstance(f, Literal) and _largest(f, types) > WHOLE_NUMBERS.get(kind.name, 0):
+            return None
+    return exact
+
+
+def _largest(node: Scalar, types: Sequence[DType]) -> float:
+    """The largest magnitude of a value of elements of 8 bits; infinity for others."""
+    if isinstance(node, Literal):
+        return abs(float(node.value))
+    if isinstance(node, Read):
+        return 1 << 8 * types[node.slot].bytes if types[node.slot].bytes == 1 else inf
+    if isinstance(node, Call) and node.op in ("add", "sub", "neg", "abs", "max", "min"):
+        return sum(_largest(x, types) for x in node.args)
+    return inf
