@@ -36,6 +36,8 @@ PASSES = 1.15
 """A copy's bytes over what it would take at the memory's bandwidth: its tiles are small."""
 TILE = 64
 """Rows and columns of a tile, about: with few of them, slices of the depth are tried."""
+FEW = 4
+"""Iterations of a loop, as those over a filter, that is not cut into slices."""
 GRAIN = 16
 """Bytes that divide what rows of an array are apart which a bulk copy reads (:mod:`~explorer.poly.bulk`)."""
 
@@ -104,6 +106,8 @@ def _sliced(way: Way, gpu: Gpu) -> Iterator[Way]:
     if form.batches * -(-m // TILE) * -(-n // TILE) > gpu.multiprocessors // 2:
         return
     extent, loop = max(zip(form.outer_extents, form.outer_depth, strict=True))
+    if extent < FEW:
+        return
     results = form.batches * m * n * form.accumulator.bytes
     for chunk in {1, -(-extent // 2), -(-extent // 8)}:
         with suppress(ScheduleError):
