@@ -9,10 +9,12 @@ import pytest
 import explorer as ex
 from benchmarks import product_programs
 from explorer.gpu.spec import gpu
-from explorer.strategies.contraction import contraction
+from explorer.strategies import auto
+from explorer.strategies.contraction import contraction, ranked
 from explorer.strategies.contraction.arrange import COMMUTED, COPIED, Way, ways
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
+from explorer.strategies.price import price
 from explorer.transforms.commute import Commute
 from explorer.transforms.rearrange import Rearrange
 from tests.strategies.products import product
@@ -90,3 +92,18 @@ def test_a_product_in_flight_runs_in_a_turn_without_a_tile(depth: int) -> None:
     assert "wgmma_m64n64" in lines[place]
     assert not lines[place - 1].lstrip().startswith("if")
     assert made.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize("name", ["conv_weights", "conv_weights_nhwc"])
+def test_gradients_of_weights_are_summed_in_slices(name: str) -> None:
+    """Few tiles, and a depth of three loops: one of these is cut, and a launch adds the slices up."""
+    program = getattr(product_programs, name)
+    large = auto(program.schedule(B=16, C=64, K=64, H=28, W=28, R=3, S=3, A=1))
+    assert price(large.plan, H200).total_us < 45  # 155 and more without slices
+    assert any(step.name == "rfactor" for step in large.steps)
+    for sizes in ({"C": 16, "K": 32}, {"C": 24, "K": 8}):
+        s = program.schedule(B=4, H=10, W=10, R=3, S=3, A=1, **sizes)
+        sliced = [w for w in ways(s, name, H200) if w.slices > 1]
+        assert sliced
+        assert contraction(s, gpu=H200, tiling=ranked(sliced[0].form, H200)[0][0], way=sliced[0].label).run(
+            device="cpu", time=False).correct
