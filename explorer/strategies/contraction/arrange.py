@@ -109,7 +109,7 @@ def _sliced(way: Way, gpu: Gpu) -> Iterator[Way]:
     if extent < FEW:
         return
     results = form.batches * m * n * form.accumulator.bytes
-    for chunk in {1, -(-extent // 2), -(-extent // 8)}:
+    for chunk in sorted({1, -(-extent // 2), -(-extent // 8)}):
         with suppress(ScheduleError):
             b, slices = Builder(way.schedule, judged=False), -(-extent // chunk)
             found, adding = sliced_apart(b, form, chunk, loop)

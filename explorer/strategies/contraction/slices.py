@@ -50,9 +50,13 @@ def sliced_apart(b: Builder, form: ProductForm, chunk: int, along: str = "") -> 
     inner, hit = b.plan.fresh(f"{along}.s"), b.plan.find(form.update)
     assert hit is not None
     depths = [x.id for x in hit[1] if x.id in (form.depth, *form.outer_depth)]
-    b.do("split", along, chunk, inner=inner)
-    if depths[0] != along:
-        b.do("reorder", (along, *(inner if x == along else x for x in depths)))
+    if chunk > 1 or along == form.depth:
+        b.do("split", along, chunk, inner=inner)
+        depths[depths.index(along)] = inner
+        depths.insert(depths.index(inner), along)
+    order = (along, *(x for x in depths if x != along))
+    if depths != [*order]:
+        b.do("reorder", order)
     b.do("rfactor", form.update, along, axes=(0,))
     own = {leaf.id for leaf in leaves_of(b.plan.loops[along])}
     kernels = separate_leaves(b, form.kernel, {leaf.id: int(leaf.id not in own) for leaf, _, k in b.plan.leaves
