@@ -26,12 +26,15 @@ TYPES = ("", "f16", "bf16", "f32", "f64", "i8", "i32")
 
 @dataclass(frozen=True)
 class Precompute(Transform):
-    """Compute what a statement makes of an array's element in a nest of its own, and read it where it was computed.
+    """Compute a part of a statement's value in a nest before it, once for each element of an array.
 
-    The part is as large as the array's index tells: with ``a[i, k]`` all that depends on `i` and `k` alone, and of a product
-    all such factors.  A product of two elements may be left, which `tensorize` has instructions for; or a value that each
-    element needs once is not computed again in every iteration of another loop.  `inline` is the way back, and says whether the
-    step is legal: nothing may write what the part reads between the nest and the statement.
+    The part is all of the value that depends on no other loops than the array's index: with ``a[i, k]`` what depends on `i` and `k`
+    alone; of a product, all such factors.  Statements behind it that compute the same part read it, too.  What is left may be a
+    product of two elements, which `tensorize` has instructions for; or a value is no longer computed again in every iteration of
+    another loop.
+
+    `inline` is the way back, and the step is legal if that would be: nothing writes what the part reads between the nest and its
+    readers, and every reader reads an element that was computed.
 
     A `dtype` narrower than the value rounds it, as a program does that stores it; results are checked against a program that
     rounds there, too.
