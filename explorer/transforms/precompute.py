@@ -28,10 +28,10 @@ TYPES = ("", "f16", "bf16", "f32", "f64", "i8", "i32")
 class Precompute(Transform):
     """Compute a part of a statement's value in a nest before it, once for each element of an array.
 
-    The part is all of the value that depends on no other loops than the array's index: with ``a[i, k]`` what depends on `i` and `k`
-    alone; of a product, all such factors.  Statements behind it that compute the same part read it, too.  What is left may be a
-    product of two elements, which `tensorize` has instructions for; or a value is no longer computed again in every iteration of
-    another loop.
+    The part is all of the value that depends on no other loops than the array's index: with ``a[i, k]`` what depends on `i` and
+    `k` alone; of a product, all such factors.  Statements behind it that compute the same part read it, too.  What is left may be
+    a product of two elements, which `tensorize` has instructions for; or a value is no longer computed again in every iteration
+    of another loop.
 
     `inline` is the way back, and the step is legal if that would be: nothing writes what the part reads between the nest and its
     readers, and every reader reads an element that was computed.
