@@ -250,3 +250,16 @@ def f(a: ex.f32[N, M], y: ex.f32[M, N], z: ex.f32[3 * M]):
     with pytest.raises(TransformError, match="no loop of the program around S0"):
         s.precompute("S0", "a", at="j")
     assert s.precompute("S0", "a").run(device="cpu", time=False).correct
+
+
+def test_a_loop_that_numbers_two_axes_is_not_around_it() -> None:
+    s = define("""
+@ex.program
+def f(a: ex.f32[N, N], y: ex.f32[N, N]):
+    for i in range(N):
+        for j in range(N):
+            y[i, j] = abs(a[i, i]) * j
+""").schedule(N=5)
+    with pytest.raises(TransformError, match="i numbers several axes of a"):
+        s.precompute("S0", "a", at="i")
+    assert s.precompute("S0", "a").run(device="cpu", time=False).correct
