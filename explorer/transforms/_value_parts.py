@@ -67,7 +67,8 @@ def part_of(plan: Plan, leaf: Leaf, slot: int, dtype: str, around: tuple[Loop, .
                   "a loop further out, or none")
     names = [str(e) for e in axes]
     if twice := next((x for x in sorted(shared) if names.count(x) > 1), ""):
-        return no(f"{twice} numbers several axes of {array.name}", f"its index is [{', '.join(names)}]", "a loop further out, or none")
+        return no(f"{twice} numbers several axes of {array.name}", f"its index is [{', '.join(names)}]",
+                  "a loop further out, or none")
     told = Told(s, axes, _names(plan, axes, shared))
     _, part = told.largest(s.value, slot)
     if part == [Read(slot)] and dtype in ("", array.dtype.name):
