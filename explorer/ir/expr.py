@@ -140,20 +140,13 @@ class Expr:
         """Replace variables by expressions and simplify with the ranges of the new variables."""
         if not self.terms or not (self.variables() & values.keys()):
             return self
-        if isinstance(values, Places) and (known := values.whole.get(self.terms)) is not None:
-            return known + self.const
-        terms: list[tuple[Atom, int]] = []
-        constant = self.const
-        for atom, c in self.terms:
-            if isinstance(atom, str):
-                part = values[atom] if atom in values else var(atom)
-            elif isinstance(atom, Quotient):
-                part = quotient(atom.expr.substitute(values, ranges), atom.by, ranges)
-            else:
-                part = remainder(atom.expr.substitute(values, ranges), atom.by, ranges)
-            terms += [(a, k * c) for a, k in part.terms]
-            constant += part.const * c
-        return rejoin(_collect(tuple(terms), constant), ranges)
+        if isinstance(values, Places):
+            known = values.whole.get(self.terms)
+            return _replaced(self, values, ranges) if known is None else known + self.const
+        names = _ordered(self)
+        new = tuple(map(values.get, names))
+        known = tuple(v for name, value in zip(names, new, strict=True) for v in ((name,) if value is None else _ordered(value)))
+        return _substituted(self, new, known, tuple(map(ranges.get, known)))
 
     def simplify(self, ranges: Ranges) -> Expr:
         """The same value, written with fewer quotients and remainders where `ranges` allow it."""
@@ -186,6 +179,29 @@ def var(name: str) -> Expr:
     return Expr(((name, 1),), 0)
 
 
+@lru_cache(maxsize=65536)
+def _substituted(expr: Expr, new: tuple[Expr | None, ...], known: tuple[str, ...], ranges: tuple[tuple[int, int] | None, ...]
+                 ) -> Expr:
+    """:meth:`Expr.substitute`, remembered: a step, its text and the proof of that ask for few substitutions again and again."""
+    values = {name: value for name, value in zip(_ordered(expr), new, strict=True) if value is not None}
+    return _replaced(expr, values, {name: found for name, found in zip(known, ranges, strict=True) if found is not None})
+
+
+def _replaced(expr: Expr, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
+    terms: list[tuple[Atom, int]] = []
+    constant = expr.const
+    for atom, c in expr.terms:
+        if isinstance(atom, str):
+            part = values[atom] if atom in values else var(atom)
+        elif isinstance(atom, Quotient):
+            part = quotient(atom.expr.substitute(values, ranges), atom.by, ranges)
+        else:
+            part = remainder(atom.expr.substitute(values, ranges), atom.by, ranges)
+        terms += [(a, k * c) for a, k in part.terms]
+        constant += part.const * c
+    return rejoin(_collect(tuple(terms), constant), ranges)
+
+
 def _collect(terms: tuple[tuple[Atom, int], ...], constant: int) -> Expr:
     total: dict[Atom, int] = {}
     for atom, c in terms:
@@ -201,6 +217,11 @@ def _variables(expr: Expr) -> frozenset[str]:
     for atom, _ in expr.terms:
         names |= {atom} if isinstance(atom, str) else _variables(atom.expr)
     return frozenset(names)
+
+
+@lru_cache(maxsize=65536)
+def _ordered(expr: Expr) -> tuple[str, ...]:
+    return tuple(sorted(_variables(expr)))
 
 
 def _atom_variables(atom: Atom) -> frozenset[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from itertools import product
 
 from ...ir.expr import Expr, const, quotient, remainder, var
@@ -24,6 +24,8 @@ Conj = tuple[Condition, ...]
 Cases = tuple[Conj, ...]
 """One of the conjunctions holds."""
 EVERYWHERE: Cases = ((),)
+REMEMBERED = 8192
+"""Regions that are kept: an attention of 160 steps has 2,500, and asks for them 67,000 times."""
 
 
 def negated(conj: Conj) -> Cases:
@@ -84,7 +86,13 @@ class Space:
 
     def points(self, cases: Cases = EVERYWHERE) -> Region:
         """The points at which one of the cases holds."""
-        return Region.of(self.names, [(*self.rows(), *rows(conj)) for conj in cases])
+        return _points(self, cases)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _points(space: Space, cases: Cases) -> Region:
+    """The points of a space, remembered: one step changes few conditions of a text, and every question asks for them."""
+    return Region.of(space.names, [(*space.rows(), *rows(conj)) for conj in cases])
 
 
 def rows(conj: Iterable[Condition], side: str = SIDE) -> tuple[Row, ...]:
