@@ -96,38 +96,51 @@ def barriers(plan: Plan, kernel: Kernel) -> Barriers:
     if prod(launch[3:]) == 1:
         return Barriers()
     order = text_order(kernel, launch, _may_skip(plan, kernel))
-    questions = sorted(_questions(plan, kernel, order), key=lambda q: len(q.positions))
     needed: list[frozenset[Slot]] = []
-    races = [Finding("race", f"{leaf} makes all threads of a block meet, while one warpgroup has its turn",
-                     "the others wait for theirs, and nobody goes on", nodes=(leaf,),
-                     hints=("take_turns is the last move of such a loop",)) for leaf in order.stuck]
     undecided = 0
-    for q in questions:
-        positions = frozenset(s for s in q.positions if not s.given)
-        if q.first.leaf.mechanism == BULK_STORE:
-            positions = latest(positions, order.at(q.second))
-        given = any(s.given and (s.always or s.parent in (q.first.leaf.id, q.second.leaf.id)) for s in q.positions)
-        if given or any(known <= positions for known in needed):
+    for q in sorted(_questions(plan, kernel, order), key=lambda q: len(q.positions)):
+        positions = _positions(q, order)
+        if not positions or any(known <= positions for known in needed):
             continue
         answer = conflict(q, launch)
-        if answer is False:
-            continue
         undecided += answer is None
-        if positions:
+        if answer is not False:
             needed.append(positions)
-        elif answer is not None:
-            races.append(_race(plan, q, launch))
     for positions in reuses(plan, kernel, order) if copies_in_bulk(kernel) and not kernel.has_roles else ():
         assert positions, "a barrier can stand in every body that is no vector's"
         if not any(s.given and s.always for s in positions):
             needed.append(frozenset(s for s in positions if not s.given))
     chosen = choose(needed)
-    return Barriers(frozenset((s.parent, s.index) for s in chosen), _distinct(races), undecided)
+    return Barriers(frozenset((s.parent, s.index) for s in chosen), races(plan, kernel), undecided)
+
+
+@per_program(512)
+@alone
+def races(plan: Plan, kernel: Kernel) -> tuple[Finding, ...]:
+    """Conflicts of a kernel's threads that no barrier can order: only pairs between which none can stand are asked about."""
+    launch = launch_extents(plan, kernel)
+    if prod(launch[3:]) == 1:
+        return ()
+    order = text_order(kernel, launch, _may_skip(plan, kernel))
+    found = [Finding("race", f"{leaf} makes all threads of a block meet, while one warpgroup has its turn",
+                     "the others wait for theirs, and nobody goes on", nodes=(leaf,),
+                     hints=("take_turns is the last move of such a loop",)) for leaf in order.stuck]
+    found += [_race(plan, q, launch) for q in _questions(plan, kernel, order)
+              if _positions(q, order) == frozenset() and conflict(q, launch)]
+    return _distinct(found)
 
 
 def check_races(plan: Plan) -> tuple[Finding, ...]:
     """Conflicts of threads that no barrier can order, in any kernel of a plan without open obligations."""
-    return tuple(race for kernel in plan.kernels for race in barriers(plan, kernel).races)
+    return tuple(race for kernel in plan.kernels for race in races(plan, kernel))
+
+
+def _positions(q: Question, order: TextOrder) -> frozenset[Slot] | None:
+    """Where a barrier could order the two accesses of a question; None where one that stands anyway does."""
+    if any(s.given and (s.always or s.parent in (q.first.leaf.id, q.second.leaf.id)) for s in q.positions):
+        return None
+    positions = frozenset(s for s in q.positions if not s.given)
+    return latest(positions, order.at(q.second)) if q.first.leaf.mechanism == BULK_STORE else positions
 
 
 def _may_skip(plan: Plan, kernel: Kernel) -> frozenset[str]:
