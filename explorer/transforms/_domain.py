@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from ..ir.expr import Expr, Ranges, var
 from ..ir.program import Constraint, Program, Statement
@@ -19,12 +20,20 @@ def bounds(dim: str, start: int, extent: int) -> tuple[Constraint, Constraint]:
 
 def dim_ranges(statement: Statement) -> Ranges:
     """An interval for every dimension of the statement, from its constraints (exact for rectangular domains)."""
-    known: dict[str, tuple[int, int]] = {d: (-_FAR, _FAR) for d in statement.dims}
-    for _ in statement.dims:
-        for c in statement.domain:
+    return dict(_dim_ranges(statement.dims, statement.domain))
+
+
+@lru_cache(maxsize=4096)
+def _dim_ranges(dims: tuple[str, ...], domain: tuple[Constraint, ...]) -> Ranges:
+    known: dict[str, tuple[int, int]] = {d: (-_FAR, _FAR) for d in dims}
+    for _ in dims:
+        before = dict(known)
+        for c in domain:
             for d in c.expr.variables() & known.keys():
                 for sign in (1, -1) if c.equality else (1,):
                     known[d] = _tightened(c.expr * sign, d, known)
+        if known == before:
+            break
     return known
 
 

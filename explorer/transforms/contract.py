@@ -13,6 +13,7 @@ from ..ir.tree import Leaf, Loop, View, ranges
 from ..poly.agree import cells_agree
 from ..poly.judge import judge
 from ._home_cells import Cell, by_same_threads, home_cells
+from ._once import once
 from ._read_cells import only_read
 from ._room import no_room
 from ._uses import (
@@ -94,13 +95,9 @@ class Contract(Transform):
                       "leave it in global memory")
         if use := indirect_use(found):
             return no(f"{use.leaf.id} uses {self.array} at a data-dependent element", hint="leave it in global memory")
-        scope = self._scope(plan, found)
-        if isinstance(scope, Verdict):
-            return scope
-        made = self._made(plan, found, scope)
-        if isinstance(made, Verdict):
-            return made
-        new = made
+        new = self._made(plan)
+        if isinstance(new, Verdict):
+            return new
         if new == plan:
             return no(f"{self.array} already lives there", hint="another space, or another loop")
         full = no_room(plan, new, "fuse its producers and consumers, so that fewer cells live at once; or global memory")
@@ -110,14 +107,17 @@ class Contract(Transform):
         found = direct(plan, self.array)
         if self.space == "global":
             return self._stored(plan, found, (), (None,) * len(found))
-        scope = self._scope(plan, found)
-        assert not isinstance(scope, Verdict)
-        made = self._made(plan, found, scope)
+        made = self._made(plan)
         assert not isinstance(made, Verdict)
         return made
 
-    def _made(self, plan: Plan, found: tuple[Use, ...], scope: tuple[Loop, ...]) -> Plan | Verdict:
+    @once
+    def _made(self, plan: Plan) -> Plan | Verdict:
         """The plan with the first layout in which reads find what was written for them; where none is such, with the first."""
+        found = direct(plan, self.array)
+        scope = self._scope(plan, found)
+        if isinstance(scope, Verdict):
+            return scope
         options = self._cells(found, scope)
         if isinstance(options, Verdict):
             return options

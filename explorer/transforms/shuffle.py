@@ -11,6 +11,7 @@ from ..ir.plan import Buffer, Plan
 from ..ir.tree import WARP_SIZE, Leaf, Loop, View, ranges
 from ..poly.lane_reads import broken_shuffles, lanes_of
 from ._home_cells import axes_of, home_cells
+from ._once import once
 from ._uses import Use, array_verdict, common_loops, indirect_use, put_buffer, uses, with_view
 from .base import Transform
 from .contract import folded
@@ -76,6 +77,7 @@ class Shuffle(Transform):
         assert not isinstance(made, Verdict)
         return made
 
+    @once
     def _made(self, plan: Plan) -> Plan | Verdict:
         found = _uses(plan, self.array)
         if isinstance(found, Verdict):

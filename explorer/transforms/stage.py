@@ -25,6 +25,7 @@ from ._iterations import Iterations, iterations
 from ._landing import inserted
 from ._masks import beyond, leaves_out, wanted
 from ._nest import with_role
+from ._once import once
 from ._room import no_room
 from ._uses import Box, Use, box, coordinates, put_buffer, row_major, with_view
 from .base import Transform, get_loop
@@ -151,6 +152,7 @@ class Stage(Transform):
         new, lane = made
         return ended(plan, with_role(new, lane, "vector") if lane else new)
 
+    @once
     def _make(self, plan: Plan) -> tuple[Plan, str] | Verdict:
         """The plan with the copy (its lanes still a sequential loop), and the name of the loop over the lanes."""
         scope = self._scope(plan)
@@ -359,9 +361,9 @@ class Stage(Transform):
         hit = plan.find(node_id)
         if not hit or not isinstance(hit[0], Loop):
             return
-        below = [leaf for leaf, _ in leaves((hit[0],))]
-        names = dict.fromkeys(r.array for leaf in below for r in plan.statement_of[leaf.statement].reads)
-        reads = {(r.array, slot) for leaf in below for slot, r in enumerate(plan.statement_of[leaf.statement].reads)}
+        below = [plan.statement_of[leaf.statement] for leaf, _ in leaves((hit[0],))]
+        names = dict.fromkeys(r.array for s in below for r in s.reads)
+        reads = {(r.array, slot) for s in below for slot, r in enumerate(s.reads)}
         slots = {name: sorted(slot for array, slot in reads if array == name) for name in names}
         steps = (cls(name, node_id, space, vector, read=read) for name in list(names)[:4]
                  for read in (-1, *(slots[name] if len(slots[name]) > 1 else ()))
@@ -374,8 +376,7 @@ class Stage(Transform):
         for name in list(names)[:4]:
             bulk = (cls(name, node_id, engine="bulk", swizzle=mode) for mode in (*reversed(MODES), 0))
             yield from islice((step for step in bulk if step.check(plan)), 1)
-        read = [plan.statement_of[leaf.statement] for leaf in below]
-        cut = dict.fromkeys(r.array for s in read for r in s.reads if any(len(c.expr.variables()) > 1 for c in s.domain))
+        cut = dict.fromkeys(r.array for s in below for r in s.reads if any(len(c.expr.variables()) > 1 for c in s.domain))
         yield from (x for x in (cls(name, node_id, masked=True) for name in list(cut)[:4])
                     if x.check(plan) and leaves_out(x.rewrite(plan), replace(x, masked=False).rewrite(plan)))
 

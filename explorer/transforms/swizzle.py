@@ -12,6 +12,7 @@ from ..ir.tree import Leaf, Loop, leaves, ranges
 from ..poly.lanes import contiguous
 from ..poly.traffic import bank_passes
 from ._copies import copy_into
+from ._once import once
 from ._room import no_room
 from ._uses import put_buffer
 from .base import Transform
@@ -72,6 +73,7 @@ class Swizzle(Transform):
         assert not isinstance(made, Verdict)
         return put_buffer(plan, made)
 
+    @once
     def _made(self, plan: Plan) -> Buffer | Verdict:
         """The buffer as it will lie."""
         buffer = _shared(plan, self.buffer)
