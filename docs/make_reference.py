@@ -1,19 +1,21 @@
 """Writes what the catalogue of transformations says into the documentation.
 
 ``python docs/make_reference.py`` writes ``docs/transformations.md`` from the docstrings and fields in
-``explorer/transforms/``, and between markers the table of transformations in ``README.md``, the table of passes in
-``docs/concepts.md`` and the table of operations in ``docs/language.md``.  A test fails while one of them differs from what
-this script makes.
+``explorer/transforms/``, and between markers the tables of transformations and of measured times in ``README.md``, the table
+of passes in ``docs/concepts.md`` and the table of operations in ``docs/language.md``.  A test fails while one of them differs
+from what this script makes.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
+from statistics import geometric_mean
 from textwrap import dedent
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +31,18 @@ REFERENCE, README, CONCEPTS = ROOT / "docs" / "transformations.md", ROOT / "READ
 LANGUAGE = ROOT / "docs" / "language.md"
 BEGIN, END = "<!-- transformations: written by docs/make_reference.py -->", "<!-- end of transformations -->"
 OPERATIONS_BEGIN, OPERATIONS_END = "<!-- operations: written by docs/make_reference.py -->", "<!-- end of operations -->"
+MEASURED, MEASURED_END = "<!-- measured: written by docs/make_reference.py -->", "<!-- end of measured -->"
+RESULTS = ROOT / "benchmarks" / "results"
+SUITES = {
+    "gpu": {"reductions": "reductions that papers and libraries name", "fused": "fused chains: softmax, normalisations, losses",
+            "random": "reductions of random shapes", "random_4242": "reductions, sizes for which no rule was made",
+            "chains": "chains of random, odd sizes", "chains_4242": "chains, sizes for which no rule was made"},
+    "products": {"matmul": "products in f16", "random_products": "products in f16 of random shapes", "f32": "products in f32",
+                 "epilogue": "product, then bias, GELU, residual or normalisation", "conv": "convolutions, channels first",
+                 "conv_nhwc": "convolutions, channels last", "conv_transposed": "transposed convolutions",
+                 "conv_weights": "gradients of convolutions' weights", "attention": "attention, causal and not"},
+}
+"""Suites that the README tells, of the files of results, and what they are."""
 PASSES, PASSES_END = "<!-- passes: written by docs/make_reference.py -->", "<!-- end of passes -->"
 
 GROUPS = ("Loops", "Places", "Reductions", "Storage", "Producers", "Arithmetic")
@@ -39,7 +53,10 @@ PREAMBLE = """# Transformations
 <!-- written by docs/make_reference.py from explorer/transforms/; do not edit -->
 
 Each is a method of a schedule and returns a new schedule: `s = s.split("k", 256)`. Each checks its own preconditions; then
-the [four questions](concepts.md#the-four-questions) judge the result, so none can change what the program computes.
+the [four questions](concepts.md#the-four-questions) judge the result, so none can change which instances run, in what order, or
+which value a read gets. A few also rewrite arithmetic, by an identity that their entry states (`factor_out`, `rescale`,
+`running`, `commute`; sums are reassociated); `approximate` and `precompute` with a narrower type change the rounding, and a
+run's tolerance accounts for that.
 `s.moves(node)` lists what applies at a node, with arguments, and says why the rest does not. Other systems' names work
 too: `s.fission("i", after="S0")`; `ex.help("Halide: fuse")` translates.
 
@@ -120,8 +137,21 @@ def overview() -> str:
 
 
 def readme(text: str) -> str:
-    """The README with its table as the catalogue has it now, and the number of workloads."""
-    return between(re.sub(r"\b\d+ ready programs", f"{len(workloads.names())} ready programs", text), BEGIN, END, overview())
+    """The README with its tables as the catalogue and the results have them now, and the number of workloads."""
+    text = re.sub(r"\b\d+ ready programs", f"{len(workloads.names())} ready programs", text)
+    return between(between(text, BEGIN, END, overview()), MEASURED, MEASURED_END, measured())
+
+
+def measured() -> str:
+    """The table of measured times, with its markers: the fastest peer's time over ours."""
+    rows = []
+    for file, suites in SUITES.items():
+        cases = json.loads((RESULTS / f"{file}_h200.json").read_text(encoding="utf-8"))["rows"]
+        for suite, words in suites.items():
+            found = [case["ratio"] for case in cases if case["suite"] == suite and case["ratio"]]
+            rows.append(f"| {words} | {len(found)} | {geometric_mean(found):.2f} | {min(found):.2f} |")
+    head = ["| the fastest peer's time over ours | cases | geometric mean | slowest |", "|---|--:|--:|--:|"]
+    return "\n".join([MEASURED, *head, *rows, MEASURED_END])
 
 
 def operations() -> str:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _PAIR = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?", re.M | re.S)
 _VARYING = (
     (re.compile(r"[\d.]+ µs \([\d.]+ to [\d.]+, n=\d+\)"), "TIME"),
-    (re.compile(r"source lines? \d+( and \d+)*"), "LINES"),
+    (re.compile(r"(?<=source line )\d+|(?<=source lines )\d+( and \d+)*"), "LINES"),
 )
 
 

@@ -235,8 +235,8 @@ class Schedule:
 
     @property
     def plot(self) -> Plots:
-        """Pictures: ``.domain()``, ``.memory("A")``, ``.pipeline()``, ``.roofline()``, ``.occupancy()``, ``.partials()``,
-        ``.dependences()``.
+        """Pictures: ``.domain()``, ``.memory("A")``, ``.fragments()``, ``.pipeline()``, ``.timeline()``, ``.roles()``,
+        ``.ablation()``, ``.legality()``, ``.roofline()``, ``.price()``, ``.occupancy()``, ``.partials()``, ``.dependences()``.
         """
         from ..views.figures.plots import Plots
 

@@ -25,7 +25,9 @@ from .stitching.search import Search
 
 @spoken(TransformError, "auto(schedule)")
 def auto(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool = True, decide: Decide | None = None) -> Schedule:
-    """A fast schedule for a memory-bound program, without tuning.
+    """A fast schedule by rules and a model, without tuning: of reductions, chains of loops, products, attention, windows.
+
+    Other programs get the default.  In order:
 
     0. Sums that each term scatters are gathered by each element (:mod:`explorer.strategies.scatter_to_gather`).  A result's start
        and updates come under the same loops (:mod:`explorer.strategies.fuse_reduction`); products of matrices are summed in a

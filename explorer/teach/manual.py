@@ -17,12 +17,13 @@ _HANDED_ON = re.compile(r"[Ss]ee :(?:func|meth):`([\w.]+)\.(\w+)`")
 
 @spoken(hint='ex.help("split"), or without anything all moves', name="help")
 def lookup(words: str = "") -> str:
-    """What a move, another system's word for one, a method of a schedule or a program, or a strategy means.
+    """What a move, another system's word for one, a method of a schedule or a program, a figure, or a strategy means.
 
     Parameters
     ----------
     words : str
-        ``"coalesce"``, ``"Exo: mult_loops"``, ``"run"``, ``"auto"``; without any, all moves and methods are listed.
+        ``"coalesce"``, ``"Exo: mult_loops"``, ``"run"``, ``"auto"``, ``"plot.memory"``; without any, all moves and methods are
+        listed.
 
     Returns
     -------
@@ -33,13 +34,22 @@ def lookup(words: str = "") -> str:
     word = words.strip()
     if not word:
         return "\n".join((glossary.lookup(), f"a schedule also has: {', '.join(_public(Schedule))}",
-                          f"a program has: {', '.join(_public(Definition))}", f"strategies: {', '.join(_strategies())}"))
+                          f"a program has: {', '.join(_public(Definition))}",
+                          f"figures, s.plot.…: {', '.join(_public(_plots()))}",
+                          f"strategies: {', '.join(_strategies())}"))
     owner = None if word in catalogue() else next((o for o in (Schedule, Definition) if word in _public(o)), None)
     if owner is None and word in _strategies():
         owner = import_module("..strategies", __package__)
+    if word.startswith("plot.") or (owner is None and word not in catalogue()):
+        word, owner = next(((name, _plots()) for name in _public(_plots()) if name == word.removeprefix("plot.")), (word, owner))
     if owner is None:
         return glossary.lookup(words)
     return f"{word} — {_documentation(getattr(owner, word))}"
+
+
+def _plots() -> type:
+    """The figures of a schedule, which need what draws them."""
+    return import_module("..views.figures.plots", __package__).Plots
 
 
 def _public(owner: type) -> list[str]:

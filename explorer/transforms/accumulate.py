@@ -32,7 +32,7 @@ class Accumulate(Transform):
 
     With `method` ``"kahan"`` or ``"pairwise"`` the terms of a floating-point sum are added with their rounding errors beside
     or in pairs of pairs, in registers: the error no longer grows with the number of terms, or as its logarithm
-    (:mod:`explorer.ir.rounding` has the bounds).  A sum that is in registers already is only added in another way.
+    (the page on reductions has the bounds).  A sum that is in registers already is only added in another way.
 
     Before::
 

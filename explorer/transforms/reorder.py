@@ -19,7 +19,7 @@ class Reorder(Transform):
 
     The listed loops take the positions that they hold now; loops between them that are not listed stay where they
     are.  The instances are the same; instance ``x`` runs before ``y`` when it does so in the permuted
-    lexicographic order.  Swapping two loops is :class:`~explorer.transforms.interchange.Interchange`.
+    lexicographic order.  Swapping two loops is ``interchange``.
 
     Before::
 

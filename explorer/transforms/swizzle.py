@@ -31,7 +31,7 @@ class Swizzle(Transform):
     Rows of the pattern have exactly `mode` bytes.  Where those of the array are longer, it is cut into panels of `panel`
     columns (by default `mode` bytes): a panel's rows follow each other, then comes the next panel.  The array begins at a
     multiple of 1024 bytes.  Without a `mode` the smallest one is taken that removes all bank conflicts of the array's accesses
-    by count (:mod:`explorer.poly.traffic`), else the one that leaves the fewest passes, and of equal ones the largest.
+    by count, else the one that leaves the fewest passes, and of equal ones the largest.
 
     Before::
 

@@ -9,10 +9,12 @@ from html import escape
 from typing import Any
 
 from ..errors import ExplorerError, FigureError, ScheduleError, noun, outspoken, spoken
+from ..gpu.occupancy import occupancy
 from ..gpu.spec import Gpu, target_gpu
 from ..gpu.units import time_text
 from ..ir.text import loops_text
 from ..kernel.emit import emit
+from ..kernel.module import CudaModule
 from ..run.facts import Facts, scaled
 from ..run.result import Run
 from ..schedule import Schedule
@@ -130,10 +132,11 @@ def compare(
     if len(tuple(names)) != 2 or len(tuple(runs)) != 2:
         raise ScheduleError("two schedules have two names and two runs", hint='names=("before", "after"), runs=(None, s.run())')
     target = target_gpu(gpu)
-    texts = (_cuda(a, target), _cuda(b, target))
-    cuda = () if texts[0] is None or texts[1] is None else tuple(difference(texts[0].splitlines(), texts[1].splitlines()))
+    modules = (_module(a, target), _module(b, target))
+    texts = [m.kernels_text.splitlines() for m in modules if m is not None]
+    cuda = tuple(difference(texts[0], texts[1])) if len(texts) == 2 else ()
     loops = tuple(difference(loops_text(a.plan).splitlines(), loops_text(b.plan).splitlines()))
-    facts = [dict(_facts(s, run, target, text is not None)) for s, run, text in zip((a, b), runs, texts, strict=True)]
+    facts = [dict(_facts(s, run, target, module)) for s, run, module in zip((a, b), runs, modules, strict=True)]
     every = dict.fromkeys([*facts[0], *facts[1]])
     return Compared(*names, loops, cuda, tuple((name, facts[0].get(name, "–"), facts[1].get(name, "–")) for name in every))
 
@@ -160,17 +163,17 @@ def difference(a: list[str], b: list[str], context: int = CONTEXT) -> Iterator[L
         yield " ", "⋯"
 
 
-def _cuda(s: Schedule, gpu: Gpu) -> str | None:
-    """The text of the kernels, without the device library above them; or None while something is open."""
+def _module(s: Schedule, gpu: Gpu) -> CudaModule | None:
+    """The kernels, or None while something is open."""
     if not s.judgement.emittable:
         return None
     try:
-        return emit(s.plan, arch=gpu.arch).kernels_text
+        return emit(s.plan, arch=gpu.arch)
     except ExplorerError:
         return None
 
 
-def _facts(s: Schedule, run: Run | None, gpu: Gpu, emitted: bool) -> Iterator[tuple[str, str]]:
+def _facts(s: Schedule, run: Run | None, gpu: Gpu, module: CudaModule | None) -> Iterator[tuple[str, str]]:
     """Name and value of what is known, in an order that reads well."""
     facts, judgement = Facts(s.source, s.plan, gpu), s.judgement
     yield "sizes", ", ".join(f"{n}={v}" for n, v in s.source.sizes)
@@ -179,16 +182,16 @@ def _facts(s: Schedule, run: Run | None, gpu: Gpu, emitted: bool) -> Iterator[tu
         "proved",
         "yes" if judgement.emittable else f"{len(judgement.obligations)} obligations open" if judgement.legal else "not legal",
     )
-    if emitted:
-        yield "kernels", str(len(facts.resources))
-        for r in facts.resources[:4]:
-            name = "" if len(facts.resources) == 1 else f" {r.kernel}"
-            yield f"grid × block{name}", f"{' × '.join(map(str, r.grid))} blocks of {' × '.join(map(str, r.block))} threads"
-            yield f"shared memory{name}", scaled(r.shared_bytes, "B")
-            yield (
-                f"occupancy at most{name}",
-                f"{facts.occupancy[r.kernel].fraction:.0%} (limited by {facts.occupancy[r.kernel].limiter})",
-            )
+    if module is not None:
+        launches = list({launch.kernel: launch for launch in module.launches}.values())
+        yield "kernels", str(len(launches))
+        for x in launches[:4]:
+            name = "" if len(launches) == 1 else f" {x.kernel}"
+            shared = x.static_shared_bytes + x.dynamic_shared_bytes
+            fill = occupancy(gpu, x.threads_per_block, 0, shared)
+            yield f"grid × block{name}", f"{' × '.join(map(str, x.grid))} blocks of {' × '.join(map(str, x.block))} threads"
+            yield f"shared memory{name}", scaled(shared, "B")
+            yield f"occupancy at most{name}", f"{fill.fraction:.0%} (limited by {fill.limiter})"
         moved = [x for x in facts.accesses if x.space == "global" and x.requests]
         yield "requested by warps", scaled(facts.requested_bytes, "B")
         if sectors := sum(x.requests * x.sectors_per_request for x in moved):
@@ -197,7 +200,7 @@ def _facts(s: Schedule, run: Run | None, gpu: Gpu, emitted: bool) -> Iterator[tu
             yield "bank passes at worst", f"{max(banks):.3g}"
     yield "compulsory traffic", scaled(facts.compulsory_bytes, "B")
     yield f"floor on the {facts.gpu.name}", f"{time_text(facts.roofline.floor_us, 4)} ({facts.roofline.bound}-bound)"
-    if emitted:
+    if module is not None:
         yield f"price on the {facts.gpu.name}", f"about {time_text(price(s.plan, gpu).total_us)}"
     if run is not None:
         yield "result", {True: "right", False: "WRONG", None: "not checked"}[run.correct]

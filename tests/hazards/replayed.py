@@ -39,7 +39,8 @@ def page(found: Sequence[Replay]) -> str:
     return "\n".join([
         "# Bugs in pipelines", "",
         "Users of other compilers have reported these bugs: pipelines that compute something else, race, or wait for "
-        "ever.  Each is a schedule here.  Where one of the moves would make it, the move is refused with the smallest "
+        "ever.  Each is a [schedule here](../tests/hazards/bugs.py).  "
+        "Where one of the moves would make it, the move is refused with the smallest "
         "pair of instances.  Where no move makes it, the kernel IR of a correct schedule is edited into what the other "
         "compiler produced; the judge of the IR refuses it.", "",
         "A refusal holds for every trip count K and, where slots are reused, for every S, R and F; all other sizes are "

@@ -6,6 +6,7 @@ import pytest
 
 import explorer as ex
 from explorer.transforms.base import catalogue
+from explorer.views.figures.plots import Plots
 
 
 @pytest.mark.parametrize("name", sorted(catalogue()))
@@ -22,6 +23,14 @@ def test_every_alias_leads_to_its_move(name: str) -> None:
     heads = [line.split(" — ")[0] for line in ex.help(name).splitlines() if " — " in line]
     assert set(heads) & wanted or name in str(ex.help(name))
     assert "no move is called" not in ex.help(name)
+
+
+@pytest.mark.parametrize("name", ["memory", "timeline", "plot.pipeline"])
+def test_figures_are_explained(name: str) -> None:
+    figure = name.removeprefix("plot.")
+    assert ex.help(name).startswith(f"{figure} — {(getattr(Plots, figure).__doc__ or '').strip().splitlines()[0]}")
+    assert ex.help("pipeline").startswith("pipeline — Let the staged copies"), "a move goes before a figure of its name"
+    assert figure in ex.help()
 
 
 @pytest.mark.parametrize(("words", "ours"), [
@@ -67,7 +76,8 @@ def test_what_nobody_calls_anything() -> None:
 
 @pytest.mark.parametrize(("word", "said"), [
     ("run", "repeats : int"), ("export", "self-checking"), ("search", "trials : int"), ("compile", "architectures"),
-    ("cuda", "The CUDA text."), ("schedule", "A value for every size"), ("load", "share string"), ("auto", "memory-bound"),
+    ("cuda", "The CUDA text."), ("schedule", "A value for every size"), ("load", "share string"),
+    ("auto", "fast schedule by rules"),
 ])  # fmt: skip
 def test_methods_and_strategies_are_explained_with_their_options(word: str, said: str) -> None:
     text = ex.help(word)

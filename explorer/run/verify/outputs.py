@@ -159,9 +159,9 @@ class Check:
         if self.exact == self.checked:
             return f"{self.array} bit for bit"
         if self.checked == self.tolerance.unbounded:
-            return f"{self.array} not told from its errors: nothing bounds them"
+            return f"{self.array} not checked: its errors have no bound"
         if self.blind:
-            return f"{self.array} not told from its errors: the bound allows {self.tolerance.absolute:.2g}"
+            return f"{self.array} not checked: the bound allows errors of {self.tolerance.absolute:.2g}, as large as its values"
         bits = f"{self.exact:,} of {self.checked:,} cells bit for bit, " if self.exact else ""
         return f"{self.array} {bits}largest error {self.max_error:.2g}, {self.worst:.2g} of the tolerance"
 
