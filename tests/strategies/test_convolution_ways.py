@@ -11,7 +11,7 @@ from benchmarks import product_programs
 from explorer.gpu.spec import gpu
 from explorer.strategies import auto
 from explorer.strategies.contraction import contraction, ranked
-from explorer.strategies.contraction.arrange import COMMUTED, COPIED, Way, ways
+from explorer.strategies.contraction.arrange import COMMUTED, COPIED, TURNED, WALKED, Way, ways
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
 from explorer.strategies.price import price
@@ -49,8 +49,6 @@ def test_every_way_is_right(label: str, tiling: Tiling, stride: int, sizes: dict
     assert made.run(device="cpu", time=False).correct
 
 
-
-
 def test_the_model_takes_the_copy_where_it_pays() -> None:
     sizes = {"B": 32, "H": 28, "W": 28, "C": 128, "K": 128, "R": 3, "S": 3, "A": 1}
     made = contraction(written(program=product_programs.conv, **sizes), gpu=H200)
@@ -77,7 +75,7 @@ def test_a_copy_reads_and_writes_along_memory() -> None:
 def test_which_ways_there_are() -> None:
     schedule = written(program=product_programs.conv, B=2, H=8, W=8, C=64, K=64, R=3, S=3, A=1)
     labels = [w.label for w in ways(schedule, "conv", H200)]
-    assert labels == ["", COMMUTED, COPIED, BOTH]
+    assert labels == ["", COMMUTED, COPIED, BOTH, TURNED]
     grouped = written(program=product_programs.conv, B=2, H=8, W=8, C=64, D=32, K=64, E=32, R=3, S=3, A=1)
     assert COMMUTED not in [w.label for w in ways(grouped, "conv", H200)]
 
@@ -107,3 +105,45 @@ def test_gradients_of_weights_are_summed_in_slices(name: str) -> None:
     for w in sliced:
         made = contraction(s, gpu=H200, tiling=ranked(w.form, H200)[0][0], way=w.label)
         assert made.run(device="cpu", time=False).correct
+
+
+B, C, H, W, K, R = ex.sizes("B C H W K R")
+
+
+@ex.program
+def weights_by_filter(x: ex.f16[B, H, W, C], g: ex.f16[B, H, W, K], y: ex.f16[K, C, R, R]):
+    """Channels last, and loops in the order of the results: the filter's are innermost."""
+    for k in range(K):
+        for c in range(C):
+            for r in range(R):
+                for s in range(R):
+                    total = ex.local(ex.f32)
+                    total = 0.0
+                    for n in range(B):
+                        for h in range(H):
+                            for w in range(W):
+                                if 0 <= h + r - 1 < H and 0 <= w + s - 1 < W:
+                                    total += g[n, h, w, k] * x[n, h + r - 1, w + s - 1, c]
+                    y[k, c, r, s] = total
+
+
+@pytest.mark.parametrize(("program", "label"), [(product_programs.conv_weights, TURNED), (weights_by_filter, WALKED)])
+def test_gradients_of_weights_run_along_the_channels(program: ex.Definition, label: str) -> None:
+    """The loops of a tile are those that follow memory, whatever order the program has."""
+    sizes = {"B": 16, "C": 64, "K": 40, "H": 6, "W": 6, "R": 3} | ({"S": 3, "A": 1} if label == TURNED else {})
+    s = program.schedule(**sizes)
+    found = next(w for w in ways(s, s.plan.kernels[0].id, H200) if w.label == label)
+    assert found.form.columns[-1] == found.form.right.along
+    tilings = [t for t, _ in ranked(found.form, H200) if t.engine == "warpgroup"]
+    assert {t.depth for t in tilings} == {16}  # of 16 images, and no more
+    made = build(found.schedule, found.form, tilings[0])
+    assert made.judgement.emittable
+    assert " wgmma_m" in made.cuda
+    assert made.run(device="cpu", time=False).correct
+
+
+@pytest.mark.parametrize(("channels", "image", "most"), [(128, 28, 40), (512, 7, 25)])  # 59 and 34 without copies
+def test_gradients_of_weights_are_copied_first_where_that_pays(channels: int, image: int, most: float) -> None:
+    made = auto(product_programs.conv_weights.schedule(B=32, C=channels, K=channels, H=image, W=image, R=3, S=3, A=1))
+    assert {step.array for step in made.steps if isinstance(step, Rearrange)} == {"x", "g"}
+    assert price(made.plan, H200).total_us < most

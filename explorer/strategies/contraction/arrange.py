@@ -4,8 +4,10 @@ A convolution whose channels are no neighbours in memory gives tensor instructio
 at no multiple of 16 bytes, and a channel's weights lie filter by filter.  A launch that copies the factors with the channels
 last (`rearrange`) costs one read and one write of each, and then bulk copies bring whole rows.  So does one that pads the rows
 of factors, where these begin at no multiples of 16 bytes.  And where the results lie along the rows of a product, its factors
-trade places (`commute`), so that a lane holds neighbours.  Where the depth is several loops and tiles are few, as in the gradient
-of a convolution's weights, one of these loops is cut into slices (:mod:`~explorer.strategies.contraction.slices`).
+trade places (`commute`), so that a lane holds neighbours.  Where the depth is several loops, as in the gradient of a
+convolution's weights, tiles run along the rows' and columns' own axis of memory (`reorder`), behind copies with this axis last
+where they lie otherwise; and where tiles are few, one of the depth's loops is cut into slices
+(:mod:`~explorer.strategies.contraction.slices`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from ...gpu.spec import Gpu
 from ...ir.expr import Expr
 from ...ir.plan import Plan
 from ...schedule import Schedule
-from .._steps import Builder
+from .._steps import Builder, chain
 from ..pipelines.rates import LINE_BYTES
 from ..reductions import reduce
 from ..stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
@@ -31,6 +33,7 @@ from .model import join_us
 from .slices import sliced_apart
 
 COMMUTED, COPIED, PADDED = "factors exchanged", "factors copied with the depth along memory", "factors copied to padded rows"
+TURNED, WALKED = "factors copied with rows and columns along memory", "loops in the order of memory"
 """What is done, in words."""
 PASSES = 1.15
 """A copy's bytes over what it would take at the memory's bandwidth: its tiles are small."""
@@ -38,6 +41,8 @@ TILE = 64
 """Rows and columns of a tile, about: with few of them, slices of the depth are tried."""
 FEW = 4
 """Iterations of a loop, as those over a filter, that is not cut into slices."""
+LEAST_ROW = 16
+"""Elements of an axis along which a factor's copy is laid, at least: rows of an instruction's tile."""
 GRAIN = 16
 """Bytes that divide what rows of an array are apart which a bulk copy reads (:mod:`~explorer.poly.bulk`)."""
 
@@ -87,6 +92,18 @@ def ways(schedule: Schedule, kernel: str, gpu: Gpu) -> Iterator[Way]:
                 yield from _sliced(way, gpu)
                 if way.form.across and not form.grouped and (other := _commuted(way.schedule, way.form)):
                     yield Way(f"{COPIED}, {COMMUTED}", *other, way.copy_us)
+    if not form.outer_depth:
+        return
+    if wanted := {f.array: laid for slot, f in enumerate((form.left, form.right))
+                  if (laid := _own_last(ready.plan, form, slot, f))}:
+        for way in _copied(TURNED, ready, form, wanted, gpu):
+            other = _walked(way.schedule, way.form) or (way.schedule, way.form)
+            if all(f.along in f.free for f in (way.form.left, way.form.right)):
+                yield (way := Way(way.label, *other, way.copy_us))
+                yield from _sliced(way, gpu)
+    elif other := _walked(ready, form):
+        yield (way := Way(WALKED, *other))
+        yield from _sliced(way, gpu)
 
 
 def _copied(label: str, schedule: Schedule, form: ProductForm, wanted: dict[str, Laid], gpu: Gpu) -> Iterator[Way]:
@@ -100,22 +117,25 @@ def _copied(label: str, schedule: Schedule, form: ProductForm, wanted: dict[str,
 def _sliced(way: Way, gpu: Gpu) -> Iterator[Way]:
     """The product with one of several loops along its depth in slices, where tiles are few, and a launch that adds them up."""
     form = way.form
-    m, n, _ = form.extents
-    if not form.outer_depth or form.sums or any(form.cut):
-        return
-    if form.batches * -(-m // TILE) * -(-n // TILE) > gpu.multiprocessors // 2:
+    if not form.outer_depth or form.sums or any(form.cut) or not _few_tiles(form, gpu):
         return
     extent, loop = max(zip(form.outer_extents, form.outer_depth, strict=True))
     if extent < FEW:
         return
-    results = form.batches * m * n * form.accumulator.bytes
+    results = form.batches * prod(form.extents[:2]) * form.accumulator.bytes
     for chunk in sorted({1, -(-extent // 2), -(-extent // 8)}):
         with suppress(ScheduleError):
             b, slices = Builder(way.schedule, judged=False), -(-extent // chunk)
             found, adding = sliced_apart(b, form, chunk, loop)
-            us = join_us(form.batches * m * n * slices * form.accumulator.bytes, results, gpu)
+            us = join_us(slices * results, results, gpu)
             label = f"{way.label}, {slices} slices of {loop}" if way.label else f"{slices} slices of {loop}"
             yield Way(label, reduce(b.schedule, adding, gpu), found, way.copy_us + us, slices)
+
+
+def _few_tiles(form: ProductForm, gpu: Gpu) -> bool:
+    """Whether tiles leave many multiprocessors idle."""
+    m, n, _ = form.extents
+    return form.batches * -(-m // TILE) * -(-n // TILE) <= gpu.multiprocessors // 2
 
 
 def _commuted(schedule: Schedule, form: ProductForm) -> tuple[Schedule, ProductForm] | None:
@@ -124,16 +144,46 @@ def _commuted(schedule: Schedule, form: ProductForm) -> tuple[Schedule, ProductF
     return None if found is None else (b.schedule, found)
 
 
+def _walked(schedule: Schedule, form: ProductForm) -> tuple[Schedule, ProductForm] | None:
+    """The product with the loops along which its factors lie in memory innermost; None where they are, or cannot be."""
+    moved = [f.along for f in (form.left, form.right) if f.along in f.free[:-1]]
+    b = Builder(schedule, judged=False)
+    body = next(k.body for k in b.plan.kernels if k.id == form.kernel)
+    loops = [x.id for x in chain(body[0])] if len(body) == 1 else []
+    order = (*(x for x in loops if x not in moved), *(x for x in loops if x in moved))
+    if not moved or not set(moved) <= set(loops) or not b.attempt("reorder", order):
+        return None
+    found = product_form(b.schedule, form.kernel)
+    return None if found is None else (b.schedule, found)
+
+
 def _depth_last(plan: Plan, form: ProductForm, slot: int, factor: Factor) -> Laid | None:
     """A copy of a factor whose last axis is that of the depth; None where it is, or where others use the factor, too."""
-    leaf = next(leaf for leaf, _, _ in plan.leaves if leaf.id == form.update)
-    access = plan.statement_of[leaf.statement].reads[slot]
-    array, rank = plan.array_of[access.array], len(access.index)
-    index = [e.substitute(leaf.places) for e in access.index if isinstance(e, Expr)]
-    along = [n for n, e in enumerate(index) if form.depth in e.variables()]
-    if not _own_input(plan, form, factor) or len(index) < rank or len(along) != 1 or prod(array.shape[along[0] + 1:]) == 1:
+    return _last(plan, form, factor, [n for n, e in enumerate(_index(plan, form, slot)) if form.depth in e.variables()])
+
+
+def _own_last(plan: Plan, form: ProductForm, slot: int, factor: Factor) -> Laid | None:
+    """A copy with the axis of a factor's own rows or columns last; None where it is, is short, or where others use the factor."""
+    own, depths = set(factor.free), set(form.depths)
+    found = [n for n, e in enumerate(_index(plan, form, slot)) if e.variables() & own and not e.variables() & depths]
+    return _last(plan, form, factor, [n for n in found if plan.array_of[factor.array].shape[n] >= LEAST_ROW])
+
+
+def _last(plan: Plan, form: ProductForm, factor: Factor, axes: list[int]) -> Laid | None:
+    """A copy of a factor with this one of its axes last."""
+    array = plan.array_of[factor.array]
+    if not _own_input(plan, form, factor) or len(axes) != 1 or prod(array.shape[axes[0] + 1:]) == 1:
         return None
-    return Laid((*(n for n in range(rank) if n != along[0]), along[0]), _behind(array.shape[along[0]], array.dtype.bytes))
+    others = (n for n in range(len(array.shape)) if n != axes[0])
+    return Laid((*others, axes[0]), _behind(array.shape[axes[0]], array.dtype.bytes))
+
+
+def _index(plan: Plan, form: ProductForm, slot: int) -> list[Expr]:
+    """A factor's index in the loops; nothing where data choose an element."""
+    leaf = next(leaf for leaf, _, _ in plan.leaves if leaf.id == form.update)
+    index = plan.statement_of[leaf.statement].reads[slot].index
+    exprs = [e.substitute(leaf.places) for e in index if isinstance(e, Expr)]
+    return exprs if len(exprs) == len(index) else []
 
 
 def _padding(plan: Plan, form: ProductForm, factor: Factor) -> int:

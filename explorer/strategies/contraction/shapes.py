@@ -302,7 +302,7 @@ def _of_groups(form: ProductForm, gpu: Gpu) -> Iterator[Tiling]:
     """Those of warpgroups: on Hopper, where rows in global memory are multiples of 16 bytes (tensor maps)."""
     size, factors = form.left.dtype.bytes, (form.left, form.right)
     depth = ROW_BYTES // size
-    if all(f.along == form.depth for f in factors):  # shorter rows where the whole depth is one
+    if len({f.along == form.depth for f in factors}) == 1:  # it sets rows of both, or of none
         depth = next((n // size for n in MODES if form.extents[2] * size <= n), depth)
     if gpu.arch != "sm_90" or any(f.pitch % 16 or not f.along or not f.even for f in factors):
         return
