@@ -278,9 +278,9 @@ def quotient(expr: Expr, by: int, ranges: Ranges = _NO_RANGES) -> Expr:
     high_part, g, _ = _reduced(rest, by, ranges)
     if g > 1:
         return whole + quotient(high_part, by // g, ranges)
-    if rest.const == 0 and len(rest.terms) == 1 and rest.terms[0][1] == 1 and isinstance(rest.terms[0][0], Quotient):
+    if len(rest.terms) == 1 and rest.terms[0][1] == 1 and isinstance(rest.terms[0][0], Quotient):
         inner = rest.terms[0][0]
-        return whole + quotient(inner.expr, inner.by * by, ranges)
+        return whole + quotient(inner.expr + inner.by * rest.const, inner.by * by, ranges)
     return whole + Expr(((Quotient(rest, by), 1),))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from math import prod
 
-from ..ir.expr import ZERO, Expr, Ranges, const, rejoin, var
+from ..ir.expr import ZERO, Expr, Quotient, Ranges, Remainder, const, rejoin, var
 from ..ir.plan import Buffer, Plan
 from ..ir.program import Access, Array, Constraint, Statement
 from ..ir.scalar import Read
@@ -196,9 +196,11 @@ def _seen(array: Array, index: Sequence[Expr], loops: Sequence[Loop],
     for axis, (n, e) in enumerate(zip(array.shape, index, strict=True)):
         if found and not (array.pitch and axis == len(index) - 1):
             whole, (low, high) = rejoin(found[-1] * n + e, scope), e.interval(scope)
-            apart = _divisions(found[-1], names) and _divisions(e, names)
+            mixed = _divisions(e, names)
+            together = _divisions(found[-1], names) and _divisions(whole, names) < _divisions(found[-1], names) + mixed
+            fewer = together or len(_floors(whole)) < len(_floors(found[-1])) + len(_floors(e))
             single = (prod(axes[-1]) == 1 and found[-1] == ZERO) or (n == 1 and e == ZERO)
-            if single or (apart and low >= 0 and high < n and _divisions(whole, names) < _divisions(found[-1], names) + apart):
+            if single or (mixed and low >= 0 and high < n and fewer):
                 axes[-1], found[-1] = (*axes[-1], n), whole
                 continue
         axes.append((n,))
@@ -208,7 +210,12 @@ def _seen(array: Array, index: Sequence[Expr], loops: Sequence[Loop],
 
 def _divisions(e: Expr, names: AbstractSet[str]) -> int:
     """How many quotients and remainders of some loops there are in a sum."""
-    return sum(not isinstance(atom, str) and bool(atom.expr.variables() & names) for atom, _ in e.terms)
+    return sum(bool(atom.expr.variables() & names) for atom in _floors(e))
+
+
+def _floors(e: Expr) -> list[Quotient | Remainder]:
+    """The quotients and remainders in a sum."""
+    return [atom for atom, _ in e.terms if not isinstance(atom, str)]
 
 
 def _array(array: Array, shape: Sequence[int]) -> Never | None:

@@ -13,7 +13,7 @@ Axes = tuple[tuple[int, ...], ...]
 
 
 def walked_as_one(indices: Sequence[tuple[Expr, ...]], shape: Sequence[int], scopes: Sequence[Ranges],
-                  inner: Sequence[Iterable[str]]) -> tuple[Axes, list[tuple[Expr, ...]]]:
+                  inner: Sequence[Iterable[str]] = ()) -> tuple[Axes, list[tuple[Expr, ...]]]:
     """The array with such axes as one, and the indices in it: ``x[f // 56, f % 56]`` is ``x[f]``.
 
     An element beyond the array is then beyond one of its axes, and the other way round.
@@ -27,7 +27,7 @@ def walked_as_one(indices: Sequence[tuple[Expr, ...]], shape: Sequence[int], sco
     scopes : sequence of Ranges
         Intervals of the variables of each read.
     inner : sequence of iterables of str
-        The loops of each read that move within the copy.
+        The loops of each read that move within a copy: then axes are joined only where a floor mixes them with others.
     """
     axes, left = list[tuple[int, ...]](), [list[Expr]() for _ in indices]
     for axis, n in enumerate(shape):
@@ -35,7 +35,7 @@ def walked_as_one(indices: Sequence[tuple[Expr, ...]], shape: Sequence[int], sco
         if axes:
             before = [mine[-1] for mine in left]
             whole = [rejoin(f * n + e, scope) for f, e, scope in zip(before, here, scopes, strict=True)]
-            mixed = any(parts(e.simplify(scope), names) is None for pair in (before, here)
+            mixed = not inner or any(parts(e.simplify(scope), names) is None for pair in (before, here)
                         for e, scope, names in zip(pair, scopes, inner, strict=True))
             fewer = all(_divisions(w) < _divisions(f) + _divisions(e) for w, f, e in zip(whole, before, here, strict=True))
             within = all(e.interval(scope)[0] >= 0 and e.interval(scope)[1] < n for e, scope in zip(here, scopes, strict=True))

@@ -11,7 +11,7 @@ from benchmarks import product_programs
 from explorer.gpu.spec import gpu
 from explorer.strategies import auto
 from explorer.strategies.contraction import contraction, ranked
-from explorer.strategies.contraction.arrange import COMMUTED, COPIED, TURNED, WALKED, Way, ways
+from explorer.strategies.contraction.arrange import COMMUTED, COPIED, ONE, TURNED, WALKED, Way, ways
 from explorer.strategies.contraction.moves import build
 from explorer.strategies.contraction.shapes import Tiling
 from explorer.strategies.price import price
@@ -147,3 +147,49 @@ def test_gradients_of_weights_are_copied_first_where_that_pays(channels: int, im
     made = auto(product_programs.conv_weights.schedule(B=32, C=channels, K=channels, H=image, W=image, R=3, S=3, A=1))
     assert {step.array for step in made.steps if isinstance(step, Rearrange)} == {"x", "g"}
     assert price(made.plan, H200).total_us < most
+
+
+I, J, A, L = ex.sizes("I J A L")
+
+
+@ex.program
+def pairs_summed(a: ex.f16[I, A, L], b: ex.f16[J, A, L], c: ex.f16[I, J]):
+    """A sum over two axes that lie together in both factors."""
+    for i in range(I):
+        for j in range(J):
+            total = ex.local(ex.f32)
+            total = 0.0
+            for k in range(A):
+                for m in range(L):
+                    total += a[i, k, m] * b[j, k, m]
+            c[i, j] = total
+
+
+POINTWISE = {"C": 64, "K": 72, "H": 8, "W": 10, "R": 1, "S": 1, "A": 0}
+
+
+@pytest.mark.parametrize(("program", "sizes", "depth", "others"), [
+    (product_programs.conv_weights, POINTWISE | {"B": 3}, 80, (3,)),
+    (product_programs.conv_weights_nhwc, POINTWISE | {"B": 3}, 240, ()),
+    (pairs_summed, {"I": 40, "J": 72, "A": 5, "L": 40}, 200, ()),
+])
+def test_loops_of_the_depth_that_lie_together_are_one(program: ex.Definition, sizes: dict[str, int], depth: int,
+                                                     others: tuple[int, ...]) -> None:
+    s = program.schedule(**sizes)
+    found = next(w for w in ways(s, s.plan.kernels[0].id, H200) if w.label == ONE)
+    assert found.form.extents[2] == depth
+    assert found.form.outer_extents == others
+    every = [t for t, _ in ranked(found.form, H200)]
+    for tiling in (next(t for t in every if t.engine == "warpgroup" and t.stages > 3 and t.slices == 1),
+                   next((t for t in every if t.engine == "warpgroup" and t.slices > 1), None), replace(WARPS, depth=64, stages=3)):
+        if tiling is not None:
+            made = build(found.schedule, found.form, tiling)
+            assert made.judgement.emittable
+            assert "mma_m" in made.cuda
+            assert "bulk" in made.cuda or tiling.engine == "warp"
+            assert made.run(device="cpu", time=False).correct
+
+
+def test_loops_of_the_depth_with_a_filter_between_are_several() -> None:
+    s = product_programs.conv_weights.schedule(**POINTWISE | {"B": 3, "R": 3, "A": 1})
+    assert ONE not in {w.label for w in ways(s, "conv_weights", H200)}

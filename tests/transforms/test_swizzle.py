@@ -270,7 +270,7 @@ def test_no_pattern_helps_within_one_row() -> None:
 
 
 def test_vectors_that_are_not_seen_to_stay_whole_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    s = product()
+    s = product(M=48)  # sizes of its own: what a move makes of a plan is remembered
     monkeypatch.setattr(module, "contiguous", lambda plan, *_: plan is s.plan)
     verdict = refused(s, "x_s", 128)
     assert verdict.what.startswith("x_s accesses x_s in vectors")

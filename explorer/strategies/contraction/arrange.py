@@ -27,6 +27,7 @@ from ..pipelines.rates import LINE_BYTES
 from ..reductions import reduce
 from ..stitching.rates import LATENCY_US, LAUNCH_US, bandwidth_of
 from .copies import Laid, copied_first
+from .flat import depth_as_one
 from .form import Factor, ProductForm, product_form
 from .groups import ready_form
 from .model import join_us
@@ -34,6 +35,7 @@ from .slices import sliced_apart
 
 COMMUTED, COPIED, PADDED = "factors exchanged", "factors copied with the depth along memory", "factors copied to padded rows"
 TURNED, WALKED = "factors copied with rows and columns along memory", "loops in the order of memory"
+ONE = "loops of the depth as one"
 """What is done, in words."""
 PASSES = 1.15
 """A copy's bytes over what it would take at the memory's bandwidth: its tiles are small."""
@@ -78,6 +80,9 @@ def ways(schedule: Schedule, kernel: str, gpu: Gpu) -> Iterator[Way]:
     yield Way("", ready, form)
     if form.across and not form.grouped and not form.gathered and (other := _commuted(ready, form)):
         yield Way(COMMUTED, *other)  # gathered pixels as columns took 1.6 times as long on an H200 as gathered rows
+    if (form.gathered or form.outer_depth) and (other := depth_as_one(ready, form)):
+        yield (way := Way(ONE, *other))
+        yield from _sliced(way, gpu)
     if form.gathered:
         return
     yield from _sliced(Way("", ready, form), gpu)

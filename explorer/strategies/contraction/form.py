@@ -23,7 +23,7 @@ from ...poly.tensor import is_product, significand_of
 from ...schedule import Schedule
 from .._steps import chain, leaves_of
 from ..counts import operations_of
-from .accesses import index_of, strides_of, vector_of, written
+from .accesses import index_of, strides_of, vector_of, walked, written
 from .epilogue_facts import aligned_bytes, are_spaced, is_long, lies_across, row_sums, sums_rows
 from .triangles import cut_factors, share_of_depth, zeros_first
 
@@ -241,7 +241,7 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
     first, second = factors
     if first is None or second is None:
         return None
-    flat = tuple(run for slot, loops in enumerate((rows, columns)) for run in _runs(plan, update, slot, loops, around))
+    flat = tuple(run for slot, loops in enumerate((rows, columns)) for run in runs_of(plan, update, slot, loops, around))
     if not gathered:
         first, second = _flattened(plan, update, 0, first, flat), _flattened(plan, update, 1, second, flat)
         rows, columns = _merged(rows, flat), _merged(columns, flat)
@@ -270,9 +270,9 @@ def _deepest(loops: list[Loop], plan: Plan, leaf: Leaf) -> Loop:
     return max(loops, key=lambda x: (x.extent, sum(s.get(x.id) == 1 for s in along)))
 
 
-def _runs(plan: Plan, leaf: Leaf, slot: int, loops: list[Loop], around: list[Loop]) -> list[tuple[str, ...]]:
+def runs_of(plan: Plan, leaf: Leaf, slot: int, loops: list[Loop], around: list[Loop]) -> list[tuple[str, ...]]:
     """Loops side by side that walk a factor as one loop would: over whole axes of it, with no other loop and no condition."""
-    steps, index = strides_of(plan, leaf, slot), index_of(plan, leaf, slot) or ()
+    steps, (_, index) = strides_of(plan, leaf, slot), walked(plan, leaf, slot) or ((), ())
     still = {name: const(0) for name in steps if plan.loops[name].extent == 1 and not plan.loops[name].start}
     scope = {x.id: x.range for x in plan.loops.values()}
     asked = [c.expr.substitute(leaf.places) for c in plan.statement_of[leaf.statement].domain]
@@ -297,8 +297,8 @@ def _flattened(plan: Plan, leaf: Leaf, slot: int, factor: Factor, flat: tuple[tu
     """The factor with loops that are one, and bytes that divide what its axes are apart, of those that are left."""
     first = {name: run[0] for run in flat for name in run}
     inside = {name for run in flat for name in run[:-1]}
-    array, index = plan.array_of[factor.array], index_of(plan, leaf, slot) or ()
-    apart = [prod(array.stored[axis + 1:]) * array.dtype.bytes for axis, (n, e) in enumerate(zip(array.shape, index, strict=True))
+    array, (shape, index) = plan.array_of[factor.array], walked(plan, leaf, slot) or ((), ())
+    apart = [prod(shape[axis + 1:]) * array.dtype.bytes for axis, (n, e) in enumerate(zip(shape, index, strict=True))
              if n > 1 and not e.variables() & inside]
     free = tuple(dict.fromkeys(first.get(name, name) for name in factor.free))
     beside = tuple(x for name, x in zip(factor.free, factor.beside, strict=True) if name in free)
@@ -314,7 +314,7 @@ def _by_stride(plan: Plan, leaf: Leaf, loops: list[Loop]) -> tuple[str, ...]:
 
 def _alone(plan: Plan, leaf: Leaf, slot: int, depth: str, free: list[Loop]) -> bool:
     """Whether a loop over the depth walks an axis that no loop of the tile shares."""
-    index = index_of(plan, leaf, slot) or ()
+    _, index = walked(plan, leaf, slot) or ((), ())
     mine = [e.variables() for e in index if depth in e.variables()]
     return len(mine) == 1 and not mine[0] & {x.id for x in free}
 
@@ -322,8 +322,8 @@ def _alone(plan: Plan, leaf: Leaf, slot: int, depth: str, free: list[Loop]) -> b
 def _factor(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: str) -> Factor | None:
     """A factor with how it lies in memory; None where a loop of the tile does not walk it by whole steps."""
     array = plan.array_of[plan.statement_of[leaf.statement].accesses[slot].array]
-    index = index_of(plan, leaf, slot)
-    if index is None or any(not isinstance(atom, str) for e in index for atom, _ in e.terms):
+    shape, index = walked(plan, leaf, slot) or ((1,), ())
+    if not index or any(not isinstance(atom, str) for e in index for atom, _ in e.terms):
         return None
     tile = (*free, depth)
     if any(sum(name in e.variables() for e in index) != 1 for name in tile):
@@ -333,7 +333,7 @@ def _factor(plan: Plan, leaf: Leaf, slot: int, free: tuple[str, ...], depth: str
     steps = strides_of(plan, leaf, slot)
     along = next((name for name in (depth, *free) if steps.get(name) == 1), "")
     even = all(0 <= e.coefficient(name) <= (MOST_STEP if e is not index[-1] else 1) for e in index for name in tile)
-    return Factor(array.name, array.dtype, free, along, array.stored[-1] * array.dtype.bytes, array.nbytes, even,
+    return Factor(array.name, array.dtype, free, along, shape[-1] * array.dtype.bytes, array.nbytes, even,
                   vector_of(plan, leaf, slot, {along}), _beside(index, free, depth))
 
 

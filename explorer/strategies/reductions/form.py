@@ -122,15 +122,19 @@ def _all_updates(plan: Plan, loop: Loop) -> bool:
 
 
 def _axes(plan: Plan, leaves: tuple[Leaf, ...], own: set[str]) -> tuple[str, tuple[str, ...]] | None:
-    """The largest array read and the loop of each of its axes; None where an axis is not walked by one loop."""
+    """The largest array read and the loop of each of its axes; None where an axis, of more than one element, is not
+    walked by one loop.
+    """
     reads = [(r, leaf) for leaf in leaves for r in plan.statement_of[leaf.statement].reads
              if r.array not in own]
     if not reads:
         return None
     access, leaf = max(reads, key=lambda r: plan.array_of[r[0].array].size)
     loops, at = [], dict(leaf.at)
-    for e in access.index:
+    for e, extent in zip(access.index, plan.array_of[access.array].shape, strict=True):
         index = e.substitute(at) if isinstance(e, Expr) else None
+        if extent == 1 and index is not None and index.is_constant:
+            continue
         name = next(iter(index.variables()), "") if index else ""
         if index != Expr(((name, 1),)):
             return None
