@@ -86,7 +86,10 @@ def _row_by_row(b: Builder, nest: str) -> None:
 
 
 def _transposed(b: Builder, array: str, nest: str, axis: int) -> None:
-    """A copy whose last axis was `axis` of the array, in square tiles through shared memory: read and written along memory."""
+    """A copy whose last axis was `axis` of the array, in square tiles through shared memory: read and written along memory.
+
+    Its blocks lie along one axis: copies of one launch share a grid, and along three axes most of its blocks would do nothing.
+    """
     *outer, row, moved = (x.id for x in chain(b.plan.loops[nest]))
     size, inside = b.plan.array_of[array].dtype.bytes, list[str]()
     wide, room = max(1, PAIR_BYTES // size), TILE
@@ -99,13 +102,8 @@ def _transposed(b: Builder, array: str, nest: str, axis: int) -> None:
             b.do("split", loop, part, inner=inside[0])
     lanes = b.plan.fresh(f"{moved}.i")
     b.do("split", moved, min(TILE, -(-b.extent(moved) // wide) * wide), inner=lanes)
-    b.do("reorder", (*outer, row, moved, *inside, lanes))
-    for group in (outer[:axis], [*outer[axis:], row]):
-        if len(group) > 1:
-            b.do("coalesce", tuple(group))
-    first = (outer[axis:] or [row])[0]
-    for loop, role in (*((x, "block.z") for x in outer[:1] if axis), (first, "block.x"), (moved, "block.y")):
-        b.do("bind", loop, role)
+    blocks = (*outer[:axis], moved, *outer[axis:], row)
+    b.do("reorder", (*blocks, *inside, lanes)).do("coalesce", blocks).do("bind", blocks[0], "block.x")
     down = inside[-1]
     if b.extent(down) > THREADS_DOWN:
         down = b.plan.fresh(f"{inside[-1]}.t")
@@ -115,7 +113,7 @@ def _transposed(b: Builder, array: str, nest: str, axis: int) -> None:
     if wide > 1 and b.extent(lanes) % wide == 0 and b.extent(lanes) > wide:
         b.do("split", lanes, wide, inner=pair)
     b.do("bind", lanes, "thread.x")
-    _staged(b, array, moved, wide)
+    _staged(b, array, blocks[0], wide)
     if pair in b.plan.loops:
         _staged_again(b, array, lanes)
         if not b.attempt("vectorize", pair):
