@@ -41,6 +41,8 @@ PASSES = 1.15
 """A copy's bytes over what it would take at the memory's bandwidth: its tiles are small."""
 TILE = 64
 """Rows and columns of a tile, about: with few of them, slices of the depth are tried."""
+TILES = 2
+"""Of these for each multiprocessor, at most: larger tiles, which multiply more for each byte, leave some idle then."""
 FEW = 4
 """Iterations of a loop, as those over a filter, that is not cut into slices."""
 LEAST_ROW = 16
@@ -140,7 +142,7 @@ def _sliced(way: Way, gpu: Gpu) -> Iterator[Way]:
 def _few_tiles(form: ProductForm, gpu: Gpu) -> bool:
     """Whether tiles leave many multiprocessors idle."""
     m, n, _ = form.extents
-    return form.batches * -(-m // TILE) * -(-n // TILE) <= gpu.multiprocessors // 2
+    return form.batches * -(-m // TILE) * -(-n // TILE) <= TILES * gpu.multiprocessors
 
 
 def _commuted(schedule: Schedule, form: ProductForm) -> tuple[Schedule, ProductForm] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from ...ir.plan import Plan
 from ...ir.tree import Node
@@ -60,11 +61,14 @@ def copied_first(b: Builder, kernel: str, wanted: dict[str, Laid]) -> str:
     kernels = {k.id for k in b.plan.kernels}
     b.do("launch", kernel, after=copies[next(iter(wanted))])  # the first one that was made stands right before the product
     (product,) = (k.id for k in b.plan.kernels if k.id not in kernels)
-    for name, laid in wanted.items():
-        if laid.moved is None:
-            _row_by_row(b, copies[name])
+    tiles = {name: _tiled(b, name, copies[name], laid.moved) for name, laid in wanted.items() if laid.moved is not None}
+    grids = [[b.extent(loop) if loop else 1 for loop in t.blocks] for t in tiles.values()]
+    idle = prod(map(max, zip(*grids, strict=True))) > sum(map(prod, grids)) if grids else False
+    for name in wanted:
+        if name in tiles:
+            _transposed(b, name, tiles[name], one_axis=idle)
         else:
-            _transposed(b, name, copies[name], laid.moved)
+            _row_by_row(b, copies[name])
     return product
 
 
@@ -85,11 +89,17 @@ def _row_by_row(b: Builder, nest: str) -> None:
     b.attempt("unroll", each)
 
 
-def _transposed(b: Builder, array: str, nest: str, axis: int) -> None:
-    """A copy whose last axis was `axis` of the array, in square tiles through shared memory: read and written along memory.
+@dataclass(frozen=True)
+class _Tiles:
+    """The loops of a copy in square tiles: over tiles, before, across and along the moved axis ("" for none); within a tile."""
 
-    Its blocks lie along one axis: copies of one launch share a grid, and along three axes most of its blocks would do nothing.
-    """
+    blocks: tuple[str, str, str]
+    inside: tuple[str, ...]
+    lanes: str
+
+
+def _tiled(b: Builder, array: str, nest: str, axis: int) -> _Tiles:
+    """Divide a copy whose last axis was `axis` of the array into square tiles."""
     *outer, row, moved = (x.id for x in chain(b.plan.loops[nest]))
     size, inside = b.plan.array_of[array].dtype.bytes, list[str]()
     wide, room = max(1, PAIR_BYTES // size), TILE
@@ -102,9 +112,27 @@ def _transposed(b: Builder, array: str, nest: str, axis: int) -> None:
             b.do("split", loop, part, inner=inside[0])
     lanes = b.plan.fresh(f"{moved}.i")
     b.do("split", moved, min(TILE, -(-b.extent(moved) // wide) * wide), inner=lanes)
-    blocks = (*outer[:axis], moved, *outer[axis:], row)
-    b.do("reorder", (*blocks, *inside, lanes)).do("coalesce", blocks).do("bind", blocks[0], "block.x")
-    down = inside[-1]
+    b.do("reorder", (*outer[:axis], moved, *outer[axis:], row, *inside, lanes))
+    for group in (outer[:axis], [*outer[axis:], row]):
+        if len(group) > 1:
+            b.do("coalesce", tuple(group))
+    return _Tiles((outer[0] if axis else "", moved, (outer[axis:] or [row])[0]), tuple(inside), lanes)
+
+
+def _transposed(b: Builder, array: str, tiles: _Tiles, one_axis: bool) -> None:
+    """Such a copy through shared memory: read and written along memory.
+
+    Copies of one launch share a grid.  With `one_axis` its blocks lie along one: where along three most of them would do nothing.
+    """
+    blocks, inside, lanes = tuple(filter(None, tiles.blocks)), list(tiles.inside), tiles.lanes
+    if one_axis:
+        b.do("coalesce", blocks).do("bind", blocks[0], "block.x")
+    else:
+        for loop, role in zip(tiles.blocks, ("block.z", "block.y", "block.x"), strict=True):
+            if loop:
+                b.do("bind", loop, role)
+    size = b.plan.array_of[array].dtype.bytes
+    wide, down = max(1, PAIR_BYTES // size), inside[-1]
     if b.extent(down) > THREADS_DOWN:
         down = b.plan.fresh(f"{inside[-1]}.t")
         b.do("split", inside[-1], THREADS_DOWN, inner=down)
@@ -113,7 +141,7 @@ def _transposed(b: Builder, array: str, nest: str, axis: int) -> None:
     if wide > 1 and b.extent(lanes) % wide == 0 and b.extent(lanes) > wide:
         b.do("split", lanes, wide, inner=pair)
     b.do("bind", lanes, "thread.x")
-    _staged(b, array, blocks[0], wide)
+    _staged(b, array, blocks[0] if one_axis else blocks[-1], wide)
     if pair in b.plan.loops:
         _staged_again(b, array, lanes)
         if not b.attempt("vectorize", pair):
