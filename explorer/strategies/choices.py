@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import combinations, islice, zip_longest
 from math import log
 
-from ..errors import TransformError
+from ..errors import ScheduleError, TransformError
 from ..gpu.spec import Gpu, target_gpu
 from ..ir.plan import initial
 from ..schedule import Schedule
@@ -171,8 +171,11 @@ def variants(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool
     written, target = as_written(schedule), target_gpu(gpu)
     found = decisions(written, target, approximate) if found is None else found
     whole = _sum(d.choices[0].rank_us for d in found)
-    own = "; ".join(d.choices[0].label for d in found)
-    yield Variant("auto: " + own if own else "auto", written, target, (), whole, approximate)
+    auto_s = Variant("auto", written, target, (), whole, approximate)
+    own = tuple(d.choices[0] for d in found)
+    if own and _is_made_by(own, auto_s):
+        auto_s = replace(auto_s, label="auto: " + "; ".join(c.label for c in own))
+    yield auto_s
     singles = list(_merged([list(d.choices[1:][:each]) for d in found], {d.place: d.choices[0] for d in found}))
 
     def variant(changes: tuple[Choice, ...]) -> Variant:
@@ -184,6 +187,14 @@ def variants(schedule: Schedule, gpu: Gpu | str | None = None, approximate: bool
     best = list({(c.stage, c.kernel): c for c in reversed(singles)}.values())[::-1]
     for size in range(len(best), 1, -1):
         yield from (variant(changes) for changes in islice(combinations(best, size), len(best)))
+
+
+def _is_made_by(changes: tuple[Choice, ...], variant: Variant) -> bool:
+    """Whether a variant is what these choices make: not where its first tiling cannot be built, or the default costs less."""
+    try:
+        return replace(variant, changes=changes).schedule.plan == variant.schedule.plan
+    except ScheduleError:
+        return False
 
 
 def together(several: Iterable[Variant]) -> Variant | None:

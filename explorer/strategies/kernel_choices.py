@@ -20,7 +20,7 @@ from ..ir.tree import Loop, walk
 from ..schedule import Schedule
 from . import row_column, rows
 from ._steps import Builder, chain, own_temporaries
-from .contraction import contraction, ranked
+from .contraction import contraction, least_us, ranked
 from .contraction.arrange import ways
 from .contraction.shapes import Tiling
 from .default import THREADS, default
@@ -167,7 +167,7 @@ def _contractions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
     one counts as dearer than the one before it, so that a short search sees many tiles.
     """
     found, alike = list[Choice](), Counter[tuple[str, Tiling]]()
-    for w in ways(schedule, kernel, gpu):
+    for w in sorted(ways(schedule, kernel, gpu), key=lambda w: least_us(w, gpu)):
         for t, us in ranked(w.form, gpu):
             tile = replace(t, stages=0, down=0, across=0) if t.engine == "warp" else replace(t, stages=0, mates=(1, 1))
             before = alike[w.label, tile]
@@ -177,9 +177,14 @@ def _contractions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:
                                 partial(contraction, kernel=kernel, gpu=gpu, tiling=t, way=w.label),
                                 free_choices(t, way=w.label)))
     _, form = ready_windows(schedule, kernel)
-    found += [Choice("spread", kernel, str(shape), us, partial(windows, kernel=kernel, gpu=gpu, shape=shape), free_choices(shape))
+    others = [Choice("spread", kernel, str(shape), us, partial(windows, kernel=kernel, gpu=gpu, shape=shape), free_choices(shape))
               for shape, us in (priced_windows(form, gpu) if form else ())]
-    return sorted(found, key=lambda c: c.rank_us or 0.0)
+
+    def cost(c: Choice) -> float:
+        return c.rank_us or 0.0
+
+    firsts = sorted((*found[:1], *others[:1]), key=cost)  # what the strategies themselves take, of tilings that cost the same
+    return [*firsts[:1], *sorted((*firsts[1:], *found[1:], *others[1:]), key=cost)]
 
 
 def _reductions(schedule: Schedule, kernel: str, gpu: Gpu) -> list[Choice]:

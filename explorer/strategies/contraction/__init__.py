@@ -112,7 +112,7 @@ def contraction(schedule: Schedule, kernel: str = "", gpu: Gpu | None = None, ti
         if taken is None:
             raise TransformError(f"{kernel} has no product with {way}", hint=f"one of {', '.join(repr(w.label) for w in found)}")
         return build(taken.schedule, taken.form, tiling, gpu)
-    return next((s for w in sorted(found, key=lambda w: _least_us(w, gpu)) for s in _built(w.schedule, w.form, gpu)), schedule)
+    return next((s for w in sorted(found, key=lambda w: least_us(w, gpu)) for s in _built(w.schedule, w.form, gpu)), schedule)
 
 
 def contraction_us(schedule: Schedule, kernel: str, gpu: Gpu) -> float | None:
@@ -120,7 +120,7 @@ def contraction_us(schedule: Schedule, kernel: str, gpu: Gpu) -> float | None:
     found = [*ways(schedule, kernel, gpu)]
     if not found or min(found[0].form.extents[:2]) < NARROW:
         return None
-    least = min(_least_us(w, gpu) for w in found)
+    least = min(least_us(w, gpu) for w in found)
     return least if least < inf else None
 
 
@@ -130,7 +130,7 @@ def is_narrow(schedule: Schedule, kernel: str) -> bool:
     return form is not None and min(form.extents[:2]) < WHOLE
 
 
-def _least_us(way: Way, gpu: Gpu) -> float:
+def least_us(way: Way, gpu: Gpu) -> float:
     """The time of the cheapest tiling, with that of copies before it, which are to be worth it for plain arithmetic."""
     us, engine = min(((us.total_us, t.engine) for t, us in ranked(way.form, gpu)), default=(inf, ""))
     return (way.copy_us + us) * (WORTH if way.slices > 1 or (way.copy_us and engine == "plain") else 1.0)
