@@ -22,7 +22,7 @@ from ..poly.traffic import AccessFacts, traffic
 
 def scaled(value: float, unit: str = "") -> str:
     """A quantity with a metric prefix: ``scaled(1.07e9, "B")`` is ``"1.07 GB"``."""
-    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+    for prefix, size in (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= size:
             return f"{value / size:.3g} {prefix}{unit}"
     return f"{value:.3g} {unit}".rstrip()

@@ -80,8 +80,8 @@ def facts(run: Run) -> list[tuple[str, str]]:
     out: list[tuple[str, str]] = []
     if run.timing:
         t = run.timing
-        middle, half = times_text((t.median_us, (t.high_us - t.low_us) / 2))
-        out.append(("time on the CPU" if run.device == "cpu" else "time", f"{middle} ± {half}"))
+        middle, low, high = times_text((t.median_us, t.low_us, t.high_us))
+        out.append(("time on the CPU" if run.device == "cpu" else "time", f"{middle} ({low} to {high})"))
     if run.share is not None and run.roofline:
         out.append(("share of the floor", f"{run.share:.0%} of {time_text(run.roofline.floor_us)}, {run.roofline.bound}-bound"))
     out.append(("compulsory traffic", scaled(run.bytes, "B")))

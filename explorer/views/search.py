@@ -61,7 +61,7 @@ def outcome_html(found: SearchResult) -> str:
 
 def trial_html(trial: Trial, scale: Scale, *, start: bool = False, best: bool = False, here: bool = False,
                number: int | None = None) -> str:  # fmt: skip
-    """A variant: what is different, its time with half the interval, its bar, its price, or why it does not count.
+    """A variant: what is different, its time with the interval, its bar, its price, or why it does not count.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def trial_html(trial: Trial, scale: Scale, *, start: bool = False, best: bool = 
         Makes it a button that takes the variant of this number; without it, it is an item of a list.
     """
     timing = trial.timing if not trial.problem else None
-    middle, half = times_text((timing.median_us, (timing.high_us - timing.low_us) / 2)) if timing else ("", "")
-    time = f"{middle} ± {half}{' on the CPU' if scale.cpu else ''}" if timing else ""
+    middle, low, high = times_text((timing.median_us, timing.low_us, timing.high_us)) if timing else ("", "", "")
+    time = f"{middle} ({low} to {high}){' on the CPU' if scale.cpu else ''}" if timing else ""
     share, words = timing.median_us / scale.longest_us if timing else 0.0, _words(trial, scale, start)
     sign = "✗" if trial.problem else "★" if best else "▸" if here else "·"
     inner = (f'<span class="sign{" bad" if trial.problem else ""}" aria-hidden="true">{sign}</span> '

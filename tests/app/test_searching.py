@@ -67,7 +67,7 @@ def test_every_variant_is_shown_the_best_first(shown: Front, by_clock: list[dict
     assert pane["trials"][0]["number"] == 2
     first, *_, last = pane["trials"]
     assert (first["best"], first["time_us"], starts(first)) == (True, 5.0, False)
-    assert f"★ {first['label']} 5 µs ± 0 on the CPU" in text_of(first["html"])
+    assert f"★ {first['label']} 5 µs (5 to 5) on the CPU" in text_of(first["html"])
     assert (last["number"], last["time_us"]) == (1, None)
     assert text_of(last["html"]).split() == f"✗ {last['label']} wrong: y[0]".split()
     assert [starts(t) for t in pane["trials"]].count(True) == 1

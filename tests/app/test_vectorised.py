@@ -127,3 +127,14 @@ def test_the_run_pane_says_why_there_is_no_peer(monkeypatch: pytest.MonkeyPatch)
     pane = ran(running.schedule(M=6, N=8))
     assert not Page(pane["html"]).tables
     assert "NumPy: not timed: i, k_2 must run one iteration after the other" in Page(pane["html"]).text
+
+
+@pytest.mark.parametrize("sizes", [{"M": 0, "N": 7, "K": 5}, {"M": 3, "N": 7, "K": 0}, {"M": 1, "N": 7, "K": 1}])
+def test_axes_of_no_element_or_one(sizes: dict[str, int]) -> None:
+    start = workloads.get("matmul").definition.schedule(**sizes)
+    function = vectorised(start)
+    assert callable(function)
+    inputs = {a.name: np.ones(a.shape) for a in start.source.arrays if a.role == "in"}
+    (result,) = function(inputs, sizes).values()
+    assert result.shape == (sizes["M"], sizes["N"])
+    assert (result == sizes["K"]).all()

@@ -187,13 +187,14 @@ def test_a_search_shows_the_rows_of_the_search_pane() -> None:
     lines = [" ".join(line.split()) for line in Strict(value._repr_html_()).lines]
     assert lines[1] == "3 variants, 1 of them failed; all were measured · remembered from an earlier search · " \
                        "NVIDIA H200: CUDA events · the floor is 12.5 µs · a note"  # fmt: skip
-    assert re.fullmatch(r"★ more <threads> 20.8 µs ± [\d.]+ timed in 3 rounds", lines[2])
-    assert re.fullmatch(r"· auto: rows 30.8 µs ± [\d.]+ what Auto makes · estimated 21 µs · timed in 3 rounds", lines[3])
+    assert re.fullmatch(r"★ more <threads> 20.8 µs \([\d.]+ to [\d.]+\) timed in 3 rounds", lines[2])
+    assert re.fullmatch(r"· auto: rows 30.8 µs \([\d.]+ to [\d.]+\) what Auto makes · estimated 21 µs · timed in 3 rounds",
+                        lines[3])
     assert "✗ a wide one wrong: y[3] is 4 & not 5" in lines
     first, *_ = value.ranked
     button = trial_html(first, Scale.of(value.trials), best=True, number=1)
     assert button.partition(">")[2].removesuffix("</button>") in value._repr_html_(), "a pane shows the same"
-    assert 'aria-label="more &lt;threads&gt;. 20.8 µs ± ' in button
+    assert 'aria-label="more &lt;threads&gt;. 20.8 µs (' in button
     assert "the best" in button.partition(">")[0]
     assert "aria-disabled" not in button
     assert 'aria-disabled="true"' in trial_html(value.failed[0], Scale.of(value.trials), number=2), "it has no steps to take"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
@@ -79,7 +80,9 @@ def could_stand(kind: type[Transform], plan: Plan, node: str, verdict: Verdict) 
 
 def title(kind: type[Transform]) -> str:
     """The transformation in one short sentence: the first line of its file."""
-    return (sys.modules[kind.__module__].__doc__ or kind.name).strip().splitlines()[0].rstrip(".")
+    first = (sys.modules[kind.__module__].__doc__ or kind.name).strip().splitlines()[0].rstrip(".")
+    plain = re.sub(r"``(.+?)``", r"\1", first.removeprefix(f"The move ``{kind.name}``: "))
+    return plain[:1].upper() + plain[1:]
 
 
 def help_text(kind: type[Transform]) -> str:

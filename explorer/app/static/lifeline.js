@@ -48,7 +48,9 @@ export class Lifeline {
     model.on("comm_live_update", gone);
     this.undo.push(() => model.off("comm_live_update", gone));
     this.#connect(this.#kernel?.statusChanged, (_, status) => status in GONE && this.lose(status));
-    this.#connect(this.#manager?.context?.sessionContext?.kernelChanged, () => this.lose("changed"));
+    this.#connect(this.#manager?.context?.sessionContext?.kernelChanged, (_, change) =>
+      this.lose(change?.newValue === null ? "terminating" : "changed"),
+    );
     app.link.on("lost", () => this.lose("dead"));
     app.link.on("busy", (busy) => {
       if (busy) this.silent();

@@ -103,7 +103,7 @@ export class Run {
           "label",
           null,
           h("span", null, `${name} `),
-          h("input", { type: "number", min: 1, step: 1, "data-size": name, oninput: () => show(this.resize, true) }),
+          h("input", { type: "number", min: 1, step: 1, required: true, "data-size": name, oninput: () => show(this.resize, true) }),
         ),
       (label, [, value]) => {
         there(label.querySelector("input"), "field of the size").value = String(value);

@@ -195,6 +195,8 @@ class _Statement:
 
     def reduce(self, mask: np.ndarray | None) -> None:
         """Combine along the axes that the target does not have."""
+        if 0 in self.shape:  # there is nothing to combine
+            return
         row = REDUCTIONS[self.s.update or ""]
         combine, view = OPERATIONS[row.operation].numpy, self.view(self.s.target)
         if view is None or not isinstance(combine, np.ufunc):

@@ -47,10 +47,11 @@ def draw(data: Partials, theme: Theme) -> Spec:
     length = [max(log10(max(v.count, 1)), top * 0.006) for v in levels]
     traces = [bars([0.0] * len(levels), length, ys, [v.leaf for v in levels], color=fills, width=0.42,
                    hover=[f"<b>{v.leaf}</b>: {_count(v.count, v.exact)} values; {v.words}" for v in levels])]
-    ticks = [(float(n), "1" if n == 0 else f"10{str(n).translate(RAISED)}") for n in range(0, ceil(top) + 1, 1 if top < 8 else 2)]
+    step = 1 if top < 8 else 2
+    ticks = [(float(n), "1" if n == 0 else f"10{str(n).translate(RAISED)}") for n in range(0, ceil(top) + 1, step)]
     page = layout(theme, height, left=18, right=30, top=14, bottom=44, barmode="overlay",
-                  xaxis=axis(theme, "values (each gridline is 10 times more)", (0, top), [t for t in ticks if t[0] <= top],
-                             grid=True, domain=(0.0, 1.0), anchor="y"),
+                  xaxis=axis(theme, f"values (each gridline is {10**step} times more)", (0, top),
+                             [t for t in ticks if t[0] <= top], grid=True, domain=(0.0, 1.0), anchor="y"),
                   yaxis=axis(theme, "", (len(levels) - 0.4, -0.75), [], domain=(cut + 0.1, 1.0)))
     for y, v in zip(ys, levels, strict=True):
         words = v.words if len(v.words) <= LONGEST else v.words[: LONGEST - 1] + "…"
