@@ -26,7 +26,11 @@ export const KEYS = [
 export function shortcut(event, app) {
   const command = event.ctrlKey || event.metaKey;
   const key = event.key.toLowerCase();
-  if (command && key === "z" && !event.altKey) return (app.act(event.shiftKey ? "redo" : "undo"), true);
+  if (command && key === "z" && !event.altKey) {
+    const way = event.shiftKey ? "redo" : "undo";
+    if (!app.head[way].disabled) app.act(way);
+    return true;
+  }
   if (command && key === "enter") return (app.run(), true);
   if (command || event.altKey || event.target?.closest("input, textarea, select")) return false;
   const plain = {

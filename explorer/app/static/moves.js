@@ -57,6 +57,7 @@ export class Moves {
       onkeydown: (event) => this.#down(event),
     });
     this.title = h("span.mtitle");
+    this.counts = "";
     this.count = h("span.soft.mcount", { "aria-live": "polite" });
     this.list = h("ul.moves", { role: "list", onkeydown: (event) => this.#key(event) });
     this.empty = h("p.empty.soft", { hidden: true });
@@ -106,9 +107,9 @@ export class Moves {
     if (pane.node !== this.node) this.#activate(null);
     this.node = pane.node;
     say(this.title, pane.node ? `at ${pane.node}` : "");
-    say(this.count, pane.pending ? "judging every move …" : pane.moves.length ? pane.title : "");
+    this.counts = pane.pending ? "judging every move …" : pane.moves.length ? pane.title : "";
     attr(this.element, "aria-busy", pane.pending ? "true" : null);
-    if (stays) return;
+    if (stays) return say(this.count, this.counts);
     this.ways.update(pane.ways);
     keyed(
       this.list,
@@ -216,6 +217,8 @@ export class Moves {
       const folded = row.exItem.never && !this.open && !words.length;
       if (show(row, kept.has(row.exItem) && !folded) && (!stop || row === this.active)) stop = row;
     }
+    const found = rows.filter((row) => !row.hidden).length;
+    say(this.count, words.length && rows.length ? `${found} of ${rows.length} by the filter` : this.counts);
     const never = rows.filter((row) => row.exItem.never).map((row) => row.exItem.name);
     if (show(this.fold, never.length > 0 && !words.length)) {
       const names = this.open ? "" : `: ${never.join(", ")}`;

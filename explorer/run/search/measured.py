@@ -251,14 +251,15 @@ class _Work:
         if not order:
             raise DeviceError("No variant could be measured.", why="; ".join(t.problem for t in self.trials[:3]),
                               hint="run the schedule: schedule.run() shows the whole problem")
-        start, best, gain = self.trials[0], order[0], None
+        start, best, gain, notes = self.trials[0], order[0], None, tuple[str, ...]()
         if best and start.timing and not start.problem:
             gain = compare(start.timing, self.trials[best].timing)  # type: ignore[arg-type]
             if gain.noise or gain.ratio <= 1:
                 best, gain = 0, None
+                notes = ("no variant is faster than the first by more than the noise",)
         source = self.written.source
         return SearchResult(source.name, source.sizes, self.measure.name, self.measure.clock, self.made[best][0].schedule,
-                            tuple(self.trials), best, gain, self.measure.floor_us, ended)
+                            tuple(self.trials), best, gain, self.measure.floor_us, ended, notes=notes)
 
 
 def _line(text: str) -> str:
