@@ -13,7 +13,8 @@ import pytest
 from .page import ROOT, additions
 
 FOLDERS = ("explorer", "tests", "docs", "examples")
-FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "pyproject.toml")
+FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "pyproject.toml",
+         "benchmarks/results/gpu_h200.json", "benchmarks/results/products_h200.json")
 ADDITIONS = additions((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 PROMISED = {
     "transformation": {"explorer/transforms/rotate.py"}, "workload": {"explorer/workloads/scaled_add.py"},
@@ -54,6 +55,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "pictures"))
     for file in FILES:
+        (copy / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, copy / file)
     for addition in ADDITIONS:
         addition.put(copy)

@@ -304,7 +304,8 @@ def _staged(b: Builder, form: ProductForm, t: Tiling, slot: int, at: str, pad: i
 def _read(form: ProductForm, t: Tiling, slot: int) -> dict[str, object]:
     """Which read a copy is for, where both factors are tiles of one array; whole tiles, of which half lies beyond the array."""
     which: dict[str, object] = {"read": slot} if form.left.array == form.right.array else {}
-    tile = (*boxes(form, t)[0], *boxes(form, t)[1], t.depth)
+    deep = t.depth if t.engine == "warpgroup" else 1  # an instruction of a warp reads no fragment beyond its copy
+    tile = (*boxes(form, t)[0], *boxes(form, t)[1], deep)
     half = any(2 * n <= size for n, size in zip((*form.row_extents, *form.column_extents, form.extents[2]), tile, strict=True))
     return which | ({"whole": True} if half else {}) | ({"masked": True} if form.cut[slot] else {})
 
