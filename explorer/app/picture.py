@@ -10,8 +10,8 @@ from ..views.reprs import html as picture_of
 from ..views.schedules import schedule_html
 from ..views.style import page
 from .assets import STATIC_RULES
-from .resume import whole_script
 from .session import Session
+from .whole_script import whole_script
 
 LIMIT = 120_000
 """Characters of the picture of the loops; a larger one is left out, for the script says it all."""

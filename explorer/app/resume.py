@@ -11,10 +11,6 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ReplayError
-from ..frontend.definition import Definition
-from ..frontend.preamble import decorated, preamble
-from ..schedule import Schedule
-from .session import Session
 
 if TYPE_CHECKING:
     from .widget import Explorer
@@ -26,29 +22,8 @@ _opened: list[Explorer] = []
 """Explorers that were brought back: no variable of the notebook holds them."""
 
 
-def whole_script(session: Session) -> str:
-    """Python that needs nothing but this package: the program's text, and the explorer on it with every step and comment.
-
-    Empty where the text of the program is not known.
-    """
-    start = session.history.line()[0].schedule
-    if start.definition is None or not start.source.source:
-        return ""
-    return f"{defining(start.definition, start)}\n\nex.explore({start.source.name}, {_quoted(session.script)})\n"
-
-
-def defining(definition: Definition, start: Schedule) -> str:
-    """Imports, sizes, constants and the text of a program."""
-    return "\n".join([*preamble(definition), "", decorated(start.source.source)])
-
-
-def _quoted(script: str) -> str:
-    """A script as a literal that is read as lines."""
-    return repr(script) if '"""' in script or "\\" in script else f'"""\n{script}"""'
-
-
 def brought_back(text: str, selected: str = "", target: str = "") -> Explorer:
-    """The explorer that a text of :func:`whole_script` opens; the notebook's own names stay as they are.
+    """The explorer that a session's text (:mod:`~explorer.app.whole_script`) opens; the notebook's own names stay as they are.
 
     Raises
     ------

@@ -11,8 +11,9 @@ import pytest
 
 import explorer as ex
 from explorer.app.picture import static_html, static_text
-from explorer.app.resume import brought_back, opened, whole_script
+from explorer.app.resume import brought_back, opened
 from explorer.app.session import Session
+from explorer.app.whole_script import whole_script
 from explorer.errors import ReplayError
 from tests.app.front import schedule
 

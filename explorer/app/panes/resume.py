@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..protocol import ResumePane
-from ..resume import whole_script
 from ..session import Session
+from ..whole_script import whole_script
 
 
 def resume_pane(session: Session, widget: str) -> ResumePane:
