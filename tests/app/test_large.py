@@ -39,3 +39,10 @@ def test_rows_beyond_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(pane["lines"]) == 5
     assert pane["truncated"].startswith("the first 5 of ")
     assert all(n <= 5 for lines in pane["nodes"].values() for n in lines)
+
+
+@pytest.mark.parametrize(("size", "told"), [(1 << 20, "; the arrays take 4.4 TB, and the H200 has 141 GB"), (4096, "")])
+def test_arrays_that_no_memory_holds_are_told(size: int, told: str) -> None:
+    opened = front("matmul", M=size, N=size, K=64)
+    opened.ask("ready", wait=True)
+    assert opened.panes["head"]["large"].partition("so does a check")[2] == told

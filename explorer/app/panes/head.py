@@ -22,12 +22,14 @@ def head(session: Session, busy: str = "") -> Head:
     types = dict.fromkeys(str(a.dtype) for a in program.parameters)
     sizes = [f"{name} = {value}" for name, value in program.sizes]
     before, after = history.before(history.current), history.after(history.current)
-    work = cost(program)
-    large = f"{scaled(work)}operations: figures show a sample, and so does a check".replace("  ", " ") if work > LARGE else ""
+    work, held = cost(program), sum(a.nbytes for a in program.parameters)
+    large = [f"{scaled(work)}operations: figures show a sample, and so does a check".replace("  ", " ")] if work > LARGE else []
+    if held > (room := session.gpu.memory_bytes):
+        large.append(f"the arrays take {scaled(held, 'B')}, and the {session.gpu.name} has {scaled(room, 'B')}")
     return {
         "program": program.name, "signature": " · ".join([", ".join(types), *sizes]), "badges": badges(session),
         "undo": history.action(history.current) if before else None, "redo": history.action(after) if after else None,
-        "obligations": [problems.of_finding(f, schedule) for f in schedule.obligations], "busy": busy, "large": large,
+        "obligations": [problems.of_finding(f, schedule) for f in schedule.obligations], "busy": busy, "large": "; ".join(large),
     }
 
 
