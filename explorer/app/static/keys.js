@@ -28,7 +28,7 @@ export function shortcut(event, app) {
   const key = event.key.toLowerCase();
   if (command && key === "z" && !event.altKey) {
     const way = event.shiftKey ? "redo" : "undo";
-    if (!app.head[way].disabled) app.act(way);
+    if (app.link.busy || !app.head[way].disabled) app.act(way); // an answer on its way may enable it
     return true;
   }
   if (command && key === "enter") return (app.run(), true);
