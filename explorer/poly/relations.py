@@ -56,6 +56,16 @@ def _value_map(statement: Statement, values: tuple[Expr, ...], name: str) -> isl
     return function(instance(statement), name, values)
 
 
+def extremes(statement: Statement, value: Expr) -> tuple[int, int] | None:
+    """The least and the largest value over all instances; None where there are none, or where that is not decided in time."""
+    try:
+        with budget(BUDGET):
+            found = value_map(statement, (value,)).intersect_domain(domain(statement)).range()
+            return None if found.is_empty() else (int(found.dim_min_val(0).to_python()), int(found.dim_max_val(0).to_python()))
+    except Undecided:
+        return None
+
+
 def domain(statement: Statement) -> isl.Set:
     """All instances of the statement."""
     return _domain(bare(statement))
@@ -107,9 +117,22 @@ def same_elements(a: Statement, b: Statement, array: Array) -> bool:
     """Whether two statements write the same elements of an array; False where that is not decided within a budget."""
     try:
         with budget(BUDGET):
-            return access(a, len(a.reads), array).range().is_equal(access(b, len(b.reads), array).range())
+            return _written(a, array).is_equal(_written(b, array))
     except Undecided:
         return False
+
+
+def starts_all(a: Statement, b: Statement, array: Array) -> bool:
+    """Whether a statement writes all elements of an array that another one does; False where that is not decided in time."""
+    try:
+        with budget(BUDGET):
+            return _written(b, array).is_subset(_written(a, array))
+    except Undecided:
+        return False
+
+
+def _written(s: Statement, array: Array) -> isl.Set:
+    return access(s, len(s.reads), array).range()
 
 
 def position_path(nodes: tuple[Node, ...], leaf_id: str) -> tuple[int, ...] | None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from ..ir.expr import Expr, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
-from ..ir.program import Statement
+from ..ir.program import Constraint, Statement
 from ..ir.rounding import METHODS
 from ..ir.tree import Leaf
-from ..poly.relations import same_elements
-from ._domain import project, renamed
-from ._reduction import Updates, element_dims, updates
+from ..poly.relations import same_elements, starts_all
+from ._domain import dim_ranges, project, renamed
+from ._reduction import Updates, element_dims, side, updates
 from ._uses import array_verdict, uses
 from .base import Transform
 from .contract import Contract
@@ -92,10 +92,12 @@ class Accumulate(Transform):
 
     def _made(self, u: Updates) -> Factored:
         """The temporary; one for registers starts in the launch of its updates."""
-        mine = starts(u)
+        mine, elements = (found, ()) if (found := starts(u)) else started(u)
         here = u.plan.kernel_of(u.leaf.id)
         near = all(k is here for leaf, _, k in u.plan.leaves if leaf.statement in mine)
-        return factored(u, array=f"{self.array}_acc", starts=mine if near or self.method == "plain" else ())
+        if not near and self.method != "plain":
+            mine, elements = (), ()
+        return factored(u, array=f"{self.array}_acc", starts=mine, elements=elements)
 
     def _added(self, plan: Plan, leaf: str) -> Plan:
         return plan.map_leaves(lambda n: replace(n, mechanism=self.method) if n.id == leaf else n)
@@ -165,24 +167,54 @@ class Accumulate(Transform):
 
 def starts(u: Updates) -> tuple[str, ...]:
     """The statement that starts exactly the updated elements in the loops around the accumulation, if there is one."""
+    s, init = u.statement, _start(u)
+    if init is None:
+        return ()
+    mine = init.origin == "init"  # rfactor made it, for all parts of these elements
+    if not (mine or _image(s) is None or _image(init) == _image(s)):
+        return ()
+    return (init.name,) if same_elements(init, _updated(s), u.plan.array_of[s.target.array]) else ()
+
+
+def started(u: Updates) -> tuple[tuple[str, ...], tuple[Constraint, ...]]:
+    """The statement that starts the partial results of an earlier rfactor, those without updates, too; and which there are.
+
+    Slices of a convolution's depth have none where the filter lies beyond the image.  What started them is written out again.
+    """
+    s, init, finish = u.statement, _start(u), side(u, "c")
+    if init is None or init.origin != "init" or isinstance(finish, Verdict):
+        return (), ()
+    names: dict[str, Expr] = {}
+    for mine, new in zip(init.target.index, finish.index, strict=True):
+        if not (isinstance(mine, Expr) and [c for _, c in mine.terms] == [1] and isinstance(mine.terms[0][0], str)):
+            return (), ()
+        names[mine.terms[0][0]] = new - mine.const
+    elements = renamed(init.domain, names)
+    whole = replace(init, dims=finish.dims, domain=elements)
+    if set(names) != set(init.dims) or dim_ranges(whole) != dim_ranges(replace(whole, domain=finish.domain)):
+        return (), ()
+    return ((init.name,), elements) if starts_all(init, _updated(s), u.plan.array_of[s.target.array]) else ((), ())
+
+
+def _start(u: Updates) -> Statement | None:
+    """The last statement before the updates that uses their array, if it starts elements in the loops around."""
     plan, s = u.plan, u.statement
     stay = [x.id for x in u.above[: u.outside()]]
     order = [x.name for x in plan.program.statements]
     users = [x for x in plan.program.statements if x.name != s.name and any(a.array == s.target.array for a in x.accesses)]
     before = [x for x in users if order.index(x.name) < order.index(s.name)]
     if not before:
-        return ()
+        return None
     init = before[-1]
     inside = [above for leaf, above, _ in plan.leaves if leaf.statement == init.name]
     near = len(inside) == 1 and [x.id for x in inside[0][: len(stay)]] == stay
-    plain = init.update is None and all(a.array != s.target.array for a in init.reads)
-    mine = init.origin == "init"  # rfactor made it, for all parts of these elements
-    alike = mine or _image(s) is None or _image(init) == _image(s)
-    if not (near and plain and alike):
-        return ()
+    return init if near and init.update is None and all(a.array != s.target.array for a in init.reads) else None
+
+
+def _updated(s: Statement) -> Statement:
+    """A statement with only the dimensions that the element determines, where these are all that name it."""
     free, named = element_dims(s), {d for e in s.target.index if isinstance(e, Expr) for d in e.variables()}
-    written = replace(s, domain=project(s.domain, [d for d in s.dims if d not in free])) if named <= set(free) else s
-    return (init.name,) if same_elements(init, written, plan.array_of[s.target.array]) else ()
+    return replace(s, domain=project(s.domain, [d for d in s.dims if d not in free])) if named <= set(free) else s
 
 
 def _image(s: Statement) -> frozenset[Expr] | None:

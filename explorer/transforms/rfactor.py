@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
-from ..ir.program import Access, Array, Statement
+from ..ir.program import Access, Array, Constraint, Statement
 from ..ir.scalar import REDUCTIONS, Literal, Read
 from ..ir.tree import Kernel, Node, View
 from ._cut import cut_off
@@ -151,7 +151,7 @@ class Factored:
 
 
 def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str, ...] = (),
-             axes: tuple[int, ...] = ()) -> Factored:
+             axes: tuple[int, ...] = (), elements: tuple[Constraint, ...] = ()) -> Factored:
     """Take a reduction apart.
 
     Parameters
@@ -166,6 +166,8 @@ def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str
         and the last statement then writes the target.
     axes : tuple of int
         Where the axis of each factored loop, outermost first, stands among those of the partial results; by default behind them.
+    elements : tuple of Constraint
+        Which of the last statement's dimensions there are, where these are more than those with updates.
     """
     plan, s = u.plan, u.statement
     start, finish = side(u, "z", early=True), side(u, "c", apart)
@@ -186,7 +188,7 @@ def factored(u: Updates, apart: bool = False, array: str = "", starts: tuple[str
     identity = Literal(float(neutral) if partial.dtype.kind == "float" else neutral, partial.dtype)
     init = Statement(plan.fresh(f"{s.name}_init"), start.dims, start.domain,
                      Access(array, joint(start.index, start.part), "write"), identity, origin="init", line=s.line)
-    last = Statement(plan.fresh(f"{s.name}_combine"), finish.dims, finish.domain,
+    last = Statement(plan.fresh(f"{s.name}_combine"), finish.dims, elements or finish.domain,
                      Access(target.name, finish.index, "write" if starts else "update"), Read(0),
                      (Access(array, joint(finish.index, finish.part)),), None if starts else s.update, origin="combine",
                      line=s.line)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import prod
 
+from ..ir.expr import Expr
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Buffer, Plan
 from ..ir.swizzle import MODES, ROWS
@@ -12,9 +14,10 @@ from ..ir.tree import Leaf, Loop, leaves, ranges
 from ..poly.lanes import contiguous
 from ..poly.traffic import bank_passes
 from ._copies import copy_into
+from ._nest import enclosing
 from ._once import once
 from ._room import no_room
-from ._uses import put_buffer
+from ._uses import put_buffer, with_view
 from .base import Transform
 
 
@@ -31,7 +34,8 @@ class Swizzle(Transform):
     Rows of the pattern have exactly `mode` bytes.  Where those of the array are longer, it is cut into panels of `panel`
     columns (by default `mode` bytes): a panel's rows follow each other, then comes the next panel.  The array begins at a
     multiple of 1024 bytes.  Without a `mode` the smallest one is taken that removes all bank conflicts of the array's accesses
-    by count, else the one that leaves the fewest passes, and of equal ones the largest.
+    by count, else the one that leaves the fewest passes, and of equal ones the largest.  Of a temporary with several axes, as a
+    tile of pixels, those before its columns are joined to one of rows, where the pattern would begin in the midst of the last.
 
     Before::
 
@@ -64,18 +68,18 @@ class Swizzle(Transform):
         made = self._made(plan)
         if isinstance(made, Verdict):
             return made
-        new = put_buffer(plan, made)
-        full = no_room(plan, new, "smaller tiles, or fewer slots")
+        full = no_room(plan, made, "smaller tiles, or fewer slots")
         return YES if full is None else full
 
     def rewrite(self, plan: Plan) -> Plan:
         made = self._made(plan)
         assert not isinstance(made, Verdict)
-        return put_buffer(plan, made)
+        return made
 
     @once
-    def _made(self, plan: Plan) -> Buffer | Verdict:
-        """The buffer as it will lie."""
+    def _made(self, plan: Plan) -> Plan | Verdict:
+        """The plan with the buffer as it will lie."""
+        plan = _rows_joined(plan, self.buffer)
         buffer = _shared(plan, self.buffer)
         if isinstance(buffer, Verdict):
             return buffer
@@ -89,7 +93,9 @@ class Swizzle(Transform):
             return no(f"{buffer.name} has {rows} row{'s' * (rows != 1)}, and the pattern repeats after {ROWS}",
                       "each slot and panel would begin in the midst of it", f"tiles with a multiple of {ROWS} rows")
         made = self._laid(plan, buffer, self.mode) if self.mode else self._chosen(plan, buffer)
-        return no(f"{buffer.name} already lies so") if made == buffer else made
+        if isinstance(made, Verdict):
+            return made
+        return no(f"{buffer.name} already lies so") if made == buffer else put_buffer(plan, made)
 
     def _laid(self, plan: Plan, buffer: Buffer, mode: int) -> Buffer | Verdict:
         """The buffer in one pattern."""
@@ -154,6 +160,27 @@ def _shared(plan: Plan, name: str) -> Buffer | Verdict:
         where = "registers" if buffer.space == "register" else "global memory"
         return no(f"{name} lies in {where}: only shared memory has banks", hint=hint)
     return buffer
+
+
+def _rows_joined(plan: Plan, name: str) -> Plan:
+    """The plan with all axes before a temporary's columns joined, where the pattern would begin in the midst of the last."""
+    buffer = plan.buffer_of.get(name)
+    if buffer is None or buffer.space != "shared" or copy_into(plan, name):
+        return plan
+    *outer, columns = buffer.shape
+    if len(outer) < 2 or outer[-1] % ROWS == 0 or prod(outer) % ROWS:
+        return plan
+    strides = [prod(outer[n + 1:]) for n in range(len(outer))]
+
+    def joined(leaf: Leaf) -> Leaf:
+        scope = ranges(enclosing(plan, leaf.id))
+        for slot, view in leaf.views:
+            if view.buffer == name:
+                row = sum((e * by for e, by in zip(view.index[:-1], strides, strict=True)), Expr()).simplify(scope)
+                leaf = with_view(leaf, slot, replace(view, index=(row, view.index[-1])))
+        return leaf
+
+    return put_buffer(plan.map_leaves(joined), replace(buffer, shape=(prod(outer), columns)))
 
 
 def _broken(plan: Plan, new: Plan, name: str) -> tuple[Leaf, Loop] | None:

@@ -62,8 +62,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
         _persist(b, form, t)
     result, copy = outlined(b, form.update, t.matrix) if t.through else ("", "")
     by_engine = bool(result) and t.bulk_stores and t.engine == "warpgroup" and 1 in (t.down, t.across)
-    if by_engine:
-        for_one_thread(b, result)
+    down = for_one_thread(b, result) if by_engine else True
     ways: dict[str, Callable[[Builder, ProductForm, Tiling, tuple[str, ...]], None]] = {
         "warpgroup": _of_groups, "warp": _of_warps, "plain": _of_threads}
     ways[t.engine](b, form, t, update)
@@ -81,7 +80,7 @@ def build(schedule: Schedule, form: ProductForm, t: Tiling, gpu: Gpu | None = No
         ragged = any(extent % size for extent, size in zip(extents, boxed, strict=True))
         if not by_engine:
             stored(b, result, role, form.aligned or WIDEST, ragged)
-        elif not by_bulk_stores(b, result):
+        elif not by_bulk_stores(b, result, tiles[0] if down else tiles[1]):
             return build(schedule, before, replace(t, bulk_stores=False), gpu)
     if copy:
         b.attempt("store_matrix", copy)

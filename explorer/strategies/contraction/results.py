@@ -160,8 +160,13 @@ def stored(b: Builder, name: str, role: str, aligned: int = WIDEST, ragged: bool
         b.attempt("unroll", loop.id)
 
 
-def for_one_thread(b: Builder, name: str) -> None:
+def for_one_thread(b: Builder, name: str) -> bool:
     """The store in a nest of its own that is no warpgroup's, before anything is counted in theirs: one thread stores for all.
+
+    Returns
+    -------
+    bool
+        Whether the loop over rows is outermost, as it was: the last one is that along which results follow each other in memory.
 
     Before::
 
@@ -180,7 +185,7 @@ def for_one_thread(b: Builder, name: str) -> None:
                 S2_store: z[128*i.b + w.i, 128*j.b + j] = z_t[w.i, j]
     """
     outer, inner = (x.id for x in _above(b, name)[-2:])
-    if _step(b, name, outer) == 1:
+    if turned := _step(b, name, outer) == 1:
         b.do("reorder", (inner, outer))
         outer, inner = inner, outer
     for group in [x.id for x in reversed(_above(b, name)[:-2]) if x.role == "thread.y"]:
@@ -188,10 +193,19 @@ def for_one_thread(b: Builder, name: str) -> None:
         own = _above(b, name)[-3].id
         b.do("bind", own, "seq").do("coalesce", (own, outer))
         outer = own
+    return not turned
 
 
-def by_bulk_stores(b: Builder, name: str) -> bool:
+def by_bulk_stores(b: Builder, name: str, box: tuple[int, ...]) -> bool:
     """The store's temporary in shared memory, and the engine for bulk copies stores it, a panel of its swizzle at a time.
+
+    Parameters
+    ----------
+    b : Builder
+    name : str
+        The store.
+    box : tuple of int
+        How many iterations of each loop of the result its outer loop takes, as one: pixels of an image are a box.
 
     Returns
     -------
@@ -206,6 +220,9 @@ def by_bulk_stores(b: Builder, name: str) -> bool:
     if mode and b.attempt("swizzle", temporary, mode) and row * size > mode:
         panel = b.plan.fresh(f"{inner}.p")
         b.do("split", inner, mode // size, inner=panel).do("reorder", (inner, outer, panel))
+    if prod(box) == b.extent(outer):
+        for size in reversed([n for n in box if n > 1][1:]):
+            b.do("split", outer, size, inner=b.plan.fresh(f"{outer}.b"))
     return b.attempt("store_bulk", name)
 
 

@@ -8,8 +8,10 @@ are added in one order: the result is the same in every run.
 from __future__ import annotations
 
 from ...errors import TransformError
+from ...ir.plan import Plan
 from .._steps import Builder, leaves_of
 from ..stitching.moves import separate_leaves
+from .accesses import index_of
 from .form import ProductForm, product_form
 
 
@@ -64,6 +66,24 @@ def sliced_apart(b: Builder, form: ProductForm, chunk: int, along: str = "") -> 
     parts = next(b.plan.statement_of[leaf.statement].target.array for leaf, _, _ in b.plan.leaves if leaf.id == form.update)
     b.do("accumulate", parts)
     found = product_form(b.schedule, form.kernel)
+    if found is not None and (order := _tiles_last(b.plan, found, parts)):
+        b.do("rearrange", parts, order)
+        found = product_form(b.schedule, form.kernel)
     if found is None or found.depth != (inner if along == form.depth else form.depth) or len(kernels) != 2:
         raise TransformError(f"the slices of {along} are no products of their own", hint="one slice")
     return found, kernels[1]
+
+
+def _tiles_last(plan: Plan, form: ProductForm, parts: str) -> tuple[int, ...]:
+    """The axes of partial sums with those of tiles behind the others; nothing where tiles lie along the last axis already.
+
+    The gradient of a convolution's weights has the filter's pixels last, and its tiles run along the channels: the sums would be
+    stored one by one, each in a sector of its own.
+    """
+    leaf = next(x for x, _, _ in plan.leaves if plan.statement_of[x.statement].target.array == parts
+                and plan.statement_of[x.statement].update is None)
+    index, tile = index_of(plan, leaf, len(plan.statement_of[leaf.statement].reads)), (form.rows[-1], form.columns[-1])
+    if index is None or not index or index[-1].variables() & {*tile}:
+        return ()
+    last = [n for x in tile for n, e in enumerate(index) if x in e.variables()]
+    return (*(n for n in range(len(index)) if n not in last), *last) if len(last) == len({*last}) == len(tile) else ()
