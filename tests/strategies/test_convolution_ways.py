@@ -145,7 +145,7 @@ def test_gradients_of_weights_run_along_the_channels(program: ex.Definition, lab
 @pytest.mark.parametrize(("channels", "image", "most"), [(128, 28, 40), (512, 7, 25)])  # 59 and 34 without copies
 def test_gradients_of_weights_are_copied_first_where_that_pays(channels: int, image: int, most: float) -> None:
     made = auto(product_programs.conv_weights.schedule(B=32, C=channels, K=channels, H=image, W=image, R=3, S=3, A=1))
-    assert {step.array for step in made.steps if isinstance(step, Rearrange)} == {"x", "g"}
+    assert [step.array for step in made.steps if isinstance(step, Rearrange)][:2] == ["g", "x"]
     assert price(made.plan, H200).total_us < most
 
 
