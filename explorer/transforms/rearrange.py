@@ -119,8 +119,9 @@ class Rearrange(Transform):
         def accessed(s: Statement) -> Statement:
             return replace(s, target=self._moved(s.target, new.name), reads=tuple(self._moved(r, new.name) for r in s.reads))
 
-        arrays = tuple(new if a.name == new.name else a for a in plan.program.arrays)
-        return replace(plan, program=replace(plan.program, arrays=arrays, statements=tuple(map(accessed, plan.program.statements))))
+        program = plan.program
+        arrays = tuple(new if a.name == new.name else a for a in program.arrays)
+        return replace(plan, program=replace(program, arrays=arrays, statements=tuple(map(accessed, program.statements))))
 
     def _moved(self, read: Access, name: str) -> Access:
         """A read of the copy in place of one of the array."""
@@ -145,7 +146,7 @@ class Rearrange(Transform):
             return no(f"{node_id} is a kernel, not a loop or a statement", hint=f"select one of {', '.join(plan.loops)}")
         others = [a.name for a in plan.program.arrays if a.role in ("in", "temporary") and len(a.shape) > 1]
         return no(f"{node_id} uses no input or temporary with several axes",
-                  "rearrange lays out a temporary, or a copy of an array that the program only reads, with its axes in another order",
+                  "rearrange gives a temporary, or a copy of an array that the program only reads, another order of axes",
                   f"select what uses {' or '.join(others)}" if others else "")
 
     @classmethod

@@ -25,7 +25,7 @@ from ...poly.ring_text import (
     trip_counts,
 )
 from ...schedule import Schedule
-from ...strategies.pipelines.family import Kin, kin_of
+from ...strategies.pipelines.family import Kin, kin_of, required
 from ...transforms.approximate import as_computed
 from .counterexample import shown
 from .illegal import Trial
@@ -102,6 +102,8 @@ class PipelineConditions:
     Attributes
     ----------
     loop : str
+    schedule : Schedule
+        Whose pipeline is in question.
     kin : Kin
         The plans in question.
     family : Family
@@ -123,6 +125,11 @@ class PipelineConditions:
     own: dict[str, int] | None
     trips: int
     of: tuple[str, ...] = ()
+
+    @property
+    def bare(self) -> Schedule:
+        """The schedule without the pipeline."""
+        return required(self.schedule, self.loop, self.of)
 
     @spoken(TransformError)
     def legal(self, stages: int, release_distance: int, in_flight: int = 0, trips: int | None = None) -> bool:
@@ -209,7 +216,7 @@ class PipelineConditions:
         own = dict(self.schedule.source.sizes)
         if self.schedule.definition is None:
             if trips == self.trips:
-                yield own, self.schedule
+                yield own, self.bare
             return
         for name, value in own.items():
             for v in _near(value * trips, self.trips):
@@ -232,7 +239,7 @@ class PipelineConditions:
     def _at(self, sizes: dict[str, int]) -> Schedule:
         assert self.schedule.definition is not None
         now = self.schedule.definition.schedule(**sizes)
-        for step in self.schedule.steps:
+        for step in self.bare.steps:
             now = now.apply(step, judge=False)
         return now
 
@@ -271,17 +278,16 @@ def refusal(plan: Plan) -> Finding | None:
 
 def pipeline_conditions(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] = ()) -> PipelineConditions | str:
     """The conditions of a loop's pipelines, or of those of some copies; or a sentence why there are none."""
-    found = kin_of(schedule, loop, flight, of)
-    if isinstance(found, str):
-        return found
-    bare, kin = found
+    kin = kin_of(schedule, loop, flight, of)
+    if isinstance(kin, str):
+        return kin
     own = ring(kin.alike(schedule.plan), loop, of)
-    known = own if of and isinstance(own, Ring) else ring(kin.plan(*SOUND), loop, of)
+    known = own if isinstance(own, Ring) and (of or not isinstance(kin.base, Plan)) else ring(kin.plan(*SOUND), loop, of)
     if isinstance(known, str):
         return known
     family = Family(known, kin.flight)
     mine = Family(own, kin.flight).own if isinstance(own, Ring) and own.shape == known.shape else None
-    found = PipelineConditions(loop, bare, kin, family, condition(family), mine, known.trips, of)
+    found = PipelineConditions(loop, schedule, kin, family, condition(family), mine, known.trips, of)
     return replace(found, condition=condition_by_lead(tuple(_leads(found, schedule.plan)))) if of else found
 
 

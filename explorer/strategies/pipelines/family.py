@@ -5,10 +5,12 @@ Each is made by the moves that a user would take, without asking whether it is l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from ...errors import ExplorerError
+from ...errors import ExplorerError, TransformError
 from ...ir.instructions import Wgmma, instruction, stays_in_flight
 from ...ir.plan import Plan
 from ...ir.tree import Loop, Node, Sync, leaves
@@ -21,6 +23,7 @@ from ...transforms.pipeline import Pipeline, copy_nests
 from ...transforms.specialise import Specialise
 
 Way = Pipeline | Specialise
+_NEEDED = "the steps of this schedule cannot be taken without the pipeline of {}"
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,8 @@ class Kin:
 
     Attributes
     ----------
-    base : Plan
-        Before the loop is pipelined.
+    base : Plan, or a function that makes it
+        Before the loop is pipelined; made when a plan of the family is asked for.
     way : Pipeline or Specialise
         The step that does; its stages and slots are varied.
     overlapped : Overlap or None
@@ -39,16 +42,21 @@ class Kin:
         What is varied besides: ``"products"`` or ``"copies"`` in flight.
     """
 
-    base: Plan
+    base: Plan | Callable[[], Plan]
     way: Way
     overlapped: Overlap | None
     flight: Flight
 
+    @property
+    def before(self) -> Plan:
+        """The plan before the loop is pipelined."""
+        return self.base if isinstance(self.base, Plan) else self.base()
+
     def made(self, s: int, r: int) -> Plan:
         """The plan with `s` slots and release distance `r`, its waits as the step makes them."""
         if isinstance(self.way, Specialise):
-            return replace(self.way, stages=s).rewrite(self.base)
-        return replace(self.way, stages=s - r + 1, buffers=s).rewrite(self.base)
+            return replace(self.way, stages=s).rewrite(self.before)
+        return replace(self.way, stages=s - r + 1, buffers=s).rewrite(self.before)
 
     def plan(self, s: int, r: int, f: int) -> Plan:
         """The plan with `s` slots, release distance `r`, and `f` in flight."""
@@ -80,8 +88,8 @@ def _with(node: Node, pending: dict[str, int]) -> Node:
     return replace(node, pending=pending[node.kind]) if isinstance(node, Sync) and node.kind in pending else node
 
 
-def kin_of(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] = ()) -> tuple[Schedule, Kin] | str:
-    """The schedule without the pipeline of a loop, and the family of the plans with one; or a sentence why there is none.
+def kin_of(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] = ()) -> Kin | str:
+    """The family of a schedule's plans with a pipeline of a loop; or a sentence why there is none.
 
     Parameters
     ----------
@@ -92,25 +100,54 @@ def kin_of(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] 
     of : tuple of str
         The copies whose pipeline is in question, the loop's others stay as they are; by default all of the loop.
     """
+    way = template(schedule.steps, loop, of)
+    if way in schedule.steps and not (isinstance(way, Pipeline) and way.across) and isinstance(ring(schedule.plan, loop, of), Ring):
+        around = schedule.plan.loops[loop]  # the plan shows all that is asked: the steps behind need not be taken again
+        taken = any(isinstance(x, Overlap) and x.loop == loop for x in schedule.steps)
+        over = Overlap(loop) if taken else overlap_of(schedule.plan, around)
+        return _kin(partial(_before, schedule, loop, of), way, over, flight)
     bare = without(schedule, loop, of)
     if bare is None or loop not in bare.plan.loops:
-        return f"the steps of this schedule cannot be taken without the pipeline of {loop}"
+        return _NEEDED.format(loop)
     made = [leaf.statement for leaf, _ in leaves(copy_nests(bare.plan, bare.plan.loops[loop]))]
     if not made:
         return f"no copies are made in the body of {loop}, so there is nothing to pipeline"
     if odd := next((name for name in of if name not in made), None):
         return f"{odd} is no copy in the body of {loop}; there are {', '.join(dict.fromkeys(made))}"
-    way, over = template(schedule.steps, loop, of), overlap_of(bare.plan, bare.plan.loops[loop])
     if isinstance(way, Pipeline) and not any(x == way for x in schedule.steps) and not way.check(bare.plan):
         way = replace(way, asynchronous=False)
     if isinstance(way, Pipeline) and way.across and not way.check(bare.plan):  # the loop around it has been divided since
         way = replace(way, across="")
+    return _kin(bare.plan, way, overlap_of(bare.plan, bare.plan.loops[loop]), flight)
+
+
+def _kin(base: Plan | Callable[[], Plan], way: Way, over: Overlap | None, flight: str) -> Kin | str:
+    """The family by what is varied in flight, or why that cannot be."""
     chosen = flight or ("products" if over else "copies")
     if chosen == "products" and not over and not isinstance(way, Specialise):
-        return f"no product of a warpgroup stands in {loop}, so none can be in flight"
+        return f"no product of a warpgroup stands in {way.loop}, so none can be in flight"
     if chosen == "copies" and isinstance(way, Specialise):
-        return f"the copies of {loop} are a producer's, who waits for releases alone"
-    return bare, Kin(bare.plan, way, over if chosen == "products" else None, "products" if chosen == "products" else "copies")
+        return f"the copies of {way.loop} are a producer's, who waits for releases alone"
+    return Kin(base, way, over if chosen == "products" else None, "products" if chosen == "products" else "copies")
+
+
+def _before(schedule: Schedule, loop: str, of: tuple[str, ...]) -> Plan:
+    """The plan of a schedule without the pipeline of a loop."""
+    return required(schedule, loop, of).plan
+
+
+def required(schedule: Schedule, loop: str, of: tuple[str, ...] = ()) -> Schedule:
+    """A schedule without the pipeline of a loop, or of these copies in it.
+
+    Raises
+    ------
+    TransformError
+        If its other steps need the pipeline.
+    """
+    bare = without(schedule, loop, of)
+    if bare is None or loop not in bare.plan.loops:
+        raise TransformError(_NEEDED.format(loop), hint="undo the steps behind the pipeline that need it")
+    return bare
 
 
 def overlap_of(plan: Plan, loop: Loop) -> Overlap | None:
