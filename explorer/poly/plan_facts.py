@@ -20,8 +20,9 @@ from ..ir.program import Statement
 from ..ir.tree import Leaf, Loop
 from .deduce import whole
 from .dependence import Dependence, Flow, analyse, same_element
+from .isl import Undecided, budget
 from .linear import Case, box, build_set, function, holds
-from .relations import bare, bounds, domain, instance
+from .relations import BUDGET, bare, bounds, domain, instance
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +198,16 @@ def source_copies(use: CopyUse, served: tuple[CopyUse, ...]) -> Iterator[tuple[i
 
 
 def _covered(flow: Flow, served: tuple[CopyUse, ...]) -> bool:
-    """Whether every reading instance of this flow reads through a copy."""
+    """Whether every reading instance of this flow reads through a copy; False where that is not decided in time.
+
+    Then the flow is asked about, too, though it is one of those before the copy and behind it.
+    """
     readers = flow.relation.range()
-    for s in served:
-        if (s.consumer, s.slot) == (flow.sink, flow.slot):
-            readers = readers.subtract(s.relation.domain())
-    return readers.is_empty()
+    try:
+        with budget(BUDGET):
+            for s in served:
+                if (s.consumer, s.slot) == (flow.sink, flow.slot):
+                    readers = readers.subtract(s.relation.domain())
+            return readers.is_empty()
+    except Undecided:
+        return False

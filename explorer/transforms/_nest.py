@@ -10,6 +10,8 @@ from ..ir.expr import Expr, Ranges, var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Buffer, Plan
 from ..ir.tree import Kernel, Leaf, Loop, Node, leaves, map_leaves, ranges, retime, walk
+from ..poly.relations import extremes
+from ._domain import dim_ranges
 from .base import get_loop
 
 
@@ -175,6 +177,30 @@ def empty_beyond(plan: Plan, loop: Loop, low: int, high: int, only: tuple[Node, 
                 hint=f"a factor that divides {loop.extent}, or do this before the dimension is split or cut",
             )
     return YES
+
+
+def occupied(plan: Plan, loop: Loop, value: Mapping[str, int], start: int, extent: int) -> tuple[int, int]:
+    """Start and extent of the values in a box that anything below a loop has: conditions may leave its ends empty.
+
+    Parameters
+    ----------
+    plan : Plan
+    loop : Loop
+    value : mapping of str to int
+        The value in question, as a sum of loops with these factors.
+    start, extent : int
+        The box; what it stays where nothing runs, or where that is not decided in time.
+    """
+    low, high = start + extent, start - 1
+    for leaf, _ in leaves((loop,)):
+        when, statement = dict(leaf.when), plan.statement_of[leaf.statement]
+        e = sum((when[name] * by for name, by in value.items()), Expr())
+        rectangular = all(len(c.expr.variables()) < 2 for c in statement.domain)
+        found = e.interval(dim_ranges(statement)) if rectangular else extremes(statement, e)
+        if found is None:
+            return start, extent
+        low, high = min(low, found[0]), max(high, found[1])
+    return (low, high - low + 1) if start <= low <= high < start + extent else (start, extent)
 
 
 def _empty(plan: Plan, leaf: Leaf, scope: Ranges) -> bool:

@@ -10,7 +10,7 @@ from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves, ranges, retime
 from ._digits import roomy
-from ._nest import empty_beyond, enclosing, remap
+from ._nest import empty_beyond, enclosing, occupied, remap
 from .base import Transform, get_loop, is_whole
 from .distribute import child
 
@@ -82,7 +82,8 @@ class Shift(Transform):
         v = var(loop.id)
         old, new = v - self.by, v + self.by
         if not self.of:
-            return remap(plan, loop.id, old, new, loop.start + self.by, loop.extent)
+            start, extent = occupied(plan, loop, {loop.id: 1}, loop.start, loop.extent)
+            return remap(plan, loop.id, old, new, start + self.by, extent)
         place = child(plan, loop.body, self.of)
         assert place is not None
         grown = replace(loop, start=loop.start + min(self.by, 0), extent=loop.extent + abs(self.by))

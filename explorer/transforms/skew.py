@@ -9,9 +9,8 @@ from ..ir.expr import var
 from ..ir.finding import YES, Verdict, no
 from ..ir.plan import Plan
 from ..ir.tree import Loop, leaves
-from ..poly.relations import extremes
 from ._digits import roomy
-from ._nest import empty_beyond, enclosing, remap
+from ._nest import empty_beyond, enclosing, occupied, remap
 from .base import Transform, get_loop, is_whole
 
 
@@ -81,19 +80,8 @@ class Skew(Transform):
         plan = plan if isinstance(ready, Verdict) else ready
         loop = plan.loops[self.loop]
         v, w = var(self.loop), var(self.by)
-        start, extent = self._reached(plan, loop, *self._box(loop, plan.loops[self.by]))
+        start, extent = occupied(plan, loop, {self.loop: 1, self.by: self.factor}, *self._box(loop, plan.loops[self.by]))
         return remap(plan, self.loop, v - w * self.factor, v + w * self.factor, start, extent)
-
-    def _reached(self, plan: Plan, loop: Loop, start: int, extent: int) -> tuple[int, int]:
-        """Start and extent of the iterations of a box in which anything runs: conditions may leave its ends empty."""
-        low, high = start + extent, start - 1
-        for leaf, _ in leaves((loop,)):
-            when = dict(leaf.when)
-            found = extremes(plan.statement_of[leaf.statement], when[self.loop] + when[self.by] * self.factor)
-            if found is None:
-                return start, extent
-            low, high = min(low, found[0]), max(high, found[1])
-        return (low, high - low + 1) if start <= low <= high < start + extent else (start, extent)
 
     @classmethod
     def offers(cls, plan: Plan, node_id: str) -> Verdict:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ...errors import ScheduleError, TransformError
@@ -30,12 +30,13 @@ from .copies import Laid, copied_first
 from .flat import depth_as_one
 from .form import Factor, ProductForm, product_form
 from .groups import ready_form
+from .laid_out import results_copied
 from .model import join_us
 from .slices import sliced_apart
 
 COMMUTED, COPIED, PADDED = "factors exchanged", "factors copied with the depth along memory", "factors copied to padded rows"
 TURNED, WALKED = "factors copied with rows and columns along memory", "loops in the order of memory"
-ONE = "loops of the depth as one"
+ONE, LAID = "loops of the depth as one", "results copied behind"
 """What is done, in words."""
 PASSES = 1.15
 """A copy's bytes over what it would take at the memory's bandwidth: its tiles are small."""
@@ -79,6 +80,16 @@ def ways(schedule: Schedule, kernel: str, gpu: Gpu) -> Iterator[Way]:
     ready, form = ready_form(schedule, kernel)
     if form is None:
         return
+    yield from _tiled_ways(ready, form, gpu)
+    if form.outer_depth and (form.spaced or not form.across) and (laid := results_copied(ready, form)):
+        us = LAUNCH_US + LATENCY_US + PASSES * 2 * laid.nbytes / bandwidth_of(gpu)
+        for way in _tiled_ways(laid.schedule, laid.form, gpu):
+            if way.slices == 1:
+                yield replace(way, label=f"{way.label}, {LAID}" if way.label else LAID, copy_us=way.copy_us + us)
+
+
+def _tiled_ways(ready: Schedule, form: ProductForm, gpu: Gpu) -> Iterator[Way]:
+    """The ways to write a product whose results lie as the program says."""
     yield Way("", ready, form)
     if form.across and not form.grouped and not form.gathered and (other := _commuted(ready, form)):
         yield Way(COMMUTED, *other)  # gathered pixels as columns took 1.6 times as long on an H200 as gathered rows
@@ -181,8 +192,16 @@ def _last(plan: Plan, form: ProductForm, factor: Factor, axes: list[int]) -> Lai
     array = plan.array_of[factor.array]
     if not _own_input(plan, form, factor) or len(axes) != 1 or prod(array.shape[axes[0] + 1:]) == 1:
         return None
-    others = (n for n in range(len(array.shape)) if n != axes[0])
-    return Laid((*others, axes[0]), _behind(array.shape[axes[0]], array.dtype.bytes))
+    others = [n for n in range(len(array.shape)) if n != axes[0]]
+    return Laid((*_in_order(plan, form, factor, others), axes[0]), _behind(array.shape[axes[0]], array.dtype.bytes))
+
+
+def _in_order(plan: Plan, form: ProductForm, factor: Factor, axes: list[int]) -> list[int]:
+    """Some axes of a factor, those of its rows or columns in the order of their loops: so they are a tile's in memory."""
+    index = _index(plan, form, (form.left, form.right).index(factor))
+    first = {n: next((at for at, x in enumerate(factor.free) if x in index[n].variables()), -1) for n in axes}
+    own = iter(sorted((n for n in axes if first[n] >= 0), key=lambda n: first[n]))
+    return [next(own) if first[n] >= 0 else n for n in axes]
 
 
 def _index(plan: Plan, form: ProductForm, slot: int) -> list[Expr]:

@@ -141,9 +141,9 @@ def _transposed(b: Builder, array: str, tiles: _Tiles, one_axis: bool) -> None:
     if wide > 1 and b.extent(lanes) % wide == 0 and b.extent(lanes) > wide:
         b.do("split", lanes, wide, inner=pair)
     b.do("bind", lanes, "thread.x")
-    _staged(b, array, blocks[0] if one_axis else blocks[-1], wide)
+    staged(b, array, blocks[0] if one_axis else blocks[-1], wide)
     if pair in b.plan.loops:
-        _staged_again(b, array, lanes)
+        staged_again(b, array, lanes)
         if not b.attempt("vectorize", pair):
             b.do("unroll", pair)
     for loop in inside:
@@ -151,7 +151,7 @@ def _transposed(b: Builder, array: str, tiles: _Tiles, one_axis: bool) -> None:
             b.attempt("unroll", loop)
 
 
-def _staged(b: Builder, array: str, at: str, wide: int) -> None:
+def staged(b: Builder, array: str, at: str, wide: int) -> None:
     """A tile in shared memory, by the widest accesses of a thread that it allows; columns of it lie in different banks."""
     while wide > 1:
         if b.attempt("stage", array, at, vector=wide, pad=wide):
@@ -160,7 +160,7 @@ def _staged(b: Builder, array: str, at: str, wide: int) -> None:
     b.do("stage", array, at, pad=1)
 
 
-def _staged_again(b: Builder, array: str, at: str) -> None:
+def staged_again(b: Builder, array: str, at: str) -> None:
     """What a thread writes side by side is brought together in its registers."""
     copy = next(c.name for c in reversed(b.plan.copies) if c.reads[0].array == array)
     b.attempt("stage", copy, at, space="register")

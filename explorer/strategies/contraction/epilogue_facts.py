@@ -90,3 +90,19 @@ def walked(plan: Plan, leaf: Leaf) -> frozenset[str]:
 def variables_of(leaf: Leaf, index: Sequence[object]) -> frozenset[str]:
     """The loops that move an index of a leaf."""
     return frozenset[str]().union(*(e.substitute(leaf.places).variables() for e in index if isinstance(e, Expr)))
+
+
+def result_steps(plan: Plan, leaf: Leaf, loops: Sequence[str], flat: Sequence[tuple[str, ...]]) -> tuple[tuple[int, int], ...]:
+    """Of each of some loops, or run of loops that are one: :attr:`ProductForm.result_steps`."""
+    slot = len(plan.statement_of[leaf.statement].reads)
+    steps, runs = strides_of(plan, leaf, slot), {run[0]: run for run in flat}
+    out = list[tuple[int, int]]()
+    for name in loops:
+        *before, last = runs.get(name, (name,))
+        holds = plan.loops[last].extent
+        for x in reversed(before):
+            if steps.get(x, 0) != steps.get(last, 0) * holds:
+                break
+            holds *= plan.loops[x].extent
+        out.append((abs(steps.get(last, 0)), holds))
+    return tuple(out)

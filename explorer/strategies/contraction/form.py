@@ -24,7 +24,7 @@ from ...schedule import Schedule
 from .._steps import chain, leaves_of
 from ..counts import operations_of
 from .accesses import index_of, strides_of, vector_of, walked, written
-from .epilogue_facts import aligned_bytes, are_spaced, is_long, lies_across, row_sums, sums_rows
+from .epilogue_facts import aligned_bytes, are_spaced, is_long, lies_across, result_steps, row_sums, sums_rows
 from .triangles import cut_factors, share_of_depth, zeros_first
 
 VECTOR_BYTES = 16
@@ -146,6 +146,9 @@ class ProductForm:
         For each factor that is cut whether the zeros stand before the elements of a run of memory.
     filled : float
         How much of the depth the rows (or columns) have on average.
+    result_steps : tuple of tuple of (int, int)
+        For each loop over rows, and over columns: elements of the results' array from one iteration to the next, and for how many
+        iterations this holds.  Nothing where data choose the element.
     """
 
     kernel: str
@@ -178,6 +181,7 @@ class ProductForm:
     cut: tuple[bool, bool] = (False, False)
     first: tuple[bool, bool] = (False, False)
     filled: float = 1.0
+    result_steps: tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]] = ((), ())
 
     @property
     def types(self) -> tuple[DType, DType, DType, int]:
@@ -261,7 +265,8 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
                        sum(operations_of(plan.statement_of[x.statement]) for x in after), significand_of(statement),
                        row_sums(plan, after, {x.id for x in (*batch, *rows)}, {*wide}), cut,
                        zeros_first(plan, update, above, (first.along, second.along)) if any(cut) else (False, False),
-                       share_of_depth(plan, update, above) if any(cut) else 1.0)
+                       share_of_depth(plan, update, above) if any(cut) else 1.0,
+                       (result_steps(plan, last, first.free, flat), result_steps(plan, last, second.free, flat)) if last else ((), ()))
 
 
 def _deepest(loops: list[Loop], plan: Plan, leaf: Leaf) -> Loop:

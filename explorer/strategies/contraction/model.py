@@ -252,8 +252,9 @@ def _store_rate(form: ProductForm, t: Tiling, out_bytes: int) -> float:
     begins = min(WIDEST, (form.aligned or WIDEST) * out_bytes // PAIRED)
     piece = PIECE * out_bytes
     direct = min(rates.stored * out_bytes, rates.through) * _filled(piece, begins) / _filled(piece, WIDEST)
+    apart = 1.0 if t.slices > 1 else min(1.0, _side_by_side(form, t) * out_bytes / SECTOR_BYTES)
     if not t.through:
-        return direct * (SINGLE if form.across or begins < 2 * out_bytes else 1.0)
+        return direct * apart * (SINGLE if form.across or begins < 2 * out_bytes else 1.0)
     lanes, row = (GROUP, t.columns) if t.engine == "warpgroup" else (WARP_SIZE, t.columns // t.across)
     beside, whole = out_bytes * (run[-1] if len(run) > 1 else row), rates.through
     if begins < WIDEST:  # a lane stores as much as every row allows, and what a warp stores begins anywhere in a sector
@@ -261,7 +262,21 @@ def _store_rate(form: ProductForm, t: Tiling, out_bytes: int) -> float:
         whole *= _filled(min(beside, begins * turn), begins)
     elif len(run) > 1:
         whole *= min(1.0, beside / SECTOR_BYTES)
-    return max(direct, whole) if len(run) > 1 else whole
+    return apart * (max(direct, whole) if len(run) > 1 else whole)
+
+
+def _side_by_side(form: ProductForm, t: Tiling) -> int:
+    """Results of a tile that follow each other in memory, at least: in runs of so many elements they leave."""
+    found = sorted((step, min(size, holds), holds) for own, tile in zip(form.result_steps, boxes(form, t), strict=True)
+                   for (step, holds), size in zip(own, tile, strict=False) if size > 1 or step == 1)
+    run = 1
+    for step, size, holds in found:
+        if step != run:
+            break
+        run *= size
+        if size < holds:
+            break
+    return run if found else SECTOR_BYTES
 
 
 def _filled(run: int, begins: int) -> float:
