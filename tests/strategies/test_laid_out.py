@@ -62,7 +62,8 @@ def test_the_copy_reads_and_writes_along_memory() -> None:
     text = build(way.schedule, way.form, ranked(way.form, H200)[0][0]).cuda
     copy = text[text.rindex('extern "C"'):] if "y_t_s" in text[text.rindex('extern "C"'):] else text
     stores = [line for line in copy.splitlines() if "*(vec<__half, 2>*)&y[" in line]
-    assert stores and all("2 * tx]" in line for line in stores)
+    assert stores
+    assert all("2 * tx]" in line for line in stores)
 
 
 def test_results_that_lie_as_tiles_do_are_left_alone() -> None:

@@ -40,6 +40,31 @@ def start() -> ex.Schedule:
     return weighted.schedule(N=3, C=5, H=7)
 
 
+@ex.program
+def gradient(x: ex.f32[N, C, H], g: ex.f32[N, H], y: ex.f32[C, 3]):
+    """Each slice of it, of one h, has elements without terms."""
+    for c in range(C):
+        for s in range(3):
+            total = ex.local(ex.f32)
+            total = 0.0
+            for n in range(N):
+                for h in range(H):
+                    if 0 <= h + s - 1 < H:
+                        total += x[n, c, h + s - 1] * g[n, h]
+            y[c, s] = total
+
+
+@ex.program
+def scattered(x: ex.f32[N], f: ex.f32[3], y: ex.f32[N]):
+    """What falls beside the ends is left out."""
+    for i in range(N):
+        y[i] = 0.0
+    for i in range(N):
+        for k in range(3):
+            if 0 <= i + k - 1 < N:
+                y[i + k - 1] += x[i] * f[k]
+
+
 def test_every_reader_reads_the_copy() -> None:
     s = start().rearrange("x", (0, 2, 1))
     made = s.plan.program.array_of["x_a"]
@@ -112,3 +137,45 @@ def test_no_copy_in_front_of_a_loop_of_the_host() -> None:
     """Its launches would each have made the copy, and the refusal named blocks that were none (chain 620352:465)."""
     with pytest.raises(TransformError, match="the host runs n of weighted"):
         start().bind("n", "launch").rearrange("x", (0, 2, 1))
+
+
+def test_a_temporary_is_laid_out_anew() -> None:
+    s = gradient.schedule(N=4, C=5, H=6).reorder(("h", "n")).rfactor("total", "h", axes=(0,))
+    laid = s.rearrange("total_p", (0, 2, 1))
+    assert laid.plan.array_of["total_p"].shape == (6, 3, 5)
+    assert len(laid.plan.program.statements) == len(s.plan.program.statements)  # nothing is copied
+    assert {tuple(str(e)[0] for e in a.index) for st in laid.plan.program.statements for a in st.accesses
+            if a.array == "total_p"} == {("h", "s", "c")}
+    assert laid.run(device="cpu", time=False, checked=True).correct
+    assert laid.rearrange("total_p", (0, 2, 1)).plan.program.array_of["total_p"].shape == (6, 5, 3)
+    padded = s.rearrange("total_p", (0, 2, 1), pad=3)
+    assert padded.plan.array_of["total_p"].stored == (6, 3, 8)
+    assert padded.run(device="cpu", time=False, checked=True).correct
+
+
+def test_storage_of_its_own_stays() -> None:
+    s = gradient.schedule(N=4, C=5, H=6).rfactor("total", "h", axes=(0,)).contract("total_p")
+    with pytest.raises(TransformError, match=r"contract\('total_p', space='global'\) first"):
+        s.rearrange("total_p", (0, 2, 1))
+
+
+def test_partial_results_without_terms_are_written_out_as_they_started() -> None:
+    """The slices' sums stay in registers, started and stored without a condition; they were stored twice before."""
+    s = gradient.schedule(N=4, C=5, H=6).reorder(("h", "n")).rfactor("total", "h", axes=(0,)).accumulate("total_p")
+    last = next(st for st in s.plan.program.statements if st.target.array == "total_p")
+    assert last.update is None
+    assert all(len(c.expr.variables()) == 1 for c in last.domain)  # a box
+    assert sum(st.target.array == "total_p" for st in s.plan.program.statements) == 1
+    assert s.contract("total_p_acc").run(device="cpu", time=False, checked=True).correct
+
+
+def test_loops_leave_out_iterations_in_which_nothing_runs() -> None:
+    s = scattered.schedule(N=9).interchange("i_2", "k").skew("i_2", "k")
+    assert s.plan.loops["i_2"].range == (1, 9)  # of 0 to 10
+    assert s.run(device="cpu", time=False, checked=True).correct
+    moved = s.shift("i_2", -1)
+    assert moved.plan.loops["i_2"].range == (0, 8)
+    whole = scattered.schedule(N=9).split("i_2", 6).coalesce(("i_2", "i_2.i"))
+    assert whole.plan.loops["i_2"].extent == 12
+    assert whole.shift("i_2", 2).plan.loops["i_2"].range == (2, 10)
+    assert whole.shift("i_2", 2).run(device="cpu", time=False, checked=True).correct

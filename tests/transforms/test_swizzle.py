@@ -45,6 +45,15 @@ def product(x: ex.{0}[M, K], y: ex.{0}[K, N], z: ex.f32[M, N]):
 """
 
 
+PIXELS = """@ex.program
+def pixels(x: ex.f16[N, P, C], y: ex.f16[N, P, C]):
+    for n in range(N):
+        for p in range(P):
+            for c in range(C):
+                y[n, p, c] = x[n, p, c] + 1.0
+"""
+
+
 def turned(dtype: str = "f32", rows: int = 32, columns: int = 32, vector: int = 1, **sizes: int) -> ex.Schedule:
     """Tiles that are written along their rows and read along their columns, a thread for each row."""
     s = define(TURN.format(dtype), "turn.py").schedule(**{"M": rows, "N": columns, **sizes})
@@ -89,6 +98,19 @@ def test_rows_that_are_longer_lie_in_panels() -> None:
     assert place(s.swizzle("x_s", 32)) == (16, 32)
     assert place(s.swizzle("x_s", 64, 32)) == (32, 64)
     assert place(s.swizzle("x_s", 64).swizzle("x_s", 128)) == (64, 128)
+
+
+def test_a_tile_of_pixels_is_one_of_rows() -> None:
+    """Its last axis but one is no multiple of 8, so the pattern would begin in the midst of it."""
+    s = define(PIXELS, "pixels.py", ("N", "P", "C")).schedule(N=4, P=8, C=64).split("n", 2).split("p", 4).reorder(("n", "p", "n.i", "p.i", "c"))
+    s = s.bind("n", "block.x").bind("p", "block.y").bind("c", "thread.x").outline("S0").distribute("c", "S0")
+    s = s.distribute("p.i", "c").distribute("n.i", "p.i").contract("y_t", "shared")
+    assert s.plan.buffer_of["y_t"].shape == (2, 4, 64)
+    laid = s.swizzle("y_t", 128)
+    assert (laid.plan.buffer_of["y_t"].shape, laid.plan.buffer_of["y_t"].swizzle) == ((8, 64), 128)
+    assert {str(v.index[0]) for leaf, _, _ in laid.plan.leaves for _, v in leaf.views} == {"4*n.i + p.i", "4*n.i.2 + p.i.2"}
+    check_plan(laid.plan)
+    assert laid.run(device="cpu", time=False, checked=True).correct
 
 
 def test_slots_of_a_pipeline_keep_their_layout_before_or_behind() -> None:

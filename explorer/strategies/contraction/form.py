@@ -266,7 +266,8 @@ def product_form(schedule: Schedule, kernel: str) -> ProductForm | None:
                        row_sums(plan, after, {x.id for x in (*batch, *rows)}, {*wide}), cut,
                        zeros_first(plan, update, above, (first.along, second.along)) if any(cut) else (False, False),
                        share_of_depth(plan, update, above) if any(cut) else 1.0,
-                       (result_steps(plan, last, first.free, flat), result_steps(plan, last, second.free, flat)) if last else ((), ()))
+                       (result_steps(plan, last, first.free, flat),
+                        result_steps(plan, last, second.free, flat)) if last else ((), ()))
 
 
 def _deepest(loops: list[Loop], plan: Plan, leaf: Leaf) -> Loop:

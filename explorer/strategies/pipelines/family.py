@@ -101,7 +101,8 @@ def kin_of(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] 
         The copies whose pipeline is in question, the loop's others stay as they are; by default all of the loop.
     """
     way = template(schedule.steps, loop, of)
-    if way in schedule.steps and not (isinstance(way, Pipeline) and way.across) and isinstance(ring(schedule.plan, loop, of), Ring):
+    across = isinstance(way, Pipeline) and way.across
+    if way in schedule.steps and not across and isinstance(ring(schedule.plan, loop, of), Ring):
         around = schedule.plan.loops[loop]  # the plan shows all that is asked: the steps behind need not be taken again
         taken = any(isinstance(x, Overlap) and x.loop == loop for x in schedule.steps)
         over = Overlap(loop) if taken else overlap_of(schedule.plan, around)
