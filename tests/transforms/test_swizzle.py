@@ -102,7 +102,8 @@ def test_rows_that_are_longer_lie_in_panels() -> None:
 
 def test_a_tile_of_pixels_is_one_of_rows() -> None:
     """Its last axis but one is no multiple of 8, so the pattern would begin in the midst of it."""
-    s = define(PIXELS, "pixels.py", ("N", "P", "C")).schedule(N=4, P=8, C=64).split("n", 2).split("p", 4).reorder(("n", "p", "n.i", "p.i", "c"))
+    s = define(PIXELS, "pixels.py", ("N", "P", "C")).schedule(N=4, P=8, C=64).split("n", 2).split("p", 4)
+    s = s.reorder(("n", "p", "n.i", "p.i", "c"))
     s = s.bind("n", "block.x").bind("p", "block.y").bind("c", "thread.x").outline("S0").distribute("c", "S0")
     s = s.distribute("p.i", "c").distribute("n.i", "p.i").contract("y_t", "shared")
     assert s.plan.buffer_of["y_t"].shape == (2, 4, 64)
