@@ -83,7 +83,10 @@ def part_of(plan: Plan, leaf: Leaf, slot: int, dtype: str, around: tuple[Loop, .
     product = reduce(lambda a, b: Call("mul", (a, b)), part)
     kind = DTYPES[dtype] if dtype else type_of(product, [plan.array_of[r.array].dtype for r in s.reads])
     wide = array.dtype if part == [Read(slot)] else type_of(product, [plan.array_of[r.array].dtype for r in s.reads])
-    if kind.kind != "float" and not holds(kind, wide):
+    if not holds(kind, wide) and "float" not in (wide.kind, plan.array_of[s.target.array].dtype.kind):
+        return no(f"{kind.name} does not hold the part of {leaf.id}", f"it is {wide.name}, and so is what is made of it: "
+                  "nothing may be rounded", "a type that does, or none")
+    if not holds(kind, wide) and kind.kind != "float":
         return no(f"{kind.name} does not hold the part of {leaf.id}", f"it is {wide.name}", "a type of floats, or none")
     temporary = Array(plan.fresh(f"{array.name}_p"), kind, array.shape, "temporary", array.given)
     asked = [replace(c, expr=e) for c in s.domain if (e := told.over(c.expr)) is not None]

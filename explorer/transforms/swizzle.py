@@ -165,10 +165,10 @@ def _shared(plan: Plan, name: str) -> Buffer | Verdict:
 def _rows_joined(plan: Plan, name: str) -> Plan:
     """The plan with all axes before a temporary's columns joined, where the pattern would begin in the midst of the last."""
     buffer = plan.buffer_of.get(name)
-    if buffer is None or buffer.space != "shared" or copy_into(plan, name):
+    if buffer is None or buffer.space != "shared" or len(buffer.shape) < 3 or copy_into(plan, name):
         return plan
     *outer, columns = buffer.shape
-    if len(outer) < 2 or outer[-1] % ROWS == 0 or prod(outer) % ROWS:
+    if outer[-1] % ROWS == 0 or prod(outer) % ROWS:
         return plan
     strides = [prod(outer[n + 1:]) for n in range(len(outer))]
 

@@ -263,3 +263,20 @@ def f(a: ex.f32[N, N], y: ex.f32[N, N]):
     with pytest.raises(TransformError, match="i numbers several axes of a"):
         s.precompute("S0", "a", at="i")
     assert s.precompute("S0", "a").run(device="cpu", time=False).correct
+
+
+def test_a_key_of_a_value_and_its_index_is_not_rounded() -> None:
+    """Half of its bits are the index: in a type of the values every row had the same one (chain 2040:1004)."""
+    s = define("""
+@ex.program
+def argmax_rows(x: ex.f32[M, N], y: ex.i32[M]):
+    for i in range(M):
+        y[i] = ex.argmax(x[i, k] for k in range(N))
+""").schedule(M=5, N=7)
+    verdict = Precompute("S1", "x", "f32").check(s.plan)
+    assert not verdict
+    assert "f32 does not hold the part of S1" in verdict.what
+    made = s.precompute("S1", "x")
+    assert made.plan.array_of["x_p"].dtype.name == "i64"
+    assert made.run(device="cpu", time=False).correct
+    assert not Precompute("S1", "x_p", "f16").check(made.plan)

@@ -298,3 +298,10 @@ def test_vectors_that_are_not_seen_to_stay_whole_are_refused(monkeypatch: pytest
     verdict = refused(s, "x_s", 128)
     assert verdict.what.startswith("x_s accesses x_s in vectors")
     assert verdict.hint == "bind('x_s.v', 'seq') first"
+
+
+def test_one_element_has_no_rows() -> None:
+    s = define(PRODUCT.format("f16"), "product.py").schedule(M=4, N=4, K=4).contract("total", "shared")
+    assert s.plan.buffer_of["total"].shape == ()
+    assert not Swizzle("total", 128).check(s.plan)
+    assert not list(Swizzle.candidates(s.plan, "S1"))
