@@ -79,10 +79,13 @@ class Leap:
         The state before them.
     title : str
         Of the action.
+    shown : str
+        The state that was shown, where they began at another one: undo goes back to it.
     """
 
     start: str
     title: str
+    shown: str = ""
 
 
 class History:
@@ -129,9 +132,30 @@ class History:
         return path
 
     def leap(self, start: str, end: str, title: str) -> None:
-        """Make the steps between two states of one line one action, which ends at `end`."""
-        if len(self.inside(start, end)) > 0:
-            self.leaps[end] = Leap(start, title)
+        """Make the steps between two states of one line one action, which ends at `end` and is taken from what is shown."""
+        if start == end:
+            return
+        shown = "" if self.current in (s.id for s in self.line(end)) else self.current
+        if shown or len(self.inside(start, end)) > 0:
+            self.leaps[end] = Leap(start, title, shown)
+        at: str | None = shown
+        while at:  # of two actions taken from each other the later one knows its way back
+            leap = self.leaps.get(at)
+            if leap and leap.shown == end:
+                self.leaps[at] = replace(leap, shown="")
+            at = self.before(at)
+
+    def actions(self) -> tuple[tuple[int, int, str], ...]:
+        """The actions of several steps on the line to the current state: steps before, steps with it, title."""
+        depth = {s.id: n for n, s in enumerate(self.line())}
+        return tuple((depth[leap.start], depth[end], leap.title) for end, leap in self.leaps.items() if end in depth)
+
+    def regroup(self, actions: Sequence[tuple[int, int, str]]) -> None:
+        """Make steps of the line to the current state actions again, as :meth:`actions` told them."""
+        ids = [s.id for s in self.line()]
+        for start, end, title in actions:
+            if 0 <= start < end < len(ids):
+                self.leaps[ids[end]] = Leap(ids[start], title)
 
     def inside(self, start: str, end: str) -> list[str]:
         """The states between two of one line."""
@@ -144,7 +168,8 @@ class History:
         own = found.step is None or found.title != title_of(found.step)
         if leap is None or own:
             return found.title
-        return f"{leap.title} · {len(self.inside(leap.start, state)) + 1} steps"
+        count = len(self.inside(leap.start, state)) + 1
+        return f"{leap.title} · {count} step{'s' * (count != 1)}"
 
     def folded(self) -> frozenset[str]:
         """States inside of one action that nobody has looked at, run, or gone on from."""
@@ -167,13 +192,20 @@ class History:
         found = self.get(state)
         self._unfold(state)
         self.current = state
-        while (before := self.before(state)) is not None:
+        if leap := self.leaps.get(state):
+            self.next[leap.shown or leap.start] = state
+        while (before := self._above(state)) is not None:
             self.next[before] = state
             state = before
         return found
 
     def before(self, state: str) -> str | None:
         """Where undo leads."""
+        leap = self.leaps.get(state)
+        return leap.shown if leap and leap.shown else self._above(state)
+
+    def _above(self, state: str) -> str | None:
+        """The state that an action or a step began at."""
         found = self.states[state]
         return self.leaps[state].start if state in self.leaps else found.parent or found.origin
 

@@ -237,11 +237,12 @@ class ResumePane(TypedDict):
     """What the front end keeps for the time when the kernel has gone.
 
     `text` is Python that needs nothing but this package (empty where the program's text is not known); `widget` is the id by
-    which the notebook knows the output; `target` is the GPU that was chosen.
+    which the notebook knows the output; `target` is the GPU that was chosen; `actions` are steps that were taken as one, as JSON.
     """
 
     widget: str
     text: str
     target: str
+    actions: str
     steps: int
     program: str

@@ -22,8 +22,10 @@ _opened: list[Explorer] = []
 """Explorers that were brought back: no variable of the notebook holds them."""
 
 
-def brought_back(text: str, selected: str = "", target: str = "") -> Explorer:
+def brought_back(text: str, selected: str = "", target: str = "", actions: str = "[]") -> Explorer:
     """The explorer that a session's text (:mod:`~explorer.app.whole_script`) opens; the notebook's own names stay as they are.
+
+    Its steps are the `actions` again that they were, as JSON (:meth:`~explorer.app.history.History.actions`).
 
     Raises
     ------
@@ -41,6 +43,7 @@ def brought_back(text: str, selected: str = "", target: str = "") -> Explorer:
     found = builtins.eval(last, names)
     if not isinstance(found, Explorer):
         raise ReplayError("the text does not open an explorer", hint="its last line is ex.explore(…)")
+    found.session.history.regroup([(int(start), int(end), str(title)) for start, end, title in json.loads(actions)])
     if target:
         found.session.aim(target)
     if selected in found.session.schedule.plan.ids:
@@ -59,12 +62,12 @@ def _statements(text: str, place: str) -> list[Any]:
             compile(ast.Expression(last.value), place, "eval")]  # type: ignore[attr-defined]
 
 
-def opened(text: str, selected: str = "", target: str = "") -> str:
+def opened(text: str, selected: str = "", target: str = "", actions: str = "[]") -> str:
     """For the front end of a widget whose kernel has gone: a new widget, as ``base64(JSON)`` of its id and its static picture.
 
     The notebook holds the picture in the place of the old one, so the front end renews it there (`Explorer.adopted`).
     """
-    found = brought_back(text, selected, target)
+    found = brought_back(text, selected, target, actions)
     found.adopted = True
     _opened.append(found)
     log.info("brought back: %r", found)

@@ -81,3 +81,28 @@ def test_the_picture_holds_the_whole_way_back_and_nothing_of_it_is_cut() -> None
     assert "new cell" in shown, "running the explorer's own cell again would take the picture away"
     assert "user-select:all" in html
     assert whole_script(made) in static_text(made)
+
+
+def test_steps_that_were_one_action_are_one_again() -> None:
+    made = session()
+    made.take(["s.split('i.i', 2)", "s.unroll('i.i')"], "two at once")
+    actions = json.dumps(made.history.actions())
+    assert json.loads(actions) == [[2, 4, "two at once"]]
+    found = brought_back(whole_script(made), actions=actions).session
+    assert found.history.action(found.history.current) == "two at once · 2 steps"
+    assert len(found.undo().schedule.steps) == 2
+    assert len(brought_back(whole_script(made)).session.undo().schedule.steps) == 3  # nobody said that they were one
+
+
+def test_undo_goes_back_to_what_was_shown() -> None:
+    """A strategy begins at the program as written; undo went there, and what had been shown was found in the history alone."""
+    made = session()
+    was, start = made.history.current, Session(scaled()).schedule
+    one = made.follow(start, [(s, d) for s, d in [(made.step("s.split('i', 8)"), start.split("i", 8))]], "another way")
+    assert made.undo().id == was
+    assert made.redo().id == one.id
+    other = made.follow(start, [(made.step("s.split('i', 2)"), start.split("i", 2))], "a third")
+    assert made.follow(start, [(made.step("s.split('i', 8)"), start.split("i", 8))], "another way").id == one.id
+    assert made.undo().id == other.id
+    assert made.undo().id == "h0"  # the way back from the third is forgotten: it would lead in a circle
+    assert made.history.before("h0") is None

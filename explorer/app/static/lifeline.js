@@ -114,8 +114,8 @@ export class Lifeline {
   }
 
   async #opened() {
-    const { text, target } = this.pane;
-    const values = [text, this.app.brush.node ?? "", target].map((value) => JSON.stringify(value)).join(", ");
+    const { text, target, actions } = this.pane;
+    const values = [text, this.app.brush.node ?? "", target, actions].map((value) => JSON.stringify(value)).join(", ");
     const code = `__import__("explorer.app.resume", fromlist=["opened"]).opened(${values})`;
     const request = { code: "", silent: true, store_history: false, user_expressions: { opened: code } };
     const reply = (await this.#kernel.requestExecute(request).done).content;

@@ -122,6 +122,7 @@ declare namespace Protocol {
     widget: string;
     text: string;
     target: string;
+    actions: string;
     steps: number;
     program: string;
   }
