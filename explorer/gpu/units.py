@@ -1,4 +1,4 @@
-"""Times as people write them: three or four digits in the unit that fits, and several times that stand together in one unit."""
+"""Times and counts as people write them: three or four digits in the unit that fits, several times together in one; one block."""
 
 from __future__ import annotations
 
@@ -34,3 +34,8 @@ def _unit(us: float, digits: int) -> tuple[str, float]:
         if abs(us) / size >= 1 - 0.5 * 10.0**-digits:
             return name, size
     return _UNITS[-1] if us else ("µs", 1.0)
+
+
+def counted(number: float, thing: str) -> str:
+    """``1 block``, ``1,024 blocks``."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"

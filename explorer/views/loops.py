@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..gpu.units import counted
 from ..ir.expr import Expr, Ranges
 from ..ir.instructions import instruction
 from ..ir.plan import Plan
@@ -92,7 +93,8 @@ def _loop(plan: Plan, loop: Loop, above: tuple[Loop, ...], depth: int) -> Row:
         ends = f"ends with iteration {last} in each block" if early else f"runs all iterations: {last}"
         words = f"{words}, {ends}"
         chips = (*chips, Chip("trimmed" if early else "trim without effect", "soft", ends, ends))
-    return Row(loop.id, loop.id, "loop", depth, glyph, colour, text, f"loop {loop.id}, {loop.extent} iterations, {words}", chips)
+    said = f"loop {loop.id}, {counted(loop.extent, 'iteration')}, {words}"
+    return Row(loop.id, loop.id, "loop", depth, glyph, colour, text, said, chips)
 
 
 def tight_bounds(plan: Plan, loop: Loop, above: tuple[Loop, ...]) -> str:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from html import escape
 
-from ..gpu.units import time_text, times_text
+from ..gpu.units import counted, time_text, times_text
 from ..run.facts import scaled
 from ..run.result import Run
 from .style import cards, table
@@ -37,7 +37,7 @@ def verdict(run: Run | None) -> str:
     cells = sum(c.checked for c in run.checks)
     other = f", and at {' and '.join(where for where, _ in run.ragged)}" if run.ragged else ""
     exact = ", exact inputs too" if run.exact else ""
-    return f"{word}: {cells:,} cells checked on {run.device}{exact}{other}" if run.checks else word
+    return f"{word}: {counted(cells, 'cell')} checked on {run.device}{exact}{other}" if run.checks else word
 
 
 def result_html(run: Run | None, against: tuple[Beside, ...], gpu: str, priced_us: float | None, notes: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
-from ..gpu.units import time_text, times_text
+from ..gpu.units import counted, time_text, times_text
 from ..run.search.result import SHOWN, SearchResult, Trial
 from .bars import interval_bar
 from .reprs import picture_of
@@ -86,7 +86,7 @@ def trial_html(trial: Trial, scale: Scale, *, start: bool = False, best: bool = 
         return f'<li class="{kind}">{inner}</li>'
     state = ", ".join(filter(None, ("the best" if best else "", "shown now" if here else "")))
     label = ". ".join(filter(None, (trial.label, time, words, state)))
-    title = f"take its {len(trial.steps)} steps as one action" if timing or trial.steps else trial.problem
+    title = f"take its {counted(len(trial.steps), 'step')} as one action" if timing or trial.steps else trial.problem
     more = ' aria-current="step"' if here else ""
     more += "" if timing or trial.steps else ' aria-disabled="true"'
     return (f'<button class="sstep {kind}" type="button" data-rove="" data-trial="{number}" aria-label="{escape(label)}" '

@@ -11,5 +11,6 @@ from ..whole_script import whole_script
 
 def resume_pane(session: Session, widget: str) -> ResumePane:
     """The whole script, the GPU that is planned for, and which output of the notebook holds the widget."""
-    return {"widget": widget, "text": whole_script(session), "target": session.target, "actions": json.dumps(session.history.actions()),
-            "steps": len(session.schedule.steps), "program": session.schedule.source.name}
+    return {"widget": widget, "text": whole_script(session), "target": session.target,
+            "actions": json.dumps(session.history.actions()), "steps": len(session.schedule.steps),
+            "program": session.schedule.source.name}

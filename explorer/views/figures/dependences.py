@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...gpu.units import counted
 from ...ir.text import written_text
 from ...poly.distances import Distance, distances
 from ...schedule import Schedule
 from .asked import Asked, Look
 from .palette import Theme
 from .picture import Drawing
-from .spec import Spec, axis, box, counted, layout, lines, note, points, spec
+from .spec import Spec, axis, box, layout, lines, note, points, spec
 
 LANES = 9
 """Lines beside the statements at most; the table has every dependence."""

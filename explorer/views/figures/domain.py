@@ -355,7 +355,7 @@ def _count(data: Domain) -> str:
     shown = " × ".join(f"{d} {start} … {start + (count - 1) * step}" + (f" (every {_nth(step)})" if step > 1 else "")
                        for d, (start, count, step) in zip(data.axes, data.window, strict=True))
     some = f"{len(data.cells):,} of {data.total:,} instances: {shown}"
-    return some if len(data.cells) < data.total else f"All {data.total:,} instances"
+    return some if len(data.cells) < data.total else f"All {data.total:,} instances" if data.total != 1 else "The one instance"
 
 
 def _nth(step: int) -> str:

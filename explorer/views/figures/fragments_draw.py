@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ...gpu.units import counted
 from ...schedule import Schedule
 from .asked import Asked, Look
 from .fragments import TOGETHER, Element, Fragments, fragments
 from .palette import CYCLE, Theme, on
 from .picture import Drawing
-from .spec import Spec, axis, counted, layout, points, spec
+from .spec import Spec, axis, layout, points, spec
 
 CELL = 19
 """Pixels of an element."""

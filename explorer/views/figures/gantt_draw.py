@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import floor, log10
 
-from ...gpu.units import time_text
+from ...gpu.units import counted, time_text
 from ...schedule import Schedule
 from ...strategies.pipelines.trace import Span
 from .asked import Asked, Look
 from .gantt import WORDS, Gantt, gantt
 from .palette import Theme, on
 from .picture import Drawing
-from .spec import FITTED, Spec, axis, bars, box, counted, layout, note, spec
+from .spec import FITTED, Spec, axis, bars, box, layout, note, spec
 
 ROW = 25
 SLOTS = 8

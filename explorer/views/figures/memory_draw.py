@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...gpu.units import counted
 from ...poly.traffic import BANKS, SECTOR_BYTES, WORD_BYTES
 from ...run.facts import scaled
 from ...schedule import Schedule
@@ -9,7 +10,7 @@ from .asked import Asked, Look
 from .memory import TileAccess, WarpAccess, memory
 from .palette import CYCLE, Theme, on
 from .picture import Drawing
-from .spec import Spec, axis, bars, box, counted, heat, layout, note, spec
+from .spec import Spec, axis, bars, box, heat, layout, note, spec
 
 LINE_BYTES = 4 * SECTOR_BYTES
 ROWS = 32

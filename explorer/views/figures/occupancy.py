@@ -11,13 +11,14 @@ from ...gpu.occupancy import Occupancy as Fill
 from ...gpu.occupancy import occupancy as fill_of
 from ...gpu.occupancy import waves
 from ...gpu.spec import Gpu
+from ...gpu.units import counted
 from ...kernel.resources import resources
 from ...run.facts import scaled
 from ...schedule import Schedule
 from .asked import Asked, Look
 from .palette import Theme, on
 from .picture import Drawing
-from .spec import Spec, axis, bars, counted, layout, lines, note, points, spec
+from .spec import Spec, axis, bars, layout, lines, note, points, spec
 
 RESOURCES = {
     "warps": "warps",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from math import ceil, log10
 from typing import Any
 
+from ...gpu.units import counted
 from ...schedule import Schedule
 from .asked import Asked, Look
 from .palette import Theme, on
 from .partials import Partials, partials
 from .picture import Drawing
-from .spec import Spec, axis, bars, counted, layout, note, spec
+from .spec import Spec, axis, bars, layout, note, spec
 
 LONGEST = 58
 """Characters of a level's words over its bar."""

@@ -204,11 +204,6 @@ def _config(solid: bool = False) -> Spec:
             "plotlyServerURL": "", "showTips": False}
 
 
-def counted(number: float, thing: str) -> str:
-    """``1 block``, ``1,024 blocks``."""
-    return f"{number:,} {thing}{'s' * (number != 1)}"
-
-
 def figure(spec_: Spec) -> Any:
     """A ``plotly.graph_objects.Figure`` of a spec, which shows the same buttons.
 
