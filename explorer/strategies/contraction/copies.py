@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ...ir.plan import Plan
@@ -13,6 +13,10 @@ TILE, THREADS_DOWN = 64, 8
 """Elements of a transposed tile along each of two axes, and threads across it."""
 PAIR_BYTES = 4
 """Bytes that a lane of a transposing copy takes at a time."""
+LEAST_TILE, BLOCKS = 8, 128
+"""Rows of a tile at least, and how many tiles an array is cut into first: what one block does is latency."""
+FEW_BLOCKS = 4 * BLOCKS
+"""Of all copies of a launch, for each of which a block is worth more than that blocks copy one after another."""
 THREADS, EACH = 256, 4
 """Threads of a block that copies rows, and elements of one of its threads."""
 
@@ -61,15 +65,49 @@ def copied_first(b: Builder, kernel: str, wanted: dict[str, Laid]) -> str:
     kernels = {k.id for k in b.plan.kernels}
     b.do("launch", kernel, after=copies[next(iter(wanted))])  # the first one that was made stands right before the product
     (product,) = (k.id for k in b.plan.kernels if k.id not in kernels)
-    tiles = {name: _tiled(b, name, copies[name], laid.moved) for name, laid in wanted.items() if laid.moved is not None}
-    grids = [[b.extent(loop) if loop else 1 for loop in t.blocks] for t in tiles.values()]
-    idle = prod(map(max, zip(*grids, strict=True))) > sum(map(prod, grids)) if grids else False
+    tiles = {name: _tiled(b, name, copies[name], laid) for name, laid in wanted.items() if laid.moved is not None}
+    grids = [[b.extent(loop) for loop in t.blocks] for t in tiles.values()]
+    every = sum(map(prod, grids))
+    padded = [[1] * (3 - len(grid)) + grid for grid in grids]  # along z, y and x
+    idle = prod(map(max, zip(*padded, strict=True))) > every if grids else False
+    together = ""
+    if idle or (len(tiles) > 1 and every <= FEW_BLOCKS):
+        for t in tiles.values():
+            b.do("coalesce", t.blocks)
+        tops = [t.blocks[0] for t in tiles.values()]
+        together = _one_after_the_other(b, tops) if every <= FEW_BLOCKS else ""
+        for loop in (together,) if together else tops:
+            b.do("bind", loop, "block.x")
+        tiles = {name: replace(t, blocks=(together or t.blocks[0],)) for name, t in tiles.items()}
     for name in wanted:
         if name in tiles:
-            _transposed(b, name, tiles[name], one_axis=idle)
+            _transposed(b, name, tiles[name])
         else:
             _row_by_row(b, copies[name])
     return product
+
+
+def _one_after_the_other(b: Builder, loops: list[str]) -> str:
+    """Iterations of their own for each of several copies in one loop, so that none waits for another in its block.
+
+    Before::
+
+        for x in 0…448
+            x_a[…] = …
+        for f in 0…256
+            f_a[…] = …
+
+    After::
+
+        for x in 0…704
+            x_a[…] = …     # where x < 448
+            f_a[…] = …     # where x >= 448
+    """
+    here = next(k for k in b.plan.kernels if any(n.id == loops[0] for n in k.body))
+    first, *others = sorted(loops, key=[n.id for n in here.body].index)
+    for loop in others:
+        b.do("shift", loop, b.extent(first)).do("fuse", first, loop)
+    return first
 
 
 def _row_by_row(b: Builder, nest: str) -> None:
@@ -91,57 +129,60 @@ def _row_by_row(b: Builder, nest: str) -> None:
 
 @dataclass(frozen=True)
 class _Tiles:
-    """The loops of a copy in square tiles: over tiles, before, across and along the moved axis ("" for none); within a tile."""
+    """The loops of a copy in square tiles: over tiles, before, across and along the moved axis; within a tile, and its lanes."""
 
-    blocks: tuple[str, str, str]
+    blocks: tuple[str, ...]
     inside: tuple[str, ...]
     lanes: str
 
 
-def _tiled(b: Builder, array: str, nest: str, axis: int) -> _Tiles:
-    """Divide a copy whose last axis was `axis` of the array into square tiles."""
-    *outer, row, moved = (x.id for x in chain(b.plan.loops[nest]))
-    size, inside = b.plan.array_of[array].dtype.bytes, list[str]()
-    wide, room = max(1, PAIR_BYTES // size), TILE
-    for loop in reversed((*outer[axis:], row)):  # as many whole rows as make a tile
+def _tiled(b: Builder, array: str, nest: str, laid: Laid) -> _Tiles:
+    """Divide a copy into square tiles of its last axis, `moved` of the array, and of what follows that axis in the array."""
+    loops, moved = dict(zip(laid.axes, (x.id for x in chain(b.plan.loops[nest])), strict=True)), laid.axes[-1]
+    size, inside, extents = b.plan.array_of[array].dtype.bytes, list[str](), b.plan.array_of[array].shape
+    wide = max(1, PAIR_BYTES // size)
+    before = [loops[n] for n in laid.axes if n < moved]
+    behind = [loops[n] for n in laid.axes if n > moved]
+    room, row, width = TILE, loops[len(extents) - 1], min(TILE, -(-extents[moved] // wide) * wide)
+    while room > LEAST_TILE and prod(extents) < BLOCKS * room * width:
+        room //= 2
+    for loop in (loops[n] for n in reversed(range(moved + 1, len(extents)))):  # as many whole rows as make a tile
         extent = b.extent(loop)
         part = extent if extent <= (room + TILE // 2 if loop == row else room) else max(1, room)
         room //= part
         if part > 1 or loop == row:
             inside.insert(0, b.plan.fresh(f"{loop}.i"))
             b.do("split", loop, part, inner=inside[0])
-    lanes = b.plan.fresh(f"{moved}.i")
-    b.do("split", moved, min(TILE, -(-b.extent(moved) // wide) * wide), inner=lanes)
-    b.do("reorder", (*outer[:axis], moved, *outer[axis:], row, *inside, lanes))
-    for group in (outer[:axis], [*outer[axis:], row]):
+    lanes = b.plan.fresh(f"{loops[moved]}.i")
+    b.do("split", loops[moved], width, inner=lanes)
+    b.do("reorder", (*before, loops[moved], *behind, *inside, lanes))
+    for group in (before, behind):
         if len(group) > 1:
             b.do("coalesce", tuple(group))
-    return _Tiles((outer[0] if axis else "", moved, (outer[axis:] or [row])[0]), tuple(inside), lanes)
+    return _Tiles((*before[:1], loops[moved], behind[0]), tuple(inside), lanes)
 
 
-def _transposed(b: Builder, array: str, tiles: _Tiles, one_axis: bool) -> None:
-    """Such a copy through shared memory: read and written along memory.
-
-    Copies of one launch share a grid.  With `one_axis` its blocks lie along one: where along three most of them would do nothing.
-    """
-    blocks, inside, lanes = tuple(filter(None, tiles.blocks)), list(tiles.inside), tiles.lanes
-    if one_axis:
-        b.do("coalesce", blocks).do("bind", blocks[0], "block.x")
-    else:
-        for loop, role in zip(tiles.blocks, ("block.z", "block.y", "block.x"), strict=True):
-            if loop:
-                b.do("bind", loop, role)
+def _transposed(b: Builder, array: str, tiles: _Tiles) -> None:
+    """Such a copy through shared memory: read and written along memory."""
+    blocks, inside, lanes = tiles.blocks, list(tiles.inside), tiles.lanes
+    if len(blocks) > 1:
+        for loop, role in zip(blocks, ("block.z", "block.y", "block.x")[-len(blocks):], strict=True):
+            b.do("bind", loop, role)
     size = b.plan.array_of[array].dtype.bytes
-    wide, down = max(1, PAIR_BYTES // size), inside[-1]
+    if len(inside) > 1 and max(map(b.extent, inside)) < THREADS_DOWN:  # no loop alone gives all threads their part
+        b.do("coalesce", tuple(inside))
+        inside = inside[:1]
+    wide, longest = max(1, PAIR_BYTES // size), max(reversed(inside), key=b.extent)
+    down = longest
     if b.extent(down) > THREADS_DOWN:
-        down = b.plan.fresh(f"{inside[-1]}.t")
-        b.do("split", inside[-1], THREADS_DOWN, inner=down)
+        down = b.plan.fresh(f"{longest}.t")
+        b.do("split", longest, THREADS_DOWN, inner=down)
     b.do("bind", down, "thread.y")
     pair = b.plan.fresh(f"{lanes}.v")
     if wide > 1 and b.extent(lanes) % wide == 0 and b.extent(lanes) > wide:
         b.do("split", lanes, wide, inner=pair)
     b.do("bind", lanes, "thread.x")
-    staged(b, array, blocks[0] if one_axis else blocks[-1], wide)
+    staged(b, array, blocks[-1], wide)
     if pair in b.plan.loops:
         staged_again(b, array, lanes)
         if not b.attempt("vectorize", pair):
