@@ -164,7 +164,7 @@ def _tiled(b: Builder, array: str, nest: str, laid: Laid) -> _Tiles:
 
 def _transposed(b: Builder, array: str, tiles: _Tiles) -> None:
     """Such a copy through shared memory: read and written along memory."""
-    blocks, inside, lanes = tiles.blocks, list(tiles.inside), tiles.lanes
+    blocks, inside, lanes, at = tiles.blocks, list(tiles.inside), tiles.lanes, tiles.blocks[-1]
     if len(blocks) > 1:
         for loop, role in zip(blocks, ("block.z", "block.y", "block.x")[-len(blocks):], strict=True):
             b.do("bind", loop, role)
@@ -182,7 +182,7 @@ def _transposed(b: Builder, array: str, tiles: _Tiles) -> None:
     if wide > 1 and b.extent(lanes) % wide == 0 and b.extent(lanes) > wide:
         b.do("split", lanes, wide, inner=pair)
     b.do("bind", lanes, "thread.x")
-    staged(b, array, blocks[-1], wide)
+    staged(b, array, at, wide)
     if pair in b.plan.loops:
         staged_again(b, array, lanes)
         if not b.attempt("vectorize", pair):
