@@ -105,11 +105,13 @@ def test_a_variant_is_taken_as_one_action(shown: Front, by_clock: list[dict[str,
     assert given["here"]
     shown.ask("search_apply", wait=True, trial=0)
     assert shown.session.schedule.steps == auto(start).steps
-    assert shown.session.history.before(shown.session.history.current) == "h0", "from the program as written"
+    assert shown.session.history.before(shown.session.history.current) == "h1", "undo goes back to what was shown"
     assert shown.panes["head"]["undo"] == f"search · {len(auto(start).steps)} steps"
     assert [t["here"] for t in shown.panes["search"]["trials"] if starts(t)] == [True]
     taken = [t["html"].partition(">")[0] for t in shown.panes["search"]["trials"] if t["here"]]
     assert all('aria-current="step"' in button and "shown now" in button for button in taken)
+    shown.ask("undo")
+    assert [t["label"] for t in shown.panes["search"]["trials"] if t["here"]] == ["as given"]
     shown.ask("undo")
     assert not any(t["here"] for t in shown.panes["search"]["trials"])
     shown.ask("search_apply", wait=True, trial=given["number"])

@@ -169,7 +169,7 @@ export class Moves {
     row.exMain.replaceChildren(
       h(`span.sign.${group.applies ? "good" : "bad"}`, { "aria-hidden": "true" }, group.applies ? "✓" : "✗"),
       h("b", null, group.name),
-      first.call ? h("code", null, argumentsOf(first)) : "",
+      first.call ? h("code", { title: argumentsOf(first) }, argumentsOf(first)) : "",
       more ? h("span.more", null, `+${more}`) : "",
       group.applies ? h("span.mhelp", null, first.title) : "",
     );

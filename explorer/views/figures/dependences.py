@@ -236,7 +236,8 @@ def draw(data: Dependences, theme: Theme) -> Spec:
         box(0, middle - half, column, middle + half, line=solid, layer="below", opacity=0.6) for middle, half in rows.values()
     ]
     page["annotations"] += notes
-    page["meta"] = {"within": [[at, column] for at, one in enumerate(page["annotations"]) if one["x"] < column]}
+    edge = max(right, 11)
+    page["meta"] = {"within": [[at, column if one["x"] < column else edge] for at, one in enumerate(page["annotations"])]}
     return spec(traces, page)
 
 
