@@ -93,7 +93,8 @@ def ablation(schedule: Schedule, asked: Asked, look: Look) -> Ablation | str:
     focus = next((n for n in found if n in around), max(found, key=lambda n: found[n].most))
     loop = asked.one_of("loop", "loop", words, focus)
     s = found[loop]
-    most = asked.number("stages", "stages", min(2, s.most), min(MOST, s.most), min(USUAL, s.most))
+    high = min(MOST, max(s.most, s.stages))  # its own may be one more than its iterations
+    most = asked.number("stages", "stages", min(2, s.most), high, max(min(USUAL, s.most), min(MOST, s.stages)))
     bare, way = without(schedule, loop), template(schedule.steps, loop)
     base = bare.plan if bare else None
     if base is None or loop not in base.loops:

@@ -152,6 +152,7 @@ def draw(data: Occupancy, theme: Theme) -> Spec:
     fills = [theme.thread if n == data.fill.limiter else theme.plain for n in names]
     text = [
         counted(data.fill.limits[n], "block") + (" ◀ limits" if n == data.fill.limiter else "")
+        + (", beyond the axis" if data.fill.limits[n] > most else "")
         for n in names
     ]
     inside = [shown[n] > most * 0.3 for n in names]

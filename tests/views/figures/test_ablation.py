@@ -156,3 +156,12 @@ def test_every_cell_can_be_made_by_hand() -> None:
         now = now.apply(Pipeline("k.i", 2, asynchronous=False)) if c.level else now
         assert price(now.plan, H200).total_us == pytest.approx(c.predicted_us)
         assert replace(now).judgement.emittable
+
+
+def test_more_stages_than_iterations_have_their_place() -> None:
+    """The schedule that is shown was in no cell."""
+    s = matmul(K=8)
+    loop = of(s).loop
+    trips = s.plan.loops[loop].extent
+    deep = s.pipeline(loop, trips + 1, asynchronous=False)
+    assert [(c.stages, c.level) for c in of(deep).cells if c.here] == [(trips + 1, 0)]
