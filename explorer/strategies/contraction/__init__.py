@@ -6,9 +6,9 @@ tilings are a small space (:mod:`~explorer.strategies.contraction.shapes`), rank
 slices where tiles are few (:mod:`~explorer.strategies.contraction.slices`).  Sums straight into an output, in any order of the
 loops, get a temporary first (:mod:`~explorer.strategies.contraction.outputs`); products among other nests come apart
 (:mod:`~explorer.strategies.contraction.apart`).  A convolution is a product whose tiles are boxes of pixels (implicit: no matrix
-of windows is in memory), one for each of its groups (:mod:`~explorer.strategies.contraction.groups`); results that lie otherwise
-than tiles are copied behind (:mod:`~explorer.strategies.contraction.laid_out`).  Pipelines over several stages are ALCOP's (Huang et
-al., MLSys 2023).
+of windows is in memory), one for each of its groups (:mod:`~explorer.strategies.contraction.groups`); results that lie
+otherwise than tiles are copied behind (:mod:`~explorer.strategies.contraction.laid_out`).  Pipelines over several stages are
+ALCOP's (Huang et al., MLSys 2023).
 """
 
 from __future__ import annotations

@@ -66,25 +66,35 @@ def copied_first(b: Builder, kernel: str, wanted: dict[str, Laid]) -> str:
     b.do("launch", kernel, after=copies[next(iter(wanted))])  # the first one that was made stands right before the product
     (product,) = (k.id for k in b.plan.kernels if k.id not in kernels)
     tiles = {name: _tiled(b, name, copies[name], laid) for name, laid in wanted.items() if laid.moved is not None}
-    grids = [[b.extent(loop) for loop in t.blocks] for t in tiles.values()]
-    every = sum(map(prod, grids))
-    padded = [[1] * (3 - len(grid)) + grid for grid in grids]  # along z, y and x
-    idle = prod(map(max, zip(*padded, strict=True))) > every if grids else False
-    together = ""
-    if idle or (len(tiles) > 1 and every <= FEW_BLOCKS):
-        for t in tiles.values():
-            b.do("coalesce", t.blocks)
-        tops = [t.blocks[0] for t in tiles.values()]
-        together = _one_after_the_other(b, tops) if every <= FEW_BLOCKS else ""
-        for loop in (together,) if together else tops:
-            b.do("bind", loop, "block.x")
-        tiles = {name: replace(t, blocks=(together or t.blocks[0],)) for name, t in tiles.items()}
+    tiles = _over_blocks(b, tiles)
     for name in wanted:
         if name in tiles:
             _transposed(b, name, tiles[name])
         else:
             _row_by_row(b, copies[name])
     return product
+
+
+def _over_blocks(b: Builder, tiles: dict[str, _Tiles]) -> dict[str, _Tiles]:
+    """The tiles of all copies of a launch, each with the loops that its blocks run along: up to three, or a single bound one.
+
+    Along three axes each copy has the blocks with the lowest numbers, and a block copies a tile of each, one after another.  One
+    axis is better where three would leave most blocks idle, as where one copy has many images and another one many channels.
+    """
+    grids = [[b.extent(loop) for loop in t.blocks] for t in tiles.values()]
+    every = sum(map(prod, grids))
+    largest = map(max, zip(*([1] * (3 - len(grid)) + grid for grid in grids), strict=True))  # along z, y and x
+    few = every <= FEW_BLOCKS
+    if len(tiles) < 2 or not (few or prod(largest) > every):
+        return tiles
+    for t in tiles.values():
+        b.do("coalesce", t.blocks)
+    tops = [t.blocks[0] for t in tiles.values()]
+    if few:
+        tops = [_one_after_the_other(b, tops)] * len(tops)
+    for loop in dict.fromkeys(tops):
+        b.do("bind", loop, "block.x")
+    return {name: replace(t, blocks=(top,)) for (name, t), top in zip(tiles.items(), tops, strict=True)}
 
 
 def _one_after_the_other(b: Builder, loops: list[str]) -> str:

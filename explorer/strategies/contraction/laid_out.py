@@ -22,7 +22,7 @@ from .copies import PAIR_BYTES, THREADS_DOWN, TILE, staged, staged_again
 from .form import ProductForm, product_form
 
 
-class Laid(NamedTuple):
+class LaidOut(NamedTuple):
     """A product whose results are copied behind it.
 
     Attributes
@@ -38,7 +38,7 @@ class Laid(NamedTuple):
     nbytes: int
 
 
-def results_copied(schedule: Schedule, form: ProductForm) -> Laid | None:
+def results_copied(schedule: Schedule, form: ProductForm) -> LaidOut | None:
     """The product with its results laid out for its tiles, and a launch that copies them; None where they lie so, or cannot.
 
     Before::
@@ -70,7 +70,7 @@ def results_copied(schedule: Schedule, form: ProductForm) -> Laid | None:
     return None
 
 
-def _made(schedule: Schedule, form: ProductForm) -> Laid | None:
+def _made(schedule: Schedule, form: ProductForm) -> LaidOut | None:
     b, longest = Builder(schedule, judged=False), max(zip(form.column_extents, form.columns, strict=True))[1]
     result = _result(b.plan, form)
     index = index_of(b.plan, result, len(b.plan.statement_of[result.statement].reads)) if result else None
@@ -96,7 +96,7 @@ def _made(schedule: Schedule, form: ProductForm) -> Laid | None:
     loops = [x.id for x in chain(body[0])] if len(body) == 1 else []
     b.attempt("reorder", (*(x for x in loops if x != longest), longest))
     found = product_form(b.schedule, form.kernel)
-    return None if found is None or found.columns[-1] != longest else Laid(
+    return None if found is None or found.columns[-1] != longest else LaidOut(
         b.schedule, found, b.plan.array_of[copy.target.array].nbytes)
 
 
