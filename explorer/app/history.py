@@ -131,19 +131,29 @@ class History:
             parent = state.id
         return path
 
-    def leap(self, start: str, end: str, title: str) -> None:
-        """Make the steps between two states of one line one action, which ends at `end` and is taken from what is shown."""
+    def leap(self, start: str, end: str, title: str, shown: str = "") -> None:
+        """Make the steps between two states of one line one action, which ends at `end` and was taken where `shown` was shown."""
         if start == end:
             return
-        shown = "" if self.current in (s.id for s in self.line(end)) else self.current
+        self.leaps.pop(end, None)
+        if shown in (s.id for s in self.line(end)) or not self._leads_away(shown, end):
+            shown = ""
         if shown or len(self.inside(start, end)) > 0:
             self.leaps[end] = Leap(start, title, shown)
+
+    def _leads_away(self, shown: str, end: str) -> bool:
+        """Whether the way back from a state does not come through another one; of two actions taken from each other the later one
+        keeps its way.
+        """
         at: str | None = shown
-        while at:  # of two actions taken from each other the later one knows its way back
+        while at:
             leap = self.leaps.get(at)
             if leap and leap.shown == end:
                 self.leaps[at] = replace(leap, shown="")
+            if at == end:
+                return False
             at = self.before(at)
+        return True
 
     def actions(self) -> tuple[tuple[int, int, str], ...]:
         """The actions of several steps on the line to the current state: steps before, steps with it, title."""
@@ -174,7 +184,7 @@ class History:
     def folded(self) -> frozenset[str]:
         """States inside of one action that nobody has looked at, run, or gone on from."""
         parents = Counter(s.parent for s in self.states.values())
-        used = {self.current, *self.leaps, *(leap.start for leap in self.leaps.values())}
+        used = {self.current, *self.leaps, *(i for leap in self.leaps.values() for i in (leap.start, leap.shown))}
         between = {i for end, leap in self.leaps.items() for i in self.inside(leap.start, end)}
         return frozenset(i for i in between - used if parents[i] == 1 and self.states[i].run is None)
 

@@ -129,10 +129,11 @@ class Session:
             return self._walked(self.history.root(start, self.history.current).id, done, title)
 
     def _walked(self, start: str, done: Sequence[tuple[Transform, Schedule]], title: str) -> State:
-        path = self.history.grow(start, done)
+        shown, path = self.history.current, self.history.grow(start, done)
         end = path[-1].id if path else start
+        self.history.show(end)  # states inside of an action that it is in are steps again, before a new one is made
         if title:
-            self.history.leap(start, end, title)
+            self.history.leap(start, end, title, shown)
         return self._shown(end)
 
     def undo(self) -> State:

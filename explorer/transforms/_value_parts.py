@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -88,6 +88,10 @@ def part_of(plan: Plan, leaf: Leaf, slot: int, dtype: str, around: tuple[Loop, .
                   "nothing may be rounded", "a type that does, or none")
     if not holds(kind, wide) and kind.kind != "float":
         return no(f"{kind.name} does not hold the part of {leaf.id}", f"it is {wide.name}", "a type of floats, or none")
+    types = [plan.array_of[r.array].dtype for r in s.reads]
+    if kind.kind == "float" and wide.kind != "float" and (op := next(_whole_uses(s.value, slot, part, types), "")):
+        return no(f"{kind.name} does not hold the part of {leaf.id}", f"it is {wide.name}, and {op!r} of it is asked for: a type "
+                  "of floats would round, or has no such operation", "a type of whole numbers, or none")
     temporary = Array(plan.fresh(f"{array.name}_p"), kind, array.shape, "temporary", array.given)
     asked = [replace(c, expr=e) for c in s.domain if (e := told.over(c.expr)) is not None]
     domain = asked if array.role == "temporary" else []  # other elements of it may have no value
@@ -114,6 +118,22 @@ def part_of(plan: Plan, leaf: Leaf, slot: int, dtype: str, around: tuple[Loop, .
 
 
 _TEMPORARY = Read(-1)
+
+
+LINEAR = {"add", "sub", "mul", "neg"}
+"""Operations on whole numbers that floats have, too, and that round no worse than their arguments."""
+
+
+def _whole_uses(node: Scalar, slot: int, part: Sequence[Scalar], types: Sequence[DType]) -> Iterator[str]:
+    """Other operations on whole numbers between a value and a part of it that has a read."""
+    if node in part or not any(isinstance(x, Read) and x.slot == slot for x in walk(node)):
+        return
+    if type_of(node, types).kind != "float" and isinstance(node, (Call, Cast)):
+        name = node.op if isinstance(node, Call) else "cast"
+        if name not in LINEAR:
+            yield name
+    for child in children(node):
+        yield from _whole_uses(child, slot, part, types)
 
 
 def _user(s: Statement, array: str, part: list[object], names: tuple[str, ...], temporary: str) -> User | None:

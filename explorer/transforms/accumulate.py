@@ -191,8 +191,14 @@ def started(u: Updates) -> tuple[tuple[str, ...], tuple[Constraint, ...]]:
         names[mine.terms[0][0]] = new - mine.const
     elements = renamed(init.domain, names)
     whole = replace(init, dims=finish.dims, domain=elements)
-    if set(names) != set(init.dims) or dim_ranges(whole) != dim_ranges(replace(whole, domain=finish.domain)):
+    known = dim_ranges(whole)
+    if set(names) != set(init.dims) or known != dim_ranges(replace(whole, domain=finish.domain)):
         return (), ()
+    loops = {x.id: x.range for x in (*u.above, *finish.loops)}  # they may be those of the updates, and no more
+    for loop, e in finish.when:
+        (low, high), (first, last) = e.interval(known), loops[loop]
+        if low < first or high > last:
+            return (), ()
     return ((init.name,), elements) if starts_all(init, _updated(s), u.plan.array_of[s.target.array]) else ((), ())
 
 

@@ -73,7 +73,7 @@ class Rearrange(Transform):
                       hint=f"each of 0 to {rank - 1} once" if rank else "an array with axes")
         if not 0 <= self.pad <= MOST_PAD:
             return no(f"pad={self.pad} is no padding of a row", hint=f"0 to {MOST_PAD} elements")
-        if self.axes == tuple(range(rank)) and not (self.pad and rank):
+        if self.axes == tuple(range(rank)) and not (self.pad and rank) and not array.pitch:
             return no(f"{self.array} has its axes in this order already", hint="another order, or a pad" if rank else "")
         if not any(r.array == self.array for s in plan.program.statements for r in s.reads):
             return no(f"nothing reads {self.array}")

@@ -106,3 +106,30 @@ def test_undo_goes_back_to_what_was_shown() -> None:
     assert made.undo().id == other.id
     assert made.undo().id == "h0"  # the way back from the third is forgotten: it would lead in a circle
     assert made.history.before("h0") is None
+
+
+def test_ways_back_end_at_the_program() -> None:
+    """A session hung, or undo went in a circle, where an action ended on the way to what was shown."""
+    start = Session(scaled()).schedule
+    whole = [start.split("i", 8)]
+    whole.append(whole[0].unroll("i.i"))
+    steps = [(s.steps[-1], s) for s in whole]
+    made = Session(scaled())
+    first = made.follow(start, steps, "a strategy").id
+    made.apply("s.bind('i', 'block.x')")
+    assert made.follow(start, steps, "a strategy").id == first  # what is shown comes after its end
+    assert made.undo().id == "h0"
+    made = Session(scaled())
+    made.follow(start, steps, "a strategy")
+    inside = made.follow(start, steps[:1], "a search").id  # the end is inside of the action before
+    seen = [inside]
+    while made.history.before(seen[-1]) is not None:
+        seen.append(made.undo().id)
+        assert len(seen) < 5
+    assert seen[-1] == "h0"
+    made = Session(scaled())
+    made.apply("s.bind('i', 'block.x')")
+    made.follow(start, steps[:1], "a strategy")
+    made.goto("h0")
+    made.follow(start, steps[:1], "a strategy")
+    assert made.undo().id == "h0"  # and not to what was shown when it was taken first

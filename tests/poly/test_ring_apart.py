@@ -66,3 +66,22 @@ def test_the_figure_asks_which() -> None:
     assert str(plot.legality(stages=3)).startswith("Where pipelines of y_s in k are legal")
     with pytest.raises(FigureError, match="one of y_s, x_s"):
         plot.legality(copies="z_s")
+
+
+def test_two_steps_of_one_loop_are_asked_about_apart() -> None:
+    """The plan shows one ring; the family of one of the steps pipelines its own copies alone."""
+    with pytest.raises(TransformError, match="pipelines that differ"):
+        apart("async", "async", (3, 3)).pipeline_conditions("k")
+
+
+def test_steps_behind_that_need_the_pipeline_or_move_its_loop_say_so() -> None:
+    one = apart("async", "async", (1, 1)).pipeline("k", 3)
+    assert one.pipeline_conditions("k").counterexample(2, 0, 1).caught
+    with pytest.raises(TransformError, match="cannot be taken without the pipeline of k"):
+        one.unroll("k.pro").pipeline_conditions("k").counterexample(2, 0, 1)
+    moved = one.shift("k", 1).pipeline_conditions("k").counterexample(2, 0, 1)
+    assert not moved.caught
+    assert "the other steps of this schedule make no such pipeline" in str(moved)
+    both = apart("async", "async", (1, 1)).pipeline("k", 4, copies=("x_s",), asynchronous=False)
+    both = both.pipeline("k", 2, copies=("y_s",), asynchronous=False).bind("x_s.v.pro", "seq")
+    assert "cannot be taken without the pipeline of k" in str(both.plot.legality(copies="x_s"))

@@ -280,3 +280,21 @@ def argmax_rows(x: ex.f32[M, N], y: ex.i32[M]):
     assert made.plan.array_of["x_p"].dtype.name == "i64"
     assert made.run(device="cpu", time=False).correct
     assert not Precompute("S1", "x_p", "f16").check(made.plan)
+
+
+@pytest.mark.parametrize(("value", "op"), [("ex.where(q[i] * 2049 - 2049 * j == 0, x[i, j], 0.0)", "eq"),
+                                           ("x[i, j] * ex.cast((q[i] * 4099 + j) % 2, ex.f32)", "mod")])
+def test_whole_numbers_that_are_compared_or_divided_stay_whole(value: str, op: str) -> None:
+    """In a type of floats they were rounded before they were compared; and floats have no remainder (the text did not compile)."""
+    s = define(f"""
+@ex.program
+def chosen(q: ex.i32[M], x: ex.f32[M, N], y: ex.f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            y[i, j] = {value}
+""").schedule(M=8, N=8)
+    for dtype in ("f16", "f32", "f64"):
+        verdict = Precompute("S0", "q", dtype).check(s.plan)
+        assert not verdict
+        assert f"{op!r} of it is asked for" in verdict.why
+    assert s.precompute("S0", "q").run(device="cpu", time=False).correct

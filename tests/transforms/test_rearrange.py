@@ -11,7 +11,7 @@ from explorer.errors import IllegalSchedule, TransformError
 from explorer.poly.overapproximated import overapproximates
 from explorer.transforms.launch import Launch
 
-N, C, H = ex.sizes("N C H")
+N, C, H, M, K = ex.sizes("N C H M K")
 
 
 @ex.program
@@ -52,6 +52,17 @@ def gradient(x: ex.f32[N, C, H], g: ex.f32[N, H], y: ex.f32[C, 3]):
                     if 0 <= h + s - 1 < H:
                         total += x[n, c, h + s - 1] * g[n, h]
             y[c, s] = total
+
+
+@ex.program
+def conditional(x: ex.f32[M, K, N], y: ex.f32[M]):
+    for i in range(M):
+        y[i] = 0.0
+    for i2 in range(M):
+        for k in range(K):
+            for l in range(N):
+                if k + i2 >= 2:
+                    y[i2] += x[i2, k, l]
 
 
 @ex.program
@@ -179,3 +190,17 @@ def test_loops_leave_out_iterations_in_which_nothing_runs() -> None:
     assert whole.plan.loops["i_2"].extent == 12
     assert whole.shift("i_2", 2).plan.loops["i_2"].range == (2, 10)
     assert whole.shift("i_2", 2).run(device="cpu", time=False, checked=True).correct
+
+
+def test_a_pad_can_be_taken_back() -> None:
+    s = gradient.schedule(N=4, C=5, H=6).rfactor("total", "h", axes=(0,)).rearrange("total_p", (0, 1, 2), pad=3)
+    assert s.plan.array_of["total_p"].stored == (6, 5, 6)
+    assert s.rearrange("total_p", (0, 1, 2)).plan.array_of["total_p"].stored == (6, 5, 3)
+
+
+def test_loops_that_walk_fewer_elements_than_were_started_keep_the_identity() -> None:
+    """skew leaves out what has no terms, so the loops of the last statement would not reach all that rfactor started."""
+    s = conditional.schedule(M=4, K=8, N=8).rfactor("S1", "k").distribute("k", after="S1_init").skew("k.2", "i2", 1)
+    s = s.accumulate("y_p", at="i2")
+    assert any(st.update for st in s.plan.program.statements if st.name == "S1_combine_2")
+    assert s.run(device="cpu", time=False, checked=True).correct

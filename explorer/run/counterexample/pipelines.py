@@ -192,6 +192,9 @@ class PipelineConditions:
         made = Made(self.kin, cell.stages, cell.release_distance, cell.in_flight)
         if cell.least is None:
             return Counterexample(str(made), False, f"{made} is right for every trip count")
+        there = ring(self.kin.plan(cell.stages, cell.release_distance, cell.in_flight), self.loop, self.of)
+        if not isinstance(there, Ring):  # steps behind the pipeline have moved its loop
+            return Counterexample(str(made), False, f"the other steps of this schedule make no such pipeline: {there}")
         for sizes, small in self._sized(cell.least.K):
             plan = made.rewrite(small.plan)
             if finding := refusal(plan):
@@ -288,7 +291,10 @@ def pipeline_conditions(schedule: Schedule, loop: str, flight: str = "", of: tup
     family = Family(known, kin.flight)
     mine = Family(own, kin.flight).own if isinstance(own, Ring) and own.shape == known.shape else None
     found = PipelineConditions(loop, schedule, kin, family, condition(family), mine, known.trips, of)
-    return replace(found, condition=condition_by_lead(tuple(_leads(found, schedule.plan)))) if of else found
+    try:
+        return replace(found, condition=condition_by_lead(tuple(_leads(found, schedule.plan)))) if of else found
+    except TransformError as error:  # its other steps need the pipeline
+        return error.what
 
 
 def _leads(found: PipelineConditions, plan: Plan) -> Iterator[Lead]:

@@ -101,8 +101,7 @@ def kin_of(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] 
         The copies whose pipeline is in question, the loop's others stay as they are; by default all of the loop.
     """
     way = template(schedule.steps, loop, of)
-    across = isinstance(way, Pipeline) and way.across
-    if way in schedule.steps and not across and isinstance(ring(schedule.plan, loop, of), Ring):
+    if way in schedule.steps and _shows_all(way, ring(schedule.plan, loop, of)):
         around = schedule.plan.loops[loop]  # the plan shows all that is asked: the steps behind need not be taken again
         taken = any(isinstance(x, Overlap) and x.loop == loop for x in schedule.steps)
         over = Overlap(loop) if taken else overlap_of(schedule.plan, around)
@@ -120,6 +119,13 @@ def kin_of(schedule: Schedule, loop: str, flight: str = "", of: tuple[str, ...] 
     if isinstance(way, Pipeline) and way.across and not way.check(bare.plan):  # the loop around it has been divided since
         way = replace(way, across="")
     return _kin(bare.plan, way, overlap_of(bare.plan, bare.plan.loops[loop]), flight)
+
+
+def _shows_all(way: Way, found: Ring | str) -> bool:
+    """Whether a pipelined loop is what one step has made, so that its plan shows the family."""
+    if isinstance(found, str) or (isinstance(way, Pipeline) and way.across):
+        return False
+    return isinstance(way, Specialise) or not way.copies or {c.statement for c in found.copies} <= {*way.copies}
 
 
 def _kin(base: Plan | Callable[[], Plan], way: Way, over: Overlap | None, flight: str) -> Kin | str:
