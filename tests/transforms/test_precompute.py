@@ -285,7 +285,7 @@ def argmax_rows(x: ex.f32[M, N], y: ex.i32[M]):
 @pytest.mark.parametrize(("value", "op"), [("ex.where(q[i] * 2049 - 2049 * j == 0, x[i, j], 0.0)", "eq"),
                                            ("x[i, j] * ex.cast((q[i] * 4099 + j) % 2, ex.f32)", "mod")])
 def test_whole_numbers_that_are_compared_or_divided_stay_whole(value: str, op: str) -> None:
-    """In a type of floats they were rounded before they were compared; and floats have no remainder (the text did not compile)."""
+    """In a type of floats they were rounded before they were compared; and floats have no remainder: no text."""
     s = define(f"""
 @ex.program
 def chosen(q: ex.i32[M], x: ex.f32[M, N], y: ex.f32[M, N]):

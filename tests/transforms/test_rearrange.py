@@ -60,9 +60,9 @@ def conditional(x: ex.f32[M, K, N], y: ex.f32[M]):
         y[i] = 0.0
     for i2 in range(M):
         for k in range(K):
-            for l in range(N):
+            for n in range(N):
                 if k + i2 >= 2:
-                    y[i2] += x[i2, k, l]
+                    y[i2] += x[i2, k, n]
 
 
 @ex.program
