@@ -6,6 +6,7 @@ time and place are quasi-affine *functions* of the instance.  Everything is cach
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -56,6 +57,8 @@ def _value_map(statement: Statement, values: tuple[Expr, ...], name: str) -> isl
     return function(instance(statement), name, values)
 
 
+@lru_cache(maxsize=4096)
+@alone
 def extremes(statement: Statement, value: Expr) -> tuple[int, int] | None:
     """The least and the largest value over all instances; None where there are none, or where that is not decided in time."""
     try:
@@ -115,18 +118,21 @@ def _access(statement: Statement, slot: int, array: Array) -> isl.Map:
 @alone
 def same_elements(a: Statement, b: Statement, array: Array) -> bool:
     """Whether two statements write the same elements of an array; False where that is not decided within a budget."""
-    try:
-        with budget(BUDGET):
-            return _written(a, array).is_equal(_written(b, array))
-    except Undecided:
-        return False
+    return _in_time(lambda: _written(a, array).is_equal(_written(b, array)))
 
 
+@lru_cache(maxsize=2048)
+@alone
 def starts_all(a: Statement, b: Statement, array: Array) -> bool:
     """Whether a statement writes all elements of an array that another one does; False where that is not decided in time."""
+    return _in_time(lambda: _written(b, array).is_subset(_written(a, array)))
+
+
+def _in_time(ask: Callable[[], bool]) -> bool:
+    """The answer of isl; False where that is not found within a budget."""
     try:
         with budget(BUDGET):
-            return _written(b, array).is_subset(_written(a, array))
+            return ask()
     except Undecided:
         return False
 
