@@ -193,7 +193,11 @@ class _Late(Question["isl.Map | None"]):
 
 
 def _across(plan: Plan, d: Dependence, a: Placed, b: Placed) -> isl.Map | None:
-    """The pairs that run in different blocks of one launch, or None."""
+    """The pairs that run in different blocks of one launch, or None: of a loop that the host runs each iteration is a launch, and
+    what stands beside it has one of its own before there is a text.
+    """
+    if _hosted(a) != _hosted(b):
+        return None
     axes = [i for i in range(3) if not (_own_copy(plan, d, a, i) or _own_copy(plan, d, b, i))]
     everywhere = any(_replicated(plan, p) and p.free[i] for i in axes for p in (a, b))
     where_a, where_b = place_exprs(a), place_exprs(b)
@@ -203,6 +207,10 @@ def _across(plan: Plan, d: Dependence, a: Placed, b: Placed) -> isl.Map | None:
     places: Values = (tuple(where_a[i] for i in used), tuple(where_b[i] for i in used))
     launches = _launches(a, b)
     return decide(_Apart(Pairs.of(d, a, b), places, launches, everywhere))
+
+
+def _hosted(p: Placed) -> set[str]:
+    return {x.id for x in p.above if x.role == "launch"}
 
 
 def _launches(a: Placed, b: Placed) -> Values:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from ..ir.dtype import DType
 from ..ir.program import Access, Program, Statement
-from ..ir.scalar import Call, Cast, Read, Scalar, type_of, walk
+from ..ir.scalar import Call, Cast, Read, Scalar, children, type_of, walk
 from ._value_parts import ORIGIN, factors_of, holds, spelled
 from .inline import substituted
 
@@ -37,7 +37,7 @@ def stored_narrower(source: Statement, now: Statement, program: Program, copied:
     full = written_out(now, program)
     if spelled(full.value, full.reads) == spelled(source.value, source.reads):
         return replace(source, value=full.value, reads=full.reads)
-    return _by_factors(source, now, narrow, writers, copied)
+    return replace(source, value=_Rounding(source, now, narrow, writers, copied).of(source.value, now.value))
 
 
 def written_out(statement: Statement, program: Program) -> Statement:
@@ -51,33 +51,73 @@ def written_out(statement: Statement, program: Program) -> Statement:
 def _narrowest(array: str, writers: Mapping[str, Statement], program: Program) -> DType | None:
     """The type to which a part is rounded, or one that it is made of; None where none is."""
     own, kind = writers[array], program.array_of[array].dtype
-    types = [program.array_of[r.array].dtype for r in own.reads]
-    if not (holds(kind, types[0]) if own.value == Read(0) else type_of(own.value, types) == kind):
+    if not holds(kind, _content(array, writers, program)):
         return kind
     return next((found for r in own.reads if r.array in writers and (found := _narrowest(r.array, writers, program))), None)
 
 
-def _by_factors(s: Statement, now: Statement, narrow: Mapping[Access, DType], writers: Mapping[str, Statement],
-                copied: Mapping[str, str]) -> Statement:
-    """The statement with the factors rounded that stand for some reads, by the arrays that they are made of."""
-    factors, left = factors_of(s.value), list[Scalar]()
-    kept = [_arrays(f, now, copied) for f in factors_of(now.value)
-            if not any(isinstance(n, Read) and now.reads[n.slot] in narrow for n in walk(f))]
-    for f in factors:
-        mine = _arrays(f, s, {})
-        if mine in kept:
-            kept.remove(mine)
-        else:
-            left.append(f)
-    made_of, kinds = {r.array: _made_of(r.array, writers) for r in narrow}, {r.array: kind for r, kind in narrow.items()}
-    groups: dict[str, list[Scalar]] = {}
-    for f in left:
-        best = max(made_of, key=lambda name, f=f: len(made_of[name] & _arrays(f, s, {})))
-        groups.setdefault(best, []).append(f)
-    for name, group in groups.items():
-        whole = Cast(kinds[name], reduce(lambda a, b: Call("mul", (a, b)), group))
-        factors = [whole if f is group[0] else f for f in factors if f is group[0] or all(f is not g for g in group)]
-    return replace(s, value=reduce(lambda a, b: Call("mul", (a, b)), factors))
+def _content(array: str, writers: Mapping[str, Statement], program: Program) -> DType:
+    """The type of the values that a part is given; of a part that is a copy of one, of the values that it has."""
+    own = writers[array]
+    types = [program.array_of[r.array].dtype for r in own.reads]
+    if own.value != Read(0):
+        return type_of(own.value, types)
+    source = own.reads[0].array
+    if source not in writers:
+        return types[0]
+    content = _content(source, writers, program)
+    return content if holds(types[0], content) else types[0]
+
+
+@dataclass(frozen=True)
+class _Rounding:
+    """How a statement of the source is rounded as the schedule's statement, whose reads of narrower parts are `narrow`."""
+
+    source: Statement
+    now: Statement
+    narrow: Mapping[Access, DType]
+    writers: Mapping[str, Statement]
+    copied: Mapping[str, str]
+
+    def of(self, node: Scalar, now: Scalar) -> Scalar:
+        """A value of the source, where the schedule has another one: rounded where that reads a part which was rounded."""
+        if not self._is_narrow(now):
+            return node
+        if isinstance(node, Call) and node.op == "mul":
+            return self._of_factors(factors_of(node), factors_of(now))
+        if isinstance(now, Read):
+            return Cast(self.narrow[self.now.reads[now.slot]], node)
+        own, other = children(node), children(now)
+        if type(node) is not type(now) or getattr(node, "op", "") != getattr(now, "op", "") or len(own) != len(other):
+            return node
+        made = tuple(map(self.of, own, other))
+        if isinstance(node, Cast):
+            return replace(node, arg=made[0])
+        return replace(node, args=made) if isinstance(node, Call) else node
+
+    def _is_narrow(self, node: Scalar) -> bool:
+        return any(isinstance(n, Read) and self.now.reads[n.slot] in self.narrow for n in walk(node))
+
+    def _of_factors(self, factors: list[Scalar], now: list[Scalar]) -> Scalar:
+        """A product with the factors rounded that stand for some reads, by the arrays that they are made of."""
+        s, left = self.source, list[Scalar]()
+        kept = [_arrays(f, self.now, self.copied) for f in now if not self._is_narrow(f)]
+        for f in factors:
+            mine = _arrays(f, s, {})
+            if mine in kept:
+                kept.remove(mine)
+            else:
+                left.append(f)
+        kinds = {r.array: kind for r, kind in self.narrow.items()}
+        made_of = {name: _made_of(name, self.writers) for name in kinds}
+        groups: dict[str, list[Scalar]] = {}
+        for f in left:
+            best = max(made_of, key=lambda name, f=f: len(made_of[name] & _arrays(f, s, {})))
+            groups.setdefault(best, []).append(f)
+        for name, group in groups.items():
+            whole = Cast(kinds[name], reduce(lambda a, b: Call("mul", (a, b)), group))
+            factors = [whole if f is group[0] else f for f in factors if f is group[0] or all(f is not g for g in group)]
+        return reduce(lambda a, b: Call("mul", (a, b)), factors)
 
 
 def _arrays(node: Scalar, s: Statement, copied: Mapping[str, str]) -> frozenset[str]:

@@ -285,6 +285,19 @@ def holds(kind: DType, other: DType) -> bool:
     return kind.kind == "float" and other.kind != "float" and 2 * other.bytes <= kind.bytes
 
 
+def without_returns(value: Scalar, types: Sequence[DType]) -> Scalar:
+    """A value without conversions to a type that has all its numbers, and back."""
+
+    def change(node: Scalar) -> Scalar | None:
+        if not (isinstance(node, Cast) and isinstance(node.arg, Cast)):
+            return None
+        inner = node.arg.arg
+        same = type_of(inner, types) == node.dtype and holds(node.arg.dtype, node.dtype)
+        return without_returns(inner, types) if same else None
+
+    return rebuild(value, change)
+
+
 def renumbered(value: Scalar, slots: Mapping[int, int], dims: Mapping[str, Expr]) -> Scalar:
     """A value with its reads in other slots, and expressions for dimensions."""
 

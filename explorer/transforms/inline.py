@@ -15,7 +15,7 @@ from ..poly.dependence import Flow, analyse
 from ..poly.isl import Relation
 from ._domain import program_leaf
 from ._uses import array_verdict, no_temporary, uses, without_unused
-from ._value_parts import in_slots, renumbered
+from ._value_parts import in_slots, renumbered, without_returns
 from .base import Transform
 from .compute_at import without
 
@@ -187,7 +187,9 @@ def substituted(s: Statement, writer: Statement, array: str, program: Program) -
     value = rebuild(s.value, read)
     used = sorted({*kept.values(), *from_writer.values()})
     final = {old: new for new, old in enumerate(used)}
-    new = replace(s, reads=tuple(in_slots(reads[n], final, {}) for n in used), value=renumbered(value, final, {}))
+    left = tuple(in_slots(reads[n], final, {}) for n in used)
+    value = without_returns(renumbered(value, final, {}), [program.array_of[r.array].dtype for r in left])
+    new = replace(s, reads=left, value=value)
     kept = {old: final[n] for old, n in kept.items()} | {len(s.reads): len(used)}
     return Changed(new, kept, {key: final[n] for key, n in from_writer.items()})
 

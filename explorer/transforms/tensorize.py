@@ -213,6 +213,14 @@ def _operands(plan: Plan, leaf: Leaf, nest: tuple[Loop, ...]) -> Tile | Verdict:
             return ready
         plan, pairs = ready
         parts.append((made, pairs))
+    held = {made.buffer.name for made, _ in parts}
+    for other, _, _ in plan.leaves:
+        both = sorted({v.buffer for _, v in other.views} & held) if other.id != leaf.id else []
+        if len(both) > 1:
+            return no(f"{other.id} uses {', '.join(both)}, too",
+                      "each has a layout of its own in the registers of the lanes, and other instructions read one at a time",
+                      f"tensorize {leaf.id} before a step makes {other.id} of it, as pipeline with across does"
+                      if other.statement == leaf.statement else "stage the factors for it alone")
     return Tile(plan, leaf, row, (m, n, k), nest[0].id, tuple(parts))
 
 

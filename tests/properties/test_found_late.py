@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.errors import IllegalSchedule
+from explorer.errors import IllegalSchedule, TransformError
 from explorer.poly.judge import judge
 from explorer.schedule import Schedule
 from explorer.transforms.bind import Bind
@@ -105,3 +105,43 @@ def test_a_slot_that_is_written_too_early_shows_in_the_releases_alone() -> None:
     waited = replace(output, sink=replace(output.source, point=(0, 0, 2, *output.source.point[3:])),
                      source=replace(output.source, point=(0, 0, 0, *output.source.point[3:])))
     assert doubt(s.plan, waited), "the second use of a slot waits for the first one's release"
+
+
+def test_what_the_host_runs_in_a_loop_shares_no_launch_with_what_stands_beside_it() -> None:
+    """There is no text before it is a kernel of its own, and then it is a launch behind the others (chain 2041:2996)."""
+    s = define("""@ex.program
+def f(x: ex.f32[M, N], y: ex.f32[M, N]):
+    t = ex.local(ex.f32, M, N)
+    for i in range(M):
+        for j in range(N):
+            t[i, j] = 2.0 * x[i, j]
+    for i in range(M):
+        for j in range(N):
+            y[i, j] = t[i, j]
+""", "hosted.py").schedule(M=6, N=3)
+    s = s.compute_at("S0", "j_2").coalesce(("i_2", "j_2")).bind("i_2", "launch").precompute("S0", "x").stage("x_p", "i_2")
+    s = s.precompute("S0_p", "x")
+    verdict, plan = s.try_step(Bind("i.p.p", "block.y"))
+    assert plan is not None
+    assert not verdict
+    (finding,) = judge(plan).refusals
+    assert (finding.array, finding.kind) == ("x_p_2", "flow")
+    assert not doubt(plan, finding)
+    beside = s.launch("f", after="i.p")
+    assert not beside.obligations
+    assert beside.run(device="cpu", time=False).correct
+
+
+def test_a_twin_of_a_product_that_is_no_instruction_keeps_the_other_from_being_one() -> None:
+    """Its rows and columns are loops for each of its arrays, and one is reordered behind the other (chain 2041:2445)."""
+    s = define(MATMUL.replace("ex.f32[M, K]", "ex.bf16[M, K]").replace("ex.f32[K, N]", "ex.bf16[K, N]"), "twins.py").schedule(
+        M=32, K=16, N=16).tile(("i", "j"), (16, 8))
+    for loop in ("j.i", "i.i"):
+        s = s.distribute(loop, "S1").distribute(loop, "S0")
+    s = s.split("k", 8).reorder(("k", "i.i.3", "j.i.3", "k.i")).contract("acc")
+    s = s.stage("a", "k", space="register").stage("b", "k", space="register")
+    twins = s.pipeline("k", 2, asynchronous=False, across="j")
+    with pytest.raises(TransformError, match="S1 uses a_r, acc, b_r, too"):
+        twins.tensorize("S1.2")
+    both = s.tensorize("S1").pipeline("k", 2, asynchronous=False, across="j").bind("i", "block.x")
+    assert both.run(device="cpu", time=False).correct

@@ -76,7 +76,11 @@ def _kernel(plan: Plan, number: int, kernel: Kernel) -> Iterator[Execution]:
 
     def visit(nodes: tuple[Node, ...], values: dict[str, int], place: dict[str, int], launch: tuple[int, ...],
               time: tuple[int, ...]) -> Iterator[Execution]:
+        hosted = [isinstance(n, Loop) and n.role == "launch" for n in nodes]
+        outside = launch
         for index, node in enumerate(nodes):
+            if any(hosted) and len(nodes) > 1:  # what stands between two such loops is a launch of its own
+                launch = (*outside, sum(hosted[:index]) + sum(hosted[:index + 1]))
             if isinstance(node, Loop):
                 for value in range(node.start, node.start + node.extent):
                     here = {**place, node.role: value} if node.is_place else place

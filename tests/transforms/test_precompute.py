@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import explorer as ex
 from explorer.errors import TransformError
 from explorer.ir.dtype import DTYPES
-from explorer.ir.scalar import Cast, walk
+from explorer.ir.scalar import Call, Cast, Literal, walk
+from explorer.transforms._rounded_parts import stored_narrower
 from explorer.transforms.approximate import as_computed
 from explorer.transforms.precompute import Precompute
 from tests.frontend.support import define
@@ -298,3 +301,37 @@ def chosen(q: ex.i32[M], x: ex.f32[M, N], y: ex.f32[M, N]):
         assert not verdict
         assert f"{op!r} of it is asked for" in verdict.why
     assert s.precompute("S0", "q").run(device="cpu", time=False).correct
+
+
+def test_a_condition_in_floats_and_back_rounds_nothing() -> None:
+    """It is 0 or 1 there, too; the reference rounded all of the value to a condition (chain 2041:1886)."""
+    s = define("""
+@ex.program
+def chosen(x: ex.bf16[M], y: ex.f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            y[i, j] = ex.where(x[i] > 0, x[i], j)
+""").schedule(M=5, N=4)
+    s = s.precompute("S0", "x").precompute("S0_p", "x", dtype="bf16").precompute("S0_p_p", "x", dtype="f16")
+    assert [s.plan.array_of[a].dtype.name for a in ("x_p", "x_p_2", "x_p_3")] == ["bool", "bf16", "f16"]
+    assert as_computed(s.source, s.plan) == s.source
+    assert s.run(device="cpu", time=False).correct
+
+
+def test_a_part_within_an_operation_is_rounded_where_it_stands() -> None:
+    """Not all of the value, where another move has changed that, too."""
+    s = define("""
+@ex.program
+def added(x: ex.f32[M], z: ex.f32[N], y: ex.f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            y[i, j] = max(ex.exp(x[i] * 3.0) + z[j] * 5.0, 0.0)
+""").schedule(M=5, N=4).precompute("S0", "z").precompute("S0", "x", dtype="f16")
+    source, now = s.source.statement_of["S0"], s.plan.statement_of["S0"]
+    assert isinstance(now.value, Call)
+    other = replace(now, value=replace(now.value, args=(now.value.args[0], Literal(1.0, DTYPES["f32"]))))
+    rounded = stored_narrower(source, other, s.plan.program, {})
+    (cast,) = [n for n in walk(rounded.value) if isinstance(n, Cast) and n.dtype.name == "f16"]
+    assert isinstance(cast.arg, Call)
+    assert cast.arg.op == "exp"
+    assert s.run(device="cpu", time=False).correct
