@@ -13,7 +13,7 @@ from ..ir.program import Access, Program, Statement
 from ..ir.scalar import Call, Read, Scalar, approximated, rebuild, walk
 from ..ir.tree import Leaf
 from ..poly.tensor import SHORT, WHOLE, is_product
-from ._rounded_parts import stored_narrower, written_out
+from ._rounded_parts import is_rounded, stored_narrower, written_out
 from ._value_parts import ORIGIN as PRECOMPUTED
 from .base import Transform, get_leaf
 
@@ -155,7 +155,8 @@ def as_computed(source: Program, plan: Plan) -> Program:
     coarse = {leaf.statement: row.rounding for leaf, _, _ in plan.leaves if (row := instruction(leaf.mechanism)) and row.rounding}
     short = {s.name for s in source.statements if s.value != SHORT and s.name in now and _is_short(now[s.name].value)}
     precomputed = {s.target.array for s in plan.program.statements if s.origin == PRECOMPUTED}
-    narrow = {s.name for s in stored.values() if any(r.array in precomputed for r in s.reads)} & source.statement_of.keys()
+    narrow = {s.name for s in stored.values() if any(r.array in precomputed for r in s.reads) or is_rounded(s, plan.program)}
+    narrow &= source.statement_of.keys()
     if not fast and not coarse and not short and not narrow:
         return source
     parts = coarse.keys() - source.statement_of.keys()  # partial sums of some statement
@@ -165,7 +166,7 @@ def as_computed(source: Program, plan: Plan) -> Program:
     def computed(s: Statement) -> Statement:
         fewer = changed(source, s, FUSED in called[s.name]) if s.name in fast else s
         made = _cut_off(s, _left(s.reads, now[s.name].reads, copied)) if s.name in short else fewer
-        made = stored_narrower(made, stored[s.name], plan.program, copied) if s.name in narrow else made
+        made = stored_narrower(made, stored[s.name], source, plan.program, copied) if s.name in narrow else made
         return replace(made, rounding=max(coarse.get(s.name, 0.0), worst if s.update == "sum" else 0.0))
 
     return replace(source, statements=tuple(map(computed, source.statements)))

@@ -330,8 +330,44 @@ def added(x: ex.f32[M], z: ex.f32[N], y: ex.f32[M, N]):
     source, now = s.source.statement_of["S0"], s.plan.statement_of["S0"]
     assert isinstance(now.value, Call)
     other = replace(now, value=replace(now.value, args=(now.value.args[0], Literal(1.0, DTYPES["f32"]))))
-    rounded = stored_narrower(source, other, s.plan.program, {})
+    rounded = stored_narrower(source, other, s.source, s.plan.program, {})
     (cast,) = [n for n in walk(rounded.value) if isinstance(n, Cast) and n.dtype.name == "f16"]
     assert isinstance(cast.arg, Call)
     assert cast.arg.op == "exp"
     assert s.run(device="cpu", time=False).correct
+
+
+def test_a_narrower_part_that_is_inlined_again_stays_rounded() -> None:
+    """The conversion is left in the statement, and behind other moves in what that has become (chain 2042:96)."""
+    s = define("""
+@ex.program
+def largest(x: ex.f32[M, N], y: ex.f32[N]):
+    for j in range(N):
+        y[j] = -ex.inf
+    for i in range(M):
+        for j in range(N):
+            y[j] = max(y[j], x[i, j])
+""").schedule(M=5, N=3).precompute("S1", "x", dtype="bf16").inline("x_p")
+    assert "S1: y[j_2] max= bf16(x[i, j_2])" in str(s)
+    assert s.run(device="cpu", time=False).correct
+    assert s.stage("x", "i", space="register").rfactor("S1", "i").run(device="cpu", time=False).correct
+    products = summed("max(a[i, k], 0.25) * w[k] * b[k, j]").precompute("S1", "a", dtype="f16").inline("a_p")
+    assert products.run(device="cpu", time=False).correct
+
+
+def test_a_narrower_part_of_a_statement_that_is_inlined_itself() -> None:
+    """No statement of its name is left: what reads it is rounded, where it read that."""
+    s = define("""
+@ex.program
+def chain(x: ex.f32[M], z: ex.f32[M, N], y: ex.f32[M, N]):
+    t = ex.local(ex.f32, M, N)
+    for i in range(M):
+        for j in range(N):
+            t[i, j] = ex.exp(x[i]) + z[i, j]
+    for i in range(M):
+        for j in range(N):
+            y[i, j] = t[i, j] * 3.0
+""").schedule(M=5, N=3).precompute("S0", "x", dtype="bf16")
+    assert s.inline("t").run(device="cpu", time=False).correct
+    assert s.inline("x_p").inline("t").run(device="cpu", time=False).correct
+    assert s.inline("t").inline("x_p").run(device="cpu", time=False).correct
