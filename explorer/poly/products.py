@@ -15,12 +15,12 @@ from __future__ import annotations
 from ..ir.finding import Finding
 from ..ir.instructions import Wgmma, instruction, stays_in_flight
 from ..ir.plan import Plan
-from ..ir.tree import Kernel, Sync, walk
+from ..ir.tree import Kernel, Loop, Sync, walk
 from .asynchronous import Points, StillOpen
 from .decide import decide
 from .events import Event, earlier, events
 from .flow_text import cell_text, element, instance
-from .groups import PRODUCTS, closed_before, landings, path_to
+from .groups import PRODUCTS, closed_before, closed_in, landings, path_to
 
 
 def check_products(plan: Plan) -> tuple[Finding, ...]:
@@ -66,8 +66,10 @@ def _check(kernel: Kernel, product: Event, other: Event) -> Finding | None:
         return None
     source, sink = instance(a, early[0]), instance(b, early[1])
     verb, does = ("write" if b.writes else "read"), ("adds to" if a.writes else "reads")
+    around = {n.id: x for x in walk(kernel.body) if isinstance(x, Loop) for n in x.body}
     waits = [n for n in walk(kernel.body) if isinstance(n, Sync) and n.kind == PRODUCTS.wait]
-    hints = tuple(f"{w.id} with at most {w.pending - 1} pending products instead of {w.pending}" for w in waits if w.pending)
+    hints = tuple(f"overlap('{loop.id}', {w.pending // max(1, closed_in(loop.body, PRODUCTS)) - 1}) instead"
+                  for w in waits if w.pending and (loop := around.get(w.id)))
     kind = "anti" if not a.writes else "output" if b.writes else "flow"
     lines = tuple(sorted({s.statement.line for s in (a, b) if s.statement.line}))
     return Finding("flow", f"{sink} may {verb} {cell_text(b, early[1])} while {source} is in flight",

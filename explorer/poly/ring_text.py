@@ -17,7 +17,7 @@ from .linear import Tuple, at_least, build_set
 from .ring import Ring, Use, ring, ways
 from .ring_questions import NAMES, Family, Flight, Least, failing, fails, least
 
-WORDS = {"S": "stages", "R": "release distance", "F": "in flight", "K": "trip count"}
+WORDS = {"S": "slots", "R": "release distance", "F": "in flight", "K": "trip count"}
 NEVER, ALWAYS = "never", "for every trip count"
 _D = isl.dim_type
 
@@ -29,7 +29,7 @@ class Condition:
     Attributes
     ----------
     always : str
-        Where for every trip count: ``in flight <= release distance and release distance <= stages - 1``.
+        Where for every trip count: ``in flight <= release distance and release distance <= slots - 1``.
     otherwise : str
         Up to which trip count elsewhere; empty where there is none.
     """
@@ -55,7 +55,7 @@ class Lead:
 
 @alone
 def condition(family: Family) -> Condition:
-    """When the loops of a family are right, over stages, release distance, and what is in flight."""
+    """When the loops of a family are right, over slots, release distance, and what is in flight."""
     return _condition(failing(family), _everywhere())
 
 

@@ -53,6 +53,9 @@ class AccessFacts:
         Mean share of a warp's threads that take part.
     sampled : bool
         Whether the figures come from a sample of the requests.
+    by : str
+        ``"copy engine"`` or ``"tensor cores"`` in :class:`~explorer.run.facts.Facts`, where no thread makes it: a request is then
+        a box or a tile.
     """
 
     leaf: str
@@ -68,6 +71,7 @@ class AccessFacts:
     conflicts: float
     active: float
     sampled: bool
+    by: str = ""
 
     @property
     def bytes(self) -> float:

@@ -18,6 +18,7 @@ from ..kernel.cluster_layout import slots_of
 from ..kernel.resources import Resources, resources
 from ..poly.count import Elements, arithmetic_type, compulsory, flops
 from ..poly.traffic import AccessFacts, traffic
+from .by_engine import COPY_ENGINE, by_engine, told
 
 
 def scaled(value: float, unit: str = "") -> str:
@@ -60,10 +61,13 @@ class Facts:
         """Every access to global and shared memory, in order of the text.
 
         Partial results that a cluster hands over in shared memory are of the space ``"cluster"``; global memory is not asked.
+        Boxes that the copy engine moves, and tiles that tensor cores read, are one request each.
         """
         handed = {name for kernels in self.plan.launched for _, name in slots_of(self.plan, kernels)}
         inside = {"space": "cluster", "sectors_per_request": 0.0, "minimum": 0.0, "conflicts": 1.0}
-        return tuple(replace(a, **inside) if a.storage in handed else a for a in traffic(self.plan))
+        engines = by_engine(self.plan)
+        return tuple(replace(a, **inside) if a.storage in handed else
+                     told(a, *engines[a.leaf, a.slot]) if (a.leaf, a.slot) in engines else a for a in traffic(self.plan))
 
     @property
     def requested_bytes(self) -> float:
@@ -120,10 +124,15 @@ class Facts:
                          f"{r.register_words} register words; occupancy at most {self.occupancy[r.kernel]}")
         lines += [f"  exceeds {b}: {b.shrink}" for b in self.breaches]
         for a in self.accesses:
+            way = f"  {a.leaf} {'writes' if a.writes else 'reads '} {self.text_of(a)} ({a.space}, "
+            if a.by:
+                lines.append(f"{way}{'boxes' if a.by == COPY_ENGINE else 'tiles'} of {a.width_bytes:,} B): {scaled(a.requests)} "
+                             f"by the {a.by}")
+                continue
             cost = (f"{a.sectors_per_request:.3g} sectors, {a.minimum:.3g} at best" if a.space == "global"
                     else f"{a.conflicts:.3g} passes over the banks")
-            lines.append(f"  {a.leaf} {'writes' if a.writes else 'reads '} {self.text_of(a)} ({a.space}, {a.width_bytes} B): "
-                         f"{cost}, {a.active:.0%} of lanes, {scaled(a.requests)} requests{' (sampled)' if a.sampled else ''}")
+            lines.append(f"{way}{a.width_bytes} B): {cost}, {a.active:.0%} of lanes, {scaled(a.requests)} requests"
+                         f"{' (sampled)' if a.sampled else ''}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

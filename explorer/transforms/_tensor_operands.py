@@ -76,7 +76,7 @@ def operand(plan: Plan, leaf: Leaf, slot: int, tile: set[str]) -> Operand | Verd
                   why="the instruction takes its operands from registers" if slot == 2 else
                   "the instruction of a warp takes its factors from registers, that of a warpgroup from shared memory, the first "
                   "one from registers, too",
-                  hint=f"accumulate('{name}')" if slot == 2 else f"stage('{name}', …, space='register') around the tile")
+                  hint=_nearer(plan, leaf, name, slot))
     used = [sorted(e.variables() & tile) for e in view.index[-2:]]
     plain = len(used) == 2 and all(len(names) == 1 and e.coefficient(names[0]) == 1
                                    and names[0] not in (e - var(names[0])).variables()
@@ -85,6 +85,19 @@ def operand(plan: Plan, leaf: Leaf, slot: int, tile: set[str]) -> Operand | Verd
         return no(f"the index of {view.buffer} is not two loops of the tile", why="its last two axes have to be rows and columns",
                   hint=f"stage {name} at the loop around the tile")
     return Operand(plan.buffer_of[view.buffer], (used[0][0], used[1][0]))
+
+
+def _nearer(plan: Plan, leaf: Leaf, name: str, slot: int) -> str:
+    """The step that brings an operand where an instruction takes it from."""
+    if slot == 2:
+        own = any(a.name == name for a in plan.program.temporaries)
+        return f"contract('{name}', 'register')" if own else f"accumulate('{name}')"
+    hit = plan.find(leaf.id)
+    around = hit[1][:-3] if hit else ()
+    if not around:
+        return f"stage('{name}', …, space='register') around the tile"
+    at = f"stage('{name}', '{around[-1].id}'"
+    return f"{at}, engine='bulk', swizzle=128); or {at}, space='register')"
 
 
 def part(found: Operand, leaf: Leaf, slot: int, layout: Layout, rows: str, extents: dict[str, int]) -> Part | Verdict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from ..ir.finding import YES, Verdict, no
+from ..ir.finding import YES, Finding, Verdict, no
 from ..ir.instructions import Wgmma, flying, instruction, stays_in_flight
 from ..ir.plan import Plan
 from ..ir.tree import Leaf, Loop, Node, Sync, leaves, walk
@@ -79,6 +79,10 @@ class Overlap(Transform):
                 return no(f"{leaf.id} adds into {row.c}, which is packed before it and unpacked behind",
                           "registers of a product in flight cannot be touched", "a temporary of type f32 for the sums")
         return YES
+
+    def eases(self, plan: Plan, finding: Finding) -> Iterator[str]:
+        """Stages, where the next tile would be written while products in flight read this one."""
+        yield f"pipeline('{self.loop}', {self.steps + 2}) first"
 
     def rewrite(self, plan: Plan) -> Plan:
         loop = get_loop(plan, self.loop)

@@ -157,9 +157,8 @@ def tile_of(plan: Plan, name: str) -> Tile | Verdict:
     if not is_product(statement):
         return no(f"{leaf.id} is no sum of products", why="a tensor instruction computes c[i, j] += a[i, k] * b[k, j]")
     nest = above[-3:]
-    if len(nest) < 3 or any(len(x.body) != 1 or x.role not in ("seq", "unroll") or x.start for x in nest):
-        return no(f"{leaf.id} is not alone in three sequential loops", why="the instruction is a whole tile",
-                  hint="distribute what stands beside it, and split and reorder the loops of the tile inwards")
+    if (refusal := _not_alone(leaf, nest)) is not None:
+        return refusal
     if bound := next((x for x in above if x.role in ("lane", "thread.x")), None):
         return no(f"{bound.id} binds {bound.role} around {leaf.id}",
                   why="the lanes of a warp, or of a warpgroup, run it together",
@@ -173,6 +172,23 @@ def tile_of(plan: Plan, name: str) -> Tile | Verdict:
                       hint="stage both factors (with zeros beyond the edge, and behind a diagonal with masked=True), "
                            "or sizes that are multiples of the tile")
     return _operands(plan, leaf, nest)
+
+
+def _not_alone(leaf: Leaf, nest: tuple[Loop, ...]) -> Verdict | None:
+    """Why the three innermost loops around a leaf are no tile: what else is in them, and how it gets out."""
+    what, why = f"{leaf.id} is not alone in three sequential loops", "the instruction is a whole tile"
+    for loop, inner in zip(nest, (*nest[1:], leaf), strict=True):
+        if len(loop.body) > 1:
+            place = loop.body.index(inner)
+            others = ", ".join(n.id for n in loop.body if n is not inner)
+            return no(f"{what}: {others} {'stand' if len(loop.body) > 2 else 'stands'} beside it in {loop.id}", why,
+                      f"distribute('{loop.id}', '{loop.body[place - 1 if place else 0].id}')")
+    if bound := next((x for x in nest if x.role not in ("seq", "unroll")), None):
+        return no(f"{what}: {bound.id} is {bound.role}", why,
+                  f"bind('{bound.id}', 'seq'); or split a loop of the tile, and reorder the new one inwards")
+    if len(nest) < 3 or any(x.start for x in nest):
+        return no(what, why, "split loops by the extents of an instruction, and reorder the new ones inwards")
+    return None
 
 
 def _operands(plan: Plan, leaf: Leaf, nest: tuple[Loop, ...]) -> Tile | Verdict:

@@ -63,13 +63,15 @@ class Vectorize(Transform):
             return loop
         if loop.role != "seq":
             return no(f"{loop.id} is already {loop.role}", hint=f"bind('{loop.id}', 'seq') makes it an ordinary loop again")
-        if loop.extent not in WIDTHS:
-            return no(f"{loop.id} runs {loop.extent} times; a vector has 2, 4, 8 or 16 lanes",
-                      hint=f"split('{loop.id}', 4) and vectorize('{loop.id}.i'); or a size that 2, 4, 8 or 16 divides")
         if others := [n for n in loop.body if not isinstance(n, Leaf)]:
             return no(f"{loop.id} holds {names_of(others)} beside or instead of statements",
                       why="the lanes of a vector access have nothing between them",
                       hint="; or ".join(f"interchange('{loop.id}', '{n.id}') first" for n in others))
+        if loop.extent not in WIDTHS:
+            width = next((n for n in (4, 2) if loop.extent % n == 0), 0)
+            return no(f"{loop.id} runs {loop.extent} times; a vector has 2, 4, 8 or 16 lanes",
+                      hint=f"split('{loop.id}', {width or 4}) and vectorize('{loop.id}.i')"
+                      + ("" if width else "; or a size that 2, 4, 8 or 16 divides"))
         plan = from_zero(plan, loop.id)
         scope = ranges((*enclosing(plan, loop.id), plan.loops[loop.id]))
         wide = False

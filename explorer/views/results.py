@@ -87,7 +87,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
     out.append(("compulsory traffic", scaled(run.bytes, "B")))
     out.append(("work", scaled(run.flops, "flop") + (f", {run.flops / run.bytes:.3g} per byte" if run.bytes else "")))
     if run.checks:
-        worst = max(run.checks, key=lambda c: c.worst if math.isfinite(c.worst) else math.inf)
+        worst = max(run.checks, key=lambda c: (c.worst if math.isfinite(c.worst) else math.inf, c.max_error))
         out.append(("largest error", f"{run.max_error:.2g}, {worst.share}"))
     out += [(f"on {kind}", words) for kind, words in run.sharp]
     return [*out, *(("note", note) for note in run.notes)]

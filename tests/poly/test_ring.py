@@ -28,11 +28,11 @@ CASES: dict[str, tuple[Callable[[int], Plan], Way, Flight]] = {
     "roles": (lambda k: tiled(1, M=64, N=64, K=64 * k).plan, Specialise("k", 2), "products"),
 }
 SAID = {
-    "cp.async": "release distance + in flight <= stages - 1 and release distance >= 1",
+    "cp.async": "release distance + in flight <= slots - 1 and release distance >= 1",
     "threads": "release distance >= 1",
-    "bulk": "release distance + in flight + 1 == stages and release distance >= 1",
-    "products in flight": "in flight <= release distance and release distance <= stages - 1",
-    "roles": "in flight <= release distance and release distance <= stages - 1",
+    "bulk": "release distance + in flight + 1 == slots and release distance >= 1",
+    "products in flight": "in flight <= release distance and release distance <= slots - 1",
+    "roles": "in flight <= release distance and release distance <= slots - 1",
 }
 
 
@@ -73,7 +73,7 @@ def test_the_answer_for_all_sizes_is_that_of_the_judge_for_each(name: str) -> No
 def test_the_condition_in_words(name: str) -> None:
     found = condition(family(name))
     assert found.always == SAID[name]
-    assert found.otherwise == "trip count <= stages"
+    assert found.otherwise == "trip count <= slots"
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -91,7 +91,7 @@ def test_the_least_trip_count_is_the_least(name: str) -> None:
 def test_a_refusal_has_the_condition_and_the_least_trip_count() -> None:
     with pytest.raises(IllegalSchedule) as refused:
         rows(TWICE, "x").pipeline("k", 4, buffers=3)
-    assert "k is legal iff release distance + in flight <= stages - 1 and release distance >= 1" in refused.value.finding.why
+    assert "k is legal iff release distance + in flight <= slots - 1 and release distance >= 1" in refused.value.finding.why
     assert "it fails first for K = 4: x_s brings tile 3 into the slot of tile 0 before S0 of iteration 0" in str(refused.value)
 
 
@@ -112,7 +112,7 @@ def test_what_a_user_asks() -> None:
     assert found.legal(3, 1, 1)
     assert found.legal(3, 0, 1, trips=3)
     assert not found.legal(3, 0, 1, trips=4)
-    assert "this schedule: stages 3, release distance 1, in flight 1: legal for every trip count" in str(found)
+    assert "this schedule: slots 3, release distance 1, in flight 1: legal for every trip count" in str(found)
     assert {c.trips for c in found.grid()} == {ALWAYS, NEVER, "K == 1", *(f"K <= {n}" for n in range(2, 6))}
     with pytest.raises(TransformError, match="release_distance"):
         found.legal(3, 4)

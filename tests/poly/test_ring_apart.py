@@ -47,8 +47,8 @@ def test_what_is_asked_is_about_one_of_them() -> None:
     with pytest.raises(TransformError, match="ask for one of them, copies="):
         s.pipeline_conditions("k")
     said = str(s.pipeline_conditions("k", copies=("y_s",)))
-    assert "bulk copies of y_s: legal iff (in flight == 1 and release distance >= 1 and stages <= release distance + 1)" in said
-    assert "this schedule: stages 2, release distance 1, in flight 1: legal for every trip count" in said
+    assert "bulk copies of y_s: legal iff (in flight == 1 and release distance >= 1 and slots <= release distance + 1)" in said
+    assert "this schedule: slots 2, release distance 1, in flight 1: legal for every trip count" in said
     with pytest.raises(TransformError, match="z_s"):
         s.pipeline_conditions("k", copies=("z_s",))
     with pytest.raises(TransformError, match="copies is 3"):
@@ -62,8 +62,8 @@ def test_the_least_instance_of_one_of_them_goes_wrong_when_run() -> None:
 
 def test_the_figure_asks_which() -> None:
     plot = apart("async", "async", (4, 2)).plot
-    assert str(plot.legality(stages=3, copies="x_s")).startswith("Where pipelines of x_s in k are legal")
-    assert str(plot.legality(stages=3)).startswith("Where pipelines of y_s in k are legal")
+    assert str(plot.legality(slots=3, copies="x_s")).startswith("Where pipelines of x_s in k are legal")
+    assert str(plot.legality(slots=3)).startswith("Where pipelines of y_s in k are legal")
     with pytest.raises(FigureError, match="one of y_s, x_s"):
         plot.legality(copies="z_s")
 

@@ -232,3 +232,16 @@ def test_a_shared_scalar_beside_tiles_has_a_price() -> None:
     s = scaled.schedule(M=16, K=8).split("k", 4).bind("i", "thread.x").contract("t", "shared").stage("x", "k")
     for made in (s, s.contract("s"), s.contract("s").unroll("k.i")):
         assert 0 < price(made.plan, H200).total_us < 1e3
+
+
+def test_copies_by_one_lane_of_a_warp_cost_a_request_for_each_element() -> None:
+    """`stage` gives a copy to the threads that there are; `tensorize` makes 128 of each, of which the first one copies."""
+    s = matmul.schedule(**SIZES).tile(["i", "j"], [128, 128]).split("i.i", 64)
+    s = s.bind("i", "block.y").bind("j", "block.x").bind("i.i", "thread.y")
+    s = s.distribute("j.i", after="k").distribute("j.i", after="S0")
+    s = s.distribute("i.i.i", after="j.i.3").distribute("i.i.i", after="j.i")
+    s = s.split("k", 64).reorder(("k", "i.i.i.3", "j.i.3", "k.i")).contract("total")
+    few = s.stage("a", "k").stage("b", "k").swizzle("a_s", 128).swizzle("b_s", 128).tensorize("S1")
+    all_lanes = few.bind("a_s.r", "thread.x", count=128).bind("b_s.r", "thread.x", count=128)
+    assert price(few.plan, H200).total_us > 16 * price(all_lanes.plan, H200).total_us
+    assert priced(few).bound == "load"

@@ -253,3 +253,26 @@ def test_an_instruction_reads_as_many_bits_as_the_statement() -> None:
     assert not list(misshapen_tiles(done))
     wrong = replace(done, program=program)
     assert "reads 11 bits" in next(why for _, why in misshapen_tiles(wrong))
+
+
+def test_each_refusal_names_the_next_step_to_a_tile() -> None:
+    """Followed one after the other they end in the instruction."""
+    s = define(PRODUCT, "led.py").schedule(M=32, N=16, K=32).tile(("i", "j"), (16, 8)).bind("i", "block.x").bind("j", "warp")
+    said: list[str] = []
+    while (verdict := Tensorize("S1").check(s.plan)).hint.startswith("distribute("):
+        said.append(f"{verdict.what.partition(': ')[2]}: {verdict.hint}")
+        s = eval(f"s.{verdict.hint}")
+    assert said == ["S0, S2 stand beside it in j.i: distribute('j.i', 'S0')",
+                    "j.i stands beside it in i.i: distribute('i.i', 'j.i')",
+                    "S2 stands beside it in j.i.2: distribute('j.i.2', 'k')",
+                    "j.i.3 stands beside it in i.i.2: distribute('i.i.2', 'j.i.2')"]
+    s = s.split("k", 16).reorder(("k", "i.i.2", "j.i.2", "k.i"))
+    for array in ("a", "b"):
+        with pytest.raises(TransformError, match=f"{array} is in global memory") as caught:
+            s.tensorize("S1")
+        assert f"stage('{array}', 'k', space='register')" in str(caught.value)
+        s = s.stage(array, "k", space="register")
+    with pytest.raises(TransformError, match="acc is in global memory") as caught:
+        s.tensorize("S1")
+    assert str(caught.value).endswith("try: contract('acc')")
+    assert s.contract("acc").tensorize("S1").run(device="cpu", time=False).correct

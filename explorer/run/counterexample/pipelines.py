@@ -1,4 +1,4 @@
-"""For which sizes a pipelined loop is right: an answer for all trip counts and stages, its grid, and its least counterexample."""
+"""For which sizes a pipelined loop is right: an answer for all trip counts and slots, its grid, and its least counterexample."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class GridCell:
 
     Attributes
     ----------
-    stages, release_distance, in_flight : int
+    slots, release_distance, in_flight : int
     trips : str
         For which trip counts K it is right: ``"for every trip count"``, ``"never"``, or a condition.
     why_not : str
@@ -59,7 +59,7 @@ class GridCell:
         That instance.
     """
 
-    stages: int
+    slots: int
     release_distance: int
     in_flight: int
     trips: str
@@ -77,7 +77,7 @@ class Made:
     """A step that makes the pipeline of one place of the grid, whether it is legal or not."""
 
     kin: Kin
-    stages: int
+    slots: int
     release_distance: int
     in_flight: int
 
@@ -88,16 +88,16 @@ class Made:
 
     def rewrite(self, plan: Plan) -> Plan:
         """The plan with it."""
-        return replace(self.kin, base=plan).plan(self.stages, self.release_distance, self.in_flight)
+        return replace(self.kin, base=plan).plan(self.slots, self.release_distance, self.in_flight)
 
     def __str__(self) -> str:
-        return (f"a pipeline of {self.kin.way.loop} with stages {self.stages}, release distance {self.release_distance}, "
+        return (f"a pipeline of {self.kin.way.loop} with slots {self.slots}, release distance {self.release_distance}, "
                 f"in flight {self.in_flight}")
 
 
 @dataclass(frozen=True)
 class PipelineConditions:
-    """When the pipelines of a loop are right, with trip count and stages symbolic.
+    """When the pipelines of a loop are right, with trip count and slots symbolic.
 
     Attributes
     ----------
@@ -132,36 +132,36 @@ class PipelineConditions:
         return required(self.schedule, self.loop, self.of)
 
     @spoken(TransformError)
-    def legal(self, stages: int, release_distance: int, in_flight: int = 0, trips: int | None = None) -> bool:
+    def legal(self, slots: int, release_distance: int, in_flight: int = 0, trips: int | None = None) -> bool:
         """Whether these sizes are right, for one trip count or for all.
 
         Parameters
         ----------
-        stages : int
+        slots : int
             Slots of each buffer, at least 1.
         release_distance : int
-            A copy takes the slot of the tile so many iterations before, 0 to `stages`.
+            A copy takes the slot of the tile so many iterations before, 0 to `slots`.
         in_flight : int
             See ``in_flight_words``.
         trips : int, optional
         """
         if trips is None:
-            return self.cell(stages, release_distance, in_flight).legal
-        sizes = self._sizes(stages, release_distance, in_flight)
+            return self.cell(slots, release_distance, in_flight).legal
+        sizes = self._sizes(slots, release_distance, in_flight)
         return not fails(self.family_of(*sizes[:2]), *sizes, trips)
 
     @spoken(TransformError)
-    def cell(self, stages: int, release_distance: int, in_flight: int = 0) -> GridCell:
+    def cell(self, slots: int, release_distance: int, in_flight: int = 0) -> GridCell:
         """One place of the grid."""
-        s, r, f = self._sizes(stages, release_distance, in_flight)
+        s, r, f = self._sizes(slots, release_distance, in_flight)
         family = self.family_of(s, r)
         worst = least(family, S=s, R=r, F=f)
         return GridCell(s, r, f, trip_counts(family, s, r, f), "" if worst is None else told(family, worst), worst)
 
-    def grid(self, stages: int = 5, in_flight: int = 3) -> tuple[GridCell, ...]:
-        """All places with up to so many stages and in flight."""
+    def grid(self, slots: int = 5, in_flight: int = 3) -> tuple[GridCell, ...]:
+        """All places with up to so many slots and in flight."""
         most = in_flight if self.kin.varies else 0
-        return tuple(self.cell(s, r, f) for s in range(1, min(stages, MOST_STAGES) + 1) for r in range(s + 1)
+        return tuple(self.cell(s, r, f) for s in range(1, min(slots, MOST_STAGES) + 1) for r in range(s + 1)
                      for f in range(most + 1))
 
     def least(self, **given: int) -> Least | None:
@@ -175,9 +175,9 @@ class PipelineConditions:
         found = (least(self.family_of(s, r), **{**given, "S": s, "R": r}) for s, r in places)
         return min(filter(None, found), key=lambda x: (x.K, x.S, x.R, x.F, x.tile), default=None)
 
-    def plan(self, stages: int, release_distance: int, in_flight: int = 0, trips: int | None = None) -> Plan:
+    def plan(self, slots: int, release_distance: int, in_flight: int = 0, trips: int | None = None) -> Plan:
         """The plan of one place, legal or not, at the schedule's own sizes or with so many trips."""
-        sizes = self._sizes(stages, release_distance, in_flight)
+        sizes = self._sizes(slots, release_distance, in_flight)
         if trips is None or trips == self.trips:
             return self.kin.plan(*sizes)
         found = next((s for _, s in self._sized(trips)), None)
@@ -186,13 +186,13 @@ class PipelineConditions:
         return Made(self.kin, *sizes).rewrite(found.plan)
 
     @spoken(TransformError)
-    def counterexample(self, stages: int, release_distance: int, in_flight: int = 0) -> Counterexample:
+    def counterexample(self, slots: int, release_distance: int, in_flight: int = 0) -> Counterexample:
         """Run one place of the grid at the least trip count that fails, on the CPU device."""
-        cell = self.cell(stages, release_distance, in_flight)
-        made = Made(self.kin, cell.stages, cell.release_distance, cell.in_flight)
+        cell = self.cell(slots, release_distance, in_flight)
+        made = Made(self.kin, cell.slots, cell.release_distance, cell.in_flight)
         if cell.least is None:
             return Counterexample(str(made), False, f"{made} is right for every trip count")
-        there = ring(self.kin.plan(cell.stages, cell.release_distance, cell.in_flight), self.loop, self.of)
+        there = ring(self.kin.plan(cell.slots, cell.release_distance, cell.in_flight), self.loop, self.of)
         if not isinstance(there, Ring):  # steps behind the pipeline have moved its loop
             return Counterexample(str(made), False, f"the other steps of this schedule make no such pipeline: {there}")
         for sizes, small in self._sized(cell.least.K):
@@ -206,13 +206,13 @@ class PipelineConditions:
         found = ring(self.kin.made(s, r), self.loop, self.of) if self.of else ""
         return Family(found, self.kin.flight) if isinstance(found, Ring) else self.family
 
-    def _sizes(self, stages: int, release_distance: int, in_flight: int) -> tuple[int, int, int]:
-        for name, value, low, high in (("stages", stages, 1, 1 << 16), ("release_distance", release_distance, 0, stages),
+    def _sizes(self, slots: int, release_distance: int, in_flight: int) -> tuple[int, int, int]:
+        for name, value, low, high in (("slots", slots, 1, 1 << 16), ("release_distance", release_distance, 0, slots),
                                        ("in_flight", in_flight, 0, 1 << 16)):
             if type(value) is not int or not low <= value <= high:
                 raise TransformError(f"{name}={value!r} is not a whole number from {low} to {high}",
-                                     hint="a release distance is at most the number of stages")
-        return stages, release_distance, in_flight
+                                     hint="a release distance is at most the number of slots")
+        return slots, release_distance, in_flight
 
     def _sized(self, trips: int) -> Iterator[tuple[dict[str, int], Schedule]]:
         """The schedule without its pipeline at small sizes with so many trips."""

@@ -159,7 +159,10 @@ def held_blocks(form: ProductForm, t: Tiling, gpu: Gpu) -> int:
 def needs_bounds(form: ProductForm, t: Tiling, gpu: Gpu) -> bool:
     """Whether the compiler has to know how many blocks are meant.
 
-    Of plain arithmetic always: its sums stand in registers.  Of a warp's instructions where a step is loaded through registers
+    Of plain arithmetic always: its sums stand in registers.  Of a warp's instructions whose steps are copied to several stages,
+    where two blocks are meant, or one.  The compiler takes a few registers too many for two (7 x 7 of 224 x 224, channels last:
+    84.8 µs with 137, 68.8 with 128), or keeps to too few for blocks that shared memory has no place for (2144 x 302 x 134: 6.1 µs
+    with 72, 4.5 with 106; on an A100 it spilled in two cases).  Of a warp's instructions where a step is loaded through registers
     (one stage), in three cases, all measured on an H200.
 
     - Where loads have conditions and all registers fit, it puts one off until another is stored, to save registers that nobody
@@ -172,8 +175,10 @@ def needs_bounds(form: ProductForm, t: Tiling, gpu: Gpu) -> bool:
     Of 48 tilings, 16 ask for a bound: they took 0.83 of the time without, on average, at most 1.07.  The others would have taken
     0.66 to 1.97 of it.
     """
-    if t.engine != "warp" or t.stages > 1:
+    if t.engine != "warp":
         return t.engine == "plain"
+    if t.stages > 1:
+        return held_blocks(form, t, gpu) < FEW_BLOCKS
     ragged = any(n % size for n, size in zip(form.extents, (t.rows, t.columns, t.depth), strict=True))
     loaded = sum(n * f.dtype.bytes for f, n in t.sides(form)) * t.depth // (WORD_BYTES * t.threads)
     blocks = max(1, held_blocks(form, t, gpu))

@@ -276,8 +276,8 @@ def _step(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], co
         issue += _beside(s, counts.threads) * warps / WARPS_PER_CYCLE
     waited = engine == "warpgroup" and not s.in_flight
     narrow = sum(use.times / counts.threads for use in s.copies if _is_narrow(plan, s, use))
-    return Step(engine, s.count, s.stages, tensor / RATES[engine].share, issue, banks, _load(plan, s, counts), waited, narrow,
-                _is_even(plan, s))
+    load = _load(plan, s, facts, counts)
+    return Step(engine, s.count, s.stages, tensor / RATES[engine].share, issue, banks, load, waited, narrow, _is_even(plan, s))
 
 
 def _banked(use: Use) -> float:
@@ -335,8 +335,11 @@ def _bytes(plan: Plan, site: Site) -> int:
     return (plan.buffer_of if staged else plan.array_of)[site.storage].dtype.bytes
 
 
-def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
-    """Cycles in which a multiprocessor takes in the tiles of a step: their bytes, and the instructions that copy them."""
+def _load(plan: Plan, s: Stepping, facts: dict[tuple[str, int], AccessFacts], counts: KernelCounts) -> float:
+    """Cycles in which a multiprocessor takes in the tiles of a step: their bytes, and the instructions that copy them.
+
+    A warp issues one for all its lanes, and as many where few of them copy.
+    """
     taken = issued = 0.0
     for use in s.copies:
         item = _bytes(plan, use.used[-1])
@@ -345,7 +348,9 @@ def _load(plan: Plan, s: Stepping, counts: KernelCounts) -> float:
         if use.leaf.mechanism != "bulk":
             cycles = NARROW_CYCLES if _is_narrow(plan, s, use) else copy_cycles(
                 s.engine, use.leaf.mechanism in ASYNCHRONOUS, _vector(use) * item)
-            issued += use.times / _vector(use) / WARP_SIZE * cycles
+            known = facts.get((use.leaf.id, use.used[0].slot))
+            requests = known.requests / (counts.blocks * s.count) if known else 0.0
+            issued += max(use.times / _vector(use) / WARP_SIZE, requests) * cycles
     return max(taken / taken_in(RATES[s.engine], s.panels, (_pitch(plan, use) for use in s.copies)), issued)
 
 

@@ -1,4 +1,4 @@
-"""The grid of a pipeline's legality: stages, release distance and work in flight, each cell right or not, for all trip counts.
+"""The grid of a pipeline's legality: slots, release distance and work in flight, each cell right or not, for all trip counts.
 
 Every cell is answered by one condition, with the trip count symbolic (:mod:`~explorer.poly.ring_questions`): no plan is made.
 """
@@ -34,7 +34,7 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
     hit = plan.find(look.node) if look.node else None
     around = {look.node, *(x.id for x in hit[1])} if hit else {look.node}
     loop = asked.one_of("loop", "loop", loops, next((n for n in loops if n in around), loops[0]))
-    most = asked.number("stages", "stages", 2, MOST, USUAL)
+    most = asked.number("slots", "slots", 2, MOST, USUAL)
     data = pipeline_conditions(schedule, loop)
     apart = [", ".join(names) for names in ways(plan, loop)]
     if isinstance(data, str) and len(apart) > 1:
@@ -49,11 +49,11 @@ def make(schedule: Schedule, asked: Asked, look: Look) -> Drawing | str:
 
 
 def draw(data: PipelineConditions, cells: tuple[GridCell, ...], theme: Theme) -> Spec:
-    """For each number of stages a column of cells, by what is in flight, for each release distance."""
+    """For each number of slots a column of cells, by what is in flight, for each release distance."""
     flights = sorted({c.in_flight for c in cells})
-    by = {(c.stages, c.release_distance, c.in_flight): c for c in cells}
-    places = sorted({(c.stages, c.release_distance) for c in cells})
-    at = {place: n + place[0] - 1 for n, place in enumerate(places)}  # one empty column between stages
+    by = {(c.slots, c.release_distance, c.in_flight): c for c in cells}
+    places = sorted({(c.slots, c.release_distance) for c in cells})
+    at = {place: n + place[0] - 1 for n, place in enumerate(places)}  # one empty column between slots
     columns = range(max(at.values()) + 1)
     of = {n: place for place, n in at.items()}
     values = [[SHARE.get(by[*of[n], f].trips, BETWEEN) if n in of else None for n in columns] for f in flights]
@@ -64,12 +64,12 @@ def draw(data: PipelineConditions, cells: tuple[GridCell, ...], theme: Theme) ->
     page = layout(theme, 44 * len(flights) + 116, left=96, top=40, bottom=46,
                   xaxis=axis(theme, "release distance", (-0.5, len(columns) - 0.5), ticks),
                   yaxis=axis(theme, "in flight", (flights[0] - 0.5, flights[-1] + 0.5), [(float(f), str(f)) for f in flights]))
-    for s in sorted({c.stages for c in cells}):
+    for s in sorted({c.slots for c in cells}):
         middle = (at[s, 0] + at[s, s]) / 2
-        page["annotations"].append(note(f"{s} stage{'s' * (s != 1)}", middle, 1.08, theme, refs=("x", "paper"),
+        page["annotations"].append(note(f"{s} slot{'s' * (s != 1)}", middle, 1.08, theme, refs=("x", "paper"),
                                         anchor="center", size=12))
     for c in cells:
-        x, share = at[c.stages, c.release_distance], SHARE.get(c.trips, BETWEEN)
+        x, share = at[c.slots, c.release_distance], SHARE.get(c.trips, BETWEEN)
         text = "✓" if c.legal else "✗" if c.trips == NEVER else c.trips.replace("K ", "").replace("<= ", "≤").replace("== ", "=")
         word = note(text, x, c.in_flight, theme, refs=("x", "y"), anchor="center", size=10, color=on(amount(share)))
         page["annotations"].append(word)
@@ -80,13 +80,13 @@ def draw(data: PipelineConditions, cells: tuple[GridCell, ...], theme: Theme) ->
 
 
 def _is_own(data: PipelineConditions, c: GridCell) -> bool:
-    return data.own is not None and (c.stages, c.release_distance) == (data.own["S"], data.own["R"]) and (
+    return data.own is not None and (c.slots, c.release_distance) == (data.own["S"], data.own["R"]) and (
         c.in_flight == data.own["F"] or not data.kin.varies)
 
 
 def _words(data: PipelineConditions, c: GridCell) -> str:
     """A cell in words."""
-    head = f"{c.stages} stage{'s' * (c.stages != 1)}, release distance {c.release_distance}, {c.in_flight} in flight"
+    head = f"{c.slots} slot{'s' * (c.slots != 1)}, release distance {c.release_distance}, {c.in_flight} in flight"
     said = "✓ right for every trip count" if c.legal else "✗ never right" if c.trips == NEVER else f"right iff {c.trips}"
     more = f"<br>fails first for K = {c.least.K}: {c.why_not}" if c.least else ""
     return f"{head}{' (this schedule)' * _is_own(data, c)}<br>{said}{more}"
@@ -100,12 +100,12 @@ def _note(data: PipelineConditions, cells: tuple[GridCell, ...]) -> str:
     if any(_is_own(data, c) for c in cells):
         parts.append("framed: the schedule that is shown")
     elif data.own:
-        parts.append(f"the schedule that is shown is not drawn: it has {data.own['S']} stages")
+        parts.append(f"the schedule that is shown is not drawn: it has {data.own['S']} slots")
     return "; ".join(parts) + "."
 
 
 def _table(data: PipelineConditions, cells: tuple[GridCell, ...]) -> tuple[list[str], list[list[str | None]]]:
     rows: list[list[str | None]] = [
-        [data.loop, str(c.stages), str(c.release_distance), str(c.in_flight), c.trips, str(c.least.K) if c.least else "",
+        [data.loop, str(c.slots), str(c.release_distance), str(c.in_flight), c.trips, str(c.least.K) if c.least else "",
          c.why_not] for c in cells]
-    return ["stages", "release distance", "in flight", "legal", "least K that fails", "why"], rows
+    return ["slots", "release distance", "in flight", "legal", "least K that fails", "why"], rows

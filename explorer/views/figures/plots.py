@@ -228,16 +228,16 @@ class Plots:
         return self._draw("ablation", loop, {"stages": stages, "gpu": gpu}, theme, measured=measured)
 
     @spoken(FigureError, "s.plot.legality()")
-    def legality(self, loop: str | None = None, *, stages: int | None = None, copies: str | None = None,
+    def legality(self, loop: str | None = None, *, slots: int | None = None, copies: str | None = None,
                  theme: str = "light") -> Picture:
-        """For which stages, release distances and work in flight a pipeline is right, for all trip counts, and why not.
+        """For which numbers of slots, release distances and work in flight a pipeline is right, for all trip counts, and why not.
 
         Parameters
         ----------
         loop : str, optional
             The loop that is pipelined, or could be.
-        stages : int, optional
-            How many are looked at.
+        slots : int, optional
+            Up to how many of each buffer are looked at.
         copies : str, optional
             The copies whose pipeline is looked at, where those of the loop have stages of their own: ``"A_s"``, ``"A_s, B_s"``.
 
@@ -246,7 +246,7 @@ class Plots:
         FigureError
             If an option does not fit.
         """
-        return self._draw("legality", loop, {"stages": stages, "copies": copies}, theme)
+        return self._draw("legality", loop, {"slots": slots, "copies": copies}, theme)
 
     @spoken(FigureError, "s.plot.roofline()")
     def roofline(self, *, gpu: str | None = None, run: Run | None = None, theme: str = "light") -> Picture:
